@@ -1,0 +1,109 @@
+//! Latency as stored: percentiles for people, the whole HDR histogram for recomputation.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use hdrhistogram::{
+    Histogram,
+    serialization::{Deserializer, Serializer, V2DeflateSerializer},
+};
+use serde::{Deserialize, Serialize};
+
+/// Latency in nanoseconds. A percentile with fewer than ten samples beyond it is `None`
+/// (method, rule 6).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Shortest.
+    pub min: Option<u64>,
+    /// Arithmetic mean.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<u64>,
+    /// 90th percentile.
+    pub p90: Option<u64>,
+    /// 95th percentile.
+    pub p95: Option<u64>,
+    /// 99th percentile.
+    pub p99: Option<u64>,
+    /// 99.9th percentile.
+    pub p99_9: Option<u64>,
+    /// Longest.
+    pub max: Option<u64>,
+}
+
+impl Latency {
+    /// Samples that must lie beyond a percentile before it is shown.
+    pub const SAMPLES_BEYOND: u64 = 10;
+
+    /// Reads the percentiles off a histogram of nanoseconds.
+    pub fn of(histogram: &Histogram<u64>) -> Self {
+        let n = histogram.len();
+        if n == 0 {
+            return Latency::default();
+        }
+        let at = |quantile: f64| {
+            let beyond = n - (n as f64 * quantile).ceil() as u64;
+            (beyond >= Self::SAMPLES_BEYOND).then(|| histogram.value_at_quantile(quantile))
+        };
+        Latency {
+            min: Some(histogram.min()),
+            mean: Some(histogram.mean()),
+            p50: at(0.50),
+            p90: at(0.90),
+            p95: at(0.95),
+            p99: at(0.99),
+            p99_9: at(0.999),
+            max: Some(histogram.max()),
+        }
+    }
+}
+
+/// Why a stored histogram could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum HistogramError {
+    /// Not base64.
+    #[error("the histogram is not base64: {0}")]
+    Base64(#[from] base64::DecodeError),
+    /// Not an HDR histogram in the V2 compressed format.
+    #[error("the histogram is not in HDR V2 format: {0:?}")]
+    Hdr(hdrhistogram::serialization::DeserializeError),
+}
+
+/// HDR histogram, V2 format (compressed), in base64: what other HDR tools read.
+pub fn encode_histogram(histogram: &Histogram<u64>) -> String {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new()
+        .serialize(histogram, &mut bytes)
+        .expect("a histogram with its bounds set serialises into memory");
+    STANDARD.encode(bytes)
+}
+
+/// The reverse of [`encode_histogram`], without loss.
+pub fn decode_histogram(text: &str) -> Result<Histogram<u64>, HistogramError> {
+    let bytes = STANDARD.decode(text)?;
+    Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(HistogramError::Hdr)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_survives_the_round_trip() {
+        let mut h = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).unwrap();
+        for v in [1, 999, 1_000_000, 59_999_999_999] {
+            h.record(v).unwrap();
+        }
+        assert_eq!(decode_histogram(&encode_histogram(&h)).unwrap(), h);
+        assert!(decode_histogram("!!").is_err());
+        assert!(decode_histogram("AAAA").is_err());
+    }
+
+    #[test]
+    fn a_percentile_with_fewer_than_ten_samples_beyond_it_is_not_given() {
+        let mut h = Histogram::<u64>::new(3).unwrap();
+        (0..100).for_each(|v| h.record(v).unwrap());
+        let l = Latency::of(&h);
+        assert_eq!(l.p90, Some(89));
+        assert_eq!(l.p95, None);
+        assert_eq!(Latency::of(&Histogram::<u64>::new(3).unwrap()), Latency::default());
+    }
+}

@@ -1,0 +1,98 @@
+//! The verdict on a cell: what kind of measurement it was, what that voids, and why.
+
+use serde::{Deserialize, Serialize};
+
+/// What kind of measurement a cell turned out to be (method, rule 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// The server's CPUs are busy, the load's are not.
+    ServerBound,
+    /// Both are busy: the rate is a lower bound.
+    CoBound,
+    /// Neither is busy: the rate says nothing of the limit.
+    Idle,
+    /// The load's CPUs are busy and the server's are not, or the null server is no faster.
+    GeneratorBound,
+    /// Steal, run-queue delay or bimodal windows beyond what intervals can carry.
+    Noisy,
+    /// The rate or the cost drifted through the window.
+    Unstable,
+    /// The cell exceeds a limit that the contender states.
+    CannotHold,
+    /// A reply was wrong, missing, duplicated or out of order.
+    Disqualified,
+    /// Did not start, died, or did not stop.
+    Failed,
+    /// Not installed here.
+    Skipped,
+    /// The load ran without knowing which process to observe.
+    ServerNotObserved,
+}
+
+impl Kind {
+    /// The name as it stands in tables and JSON, such as `server-bound`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::ServerBound => "server-bound",
+            Kind::CoBound => "co-bound",
+            Kind::Idle => "idle",
+            Kind::GeneratorBound => "generator-bound",
+            Kind::Noisy => "noisy",
+            Kind::Unstable => "unstable",
+            Kind::CannotHold => "cannot-hold",
+            Kind::Disqualified => "disqualified",
+            Kind::Failed => "failed",
+            Kind::Skipped => "skipped",
+            Kind::ServerNotObserved => "server-not-observed",
+        }
+    }
+}
+
+/// A figure that a verdict can void. A voided figure is greyed and never ranked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Figure {
+    /// Server CPU per request.
+    Cost,
+    /// Requests per second.
+    Rate,
+    /// Latency percentiles.
+    Latency,
+    /// Server memory.
+    Memory,
+}
+
+/// The judgement on one cell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// What kind of measurement it was.
+    pub kind: Kind,
+    /// What must not be believed.
+    pub void: Vec<Figure>,
+    /// One sentence: the cause, with its figures, and the remedy where there is one.
+    pub because: String,
+}
+
+impl Verdict {
+    /// A verdict of `kind` with the figures that this kind always voids.
+    pub fn new(kind: Kind, because: impl Into<String>) -> Self {
+        use Figure::*;
+        let void = match kind {
+            Kind::ServerBound | Kind::CoBound | Kind::Idle => vec![],
+            Kind::GeneratorBound => vec![Rate, Latency],
+            Kind::Noisy => vec![Latency],
+            Kind::Unstable => vec![Cost, Latency],
+            Kind::CannotHold | Kind::Disqualified | Kind::Failed | Kind::Skipped => {
+                vec![Cost, Rate, Latency, Memory]
+            }
+            Kind::ServerNotObserved => vec![Cost],
+        };
+        Verdict { kind, void, because: because.into() }
+    }
+
+    /// Whether `figure` must not be believed.
+    pub fn voids(&self, figure: Figure) -> bool {
+        self.void.contains(&figure)
+    }
+}
