@@ -4,7 +4,7 @@ use crate::{
     args::{duration, one_of},
     exit::Done,
 };
-use regatta_serve::{Host, Model, Service, Stop, serve};
+use regatta_serve::{Host, Model, Service, Stop, Written, serve};
 use regatta_service::Limits;
 use std::{
     io::Write, net::SocketAddr, num::NonZeroUsize, thread::available_parallelism, time::Duration,
@@ -25,6 +25,9 @@ pub struct ServeArgs {
     #[arg(long, default_value = "epoll",
           value_parser = |text: &str| one_of(text, &Model::ALL, Model::name))]
     model: Model,
+    /// Run the program that was written by hand in the model's style, not the shared service
+    #[arg(long)]
+    by_hand: bool,
     /// Where to listen; port 0 lets the system choose
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
     listen: SocketAddr,
@@ -62,7 +65,8 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
         },
         stop,
     };
-    serve(args.service, args.model, &host)?;
+    let written = if args.by_hand { Written::ByHand } else { Written::Shared };
+    serve(args.service, written, args.model, &host)?;
     Ok(Done::Well)
 }
 

@@ -44,11 +44,9 @@ impl Model {
 /// Something that a server does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// Lines of integers in, their doubles out; codec + call, in the three shared styles.
+    /// Lines of integers in, their doubles out.
     Double,
-    /// The same, written by hand in each style.
-    DoubleByHand,
-    /// A two-step dialogue, written by hand in each style.
+    /// A two-step dialogue.
     Dialogue,
     /// Sends back what it reads without looking: the floor. Runs on `epoll` only.
     Null,
@@ -56,14 +54,12 @@ pub enum Service {
 
 impl Service {
     /// All services, in the order of the catalogue.
-    pub const ALL: [Service; 4] =
-        [Service::Double, Service::DoubleByHand, Service::Dialogue, Service::Null];
+    pub const ALL: [Service; 3] = [Service::Double, Service::Dialogue, Service::Null];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Service::Double => "double",
-            Service::DoubleByHand => "double-by-hand",
             Service::Dialogue => "dialogue",
             Service::Null => "null",
         }
@@ -73,29 +69,48 @@ impl Service {
     pub fn about(self) -> &'static str {
         match self {
             Service::Double => "a line with a 64-bit integer in, its exact double out",
-            Service::DoubleByHand => "the same, written by hand in the style of the model",
-            Service::Dialogue => "asks for a first and a last name and greets; by hand",
+            Service::Dialogue => "asks for a first and a last name and greets (by hand only)",
             Service::Null => "sends back what it reads without looking: the floor of a race",
         }
     }
 }
 
+/// Who wrote the program that a server runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// Codec + call, in one of the three shared styles.
+    Shared,
+    /// By hand, in the style of the model.
+    ByHand,
+}
+
 /// Runs `service` on `model` until the host stops.
 ///
 /// # Errors
-/// The address cannot be listened on, the model does not run the service, or the kernel refused
-/// what the model cannot go on without.
-pub fn serve(service: Service, model: Model, host: &Host) -> Result<(), ServeError> {
-    match service {
-        Service::Double => run(Shared(double::Double), model, host),
-        Service::DoubleByHand => run(by_hand::Double, model, host),
-        Service::Dialogue => run(by_hand::Dialogue, model, host),
-        Service::Null if model == Model::Epoll => null::run(host),
-        Service::Null => Err(ServeError::Unsupported {
-            model: model.name(),
-            service: service.name(),
-            because: "the null server is an epoll loop of its own; use --model epoll",
-        }),
+/// The address cannot be listened on, there is no such service on this model, or the kernel
+/// refused what the model cannot go on without.
+pub fn serve(
+    service: Service,
+    written: Written,
+    model: Model,
+    host: &Host,
+) -> Result<(), ServeError> {
+    let unsupported = |because| ServeError::Unsupported {
+        model: model.name(),
+        service: service.name(),
+        because,
+    };
+    match (service, written) {
+        (Service::Double, Written::Shared) => run(Shared(double::Double), model, host),
+        (Service::Double, Written::ByHand) => run(by_hand::Double, model, host),
+        (Service::Dialogue, Written::ByHand) => run(by_hand::Dialogue, model, host),
+        (Service::Dialogue, Written::Shared) => {
+            Err(unsupported("the dialogue exists by hand only; add --by-hand"))
+        }
+        (Service::Null, _) if model == Model::Epoll => null::run(host),
+        (Service::Null, _) => {
+            Err(unsupported("the null server is an epoll loop of its own; use --model epoll"))
+        }
     }
 }
 

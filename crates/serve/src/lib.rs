@@ -13,6 +13,6 @@ mod open;
 mod reactor;
 mod threads;
 
-pub use catalogue::{Model, Service, serve};
+pub use catalogue::{Model, Service, Written, serve};
 pub use host::{Host, ServeError, Stop};
 pub use regatta_sys::limit::raise_open_files;

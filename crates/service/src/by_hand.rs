@@ -11,6 +11,7 @@ mod straight;
 mod talk;
 
 use crate::{Limits, Program, style::Stream, style::sequential::linger};
+use regatta_proto::line::MAX_LINE;
 use std::{future::Future, io, time::Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -20,6 +21,12 @@ pub use callback::{DialogueSession, DoubleSession};
 const LAST_NAME: &[u8] = b"last name?\n";
 /// The reply to an empty name; the question stands.
 const EMPTY: &[u8] = b"error: a name is empty\n";
+
+/// Whether what was read of a line, its end still missing, is over the limit. The last byte may be
+/// the `\r` of that end.
+fn too_long(line: &[u8]) -> bool {
+    line.strip_suffix(b"\r").unwrap_or(line).len() > MAX_LINE
+}
 
 /// `double`, by hand.
 #[derive(Clone, Copy, Debug, Default)]

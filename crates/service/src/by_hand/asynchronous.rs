@@ -1,6 +1,6 @@
 //! The same two programs with `.await`. Run on `async`.
 
-use super::{EMPTY, LAST_NAME};
+use super::{EMPTY, LAST_NAME, too_long};
 use crate::{
     Limits,
     double::{QUOTED, TOO_LONG},
@@ -103,7 +103,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Talk<T> {
             }
             return Ok(true);
         }
-        if line.len() > MAX_LINE {
+        if too_long(line) {
             self.output.extend_from_slice(TOO_LONG);
         }
         Ok(false)

@@ -1,7 +1,7 @@
 //! Straight-line programs over `BufRead + Write`, as if every connection had the machine to
 //! itself. Run on `threads` and `green`.
 
-use super::{EMPTY, LAST_NAME};
+use super::{EMPTY, LAST_NAME, too_long};
 use crate::double::{QUOTED, TOO_LONG};
 use regatta_proto::line::{Integer, MAX_LINE, escape};
 use std::io::{self, BufRead, Read, Write};
@@ -69,7 +69,7 @@ fn read_line(talk: &mut (impl BufRead + Write), line: &mut Vec<u8>) -> io::Resul
         }
         return Ok(true);
     }
-    if line.len() > MAX_LINE {
+    if too_long(line) {
         talk.write_all(TOO_LONG)?;
     }
     Ok(false)
