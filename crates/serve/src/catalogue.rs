@@ -95,11 +95,8 @@ pub fn serve(
     model: Model,
     host: &Host,
 ) -> Result<(), ServeError> {
-    let unsupported = |because| ServeError::Unsupported {
-        model: model.name(),
-        service: service.name(),
-        because,
-    };
+    let unsupported =
+        |because| ServeError::Unsupported { model: model.name(), service: service.name(), because };
     match (service, written) {
         (Service::Double, Written::Shared) => run(Shared(double::Double), model, host),
         (Service::Double, Written::ByHand) => run(by_hand::Double, model, host),

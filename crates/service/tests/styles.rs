@@ -247,8 +247,11 @@ fn cut_at_every_byte() {
     let input = b"21\n-9223372036854775808\r\nbad\xff\n\n+0\r\n18446744073709551615\nend\n5\n";
     let expected = double_oracle(input);
     for at in 0..=input.len() {
-        let pieces: Vec<_> =
-            [&input[..at], &input[at..]].iter().filter(|p| !p.is_empty()).map(|p| p.to_vec()).collect();
+        let pieces: Vec<_> = [&input[..at], &input[at..]]
+            .iter()
+            .filter(|p| !p.is_empty())
+            .map(|p| p.to_vec())
+            .collect();
         all_styles(Shared(double::Double), &pieces, &expected);
         all_styles(by_hand::Double, &pieces, &expected);
     }
