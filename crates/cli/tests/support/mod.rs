@@ -9,7 +9,7 @@ use std::{
 };
 
 /// Every model with and without its by-hand form: `(model, extra arguments)`.
-pub const MODELS: [&str; 3] = ["threads", "epoll", "async"];
+pub const MODELS: [&str; 4] = ["threads", "epoll", "green", "async"];
 
 /// Longest wait for anything in these tests.
 pub const DEADLINE: Duration = Duration::from_secs(10);
