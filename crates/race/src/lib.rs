@@ -1,1 +1,27 @@
-//! (being written)
+//! Races contenders: starts them, watches them, leaves nothing of them behind.
+//!
+//! Servers are known by manifests alone; this crate never links one.
+
+mod cgroup;
+mod clock;
+mod orphans;
+mod output;
+mod port;
+mod process;
+mod ready;
+mod running;
+mod start;
+mod stop_report;
+mod supervise;
+mod usage;
+mod wire;
+
+pub use cgroup::{Cgroup, Containment, Version as CgroupVersion};
+pub use port::{free_port, is_taken};
+pub use process::Process;
+pub use ready::{NotReady, Ready};
+pub use running::{Running, StartError, SupervisorError};
+pub use stop_report::{Ending, StopReport};
+pub use supervise::supervise;
+pub use usage::{Observed, Spent, Usage};
+pub use wire::{Exited, Launch, Status};
