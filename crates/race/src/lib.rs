@@ -1,5 +1,35 @@
-//! The referee: contenders, their supervision, rounds, and what the rounds say.
+//! The referee: starts contenders, watches them, leaves nothing of them behind, and judges what
+//! the rounds say.
+//!
+//! Servers are known by manifests alone; this crate never links one.
 
+mod cgroup;
+mod clock;
 mod contest;
+mod orphans;
+mod output;
+mod port;
+mod process;
+mod ready;
+mod running;
+mod start;
+mod stop_report;
+mod store;
+mod supervise;
+mod usage;
+mod wire;
 
+pub mod judge;
+pub mod statistics;
+
+pub use cgroup::{Cgroup, Containment, Version as CgroupVersion};
 pub use contest::{Contest, ContestError, Loads};
+pub use port::{free_port, is_taken};
+pub use process::Process;
+pub use ready::{NotReady, Ready};
+pub use running::{Running, StartError, SupervisorError};
+pub use stop_report::{Ending, StopReport};
+pub use store::{Store, StoreError};
+pub use supervise::supervise;
+pub use usage::{Observed, Spent, Usage};
+pub use wire::{Exited, Launch, Status};
