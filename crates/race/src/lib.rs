@@ -1,1 +1,4 @@
 //! (being written)
+
+pub mod judge;
+pub mod statistics;
