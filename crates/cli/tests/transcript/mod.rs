@@ -17,6 +17,7 @@ pub struct Transcript {
     /// The file's name without `.toml`.
     pub name: String,
     /// What the conversation shows, in a sentence.
+    #[allow(dead_code)] // for who reads a failure with {:?}
     pub about: String,
     /// Whether it is played again with what is sent cut in two at every place, and byte by byte.
     pub cut: bool,
