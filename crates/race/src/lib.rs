@@ -4,12 +4,17 @@
 
 mod cgroup;
 mod clock;
+mod contender;
+mod lines_of_code;
+mod manifest;
 mod orphans;
 mod output;
+mod placeholders;
 mod port;
 mod process;
 mod ready;
 mod running;
+mod setup;
 mod start;
 mod stop_report;
 mod supervise;
@@ -17,10 +22,15 @@ mod usage;
 mod wire;
 
 pub use cgroup::{Cgroup, Containment, Version as CgroupVersion};
+pub use contender::{Contender, ContenderError};
+pub use lines_of_code::lines_of_code;
+pub use manifest::{Adapter, Limits, Manifest, Support, WORKLOADS};
+pub use placeholders::{UnknownPlaceholder, Values};
 pub use port::{free_port, is_taken};
 pub use process::Process;
 pub use ready::{NotReady, Ready};
 pub use running::{Running, StartError, SupervisorError};
+pub use setup::read_setup;
 pub use stop_report::{Ending, StopReport};
 pub use supervise::supervise;
 pub use usage::{Observed, Spent, Usage};
