@@ -85,7 +85,12 @@ impl Cgroup {
     fn make(version: Version, name: &str) -> io::Result<Cgroup> {
         let home = own_cgroup(version)?;
         let group = Cgroup { version, path: home.join(name), home };
-        fs::create_dir(&group.path).map_err(|error| {
+        let mut made = fs::create_dir(&group.path);
+        if made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
+            // Of a supervisor long dead that had our pid; the kernel removes only an empty one.
+            made = fs::remove_dir(&group.path).and_then(|()| fs::create_dir(&group.path));
+        }
+        made.map_err(|error| {
             let path = group.path.display();
             io::Error::new(error.kind(), format!("cannot make the control group {path}: {error}"))
         })?;
@@ -225,6 +230,27 @@ mod tests {
         let v1 = locate(Version::V1, HYBRID, membership).unwrap();
         assert_eq!(v2, Path::new("/sys/fs/cgroup/unified/user.slice"));
         assert_eq!(v1, Path::new("/sys/fs/cgroup/cpu,cpuacct/jobs/7"));
+    }
+
+    #[test]
+    fn an_empty_group_left_by_the_dead_is_made_anew_and_one_in_use_is_not_touched() {
+        let name = format!("regatta-test-{}", std::process::id());
+        for version in [Version::V2, Version::V1] {
+            if !Cgroup::is_available(version) {
+                continue;
+            }
+            let left = Cgroup::make(version, &name).unwrap();
+            let anew = Cgroup::make(version, &name).unwrap();
+            assert_eq!(left, anew);
+            assert!(anew.pids().is_empty());
+            let inner = anew.path().join("inner");
+            fs::create_dir(&inner).unwrap();
+            let error = Cgroup::make(version, &name).unwrap_err().to_string();
+            assert!(error.contains("cannot make the control group"), "{error}");
+            fs::remove_dir(inner).unwrap();
+            anew.remove().unwrap();
+            assert!(!anew.path().exists());
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ impl fmt::Display for Process {
 }
 
 /// The fields of `/proc/PID/stat` that are used here. Times are clock ticks (proc_pid_stat(5)).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Stat {
     pub name: String,
     pub state: char,
@@ -31,7 +31,6 @@ pub(crate) struct Stat {
     pub own: Ticks,
     /// User and system time of its children that have ended and were waited for, and of theirs.
     pub waited_for: Ticks,
-    pub threads: u32,
     /// When it was started, in ticks since the boot: with the pid, this is its identity.
     pub started: u64,
 }
@@ -82,7 +81,6 @@ impl Stat {
             state: fields.first()?.chars().next()?,
             own: Ticks { user: number(14)?, system: number(15)? },
             waited_for: Ticks { user: number(16)?, system: number(17)? },
-            threads: number(20)? as u32,
             started: number(22)?,
         })
     }
@@ -163,7 +161,7 @@ mod tests {
         assert_eq!(stat.name, "a) b (c)");
         assert_eq!(stat.own, Ticks { user: 7, system: 8 });
         assert_eq!(stat.waited_for, Ticks { user: 9, system: 10 });
-        assert_eq!((stat.state, stat.threads, stat.started), ('S', 3, 91084));
+        assert_eq!((stat.state, stat.started), ('S', 91084));
     }
 
     #[test]

@@ -131,16 +131,18 @@ impl Watch {
     /// SIGTERM to the contender's process group, as Ctrl-C would reach it, and to those children
     /// of ours that are not in it: the contender, if it changed its group, and orphans.
     fn ask_to_end(&self) {
-        let group = |pid: Pid| getpgid(Some(pid)).ok();
         let own = pid_number(getpid());
+        let in_group = |pid: &Pid| getpgid(Some(*pid)) == Ok(self.contender);
+        let group_lives = pids(descendants(own)).any(|pid| in_group(&pid));
+        // Listed before the first signal, which may make orphans: what a contender leaves behind
+        // on SIGTERM is for it to end.
+        let others: Vec<Pid> = pids(process::children(own)).filter(|pid| !in_group(pid)).collect();
         // Those that end meanwhile need no signal: errors are nothing to act on.
-        if pids(descendants(own)).any(|pid| group(pid) == Some(self.contender)) {
+        if group_lives {
             let _ = kill_process_group(self.contender, Signal::TERM);
         }
-        for child in pids(process::children(own)) {
-            if group(child) != Some(self.contender) {
-                let _ = kill_process(child, Signal::TERM);
-            }
+        for other in others {
+            let _ = kill_process(other, Signal::TERM);
         }
     }
 

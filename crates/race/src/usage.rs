@@ -45,6 +45,7 @@ struct Process {
     cpu_ns: u64,
     own: Ticks,
     waited_for: Ticks,
+    /// By thread; none for one that has ended and only waits to be reaped.
     switches: BTreeMap<u32, Switches>,
 }
 
@@ -102,8 +103,8 @@ impl Observed {
             // Who ended meanwhile is accounted for by who waited for it.
             if let (Ok(cpu_ns), Ok(stat)) = (cpu_ns, Stat::of(pid)) {
                 let identity = Identity { pid, started: stat.started };
+                let switches = if stat.is_zombie() { BTreeMap::new() } else { switches(pid) };
                 let Stat { own, waited_for, .. } = stat;
-                let switches = switches(pid);
                 processes.insert(identity, Process { cpu_ns, own, waited_for, switches });
             }
         }
@@ -151,6 +152,7 @@ impl Usage {
             }
         };
         let switches = self.switches_since(earlier);
+        let living = self.processes.values().filter(|process| !process.switches.is_empty());
         Spent {
             cpu_ns,
             user_ns: ticks_to_ns(ticks.user),
@@ -158,8 +160,8 @@ impl Usage {
             source,
             voluntary_switches: switches.voluntary,
             involuntary_switches: switches.involuntary,
-            processes: self.processes.len() as u32,
-            threads: self.processes.values().map(|process| process.switches.len() as u32).sum(),
+            processes: living.clone().count() as u32,
+            threads: living.map(|process| process.switches.len() as u32).sum(),
         }
     }
 

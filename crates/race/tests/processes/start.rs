@@ -96,8 +96,9 @@ fn what_cannot_be_started_is_told_in_a_sentence() {
 #[test]
 fn one_that_goes_into_the_background_is_told_to_stay() {
     under_each_containment(|containment| {
-        // Another session, and orphaned twice over, as daemon(3) does it.
-        let script = "setsid sh -c '$HELPER serve $PORT & exit 0'";
+        // In another session, and listening only once the started process is gone.
+        let script = "export MAIN=$$; setsid sh -c 'while kill -0 $MAIN 2>/dev/null; do \
+                      sleep 0.01; done; exec $HELPER serve $PORT' & exit 0";
         let (mut running, mut traces) = start(&launch(containment, script));
         let error = running.wait_ready(&Ready::Tcp, LIMIT).unwrap_err();
         assert!(matches!(error, NotReady::Background { .. }), "{error:?}");

@@ -1,6 +1,6 @@
 //! Usage against what a contender reads of itself, by getrusage(2).
 
-use crate::common::{LIMIT, ask, launch, start, under_each_containment};
+use crate::common::{LIMIT, ask, helper, launch, start, under_each_containment, wait_until};
 use regatta_race::{CgroupVersion, Containment, Observed, Ready, Running, Spent, Usage};
 use regatta_record::UsageSource;
 use std::{
@@ -78,14 +78,14 @@ fn cpu_of_children_that_came_and_went_is_counted() {
 #[test]
 fn cpu_of_orphans_is_counted_too() {
     under_each_containment(|containment| {
-        // The shell between is gone before its child, which only the supervisor can wait for.
-        let script = "sh -c '$HELPER burn 200 &'; exec $HELPER serve $PORT";
-        let (mut running, traces) = start(&launch(containment, script));
-        let before = running.usage().unwrap();
+        let (mut running, traces) = start(&launch(containment, "exec $HELPER serve $PORT"));
         running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
-        crate::common::wait_until("the orphan ended", || running.processes().len() == 1);
+        let before = running.usage().unwrap();
+        ask(running.port(), "orphan 200").unwrap();
+        wait_until("the orphan ended", || running.processes().len() == 1);
         let spent = running.usage().unwrap().since(&before);
-        assert!(spent.cpu_ns >= 190 * MS && spent.cpu_ns < 400 * MS, "{spent:?}");
+        assert!(spent.cpu_ns >= 180 * MS && spent.cpu_ns < 400 * MS, "{spent:?}");
+        assert_eq!(spent.source, source(containment));
         drop(running);
         traces.assert_gone();
     });
@@ -106,14 +106,13 @@ fn a_control_group_counts_even_children_that_nobody_waits_for() {
 
 #[test]
 fn a_tree_with_its_root_is_read_for_any_process() {
-    let helper = crate::common::helper();
     let port = regatta_race::free_port().unwrap();
-    let mut server = Command::new(helper)
+    let mut server = Command::new(helper())
         .args(["serve", &port.to_string()])
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
-    crate::common::wait_until("it listens", || regatta_race::is_taken(port).unwrap());
+    wait_until("it listens", || regatta_race::is_taken(port).unwrap());
     let observed = Observed::tree(server.id());
     let before = observed.usage().unwrap();
     let told = ask(port, "burn 50").unwrap();
