@@ -1,14 +1,14 @@
 //! The manifest: what a contender says of itself, in TOML. Parsing and checks, no file access.
 
 use crate::ready::Ready;
-use serde::{Deserialize, Deserializer, de::Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::collections::BTreeMap;
 
 /// The workloads that a manifest can name.
-pub const WORKLOADS: [&str; 5] = ["double", "hello", "hub", "hash", "shard"];
+pub const WORKLOADS: [&str; 6] = ["double", "dialogue", "hello", "hub", "hash", "shard"];
 
 /// `manifest.toml` of a contender.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// Name in tables and on the command line: letters, digits, `-`, `_`, `.` and `+`.
@@ -33,7 +33,7 @@ pub struct Manifest {
     pub source: Vec<String>,
     /// Path of its URL, where the workload has one.
     pub path: Option<String>,
-    /// How it wraps the messages of `hub`.
+    /// How it speaks the workload in its own way.
     pub adapter: Option<Adapter>,
     /// Environment variables; placeholders are filled in.
     #[serde(default)]
@@ -52,10 +52,12 @@ pub struct Manifest {
     pub stand_in_for: Option<String>,
 }
 
-/// How a server wraps the messages of `hub`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// How a server speaks a workload in its own way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Adapter {
+    /// Sends back what it gets: the null server.
+    Echo,
     /// Phoenix channels.
     Phoenix,
     /// Rails' ActionCable.
@@ -63,7 +65,7 @@ pub enum Adapter {
 }
 
 /// What a contender cannot exceed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Connections open at once.
@@ -77,6 +79,12 @@ pub struct Support {
     pub name: String,
     /// How many.
     pub count: u32,
+}
+
+impl Serialize for Support {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}:{}", self.name, self.count))
+    }
 }
 
 impl<'de> Deserialize<'de> for Support {

@@ -7,6 +7,8 @@ use std::path::Path;
 pub struct Values<'a> {
     /// `{port}`: where the contender is to listen on 127.0.0.1.
     pub port: u16,
+    /// `{workload}`: what it is to serve, by name.
+    pub workload: &'a str,
     /// `{cores}`: how many CPUs it has.
     pub cores: usize,
     /// `{dir}`: the folder of its manifest, which is also its working directory.
@@ -22,8 +24,8 @@ pub struct Values<'a> {
 /// A placeholder that stands for nothing.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown placeholder {{{name}}} in {text:?}; there are {{port}}, {{cores}}, {{dir}}, {{run}}, \
-     {{regatta}}, and {{nodes}} where processes are started beside it"
+    "unknown placeholder {{{name}}} in {text:?}; there are {{port}}, {{workload}}, {{cores}}, \
+     {{dir}}, {{run}}, {{regatta}}, and {{nodes}} where processes are started beside it"
 )]
 pub struct UnknownPlaceholder {
     name: String,
@@ -76,6 +78,7 @@ impl Values<'_> {
     fn value(&self, name: &str) -> Option<String> {
         match name {
             "port" => Some(self.port.to_string()),
+            "workload" => Some(self.workload.to_string()),
             "cores" => Some(self.cores.to_string()),
             "dir" => Some(self.dir.display().to_string()),
             "run" => Some(self.run.display().to_string()),
@@ -100,7 +103,7 @@ mod tests {
     fn values(nodes: &[String]) -> Values<'_> {
         let (dir, run, regatta) =
             (Path::new("/p/node"), Path::new("/tmp/r"), Path::new("/b/regatta"));
-        Values { port: 4001, cores: 2, dir, run, regatta, nodes }
+        Values { port: 4001, workload: "double", cores: 2, dir, run, regatta, nodes }
     }
 
     #[test]

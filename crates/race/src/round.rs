@@ -6,10 +6,9 @@ use crate::{
     entrant::Entrant,
     port::free_port,
     ready::NotReady,
-    running::{Running, StartError},
+    running::Running,
     stop_report::last_words,
     usage::Usage,
-    wire::Launch,
 };
 use regatta_load::{Edges, Plan, Progress, Tally, Until, WarmUp, Workload};
 use regatta_record::{
@@ -92,13 +91,15 @@ pub(crate) fn run(
         return ended(round, Outcome::CannotHold { because });
     }
     let port = free_port().map_err(|error| MachineError::Io { what: "find a free port", error })?;
-    let launch = match entrant.launch(course, port) {
+    let run = tempfile::tempdir()
+        .map_err(|error| MachineError::Io { what: "make a folder for the round", error })?;
+    let launch = entrant.launch(asked, course.binary, course.containment, port, run.path());
+    let launch = match launch {
         Ok(launch) => launch,
-        Err(because) => return ended(round, Outcome::Failed { because }),
+        Err(error) => return ended(round, Outcome::Failed { because: error.to_string() }),
     };
     let mut running = match Running::start(course.binary, &launch) {
         Ok(running) => running,
-        Err(StartError::Refused(because)) => return ended(round, Outcome::Failed { because }),
         Err(error) => return ended(round, Outcome::Failed { because: error.to_string() }),
     };
     match wait_ready(&mut running, entrant, course.stop) {
@@ -163,7 +164,7 @@ fn wait_ready(
     const LOOK_UP: Duration = Duration::from_millis(200);
     let mut waited = Duration::ZERO;
     loop {
-        match running.wait_ready(&entrant.manifest.ready, LOOK_UP) {
+        match running.wait_ready(&entrant.contender.manifest.ready, LOOK_UP) {
             Ok(()) => return Ok(true),
             Err(NotReady::Late { .. }) if stop.load(Ordering::Relaxed) => return Ok(false),
             Err(NotReady::Late { name, seen, .. }) => {
@@ -247,20 +248,5 @@ impl Edges for Watched<'_> {
         if let Some(spent) = &mut self.spent {
             spent.memory_bytes = self.running.memory_bytes();
         }
-    }
-}
-
-impl Entrant {
-    fn launch(&self, course: &Course<'_>, port: u16) -> Result<Launch, String> {
-        let cpus = course.asked.cpus.server.clone();
-        Ok(Launch {
-            name: self.name.clone(),
-            command: self.command(course.binary, &course.asked.workload, port, cpus.len())?,
-            dir: self.dir.clone(),
-            env: self.manifest.env.clone(),
-            port,
-            cpus,
-            containment: course.containment,
-        })
     }
 }
