@@ -1,0 +1,207 @@
+//! What in a race might mislead its reader: one sentence each, with advice, printed beside the
+//! figures.
+
+use super::{Field, TIE_MARGIN, twin_name, verdict::BUSY};
+use crate::statistics::{self, CONFIDENCE, geometric, holm, p_value};
+use regatta_record::{Asked, Cell, Figure, Relation};
+use std::collections::BTreeSet;
+
+/// Fewest rounds of a table that is shown to others (method, rule 2).
+pub const ROUNDS: u32 = 5;
+/// Noise floor from which on the machine is the news.
+pub const NOISE_FLOOR: f64 = 0.05;
+/// How far user + system time (sampled by tick) may be from the CPU time.
+pub const SPLIT: f64 = 0.10;
+/// CPU time in seconds from which on the sampled split is compared at all.
+const SPLIT_FROM_S: f64 = 1.0;
+
+/// All doubts about a race, the gravest first.
+pub fn doubts(
+    asked: &Asked,
+    fields: &[Field],
+    cells: &[Cell],
+    noise_floor: Option<f64>,
+    twin_ratios: &[Vec<f64>],
+) -> Vec<String> {
+    let mut doubts = Vec::new();
+    doubts.extend(incomplete(asked, fields));
+    doubts.extend(few_rounds(asked));
+    doubts.extend(baseline_without_cost(asked, cells));
+    doubts.extend(shared_cpus(asked));
+    doubts.extend(noise(asked, noise_floor));
+    doubts.extend(twin_differs(asked, fields, twin_ratios));
+    doubts.extend(sources(fields));
+    doubts.extend(no_null_server(fields));
+    for field in fields {
+        doubts.extend(errors_and_gaps(field));
+    }
+    doubts
+}
+
+fn incomplete(asked: &Asked, fields: &[Field]) -> Option<String> {
+    let open = || fields.iter().flat_map(|f| &f.contenders).filter(|o| o.settled.is_none());
+    let wanted: u32 = open().map(|_| asked.rounds).sum();
+    let there: u32 = open().map(|o| o.there.min(asked.rounds)).sum();
+    (there < wanted).then(|| {
+        format!(
+            "the race is incomplete: {there} of {wanted} rounds are there; `regatta race --resume` \
+             with its directory runs the rest"
+        )
+    })
+}
+
+fn few_rounds(asked: &Asked) -> Option<String> {
+    let n = asked.rounds;
+    (n < ROUNDS).then(|| {
+        let word = if n == 1 { "round" } else { "rounds" };
+        let intervals = if n == 1 { "there are no intervals" } else { "the intervals are wide" };
+        format!("{n} {word} only: {intervals}; publish nothing under {ROUNDS} (--rounds {ROUNDS})")
+    })
+}
+
+fn baseline_without_cost(asked: &Asked, cells: &[Cell]) -> Vec<String> {
+    let base = cells.iter().filter(|c| c.contender == asked.baseline);
+    base.filter(|c| c.verdict.voids(Figure::Cost) || c.cost_ns_per_request.is_none())
+        .map(|c| {
+            format!(
+                "at {} the baseline {} has no cost to compare with ({}), so there are no ratios; \
+                 choose another (--baseline)",
+                c.load,
+                c.contender,
+                c.verdict.kind.name()
+            )
+        })
+        .collect()
+}
+
+fn shared_cpus(asked: &Asked) -> Option<String> {
+    let server: BTreeSet<_> = asked.cpus.server.iter().collect();
+    let shared: Vec<String> =
+        asked.cpus.load.iter().filter(|c| server.contains(c)).map(u32::to_string).collect();
+    (!shared.is_empty()).then(|| {
+        format!(
+            "server and load share CPU {}: they take time from each other, so believe costs only; \
+             part them with --server-cpus and --load-cpus",
+            shared.join(", ")
+        )
+    })
+}
+
+fn noise(asked: &Asked, noise_floor: Option<f64>) -> Option<String> {
+    let Some(floor) = noise_floor else {
+        return Some(match &asked.twin_of {
+            None => "no contender was entered twice, so the noise floor is not known and ties \
+                     are judged at ±2%; enter a twin"
+                .to_owned(),
+            Some(original) => format!(
+                "the noise floor is not known: {original} and its twin have fewer than 2 rounds \
+                 in common; run more rounds"
+            ),
+        });
+    };
+    (floor > NOISE_FLOOR).then(|| {
+        format!(
+            "the noise floor is ±{:.0}%: this machine shows no smaller difference; stop other \
+             programs, run more rounds or take longer windows",
+            floor * 100.0
+        )
+    })
+}
+
+/// The twin's relation to its original, judged like any other with Holm's correction over the
+/// loads, but at the fixed margin: the noise floor holds the very difference in question.
+fn twin_differs(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Vec<String> {
+    let Some(original) = &asked.twin_of else { return Vec::new() };
+    let p_values: Vec<f64> = twin_ratios.iter().map(|d| p_value(d).unwrap_or(1.0)).collect();
+    let differs = holm(&p_values, 1.0 - CONFIDENCE);
+    let loads = fields
+        .iter()
+        .filter(|f| f.cost(original).is_some() && f.cost(&twin_name(original)).is_some());
+    loads
+        .zip(twin_ratios)
+        .zip(differs)
+        .filter_map(|((field, log_ratios), differs)| {
+            let ratio = geometric(log_ratios, asked.seed)?;
+            let relation = statistics::relation(&ratio, differs, TIE_MARGIN);
+            matches!(relation, Relation::Cheaper | Relation::Dearer).then(|| {
+                format!(
+                    "at {} {original} and its twin differ, {:.3} [{:.3} to {:.3}], though they are \
+                     the same program: something other than the contenders moves the figures; \
+                     repeat the race with another seed",
+                    field.load, ratio.mean, ratio.low, ratio.high
+                )
+            })
+        })
+        .collect()
+}
+
+fn sources(fields: &[Field]) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let observed = || fields.iter().flat_map(|f| f.contenders.iter().map(move |o| (f.load, o)));
+    let names: BTreeSet<&str> = observed().flat_map(|(_, o)| o.sources.iter().copied()).collect();
+    if names.len() > 1 {
+        let names = names.into_iter().collect::<Vec<_>>().join(", ");
+        doubts.push(format!(
+            "CPU time was read from different sources ({names}), which need not agree; \
+             see each round's source in rounds.jsonl"
+        ));
+    }
+    let apart: Vec<String> = observed()
+        .filter(|(_, o)| {
+            o.server_busy.unwrap_or(0.0) * o.window_s * f64::from(o.cpus.0) >= SPLIT_FROM_S
+        })
+        .filter_map(|(load, o)| Some((load, &o.name, o.split_over_cpu?)))
+        .filter(|(_, _, split)| (split - 1.0).abs() > SPLIT)
+        .map(|(load, name, split)| format!("{name} at {load} ({:+.0}%)", (split - 1.0) * 100.0))
+        .collect();
+    if !apart.is_empty() {
+        doubts.push(format!(
+            "user and system time, sampled by tick, do not add up to the CPU time of {}; \
+             the cost goes by the CPU time, which is exact: do not trust the split",
+            apart.join(", ")
+        ));
+    }
+    doubts
+}
+
+fn no_null_server(fields: &[Field]) -> Option<String> {
+    let raced = |f: &Field| f.of(super::NULL).is_some_and(|o| o.finished > 0);
+    (!fields.iter().any(raced)).then(|| {
+        format!(
+            "the null server did not race: that the load was not the limit is known only from its \
+             CPUs (busy from {BUSY:.2} on); enter `{}`",
+            super::NULL
+        )
+    })
+}
+
+/// Of each cell: errors beside right answers, rounds that were not observed, unreadable files.
+fn errors_and_gaps(field: &Field) -> Vec<String> {
+    let mut doubts = Vec::new();
+    for o in &field.contenders {
+        let cell = format!("{} at {}", o.name, field.load);
+        if o.errors.total() > 0 {
+            let kinds = o.errors.by_kind().into_iter().filter(|(_, n)| *n > 0);
+            let kinds: Vec<String> = kinds.map(|(kind, n)| format!("{n} {kind}")).collect();
+            doubts.push(format!(
+                "{cell} met errors ({}) beside {} right answers; they are in no latency: see \
+                 `regatta doctor` for limits of this machine",
+                kinds.join(", "),
+                o.requests
+            ));
+        }
+        if o.unobserved > 0 && o.unobserved < o.finished {
+            doubts.push(format!(
+                "{cell} was observed in {} of {} rounds only; the cost is from those",
+                o.finished - o.unobserved,
+                o.finished
+            ));
+        }
+        if let Some(why) = &o.unreadable {
+            doubts.push(format!(
+                "{cell} has no latency: a histogram could not be read ({why}); run that round again"
+            ));
+        }
+    }
+    doubts
+}

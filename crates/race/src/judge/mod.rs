@@ -1,0 +1,206 @@
+//! The referee: from what was asked and the rounds that were run to the judged summary.
+//!
+//! Pure: reads no file, clock or machine, so any figure of a report can be recomputed from a result
+//! directory. `observed` reads one cell's rounds, `verdict` judges the cell, `doubts` looks at the
+//! race as a whole, and this file compares the cells of a load with each other.
+
+mod doubts;
+mod observed;
+mod verdict;
+
+use crate::statistics::{self, Series, geometric, mean, paired, present};
+use observed::Observed;
+use regatta_record::{Asked, Cell, Estimate, Figure, LoadShape, Relation, Round, Summary};
+use std::collections::{BTreeSet, HashMap};
+
+/// Name of the null server: the least that a server can do. It shows the floor and is not ranked.
+pub const NULL: &str = "null";
+/// Least margin within which two costs are tied (method, rule 3), as a fraction.
+pub const TIE_MARGIN: f64 = 0.02;
+
+/// Name under which the contender `original` is entered a second time.
+pub fn twin_name(original: &str) -> String {
+    format!("{original}-twin")
+}
+
+/// Judges a race, finished or not. Of rounds that are there twice (a race resumed) the later one
+/// counts; rounds of contenders or loads that were not asked for are left out.
+pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
+    let observed = observe(asked, rounds);
+    let twin = asked.twin_of.as_ref().map(|original| (twin_name(original), original.as_str()));
+
+    let twin_ratios: Vec<Vec<f64>> = match &twin {
+        Some((twin, original)) => observed
+            .iter()
+            .filter_map(|field| Some(paired(&field.cost(twin)?, &field.cost(original)?)))
+            .collect(),
+        None => Vec::new(),
+    };
+    let noise_floor = statistics::noise_floor(&twin_ratios);
+    let margin = noise_floor.map_or(TIE_MARGIN, |floor| floor.max(TIE_MARGIN));
+
+    let unranked = |name: &str| name == NULL || twin.as_ref().is_some_and(|(twin, _)| twin == name);
+    let cells: Vec<Cell> =
+        observed.iter().flat_map(|field| field.judged(asked, margin, &unranked)).collect();
+    let complete = observed.iter().all(|field| field.is_complete(asked));
+    let doubts = doubts::doubts(asked, &observed, &cells, noise_floor, &twin_ratios);
+    Summary {
+        format: regatta_record::FORMAT,
+        asked: asked.clone(),
+        noise_floor,
+        complete,
+        cells,
+        doubts,
+    }
+}
+
+/// All contenders under one load.
+struct Field {
+    load: LoadShape,
+    /// In the order asked.
+    contenders: Vec<Observed>,
+}
+
+/// Sorts the rounds to their cells, each cell's in the same list of passes.
+fn observe(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
+    let by_cell: HashMap<(&str, LoadShape, u32), &Round> =
+        rounds.iter().map(|r| ((r.contender.as_str(), r.load, r.round), r)).collect();
+    let passes: BTreeSet<u32> = rounds.iter().map(|r| r.round).collect();
+    let cell = |load: LoadShape, name: &String| {
+        let rounds = passes.iter().map(|&p| by_cell.get(&(name.as_str(), load, p)).copied());
+        let skipped =
+            asked.entries.iter().find(|e| e.name == *name).and_then(|e| e.skipped.clone());
+        Observed::of(name, skipped, &rounds.collect::<Vec<_>>())
+    };
+    asked
+        .loads
+        .iter()
+        .map(|&load| {
+            let contenders = in_parallel(&asked.contenders, |name| cell(load, name));
+            Field { load, contenders }
+        })
+        .collect()
+}
+
+/// Maps over all CPUs: unpacking histograms takes nearly all of the time.
+fn in_parallel<'a, T: Sync, R: Send>(items: &'a [T], map: impl Fn(&'a T) -> R + Sync) -> Vec<R> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = items.len().div_ceil(threads).max(1);
+    std::thread::scope(|scope| {
+        let map = &map;
+        let threads: Vec<_> = items
+            .chunks(share)
+            .map(|part| scope.spawn(move || part.iter().map(map).collect::<Vec<R>>()))
+            .collect();
+        threads
+            .into_iter()
+            .flat_map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
+}
+
+impl Field {
+    fn of(&self, contender: &str) -> Option<&Observed> {
+        self.contenders.iter().find(|o| o.name == contender)
+    }
+
+    /// Logarithms of a contender's cost, unless its verdict voids them.
+    fn cost(&self, contender: &str) -> Option<Series> {
+        let observed = self.of(contender)?;
+        (!self.verdict(observed).voids(Figure::Cost)).then(|| observed.cost.clone())
+    }
+
+    fn verdict(&self, observed: &Observed) -> regatta_record::Verdict {
+        verdict::verdict(observed, self.headroom(observed))
+    }
+
+    /// Rate of the null server over this one's in the same rounds; `None` for itself.
+    fn headroom(&self, observed: &Observed) -> Option<f64> {
+        let null = self.of(NULL).filter(|_| observed.name != NULL)?;
+        mean(&paired(&null.rate, &observed.rate)).map(f64::exp)
+    }
+
+    /// Whether nothing that was asked for is left to run.
+    fn is_complete(&self, asked: &Asked) -> bool {
+        self.contenders.iter().all(|o| o.settled.is_some() || o.there >= asked.rounds)
+    }
+
+    /// The cells of this load: believed costs in rising order, then the other cells as asked.
+    fn judged(&self, asked: &Asked, margin: f64, unranked: &dyn Fn(&str) -> bool) -> Vec<Cell> {
+        let mut cells: Vec<Cell> = self.contenders.iter().map(|o| self.figures(asked, o)).collect();
+        self.relate(asked, &mut cells, margin);
+        self.rank(&mut cells, margin, unranked);
+        cells.sort_by(|a, b| sort_key(a).total_cmp(&sort_key(b)));
+        cells
+    }
+
+    /// A cell by itself, not yet compared.
+    fn figures(&self, asked: &Asked, observed: &Observed) -> Cell {
+        let estimate = |series: &Series| geometric(&present(series), asked.seed);
+        let headroom = self.headroom(observed);
+        Cell {
+            workload: asked.workload.clone(),
+            load: self.load,
+            contender: observed.name.clone(),
+            rounds: observed.finished,
+            requests: observed.requests,
+            cost_ns_per_request: estimate(&observed.cost),
+            rate_per_s: estimate(&observed.rate),
+            latency_ns: observed.latency.clone(),
+            memory_bytes: observed.memory_bytes,
+            switches_per_request: observed.switches_per_request,
+            load_cpu_ns_per_request: estimate(&observed.load_cost),
+            headroom,
+            server_busy: observed.server_busy,
+            load_busy: observed.load_busy,
+            ratio_to_baseline: None,
+            relation: None,
+            band: None,
+            verdict: self.verdict(observed),
+        }
+    }
+
+    /// Ratios to the baseline and what they mean. The null server gets a ratio and no relation;
+    /// so does a cell whose cost is void. No ratios where the baseline's own cost is void.
+    fn relate(&self, asked: &Asked, cells: &mut [Cell], margin: f64) {
+        let Some(base) = self.cost(&asked.baseline) else { return };
+        let mut compared: Vec<(usize, Estimate, f64)> = Vec::new();
+        for (i, (cell, observed)) in cells.iter_mut().zip(&self.contenders).enumerate() {
+            if cell.contender == asked.baseline {
+                cell.relation = cell.cost_ns_per_request.map(|_| Relation::Baseline);
+                continue;
+            }
+            let log_ratios = paired(&observed.cost, &base);
+            cell.ratio_to_baseline = geometric(&log_ratios, asked.seed);
+            let believed = cell.contender != NULL && !cell.verdict.voids(Figure::Cost);
+            let p = statistics::p_value(&log_ratios);
+            if let (true, Some(ratio), Some(p)) = (believed, cell.ratio_to_baseline, p) {
+                compared.push((i, ratio, p));
+            }
+        }
+        let p_values: Vec<f64> = compared.iter().map(|(_, _, p)| *p).collect();
+        let differs = statistics::holm(&p_values, 1.0 - statistics::CONFIDENCE);
+        for ((i, ratio, _), differs) in compared.into_iter().zip(differs) {
+            cells[i].relation = Some(statistics::relation(&ratio, differs, margin));
+        }
+    }
+
+    /// Bands, among those whose cost may be believed.
+    fn rank(&self, cells: &mut [Cell], margin: f64, unranked: &dyn Fn(&str) -> bool) {
+        let ranked: Vec<usize> = (0..cells.len())
+            .filter(|&i| !unranked(&cells[i].contender) && believed_cost(&cells[i]).is_some())
+            .collect();
+        let logs: Vec<&Series> = ranked.iter().map(|&i| &self.contenders[i].cost).collect();
+        for (i, band) in ranked.iter().zip(statistics::bands(&logs, margin)) {
+            cells[*i].band = Some(band);
+        }
+    }
+}
+
+fn believed_cost(cell: &Cell) -> Option<Estimate> {
+    cell.cost_ns_per_request.filter(|_| !cell.verdict.voids(Figure::Cost))
+}
+
+fn sort_key(cell: &Cell) -> f64 {
+    believed_cost(cell).map_or(f64::INFINITY, |cost| cost.mean)
+}

@@ -1,0 +1,219 @@
+//! What the rounds of one cell showed: figures by pass, totals, and what went wrong.
+
+use crate::statistics::{Series, log};
+use regatta_record::{
+    Errors, Exchange, HistogramError, Kind, Latency, Outcome, Round, UsageSource, Verdict,
+    decode_histogram,
+};
+use std::collections::BTreeSet;
+
+/// One cell's rounds, read. Only rounds that finished enter figures, and a cell that is settled
+/// without figures (disqualified, failed, skipped, cannot hold) has none at all.
+#[derive(Debug, Default)]
+pub struct Observed {
+    /// Name of the contender.
+    pub name: String,
+    /// Rounds that are there, however they ended.
+    pub there: u32,
+    /// Rounds that entered the figures.
+    pub finished: u32,
+    /// Rounds in which the server was not observed, out of `finished`.
+    pub unobserved: u32,
+    /// The verdict, where it follows from how the rounds ended alone.
+    pub settled: Option<Verdict>,
+    /// Logarithm of server CPU per request (ns) by pass.
+    pub cost: Series,
+    /// Logarithm of requests per second by pass.
+    pub rate: Series,
+    /// Logarithm of load CPU per request (ns) by pass.
+    pub load_cost: Series,
+    /// Right answers.
+    pub requests: u64,
+    /// Errors in rounds that finished all the same.
+    pub errors: Errors,
+    /// Percentiles of all rounds' histograms merged.
+    pub latency: Latency,
+    /// Why a histogram could not be read, where one could not.
+    pub unreadable: Option<String>,
+    /// Median over rounds.
+    pub memory_bytes: Option<u64>,
+    /// Of both kinds, over the rounds that were observed.
+    pub switches_per_request: Option<f64>,
+    /// CPU time over (window × CPUs), of all observed rounds together.
+    pub server_busy: Option<f64>,
+    /// The same of the load.
+    pub load_busy: Option<f64>,
+    /// CPUs of server and load.
+    pub cpus: (u32, u32),
+    /// Where the server's CPU time was read.
+    pub sources: BTreeSet<&'static str>,
+    /// `user + system` over the CPU time, of all observed rounds together.
+    pub split_over_cpu: Option<f64>,
+    /// Length of all windows together, in seconds.
+    pub window_s: f64,
+    /// Right answers by slice, a list for each round.
+    pub slices: Vec<Vec<u64>>,
+}
+
+impl Observed {
+    /// Reads a cell: `rounds` by pass, `None` where a pass is not there; `skipped` is why the
+    /// contender did not take part.
+    pub fn of(name: &str, skipped: Option<String>, rounds: &[Option<&Round>]) -> Self {
+        let there: Vec<&Round> = rounds.iter().flatten().copied().collect();
+        let settled = settled(skipped, &there);
+        let void = Observed {
+            name: name.to_owned(),
+            there: there.len() as u32,
+            cost: vec![None; rounds.len()],
+            rate: vec![None; rounds.len()],
+            load_cost: vec![None; rounds.len()],
+            ..Observed::default()
+        };
+        match settled {
+            Some(verdict) => Observed { settled: Some(verdict), ..void },
+            None if there.is_empty() => void,
+            None => void.with_figures(rounds, &there),
+        }
+    }
+
+    /// Adds the figures; every round of `there` finished with answers.
+    fn with_figures(mut self, rounds: &[Option<&Round>], there: &[&Round]) -> Self {
+        let by_pass = |figure: &dyn Fn(&Round) -> Option<f64>| -> Series {
+            rounds.iter().map(|r| r.and_then(figure).and_then(log)).collect()
+        };
+        self.cost = by_pass(&|r| Some(r.server.as_ref()?.cpu_ns as f64 / r.requests as f64));
+        self.rate = by_pass(&|r| Some(r.requests as f64 / (r.window_ns as f64 / 1e9)));
+        self.load_cost = by_pass(&|r| Some(r.load_cpu_ns as f64 / r.requests as f64));
+
+        self.finished = there.len() as u32;
+        self.requests = there.iter().map(|r| r.requests).sum();
+        there.iter().for_each(|r| self.errors.add(&r.errors));
+        self.window_s = there.iter().map(|r| r.window_ns as f64 / 1e9).sum();
+        self.slices = there.iter().map(|r| r.slices.clone()).collect();
+        self.load_busy = fraction(
+            there.iter().map(|r| r.load_cpu_ns as f64).sum(),
+            there.iter().map(|r| r.window_ns as f64 * f64::from(r.load_cpus)).sum(),
+        );
+        self.cpus.1 = there.iter().map(|r| r.load_cpus).max().unwrap_or(0);
+        match merged_latency(there) {
+            Ok(latency) => self.latency = latency,
+            Err(why) => self.unreadable = Some(why),
+        }
+        self.with_usage(there)
+    }
+
+    /// Adds what was read of the contender's processes.
+    fn with_usage(mut self, there: &[&Round]) -> Self {
+        let seen: Vec<_> = there.iter().filter_map(|r| Some((*r, r.server.as_ref()?))).collect();
+        self.unobserved = (there.len() - seen.len()) as u32;
+        let cpu_ns: f64 = seen.iter().map(|(_, s)| s.cpu_ns as f64).sum();
+        self.server_busy = fraction(
+            cpu_ns,
+            seen.iter().map(|(r, s)| r.window_ns as f64 * f64::from(s.cpus)).sum(),
+        );
+        self.split_over_cpu =
+            fraction(seen.iter().map(|(_, s)| s.user_ns as f64 + s.system_ns as f64).sum(), cpu_ns);
+        self.switches_per_request = fraction(
+            seen.iter().map(|(_, s)| (s.voluntary_switches + s.involuntary_switches) as f64).sum(),
+            seen.iter().map(|(r, _)| r.requests as f64).sum(),
+        );
+        self.cpus.0 = seen.iter().map(|(_, s)| s.cpus).max().unwrap_or(0);
+        self.sources = seen.iter().map(|(_, s)| source_name(s.source)).collect();
+        let mut memory: Vec<u64> = seen.iter().map(|(_, s)| s.memory_bytes).collect();
+        memory.sort_unstable();
+        self.memory_bytes = match memory.len() {
+            0 => None,
+            n => Some(memory[(n - 1) / 2].midpoint(memory[n / 2])),
+        };
+        self
+    }
+}
+
+/// What follows from how the rounds ended. One wrong exchange disqualifies a cell and one failed
+/// round fails it, however many went well: a contender that answers rightly six times of seven is
+/// no contender. A round without one right answer failed too.
+fn settled(skipped: Option<String>, there: &[&Round]) -> Option<Verdict> {
+    if let Some(why) = skipped {
+        return Some(Verdict::new(Kind::Skipped, why));
+    }
+    let n = there.len();
+    let told = |kind, word: &str, hits: Vec<(u32, String)>| {
+        let (round, because) = hits.first()?;
+        let text = format!("{word} in {} of {n} rounds; round {round}: {because}", hits.len());
+        Some(Verdict::new(kind, text))
+    };
+    let each = |why: &dyn Fn(&Round) -> Option<String>| -> Vec<(u32, String)> {
+        there.iter().filter_map(|r| Some((r.round + 1, why(r)?))).collect()
+    };
+    let cannot_hold = there.iter().find_map(|r| match &r.outcome {
+        Outcome::CannotHold { because } => Some(Verdict::new(Kind::CannotHold, because)),
+        _ => None,
+    });
+    told(Kind::Disqualified, "disqualified", each(&wrong))
+        .or_else(|| told(Kind::Failed, "failed", each(&failure)))
+        .or(cannot_hold)
+}
+
+/// Why a round disqualifies, with the first wrong exchange where one was seen.
+fn wrong(round: &Round) -> Option<String> {
+    match &round.outcome {
+        Outcome::Disqualified { because, exchange: Some(exchange) } => {
+            Some(format!("{}; {}", because.trim_end_matches('.'), told(exchange)))
+        }
+        Outcome::Disqualified { because, exchange: None } => Some(because.clone()),
+        Outcome::Finished if round.errors.wrong_reply > 0 => {
+            Some(format!("{} wrong replies were counted", round.errors.wrong_reply))
+        }
+        _ => None,
+    }
+}
+
+fn told(e: &Exchange) -> String {
+    let nth = e.reply_index + 1;
+    format!(
+        "sent {}, expected {}, received {} (reply {nth} on its connection)",
+        e.sent, e.expected, e.received
+    )
+}
+
+fn failure(round: &Round) -> Option<String> {
+    match &round.outcome {
+        Outcome::Failed { because } => Some(because.clone()),
+        Outcome::Finished if round.requests == 0 || round.window_ns == 0 => Some(
+            "not one right answer inside the window; try a longer window or fewer connections"
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+/// All histograms added up, without loss, and read.
+fn merged_latency(rounds: &[&Round]) -> Result<Latency, String> {
+    let unreadable = |r: &Round, why: String| format!("round {}: {why}", r.round + 1);
+    let mut sum: Option<hdrhistogram::Histogram<u64>> = None;
+    for round in rounds {
+        let one = decode_histogram(&round.histogram)
+            .map_err(|why: HistogramError| unreadable(round, why.to_string()))?;
+        match &mut sum {
+            Some(sum) => sum.add(&one).map_err(|why| unreadable(round, format!("{why:?}")))?,
+            None => {
+                sum = Some(one);
+                sum.iter_mut().for_each(|sum| sum.auto(true));
+            }
+        }
+    }
+    Ok(sum.map(|sum| Latency::of(&sum)).unwrap_or_default())
+}
+
+fn fraction(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
+fn source_name(source: UsageSource) -> &'static str {
+    match source {
+        UsageSource::ProcessClocks => "process clocks",
+        UsageSource::CgroupV2 => "cgroup v2",
+        UsageSource::CgroupV1 => "cgroup v1",
+        UsageSource::ProcessTree => "process tree (10 ms steps)",
+    }
+}

@@ -1,0 +1,177 @@
+//! The verdict on a cell (method, rule 7), for closed loops: kind, cause with figures, remedy.
+
+use super::observed::Observed;
+use crate::statistics::student;
+use regatta_record::{Kind, Verdict};
+
+/// Fraction of its CPUs from which on a side counts as busy. Not 1: under 64 connections the
+/// leanest server and the leanest load each use 0.98 of a core, since both sleep for a moment
+/// whenever they have overtaken the other; and a CPU also serves its timer and the kernel's threads.
+pub const BUSY: f64 = 0.90;
+/// The null server counts as no faster up to this factor: then it is not the server that limits.
+pub const NO_FASTER: f64 = 1.02;
+/// Drift of the rate inside the window that an interval cannot carry, as a factor.
+pub const DRIFT: f64 = 1.05;
+/// Fewest right answers per slice for judging slices: from 100 on, counting alone scatters them by
+/// 10% at most.
+pub const ANSWERS_PER_SLICE: f64 = 100.0;
+
+/// Judges a cell. `headroom` is the null server's rate over this one's, `None` for the null server
+/// itself or without one.
+///
+/// The first finding names the verdict; the others add their voids and their sentences.
+pub fn verdict(observed: &Observed, headroom: Option<f64>) -> Verdict {
+    if let Some(settled) = &observed.settled {
+        return settled.clone();
+    }
+    if observed.finished == 0 {
+        return Verdict::new(
+            Kind::Skipped,
+            "no round was run yet: the race was interrupted; `regatta race --resume` runs the rest",
+        );
+    }
+    let findings = [drifting(observed), bimodal(observed), Some(limit(observed, headroom))];
+    let mut findings = findings.into_iter().flatten();
+    let first = findings.next().expect("the limit is always found");
+    findings.fold(first, |mut verdict, next| {
+        verdict
+            .void
+            .extend(next.void.iter().filter(|f| !verdict.void.contains(f)).collect::<Vec<_>>());
+        verdict.because =
+            format!("{}. Also {}: {}", verdict.because, next.kind.name(), next.because);
+        verdict
+    })
+}
+
+/// Which side was the limit. Measured idleness goes before inference: where the server was busy
+/// and the load was not, a null server that is no faster is itself bound by the kernel.
+fn limit(observed: &Observed, headroom: Option<f64>) -> Verdict {
+    let (server_cpus, load_cpus) = observed.cpus;
+    let Some(load) = observed.load_busy else {
+        return Verdict::new(Kind::ServerNotObserved, "the load's CPUs are not known");
+    };
+    let Some(server) = observed.server_busy else {
+        let mut verdict = Verdict::new(
+            Kind::ServerNotObserved,
+            format!(
+                "no process of the server could be read; the load used {load:.2} of its {load_cpus} CPUs"
+            ),
+        );
+        if load >= BUSY {
+            verdict.void.extend(Verdict::new(Kind::GeneratorBound, "").void);
+        }
+        return verdict;
+    };
+    let used = format!(
+        "the server used {server:.2} of its {}, the load {load:.2} of its {}",
+        cpus(server_cpus),
+        cpus(load_cpus)
+    );
+    if server >= BUSY && load < BUSY {
+        return Verdict::new(Kind::ServerBound, used);
+    }
+    if let Some(headroom) = headroom.filter(|h| *h <= NO_FASTER) {
+        let because = format!(
+            "under this load the null server is only {headroom:.2} times as fast: the load or the \
+             kernel was the limit ({used}); give the load more CPUs or another shape"
+        );
+        return Verdict::new(Kind::GeneratorBound, because);
+    }
+    match (server >= BUSY, load >= BUSY) {
+        (true, _) => Verdict::new(
+            Kind::CoBound,
+            format!("{used}; the rate is a lower bound: more CPUs for the load would show more"),
+        ),
+        (false, true) => Verdict::new(
+            Kind::GeneratorBound,
+            format!("{used}; give the load more CPUs (--load-cpus)"),
+        ),
+        (false, false) => Verdict::new(
+            Kind::Idle,
+            format!("{used}; more connections or deeper pipelining would show the limit"),
+        ),
+    }
+}
+
+fn cpus(n: u32) -> String {
+    if n == 1 { "CPU".to_owned() } else { format!("{n} CPUs") }
+}
+
+/// Drift: in each round, the logarithm of the answers in the last third of the slices over those
+/// in the first third. Unstable where Student's interval of that over rounds lies wholly beyond
+/// [`DRIFT`], up or down. Needs 2 rounds of 3 slices.
+fn drifting(observed: &Observed) -> Option<Verdict> {
+    let log_drifts: Vec<f64> = observed.slices.iter().filter_map(|s| log_drift(s)).collect();
+    let drift = student(&log_drifts)?;
+    let sure = drift.low > DRIFT.ln() || drift.high < -DRIFT.ln();
+    sure.then(|| {
+        let percent = |log: f64| log.exp_m1() * 100.0;
+        let because = format!(
+            "the rate drifts by {:+.0}% [{:+.0} to {:+.0}] from the first third of the window to \
+             the last, over {} rounds; a longer warm-up or window may settle it",
+            percent(drift.mean),
+            percent(drift.low),
+            percent(drift.high),
+            log_drifts.len()
+        );
+        Verdict::new(Kind::Unstable, because)
+    })
+}
+
+fn log_drift(slices: &[u64]) -> Option<f64> {
+    let third = slices.len() / 3;
+    let first: u64 = slices[..third].iter().sum();
+    let last: u64 = slices[slices.len() - third..].iter().sum();
+    (first > 0 && last > 0).then(|| (last as f64 / first as f64).ln())
+}
+
+/// Share of the spread that two groups must explain. The best split of a normal distribution
+/// explains 64% of its variance and that of a uniform one 75%; two clean modes explain nearly all.
+const SPLIT_EXPLAINS: f64 = 0.85;
+/// Least share of the slices in the smaller group.
+const SMALLER_GROUP: f64 = 0.2;
+/// Least factor between the groups' means.
+const GROUPS_APART: f64 = 1.25;
+
+/// Bimodality: the slices of all rounds, sorted and cut in two where the variance between the
+/// groups is largest (the best 2-means of a line: Fisher, *On grouping for maximum homogeneity*,
+/// JASA 53, 1958). Noisy where the cut explains [`SPLIT_EXPLAINS`] of all variance, the smaller
+/// group has [`SMALLER_GROUP`] of the slices and the means are [`GROUPS_APART`].
+fn bimodal(observed: &Observed) -> Option<Verdict> {
+    let mut slices: Vec<f64> = observed.slices.iter().flatten().map(|&s| s as f64).collect();
+    slices.sort_by(f64::total_cmp);
+    let n = slices.len() as f64;
+    let sum: f64 = slices.iter().sum();
+    if slices.is_empty() || sum / n < ANSWERS_PER_SLICE {
+        return None;
+    }
+    let mean = sum / n;
+    let total: f64 = slices.iter().map(|s| (s - mean).powi(2)).sum();
+    let mut below = 0.0;
+    let mut best = (0.0, 0.0, 0.0, 0.0);
+    for (i, slice) in slices.iter().enumerate().take(slices.len() - 1) {
+        below += slice;
+        let k = (i + 1) as f64;
+        let (low, high) = (below / k, (sum - below) / (n - k));
+        let between = k * (low - mean).powi(2) + (n - k) * (high - mean).powi(2);
+        if between > best.0 {
+            best = (between, low, high, k / n);
+        }
+    }
+    let (between, low, high, share) = best;
+    let two = between > SPLIT_EXPLAINS * total
+        && share.min(1.0 - share) >= SMALLER_GROUP
+        && high >= low * GROUPS_APART;
+    two.then(|| {
+        let slice_s = observed.window_s / n;
+        let because = format!(
+            "the rate has two modes, {:.0}/s in {:.0}% of the slices and {:.0}/s in the others; \
+             another tenant of the machine or its CPU frequency may switch them; believe the cost, \
+             not the latency",
+            low / slice_s,
+            share * 100.0,
+            high / slice_s
+        );
+        Verdict::new(Kind::Noisy, because)
+    })
+}

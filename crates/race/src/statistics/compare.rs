@@ -1,0 +1,137 @@
+//! Which differences are differences: the noise floor, Holm's correction, relations and bands.
+
+use super::{CONFIDENCE, Series, p_value, paired, student, t_quantile};
+use regatta_record::{Band, Estimate, Relation};
+
+/// The half-width of the interval of "a contender over itself", as a fraction, from the log-ratios
+/// of the twin to its original under each load.
+///
+/// The true ratio is 1, so the variance is taken about zero and pooled over all loads:
+/// `s² = Σd² / N` with N degrees of freedom, N being the number of all pairs. The half-width for as
+/// many rounds as a load has on average (`n = N / loads`) is `exp(t(0.975; N) · s/√n) − 1`. Taken
+/// about zero, a lasting difference between the two names counts as noise too.
+/// `None` with fewer than 2 pairs.
+pub fn noise_floor(log_ratios_by_load: &[Vec<f64>]) -> Option<f64> {
+    let loads: Vec<_> = log_ratios_by_load.iter().filter(|d| !d.is_empty()).collect();
+    let pairs = loads.iter().map(|d| d.len()).sum::<usize>() as f64;
+    if pairs < 2.0 {
+        return None;
+    }
+    let variance = loads.iter().flat_map(|d| d.iter()).map(|d| d * d).sum::<f64>() / pairs;
+    let rounds = pairs / loads.len() as f64;
+    let half = t_quantile(0.5 + CONFIDENCE / 2.0, pairs) * (variance / rounds).sqrt();
+    Some(half.exp_m1())
+}
+
+/// Which of a family of hypotheses fall when any wrong fall at all shall have probability `alpha`
+/// at most, however they depend on each other: by growing p, the i-th of m falls while
+/// `p ≤ alpha / (m − i + 1)` (Holm, *A simple sequentially rejective multiple test procedure*,
+/// Scandinavian Journal of Statistics 6, 1979).
+pub fn holm(p_values: &[f64], alpha: f64) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
+    let mut falls = vec![false; p_values.len()];
+    for (before, &i) in order.iter().enumerate() {
+        if p_values[i] > alpha / (p_values.len() - before) as f64 {
+            break;
+        }
+        falls[i] = true;
+    }
+    falls
+}
+
+/// What a ratio's interval means (method, rule 3): *tied* if all of it lies within ±`margin`
+/// (taken by factors: from 1/(1+margin) to 1+margin); otherwise *cheaper* or *dearer* if it does
+/// not contain 1 and `differs`, the word of Holm's correction; otherwise *not told apart*.
+pub fn relation(ratio: &Estimate, differs: bool, margin: f64) -> Relation {
+    let within = 1.0 + margin;
+    if ratio.low >= 1.0 / within && ratio.high <= within {
+        Relation::Tied
+    } else if differs && ratio.high < 1.0 {
+        Relation::Cheaper
+    } else if differs && ratio.low > 1.0 {
+        Relation::Dearer
+    } else {
+        Relation::NotToldApart
+    }
+}
+
+/// The ranks by cost that each contender could hold: from 1 + those surely better to k − those
+/// surely worse. A pair is *surely* ordered when [`relation`] says so, with Student's interval of
+/// the paired log-ratios and Holm's correction over all k(k−1)/2 pairs; so with 95% probability
+/// all bands are right at once (simultaneous rank intervals from pairwise tests: Al Mohamad,
+/// Goeman and van Zwet, Electronic Journal of Statistics 15, 2021). A pair that met in fewer than
+/// 2 rounds is not ordered.
+pub fn bands(logs: &[&Series], margin: f64) -> Vec<Band> {
+    let k = logs.len();
+    let pairs: Vec<(usize, usize)> = (0..k).flat_map(|a| (a + 1..k).map(move |b| (a, b))).collect();
+    let log_ratios: Vec<_> = pairs.iter().map(|&(a, b)| paired(logs[a], logs[b])).collect();
+    let p_values: Vec<f64> = log_ratios.iter().map(|d| p_value(d).unwrap_or(1.0)).collect();
+    let differs = holm(&p_values, 1.0 - CONFIDENCE);
+
+    let mut better = vec![0; k];
+    let mut worse = vec![0; k];
+    for ((&(a, b), d), differs) in pairs.iter().zip(&log_ratios).zip(differs) {
+        let Some(e) = student(d) else { continue };
+        let ratio = Estimate { mean: e.mean.exp(), low: e.low.exp(), high: e.high.exp() };
+        match relation(&ratio, differs, margin) {
+            Relation::Cheaper => (better[b], worse[a]) = (better[b] + 1, worse[a] + 1),
+            Relation::Dearer => (better[a], worse[b]) = (better[a] + 1, worse[b] + 1),
+            Relation::Baseline | Relation::Tied | Relation::NotToldApart => {}
+        }
+    }
+    (0..k).map(|i| Band { best: 1 + better[i], worst: k as u32 - worse[i] }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holm_on_a_worked_example() {
+        // Sorted: 0.005 ≤ 0.05/4, 0.01 ≤ 0.05/3, 0.03 > 0.05/2: stop; 0.04 is not looked at.
+        assert_eq!(holm(&[0.01, 0.04, 0.03, 0.005], 0.05), [true, false, false, true]);
+        assert_eq!(holm(&[0.04], 0.05), [true]);
+        assert_eq!(holm(&[0.04, 0.04], 0.05), [false, false]);
+        assert!(holm(&[], 0.05).is_empty());
+    }
+
+    #[test]
+    fn relations_at_their_limits() {
+        let ratio = |low, high| Estimate { mean: f64::sqrt(low * high), low, high };
+        assert_eq!(relation(&ratio(0.99, 1.01), false, 0.02), Relation::Tied);
+        assert_eq!(relation(&ratio(1.005, 1.02), true, 0.02), Relation::Tied, "sure but small");
+        assert_eq!(relation(&ratio(1.005, 1.03), true, 0.02), Relation::Dearer);
+        assert_eq!(relation(&ratio(1.005, 1.03), false, 0.02), Relation::NotToldApart, "Holm");
+        assert_eq!(relation(&ratio(0.90, 0.95), true, 0.02), Relation::Cheaper);
+        assert_eq!(relation(&ratio(0.95, 1.10), false, 0.02), Relation::NotToldApart);
+        assert_eq!(relation(&ratio(0.95, 1.04), false, 0.06), Relation::Tied, "floor 6%");
+    }
+
+    #[test]
+    fn the_noise_floor_of_a_worked_example() {
+        // Two loads of two pairs each: s² = 4·0.0001/4, n = 2, t(0.975; 4) = 2.7764.
+        let floor = noise_floor(&[vec![0.01, -0.01], vec![0.01, 0.01]]).unwrap();
+        assert!((floor - ((2.7764 * 0.01 / 2f64.sqrt()).exp() - 1.0)).abs() < 1e-6, "{floor}");
+        assert_eq!(noise_floor(&[vec![0.01], vec![]]), None);
+        assert_eq!(noise_floor(&[]), None);
+    }
+
+    #[test]
+    fn bands_of_a_known_field() {
+        // a and b cannot be told apart, c is dearer than both, d never met the others.
+        let wobble = [0.000, 0.011, -0.012, 0.009, -0.008, 0.004, -0.005];
+        let series =
+            |by: f64, flip: f64| -> Series { wobble.iter().map(|w| Some(by + flip * w)).collect() };
+        let (a, b, c) = (series(0.0, 1.0), series(0.001, -3.0), series(0.5, 1.5));
+        let d: Series = vec![None; 7];
+        let band = |best, worst| Band { best, worst };
+        assert_eq!(bands(&[&a, &b, &c], 0.02), [band(1, 2), band(1, 2), band(3, 3)]);
+        assert_eq!(
+            bands(&[&c, &d, &a, &b], 0.02),
+            [band(3, 4), band(1, 4), band(1, 3), band(1, 3)]
+        );
+        assert_eq!(bands(&[&a], 0.02), [band(1, 1)]);
+        assert!(bands(&[], 0.02).is_empty());
+    }
+}
