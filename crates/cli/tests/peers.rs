@@ -38,10 +38,8 @@ fn every_peer_found_here_answers_the_transcripts_of_double() {
         .iter()
         .flat_map(|peer| {
             let mut server = Server::start(peer);
-            let wrong: Vec<_> = transcripts
-                .iter()
-                .filter_map(|t| transcript::play(t, server.addr).err())
-                .collect();
+            let wrong: Vec<_> =
+                transcripts.iter().filter_map(|t| transcript::play(t, server.addr).err()).collect();
             server.stop();
             wrong.into_iter().map(|e| format!("{}: {e}", peer.1.name))
         })

@@ -234,7 +234,8 @@ mod tests {
         let run = TempDir::new().unwrap();
         let regatta = Path::new("/bin/regatta");
         let (dir, run) = (contender.dir.as_path(), run.path());
-        let values = Values { port: 4001, workload: "double", cores: 2, dir, run, regatta, nodes: &[] };
+        let values =
+            Values { port: 4001, workload: "double", cores: 2, dir, run, regatta, nodes: &[] };
         let launch = contender.launch(&values, &[0, 1], Containment::Best).unwrap();
         assert_eq!(launch.command, ["sh", "-c", "serve 4001 2"]);
         assert_eq!(Path::new(&launch.env["WHERE"]), dir);
@@ -249,7 +250,15 @@ mod tests {
         let peers = folder(&[("x/manifest.toml", &text)]);
         let contender = Contender::read(&peers.path().join("x/manifest.toml")).unwrap();
         let here = peers.path();
-        let values = Values { port: 1, workload: "double", cores: 1, dir: here, run: here, regatta: here, nodes: &[] };
+        let values = Values {
+            port: 1,
+            workload: "double",
+            cores: 1,
+            dir: here,
+            run: here,
+            regatta: here,
+            nodes: &[],
+        };
         let error = contender.launch(&values, &[], Containment::Best).unwrap_err().to_string();
         assert!(error.contains("unknown placeholder {threads}"), "{error}");
     }

@@ -5,8 +5,8 @@
 
 mod cgroup;
 mod clock;
-mod contest;
 mod contender;
+mod contest;
 mod entrant;
 mod lines_of_code;
 mod manifest;
@@ -32,8 +32,8 @@ pub mod judge;
 pub mod statistics;
 
 pub use cgroup::{Cgroup, Containment, Version as CgroupVersion};
-pub use contest::{Contest, ContestError, Loads};
 pub use contender::{Contender, ContenderError};
+pub use contest::{Contest, ContestError, Loads};
 pub use entrant::EntrantError;
 pub use lines_of_code::lines_of_code;
 pub use manifest::{Adapter, Limits, Manifest, Support, WORKLOADS};

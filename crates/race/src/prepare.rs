@@ -69,10 +69,7 @@ pub fn built_in() -> Vec<Contender> {
         .expect("the bundled manifests are right");
     let here = || env::current_dir().unwrap_or_else(|_| "/".into());
     let dir = checkout().unwrap_or_else(here);
-    file.contender
-        .into_iter()
-        .map(|manifest| Contender { manifest, dir: dir.clone() })
-        .collect()
+    file.contender.into_iter().map(|manifest| Contender { manifest, dir: dir.clone() }).collect()
 }
 
 /// Settles what a race consists of. `known` are the contenders that there are, `setup` the machine.
@@ -112,10 +109,10 @@ pub fn prepare(
             first.name.clone()
         }
     };
-    let twin_of = contest.twin_of.as_ref().unwrap_or(&baseline);
-    let original = entries.iter().position(|e| e.name == *twin_of && e.skipped.is_none());
+    let twin_of = contest.twin_of.clone().unwrap_or_else(|| baseline.clone());
+    let original = entries.iter().position(|e| e.name == twin_of && e.skipped.is_none());
     if let Some(at) = original {
-        let twin = Entry { name: twin_name(twin_of), ..entries[at].clone() };
+        let twin = Entry { name: twin_name(&twin_of), ..entries[at].clone() };
         entries.insert(at + 1, twin);
     }
     let seed = changes.seed.unwrap_or_else(|| rand::random::<u64>() >> 32);
@@ -128,7 +125,7 @@ pub fn prepare(
         workload: workload.into(),
         contenders: entries.iter().map(|e| e.name.clone()).collect(),
         baseline,
-        twin_of: original.map(|_| twin_of.clone()),
+        twin_of: original.map(|_| twin_of),
         rounds: changes.rounds.unwrap_or(contest.rounds),
         window_s: changes.window.unwrap_or(contest.window).as_secs_f64(),
         warm_up_s: contest.warm_up.as_secs_f64(),

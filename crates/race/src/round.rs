@@ -7,7 +7,7 @@ use crate::{
     port::free_port,
     ready::NotReady,
     running::Running,
-    stop_report::last_words,
+    stop_report::{background, last_words},
     usage::Usage,
 };
 use regatta_load::{Edges, Plan, Progress, Tally, Until, WarmUp, Workload};
@@ -117,10 +117,14 @@ pub(crate) fn run(
     round.server = server.spent;
     let exited = running.exited_within(Duration::ZERO);
     let died = match exited {
-        Ok(exited) => exited.map(|exited| {
+        Ok(None) => None,
+        Ok(Some(exited)) if exited.status.is_success() && !exited.left.is_empty() => {
+            Some(background(&entrant.name))
+        }
+        Ok(Some(exited)) => {
             let words = last_words(&exited.last_words);
-            format!("{} {} under load{words}", entrant.name, exited.status)
-        }),
+            Some(format!("{} {} under load{words}", entrant.name, exited.status))
+        }
         Err(error) => Some(error.to_string()),
     };
     let stopped = running.stop(STOP_WITHIN);

@@ -98,8 +98,8 @@ impl Store {
         let whole = text.split_inclusive(|b| *b == b'\n').filter(|line| line.ends_with(b"\n"));
         let mut rounds = Vec::new();
         for (number, line) in whole.enumerate() {
-            let round: Round = serde_json::from_slice(line)
-                .map_err(|error| damaged(number, error.to_string()))?;
+            let round: Round =
+                serde_json::from_slice(line).map_err(|error| damaged(number, error.to_string()))?;
             check_format(round.format).map_err(|because| damaged(number, because))?;
             rounds.push(round);
         }

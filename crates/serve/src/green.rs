@@ -44,7 +44,8 @@ fn serve<P: Program>(program: P, host: Host, listener: OwnedFd) {
     let open = Open::new();
     {
         let (host, listener, open) = (host.clone(), Rc::clone(&listener), Arc::clone(&open));
-        green::spawn(move || stop(&host, &listener, &open)).expect("the second green thread starts");
+        green::spawn(move || stop(&host, &listener, &open))
+            .expect("the second green thread starts");
     }
     while !host.stop.is_set() {
         if open.len() >= most {

@@ -77,7 +77,11 @@ fn unread(reply: &[u8]) -> Result<u32, String> {
     let kind = number(4).ok_or("a reply without a header")? as u16;
     if kind == NLMSG_ERROR {
         let error = -(number(16).ok_or("an error without a number")? as i32);
-        return if error == ENOENT { Ok(0) } else { Err(io::Error::from_raw_os_error(error).to_string()) };
+        return if error == ENOENT {
+            Ok(0)
+        } else {
+            Err(io::Error::from_raw_os_error(error).to_string())
+        };
     }
     // After the header: four bytes of state, 48 of address, and the timer; then the queue.
     number(72).ok_or_else(|| "a reply without a queue length".into())
