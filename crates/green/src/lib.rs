@@ -32,6 +32,7 @@
 //! - [`stack`]: a coroutine is a stack of its own; [`corosensei`] switches between them. Stacks
 //!   are cut from one reservation of address space, so a hundred thousand cost only what they touch.
 //! - [`overflow`]: what happens when one is too small.
+//! - [`mod@run`]: how a scheduler begins and ends.
 //! - [`scheduler`]: the loop. One per OS thread, nothing shared: a coroutine stays where it was
 //!   spawned, so neither locks nor `Send` are needed, and a switch is a function call.
 //! - [`readiness`]: edge-triggered epoll, and how a read is known to be worth trying.
@@ -63,6 +64,7 @@ mod net;
 #[allow(unsafe_code)] // signal handlers
 mod overflow;
 mod readiness;
+mod run;
 #[allow(unsafe_code)] // a pointer to the running coroutine's yielder
 mod scheduler;
 #[allow(unsafe_code)] // memory mappings
@@ -71,7 +73,7 @@ mod timer;
 
 pub use mailbox::{Mailbox, SendError, Sender, Wake, mailbox, wait};
 pub use net::{TcpListener, TcpStream, wait_fd_readable};
-pub use scheduler::{Config, run};
+pub use run::{Config, run};
 pub use stack::Guard;
 
 use std::io;
@@ -86,17 +88,17 @@ use std::time::{Duration, Instant};
 /// # Panics
 /// Outside of [`run`]; so do all functions here.
 pub fn spawn(body: impl FnOnce() + 'static) -> io::Result<()> {
-    scheduler::current().spawn(body)
+    run::current().spawn(body)
 }
 
 /// Lets every other coroutine that can go on have its turn first.
 pub fn yield_now() {
-    scheduler::current().yield_now();
+    run::current().yield_now();
 }
 
 /// Waits for a time: never shorter, longer by up to a millisecond and whatever the others take.
 pub fn sleep(duration: Duration) {
-    let core = scheduler::current();
+    let core = run::current();
     // Read afresh: the turn's time may be long ago, and the sleep would be too short.
     let end = Instant::now().checked_add(duration);
     let deadline = end.map_or(timer::NEVER, |end| core.tick_at(end));
@@ -105,11 +107,11 @@ pub fn sleep(duration: Duration) {
 
 /// The time when this turn of the loop began. It costs no clock reading.
 pub fn now() -> Instant {
-    scheduler::current().now()
+    run::current().now()
 }
 
 /// Ends this thread's scheduler once the caller waits or ends: every coroutine left is unwound,
 /// and [`run`] returns.
 pub fn shutdown() {
-    scheduler::current().shutdown();
+    run::current().shutdown();
 }

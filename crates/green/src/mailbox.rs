@@ -8,7 +8,8 @@
 
 use crate::net::TcpStream;
 use crate::readiness::{Interest, TaskId};
-use crate::scheduler::{Core, current, wake};
+use crate::run::{current, wake};
+use crate::scheduler::Core;
 use crate::timer::NEVER;
 use std::cell::Cell;
 use std::collections::VecDeque;

@@ -3,7 +3,8 @@
 //! A stream or listener belongs to the scheduler in which it was made, and cannot leave its thread.
 
 use crate::readiness::{Interest, Source};
-use crate::scheduler::{Core, current, ticks};
+use crate::run::current;
+use crate::scheduler::{Core, ticks};
 use crate::timer::NEVER;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags};

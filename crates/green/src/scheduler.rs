@@ -8,9 +8,9 @@
 //! waited for has come. So wake-ups carry a number only, and one that comes late harms nobody.
 
 use crate::mailbox::Inbox;
-use crate::overflow::Watch;
 use crate::readiness::{Interest, Poller, Source, TaskId, Woken};
-use crate::stack::{CoroutineStack, Guard, Stacks};
+use crate::run::{Config, with_current};
+use crate::stack::{CoroutineStack, Stacks};
 use crate::timer::{NEVER, Wheel};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use rustix::event::Timespec;
@@ -19,29 +19,11 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// How a scheduler is set up.
-#[derive(Clone, Copy, Debug)]
-pub struct Config {
-    /// Bytes of stack per coroutine, rounded up to whole pages. Only touched pages are memory.
-    pub stack_size: usize,
-    /// How many coroutines may live at once in this scheduler. Address space is reserved for all.
-    pub max_coroutines: usize,
-    /// How the page below each stack is guarded.
-    pub guard: Guard,
-}
-
-impl Default for Config {
-    /// 64 KiB of stack, 131,072 coroutines (8.5 GiB of address space, no memory).
-    fn default() -> Config {
-        Config { stack_size: 64 * 1024, max_coroutines: 128 * 1024, guard: Guard::Lightest }
-    }
-}
 
 /// How many reads, writes, accepts and messages a coroutine may do without waiting before it lets
 /// the others have a turn. A peer that sends faster than it is served would otherwise keep the
@@ -82,76 +64,6 @@ pub(crate) struct Core {
     main_panic: RefCell<Option<Box<dyn Any + Send>>>,
 }
 
-thread_local! {
-    static CURRENT: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
-}
-
-/// Runs a scheduler on this thread, with `main` as its first coroutine, until every coroutine has
-/// ended or one has called [`shutdown`](crate::shutdown). What is left then is unwound: its
-/// destructors run, its sockets close.
-///
-/// A panic ends its coroutine alone. That of `main` goes on from here once all have ended.
-///
-/// # Errors
-/// If a scheduler already runs on this thread, or the kernel refuses the reservation of the
-/// stacks, a descriptor (two are used) or the signal handler.
-pub fn run(config: Config, main: impl FnOnce() + 'static) -> io::Result<()> {
-    if CURRENT.with_borrow(Option::is_some) {
-        return Err(io::Error::other(
-            "green: a scheduler already runs on this thread; use green::spawn, or another thread",
-        ));
-    }
-    let core = Rc::new(Core::new(config)?);
-    let watch = Watch::start(core.stacks.shape())?;
-    CURRENT.set(Some(core.clone()));
-    let running = Running { core: &core };
-    let main_core = Rc::downgrade(&core);
-    let outcome = core
-        .spawn(move || {
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(main))
-                && let Some(core) = main_core.upgrade().filter(|core| !core.closing.get())
-            {
-                core.main_panic.replace(Some(panic));
-            }
-        })
-        .and_then(|()| core.run());
-    drop(running);
-    drop(watch);
-    match core.main_panic.take() {
-        Some(panic) => resume_unwind(panic),
-        None => outcome,
-    }
-}
-
-/// The scheduler of this thread.
-///
-/// # Panics
-/// If there is none.
-pub(crate) fn current() -> Rc<Core> {
-    let core = CURRENT.with_borrow(Clone::clone);
-    core.expect("green: there is no scheduler on this thread; call this inside green::run")
-}
-
-/// Lets a coroutine go on that waits in the scheduler with this inbox, from whatever thread.
-pub(crate) fn wake(inbox: &Inbox, task: TaskId) {
-    CURRENT.with_borrow(|core| match core {
-        Some(core) if ptr::eq(&raw const *core.inbox, inbox) => core.enqueue(task),
-        _ => inbox.post(task),
-    });
-}
-
-/// However the loop ends, every coroutine is unwound before the scheduler goes.
-struct Running<'a> {
-    core: &'a Core,
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        self.core.close();
-        CURRENT.set(None);
-    }
-}
-
 /// A coroutine asked to wait where it cannot.
 pub(crate) struct CannotWait;
 
@@ -165,7 +77,7 @@ impl From<CannotWait> for io::Error {
 }
 
 impl Core {
-    fn new(config: Config) -> io::Result<Core> {
+    pub(crate) fn new(config: Config) -> io::Result<Core> {
         let (poller, bell) = Poller::new()?;
         let now = Instant::now();
         Ok(Core {
@@ -189,7 +101,8 @@ impl Core {
 
     // ---- the loop ----
 
-    fn run(&self) -> io::Result<()> {
+    /// Turns, until no coroutine is left or one has asked for the end.
+    pub(crate) fn run(&self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS_PER_TURN);
         let mut posted = Vec::new();
         loop {
@@ -270,7 +183,7 @@ impl Core {
     }
 
     /// Unwinds every coroutine. None can be added any more.
-    fn close(&self) {
+    pub(crate) fn close(&self) {
         self.closing.set(true);
         let left: Vec<usize> = self.tasks.borrow().iter().map(|(number, _)| number).collect();
         for number in left {
@@ -290,11 +203,7 @@ impl Core {
         }
         let stack = self.stacks.take()?;
         let coroutine = Coroutine::with_stack(stack, move |yielder, ()| {
-            CURRENT.with_borrow(|core| {
-                if let Some(core) = core {
-                    core.yielder.set(yielder);
-                }
-            });
+            with_current(|core| core.yielder.set(yielder));
             // The panic hook has spoken by the time a panic is caught. Its payload may panic too
             // when dropped; the second payload is leaked rather than asked.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
@@ -306,6 +215,22 @@ impl Core {
         let number = self.tasks.borrow_mut().insert(task);
         self.enqueue(number as TaskId);
         Ok(())
+    }
+
+    /// The first coroutine, whose panic is kept. What unwinds it in `close` is no panic.
+    pub(crate) fn spawn_main(self: &Rc<Self>, main: impl FnOnce() + 'static) -> io::Result<()> {
+        let core = Rc::downgrade(self);
+        self.spawn(move || {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(main))
+                && let Some(core) = core.upgrade().filter(|core| !core.closing.get())
+            {
+                core.main_panic.replace(Some(panic));
+            }
+        })
+    }
+
+    pub(crate) fn take_main_panic(&self) -> Option<Box<dyn Any + Send>> {
+        self.main_panic.take()
     }
 
     /// Lets a coroutine go on at the next opportunity.
@@ -390,6 +315,10 @@ impl Core {
 
     pub(crate) fn poller(&self) -> &Poller {
         &self.poller
+    }
+
+    pub(crate) fn stacks(&self) -> &Stacks {
+        &self.stacks
     }
 
     pub(crate) fn inbox(&self) -> &Arc<Inbox> {

@@ -65,21 +65,34 @@ impl Stacks {
     /// not counted.
     pub(crate) fn reserve(stack_size: usize, count: usize, guard: Guard) -> io::Result<Rc<Stacks>> {
         let page = rustix::param::page_size();
-        let stack_size = stack_size.max(MIN_STACK_SIZE).next_multiple_of(page);
-        let length = (page + stack_size).checked_mul(count).filter(|&length| length > 0);
-        let reservation = length.ok_or(rustix::io::Errno::INVAL).and_then(|length| {
-            let access = ProtFlags::READ | ProtFlags::WRITE;
-            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-            // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches
-            // nothing that exists.
-            unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), length, access, flags) }
-        });
-        let start = reservation.ok().and_then(NonNull::new).ok_or_else(|| {
-            io::Error::other(format!(
-                "green: cannot reserve address space for {count} stacks of {stack_size} bytes \
-                 ({reservation:?}): lower Config::max_coroutines or Config::stack_size, or raise \
-                 the limit on address space (ulimit -v, vm.overcommit_memory)"
-            ))
+        let sizes =
+            stack_size.max(MIN_STACK_SIZE).checked_next_multiple_of(page).and_then(|size| {
+                let length = size.checked_add(page)?.checked_mul(count)?;
+                (length > 0).then_some((size, length))
+            });
+        let (stack_size, length) = sizes.ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "green: Config::max_coroutines ({count}) stacks of Config::stack_size \
+                     ({stack_size}) bytes are none, or more than addresses can count"
+                ),
+            )
+        })?;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches nothing
+        // that exists.
+        let mapping = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), length, access, flags) };
+        let start = mapping.ok().and_then(NonNull::new).ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::OutOfMemory,
+                format!(
+                    "green: cannot reserve address space for {count} stacks of {stack_size} bytes \
+                     ({mapping:?}): lower Config::max_coroutines or Config::stack_size, or raise \
+                     the limit on address space (ulimit -v, vm.overcommit_memory)"
+                ),
+            )
         })?;
         let shape = Shape { start: start.as_ptr().addr(), page, stack_size, count };
         let (used, free) = (Cell::new(0), RefCell::new(Vec::new()));
@@ -87,9 +100,7 @@ impl Stacks {
         // Otherwise one touched page could become a huge one, which is 30 stacks. A kernel that
         // has no huge pages refuses, and needs no telling.
         // SAFETY: advice on how to back our own mapping does not change what it holds.
-        let _ = unsafe {
-            rustix::mm::madvise(start.as_ptr(), length.unwrap_or(0), Advice::LinuxNoHugepage)
-        };
+        let _ = unsafe { rustix::mm::madvise(start.as_ptr(), length, Advice::LinuxNoHugepage) };
         if guard == Guard::Lightest && !stacks.install_guard(0) {
             stacks.guard = Guard::Mprotect;
         }
@@ -200,9 +211,10 @@ mod tests {
 
     #[test]
     fn stacks_are_reused_last_freed_first_and_run_out_with_advice() {
-        let stacks = Stacks::reserve(10_000, 2, Guard::Lightest).unwrap();
+        let page = rustix::param::page_size();
+        let stacks = Stacks::reserve(2 * page + 1, 2, Guard::Lightest).unwrap();
         let (first, second) = (stacks.take().unwrap(), stacks.take().unwrap());
-        assert_eq!(first.base().get() - first.limit().get(), 3 * 4096 + 4096);
+        assert_eq!(first.base().get() - first.limit().get(), 3 * page + page);
         assert!(second.limit() >= first.base());
         let error = stacks.take().err().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
@@ -229,6 +241,10 @@ mod tests {
 
     #[test]
     fn a_reservation_beyond_the_address_space_is_refused_with_advice() {
+        for (size, count) in [(65536, 0), (usize::MAX, 1), (1 << 40, 1 << 40)] {
+            let error = Stacks::reserve(size, count, Guard::Lightest).err().unwrap();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        }
         let error = Stacks::reserve(1 << 40, 1 << 20, Guard::Lightest).err().unwrap();
         assert!(error.to_string().contains("lower Config::max_coroutines"), "{error}");
     }

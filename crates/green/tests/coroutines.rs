@@ -224,6 +224,9 @@ fn an_eventfd_wakes_from_another_thread() {
         green::wait_fd_readable(&stop).unwrap();
         // It is still readable, and can be watched again.
         green::wait_fd_readable(&stop).unwrap();
+        let file = std::fs::File::open("/proc/self/exe").unwrap();
+        let error = green::wait_fd_readable(&file).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied);
         join(thread);
     });
 }
