@@ -4,10 +4,7 @@
 //! port stays in TIME_WAIT for a minute after the side that closed first, here the load. Towards an
 //! IPv4 loopback target other sources are at hand: 127.0.0.2 to 127.0.0.127.
 //!
-//! Towards any other target the kernel chooses the source. Then a load holds at most about 28,000
-//! connections, and with a connection per request about 470 a second last (28,000 ports a minute)
-//! unless `net.ipv4.tcp_tw_reuse` is 1; beyond, connecting fails with "cannot assign requested
-//! address", which is counted as a connect error and tried again.
+//! Towards any other target the kernel chooses the source: see [`crate::Plan::churn`].
 
 use std::net::{IpAddr, Ipv4Addr};
 

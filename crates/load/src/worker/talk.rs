@@ -104,15 +104,17 @@ impl Worker<'_> {
     pub(super) fn lost(&mut self, slot: u32, loss: Loss) {
         let connection = &self.connections[slot as usize];
         let (state, owed) = (connection.state, u64::from(connection.cursor.owed()));
+        // Once nothing is sent any more, a server may close what it owes nothing.
+        let lost = if self.phase <= Phase::Measuring { owed.max(1) } else { owed };
         let errors = &mut self.count.errors;
         match (loss, state) {
             (_, State::Connecting) => errors.connect += 1,
             (Loss::Read(_) | Loss::Connect(_), State::Unanswered) if !self.plan.churn => {
                 errors.connect += 1;
             }
-            (Loss::Read(_) | Loss::Connect(_), _) => errors.read += owed.max(1),
-            (Loss::Write(_), _) => errors.write += owed.max(1),
-            (Loss::Closed, _) => errors.closed_early += owed.max(1),
+            (Loss::Read(_) | Loss::Connect(_), _) => errors.read += lost,
+            (Loss::Write(_), _) => errors.write += lost,
+            (Loss::Closed, _) => errors.closed_early += lost,
             (Loss::TimedOut, _) => {
                 errors.timeout += owed;
                 if self.phase == Phase::Measuring {
