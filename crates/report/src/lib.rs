@@ -1,1 +1,31 @@
-//! (being written)
+//! From a judged race to text: terminal, Markdown, JSON, CSV, HTML.
+//!
+//! Pure: a [`Summary`] in, a `String` out; nothing is measured, judged or recomputed here. The
+//! three that people read share one view (`view`), so they say the same. Names, last words and
+//! wrong replies come from the contenders and are hostile input: control characters are made
+//! visible, and each format escapes what it would take for its own.
+//!
+//! In all of them a figure that its verdict voids stands in parentheses, a figure that is not
+//! there is `–`, and digits end where the interval says that they mean nothing.
+
+mod chart;
+mod csv;
+mod html;
+mod markdown;
+mod numbers;
+mod terminal;
+mod view;
+
+pub use csv::csv;
+pub use html::html;
+pub use markdown::markdown;
+pub use terminal::terminal;
+
+use regatta_record::Summary;
+
+/// The machine form: the summary itself, `cells` and `noise_floor` at its top.
+pub fn json(summary: &Summary) -> String {
+    let mut text = serde_json::to_string_pretty(summary).expect("a summary is plain data");
+    text.push('\n');
+    text
+}

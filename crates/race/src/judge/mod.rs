@@ -82,7 +82,7 @@ fn observe(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
         .collect()
 }
 
-/// Maps over all CPUs: unpacking histograms takes nearly all of the time.
+/// Maps over all CPUs: histograms to unpack and bootstraps take nearly all of the time.
 fn in_parallel<'a, T: Sync, R: Send>(items: &'a [T], map: impl Fn(&'a T) -> R + Sync) -> Vec<R> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = items.len().div_ceil(threads).max(1);
@@ -127,7 +127,7 @@ impl Field {
 
     /// The cells of this load: believed costs in rising order, then the other cells as asked.
     fn judged(&self, asked: &Asked, margin: f64, unranked: &dyn Fn(&str) -> bool) -> Vec<Cell> {
-        let mut cells: Vec<Cell> = self.contenders.iter().map(|o| self.figures(asked, o)).collect();
+        let mut cells = in_parallel(&self.contenders, |o| self.figures(asked, o));
         self.relate(asked, &mut cells, margin);
         self.rank(&mut cells, margin, unranked);
         cells.sort_by(|a, b| sort_key(a).total_cmp(&sort_key(b)));

@@ -137,9 +137,9 @@ fn settled(skipped: Option<String>, there: &[&Round]) -> Option<Verdict> {
         return Some(Verdict::new(Kind::Skipped, why));
     }
     let n = there.len();
-    let told = |kind, word: &str, hits: Vec<(u32, String)>| {
+    let told = |kind, hits: Vec<(u32, String)>| {
         let (round, because) = hits.first()?;
-        let text = format!("{word} in {} of {n} rounds; round {round}: {because}", hits.len());
+        let text = format!("in {} of {n} rounds, first in round {round}: {because}", hits.len());
         Some(Verdict::new(kind, text))
     };
     let each = |why: &dyn Fn(&Round) -> Option<String>| -> Vec<(u32, String)> {
@@ -149,8 +149,8 @@ fn settled(skipped: Option<String>, there: &[&Round]) -> Option<Verdict> {
         Outcome::CannotHold { because } => Some(Verdict::new(Kind::CannotHold, because)),
         _ => None,
     });
-    told(Kind::Disqualified, "disqualified", each(&wrong))
-        .or_else(|| told(Kind::Failed, "failed", each(&failure)))
+    told(Kind::Disqualified, each(&wrong))
+        .or_else(|| told(Kind::Failed, each(&failure)))
         .or(cannot_hold)
 }
 

@@ -165,12 +165,12 @@ fn bimodal(observed: &Observed) -> Option<Verdict> {
     two.then(|| {
         let slice_s = observed.window_s / n;
         let because = format!(
-            "the rate has two modes, {:.0}/s in {:.0}% of the slices and {:.0}/s in the others; \
+            "the rate has two modes, {:.1}k/s in {:.0}% of the slices and {:.1}k/s in the others; \
              another tenant of the machine or its CPU frequency may switch them; believe the cost, \
              not the latency",
-            low / slice_s,
+            low / slice_s / 1e3,
             share * 100.0,
-            high / slice_s
+            high / slice_s / 1e3
         );
         Verdict::new(Kind::Noisy, because)
     })

@@ -65,9 +65,12 @@ pub fn t_quantile(p: f64, freedom: f64) -> f64 {
 /// The American Statistician 69, 2015, section 5.3).
 fn bootstrap(values: &[f64], seed: u64) -> Estimate {
     let n = values.len();
+    let below = u32::try_from(n).expect("rounds are counted in 32 bits");
     let mut random = SmallRng::seed_from_u64(seed);
     let mut means: Vec<f64> = (0..BOOTSTRAP_SAMPLES)
-        .map(|_| (0..n).map(|_| values[random.random_range(0..n)]).sum::<f64>() / n as f64)
+        .map(|_| {
+            (0..n).map(|_| values[random.random_range(0..below) as usize]).sum::<f64>() / n as f64
+        })
         .collect();
     means.sort_by(f64::total_cmp);
     let freedom = n as f64 - 1.0;

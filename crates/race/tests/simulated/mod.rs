@@ -1,0 +1,147 @@
+//! Simulated rounds: contenders with known true costs on a machine with known noise. Shared by the
+//! tests of the referee and by the example that makes a whole race for looking at reports.
+
+use hdrhistogram::Histogram;
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use regatta_record::{
+    Asked, CpuSets, Entry, Errors, FORMAT, LoadShape, Outcome, Round, Server, Setup, UsageSource,
+    encode_histogram,
+};
+
+/// A contender as it truly is.
+#[derive(Clone, Debug)]
+pub struct Truth {
+    pub name: &'static str,
+    /// Server CPU per request in nanoseconds.
+    pub cost_ns: f64,
+    /// Memory in MiB.
+    pub memory_mib: u64,
+    /// Lines of its source.
+    pub lines: u32,
+}
+
+pub fn truth(name: &'static str, cost_ns: f64) -> Truth {
+    Truth { name, cost_ns, memory_mib: 3, lines: 120 }
+}
+
+/// The machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// Standard deviation of the logarithm of each round's cost.
+    pub noise: f64,
+    /// The same of a factor that all cells of one pass share.
+    pub drift: f64,
+    /// Load CPU per request in nanoseconds.
+    pub load_ns: f64,
+    /// Samples in each histogram.
+    pub samples: u32,
+}
+
+pub const QUIET: Machine = Machine { noise: 0.01, drift: 0.05, load_ns: 3_600.0, samples: 200 };
+
+/// A standard normal value (Box and Muller, 1958).
+pub fn normal(random: &mut SmallRng) -> f64 {
+    let u: f64 = 1.0 - random.random::<f64>();
+    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * random.random::<f64>()).cos()
+}
+
+pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
+    let entry = |name: &&str| Entry {
+        name: (*name).to_owned(),
+        about: format!("simulated {name}"),
+        start: vec![(*name).to_owned(), "--port".to_owned(), "{port}".to_owned()],
+        version: None,
+        lines_of_code: Some(120),
+        stand_in_for: None,
+        skipped: None,
+    };
+    Asked {
+        format: FORMAT,
+        name: "simulated".to_owned(),
+        workload: "double".to_owned(),
+        contenders: names.iter().map(|n| (*n).to_owned()).collect(),
+        baseline: names[0].to_owned(),
+        twin_of: names.iter().find_map(|n| n.strip_suffix("-twin")).map(str::to_owned),
+        rounds,
+        window_s: 2.0,
+        warm_up_s: 1.0,
+        seed: 42,
+        loads: loads.to_vec(),
+        cpus: CpuSets { server: vec![0], load: vec![1] },
+        setup: Setup::default(),
+        entries: names.iter().map(entry).collect(),
+    }
+}
+
+pub const LOAD: LoadShape = LoadShape { connections: 64, pipeline: 1, churn: false };
+
+/// All rounds of a race of `contenders` under `loads`.
+pub fn rounds(
+    contenders: &[Truth],
+    loads: &[LoadShape],
+    passes: u32,
+    machine: Machine,
+    seed: u64,
+) -> Vec<Round> {
+    let mut random = SmallRng::seed_from_u64(seed);
+    let mut rounds = Vec::new();
+    for pass in 0..passes {
+        let shared = (machine.drift * normal(&mut random)).exp();
+        for load in loads {
+            for truth in contenders {
+                rounds.push(round(truth, *load, pass, machine, shared, &mut random));
+            }
+        }
+    }
+    rounds
+}
+
+fn round(
+    truth: &Truth,
+    load: LoadShape,
+    pass: u32,
+    machine: Machine,
+    shared: f64,
+    random: &mut SmallRng,
+) -> Round {
+    let own = (machine.noise * normal(random)).exp();
+    let cost_ns = truth.cost_ns * shared * own / f64::from(load.pipeline).sqrt();
+    let load_ns = machine.load_ns * shared / f64::from(load.pipeline).sqrt();
+    let window_ns = 2e9;
+    let requests = 0.98 * window_ns / cost_ns.max(load_ns);
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).unwrap();
+    let median = f64::from(load.connections * load.pipeline) * window_ns / requests;
+    for _ in 0..machine.samples {
+        let latency = median * (0.35 * normal(random)).exp();
+        histogram.record(latency as u64).unwrap();
+    }
+    Round {
+        format: FORMAT,
+        round: pass,
+        contender: truth.name.to_owned(),
+        workload: "double".to_owned(),
+        load,
+        seed: u64::from(pass),
+        started_unix_s: 1_790_000_000 + u64::from(pass) * 60,
+        outcome: Outcome::Finished,
+        requests: requests as u64,
+        window_ns: window_ns as u64,
+        slices: (0..20).map(|_| (requests / 20.0 * (0.01 * normal(random)).exp()) as u64).collect(),
+        errors: Errors::default(),
+        load_cpu_ns: (requests * load_ns) as u64,
+        load_cpus: 1,
+        server: Some(Server {
+            cpu_ns: (requests.floor() * cost_ns) as u64,
+            user_ns: (requests * cost_ns * 0.2) as u64,
+            system_ns: (requests * cost_ns * 0.8) as u64,
+            source: UsageSource::CgroupV1,
+            cpus: 1,
+            voluntary_switches: (requests * 0.02) as u64,
+            involuntary_switches: (requests * 0.001) as u64,
+            memory_bytes: truth.memory_mib * 1024 * 1024 + 40_960 * u64::from(pass),
+            processes: 1,
+            threads: 1,
+        }),
+        histogram: encode_histogram(&histogram),
+    }
+}

@@ -1,0 +1,153 @@
+//! Where things lie in the two pictures of a load: numbers for the template to draw with.
+
+use crate::{
+    numbers,
+    view::{NULL, visible},
+};
+use regatta_record::{Cell, Figure, Kind, LoadShape, Summary};
+use serde::Serialize;
+
+/// Left edge, right edge, height of a row and of the axis, in the units of the picture.
+const LEFT: f64 = 150.0;
+const RIGHT: f64 = 640.0;
+const ROW: f64 = 22.0;
+const AXIS: f64 = 34.0;
+/// Longest name beside a picture; the whole one is in its tooltip.
+const NAME: usize = 20;
+
+/// A picture with a row for each contender.
+#[derive(Debug, Serialize)]
+pub struct Chart {
+    width: f64,
+    height: f64,
+    /// Where the axis lies.
+    base: f64,
+    left: f64,
+    right: f64,
+    axis: String,
+    ticks: Vec<Tick>,
+    /// The null server's line, where there is one.
+    floor: Option<f64>,
+    rows: Vec<Mark>,
+}
+
+#[derive(Debug, Serialize)]
+struct Tick {
+    x: f64,
+    label: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Mark {
+    y: f64,
+    name: String,
+    /// Whole name and figures, for the tooltip.
+    title: String,
+    void: bool,
+    low: f64,
+    high: f64,
+    /// The mean of a cost; the percentiles of a latency, the first being the median.
+    dots: Vec<f64>,
+}
+
+/// Cost with its interval, from zero, in rising order; the null server is a line.
+pub fn cost(summary: &Summary, load: &LoadShape) -> Option<Chart> {
+    let cells: Vec<_> =
+        cells(summary, load).filter_map(|c| Some((c, c.cost_ns_per_request?))).collect();
+    let most = cells.iter().map(|(_, e)| e.high).fold(0.0, f64::max);
+    if most <= 0.0 {
+        return None;
+    }
+    let unit = numbers::cost_unit(cells.iter().map(|(_, e)| e.mean));
+    let x = |ns: f64| place(ns / (most * 1.02));
+    let step = round_step(most / unit.size / 6.0) * unit.size;
+    let decimals = (-(step / unit.size).log10().floor()).max(0.0) as usize;
+    let ticks = (0..)
+        .map(|i| f64::from(i) * step)
+        .take_while(|v| *v <= most * 1.02)
+        .map(|v| Tick { x: x(v), label: format!("{:.decimals$}", v / unit.size) });
+    let floor = cells.iter().find(|(c, _)| c.contender == NULL).map(|(_, e)| x(e.mean));
+    let mut shown: Vec<_> = cells.iter().filter(|(c, _)| c.contender != NULL).collect();
+    shown.sort_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
+    let marks = shown.iter().map(|(c, e)| {
+        let figure = format!("{} {} per request", numbers::estimate(e, unit.size), unit.name);
+        mark(c, Figure::Cost, figure, [e.low, e.high].map(x), vec![x(e.mean)])
+    });
+    Some(chart(
+        format!("server CPU, {} per request", unit.name),
+        ticks.collect(),
+        floor,
+        marks.collect(),
+    ))
+}
+
+/// Latency from the median to the highest percentile that there is, on a scale of factors.
+pub fn latency(summary: &Summary, load: &LoadShape) -> Option<Chart> {
+    let cells: Vec<(&Cell, Vec<(&str, f64)>)> =
+        cells(summary, load).map(|c| (c, percentiles(c))).filter(|(_, p)| !p.is_empty()).collect();
+    let all = || cells.iter().flat_map(|(_, p)| p.iter().map(|(_, ns)| *ns));
+    let (least, most) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
+    if !least.is_finite() {
+        return None;
+    }
+    let (from, to) = ((least / 1.1).log10(), (most * 1.1).log10());
+    let x = |ns: f64| place((ns.log10() - from) / (to - from));
+    let ticks = (0..12)
+        .flat_map(|exponent| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(exponent)))
+        .filter(|v| (from..=to).contains(&v.log10()))
+        .map(|v| Tick { x: x(v), label: numbers::time(v).replace(".00", "").replace(".0", "") });
+    let marks = cells.iter().map(|(c, p)| {
+        let figure: Vec<String> =
+            p.iter().map(|(name, ns)| format!("{name} {}", numbers::time(*ns))).collect();
+        let dots: Vec<f64> = p.iter().map(|(_, ns)| x(*ns)).collect();
+        let ends = [dots[0], dots[dots.len() - 1]];
+        mark(c, Figure::Latency, figure.join(", "), ends, dots)
+    });
+    Some(chart("latency: p50, p90, p99, p99.9".to_owned(), ticks.collect(), None, marks.collect()))
+}
+
+fn percentiles(cell: &Cell) -> Vec<(&'static str, f64)> {
+    let l = &cell.latency_ns;
+    [("p50", l.p50), ("p90", l.p90), ("p99", l.p99), ("p99.9", l.p99_9)]
+        .into_iter()
+        .filter_map(|(name, ns)| Some((name, ns.filter(|ns| *ns > 0)? as f64)))
+        .collect()
+}
+
+fn cells<'a>(summary: &'a Summary, load: &'a LoadShape) -> impl Iterator<Item = &'a Cell> {
+    summary.cells.iter().filter(move |c| c.load == *load && c.verdict.kind != Kind::Skipped)
+}
+
+/// A fraction of the width, from left to right.
+fn place(fraction: f64) -> f64 {
+    (LEFT + fraction.clamp(0.0, 1.0) * (RIGHT - LEFT)).round_ties_even()
+}
+
+/// The next of 1, 2, 5 times a power of ten.
+fn round_step(at_least: f64) -> f64 {
+    let power = 10f64.powf(at_least.log10().floor());
+    [1.0, 2.0, 5.0].map(|d| d * power).into_iter().find(|s| *s >= at_least).unwrap_or(10.0 * power)
+}
+
+fn mark(cell: &Cell, figure: Figure, told: String, ends: [f64; 2], dots: Vec<f64>) -> Mark {
+    let name = visible(&cell.contender);
+    let void = cell.verdict.voids(figure);
+    let remark =
+        if void { format!(" (void: {})", cell.verdict.kind.name()) } else { String::new() };
+    let short: String = if name.chars().count() > NAME {
+        name.chars().take(NAME - 1).chain(['…']).collect()
+    } else {
+        name.clone()
+    };
+    let [low, high] = ends;
+    Mark { y: 0.0, name: short, title: format!("{name}: {told}{remark}"), void, low, high, dots }
+}
+
+fn chart(axis: String, ticks: Vec<Tick>, floor: Option<f64>, mut rows: Vec<Mark>) -> Chart {
+    for (i, row) in rows.iter_mut().enumerate() {
+        row.y = ROW * (i as f64 + 0.5) + 14.0;
+    }
+    let base = ROW * rows.len() as f64 + 18.0;
+    let (width, height) = (RIGHT + 20.0, base + AXIS);
+    Chart { width, height, base, left: LEFT, right: RIGHT, axis, ticks, floor, rows }
+}

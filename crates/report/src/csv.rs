@@ -1,0 +1,91 @@
+//! Comma-separated values (RFC 4180): a line for each cell, figures in the units of the record.
+
+use crate::view::visible;
+use regatta_record::{Cell, Estimate, Relation, Summary};
+
+const COLUMNS: &str = "workload,connections,pipeline,churn,contender,rounds,requests,\
+cost_ns_per_request,cost_low,cost_high,ratio_to_baseline,ratio_low,ratio_high,relation,\
+band_best,band_worst,rate_per_s,rate_low,rate_high,p50_ns,p90_ns,p95_ns,p99_ns,p99_9_ns,\
+memory_bytes,switches_per_request,load_cpu_ns_per_request,headroom,server_busy,load_busy,\
+verdict,void,because";
+
+/// All cells; a figure that is not there is empty. Which figures must not be believed stands under
+/// `void`, parted by spaces.
+pub fn csv(summary: &Summary) -> String {
+    let mut out = format!("{COLUMNS}\r\n");
+    for cell in &summary.cells {
+        out.push_str(&fields(cell).join(","));
+        out.push_str("\r\n");
+    }
+    out
+}
+
+fn fields(cell: &Cell) -> Vec<String> {
+    let latency = &cell.latency_ns;
+    let mut fields = vec![
+        text(&cell.workload),
+        cell.load.connections.to_string(),
+        cell.load.pipeline.to_string(),
+        cell.load.churn.to_string(),
+        text(&cell.contender),
+        cell.rounds.to_string(),
+        cell.requests.to_string(),
+    ];
+    fields.extend(estimate(cell.cost_ns_per_request));
+    fields.extend(estimate(cell.ratio_to_baseline));
+    fields.push(cell.relation.map_or("", relation).to_owned());
+    fields.push(optional(cell.band.map(|b| b.best)));
+    fields.push(optional(cell.band.map(|b| b.worst)));
+    fields.extend(estimate(cell.rate_per_s));
+    fields
+        .extend([latency.p50, latency.p90, latency.p95, latency.p99, latency.p99_9].map(optional));
+    fields.push(optional(cell.memory_bytes));
+    fields.push(optional(cell.switches_per_request));
+    fields.push(optional(cell.load_cpu_ns_per_request.map(|e| e.mean)));
+    fields.extend([cell.headroom, cell.server_busy, cell.load_busy].map(optional));
+    fields.push(cell.verdict.kind.name().to_owned());
+    let void: Vec<String> =
+        cell.verdict.void.iter().map(|f| format!("{f:?}").to_lowercase()).collect();
+    fields.push(void.join(" "));
+    fields.push(text(&cell.verdict.because));
+    fields
+}
+
+fn relation(relation: Relation) -> &'static str {
+    match relation {
+        Relation::Baseline => "baseline",
+        Relation::Tied => "tied",
+        Relation::NotToldApart => "not-told-apart",
+        Relation::Cheaper => "cheaper",
+        Relation::Dearer => "dearer",
+    }
+}
+
+fn estimate(estimate: Option<Estimate>) -> [String; 3] {
+    let e = estimate;
+    [e.map(|e| e.mean), e.map(|e| e.low), e.map(|e| e.high)].map(optional)
+}
+
+fn optional<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(String::new, |v| v.to_string())
+}
+
+/// A text from outside, quoted. One that a spreadsheet would run as a formula gets an apostrophe
+/// before it.
+fn text(text: &str) -> String {
+    let formula = text.starts_with(['=', '+', '-', '@']);
+    let apostrophe = if formula { "'" } else { "" };
+    format!("\"{apostrophe}{}\"", visible(text).replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+
+    #[test]
+    fn texts_are_quoted_and_are_no_formulas() {
+        assert_eq!(text(r#"a,"b""#), r#""a,""b""""#);
+        assert_eq!(text("=cmd()"), r#""'=cmd()""#);
+        assert_eq!(text("a\nb"), r#""a\nb""#);
+    }
+}

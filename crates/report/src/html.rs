@@ -1,0 +1,108 @@
+//! One self-contained page: no script, nothing fetched, light and dark. Escaping is minijinja's,
+//! switched on by the template's name.
+
+use crate::{
+    chart::{self, Chart},
+    numbers,
+    view::{View, view, visible},
+};
+use minijinja::{Environment, context};
+use regatta_record::Summary;
+use serde::Serialize;
+
+/// The race as a page.
+pub fn html(summary: &Summary) -> String {
+    let mut templates = Environment::new();
+    templates
+        .add_template("report.html", include_str!("../templates/report.html"))
+        .expect("the template is part of the program and tested");
+    let page = Page {
+        name: visible(&summary.asked.name),
+        view: view(summary),
+        charts: summary
+            .asked
+            .loads
+            .iter()
+            .map(|load| Charts {
+                cost: chart::cost(summary, load),
+                latency: chart::latency(summary, load),
+            })
+            .collect(),
+        contenders: contenders(summary),
+        setup: setup(summary),
+    };
+    templates
+        .get_template("report.html")
+        .and_then(|template| template.render(context! { page }))
+        .expect("the template only uses what a page has")
+}
+
+#[derive(Serialize)]
+struct Page {
+    name: String,
+    view: View,
+    /// In the order of the view's tables.
+    charts: Vec<Charts>,
+    contenders: Vec<Contender>,
+    /// Names and values.
+    setup: Vec<(&'static str, String)>,
+}
+
+#[derive(Serialize)]
+struct Charts {
+    cost: Option<Chart>,
+    latency: Option<Chart>,
+}
+
+#[derive(Serialize)]
+struct Contender {
+    name: String,
+    about: String,
+    version: String,
+    start: String,
+}
+
+fn contenders(summary: &Summary) -> Vec<Contender> {
+    let about = |e: &regatta_record::Entry| match &e.stand_in_for {
+        Some(system) => format!("{} (stands in for {system})", e.about),
+        None => e.about.clone(),
+    };
+    let entries = summary.asked.entries.iter();
+    entries
+        .map(|e| Contender {
+            name: visible(&e.name),
+            about: visible(&about(e)),
+            version: visible(e.version.as_deref().unwrap_or_default()),
+            start: visible(&e.start.join(" ")),
+        })
+        .collect()
+}
+
+fn setup(summary: &Summary) -> Vec<(&'static str, String)> {
+    let (asked, setup) = (&summary.asked, &summary.asked.setup);
+    let cpus = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let rows = [
+        ("started", numbers::date(setup.started_unix_s)),
+        ("regatta", setup.regatta.clone()),
+        ("command line", setup.command_line.join(" ")),
+        ("kernel", setup.kernel.clone()),
+        ("CPU", format!("{} ({} online)", setup.cpu, setup.cpus)),
+        ("CPUs of the server", cpus(&asked.cpus.server)),
+        ("CPUs of the load", cpus(&asked.cpus.load)),
+        ("memory", numbers::memory(setup.memory_bytes)),
+        ("clock source", setup.clock_source.clone()),
+        ("frequency governor", setup.governor.clone().unwrap_or_else(|| "none".to_owned())),
+        ("mitigations", setup.mitigations.join("; ")),
+        ("open files", numbers::grouped(setup.open_files)),
+        ("somaxconn", setup.somaxconn.map_or_else(|| "unknown".to_owned(), numbers::grouped)),
+        (
+            "local ports",
+            setup.port_range.map_or_else(|| "unknown".to_owned(), |(a, b)| format!("{a} to {b}")),
+        ),
+        ("cgroup", setup.cgroup.clone()),
+        ("rounds", asked.rounds.to_string()),
+        ("window", format!("{} s, after at most {} s of warm-up", asked.window_s, asked.warm_up_s)),
+        ("seed", asked.seed.to_string()),
+    ];
+    rows.map(|(name, value)| (name, visible(&value))).to_vec()
+}

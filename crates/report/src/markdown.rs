@@ -1,0 +1,96 @@
+//! Markdown for a pull request: the same tables, with all columns.
+
+use crate::view::{Table, Tone, view};
+use regatta_record::Summary;
+use std::fmt::Write;
+
+/// The race as GitHub's Markdown.
+pub fn markdown(summary: &Summary) -> String {
+    let view = view(summary);
+    let mut out = String::new();
+    let (first, rest) = view.heading.split_first().expect("a heading has lines");
+    push(&mut out, &format!("## {}\n", escaped(first)));
+    for line in rest {
+        push(&mut out, &format!("{}  ", escaped(line)));
+    }
+    for table in &view.tables {
+        push(
+            &mut out,
+            &format!("\n### {}\n\n**{}**\n", escaped(&table.title), escaped(&table.result)),
+        );
+        rows(&mut out, table);
+        if !table.notes.is_empty() {
+            push(&mut out, "");
+        }
+        for note in &table.notes {
+            let (names, because) = (escaped(&note.names), escaped(&note.because));
+            push(&mut out, &format!("- {} · {names}: {because}", note.kind));
+        }
+    }
+    for (title, lines) in [
+        (
+            "Skipped",
+            view.skipped.iter().map(|(n, w)| format!("{}: {}", escaped(n), escaped(w))).collect(),
+        ),
+        ("Doubts", view.doubts.iter().map(|d| escaped(d)).collect::<Vec<_>>()),
+    ] {
+        if !lines.is_empty() {
+            push(&mut out, &format!("\n### {title}\n"));
+        }
+        lines.iter().for_each(|line| push(&mut out, &format!("- {line}")));
+    }
+    out
+}
+
+fn push(out: &mut String, line: &str) {
+    writeln!(out, "{line}").expect("a string takes all");
+}
+
+fn rows(out: &mut String, table: &Table) {
+    let titles: Vec<String> = table.columns.iter().map(|c| escaped(&c.title)).collect();
+    push(out, &format!("| {} |", titles.join(" | ")));
+    let rules: Vec<&str> =
+        table.columns.iter().map(|c| if c.right { "--:" } else { ":--" }).collect();
+    push(out, &format!("| {} |", rules.join(" | ")));
+    for row in &table.rows {
+        let cells: Vec<String> = row
+            .cells
+            .iter()
+            .map(|cell| match cell.tone {
+                Tone::Bad => format!("**{}**", escaped(&cell.text)),
+                _ if row.reference && !cell.text.is_empty() => format!("*{}*", escaped(&cell.text)),
+                _ => escaped(&cell.text),
+            })
+            .collect();
+        push(out, &format!("| {} |", cells.join(" | ")));
+    }
+}
+
+/// Every character that Markdown or HTML would take for its own, escaped; `@` and `#` too, so that
+/// a contender can neither call people nor refer to issues.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '@' => out.push_str("&#64;"),
+            '#' => out.push_str("&#35;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '!' => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn nothing_is_left_of_markup() {
+        assert_eq!(
+            super::escaped("<b>|`x`|[a](b) @me #1 *y*"),
+            r"&lt;b&gt;\|\`x\`\|\[a\](b) &#64;me &#35;1 \*y\*"
+        );
+    }
+}

@@ -1,0 +1,173 @@
+//! Figures as people read them: units, and no more digits than the interval supports.
+
+use regatta_record::Estimate;
+
+/// A value that is not there.
+pub const NONE: &str = "–";
+
+/// A unit and what one of it is in the unit of the record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unit {
+    /// As printed.
+    pub name: &'static str,
+    /// How many of the recorded unit it is.
+    pub size: f64,
+}
+
+const TIMES: [Unit; 4] = [
+    Unit { name: "ns", size: 1.0 },
+    Unit { name: "µs", size: 1e3 },
+    Unit { name: "ms", size: 1e6 },
+    Unit { name: "s", size: 1e9 },
+];
+const RATES: [Unit; 3] = [
+    Unit { name: "/s", size: 1.0 },
+    Unit { name: "k/s", size: 1e3 },
+    Unit { name: "M/s", size: 1e6 },
+];
+const MEMORIES: [Unit; 4] = [
+    Unit { name: "B", size: 1.0 },
+    Unit { name: "KiB", size: 1024.0 },
+    Unit { name: "MiB", size: 1_048_576.0 },
+    Unit { name: "GiB", size: 1_073_741_824.0 },
+];
+
+/// The unit for a column of costs in nanoseconds: microseconds, unless all are 10 ms or more.
+pub fn cost_unit(costs_ns: impl Iterator<Item = f64>) -> Unit {
+    if costs_ns.fold(f64::INFINITY, f64::min) < 1e7 { TIMES[1] } else { TIMES[2] }
+}
+
+/// The unit for a column of rates per second: the largest that leaves the least with 2 digits.
+pub fn rate_unit(rates: impl Iterator<Item = f64>) -> Unit {
+    let least = rates.fold(f64::INFINITY, f64::min);
+    let fits = |u: &&Unit| least.is_finite() && least >= 10.0 * u.size;
+    RATES.iter().rev().find(fits).copied().unwrap_or(RATES[0])
+}
+
+/// A time in nanoseconds, with its unit.
+pub fn time(ns: f64) -> String {
+    with_unit(ns, &TIMES)
+}
+
+/// Memory in bytes, with its unit.
+pub fn memory(bytes: u64) -> String {
+    with_unit(bytes as f64, &MEMORIES)
+}
+
+fn with_unit(value: f64, units: &[Unit]) -> String {
+    let unit = units.iter().rev().find(|u| value >= u.size).unwrap_or(&units[0]);
+    format!("{} {}", three_digits(value / unit.size), unit.name)
+}
+
+/// Three significant digits; integers whole.
+pub fn three_digits(value: f64) -> String {
+    let decimals = if value == 0.0 { 0 } else { 2 - value.abs().log10().floor() as i32 };
+    format!("{value:.*}", decimals.clamp(0, 4) as usize)
+}
+
+/// `4.41 [4.38–4.45]`, in `unit`.
+pub fn estimate(e: &Estimate, unit: f64) -> String {
+    let decimals = decimals(e, unit);
+    let [mean, low, high] = [e.mean, e.low, e.high].map(|v| format!("{:.decimals$}", v / unit));
+    format!("{mean} [{low}–{high}]")
+}
+
+/// `1.40× [1.36–1.45]`; three decimals only where the half-width is under half a hundredth.
+pub fn ratio(e: &Estimate) -> String {
+    let decimals = if e.high - e.low < 0.01 { 3 } else { decimals(e, 1.0).min(2) };
+    let [mean, low, high] = [e.mean, e.low, e.high].map(|v| format!("{v:.decimals$}"));
+    format!("{mean}× [{low}–{high}]")
+}
+
+/// Decimals such that the last digit is half of the half-width or less, but no more than 4
+/// significant digits of the mean.
+fn decimals(e: &Estimate, unit: f64) -> usize {
+    let half = (e.high - e.low) / 2.0 / unit;
+    let magnitude = (e.mean / unit).abs().max(1e-9).log10().floor() as i32;
+    let by_interval = if half > 0.0 { -(half / 2.0).log10().floor() as i32 } else { 3 };
+    by_interval.min(3 - magnitude).clamp(0, 6) as usize
+}
+
+/// A fraction as a percentage with two significant digits: `0.84%`, `3.1%`, `12%`.
+pub fn percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    let decimals = if percent >= 10.0 {
+        0
+    } else if percent >= 1.0 {
+        1
+    } else {
+        2
+    };
+    format!("{percent:.decimals$}%")
+}
+
+/// `1,048,576`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `2026-09-21 14:13:20 UTC` of seconds since 1970 (days to civil date: Hinnant,
+/// *chrono-compatible low-level date algorithms*, `civil_from_days`, for days from 1970 on).
+pub fn date(unix_s: u64) -> String {
+    let (days, second) = (unix_s / 86_400, unix_s % 86_400);
+    let z = days + 719_468;
+    let (era, day_of_era) = (z / 146_097, z % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let mp = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * mp + 2) / 5 + 1;
+    let month = if mp < 10 { mp + 3 } else { mp - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (h, m, s) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02} UTC")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_end_where_the_interval_does() {
+        let e = |mean, low, high| Estimate { mean, low, high };
+        assert_eq!(estimate(&e(4411.3, 4378.2, 4447.9), 1e3), "4.41 [4.38–4.45]");
+        assert_eq!(estimate(&e(4411.3, 3900.0, 5000.0), 1e3), "4.4 [3.9–5.0]");
+        assert_eq!(estimate(&e(222_512.0, 221_000.0, 224_100.0), 1e3), "222.5 [221.0–224.1]");
+        assert_eq!(estimate(&e(222_512.0, 201_000.0, 244_100.0), 1e3), "223 [201–244]");
+        assert_eq!(estimate(&e(5.0, 5.0, 5.0), 1.0), "5.000 [5.000–5.000]");
+        assert_eq!(ratio(&e(1.4, 1.364, 1.447)), "1.40× [1.36–1.45]");
+        assert_eq!(ratio(&e(1.0012, 0.9987, 1.0031)), "1.001× [0.999–1.003]");
+        assert_eq!(ratio(&e(24.0, 12.0, 48.0)), "24× [12–48]");
+    }
+
+    #[test]
+    fn units_are_those_of_people() {
+        assert_eq!(time(312.0), "312 ns");
+        assert_eq!(time(282_000.0), "282 µs");
+        assert_eq!(time(1_240_000.0), "1.24 ms");
+        assert_eq!(time(12_300_000_000.0), "12.3 s");
+        assert_eq!(memory(3 * 1_048_576), "3.00 MiB");
+        assert_eq!(memory(0), "0 B");
+        assert_eq!(rate_unit([9_000.0, 90_000.0].into_iter()).name, "/s");
+        assert_eq!(rate_unit([10_000.0, 90_000.0].into_iter()).name, "k/s");
+        assert_eq!(rate_unit(std::iter::empty()).name, "/s");
+        assert_eq!(cost_unit([4_000.0, 9e7].into_iter()).name, "µs");
+        assert_eq!([percent(0.0084), percent(0.031), percent(0.12)], ["0.84%", "3.1%", "12%"]);
+        assert_eq!([grouped(0), grouped(999), grouped(1_048_576)], ["0", "999", "1,048,576"]);
+    }
+
+    #[test]
+    fn dates() {
+        assert_eq!(date(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(date(951_782_400), "2000-02-29 00:00:00 UTC");
+        assert_eq!(date(1_790_000_000), "2026-09-21 14:13:20 UTC");
+    }
+}

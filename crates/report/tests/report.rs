@@ -1,0 +1,167 @@
+//! What the forms of a report must say, on the summary of a simulated race (`summary.json`, made by
+//! the example `simulated_race` of regatta-race). It has something of everything: a name that is
+//! HTML, escape sequences in last words, voided figures, skipped, failed, disqualified.
+
+use regatta_record::{Kind, Summary};
+use regatta_report::{csv, html, json, markdown, terminal};
+use unicode_width::UnicodeWidthStr;
+
+fn summary() -> Summary {
+    serde_json::from_str(include_str!("summary.json")).expect("the fixture is a summary")
+}
+
+fn line<'a>(text: &'a str, start: &str) -> &'a str {
+    text.lines()
+        .find(|l| l.starts_with(start))
+        .unwrap_or_else(|| panic!("no line {start:?}:\n{text}"))
+}
+
+#[test]
+fn a_wide_terminal_shows_every_column() {
+    let text = terminal(&summary(), 160, false);
+    assert!(text.starts_with("quick · double · 7 rounds of 2 s · seed 42\n"));
+    assert!(line(&text, "AMD EPYC").contains("server on CPU 0, load on CPU 1"));
+    assert!(line(&text, "noise floor ±1.3%").ends_with("smaller differences mean nothing here"));
+    let head: Vec<&str> = line(&text, "contender").split_whitespace().collect();
+    assert_eq!(
+        head.join(" "),
+        "contender µs/req vs epoll band k/s p50 p99 memory switches/req lines verdict"
+    );
+    let node: Vec<&str> = line(&text, "node").split_whitespace().collect();
+    assert_eq!(
+        node.join(" "),
+        "node 7.9 [7.7–8.2] 1.75× [1.73–1.77] dearer 8 124 [120–127] 511 µs 1.11 ms 61.1 MiB \
+         0.0210 31 server-bound"
+    );
+    assert!(line(&text, "epoll ").contains("baseline   2–3"));
+    assert!(line(&text, "percore").contains("±1.6%?"), "not told apart, with its width");
+    assert!(line(&text, "threads").contains("(999 µs)"), "void: in parentheses");
+    assert!(line(&text, "null").contains("floor") && line(&text, "null").contains("≥ 257"));
+    assert!(text.contains("cheapest: uring at 0.90× [0.90–0.91] of epoll's cost"));
+    assert!(text.contains("skipped · erlang: `erl` is not on PATH; get it with: apt-get install"));
+    assert!(text.contains("doubt: node at 1000 conn met errors (12 timeout)"));
+    assert!(text.contains(r"received -2\n<b>oops</b>"), "the exchange");
+}
+
+#[test]
+fn a_narrow_terminal_loses_columns_not_lines() {
+    let s = summary();
+    for width in 40..200 {
+        let text = terminal(&s, width, false);
+        for line in text.lines() {
+            assert!(line.width() <= width, "{width}: {} is {}", line, line.width());
+        }
+        assert_eq!(text.lines().filter(|l| l.starts_with("node ")).count(), 3);
+    }
+    let at_80 = terminal(&s, 80, false);
+    let head: Vec<&str> = line(&at_80, "contender").split_whitespace().collect();
+    assert_eq!(head.join(" "), "contender µs/req vs epoll band verdict");
+    assert!(line(&at_80, "haskell-").starts_with("haskell-cond…"));
+}
+
+#[test]
+fn colours_only_when_asked_for_and_no_escape_from_a_contender() {
+    let s = summary();
+    assert!(s.cells.iter().any(|c| c.verdict.because.contains('\u{1b}')), "the fixture is hostile");
+    for text in [terminal(&s, 100, false), markdown(&s), csv(&s), html(&s)] {
+        assert!(!text.contains('\u{1b}'));
+        assert!(text.contains("31mexhausted"), "shown all the same");
+    }
+    let coloured = terminal(&s, 100, true);
+    assert!(coloured.contains("\u{1b}[31mdisqualified"));
+    assert!(coloured.contains("\u{1b}[2m(999 µs)"));
+    let mut plain = coloured;
+    for style in ["0", "1", "2", "31", "32", "33"] {
+        plain = plain.replace(&format!("\u{1b}[{style}m"), "");
+    }
+    let trimmed: Vec<&str> = plain.lines().map(str::trim_end).collect();
+    assert_eq!(trimmed.join("\n") + "\n", terminal(&s, 100, false), "colour changes nothing else");
+}
+
+#[test]
+fn the_page_is_self_contained_and_escaped() {
+    let page = html(&summary());
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;&#x2f;script&gt;"));
+    for never in ["<script", "<b>oops", "src=", "href=", "url(", "@import", "http:", "https:"] {
+        assert!(!page.contains(never), "{never}");
+    }
+    assert!(page.contains("prefers-color-scheme: dark"));
+    assert_eq!(page.matches("<svg").count(), 6, "cost and latency of three loads");
+    assert_eq!(page.matches("class=\"floor\"").count(), 3, "the null server's line");
+    for wanted in [
+        "kvm-clock",
+        "Enhanced IBRS",
+        "node server.js --port {port}",
+        "v22.14.0",
+        "2026-09-21 14:13:20 UTC",
+    ] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    assert!(page.contains("(stands in for Haskell threads)"));
+}
+
+#[test]
+fn markdown_has_a_table_for_each_load_with_equal_columns() {
+    let text = markdown(&summary());
+    let rows: Vec<&str> = text.lines().filter(|l| l.starts_with('|')).collect();
+    assert_eq!(rows.len(), 3 * (2 + 12));
+    assert!(rows.iter().all(|r| r.matches('|').count() == 13), "12 columns each");
+    assert!(text.contains("| &lt;script&gt;alert(1)&lt;/script&gt; | – | – |"));
+    assert!(text.contains("### Doubts") && text.contains("### Skipped"));
+    assert!(!text.contains("<script"));
+}
+
+#[test]
+fn csv_has_a_line_for_each_cell() {
+    let s = summary();
+    let text = csv(&s);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 1 + s.cells.len());
+    assert!(lines[0].starts_with("workload,connections,pipeline,churn,contender,rounds"));
+    let node = lines.iter().find(|l| l.contains("\"node\"")).unwrap();
+    assert!(node.starts_with("\"double\",64,1,false,\"node\",7,"), "{node}");
+    assert!(node.contains(",dearer,8,8,"));
+    let skipped = lines.iter().find(|l| l.contains("\"erlang\"")).unwrap();
+    assert!(skipped.contains(",skipped,cost rate latency memory,"), "{skipped}");
+}
+
+#[test]
+fn json_is_the_summary() {
+    let s = summary();
+    assert_eq!(serde_json::from_str::<Summary>(&json(&s)).unwrap(), s);
+    let value: serde_json::Value = serde_json::from_str(&json(&s)).unwrap();
+    assert!(value["noise_floor"].is_number());
+    let cell = &value["cells"][1];
+    for field in [
+        "workload",
+        "load",
+        "contender",
+        "rounds",
+        "cost_ns_per_request",
+        "rate_per_s",
+        "latency_ns",
+        "memory_bytes",
+        "ratio_to_baseline",
+        "band",
+        "verdict",
+    ] {
+        assert!(!cell[field].is_null(), "{field}");
+    }
+    assert!(cell["cost_ns_per_request"]["low"].is_number());
+}
+
+#[test]
+fn an_empty_race_is_said_to_be_empty() {
+    let mut s = summary();
+    s.complete = false;
+    s.noise_floor = None;
+    for c in &mut s.cells {
+        c.verdict.kind = Kind::Skipped;
+        (c.cost_ns_per_request, c.band, c.relation) = (None, None, None);
+    }
+    let text = terminal(&s, 80, false);
+    assert!(text.contains("INCOMPLETE"));
+    assert!(text.contains("noise floor unknown"));
+    assert!(text.contains("no contender has a cost that may be believed here"));
+    assert!(!html(&s).contains("<svg"));
+}
