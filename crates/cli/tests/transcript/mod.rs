@@ -122,9 +122,11 @@ impl Entry {
         ];
         let mut given = given.into_iter().flatten();
         let (Some(step), None) = (given.next(), given.next()) else {
-            return Err("expected exactly one of send, send_hex, expect, expect_hex, expect_read, \
+            return Err(
+                "expected exactly one of send, send_hex, expect, expect_hex, expect_read, \
                         expect_close, half_close, reset, reconnect, expect_alive"
-                .into());
+                    .into(),
+            );
         };
         match (&step, self.repeat) {
             (Step::Send(_) | Step::Expect(_), _) | (_, None) => Ok(step),
