@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	maxLine = 1024
+	maxLine  = 1024
+	maxShown = 32
 	// What is read after the conversation: enough that closing does not reset the connection.
 	drainBytes = 1 << 20
 	drainTime  = time.Second
@@ -99,7 +100,10 @@ func double(out, line []byte) []byte {
 		return append(n.Lsh(n, 1).Append(out, 10), '\n')
 	}
 	out = append(out, "error: not an integer: "...)
-	for _, b := range line[:min(len(line), 32)] {
+	if len(line) > maxShown {
+		line = line[:maxShown]
+	}
+	for _, b := range line {
 		switch {
 		case b == '\\':
 			out = append(out, `\\`...)

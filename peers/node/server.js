@@ -12,6 +12,7 @@ const MAX = 2n ** 64n - 1n;
 // What is read after the conversation: enough that closing does not reset the connection.
 const DRAIN_BYTES = 1 << 20;
 const DRAIN_MS = 1000;
+const BACKLOG = 4096; // the default, 511, turns away what Go and Haskell let wait
 
 function serve(socket) {
   let rest = '';
@@ -63,4 +64,6 @@ function hangUp(socket, answers) {
 }
 
 const { values } = parseArgs({ strict: false, options: { port: { type: 'string' } } });
-net.createServer({ noDelay: true }, serve).listen(+values.port, '127.0.0.1');
+net.createServer({ noDelay: true }, serve).listen({
+  host: '127.0.0.1', port: +values.port, backlog: BACKLOG,
+});

@@ -17,6 +17,7 @@ use std::{
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::LazyLock,
     thread,
     time::{Duration, Instant},
 };
@@ -55,7 +56,7 @@ fn a_client_that_does_not_read_is_held_back_and_loses_nothing() {
     const TOO_MUCH: usize = 96 << 20;
     for peer in peers() {
         let name = &peer.1.name;
-        let mut server = Server::start(&peer);
+        let mut server = Server::start(peer);
         let mut stream = TcpStream::connect(server.addr).expect("a connection");
         stream.set_write_timeout(Some(Duration::from_millis(500))).expect("a timeout");
         stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
@@ -90,8 +91,13 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The peers of `double` whose programs are here, built.
-fn peers() -> Vec<(PathBuf, Manifest)> {
+/// The peers of `double` whose programs are here; built once, however many tests ask.
+fn peers() -> &'static [(PathBuf, Manifest)] {
+    static PEERS: LazyLock<Vec<(PathBuf, Manifest)>> = LazyLock::new(found_and_built);
+    &PEERS
+}
+
+fn found_and_built() -> Vec<(PathBuf, Manifest)> {
     let folders = fs::read_dir(root().join("peers")).expect("the folder of peers");
     let mut found: Vec<_> = folders
         .map(|folder| folder.expect("a directory entry").path())

@@ -18,12 +18,13 @@ const STEP_DEADLINE: Duration = Duration::from_secs(5);
 /// Plays the transcript; then, if it says so, again for every place to cut, and byte by byte.
 ///
 /// # Errors
-/// The first difference: which transcript, which cut, which step, what was expected, what came.
+/// The first difference: which transcript, which cut, which step, what was expected, what
+/// came, and what the transcript shows.
 pub fn play(transcript: &Transcript, addr: SocketAddr) -> Result<(), String> {
     let run = |cuts: Range<usize>, how: &str| {
         Player { addr, cuts, sent: 0, stream: None }
             .run(&transcript.steps)
-            .map_err(|e| format!("{}{how}, {e}", transcript.name))
+            .map_err(|e| format!("{}{how}, {e} ({})", transcript.name, transcript.about))
     };
     run(0..0, "")?;
     if transcript.cut {
@@ -99,7 +100,10 @@ impl Player {
 
     fn expect_read(&mut self) -> Result<(), String> {
         let client = self.open()?.local_addr().map_err(|e| e.to_string())?;
-        wait_until_read(client, self.addr, Instant::now() + STEP_DEADLINE)
+        let (SocketAddr::V4(client), SocketAddr::V4(server)) = (client, self.addr) else {
+            return Err(format!("expected an IPv4 server, got {}", self.addr));
+        };
+        wait_until_read(client, server, Instant::now() + STEP_DEADLINE)
     }
 
     /// What is sent in one go, and whether a cut comes after it.

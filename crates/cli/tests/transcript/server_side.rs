@@ -1,38 +1,49 @@
-//! What the server's end of a connection has read, as the kernel sees it (sock_diag(7)).
+//! What the server's end of a connection has read, as the kernel tells it: sock_diag(7).
 //!
 //! A cut shows something only if the server has read the first part before the second is sent.
 //! That is a condition of the server's socket, not a matter of waiting long enough. The kernel is
-//! asked for that one socket: /proc/net/tcp tells the same, but lists every socket that lingers.
+//! asked about the one socket; `/proc/net/tcp` tells the same, but lists every connection that
+//! was closed in the last minute, and a cut transcript leaves thousands of those.
 
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
+    AddressFamily, RecvFlags, SendFlags, SocketType, netlink::SOCK_DIAG, recv, send, socket,
 };
 use std::{
-    io,
-    net::{IpAddr, SocketAddr},
+    net::SocketAddrV4,
+    os::fd::OwnedFd,
     thread,
     time::{Duration, Instant},
 };
 
-const POLL_EVERY: Duration = Duration::from_micros(100);
+const POLL_EVERY: Duration = Duration::from_micros(50);
+
+// linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h
+const HEADER_BYTES: usize = 16;
+const NLMSG_ERROR: u16 = 2;
+const NLM_F_REQUEST: u16 = 1;
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const AF_INET: u8 = 2;
+const IPPROTO_TCP: u8 = 6;
+const TCP_LISTEN: u8 = 10;
+/// Where the state (u8) and the receive queue (u32) stand in an `inet_diag_msg`.
+const STATE_AT: usize = 1;
+const RECEIVE_QUEUE_AT: usize = 56;
+/// `-ENOENT`: no such socket.
+const NOT_FOUND: u32 = (-2i32).cast_unsigned();
 
 /// Waits until the server has read all that `client` sent to `server`, or has closed.
+///
+/// # Errors
+/// How much was unread at the deadline, or why the kernel could not be asked.
 pub fn wait_until_read(
-    client: SocketAddr,
-    server: SocketAddr,
+    client: SocketAddrV4,
+    server: SocketAddrV4,
     deadline: Instant,
 ) -> Result<(), String> {
-    let flags = SocketFlags::CLOEXEC;
-    let kernel =
-        socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(netlink::SOCK_DIAG))
-            .map_err(|e| format!("expected a sock_diag socket, got {e}"))?;
+    let diag = socket(AddressFamily::NETLINK, SocketType::RAW, Some(SOCK_DIAG))
+        .map_err(|e| format!("the kernel lacks sock_diag (CONFIG_INET_DIAG): {e}"))?;
     loop {
-        send(&kernel, &request(server, client), SendFlags::empty())
-            .map_err(|e| format!("expected to ask for a socket, got {e}"))?;
-        let mut reply = [0; 512];
-        let (length, _) = recv(&kernel, &mut reply, RecvFlags::empty())
-            .map_err(|e| format!("expected to be told of a socket, got {e}"))?;
-        match unread(&reply[..length])? {
+        match unread(&diag, client, server)? {
             0 => return Ok(()),
             bytes if Instant::now() >= deadline => {
                 return Err(format!("the server left {bytes} bytes unread"));
@@ -42,47 +53,48 @@ pub fn wait_until_read(
     }
 }
 
-/// `nlmsghdr` and `inet_diag_req_v2` (linux/inet_diag.h) for one socket.
-fn request(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
-    const SOCK_DIAG_BY_FAMILY: u16 = 20;
-    const NLM_F_REQUEST: u16 = 1;
-    const AF_INET: u8 = 2;
-    const IPPROTO_TCP: u8 = 6;
-    let mut message = Vec::new();
-    message.extend(72u32.to_ne_bytes()); // length of the whole
-    message.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
-    message.extend(NLM_F_REQUEST.to_ne_bytes());
-    message.extend([0; 8]); // sequence number, sender
-    message.extend([AF_INET, IPPROTO_TCP, 0, 0]);
-    message.extend(u32::MAX.to_ne_bytes()); // in any state
-    message.extend(local.port().to_be_bytes());
-    message.extend(remote.port().to_be_bytes());
-    for addr in [local, remote] {
-        let IpAddr::V4(ip) = addr.ip() else { panic!("transcripts are played over IPv4") };
-        message.extend(ip.octets());
-        message.extend([0; 12]);
+/// Bytes that arrived at the server's socket and were not read; 0 when that socket is gone.
+fn unread(diag: &OwnedFd, client: SocketAddrV4, server: SocketAddrV4) -> Result<u32, String> {
+    send(diag, &request(client, server), SendFlags::empty()).map_err(|e| e.to_string())?;
+    let mut reply = [0; 4096];
+    let (_, length) = recv(diag, &mut reply[..], RecvFlags::empty()).map_err(|e| e.to_string())?;
+    let reply = &reply[..length];
+    let u32_at = |at: usize| {
+        let bytes = reply.get(at..at + 4).ok_or("sock_diag sent a truncated message")?;
+        Ok::<_, String>(u32::from_ne_bytes(bytes.try_into().expect("four bytes")))
+    };
+    let kind = u32_at(4)? as u16;
+    match kind {
+        NLMSG_ERROR if u32_at(HEADER_BYTES)? == NOT_FOUND => Ok(0),
+        SOCK_DIAG_BY_FAMILY => {
+            let queue = u32_at(HEADER_BYTES + RECEIVE_QUEUE_AT)?;
+            // Where the connection is gone, the kernel answers with the listener.
+            Ok(if reply[HEADER_BYTES + STATE_AT] == TCP_LISTEN { 0 } else { queue })
+        }
+        _ => Err(format!("sock_diag: expected a socket, got {}", reply.escape_ascii())),
     }
-    message.extend([0; 4]); // any interface
-    message.extend([0xff; 8]); // no cookie
-    message
 }
 
-/// Bytes that arrived at the socket and were not read; 0 when it is gone.
-fn unread(reply: &[u8]) -> Result<u32, String> {
-    let number = |at: usize| {
-        reply.get(at..at + 4).map(|b| u32::from_ne_bytes(b.try_into().expect("four bytes")))
-    };
-    const NLMSG_ERROR: u16 = 2;
-    const ENOENT: i32 = 2;
-    let kind = number(4).ok_or("a reply without a header")? as u16;
-    if kind == NLMSG_ERROR {
-        let error = -(number(16).ok_or("an error without a number")? as i32);
-        return if error == ENOENT {
-            Ok(0)
-        } else {
-            Err(io::Error::from_raw_os_error(error).to_string())
-        };
+/// An `nlmsghdr` and an `inet_diag_req_v2` that ask for the socket at `server` whose peer is
+/// `client`.
+fn request(client: SocketAddrV4, server: SocketAddrV4) -> Vec<u8> {
+    const REQUEST_BYTES: usize = 56;
+    const ANY_STATE: u32 = u32::MAX;
+    const NO_COOKIE: u32 = u32::MAX;
+    let mut message = Vec::with_capacity(HEADER_BYTES + REQUEST_BYTES);
+    message.extend(((HEADER_BYTES + REQUEST_BYTES) as u32).to_ne_bytes());
+    message.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    message.extend(NLM_F_REQUEST.to_ne_bytes());
+    message.extend([0; 8]); // sequence number and sender: one question at a time
+    message.extend([AF_INET, IPPROTO_TCP, 0, 0]);
+    message.extend(ANY_STATE.to_ne_bytes());
+    message.extend(server.port().to_be_bytes());
+    message.extend(client.port().to_be_bytes());
+    for end in [server, client] {
+        message.extend(end.ip().octets());
+        message.extend([0; 12]); // an address has room for IPv6
     }
-    // After the header: four bytes of state, 48 of address, and the timer; then the queue.
-    number(72).ok_or_else(|| "a reply without a queue length".into())
+    message.extend([0; 4]); // any interface
+    message.extend([NO_COOKIE.to_ne_bytes(), NO_COOKIE.to_ne_bytes()].concat());
+    message
 }

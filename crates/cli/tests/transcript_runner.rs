@@ -1,0 +1,186 @@
+//! The player of transcripts tells a right server from wrong ones: each server here has one
+//! fault, and the player must name it.
+
+mod transcript;
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    path::Path,
+    thread,
+};
+use transcript::{load_dir, play};
+
+const TWO_NUMBERS: &str = r#"
+about = "two numbers"
+[[step]]
+send = "1\n22\nend\n"
+[[step]]
+expect = "2\n44\n"
+[[step]]
+expect_close = true
+[[step]]
+expect_alive = true
+"#;
+
+#[test]
+fn a_right_server_passes() {
+    assert_eq!(judged(TWO_NUMBERS, by_lines), Ok(()));
+}
+
+#[test]
+fn a_wrong_answer_is_told_with_its_place() {
+    let why = judged(&TWO_NUMBERS.replace("44", "45"), by_lines).unwrap_err();
+    assert!(why.contains(r#"step 2: byte 3 of what came: expected "5\n", got "4\n""#), "{why}");
+}
+
+#[test]
+fn a_missing_answer_is_told() {
+    let why = judged(&TWO_NUMBERS.replace(r"44\n", r"44\n6\n"), by_lines).unwrap_err();
+    assert!(why.contains(r#"expected "6\n" next, got the end of the stream"#), "{why}");
+}
+
+#[test]
+fn an_answer_too_many_is_told() {
+    let why = judged(&TWO_NUMBERS.replace(r"44\n", ""), by_lines).unwrap_err();
+    assert!(why.contains(r#"step 3: expected the end of the stream, got "44\n""#), "{why}");
+}
+
+#[test]
+fn an_answer_too_many_after_the_last_step_is_told() {
+    let text = "about = \"\"\n[[step]]\nsend = \"1\\n2\\n\"\n[[step]]\nexpect = \"2\\n\"\n";
+    let why = judged(text, by_lines).unwrap_err();
+    assert!(
+        why.contains(r#"after the last step: expected the end of the stream, got "4\n""#),
+        "{why}"
+    );
+}
+
+#[test]
+fn silence_is_told_after_a_deadline() {
+    let why = judged(&TWO_NUMBERS.replace(r"end\n", ""), by_lines).unwrap_err();
+    assert!(why.contains("step 3: expected the end of the stream, got nothing within 5s"), "{why}");
+}
+
+#[test]
+fn a_reset_is_no_close() {
+    let text = "about = \"\"\n[[step]]\nsend = \"1\\n\"\n[[step]]\nexpect_close = true\n";
+    let why = judged(text, |stream| {
+        // Closing with a byte unread resets.
+        stream.peek(&mut [0]).expect("a byte");
+    })
+    .unwrap_err();
+    assert!(why.contains("expected the end of the stream, got Connection reset"), "{why}");
+}
+
+#[test]
+fn a_server_that_takes_each_read_for_its_requests_fails_at_the_first_cut() {
+    let by_reads = |mut stream: TcpStream| {
+        let mut input = [0; 1024];
+        while let Ok(n @ 1..) = stream.read(&mut input) {
+            for line in String::from_utf8_lossy(&input[..n]).lines() {
+                let Some(answer) = doubled(line) else { return };
+                stream.write_all(answer.as_bytes()).expect("a client");
+            }
+        }
+    };
+    let why = judged(TWO_NUMBERS, by_reads).unwrap_err();
+    assert!(why.starts_with("it, cut after 1 bytes sent, step 2: "), "{why}");
+    assert_eq!(judged(&format!("cut = false\n{TWO_NUMBERS}"), by_reads), Ok(()));
+}
+
+#[test]
+fn what_the_server_does_not_read_is_told() {
+    let text = "about = \"\"\n[[step]]\nsend = \"123\"\n[[step]]\nexpect_read = true\n";
+    let why = judged(text, |mut stream| {
+        stream.read_exact(&mut [0]).expect("a byte");
+        thread::park();
+    })
+    .unwrap_err();
+    assert!(why.contains("step 2: the server left 2 bytes unread"), "{why}");
+}
+
+#[test]
+fn bytes_hex_and_repeats_are_sent_and_expected_as_written() {
+    let text = r#"
+about = "a server that echoes"
+[[step]]
+send_hex = "00 ff0A"
+repeat = 2
+[[step]]
+expect_hex = "00ff0a00ff0a"
+[[step]]
+half_close = true
+[[step]]
+expect_close = true
+[[step]]
+reconnect = true
+[[step]]
+send = "é"
+repeat = 2
+[[step]]
+expect = "éé"
+[[step]]
+reset = true
+"#;
+    let echo = |mut stream: TcpStream| {
+        let mut input = [0; 1024];
+        while let Ok(n @ 1..) = stream.read(&mut input) {
+            stream.write_all(&input[..n]).expect("a client");
+        }
+    };
+    assert_eq!(judged(text, echo), Ok(()));
+}
+
+#[test]
+#[should_panic(expected = "it.toml: step 1: expected exactly one of send, send_hex")]
+fn a_step_that_says_two_things_is_refused() {
+    let _ = judged("about = \"\"\n[[step]]\nsend = \"1\"\nexpect = \"2\"\n", by_lines);
+}
+
+#[test]
+#[should_panic(expected = "it.toml: step 1: expected pairs of hex digits, got \"0\"")]
+fn half_a_byte_is_refused() {
+    let _ = judged("about = \"\"\n[[step]]\nsend_hex = \"0\"\n", by_lines);
+}
+
+/// Plays the transcript `it` against a server that treats every connection so.
+fn judged(text: &str, serve: fn(TcpStream)) -> Result<(), String> {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("it.toml"), text).expect("a file");
+    play(&only(dir.path()), listening(serve))
+}
+
+fn only(dir: &Path) -> transcript::Transcript {
+    let mut all = load_dir(dir);
+    assert_eq!(all.len(), 1);
+    all.remove(0)
+}
+
+/// A server that lives as long as the tests do, a thread per connection.
+fn listening(serve: fn(TcpStream)) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let addr = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let stream = stream.expect("a connection");
+            thread::spawn(move || serve(stream));
+        }
+    });
+    addr
+}
+
+fn by_lines(stream: TcpStream) {
+    let mut input = BufReader::new(&stream);
+    let mut line = String::new();
+    while let Ok(1..) = input.read_line(&mut line) {
+        let Some(answer) = doubled(line.trim_end()) else { return };
+        (&stream).write_all(answer.as_bytes()).expect("a client");
+        line.clear();
+    }
+}
+
+fn doubled(line: &str) -> Option<String> {
+    line.parse().ok().map(|n: i64| format!("{}\n", 2 * n))
+}
