@@ -81,7 +81,13 @@ pub struct RaceArgs {
 /// Runs the race.
 pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
     if cfg!(debug_assertions) && !args.debug_build {
-        bail!("this is a debug build, whose figures mean nothing; run `cargo run --release -- race`");
+        bail!(
+            "this is a debug build, whose figures mean nothing; run `cargo run --release -- race`"
+        );
+    }
+    let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+    if is_stdout(&args.json) && is_stdout(&args.md) {
+        bail!("--json and --md cannot both go to stdout; give one of them a file");
     }
     regatta_serve::raise_open_files();
     let stop = interrupt::flag()?;
@@ -100,15 +106,8 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
         }
     }
     let mut live = Live::new();
-    let ran = run_race(
-        &binary,
-        Containment::Best,
-        &asked,
-        &mut store,
-        &mut rounds,
-        &mut live,
-        &stop,
-    );
+    let ran =
+        run_race(&binary, Containment::Best, &asked, &mut store, &mut rounds, &mut live, &stop);
     live.bar.finish_and_clear();
 
     let summary = judge::judge(&asked, &rounds);
@@ -121,7 +120,10 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
         }
         Ok(false) => {
             saved?;
-            eprintln!("interrupted; {} rounds are saved: regatta race --resume {dir}", rounds.len());
+            eprintln!(
+                "interrupted; {} rounds are saved: regatta race --resume {dir}",
+                rounds.len()
+            );
             Ok(Done::Interrupted)
         }
         Err(error) => Err(anyhow::Error::from(error).context(format!(
