@@ -1,6 +1,6 @@
 //! Arguments that make no sense: told before anything is begun.
 
-use crate::course::Course;
+use crate::course::{Course, SHORT};
 
 #[test]
 fn each_is_told_with_what_is_permitted() {
@@ -37,4 +37,15 @@ fn each_is_told_with_what_is_permitted() {
         assert!(!course.out().exists(), "{args:?} began something");
     }
     assert!(course.processes().is_empty());
+}
+
+#[test]
+fn one_that_is_given_races_whatever_only_says_but_can_be_skipped() {
+    let course = Course::new();
+    let good = |name: &str| format!("{name}=sh -c 'exec \"$ILL\" {{port}}'");
+    let (one, two) = (good("one"), good("two"));
+    let given = ["--contender", &one, "--contender", &two, "--skip", "two", "--json", "-"];
+    let ended = course.race(&[&SHORT[..], &given].concat()).with_status(0);
+    course.assert_nothing_left();
+    assert_eq!(ended.summary().asked.contenders, ["null", "one"]);
 }

@@ -10,4 +10,5 @@ mod manifests;
 mod output;
 mod processes;
 mod results;
+mod started;
 mod starts;

@@ -40,6 +40,8 @@ fn a_peer_that_is_not_installed_is_skipped_and_told_how_to_get() {
         course.write(&format!("peers/{name}/manifest.toml"), &manifest);
     }
     course.write_race("'absent', 'unbuilt', 'unheard-of', 'null'", "200ms", "connections = 8");
+    let race = std::fs::read_to_string(course.path("race.toml")).unwrap();
+    course.write("race.toml", &race.replace("twin_of = 'nobody'", "baseline = 'absent'"));
     let good = "good=sh -c 'exec \"$ILL\" {port}'";
     let args = ["race.toml", "--out", "out", "--json", "-", "--contender", good];
     let ended = course.race(&args).with_status(0);
@@ -56,4 +58,8 @@ fn a_peer_that_is_not_installed_is_skipped_and_told_how_to_get() {
         ended.assert_told(&[&format!("skipped: {name}: {why}")]);
     }
     assert_eq!(ended.summary().asked.baseline, "good", "ratios are taken to one that is here");
+
+    let ended = course.race(&["race.toml", "--contender", good, "--baseline", "absent"]);
+    let ended = ended.with_status(2);
+    ended.assert_told(&["the baseline absent does not take part; it is one of: null, good"]);
 }

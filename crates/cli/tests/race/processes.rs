@@ -46,3 +46,16 @@ fn one_that_leaves_grandchildren_has_failed_and_they_are_gone() {
     let said = ["bad ended on SIGTERM but left 2 processes that had to be killed", "sleep ("];
     ended.assert_verdict("bad", Kind::Failed, &said);
 }
+
+#[test]
+fn one_that_kills_its_supervisor_has_failed_and_is_gone() {
+    let course = Course::new();
+    // At once, so that the supervisor may not even have told of the control group that it made;
+    // and with a child that is known by that group alone.
+    let bad = "bad=sh -c 'kill -s KILL $PPID
+        (setsid env -i ILL_BEHAVED_LOG=\"$ILL_BEHAVED_LOG\" \"$ILL\" 0 &)
+        exec \"$ILL\" {port}'";
+    let ended = course.race_short(bad).with_status(1);
+    course.assert_nothing_left();
+    ended.assert_verdict("bad", Kind::Failed, &["the supervisor of bad ", "were ended"]);
+}
