@@ -1,6 +1,6 @@
 //! Contenders that serve well and do not end, or not all of them.
 
-use crate::course::Course;
+use crate::course::{Course, SHORT};
 use regatta_record::Kind;
 
 #[test]
@@ -50,12 +50,23 @@ fn one_that_leaves_grandchildren_has_failed_and_they_are_gone() {
 #[test]
 fn one_that_kills_its_supervisor_has_failed_and_is_gone() {
     let course = Course::new();
-    // At once, so that the supervisor may not even have told of the control group that it made;
-    // and with a child that is known by that group alone.
-    let bad = "bad=sh -c 'kill -s KILL $PPID
-        (setsid env -i ILL_BEHAVED_LOG=\"$ILL_BEHAVED_LOG\" \"$ILL\" 0 &)
-        exec \"$ILL\" {port}'";
-    let ended = course.race_short(bad).with_status(1);
+    // At once, so that the supervisor may not have told of the control group that it made, by which
+    // alone the child is known. Several, since it is quick.
+    let bad = |name: &&str| {
+        format!(
+            "{name}=sh -c 'kill -s KILL $PPID
+            (setsid env -i ILL_BEHAVED_LOG=\"$ILL_BEHAVED_LOG\" \"$ILL\" 0 &)
+            exec \"$ILL\" {{port}}'"
+        )
+    };
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let contenders = names.each_ref().map(bad);
+    let args = contenders.iter().flat_map(|contender| ["--contender", contender]);
+    let args: Vec<&str> = SHORT.into_iter().chain(args).chain(["--json", "-"]).collect();
+    let ended = course.race(&args).with_status(1);
     course.assert_nothing_left();
-    ended.assert_verdict("bad", Kind::Failed, &["the supervisor of bad ", "were ended"]);
+    for name in names {
+        let said = [&*format!("the supervisor of {name} "), "were ended"];
+        ended.assert_verdict(name, Kind::Failed, &said);
+    }
 }
