@@ -1,1 +1,5 @@
-//! (being written)
+//! Protocols as pure functions and state machines: bytes in, meaning out, and back.
+//!
+//! Nothing here owns a socket, a clock or a thread. *Incomplete* is an answer, never an error.
+
+pub mod line;

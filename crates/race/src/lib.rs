@@ -1,4 +1,53 @@
-//! (being written)
+//! The referee: starts contenders, watches them, leaves nothing of them behind, and judges what
+//! the rounds say.
+//!
+//! Servers are known by manifests alone; this crate never links one.
+
+mod cgroup;
+mod clock;
+mod contender;
+mod contest;
+mod entrant;
+mod lines_of_code;
+mod manifest;
+mod orphans;
+mod output;
+mod placeholders;
+mod port;
+mod prepare;
+mod process;
+mod race;
+mod ready;
+mod round;
+mod running;
+mod setup;
+mod start;
+mod stop_report;
+mod store;
+mod supervise;
+mod usage;
+mod wire;
 
 pub mod judge;
 pub mod statistics;
+
+pub use cgroup::{Cgroup, Containment, Version as CgroupVersion};
+pub use contender::{Contender, ContenderError};
+pub use contest::{Contest, ContestError, Loads};
+pub use entrant::EntrantError;
+pub use lines_of_code::lines_of_code;
+pub use manifest::{Adapter, Limits, Manifest, Support, WORKLOADS};
+pub use placeholders::{UnknownPlaceholder, Values};
+pub use port::{free_port, is_taken};
+pub use prepare::{Changes, PrepareError, built_in, peers_folder, prepare};
+pub use process::Process;
+pub use race::{Cell, RaceError, Watch, run};
+pub use ready::{NotReady, Ready};
+pub use round::MachineError;
+pub use running::{Running, StartError, SupervisorError};
+pub use setup::read_setup;
+pub use stop_report::{Ending, StopReport};
+pub use store::{Store, StoreError};
+pub use supervise::supervise;
+pub use usage::{Observed, Spent, Usage};
+pub use wire::{Exited, Launch, Status};

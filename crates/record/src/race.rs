@@ -2,7 +2,7 @@
 
 use crate::{Latency, Verdict};
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use std::{fmt, path::PathBuf};
 
 /// One load that every contender of a race meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -101,6 +101,10 @@ pub struct Entry {
     pub version: Option<String>,
     /// Lines of code of its source, blank ones and comments left out.
     pub lines_of_code: Option<u32>,
+    /// Its manifest, in TOML: with it and `dir` the race can be resumed.
+    pub manifest: String,
+    /// Directory in which it is started.
+    pub dir: PathBuf,
     /// The system that it stands in for, where that is not to be had.
     #[serde(default)]
     pub stand_in_for: Option<String>,

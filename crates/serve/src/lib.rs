@@ -1,1 +1,18 @@
-//! (being written)
+//! How servers wait: one file per I/O model, and a catalogue of them.
+//!
+//! A model runs any [`Program`](regatta_service::Program) in the style that the model is made
+//! for. What a server answers is in `regatta-service`; nothing here looks at a byte.
+
+mod asynchronous;
+pub mod catalogue;
+mod epoll;
+mod green;
+mod host;
+mod null;
+mod open;
+mod reactor;
+mod threads;
+
+pub use catalogue::{Model, Service, Written, serve};
+pub use host::{Host, ServeError, Stop};
+pub use regatta_sys::limit::raise_open_files;

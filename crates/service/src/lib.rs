@@ -1,1 +1,19 @@
-//! (being written)
+//! What servers do, apart from how they wait.
+//!
+//! A request/response service is a [`Codec`] (bytes → requests) and a [`Service::call`] (a request
+//! → a reply). Three [`style`]s turn these two into a connection, each written once, each the loop
+//! that a person would write. A [`Program`] is anything that has all three forms: the shared
+//! services through [`Shared`], and the programs written [`by_hand`] that they are raced against.
+//!
+//! Nothing here opens a socket or reads a clock: streams and times are arguments.
+
+pub mod by_hand;
+pub mod double;
+mod limits;
+mod program;
+mod service;
+pub mod style;
+
+pub use limits::Limits;
+pub use program::{Program, Shared};
+pub use service::{Codec, Decoded, Flow, Halt, REPLY_FULL, Service, answer};

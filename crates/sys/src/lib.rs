@@ -1,1 +1,12 @@
-//! (being written)
+//! The system calls that servers wait with: thin, safe, and without policy.
+//!
+//! What a server does with a readiness event, a full descriptor table or a signal is decided in
+//! `regatta-serve`; here is only how the kernel is asked.
+
+pub mod epoll;
+pub mod limit;
+pub mod net;
+mod readiness;
+pub mod wake;
+
+pub use readiness::{Event, Interest, Readiness};

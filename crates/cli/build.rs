@@ -1,0 +1,17 @@
+//! Records the git revision in the binary, so that a result says what was measured.
+
+use std::process::Command;
+
+fn main() {
+    let git = |args: &[&str]| {
+        let output = Command::new("git").args(args).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    // Outside of a checkout there is no revision to tell.
+    let revision = git(&["describe", "--always", "--dirty"]).unwrap_or_default();
+    println!("cargo::rustc-env=REGATTA_REVISION={revision}");
+    if let Some(head) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
+        println!("cargo::rerun-if-changed={head}");
+    }
+    println!("cargo::rerun-if-changed=build.rs");
+}

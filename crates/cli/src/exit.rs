@@ -1,0 +1,28 @@
+//! Exit statuses: 0 done and judged; 1 done, but something that was asked for failed, was
+//! disqualified or could not be judged; 2 wrong usage or unusable machine; 130 after Ctrl-C.
+
+use std::process::ExitCode;
+
+/// How a command ended that did not meet an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// All that was asked for was done.
+    Well,
+    /// Something that was asked for failed; it has been told.
+    Short,
+    /// Ctrl-C; what there is has been saved and told.
+    Interrupted,
+}
+
+/// The exit status; an error is told on stderr.
+pub fn code(done: anyhow::Result<Done>) -> ExitCode {
+    match done {
+        Ok(Done::Well) => ExitCode::SUCCESS,
+        Ok(Done::Short) => ExitCode::from(1),
+        Ok(Done::Interrupted) => ExitCode::from(130),
+        Err(error) => {
+            eprintln!("regatta: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

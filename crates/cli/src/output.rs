@@ -1,0 +1,37 @@
+//! Where results go: files, `-` for stdout, and what the terminal can show.
+
+use anyhow::Context;
+use std::{
+    env,
+    io::{IsTerminal, Write, stdout},
+    path::Path,
+};
+
+/// Writes `text` to `path`, or to stdout for `-`.
+pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        return print(text);
+    }
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Prints to stdout. A reader that went away (`| head`) is no error.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    match stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("cannot write to stdout"),
+    }
+}
+
+/// Whether stdout takes colours: a terminal, and not `NO_COLOR` (no-color.org).
+pub fn colour() -> bool {
+    stdout().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Columns of the terminal; 100 where stdout is none.
+pub fn width() -> usize {
+    match console::Term::stdout().size_checked() {
+        Some((_, columns)) => usize::from(columns),
+        None => 100,
+    }
+}

@@ -1,0 +1,87 @@
+//! `regatta serve`, `regatta models`, `regatta services`.
+
+use crate::{
+    args::{duration, one_of},
+    exit::Done,
+};
+use regatta_serve::{Host, Model, Service, Stop, Written, serve};
+use regatta_service::Limits;
+use std::{
+    io::Write, net::SocketAddr, num::NonZeroUsize, thread::available_parallelism, time::Duration,
+};
+
+/// Run one of the built-in servers. It prints `listening on ADDR` once it does, and drains its
+/// connections on SIGTERM and SIGINT.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  regatta serve double --model epoll --listen 127.0.0.1:4000
+  regatta serve double --model green --cores 2 --idle-timeout 5s
+  printf '21\\nend\\n' | nc 127.0.0.1 4000")]
+pub struct ServeArgs {
+    /// What to serve: one of `regatta services`
+    #[arg(value_parser = |text: &str| one_of(text, &Service::ALL, Service::name))]
+    service: Service,
+    /// How to wait: one of `regatta models`
+    #[arg(long, default_value = "epoll",
+          value_parser = |text: &str| one_of(text, &Model::ALL, Model::name))]
+    model: Model,
+    /// Run the program that was written by hand in the model's style, not the shared service
+    #[arg(long)]
+    by_hand: bool,
+    /// Where to listen; port 0 lets the system choose
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
+    listen: SocketAddr,
+    /// Threads of the models that have one per core; all that this process may use, if absent
+    #[arg(long, value_name = "N")]
+    cores: Option<NonZeroUsize>,
+    /// Close a connection after so long a silence
+    #[arg(long, default_value = "60s", value_parser = duration, value_name = "TIME")]
+    idle_timeout: Duration,
+    /// Close a connection whose request takes longer than this to arrive
+    #[arg(long, default_value = "10s", value_parser = duration, value_name = "TIME")]
+    request_timeout: Duration,
+    /// Open connections at most; more wait unaccepted. Absent: as many as descriptors allow
+    #[arg(long, value_name = "N")]
+    max_connections: Option<NonZeroUsize>,
+    /// How long connections may finish what they owe after SIGTERM or SIGINT
+    #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
+    grace: Duration,
+}
+
+/// Serves until a signal.
+pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
+    regatta_serve::raise_open_files();
+    let stop = Stop::new()?;
+    stop.on_signals()?;
+    let host = Host {
+        listen: args.listen,
+        cores: args.cores.map_or_else(available_parallelism, Ok)?,
+        limits: Limits { idle: args.idle_timeout, request: args.request_timeout },
+        connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
+        grace: args.grace,
+        on_ready: |addr| {
+            // Whoever started us may have stopped listening to us; we serve all the same.
+            let _ = writeln!(std::io::stdout(), "listening on {addr}");
+        },
+        stop,
+    };
+    let written = if args.by_hand { Written::ByHand } else { Written::Shared };
+    serve(args.service, written, args.model, &host)?;
+    Ok(Done::Well)
+}
+
+/// Lists the models.
+pub fn models() -> anyhow::Result<Done> {
+    for model in Model::ALL {
+        println!("{:8}  {}", model.name(), model.about());
+    }
+    Ok(Done::Well)
+}
+
+/// Lists the services.
+pub fn services() -> anyhow::Result<Done> {
+    for service in Service::ALL {
+        println!("{:14}  {}", service.name(), service.about());
+    }
+    Ok(Done::Well)
+}

@@ -1,0 +1,290 @@
+//! What every I/O model does beside answering: limits, timeouts, pressure, descriptors, stopping.
+
+mod support;
+
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::{Shutdown, TcpStream},
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+use support::{DEADLINE, MODELS, Server, expect, expect_end, until};
+
+/// Runs `test` for every model at once, shared and by hand, naming the one that fails.
+fn on_every_model(test: impl Fn(&str, &[&str]) + Sync) {
+    thread::scope(|scope| {
+        let running: Vec<_> = MODELS
+            .iter()
+            .flat_map(|model| [(*model, &[][..]), (*model, &["--by-hand"][..])])
+            .map(|(model, more)| (model, more, scope.spawn(|| test(model, more))))
+            .collect();
+        for (model, more, thread) in running {
+            assert!(thread.join().is_ok(), "failed on {model} {more:?}; its message is above");
+        }
+    });
+}
+
+#[test]
+fn a_port_in_use_is_a_clear_error() {
+    on_every_model(|model, more| {
+        let server = Server::double(model, more);
+        let addr = server.addr.to_string();
+        let args = [&["serve", "double", "--model", model, "--listen", &addr][..], more].concat();
+        let second = Command::new(env!("CARGO_BIN_EXE_regatta")).args(args).output().unwrap();
+        assert_eq!(second.status.code(), Some(2));
+        let said = String::from_utf8(second.stderr).unwrap();
+        assert!(said.contains("in use") && said.contains(&addr), "{said}");
+        assert_eq!(second.stdout, b"");
+    });
+}
+
+#[test]
+fn a_silent_connection_is_closed_and_an_active_one_is_not() {
+    on_every_model(|model, more| {
+        let server = Server::double(model, &[more, &["--idle-timeout", "400ms"]].concat());
+        let (mut silent, mut active) = (server.connect(), server.connect());
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_millis(900) {
+            active.write_all(b"1\n").unwrap();
+            expect(&mut active, b"2\n");
+            thread::sleep(Duration::from_millis(50)); // the client's own pace
+        }
+        silent.set_nonblocking(true).unwrap();
+        assert!(matches!(silent.read(&mut [0; 8]), Ok(0)), "closed before the active one ends");
+    });
+}
+
+#[test]
+fn a_request_that_dawdles_is_cut_off() {
+    on_every_model(|model, more| {
+        let server = Server::double(model, &[more, &["--request-timeout", "300ms"]].concat());
+        let mut stream = server.connect();
+        stream.write_all(b"5\n").unwrap();
+        expect(&mut stream, b"10\n");
+        let started = Instant::now();
+        stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        // A byte every now and then keeps the connection from being idle, not from being slow.
+        loop {
+            assert!(started.elapsed() < DEADLINE, "never cut off");
+            if stream.write_all(b"1").is_err() {
+                break;
+            }
+            match stream.read(&mut [0; 8]) {
+                Ok(0) => break,
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+                Ok(_) => panic!("an answer to half a request"),
+            }
+        }
+        assert!(started.elapsed() >= Duration::from_millis(250), "{:?}", started.elapsed());
+    });
+}
+
+#[test]
+fn a_client_that_does_not_read_stops_being_read_and_loses_nothing() {
+    on_every_model(|model, more| {
+        let server = Server::double(model, more);
+        let before = server.resident();
+        let mut stream = server.connect();
+        let mut writer = stream.try_clone().unwrap();
+        writer.set_nonblocking(true).unwrap();
+        // Every answer is longer than its question, so the way back fills first.
+        let chunk = b"x\n".repeat(8 * 1024);
+        let (mut sent, mut stuck) = (0usize, Instant::now());
+        while stuck.elapsed() < Duration::from_millis(500) {
+            assert!(sent < 1 << 30, "the server reads on and on");
+            match writer.write(&chunk[sent % 2..]) {
+                Ok(wrote) => {
+                    sent += wrote;
+                    stuck = Instant::now();
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                    thread::sleep(Duration::from_millis(5)); // nothing more fits: watch it
+                }
+            }
+        }
+        let grown = server.resident().saturating_sub(before);
+        assert!(grown < 8 << 20, "grew by {grown} bytes");
+        // Another client is served meanwhile.
+        let mut other = server.connect();
+        other.write_all(b"4\n").unwrap();
+        expect(&mut other, b"8\n");
+        // Now it reads, and gets an answer to each line.
+        writer.set_nonblocking(false).unwrap();
+        if sent % 2 == 1 {
+            sent += 1;
+            thread::spawn(move || writer.write_all(b"\n"));
+        }
+        let line = b"error: not an integer: x\n";
+        let mut left = sent / 2;
+        while left > 0 {
+            let some = left.min(1000);
+            expect(&mut stream, &line.repeat(some));
+            left -= some;
+        }
+        stream.write_all(b"end\n").unwrap();
+        expect_end(&mut stream);
+    });
+}
+
+#[test]
+fn out_of_descriptors_it_pauses_accepting_without_spinning() {
+    on_every_model(|model, more| {
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -n 40; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_regatta")]);
+        command.args(["serve", "double", "--cores", "1", "--model", model]).args(more);
+        let server = Server::start(command);
+        let mut streams: Vec<TcpStream> = (0..60).map(|_| server.connect()).collect();
+        for stream in &mut streams {
+            stream.write_all(b"3\n").unwrap();
+        }
+        let answered = |stream: &TcpStream| {
+            stream.set_nonblocking(true).unwrap();
+            let read = stream.peek(&mut [0; 8]).is_ok();
+            stream.set_nonblocking(false).unwrap();
+            read
+        };
+        until("the first are answered", || streams.iter().filter(|s| answered(s)).count() >= 10);
+        let waiting = streams.iter().filter(|s| !answered(s)).count();
+        assert!(waiting >= 20, "only {waiting} wait for a descriptor");
+        let (cpu, started) = (server.cpu(), Instant::now());
+        thread::sleep(Duration::from_millis(500)); // the span over which CPU is measured
+        let spent = server.cpu() - cpu;
+        assert!(spent * 5 < started.elapsed(), "{spent:?} of CPU while there is nothing to do");
+        // Those that are answered go; the others get their turn.
+        let mut left = streams;
+        until("all are answered", || {
+            left.retain(|stream| !answered(stream));
+            left.is_empty()
+        });
+    });
+}
+
+#[test]
+fn more_connections_than_permitted_wait_their_turn() {
+    on_every_model(|model, more| {
+        let server =
+            Server::double(model, &[more, &["--cores", "1", "--max-connections", "2"]].concat());
+        let mut streams: Vec<TcpStream> = (0..3).map(|_| server.connect()).collect();
+        for stream in &mut streams {
+            stream.write_all(b"3\n").unwrap();
+        }
+        expect(&mut streams[0], b"6\n");
+        expect(&mut streams[1], b"6\n");
+        streams[2].set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        let early = streams[2].read(&mut [0; 1]);
+        assert!(early.is_err_and(|e| e.kind() == ErrorKind::WouldBlock), "the third must wait");
+        drop(streams.remove(0));
+        streams[1].set_read_timeout(Some(DEADLINE)).unwrap();
+        expect(&mut streams[1], b"6\n");
+    });
+}
+
+#[test]
+fn a_reset_in_mid_stream_harms_nobody_else() {
+    on_every_model(|model, more| {
+        let server = Server::double(model, more);
+        let mut other = server.connect();
+        for _ in 0..20 {
+            let mut stream = server.connect();
+            stream.write_all(&b"1\n".repeat(1000)).unwrap();
+            // Closing with answers unread is a reset.
+            until("answers wait unread", || stream.peek(&mut [0; 1]).is_ok());
+            drop(stream);
+            other.write_all(b"2\n").unwrap();
+            expect(&mut other, b"4\n");
+        }
+    });
+}
+
+#[test]
+fn a_stop_signal_drains() {
+    on_every_model(|model, more| {
+        for signal in ["-TERM", "-INT"] {
+            let mut server = Server::double(model, more);
+            let (mut idle, mut half_said) = (server.connect(), server.connect());
+            let mut owed = server.connect();
+            half_said.write_all(b"12").unwrap();
+            owed.write_all(b"7\n").unwrap();
+            expect(&mut owed, b"14\n");
+            server.signal(signal);
+            expect_end(&mut idle);
+            expect_end(&mut half_said);
+            expect_end(&mut owed);
+            assert_eq!(server.ended().code(), Some(0));
+            assert!(TcpStream::connect(server.addr).is_err(), "the port is free");
+        }
+    });
+}
+
+#[test]
+fn what_is_owed_at_a_stop_is_still_delivered() {
+    on_every_model(|model, more| {
+        let mut server = Server::double(model, more);
+        let mut stream = server.connect();
+        // More answers than the socket buffers hold, so the server still owes some when stopped.
+        let lines = 300_000;
+        let mut writer = stream.try_clone().unwrap();
+        let writing = thread::spawn(move || {
+            writer.write_all(&b"x\n".repeat(lines)).and_then(|()| writer.shutdown(Shutdown::Write))
+        });
+        until("answers come", || stream.peek(&mut [0; 1]).is_ok());
+        server.signal("-TERM");
+        let mut got = Vec::new();
+        stream.read_to_end(&mut got).unwrap();
+        let line = b"error: not an integer: x\n";
+        assert!(got.len() > 1 << 20, "{} bytes", got.len());
+        assert_eq!(got.len() % line.len(), 0, "the last answer is whole");
+        assert!(got.chunks(line.len()).all(|answer| answer == line));
+        // What the server had no room for was not read, and the client is told so.
+        let _ = writing.join().unwrap();
+        assert_eq!(server.ended().code(), Some(0));
+    });
+}
+
+#[test]
+fn the_grace_ends_and_a_second_signal_ends_at_once() {
+    on_every_model(|model, more| {
+        for (grace, second) in [("300ms", false), ("1h", true)] {
+            let mut server = Server::double(model, &[more, &["--grace", grace]].concat());
+            let stream = server.connect();
+            let mut writer = stream.try_clone().unwrap();
+            // It owes more than it can deliver to a client that does not read.
+            writer.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
+            while writer.write_all(&b"x\n".repeat(8192)).is_ok() {}
+            server.signal("-TERM");
+            if second {
+                until("the port is closed", || TcpStream::connect(server.addr).is_err());
+                server.signal("-TERM");
+                assert_eq!(server.ended().code(), Some(128 + 15));
+            } else {
+                assert_eq!(server.ended().code(), Some(0));
+            }
+        }
+    });
+}
+
+#[test]
+fn the_two_step_dialogue_waits_for_each_name() {
+    thread::scope(|scope| {
+        for model in MODELS {
+            scope.spawn(move || {
+                let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+                command.args(["serve", "dialogue", "--by-hand", "--model", model]);
+                let server = Server::start(command);
+                let mut stream = server.connect();
+                for name in ["Ada", "Grace"] {
+                    stream.write_all(format!("{name}\r\n").as_bytes()).unwrap();
+                    expect(&mut stream, b"last name?\n");
+                    stream.write_all(b"\nHopper\n").unwrap();
+                    let hello = format!("error: a name is empty\nhello {name} Hopper\n");
+                    expect(&mut stream, hello.as_bytes());
+                }
+                stream.write_all(b"end\n").unwrap();
+                expect_end(&mut stream);
+            });
+        }
+    });
+}

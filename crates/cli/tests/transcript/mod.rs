@@ -1,0 +1,150 @@
+//! Conformance transcripts: bytes in, bytes out, read from TOML and played against a server.
+//!
+//! This file is the format (described in `conformance/README.md`); `play` is the player. Neither
+//! knows who the server is or how it was started.
+
+mod play;
+mod server_side;
+
+use serde::Deserialize;
+use std::{fs, path::Path};
+
+pub use play::play;
+
+/// One conversation with a server, and how it must go.
+#[derive(Debug)]
+pub struct Transcript {
+    /// The file's name without `.toml`.
+    pub name: String,
+    /// What the conversation shows, in a sentence.
+    #[allow(dead_code)] // for who reads a failure with {:?}
+    pub about: String,
+    /// Whether it is played again with what is sent cut in two at every place, and byte by byte.
+    pub cut: bool,
+    /// What is done, in order.
+    pub steps: Vec<Step>,
+}
+
+/// One thing that the client does or waits for.
+#[derive(Debug, PartialEq)]
+pub enum Step {
+    /// Send these bytes.
+    Send(Vec<u8>),
+    /// These bytes must come next.
+    Expect(Vec<u8>),
+    /// The server must have read all that was sent.
+    ExpectRead,
+    /// The server must close, without another byte and without a reset.
+    ExpectClose,
+    /// Close our sending side.
+    HalfClose,
+    /// Close both sides with a reset.
+    Reset,
+    /// Close whatever is open and connect again.
+    Reconnect,
+    /// Another connection must be served: `21` is answered with `42`.
+    ExpectAlive,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    about: String,
+    #[serde(default = "yes")]
+    cut: bool,
+    step: Vec<Entry>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Entry {
+    send: Option<String>,
+    send_hex: Option<String>,
+    expect: Option<String>,
+    expect_hex: Option<String>,
+    repeat: Option<usize>,
+    expect_read: bool,
+    expect_close: bool,
+    half_close: bool,
+    reset: bool,
+    reconnect: bool,
+    expect_alive: bool,
+}
+
+/// Reads every `.toml` of a directory, by name.
+///
+/// # Panics
+/// If the directory holds none, or one is not a transcript: a test must not pass for want of them.
+pub fn load_dir(dir: &Path) -> Vec<Transcript> {
+    let entries = fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
+    let mut paths: Vec<_> = entries.map(|e| e.expect("a directory entry").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|e| e == "toml"));
+    paths.sort();
+    assert!(!paths.is_empty(), "{}: expected transcripts (*.toml), found none", dir.display());
+    paths
+        .iter()
+        .map(|path| load(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
+        .collect()
+}
+
+fn load(path: &Path) -> Result<Transcript, String> {
+    let text = fs::read_to_string(path).map_err(|e| e.to_string())?;
+    let file: File = toml::from_str(&text).map_err(|e| e.to_string())?;
+    let steps = file
+        .step
+        .into_iter()
+        .zip(1..)
+        .map(|(entry, number)| entry.step().map_err(|e| format!("step {number}: {e}")))
+        .collect::<Result<_, _>>()?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Transcript { name, about: file.about, cut: file.cut, steps })
+}
+
+impl Entry {
+    fn step(self) -> Result<Step, String> {
+        let times = self.repeat.unwrap_or(1);
+        let text = |s: String| s.into_bytes().repeat(times);
+        let hex = |s: String| bytes_of_hex(&s).map(|b| b.repeat(times));
+        let given = [
+            self.send.map(|s| Step::Send(text(s))),
+            self.send_hex.map(hex).transpose()?.map(Step::Send),
+            self.expect.map(|s| Step::Expect(text(s))),
+            self.expect_hex.map(hex).transpose()?.map(Step::Expect),
+            self.expect_read.then_some(Step::ExpectRead),
+            self.expect_close.then_some(Step::ExpectClose),
+            self.half_close.then_some(Step::HalfClose),
+            self.reset.then_some(Step::Reset),
+            self.reconnect.then_some(Step::Reconnect),
+            self.expect_alive.then_some(Step::ExpectAlive),
+        ];
+        let mut given = given.into_iter().flatten();
+        let (Some(step), None) = (given.next(), given.next()) else {
+            return Err(
+                "expected exactly one of send, send_hex, expect, expect_hex, expect_read, \
+                        expect_close, half_close, reset, reconnect, expect_alive"
+                    .into(),
+            );
+        };
+        match (&step, self.repeat) {
+            (Step::Send(_) | Step::Expect(_), _) | (_, None) => Ok(step),
+            _ => Err("repeat stands only beside something sent or expected".into()),
+        }
+    }
+}
+
+/// Pairs of hex digits, with spaces wherever they help.
+fn bytes_of_hex(text: &str) -> Result<Vec<u8>, String> {
+    let digits: Vec<_> = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let pair = |pair: &[char]| match *pair {
+        [high, low] => Some((high.to_digit(16)? * 16 + low.to_digit(16)?) as u8),
+        _ => None,
+    };
+    digits
+        .chunks(2)
+        .map(|p| pair(p).ok_or_else(|| format!("expected pairs of hex digits, got {text:?}")))
+        .collect()
+}

@@ -1,0 +1,191 @@
+//! Plays a transcript against a server, whole and cut up, and says where it went wrong.
+//!
+//! After the last step nothing more may come: a connection that is still open is closed on our
+//! side, and the server must close too without another byte.
+
+use super::{Step, Transcript, server_side::wait_until_read};
+use rustix::net::sockopt::set_socket_linger;
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::{Shutdown, SocketAddr, TcpStream},
+    ops::Range,
+    time::{Duration, Instant},
+};
+
+/// What a step may take before it counts as failed.
+const STEP_DEADLINE: Duration = Duration::from_secs(5);
+
+/// Plays the transcript; then, if it says so, again for every place to cut, and byte by byte.
+///
+/// # Errors
+/// The first difference: which transcript, which cut, which step, what was expected, what came.
+pub fn play(transcript: &Transcript, addr: SocketAddr) -> Result<(), String> {
+    let run = |cuts: Range<usize>, how: &str| {
+        Player { addr, cuts, sent: 0, stream: None }
+            .run(&transcript.steps)
+            .map_err(|e| format!("{}{how}, {e}", transcript.name))
+    };
+    run(0..0, "")?;
+    if transcript.cut {
+        let total = transcript.steps.iter().map(Step::sent).sum();
+        for at in 1..total {
+            run(at..at + 1, &format!(", cut after {at} bytes sent"))?;
+        }
+        run(1..total, ", byte by byte")?;
+    }
+    Ok(())
+}
+
+impl Step {
+    fn sent(&self) -> usize {
+        if let Step::Send(bytes) = self { bytes.len() } else { 0 }
+    }
+}
+
+struct Player {
+    addr: SocketAddr,
+    /// Places, in bytes sent since the start, at which the server must have read all before more
+    /// is sent.
+    cuts: Range<usize>,
+    sent: usize,
+    stream: Option<TcpStream>,
+}
+
+impl Player {
+    fn run(&mut self, steps: &[Step]) -> Result<(), String> {
+        self.reconnect()?;
+        for (step, number) in steps.iter().zip(1..) {
+            self.step(step).map_err(|e| format!("step {number}: {e}"))?;
+        }
+        self.finish().map_err(|e| format!("after the last step: {e}"))
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), String> {
+        match step {
+            Step::Send(bytes) => self.send(bytes),
+            Step::Expect(bytes) => expect(self.open()?, bytes),
+            Step::ExpectRead => self.expect_read(),
+            Step::ExpectClose => {
+                expect_close(self.open()?)?;
+                self.stream = None;
+                Ok(())
+            }
+            Step::HalfClose => self.open()?.shutdown(Shutdown::Write).map_err(told("half-close")),
+            Step::Reset => {
+                let stream = self.stream.take().ok_or(NOT_OPEN)?;
+                set_socket_linger(&stream, Some(Duration::ZERO)).map_err(|e| e.to_string())
+            }
+            Step::Reconnect => self.reconnect(),
+            Step::ExpectAlive => {
+                let mut stream = connect(self.addr)?;
+                stream.write_all(b"21\n").map_err(told("send on another connection"))?;
+                expect(&mut stream, b"42\n").map_err(|e| format!("another connection: {e}"))
+            }
+        }
+    }
+
+    fn send(&mut self, mut bytes: &[u8]) -> Result<(), String> {
+        while !bytes.is_empty() {
+            let (part, cut) = self.until_next_cut(bytes);
+            self.open()?.write_all(part).map_err(told("send"))?;
+            self.sent += part.len();
+            if cut {
+                self.expect_read()?;
+            }
+            bytes = &bytes[part.len()..];
+        }
+        Ok(())
+    }
+
+    fn expect_read(&mut self) -> Result<(), String> {
+        let client = self.open()?.local_addr().map_err(|e| e.to_string())?;
+        wait_until_read(client, self.addr, Instant::now() + STEP_DEADLINE)
+    }
+
+    /// What is sent in one go, and whether a cut comes after it.
+    fn until_next_cut<'a>(&self, bytes: &'a [u8]) -> (&'a [u8], bool) {
+        let next = self.cuts.start.max(self.sent + 1);
+        let length = next - self.sent;
+        if next < self.cuts.end && length <= bytes.len() {
+            (&bytes[..length], true)
+        } else {
+            (bytes, false)
+        }
+    }
+
+    fn open(&mut self) -> Result<&mut TcpStream, String> {
+        self.stream.as_mut().ok_or_else(|| NOT_OPEN.into())
+    }
+
+    fn reconnect(&mut self) -> Result<(), String> {
+        self.stream = Some(connect(self.addr)?);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        let Some(mut stream) = self.stream.take() else { return Ok(()) };
+        // Fails only where the server has closed already, which is what comes next.
+        let _ = stream.shutdown(Shutdown::Write);
+        expect_close(&mut stream)
+    }
+}
+
+const NOT_OPEN: &str = "the transcript has no open connection here: it lacks a reconnect";
+
+fn connect(addr: SocketAddr) -> Result<TcpStream, String> {
+    let stream = TcpStream::connect_timeout(&addr, STEP_DEADLINE).map_err(told("connect"))?;
+    stream.set_nodelay(true).map_err(told("set TCP_NODELAY"))?;
+    stream.set_write_timeout(Some(STEP_DEADLINE)).map_err(told("set a timeout"))?;
+    Ok(stream)
+}
+
+fn expect(stream: &mut TcpStream, expected: &[u8]) -> Result<(), String> {
+    let deadline = Instant::now() + STEP_DEADLINE;
+    let mut got = vec![0; expected.len()];
+    let mut n = 0;
+    while n < expected.len() {
+        let read = read(stream, &mut got[n..], deadline)
+            .and_then(|read| if read == 0 { Err("the end of the stream".into()) } else { Ok(read) })
+            .map_err(|e| {
+                let (wanted, had) = (shown(&expected[n..]), shown(&got[..n]));
+                format!("expected \"{wanted}\" next, got {e} (before it, {n} bytes: \"{had}\")")
+            })?;
+        n += read;
+        if let Some(at) = (n - read..n).find(|&i| got[i] != expected[i]) {
+            let (wanted, came) = (shown(&expected[at..]), shown(&got[at..n]));
+            return Err(format!("byte {at} of what came: expected \"{wanted}\", got \"{came}\""));
+        }
+    }
+    Ok(())
+}
+
+fn expect_close(stream: &mut TcpStream) -> Result<(), String> {
+    let mut more = [0; 64];
+    match read(stream, &mut more, Instant::now() + STEP_DEADLINE) {
+        Ok(0) => Ok(()),
+        Ok(n) => Err(format!("expected the end of the stream, got \"{}\"", shown(&more[..n]))),
+        Err(e) => Err(format!("expected the end of the stream, got {e}")),
+    }
+}
+
+/// Reads once; the error completes "expected ..., got".
+fn read(stream: &mut TcpStream, into: &mut [u8], deadline: Instant) -> Result<usize, String> {
+    // A timeout of zero would mean none.
+    let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+    stream.set_read_timeout(Some(left)).map_err(|e| e.to_string())?;
+    stream.read(into).map_err(|e| match e.kind() {
+        ErrorKind::WouldBlock => format!("nothing within {STEP_DEADLINE:?}"),
+        _ => e.to_string(),
+    })
+}
+
+/// The first bytes, escaped.
+fn shown(bytes: &[u8]) -> String {
+    const MOST: usize = 80;
+    let dots = if bytes.len() > MOST { "..." } else { "" };
+    format!("{}{dots}", bytes[..bytes.len().min(MOST)].escape_ascii())
+}
+
+fn told(doing: &str) -> impl Fn(std::io::Error) -> String {
+    move |e| format!("expected to {doing}, got {e}")
+}

@@ -1,0 +1,266 @@
+//! Mailboxes: bounded queues of messages that one coroutine receives from, and the wait for
+//! whichever comes first of a readable stream, a message and a deadline.
+//!
+//! One kind of sender serves both this scheduler and other threads: the queue is behind a lock
+//! that is nearly never contended. Only waking differs. At home it is an entry in the scheduler's
+//! queue; from elsewhere the coroutine's number goes into the scheduler's [`Inbox`], and the first
+//! one in rings its bell, so that many posts between two turns cost one system call.
+
+use crate::net::TcpStream;
+use crate::readiness::{Interest, TaskId};
+use crate::run::{current, wake};
+use crate::scheduler::Core;
+use crate::timer::NEVER;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// A bounded queue's receiving end, for one coroutine of the scheduler in which it was made.
+pub struct Mailbox<T> {
+    core: Rc<Core>,
+    shared: Arc<Shared<T>>,
+    /// In [`wait`], when both have something: whose turn it is.
+    stream_first: Cell<bool>,
+}
+
+/// A bounded queue's sending end, for any number of holders on any thread.
+pub struct Sender<T> {
+    shared: Arc<Shared<T>>,
+}
+
+/// Why a message was not taken; it comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendError<T> {
+    /// As many messages as the mailbox holds are waiting.
+    Full(T),
+    /// The mailbox is gone.
+    Closed(T),
+}
+
+impl<T> fmt::Display for SendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SendError::Full(_) => "the mailbox is full: its owner receives too slowly",
+            SendError::Closed(_) => "the mailbox is gone: its owner has ended",
+        })
+    }
+}
+
+impl<T: fmt::Debug> std::error::Error for SendError<T> {}
+
+struct Shared<T> {
+    queue: Mutex<Queue<T>>,
+    capacity: usize,
+    senders: AtomicUsize,
+    home: Arc<Inbox>,
+}
+
+struct Queue<T> {
+    messages: VecDeque<T>,
+    /// The owner, while it waits.
+    waiting: Option<TaskId>,
+    closed: bool,
+}
+
+/// Makes a mailbox for up to `capacity` messages, and its first sender.
+///
+/// # Panics
+/// Outside of [`run`](crate::run).
+pub fn mailbox<T>(capacity: usize) -> (Mailbox<T>, Sender<T>) {
+    let core = current();
+    let queue = Queue { messages: VecDeque::new(), waiting: None, closed: false };
+    let shared = Arc::new(Shared {
+        queue: Mutex::new(queue),
+        capacity,
+        senders: AtomicUsize::new(1),
+        home: core.inbox().clone(),
+    });
+    let mailbox = Mailbox { core, shared: shared.clone(), stream_first: Cell::new(false) };
+    (mailbox, Sender { shared })
+}
+
+/// What [`wait`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake<T> {
+    /// A read of the stream would not wait.
+    Readable,
+    /// This message came.
+    Message(T),
+    /// The deadline passed and neither of the others had come.
+    Deadline,
+}
+
+/// Waits for whichever comes first: a read of `stream` that would not wait, a message, or the
+/// deadline (None: no deadline; to the next millisecond, never early). If both the stream and the
+/// mailbox have something, they take turns.
+///
+/// # Errors
+/// `ResourceBusy` if another coroutine waits to read the stream.
+pub fn wait<T>(
+    stream: &TcpStream,
+    mailbox: &Mailbox<T>,
+    deadline: Option<Instant>,
+) -> io::Result<Wake<T>> {
+    let (core, source) = (stream.core(), stream.source());
+    let deadline = deadline.map_or(NEVER, |deadline| core.tick_at(deadline));
+    core.count_operation();
+    loop {
+        let readable = source.is_ready(Interest::Read);
+        if readable && mailbox.stream_first.replace(false) {
+            return Ok(Wake::Readable);
+        }
+        let waiting = (!readable).then(|| core.current_task());
+        if let Some(message) = mailbox.shared.next(waiting) {
+            mailbox.stream_first.set(true);
+            return Ok(Wake::Message(message));
+        }
+        if readable {
+            return Ok(Wake::Readable);
+        }
+        let outcome = if core.tick() >= deadline {
+            Some(Ok(Wake::Deadline))
+        } else if source.enter(Interest::Read, core.current_task()) {
+            let parked = core.park(deadline);
+            source.leave(Interest::Read);
+            parked.err().map(|error| Err(error.into()))
+        } else {
+            Some(Err(io::Error::new(
+                io::ErrorKind::ResourceBusy,
+                "green: another coroutine already waits to read this stream",
+            )))
+        };
+        mailbox.shared.lock().waiting = None;
+        if let Some(outcome) = outcome {
+            return outcome;
+        }
+    }
+}
+
+impl<T> Mailbox<T> {
+    /// Waits for the next message; None once every sender is gone and none is left.
+    pub fn recv(&self) -> Option<T> {
+        self.core.count_operation();
+        loop {
+            if let Some(message) = self.shared.next(Some(self.core.current_task())) {
+                return Some(message);
+            }
+            if self.shared.senders.load(Ordering::Acquire) == 0 {
+                // The last sender may have sent between the two looks.
+                return self.shared.next(None);
+            }
+            self.core.park(NEVER).ok()?;
+        }
+    }
+
+    /// The next message, if one is there.
+    pub fn try_recv(&self) -> Option<T> {
+        self.shared.next(None)
+    }
+}
+
+impl<T> Drop for Mailbox<T> {
+    fn drop(&mut self) {
+        let mut queue = self.shared.lock();
+        queue.closed = true;
+        let messages = std::mem::take(&mut queue.messages);
+        // Outside of the lock: a message's destructor may send.
+        drop(queue);
+        drop(messages);
+    }
+}
+
+impl<T> Sender<T> {
+    /// Sends without waiting, and wakes the owner if it waits.
+    ///
+    /// # Errors
+    /// Gives the message back if the mailbox is full or gone.
+    pub fn send(&self, message: T) -> Result<(), SendError<T>> {
+        let mut queue = self.shared.lock();
+        if queue.closed {
+            return Err(SendError::Closed(message));
+        }
+        if queue.messages.len() >= self.shared.capacity {
+            return Err(SendError::Full(message));
+        }
+        queue.messages.push_back(message);
+        let waiting = queue.waiting.take();
+        drop(queue);
+        if let Some(task) = waiting {
+            wake(&self.shared.home, task);
+        }
+        Ok(())
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Sender<T> {
+        self.shared.senders.fetch_add(1, Ordering::Relaxed);
+        Sender { shared: self.shared.clone() }
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        if self.shared.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let waiting = self.shared.lock().waiting.take();
+            if let Some(task) = waiting {
+                wake(&self.shared.home, task);
+            }
+        }
+    }
+}
+
+impl<T> Shared<T> {
+    /// The next message, or the owner entered as waiting for one.
+    fn next(&self, waiting: Option<TaskId>) -> Option<T> {
+        let mut queue = self.lock();
+        let message = queue.messages.pop_front();
+        if message.is_none() {
+            queue.waiting = waiting;
+        }
+        message
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue<T>> {
+        // No code of others runs under the lock, so a panic cannot have left the queue half done.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where other threads leave the numbers of coroutines to wake.
+pub(crate) struct Inbox {
+    tasks: Mutex<Vec<TaskId>>,
+    /// An eventfd in the scheduler's epoll set.
+    bell: OwnedFd,
+}
+
+impl Inbox {
+    pub(crate) fn new(bell: OwnedFd) -> Inbox {
+        Inbox { tasks: Mutex::new(Vec::new()), bell }
+    }
+
+    /// Leaves a number, from any thread.
+    pub(crate) fn post(&self, task: TaskId) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.push(task);
+        let first = tasks.len() == 1;
+        drop(tasks);
+        if first {
+            // It fails only with EAGAIN, when the bell has rung 2^64 - 2 times.
+            let rung = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+            debug_assert!(rung.is_ok());
+        }
+    }
+
+    /// Takes out all numbers, on the scheduler's thread, and leaves an empty list in exchange.
+    pub(crate) fn collect(&self, empty: &mut Vec<TaskId>) {
+        debug_assert!(empty.is_empty());
+        std::mem::swap(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner), empty);
+    }
+}

@@ -1,0 +1,308 @@
+//! TCP as in `std::net`: calls that wait. Only the coroutine waits, not the thread.
+//!
+//! A stream or listener belongs to the scheduler in which it was made, and cannot leave its thread.
+
+use crate::readiness::{Interest, Source};
+use crate::run::current;
+use crate::scheduler::{Core, ticks};
+use crate::timer::NEVER;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, SocketFlags};
+use std::cell::Cell;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// A descriptor's place in the scheduler; forgotten on drop, before the descriptor is closed.
+struct Registration {
+    core: Rc<Core>,
+    source: Rc<Source>,
+    number: usize,
+}
+
+impl Registration {
+    fn new(core: Rc<Core>, fd: BorrowedFd<'_>, writable: bool) -> io::Result<Registration> {
+        let (source, number) = core.poller().add(fd, writable)?;
+        Ok(Registration { core, source, number })
+    }
+
+    /// Waits for readiness and makes a system call, until it does not say "try again".
+    #[inline]
+    fn attempt<T>(
+        &self,
+        interest: Interest,
+        timeout: u64,
+        mut call: impl FnMut() -> Result<T, Errno>,
+    ) -> io::Result<T> {
+        loop {
+            self.core.wait(&self.source, interest, timeout)?;
+            match call() {
+                Ok(value) => return Ok(value),
+                Err(Errno::AGAIN) => self.source.would_block(interest),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.core.poller().forget(self.number);
+    }
+}
+
+/// A listening socket.
+pub struct TcpListener {
+    // Before the descriptor, so that it is dropped before.
+    registration: Registration,
+    fd: OwnedFd,
+}
+
+impl TcpListener {
+    /// Binds and listens, as [`std::net::TcpListener::bind`] does.
+    ///
+    /// # Errors
+    /// Those of `std`, and those of [`from_std`](Self::from_std).
+    ///
+    /// # Panics
+    /// Outside of [`run`](crate::run).
+    pub fn bind(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
+        TcpListener::from_std(std::net::TcpListener::bind(address)?)
+    }
+
+    /// Takes over a listening socket, which becomes non-blocking.
+    ///
+    /// # Errors
+    /// If the kernel refuses to watch the socket (`EPOLL_CTL_ADD`: memory, `max_user_watches`).
+    ///
+    /// # Panics
+    /// Outside of [`run`](crate::run).
+    pub fn from_std(listener: std::net::TcpListener) -> io::Result<TcpListener> {
+        listener.set_nonblocking(true)?;
+        let fd = OwnedFd::from(listener);
+        let registration = Registration::new(current(), fd.as_fd(), false)?;
+        Ok(TcpListener { registration, fd })
+    }
+
+    /// Waits for the next connection.
+    ///
+    /// # Errors
+    /// Those of `accept4`. When descriptors have run out (`EMFILE`, `ENFILE`), the connection stays
+    /// in the queue and the next call tries again at once: [`sleep`](crate::sleep) in between.
+    pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let (fd, address) = self.registration.attempt(Interest::Read, NEVER, || {
+            loop {
+                match rustix::net::acceptfrom_with(&self.fd, flags) {
+                    // This one gave up while it was queued; the next may not have.
+                    Err(Errno::CONNABORTED) => {}
+                    other => return other,
+                }
+            }
+        })?;
+        let address = address.and_then(|address| SocketAddr::try_from(address).ok());
+        let address = address.ok_or_else(|| {
+            io::Error::other("green: accept4 returned no IP address; is this a TCP listener?")
+        })?;
+        let registration = Registration::new(self.registration.core.clone(), fd.as_fd(), true)?;
+        let timeouts = (Cell::new(NEVER), Cell::new(NEVER));
+        let (read_timeout, write_timeout) = timeouts;
+        Ok((TcpStream { registration, fd, read_timeout, write_timeout }, address))
+    }
+
+    /// The address it listens on.
+    ///
+    /// # Errors
+    /// Those of `getsockname`.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(SocketAddr::try_from(rustix::net::getsockname(&self.fd)?)?)
+    }
+}
+
+/// A connection. One coroutine at a time may wait to read, and one to write.
+pub struct TcpStream {
+    // Before the descriptor, so that it is dropped before.
+    registration: Registration,
+    fd: OwnedFd,
+    /// In ticks; `NEVER`: none.
+    read_timeout: Cell<u64>,
+    write_timeout: Cell<u64>,
+}
+
+impl TcpStream {
+    /// Waits until a read would not wait (data, end of input or an error), holding no buffer. It
+    /// makes no system call.
+    ///
+    /// # Errors
+    /// `TimedOut` after the read timeout.
+    pub fn wait_readable(&self) -> io::Result<()> {
+        let Registration { core, source, .. } = &self.registration;
+        core.wait(source, Interest::Read, self.read_timeout.get())
+    }
+
+    /// How long a read may wait before it fails with `TimedOut`, in whole milliseconds (rounded
+    /// up); None: for ever. Measured from the beginning of the turn in which the read began.
+    ///
+    /// # Errors
+    /// `InvalidInput` if zero, as in `std`.
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.read_timeout.set(timeout_ticks(timeout)?);
+        Ok(())
+    }
+
+    /// The same for a write.
+    ///
+    /// # Errors
+    /// `InvalidInput` if zero, as in `std`.
+    pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.write_timeout.set(timeout_ticks(timeout)?);
+        Ok(())
+    }
+
+    /// Sends small writes at once (`TCP_NODELAY`).
+    ///
+    /// # Errors
+    /// Those of `setsockopt`.
+    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+        Ok(rustix::net::sockopt::set_tcp_nodelay(&self.fd, nodelay)?)
+    }
+
+    /// Ends one direction or both.
+    ///
+    /// # Errors
+    /// Those of `shutdown`: `NotConnected` if the peer has reset the connection.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        let how = match how {
+            Shutdown::Read => rustix::net::Shutdown::Read,
+            Shutdown::Write => rustix::net::Shutdown::Write,
+            Shutdown::Both => rustix::net::Shutdown::Both,
+        };
+        Ok(rustix::net::shutdown(&self.fd, how)?)
+    }
+
+    pub(crate) fn core(&self) -> &Rc<Core> {
+        &self.registration.core
+    }
+
+    pub(crate) fn source(&self) -> &Source {
+        &self.registration.source
+    }
+}
+
+fn timeout_ticks(timeout: Option<Duration>) -> io::Result<u64> {
+    match timeout {
+        None => Ok(NEVER),
+        Some(Duration::ZERO) => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "green: a timeout must be longer than zero; None waits for ever",
+        )),
+        Some(timeout) => Ok(ticks(timeout)),
+    }
+}
+
+impl Read for &TcpStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        let room = buffer.len();
+        let Registration { source, .. } = &self.registration;
+        let read = self.registration.attempt(Interest::Read, self.read_timeout.get(), || {
+            rustix::net::recv(&self.fd, &mut *buffer, RecvFlags::empty())
+        });
+        let length = read?.1;
+        if length == 0 {
+            source.read_ended();
+        } else if length < room {
+            source.used_up(Interest::Read);
+        }
+        Ok(length)
+    }
+}
+
+impl Write for &TcpStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let registration = &self.registration;
+        let length = registration.attempt(Interest::Write, self.write_timeout.get(), || {
+            rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL)
+        })?;
+        if length < bytes.len() {
+            registration.source.used_up(Interest::Write);
+        }
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for TcpStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self).read(buffer)
+    }
+}
+
+impl Write for TcpStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for TcpStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl AsRawFd for TcpStream {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+impl AsFd for TcpListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl AsRawFd for TcpListener {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+/// Waits until a descriptor of any pollable kind (an eventfd, a pipe) is readable or hung up. It
+/// reads nothing.
+///
+/// # Errors
+/// `AlreadyExists` if another coroutine of this scheduler waits for it, or it is one of this
+/// module's sockets; `PermissionDenied` for a file, which is always readable.
+///
+/// # Panics
+/// Outside of [`run`](crate::run).
+pub fn wait_fd_readable(fd: impl AsFd) -> io::Result<()> {
+    /// Takes the descriptor out of the set however the wait ends.
+    struct Watched<'a> {
+        core: &'a Core,
+        fd: BorrowedFd<'a>,
+        number: usize,
+    }
+    impl Drop for Watched<'_> {
+        fn drop(&mut self) {
+            self.core.poller().remove(self.fd, self.number);
+        }
+    }
+    let (core, fd) = (current(), fd.as_fd());
+    let (source, number) = core.poller().add(fd, false)?;
+    let _watched = Watched { core: &core, fd, number };
+    core.wait(&source, Interest::Read, NEVER)
+}

@@ -1,0 +1,370 @@
+//! One scheduler per OS thread: its coroutines, and the loop that lets them go on.
+//!
+//! A turn of the loop: wait in epoll; read the clock; let each coroutine go on whose descriptor
+//! became ready, straight from the event; then those that were queued (new ones, timers, messages,
+//! yields). A coroutine runs until it must wait, and then switches back into the loop.
+//!
+//! Waking is always allowed to be wrong: whoever parks checks, when it runs again, whether what it
+//! waited for has come. So wake-ups carry a number only, and one that comes late harms nobody.
+
+use crate::mailbox::Inbox;
+use crate::readiness::{Interest, Poller, Source, TaskId, Woken};
+use crate::run::{Config, with_current};
+use crate::stack::{CoroutineStack, Stacks};
+use crate::timer::{NEVER, Wheel};
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+use rustix::event::Timespec;
+use slab::Slab;
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How many reads, writes, accepts and messages a coroutine may do without waiting before it lets
+/// the others have a turn. A peer that sends faster than it is served would otherwise keep the
+/// whole thread.
+const OPERATIONS_PER_TURN: u32 = 64;
+
+/// Events taken from the kernel at once.
+const EVENTS_PER_TURN: usize = 512;
+
+type Resumable = Coroutine<(), (), (), CoroutineStack>;
+
+struct Task {
+    /// None while it runs.
+    coroutine: Option<Resumable>,
+    queued: bool,
+}
+
+/// A scheduler's state, shared by its loop and everything that waits in it.
+pub(crate) struct Core {
+    poller: Poller,
+    tasks: RefCell<Slab<Task>>,
+    queue: RefCell<VecDeque<TaskId>>,
+    wheel: RefCell<Wheel>,
+    stacks: Rc<Stacks>,
+    inbox: Arc<Inbox>,
+    started: Instant,
+    now: Cell<Instant>,
+    /// `now` in whole milliseconds since `started`.
+    tick: Cell<u64>,
+    /// The coroutine that runs, and its way back into the loop (null: the loop itself runs).
+    current: Cell<TaskId>,
+    yielder: Cell<*const Yielder<(), ()>>,
+    operations_left: Cell<u32>,
+    /// A coroutine has asked for the end.
+    stopping: Cell<bool>,
+    /// What is left is being unwound.
+    closing: Cell<bool>,
+    main_panic: RefCell<Option<Box<dyn Any + Send>>>,
+}
+
+/// A coroutine asked to wait where it cannot.
+pub(crate) struct CannotWait;
+
+impl From<CannotWait> for io::Error {
+    fn from(_: CannotWait) -> io::Error {
+        io::Error::other(
+            "green: waiting is not possible here: this is no coroutine of a running scheduler, or \
+             one that is being unwound",
+        )
+    }
+}
+
+impl Core {
+    pub(crate) fn new(config: Config) -> io::Result<Core> {
+        let (poller, bell) = Poller::new()?;
+        let now = Instant::now();
+        Ok(Core {
+            poller,
+            tasks: RefCell::new(Slab::new()),
+            queue: RefCell::new(VecDeque::new()),
+            wheel: RefCell::new(Wheel::new()),
+            stacks: Stacks::reserve(config.stack_size, config.max_coroutines, config.guard)?,
+            inbox: Arc::new(Inbox::new(bell)),
+            started: now,
+            now: Cell::new(now),
+            tick: Cell::new(0),
+            current: Cell::new(0),
+            yielder: Cell::new(ptr::null()),
+            operations_left: Cell::new(0),
+            stopping: Cell::new(false),
+            closing: Cell::new(false),
+            main_panic: RefCell::new(None),
+        })
+    }
+
+    // ---- the loop ----
+
+    /// Turns, until no coroutine is left or one has asked for the end.
+    pub(crate) fn run(&self) -> io::Result<()> {
+        let mut events = Vec::with_capacity(EVENTS_PER_TURN);
+        let mut posted = Vec::new();
+        loop {
+            self.run_queued();
+            if self.stopping.get() || self.tasks.borrow().is_empty() {
+                return Ok(());
+            }
+            self.poller.wait(&mut events, self.time_to_wait())?;
+            self.read_clock();
+            self.wheel.borrow_mut().advance(self.tick.get(), |task| self.enqueue(task));
+            for &event in &events {
+                match self.poller.note(event) {
+                    Woken::Tasks(tasks) => tasks.into_iter().flatten().for_each(|t| self.resume(t)),
+                    Woken::Bell => {
+                        self.inbox.collect(&mut posted);
+                        posted.drain(..).for_each(|task| self.enqueue(task));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Those queued by now, once each: what they queue waits until the kernel was asked again.
+    fn run_queued(&self) {
+        let count = self.queue.borrow().len();
+        for _ in 0..count {
+            let Some(task) = self.queue.borrow_mut().pop_front() else { return };
+            if let Some(entry) = self.tasks.borrow_mut().get_mut(task as usize) {
+                entry.queued = false;
+            }
+            self.resume(task);
+        }
+    }
+
+    /// None: until something happens. The clock was read when the turn began, so a timer is late
+    /// by at most the turn.
+    fn time_to_wait(&self) -> Option<Timespec> {
+        if !self.queue.borrow().is_empty() {
+            return Some(Timespec { tv_sec: 0, tv_nsec: 0 });
+        }
+        let ticks = self.wheel.borrow().next()?.saturating_sub(self.tick.get());
+        let (seconds, milliseconds) = (ticks / 1000, ticks % 1000);
+        Some(Timespec { tv_sec: seconds as i64, tv_nsec: milliseconds as i64 * 1_000_000 })
+    }
+
+    fn read_clock(&self) {
+        let now = Instant::now();
+        self.now.set(now);
+        self.tick.set(now.duration_since(self.started).as_millis() as u64);
+    }
+
+    /// Switches to a coroutine, until it waits or ends. No coroutine of that number, or the one
+    /// that runs: nothing.
+    #[inline]
+    fn resume(&self, task: TaskId) {
+        // Taken out, since the table may grow and move while the coroutine runs.
+        let mut tasks = self.tasks.borrow_mut();
+        let Some(mut coroutine) = tasks.get_mut(task as usize).and_then(|t| t.coroutine.take())
+        else {
+            return;
+        };
+        drop(tasks);
+        self.current.set(task);
+        self.operations_left.set(OPERATIONS_PER_TURN);
+        let result = coroutine.resume(());
+        self.yielder.set(ptr::null());
+        match result {
+            CoroutineResult::Yield(()) => {
+                self.tasks.borrow_mut()[task as usize].coroutine = Some(coroutine);
+            }
+            CoroutineResult::Return(()) => self.end(task),
+        }
+    }
+
+    fn end(&self, task: TaskId) {
+        self.wheel.borrow_mut().remove(task);
+        self.tasks.borrow_mut().remove(task as usize);
+    }
+
+    /// Unwinds every coroutine. None can be added any more.
+    pub(crate) fn close(&self) {
+        self.closing.set(true);
+        let left: Vec<usize> = self.tasks.borrow().iter().map(|(number, _)| number).collect();
+        for number in left {
+            self.current.set(number as TaskId);
+            let coroutine = self.tasks.borrow_mut()[number].coroutine.take();
+            drop(coroutine);
+            self.yielder.set(ptr::null());
+            self.end(number as TaskId);
+        }
+    }
+
+    // ---- what coroutines ask for ----
+
+    pub(crate) fn spawn(&self, body: impl FnOnce() + 'static) -> io::Result<()> {
+        if self.closing.get() {
+            return Err(io::Error::other("green: this scheduler is shutting down"));
+        }
+        let stack = self.stacks.take()?;
+        let coroutine = Coroutine::with_stack(stack, move |yielder, ()| {
+            with_current(|core| core.yielder.set(yielder));
+            // The panic hook has spoken by the time a panic is caught. Its payload may panic too
+            // when dropped; the second payload is leaked rather than asked.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
+                let dropped = catch_unwind(AssertUnwindSafe(|| drop(panic)));
+                std::mem::forget(dropped);
+            }
+        });
+        let task = Task { coroutine: Some(coroutine), queued: false };
+        let number = self.tasks.borrow_mut().insert(task);
+        self.enqueue(number as TaskId);
+        Ok(())
+    }
+
+    /// The first coroutine, whose panic is kept. What unwinds it in `close` is no panic.
+    pub(crate) fn spawn_main(self: &Rc<Self>, main: impl FnOnce() + 'static) -> io::Result<()> {
+        let core = Rc::downgrade(self);
+        self.spawn(move || {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(main))
+                && let Some(core) = core.upgrade().filter(|core| !core.closing.get())
+            {
+                core.main_panic.replace(Some(panic));
+            }
+        })
+    }
+
+    pub(crate) fn take_main_panic(&self) -> Option<Box<dyn Any + Send>> {
+        self.main_panic.take()
+    }
+
+    /// Lets a coroutine go on at the next opportunity.
+    pub(crate) fn enqueue(&self, task: TaskId) {
+        if let Some(entry) = self.tasks.borrow_mut().get_mut(task as usize)
+            && !entry.queued
+        {
+            entry.queued = true;
+            self.queue.borrow_mut().push_back(task);
+        }
+    }
+
+    /// Switches back into the loop until somebody wakes this coroutine or the tick `deadline`
+    /// comes. It may return for no reason: ask again whether what you wait for has come.
+    ///
+    /// A coroutine that unwinds must not wait: destructors run to their end, in one go.
+    #[inline]
+    pub(crate) fn park(&self, deadline: u64) -> Result<(), CannotWait> {
+        let yielder = self.yielder.get();
+        if yielder.is_null() || std::thread::panicking() {
+            return Err(CannotWait);
+        }
+        let task = self.current.get();
+        if deadline != NEVER {
+            self.wheel.borrow_mut().set(task, deadline);
+        }
+        let back = WayBack { core: self, yielder };
+        // SAFETY: the yielder lies on the stack of the coroutine that runs now, which is the one
+        // that called this: it was set when that coroutine began or went on (`WayBack`), and is
+        // null whenever the loop runs. `Core` is not `Sync`, so this is the coroutine's thread.
+        unsafe { &*yielder }.suspend(());
+        drop(back);
+        if deadline != NEVER {
+            self.wheel.borrow_mut().clear(task);
+        }
+        Ok(())
+    }
+
+    /// Waits until a source is ready, or fails with `TimedOut` after `timeout` ticks.
+    #[inline]
+    pub(crate) fn wait(&self, source: &Source, interest: Interest, timeout: u64) -> io::Result<()> {
+        if source.is_ready(interest) {
+            self.count_operation();
+            return Ok(());
+        }
+        let deadline = self.ticks_from_now(timeout);
+        while !source.is_ready(interest) {
+            if !source.enter(interest, self.current.get()) {
+                return Err(io::Error::new(
+                    io::ErrorKind::ResourceBusy,
+                    "green: another coroutine already waits for this stream in this direction",
+                ));
+            }
+            let parked = self.park(deadline);
+            source.leave(interest);
+            parked?;
+            if self.tick.get() >= deadline && !source.is_ready(interest) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts an operation that needed no waiting; after many the others get a turn.
+    #[inline]
+    pub(crate) fn count_operation(&self) {
+        match self.operations_left.get() {
+            0 => self.yield_now(),
+            left => self.operations_left.set(left - 1),
+        }
+    }
+
+    pub(crate) fn yield_now(&self) {
+        self.enqueue(self.current.get());
+        // Where it cannot wait, there is nobody to yield to.
+        let _ = self.park(NEVER);
+    }
+
+    pub(crate) fn shutdown(&self) {
+        self.stopping.set(true);
+    }
+
+    pub(crate) fn poller(&self) -> &Poller {
+        &self.poller
+    }
+
+    pub(crate) fn stacks(&self) -> &Stacks {
+        &self.stacks
+    }
+
+    pub(crate) fn inbox(&self) -> &Arc<Inbox> {
+        &self.inbox
+    }
+
+    pub(crate) fn current_task(&self) -> TaskId {
+        self.current.get()
+    }
+
+    // ---- time ----
+
+    pub(crate) fn now(&self) -> Instant {
+        self.now.get()
+    }
+
+    pub(crate) fn tick(&self) -> u64 {
+        self.tick.get()
+    }
+
+    /// The first tick that is at least `ticks` whole milliseconds after this turn began.
+    #[inline]
+    pub(crate) fn ticks_from_now(&self, ticks: u64) -> u64 {
+        self.tick.get().saturating_add(ticks).saturating_add(1)
+    }
+
+    /// The first tick that is not before `instant`.
+    pub(crate) fn tick_at(&self, instant: Instant) -> u64 {
+        ticks(instant.saturating_duration_since(self.started))
+    }
+}
+
+/// A duration in whole ticks, rounded up.
+pub(crate) fn ticks(duration: Duration) -> u64 {
+    let milliseconds = duration.as_nanos().div_ceil(1_000_000);
+    u64::try_from(milliseconds).unwrap_or(NEVER)
+}
+
+/// Puts the coroutine's way back in place again when it goes on, also if it goes on by unwinding.
+struct WayBack<'a> {
+    core: &'a Core,
+    yielder: *const Yielder<(), ()>,
+}
+
+impl Drop for WayBack<'_> {
+    fn drop(&mut self) {
+        self.core.yielder.set(self.yielder);
+    }
+}

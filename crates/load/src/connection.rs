@@ -1,0 +1,140 @@
+//! One client connection: its socket, its place in the script, and when its outstanding requests
+//! were sent. Decides nothing; the worker does.
+
+use crate::{
+    clock::{MS, Nanos},
+    cursor::Cursor,
+};
+use rustix::fd::OwnedFd;
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// No socket.
+    Closed,
+    /// Nothing could be written yet.
+    Connecting,
+    /// Its first request is written; with the reply it counts as open.
+    Unanswered,
+    /// The server has answered it.
+    Open,
+}
+
+/// A connection slot; reused when its connection was lost.
+pub(crate) struct Connection {
+    pub socket: Option<OwnedFd>,
+    pub state: State,
+    /// A write was cut short (or is not possible yet): the poller tells when there is room.
+    pub waits_to_write: bool,
+    pub cursor: Cursor,
+    /// Whole replies on this connection so far.
+    pub replies: u64,
+    /// How long to wait before the next attempt to open.
+    pub pause: Nanos,
+    /// Send times of the outstanding requests.
+    pub sent: Ring,
+}
+
+impl Connection {
+    /// Pause after a first failure; doubles with each further one.
+    pub const SHORTEST_PAUSE: Nanos = 10 * MS;
+    /// Longest pause between attempts.
+    pub const LONGEST_PAUSE: Nanos = 1_000 * MS;
+
+    /// A slot without a connection, which will begin at `cursor`. Its send times are kept in
+    /// `times` of the thread, from `first` on.
+    pub fn closed(cursor: Cursor, first: usize) -> Self {
+        Connection {
+            socket: None,
+            state: State::Closed,
+            waits_to_write: false,
+            cursor,
+            replies: 0,
+            pause: Self::SHORTEST_PAUSE,
+            sent: Ring { first: first as u32, head: 0, tail: 0 },
+        }
+    }
+}
+
+/// A connection's ring within the thread's [`Times`].
+#[derive(Clone, Copy)]
+pub(crate) struct Ring {
+    first: u32,
+    head: u32,
+    tail: u32,
+}
+
+/// The send times of all outstanding requests of a thread: a ring of `pipeline` for each
+/// connection, in one allocation.
+pub(crate) struct Times {
+    at: Vec<Nanos>,
+    pipeline: u32,
+}
+
+impl Times {
+    pub fn new(connections: usize, pipeline: usize) -> Self {
+        Times { at: vec![0; connections * pipeline], pipeline: pipeline as u32 }
+    }
+
+    /// `k` requests are sent at this moment. The caller keeps no more than `pipeline` outstanding.
+    #[inline]
+    pub fn push(&mut self, ring: &mut Ring, k: u32, at: Nanos) {
+        for _ in 0..k {
+            self.at[(ring.first + ring.tail) as usize] = at;
+            ring.tail = self.after(ring.tail);
+        }
+    }
+
+    /// Takes the send time of the oldest of `k` requests, and of how many of them it is.
+    #[inline]
+    pub fn pop_run(&self, ring: &mut Ring, k: u32) -> (Nanos, u32) {
+        let at = self.oldest(ring);
+        let mut run = 0;
+        while run < k && self.oldest(ring) == at {
+            ring.head = self.after(ring.head);
+            run += 1;
+        }
+        (at, run)
+    }
+
+    /// When the oldest outstanding request was sent.
+    #[inline]
+    pub fn oldest(&self, ring: &Ring) -> Nanos {
+        self.at[(ring.first + ring.head) as usize]
+    }
+
+    /// The oldest request is written only now.
+    pub fn set_oldest(&mut self, ring: &Ring, at: Nanos) {
+        self.at[(ring.first + ring.head) as usize] = at;
+    }
+
+    #[inline]
+    fn after(&self, i: u32) -> u32 {
+        if i + 1 == self.pipeline { 0 } else { i + 1 }
+    }
+}
+
+impl Ring {
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        (self.head, self.tail) = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_come_back_in_order_and_in_runs_across_the_end_of_the_ring() {
+        let mut times = Times::new(2, 4);
+        let mut ring = Ring { first: 4, head: 0, tail: 0 };
+        times.push(&mut ring, 3, 10);
+        assert_eq!(times.pop_run(&mut ring, 2), (10, 2));
+        times.push(&mut ring, 2, 20);
+        assert_eq!(times.oldest(&ring), 10);
+        assert_eq!(times.pop_run(&mut ring, 3), (10, 1));
+        assert_eq!(times.pop_run(&mut ring, 2), (20, 2));
+        assert!(times.at[..4].iter().all(|&at| at == 0), "another connection's ring was written");
+    }
+}

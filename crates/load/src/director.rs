@@ -1,0 +1,284 @@
+//! Leads all threads through the phases. Runs on the first load thread, once per turn of its loop,
+//! so that the edges of the window and what the caller reads there are the same moment.
+
+use crate::{
+    Edges, Error, Plan, Until, WarmUp,
+    clock::{self, MS, Nanos, SECOND},
+    shared::{Phase, Shared, Sums},
+    tally::Frame,
+};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Between two looks at what the threads say.
+const LOOK: Nanos = 5 * MS;
+/// A slice of the warm-up.
+const SLICE: Nanos = 100 * MS;
+/// This long without a reply, and only refusals: the server is gone.
+const DEAD_AFTER: Nanos = 2 * SECOND;
+
+/// Leads the threads.
+pub(crate) struct Director<'a> {
+    plan: &'a Plan,
+    shared: &'a Shared,
+    stop: &'a AtomicBool,
+    edges: &'a mut dyn Edges,
+    next_look: Nanos,
+    /// When the current phase began.
+    began: Nanos,
+    /// Most connections that were open at a time, and since when.
+    most_open: (usize, Nanos),
+    steadiness: Steadiness,
+    pulse: Pulse,
+    outcome: Frame,
+    not_opened: Option<Error>,
+}
+
+impl<'a> Director<'a> {
+    pub fn new(
+        plan: &'a Plan,
+        shared: &'a Shared,
+        stop: &'a AtomicBool,
+        edges: &'a mut dyn Edges,
+    ) -> Self {
+        let outcome = Frame {
+            first_wrong: None,
+            window: None,
+            warm_up_ns: 0,
+            interrupted: false,
+            server_died: false,
+        };
+        Director {
+            plan,
+            shared,
+            stop,
+            edges,
+            next_look: 0,
+            began: clock::now(),
+            most_open: (0, clock::now()),
+            steadiness: Steadiness::default(),
+            pulse: Pulse::default(),
+            outcome,
+            not_opened: None,
+        }
+    }
+
+    /// When it wants to be asked next.
+    pub fn next_look(&self) -> Nanos {
+        self.next_look
+    }
+
+    /// Looks whether the phase is over.
+    #[inline]
+    pub fn turn(&mut self, now: Nanos) {
+        let stopped = self.stop.load(Relaxed);
+        if stopped || self.shared.ends_early() {
+            self.outcome.interrupted = stopped;
+            self.end_early(now);
+        } else if now >= self.next_look {
+            self.next_look = now + LOOK;
+            self.look(now, self.shared.sums());
+        }
+    }
+
+    /// How it went.
+    pub fn outcome(self) -> Result<Frame, Error> {
+        match self.not_opened {
+            Some(error) => Err(error),
+            None => Ok(Frame { first_wrong: self.shared.first_wrong(), ..self.outcome }),
+        }
+    }
+
+    fn look(&mut self, now: Nanos, sums: Sums) {
+        match self.shared.phase() {
+            Phase::Starting => self.starting(now, sums),
+            Phase::Connecting => self.connecting(now, sums),
+            Phase::WarmingUp => self.warming_up(now, sums),
+            Phase::Measuring => self.measuring(now, sums),
+            Phase::Draining => self.draining(now, sums),
+            Phase::Ended => {}
+        }
+    }
+
+    fn starting(&mut self, now: Nanos, sums: Sums) {
+        if !sums.together {
+            return;
+        }
+        match (self.plan.until, self.plan.churn) {
+            (Until::Requests(_), _) => self.open_window(),
+            (Until::Elapsed(_), true) => self.enter(Phase::WarmingUp, now),
+            (Until::Elapsed(_), false) => {
+                self.most_open = (0, now);
+                self.enter(Phase::Connecting, now);
+            }
+        }
+    }
+
+    fn connecting(&mut self, now: Nanos, sums: Sums) {
+        let wanted = self.plan.connections;
+        if sums.open == wanted {
+            return self.enter(Phase::WarmingUp, now);
+        }
+        if sums.open > self.most_open.0 {
+            self.most_open = (sums.open, now);
+        }
+        let (most, since) = self.most_open;
+        let patience = self.plan.patience.as_nanos() as Nanos;
+        let nobody_there = most == 0 && sums.awaited == 0 && sums.refused > 0;
+        let longest = 3 * patience + wanted as Nanos * 10 * MS;
+        if now - since > patience
+            || (nobody_there && now - since > DEAD_AFTER)
+            || now - self.began > longest
+        {
+            let last = self.shared.last_trouble();
+            self.not_opened = Some(Error::NotOpened { opened: most, wanted, last });
+            self.enter(Phase::Ended, now);
+        }
+    }
+
+    fn warming_up(&mut self, now: Nanos, sums: Sums) {
+        let lasted = now - self.began;
+        let warm = match self.plan.warm_up {
+            WarmUp::Fixed(length) => lasted >= length.as_nanos() as Nanos,
+            WarmUp::Steady { longest } => {
+                self.steadiness.reached(now, sums.replies) || lasted >= longest.as_nanos() as Nanos
+            }
+        };
+        if warm {
+            self.outcome.warm_up_ns = lasted;
+            self.open_window();
+        } else if !self.pulse.beats(now, &sums) {
+            self.outcome.server_died = true;
+            self.enter(Phase::Ended, now);
+        }
+    }
+
+    fn measuring(&mut self, now: Nanos, sums: Sums) {
+        let over = match self.plan.until {
+            Until::Elapsed(window) => {
+                let end = self.began + window.as_nanos() as Nanos;
+                self.next_look = self.next_look.min(end.max(now));
+                now >= end
+            }
+            Until::Requests(n) => sums.settled >= n,
+        };
+        if over {
+            self.close_window();
+            self.enter(Phase::Draining, clock::now());
+        } else if !self.pulse.beats(now, &sums) {
+            self.outcome.server_died = true;
+            self.end_early(now);
+        }
+    }
+
+    /// Requests that are not answered within the limit are counted by the threads.
+    fn draining(&mut self, now: Nanos, sums: Sums) {
+        let longest = self.plan.timeout.as_nanos() as Nanos + 2 * SLICE;
+        let drained = sums.together && sums.awaited == 0;
+        if drained || now - self.began > longest {
+            self.edges.connections_open();
+            self.enter(Phase::Ended, now);
+        }
+    }
+
+    /// The moment is taken right after the caller has read what it reads; at both edges, so that
+    /// the same part of the reading falls into the window as out of it.
+    fn open_window(&mut self) {
+        self.edges.window_opens();
+        let at = clock::now();
+        self.outcome.window = Some((at, at));
+        self.shared.open_window(at);
+        self.begin(at);
+    }
+
+    fn close_window(&mut self) {
+        self.edges.window_closes();
+        if let Some((_, end)) = &mut self.outcome.window {
+            *end = clock::now();
+        }
+    }
+
+    fn end_early(&mut self, now: Nanos) {
+        if self.shared.phase() == Phase::Measuring {
+            self.close_window();
+        }
+        self.enter(Phase::Ended, now);
+    }
+
+    fn enter(&mut self, phase: Phase, now: Nanos) {
+        self.shared.set_phase(phase);
+        self.begin(now);
+    }
+
+    fn begin(&mut self, now: Nanos) {
+        self.began = now;
+        self.next_look = now;
+        self.pulse.beat(now);
+    }
+}
+
+/// Whether the rate has settled: the last three slices within 10% of one another.
+#[derive(Default)]
+struct Steadiness {
+    slice_began: Option<(Nanos, u64)>,
+    rates: [f64; 3],
+}
+
+impl Steadiness {
+    fn reached(&mut self, now: Nanos, replies: u64) -> bool {
+        let (began, before) = *self.slice_began.get_or_insert((now, replies));
+        if now - began < SLICE {
+            return false;
+        }
+        self.slice_began = Some((now, replies));
+        self.rates.rotate_left(1);
+        self.rates[2] = (replies - before) as f64 / (now - began) as f64;
+        let lowest = self.rates.iter().copied().fold(f64::INFINITY, f64::min);
+        let highest = self.rates.iter().copied().fold(0.0, f64::max);
+        lowest > 0.0 && lowest >= 0.9 * highest
+    }
+}
+
+/// Whether the server is alive: it answers, or awaits being asked, or at least does not refuse.
+#[derive(Default)]
+struct Pulse {
+    replies: u64,
+    refused: u64,
+    last: Nanos,
+}
+
+impl Pulse {
+    fn beat(&mut self, now: Nanos) {
+        self.last = now;
+    }
+
+    fn beats(&mut self, now: Nanos, sums: &Sums) -> bool {
+        if sums.replies != self.replies {
+            *self = Pulse { replies: sums.replies, refused: sums.refused, last: now };
+        }
+        let only_refusals = sums.awaited == 0 && sums.refused > self.refused;
+        !(only_refusals && now - self.last >= DEAD_AFTER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steady_is_three_slices_within_a_tenth() {
+        let mut steadiness = Steadiness::default();
+        let mut replies = 0;
+        let mut reached = Vec::new();
+        for (i, rate) in [0, 100, 500, 1_000, 950, 980, 970].into_iter().enumerate() {
+            replies += rate;
+            reached.push(steadiness.reached(i as Nanos * SLICE, replies));
+        }
+        assert_eq!(reached, [false, false, false, false, false, true, true]);
+    }
+
+    #[test]
+    fn silence_is_not_steady() {
+        let mut steadiness = Steadiness::default();
+        assert!((0..10).all(|i| !steadiness.reached(i * SLICE, 7)));
+    }
+}

@@ -1,0 +1,27 @@
+//! The machine's limits that a plan meets before anything is opened: descriptors.
+
+use crate::Error;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Descriptors left for the rest of the process: files that the caller opens during a run.
+const SPARE: usize = 32;
+
+/// Raises the soft descriptor limit to what the plan needs, or says how many connections would be
+/// possible.
+pub(crate) fn make_room(connections: usize, threads: usize) -> Result<(), Error> {
+    let in_use = std::fs::read_dir("/proc/self/fd").map_or(SPARE, Iterator::count);
+    let others = in_use + threads + SPARE;
+    let limit = getrlimit(Resource::Nofile);
+    let hard = limit.maximum.unwrap_or(u64::MAX);
+    let needed = (connections + others) as u64;
+    if needed > hard {
+        let possible = (hard as usize).saturating_sub(others);
+        return Err(Error::Descriptors { wanted: connections, possible });
+    }
+    if limit.current.is_some_and(|soft| soft < needed) {
+        setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).map_err(
+            |error| Error::Machine { what: "raise its descriptor limit", source: error.into() },
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! What a load is asked to do, and the reasons why it may refuse. Nothing here acts.
+
+use crate::Workload;
+use std::{io, net::SocketAddr, time::Duration};
+
+/// One load: who is asked what, by how many, for how long.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The server.
+    pub target: SocketAddr,
+    /// What is sent and what must come back.
+    pub workload: Workload,
+    /// Connections open at a time.
+    pub connections: usize,
+    /// Requests outstanding on each connection, at most [`Plan::MAX_PIPELINE`].
+    pub pipeline: usize,
+    /// Load threads, each with its own loop and its own share of the connections.
+    pub threads: usize,
+    /// CPUs that the load threads are pinned to, round-robin; empty: not pinned.
+    pub cpus: Vec<u32>,
+    /// How long a reply may take; at most [`Plan::MAX_TIMEOUT`].
+    pub timeout: Duration,
+    /// How long no further connection may come open before the run is given up
+    /// ([`Plan::PATIENCE`] is sensible).
+    pub patience: Duration,
+    /// What comes before the measured window. Not used with [`Until::Requests`].
+    pub warm_up: WarmUp,
+    /// When the measured window ends.
+    pub until: Until,
+    /// A connection for every request: connect, send, read the reply, close; latency counts from
+    /// before the connect. Towards an IPv4 loopback target the sources 127.0.0.2 to 127.0.0.127
+    /// take turns; towards any other there is one source, whose ports last for about 470
+    /// connections a second (28,000 a minute) unless `net.ipv4.tcp_tw_reuse` is 1: then connecting
+    /// fails with "cannot assign requested address", is counted and tried again.
+    pub churn: bool,
+    /// Seed of the requests.
+    pub seed: u64,
+}
+
+/// What comes before the measured window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarmUp {
+    /// Exactly this long; zero for none.
+    Fixed(Duration),
+    /// Until the rate is steady: the last three slices of 100 ms lie within 10% of one another.
+    Steady {
+        /// The window opens after this long, steady or not.
+        longest: Duration,
+    },
+}
+
+/// When the measured window ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// After this long.
+    Elapsed(Duration),
+    /// When this many requests were sent and are settled (answered or lost). The server gets
+    /// exactly so many in all; there is no warm-up, and the window opens before the first connect,
+    /// so that connecting is included. With fewer requests than connections, only as many
+    /// connections as requests are opened.
+    Requests(u64),
+}
+
+impl Plan {
+    /// Most requests outstanding on one connection.
+    pub const MAX_PIPELINE: usize = 65_536;
+    /// Most requests outstanding in all: each takes 8 bytes.
+    pub const MAX_OUTSTANDING: usize = 1 << 26;
+    /// Longest limit for a reply: the end of the latency histogram.
+    pub const MAX_TIMEOUT: Duration = Duration::from_secs(120);
+    /// A sensible [`Plan::patience`].
+    pub const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// Says what is wrong with the plan itself, before anything is opened.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let refuse = |what: String| Err(Error::Plan(what));
+        let shortest = match self.until {
+            Until::Elapsed(window) => window.as_millis() as u64,
+            Until::Requests(n) => n,
+        };
+        if self.connections == 0 || self.threads == 0 || self.pipeline == 0 {
+            return refuse("connections, threads and pipeline must each be at least 1".into());
+        }
+        if self.pipeline > Self::MAX_PIPELINE {
+            return refuse(format!(
+                "a pipeline of {} is more than {} requests per connection",
+                self.pipeline,
+                Self::MAX_PIPELINE
+            ));
+        }
+        if self.connections.saturating_mul(self.pipeline) > Self::MAX_OUTSTANDING {
+            return refuse(format!(
+                "{} connections with {} requests each are more than {} outstanding requests",
+                self.connections,
+                self.pipeline,
+                Self::MAX_OUTSTANDING
+            ));
+        }
+        if self.churn && self.pipeline > 1 {
+            return refuse("with a connection per request the pipeline must be 1".into());
+        }
+        if shortest == 0 {
+            return refuse("the window must have at least 1 ms or 1 request".into());
+        }
+        if self.timeout.is_zero() || self.timeout > Self::MAX_TIMEOUT {
+            return refuse(format!(
+                "the timeout is {:?}; it must be above 0 and at most {:?}",
+                self.timeout,
+                Self::MAX_TIMEOUT
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Why there is no result at all. A contender that answers wrongly or dies under load is no error:
+/// that stands in the [`crate::Tally`].
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The plan contradicts itself or a limit.
+    #[error("{0}")]
+    Plan(String),
+    /// The descriptor limit is too low for the connections.
+    #[error(
+        "{wanted} connections need more descriptors than this process may have: {possible} are \
+         possible; raise the hard limit (ulimit -Hn) or share the load among processes"
+    )]
+    Descriptors {
+        /// Connections asked for.
+        wanted: usize,
+        /// Connections for which descriptors would be left.
+        possible: usize,
+    },
+    /// Not all connections could be opened. One is open once its first reply came and was right.
+    #[error("opened {opened} of {wanted} connections: last error: {last}")]
+    NotOpened {
+        /// Most connections that were open at a time.
+        opened: usize,
+        /// Connections asked for.
+        wanted: usize,
+        /// What the last attempt met.
+        last: String,
+    },
+    /// The machine refused something that the load itself needs.
+    #[error("the load cannot {what}: {source}")]
+    Machine {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,94 @@
+//! The load's own thin epoll, level-triggered. It shares nothing with the servers' event loops:
+//! a bug in one would hide in the other.
+
+use crate::clock::{MS, Nanos, SECOND};
+use rustix::{
+    buffer::spare_capacity,
+    event::{
+        Timespec,
+        epoll::{self, CreateFlags, Event, EventData, EventFlags},
+    },
+    fd::{AsFd, OwnedFd},
+    io,
+};
+
+/// What a connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interest {
+    /// Bytes to read.
+    Read,
+    /// Bytes to read, or room to write: only while a write was cut short or a connect is pending.
+    ReadAndWrite,
+}
+
+/// A readiness event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready {
+    /// As given to [`Poller::add`].
+    pub token: u32,
+    /// There is something to read: bytes, the end, or an error.
+    pub read: bool,
+    /// There is room to write, or an error.
+    pub write: bool,
+}
+
+/// An epoll instance and the events of one wait.
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+    events: Vec<Event>,
+}
+
+/// Events taken by one wait: enough that few waits are needed, few enough that a turn of the loop
+/// stays around a millisecond.
+const EVENTS: usize = 256;
+
+impl Poller {
+    pub fn new() -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        Ok(Poller { epoll, events: Vec::with_capacity(EVENTS) })
+    }
+
+    /// Watches a socket. Closing the socket ends that.
+    pub fn add(&self, socket: impl AsFd, token: u32, interest: Interest) -> io::Result<()> {
+        epoll::add(&self.epoll, socket, EventData::new_u64(token.into()), interest.flags())
+    }
+
+    /// Changes what a watched socket waits for.
+    pub fn change(&self, socket: impl AsFd, token: u32, interest: Interest) -> io::Result<()> {
+        epoll::modify(&self.epoll, socket, EventData::new_u64(token.into()), interest.flags())
+    }
+
+    /// Waits until something is ready or the time is over, rounded up to milliseconds. Returns how
+    /// many are ready; none also when a signal came.
+    pub fn wait(&mut self, longest: Nanos) -> usize {
+        let longest = longest.next_multiple_of(MS);
+        let timeout = Timespec {
+            tv_sec: (longest / SECOND) as i64,
+            tv_nsec: (longest % SECOND) as rustix::time::Nsecs,
+        };
+        self.events.clear();
+        let _ = epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&timeout));
+        self.events.len()
+    }
+
+    /// One of the events of the last wait.
+    #[inline]
+    pub fn ready(&self, i: usize) -> Ready {
+        let Event { flags, data } = self.events[i];
+        let error = EventFlags::ERR | EventFlags::HUP;
+        Ready {
+            token: data.u64() as u32,
+            read: flags.intersects(EventFlags::IN | error),
+            write: flags.intersects(EventFlags::OUT | error),
+        }
+    }
+}
+
+impl Interest {
+    fn flags(self) -> EventFlags {
+        match self {
+            Interest::Read => EventFlags::IN,
+            Interest::ReadAndWrite => EventFlags::IN | EventFlags::OUT,
+        }
+    }
+}

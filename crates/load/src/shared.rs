@@ -1,0 +1,212 @@
+//! What the load threads share: the phase that they are in, and what each says of itself. A thread
+//! looks at the phase once per turn of its loop; nothing here is touched per request.
+
+use crate::clock::Nanos;
+use regatta_record::Exchange;
+use std::{
+    fmt,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::*},
+    },
+};
+
+/// What the load is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Phase {
+    /// The threads are coming up.
+    Starting,
+    /// Opening connections; each gets one request.
+    Connecting,
+    /// Under load, nothing is recorded yet.
+    WarmingUp,
+    /// Under load, replies are recorded.
+    Measuring,
+    /// Nothing is sent any more; replies that are owed are awaited and checked.
+    Draining,
+    /// Over.
+    Ended,
+}
+
+impl Phase {
+    const ALL: [Phase; 6] = [
+        Phase::Starting,
+        Phase::Connecting,
+        Phase::WarmingUp,
+        Phase::Measuring,
+        Phase::Draining,
+        Phase::Ended,
+    ];
+}
+
+/// What kept a connection from opening; told when not all could be opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Trouble {
+    /// The system or the server refused.
+    Refused(rustix::io::Errno),
+    /// Connected, or half so, and no reply within the limit.
+    Silent(std::time::Duration),
+    /// Closed by the server.
+    Closed,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Refused(errno) => {
+                write!(f, "{}", std::io::Error::from_raw_os_error(errno.raw_os_error()))
+            }
+            Trouble::Silent(limit) => write!(f, "no reply within {limit:?}"),
+            Trouble::Closed => f.write_str("the server closed the connection"),
+        }
+    }
+}
+
+/// What one thread says of itself, once per turn. On its own cache lines.
+#[repr(align(128))]
+#[derive(Default)]
+pub(crate) struct Gauge {
+    /// Right replies so far.
+    pub replies: AtomicU64,
+    /// Requests settled so far: answered or lost.
+    pub settled: AtomicU64,
+    /// Requests that were written and are not settled.
+    pub awaited: AtomicU64,
+    /// Failed attempts to connect so far.
+    pub refused: AtomicU64,
+    /// Errors of all kinds so far.
+    pub errors: AtomicU64,
+    /// Connections whose first reply came and that still stand.
+    pub open: AtomicUsize,
+    /// One more than the phase that the thread has entered; the rest was said after that.
+    pub entered: AtomicU8,
+}
+
+/// Sums over all threads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sums {
+    pub replies: u64,
+    pub settled: u64,
+    pub awaited: u64,
+    pub refused: u64,
+    pub errors: u64,
+    pub open: usize,
+    /// Whether every thread has entered the current phase.
+    pub together: bool,
+}
+
+/// Shared between the load threads and the caller's.
+pub(crate) struct Shared {
+    phase: AtomicU8,
+    opened_at: AtomicU64,
+    /// Set where a thread cannot go on or need not: the run ends.
+    over: AtomicBool,
+    first_wrong: Mutex<Option<Exchange>>,
+    trouble: Mutex<Option<Trouble>>,
+    /// Connections that wait for their first reply.
+    opening: AtomicUsize,
+    /// One per thread.
+    pub gauges: Vec<Gauge>,
+}
+
+impl Shared {
+    /// Most connections that wait for their first reply at a time, over all threads: fewer than
+    /// the shortest accept queues that are met in practice (100 and 128).
+    const MOST_OPENING: usize = 64;
+
+    pub fn new(threads: usize) -> Self {
+        Shared {
+            phase: AtomicU8::new(Phase::Starting as u8),
+            opened_at: AtomicU64::new(0),
+            over: AtomicBool::new(false),
+            first_wrong: Mutex::new(None),
+            trouble: Mutex::new(None),
+            opening: AtomicUsize::new(0),
+            gauges: (0..threads).map(|_| Gauge::default()).collect(),
+        }
+    }
+
+    #[inline]
+    pub fn phase(&self) -> Phase {
+        Phase::ALL[self.phase.load(Acquire) as usize]
+    }
+
+    /// All threads enter this phase with their next turn.
+    pub fn set_phase(&self, phase: Phase) {
+        self.phase.store(phase as u8, Release);
+    }
+
+    /// The measured window begins at this moment.
+    pub fn open_window(&self, at: Nanos) {
+        self.opened_at.store(at, Release);
+        self.set_phase(Phase::Measuring);
+    }
+
+    /// When the measured window began.
+    pub fn window_opened_at(&self) -> Nanos {
+        self.opened_at.load(Acquire)
+    }
+
+    /// Ends the run early.
+    pub fn end_early(&self) {
+        self.over.store(true, Release);
+    }
+
+    /// Whether the run is to end early.
+    #[inline]
+    pub fn ends_early(&self) -> bool {
+        self.over.load(Acquire)
+    }
+
+    /// A wrong reply came: the first is kept, and the run ends.
+    pub fn disqualify(&self, exchange: Exchange) {
+        self.first_wrong.lock().unwrap().get_or_insert(exchange);
+        self.end_early();
+    }
+
+    /// The first wrong exchange, where there was one.
+    pub fn first_wrong(&self) -> Option<Exchange> {
+        self.first_wrong.lock().unwrap().clone()
+    }
+
+    /// Remembers the last trouble in opening.
+    pub fn troubled(&self, trouble: Trouble) {
+        *self.trouble.lock().unwrap() = Some(trouble);
+    }
+
+    /// The last trouble in opening, in words.
+    pub fn last_trouble(&self) -> String {
+        let trouble = *self.trouble.lock().unwrap();
+        trouble.map_or("none was seen".to_owned(), |trouble| trouble.to_string())
+    }
+
+    /// Asks to open a connection; to be given back by [`Shared::opening_done`].
+    pub fn may_open(&self) -> bool {
+        let one_more = |n| (n < Self::MOST_OPENING).then_some(n + 1);
+        self.opening.fetch_update(Relaxed, Relaxed, one_more).is_ok()
+    }
+
+    /// A connection got its first reply, or failed.
+    pub fn opening_done(&self) {
+        self.opening.fetch_sub(1, Relaxed);
+    }
+
+    /// What all threads say.
+    pub fn sums(&self) -> Sums {
+        let entered = self.phase() as u8 + 1;
+        let together = self.gauges.iter().all(|gauge| gauge.entered.load(Acquire) == entered);
+        let sum = |field: fn(&Gauge) -> &AtomicU64| {
+            self.gauges.iter().map(|gauge| field(gauge).load(Relaxed)).sum()
+        };
+        Sums {
+            replies: sum(|gauge| &gauge.replies),
+            settled: sum(|gauge| &gauge.settled),
+            awaited: sum(|gauge| &gauge.awaited),
+            refused: sum(|gauge| &gauge.refused),
+            errors: sum(|gauge| &gauge.errors),
+            open: self.gauges.iter().map(|gauge| gauge.open.load(Relaxed)).sum(),
+            together,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Non-blocking client sockets: open, send, receive. No policy.
+
+use rustix::{
+    fd::{AsFd, AsRawFd, OwnedFd},
+    io::{self, Errno},
+    net::{
+        AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, connect, ipproto, recv,
+        send, socket_with, sockopt::set_tcp_nodelay,
+    },
+};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+
+/// Begins to connect. Over loopback the connection usually stands on return, though the kernel
+/// says "in progress": the first send tells.
+pub(crate) fn open(
+    target: SocketAddr,
+    source: Option<Ipv4Addr>,
+    no_delay: bool,
+) -> io::Result<OwnedFd> {
+    let family = if target.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    if no_delay {
+        set_tcp_nodelay(&socket, true)?;
+    }
+    if let Some(source) = source {
+        choose_port_at_connect(&socket)?;
+        bind(&socket, &SocketAddrV4::new(source, 0))?;
+    }
+    match connect(&socket, &target) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Err(error) => Err(error),
+    }
+}
+
+/// Sends what the kernel takes; `Ok(0)` if it takes nothing now, or is still connecting.
+#[inline]
+pub(crate) fn send_some(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    match send(socket, bytes, SendFlags::NOSIGNAL) {
+        Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+        sent => sent,
+    }
+}
+
+/// What a read brought.
+pub(crate) enum Received {
+    /// So many bytes.
+    Bytes(usize),
+    /// Nothing there after all.
+    Nothing,
+    /// The server closed.
+    End,
+}
+
+/// Reads once.
+#[inline]
+pub(crate) fn receive_some(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Received> {
+    match recv(socket, buffer, RecvFlags::empty()) {
+        Ok((0, _)) => Ok(Received::End),
+        Ok((n, _)) => Ok(Received::Bytes(n)),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(Received::Nothing),
+        Err(error) => Err(error),
+    }
+}
+
+/// Lets the kernel choose the port when it knows the target: a port is then taken only for that
+/// pair of addresses, and one in TIME_WAIT can serve again.
+fn choose_port_at_connect(socket: &OwnedFd) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the descriptor is open, and the kernel reads one c_int at the address of `on`, which
+    // lives through the call. (rustix has no safe form of this option.)
+    let status = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_BIND_ADDRESS_NO_PORT,
+            (&raw const on).cast(),
+            size_of_val(&on) as libc::socklen_t,
+        )
+    };
+    if status == 0 {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
+}

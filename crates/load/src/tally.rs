@@ -1,0 +1,268 @@
+//! What came of a load: what each thread counts, and the merged result.
+
+use crate::{
+    Plan, Until,
+    clock::{self, MS, Nanos},
+};
+use hdrhistogram::Histogram;
+use regatta_record::{Errors, Exchange};
+
+/// What came of a load.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    /// Requests answered rightly inside the measured window.
+    pub requests: u64,
+    /// Length of the window in nanoseconds. With [`Until::Requests`] it ends with the last reply.
+    pub window_ns: u64,
+    /// Right replies in each slice of the window. What is left of a window that ended with its last
+    /// request, or early, is no slice.
+    pub slices: Vec<u64>,
+    /// Length of a slice in nanoseconds.
+    pub slice_ns: u64,
+    /// Errors by kind, over the whole run.
+    pub errors: Errors,
+    /// Requests inside the window that got no reply within the limit: in no histogram, but to be
+    /// thought of as longer than anything in it.
+    pub timeouts_in_window: u64,
+    /// The first wrong exchange. The run ended there: the server is disqualified.
+    pub first_wrong: Option<Exchange>,
+    /// Nanoseconds from request to reply, for replies inside the window: 1 ns to 120 s with three
+    /// significant digits.
+    pub histogram: Histogram<u64>,
+    /// CPU of the load threads inside the window, user and system, in nanoseconds.
+    pub load_cpu_ns: u64,
+    /// Connections that came open over the whole run, reopened ones included.
+    pub connections_opened: u64,
+    /// How long the warm-up took, in nanoseconds.
+    pub warm_up_ns: u64,
+    /// Stopped by the caller; the rest is what there was until then.
+    pub interrupted: bool,
+    /// The server refused every connection for two seconds; the run ended there.
+    pub server_died: bool,
+}
+
+/// What one load thread counts.
+pub(crate) struct Count {
+    pub requests: u64,
+    pub errors: Errors,
+    pub timeouts_in_window: u64,
+    pub histogram: Histogram<u64>,
+    pub connections_opened: u64,
+    pub load_cpu_ns: Nanos,
+    /// When the last reply inside the window came.
+    pub last_reply: Nanos,
+    slices: Slices,
+}
+
+impl Count {
+    pub fn new(plan: &Plan) -> Self {
+        Count {
+            requests: 0,
+            errors: Errors::default(),
+            timeouts_in_window: 0,
+            histogram: new_histogram(),
+            connections_opened: 0,
+            load_cpu_ns: 0,
+            last_reply: 0,
+            slices: Slices::new(plan.until),
+        }
+    }
+
+    /// The window began at this moment, maybe a little ago.
+    pub fn window_opens(&mut self, at: Nanos) {
+        self.slices.begin(at);
+        self.load_cpu_ns = clock::thread_cpu();
+    }
+
+    /// The window is over.
+    pub fn window_closes(&mut self) {
+        self.load_cpu_ns = clock::thread_cpu() - self.load_cpu_ns;
+    }
+
+    /// `run` replies of the same latency came now, inside the window.
+    #[inline]
+    pub fn replies(&mut self, now: Nanos, latency: Nanos, run: u32) {
+        self.requests += u64::from(run);
+        self.last_reply = now;
+        self.slices.add(now, run);
+        self.histogram.saturating_record_n(latency.max(1), u64::from(run));
+    }
+}
+
+/// What the merged result needs beside the counts.
+pub(crate) struct Frame {
+    pub first_wrong: Option<Exchange>,
+    /// Begin and end of the window, where there was one.
+    pub window: Option<(Nanos, Nanos)>,
+    pub warm_up_ns: Nanos,
+    pub interrupted: bool,
+    pub server_died: bool,
+}
+
+/// Adds up what the threads counted, without loss.
+pub(crate) fn merge(counts: Vec<Count>, frame: Frame, until: Until) -> Tally {
+    let mut sum = Tally {
+        requests: 0,
+        window_ns: 0,
+        slices: Vec::new(),
+        slice_ns: Slices::new(until).length,
+        errors: Errors::default(),
+        timeouts_in_window: 0,
+        first_wrong: frame.first_wrong,
+        histogram: new_histogram(),
+        load_cpu_ns: 0,
+        connections_opened: 0,
+        warm_up_ns: frame.warm_up_ns,
+        interrupted: frame.interrupted,
+        server_died: frame.server_died,
+    };
+    let mut last_reply = 0;
+    for count in counts {
+        sum.requests += count.requests;
+        sum.errors.add(&count.errors);
+        sum.timeouts_in_window += count.timeouts_in_window;
+        sum.histogram.add(&count.histogram).expect("all histograms have the same bounds");
+        sum.load_cpu_ns += count.load_cpu_ns;
+        sum.connections_opened += count.connections_opened;
+        last_reply = last_reply.max(count.last_reply);
+        let slices = count.slices.replies;
+        sum.slices.resize(sum.slices.len().max(slices.len()), 0);
+        sum.slices.iter_mut().zip(slices).for_each(|(sum, n)| *sum += n);
+    }
+    if let Some((from, to)) = frame.window {
+        let counted = matches!(until, Until::Requests(_));
+        let to = if counted && last_reply > from { last_reply } else { to };
+        sum.window_ns = to - from;
+        sum.slices.truncate((sum.window_ns / sum.slice_ns) as usize);
+    }
+    sum
+}
+
+fn new_histogram() -> Histogram<u64> {
+    let longest = Plan::MAX_TIMEOUT.as_nanos() as u64;
+    Histogram::new_with_bounds(1, longest, 3).expect("the bounds are valid")
+}
+
+/// Right replies over time.
+struct Slices {
+    replies: Vec<u64>,
+    length: Nanos,
+    /// Most slices there can be.
+    most: usize,
+    current: usize,
+    current_ends: Nanos,
+}
+
+impl Slices {
+    /// 100 ms each, or a tenth of a shorter window.
+    fn new(until: Until) -> Self {
+        let (length, most) = match until {
+            Until::Elapsed(window) => {
+                let window = window.as_nanos() as Nanos;
+                let length = (window / 10).min(100 * MS);
+                (length, (window / length) as usize)
+            }
+            Until::Requests(_) => (100 * MS, usize::MAX),
+        };
+        Slices { replies: Vec::new(), length, most, current: 0, current_ends: Nanos::MAX }
+    }
+
+    fn begin(&mut self, at: Nanos) {
+        self.current_ends = at + self.length;
+        let slices = if self.most == usize::MAX { 1 } else { self.most };
+        self.replies = vec![0; slices];
+    }
+
+    /// What comes a moment after the last slice counts into that one.
+    #[inline]
+    fn add(&mut self, now: Nanos, replies: u32) {
+        while now >= self.current_ends && self.current + 1 < self.most {
+            self.current_ends += self.length;
+            self.current += 1;
+            if self.current == self.replies.len() {
+                self.replies.push(0);
+            }
+        }
+        self.replies[self.current] += u64::from(replies);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{WarmUp, Workload};
+    use std::time::Duration;
+
+    fn plan(until: Until) -> Plan {
+        Plan {
+            target: "127.0.0.1:1".parse().unwrap(),
+            workload: Workload::Double,
+            connections: 1,
+            pipeline: 1,
+            threads: 1,
+            cpus: vec![],
+            timeout: Duration::from_secs(1),
+            patience: Plan::PATIENCE,
+            warm_up: WarmUp::Fixed(Duration::ZERO),
+            until,
+            churn: false,
+            seed: 1,
+        }
+    }
+
+    fn frame(from: Nanos, to: Nanos) -> Frame {
+        Frame {
+            first_wrong: None,
+            window: Some((from, to)),
+            warm_up_ns: 0,
+            interrupted: false,
+            server_died: false,
+        }
+    }
+
+    #[test]
+    fn threads_merge_without_loss() {
+        let until = Until::Elapsed(Duration::from_millis(200));
+        let mut all = new_histogram();
+        let counts = (0..3_u64).map(|thread| {
+            let mut count = Count::new(&plan(until));
+            count.window_opens(1_000);
+            for i in 0..1_000_u64 {
+                let latency = 1 + (i * i * (thread + 7)) % 120_000_000_000;
+                count.replies(1_000 + i * 200_000, latency, 1);
+                all.record(latency).unwrap();
+            }
+            count.replies(1_000 + 201 * MS, 50, 4);
+            all.record_n(50, 4).unwrap();
+            count
+        });
+        let counts = counts.collect();
+        let tally = merge(counts, frame(1_000, 1_000 + 200 * MS), until);
+        assert_eq!(tally.histogram, all);
+        assert_eq!(tally.requests, 3 * 1_004);
+        assert_eq!((tally.slices.len(), tally.slice_ns), (10, 20 * MS));
+        assert_eq!(tally.slices.iter().sum::<u64>(), tally.requests);
+        assert_eq!(tally.slices[0], 300);
+        assert_eq!(tally.window_ns, 200 * MS);
+    }
+
+    #[test]
+    fn a_counted_window_ends_with_the_last_reply_and_has_only_whole_slices() {
+        let until = Until::Requests(3);
+        let mut count = Count::new(&plan(until));
+        count.window_opens(0);
+        for at in [50 * MS, 150 * MS, 250 * MS] {
+            count.replies(at, 1, 1);
+        }
+        let tally = merge(vec![count], frame(0, 300 * MS), until);
+        assert_eq!((tally.window_ns, tally.slices), (250 * MS, vec![1, 1]));
+    }
+
+    #[test]
+    fn a_latency_beyond_the_histogram_is_kept_at_its_end() {
+        let mut count = Count::new(&plan(Until::Requests(1)));
+        count.window_opens(0);
+        count.replies(1, u64::MAX / 2, 1);
+        assert_eq!(count.histogram.len(), 1);
+    }
+}

@@ -1,0 +1,247 @@
+//! A load thread: the loop, the phases, and when connections are opened and given up. What happens
+//! on one connection is in `worker/talk.rs`.
+
+mod talk;
+
+use crate::{
+    Error, Plan, Until,
+    clock::{self, MS, Nanos},
+    connection::{Connection, State, Times},
+    cursor::Cursor,
+    director::Director,
+    poller::Poller,
+    script::{EXCHANGES, Script},
+    shared::{Gauge, Phase, Shared},
+    source::Sources,
+    tally::Count,
+};
+use std::{cmp::Reverse, collections::BinaryHeap, sync::atomic::Ordering::*};
+use talk::Loss;
+
+/// Longest wait for events: how late a thread without events may notice a new phase.
+const TURN: Nanos = 5 * MS;
+/// What one read can take.
+const BUFFER: usize = 64 * 1024;
+
+/// A load thread's state.
+pub(crate) struct Worker<'a> {
+    plan: &'a Plan,
+    script: &'a Script,
+    shared: &'a Shared,
+    gauge: &'a Gauge,
+    poller: Poller,
+    buffer: Box<[u8]>,
+    connections: Vec<Connection>,
+    times: Times,
+    /// Slots without a connection, by when to open them.
+    waiting: BinaryHeap<Reverse<(Nanos, u32)>>,
+    sources: Sources,
+    /// The thread's number, of how many: slot `i` is slot `thread + i * threads` of the plan.
+    thread: usize,
+    threads: usize,
+    phase: Phase,
+    /// Requests that each open connection is to have outstanding in this phase.
+    depth: u32,
+    /// Requests that may still be sent.
+    left: u64,
+    /// The moment of the last readiness, or of the turn if there was none.
+    now: Nanos,
+    next_scan: Nanos,
+    /// See [`Gauge`], where these are told.
+    replies: u64,
+    settled: u64,
+    awaited: u64,
+    refused: u64,
+    open: usize,
+    count: Count,
+}
+
+impl<'a> Worker<'a> {
+    /// Thread number `thread` of `threads`, with its share of the plan. Allocates all that the run
+    /// needs.
+    pub fn new(
+        plan: &'a Plan,
+        script: &'a Script,
+        shared: &'a Shared,
+        thread: usize,
+        threads: usize,
+    ) -> Result<Self, Error> {
+        let share = |n: u64| n / threads as u64 + u64::from((thread as u64) < n % threads as u64);
+        let slots = share(plan.connections as u64) as usize;
+        let start = |slot: usize| start(slot * threads + thread, plan.workload.stride());
+        let connections = (0..slots)
+            .map(|slot| Connection::closed(Cursor::new(script, start(slot)), slot * plan.pipeline))
+            .collect();
+        let poller = Poller::new()
+            .map_err(|error| Error::Machine { what: "create an epoll", source: error.into() })?;
+        Ok(Worker {
+            plan,
+            script,
+            shared,
+            gauge: &shared.gauges[thread],
+            poller,
+            buffer: vec![0; BUFFER].into(),
+            connections,
+            times: Times::new(slots, plan.pipeline),
+            waiting: (0..slots as u32).map(|slot| Reverse((0, slot))).collect(),
+            sources: Sources::new(plan.target.ip(), plan.churn, thread),
+            thread,
+            threads,
+            phase: Phase::Starting,
+            depth: 0,
+            left: match plan.until {
+                Until::Elapsed(_) => u64::MAX,
+                Until::Requests(n) => share(n),
+            },
+            now: clock::now(),
+            next_scan: 0,
+            replies: 0,
+            settled: 0,
+            awaited: 0,
+            refused: 0,
+            open: 0,
+            count: Count::new(plan),
+        })
+    }
+
+    /// Works until the phase is [`Phase::Ended`]. The first thread brings the director.
+    pub fn run(mut self, mut director: Option<&mut Director<'_>>) -> Count {
+        while self.phase != Phase::Ended {
+            let ready = self.poller.wait(self.longest_wait(director.as_deref()));
+            if ready == 0 {
+                self.now = clock::now();
+            }
+            self.take(ready);
+            self.scan();
+            self.open_due();
+            self.tell();
+            if let Some(director) = &mut director {
+                director.turn(self.now);
+            }
+            let phase = self.shared.phase();
+            if phase != self.phase {
+                self.enter(phase);
+            }
+        }
+        self.count
+    }
+
+    fn take(&mut self, ready: usize) {
+        for i in 0..ready {
+            let ready = self.poller.ready(i);
+            if ready.read && self.connections[ready.token as usize].state != State::Connecting {
+                self.read(ready.token);
+            }
+            if ready.write && self.connections[ready.token as usize].waits_to_write {
+                self.write(ready.token);
+            }
+        }
+    }
+
+    fn longest_wait(&self, director: Option<&Director<'_>>) -> Nanos {
+        let mut until = self.now + TURN;
+        if let Some(director) = director {
+            until = until.min(director.next_look());
+        }
+        // A slot that is due but was not opened waits for others to be answered.
+        if let Some(Reverse((due, _))) = self.waiting.peek()
+            && *due > self.now
+        {
+            until = until.min(*due);
+        }
+        until.saturating_sub(self.now)
+    }
+
+    /// Gives up connections whose oldest request has waited too long. A coarse look: every tenth
+    /// of the limit, at least every 100 ms.
+    fn scan(&mut self) {
+        if self.now < self.next_scan {
+            return;
+        }
+        let limit = self.plan.timeout.as_nanos() as Nanos;
+        self.next_scan = self.now + (limit / 10).clamp(MS, 100 * MS);
+        for slot in 0..self.connections.len() as u32 {
+            let connection = &self.connections[slot as usize];
+            if connection.state != State::Closed
+                && connection.cursor.owed() > 0
+                && self.now.saturating_sub(self.times.oldest(&connection.sent)) > limit
+            {
+                self.lost(slot, Loss::TimedOut);
+            }
+        }
+    }
+
+    fn open_due(&mut self) {
+        if self.phase == Phase::Starting {
+            return;
+        }
+        while self.left > 0
+            && let Some(&Reverse((due, slot))) = self.waiting.peek()
+            && due <= self.now
+            && (self.plan.churn || self.shared.may_open())
+        {
+            self.waiting.pop();
+            self.connect(slot);
+        }
+    }
+
+    fn tell(&self) {
+        self.gauge.replies.store(self.replies, Relaxed);
+        self.gauge.settled.store(self.settled, Relaxed);
+        self.gauge.awaited.store(self.awaited, Relaxed);
+        self.gauge.refused.store(self.refused, Relaxed);
+        self.gauge.errors.store(self.count.errors.total(), Relaxed);
+        self.gauge.open.store(self.open, Relaxed);
+        self.gauge.entered.store(self.phase as u8 + 1, Release);
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        let before = std::mem::replace(&mut self.phase, phase);
+        if before == Phase::Measuring {
+            self.count.window_closes();
+        }
+        match phase {
+            Phase::WarmingUp | Phase::Measuring => {
+                if phase == Phase::Measuring {
+                    self.count.window_opens(self.shared.window_opened_at());
+                }
+                self.load_all();
+            }
+            Phase::Draining => self.stop_sending(),
+            Phase::Ended if before == Phase::Draining => {
+                // Bytes that came unasked meanwhile.
+                let ready = self.poller.wait(0);
+                self.take(ready);
+            }
+            Phase::Starting | Phase::Connecting | Phase::Ended => {}
+        }
+    }
+
+    /// Fills every pipeline.
+    fn load_all(&mut self) {
+        self.depth = self.plan.pipeline as u32;
+        for slot in 0..self.connections.len() as u32 {
+            if self.connections[slot as usize].state == State::Open {
+                self.now = clock::now();
+                self.fill(slot);
+            }
+        }
+    }
+
+    fn stop_sending(&mut self) {
+        self.depth = 0;
+        self.waiting.clear();
+        for slot in 0..self.connections.len() as u32 {
+            if self.connections[slot as usize].state == State::Connecting {
+                self.close(slot);
+            }
+        }
+    }
+}
+
+/// Where in the script a connection begins: spread by the golden ratio, so that no two read the
+/// same lines of memory, nor such that fall into the same cache set.
+fn start(slot: usize, stride: u32) -> u32 {
+    let spread = (slot as u32).wrapping_mul(0x9E37_79B1) % EXCHANGES as u32;
+    spread - spread % stride
+}

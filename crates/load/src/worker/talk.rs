@@ -1,0 +1,261 @@
+//! What happens on one connection of a load thread: connect, write, read, check, lose. This is the
+//! hot path: one read and one write for whatever is ready, one clock read between them, nothing
+//! allocated.
+
+use super::Worker;
+use crate::{
+    clock,
+    connection::{Connection, State},
+    cursor::{Cursor, Wrong},
+    poller::Interest,
+    shared::{Phase, Trouble},
+    socket::{self, Received},
+};
+use rustix::io::Errno;
+use std::cmp::Reverse;
+
+/// How a connection was lost.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Loss {
+    /// Opening it failed.
+    Connect(Errno),
+    /// Reading failed.
+    Read(Errno),
+    /// Writing failed.
+    Write(Errno),
+    /// The server closed it.
+    Closed,
+    /// A reply did not come within the limit.
+    TimedOut,
+}
+
+impl Worker<'_> {
+    /// Reads once and checks what came; asks for as much again as was answered.
+    pub(super) fn read(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        let Some(socket) = &connection.socket else { return };
+        let n = match socket::receive_some(socket, &mut self.buffer) {
+            Ok(Received::Bytes(n)) => n,
+            Ok(Received::Nothing) => return,
+            Ok(Received::End) => return self.lost(slot, Loss::Closed),
+            Err(error) => return self.lost(slot, Loss::Read(error)),
+        };
+        self.now = clock::now();
+        match connection.cursor.receive(&self.buffer[..n], self.script) {
+            Ok(0) => {}
+            Ok(replies) => self.answered(slot, replies),
+            Err(Wrong) => self.wrong(slot, n),
+        }
+    }
+
+    /// Writes what there is to write; if the kernel does not take all of it, the poller tells when
+    /// it will take more.
+    pub(super) fn write(&mut self, slot: u32) {
+        match self.send(slot) {
+            Ok(cut) => self.wait_to_write(slot, cut),
+            Err(loss) => self.lost(slot, loss),
+        }
+    }
+
+    /// Asks until the connection has as many requests outstanding as this phase wants.
+    #[inline]
+    pub(super) fn fill(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        let k = self.depth.saturating_sub(connection.cursor.owed());
+        let k = u64::from(k).min(self.left) as u32;
+        if k == 0 {
+            return;
+        }
+        connection.cursor.ask(k);
+        self.times.push(&mut connection.sent, k, self.now);
+        self.left -= u64::from(k);
+        self.awaited += u64::from(k);
+        if !connection.waits_to_write {
+            self.write(slot);
+        }
+    }
+
+    /// Opens the connection of a free slot and sends its first request, if the kernel has it
+    /// connected at once (over loopback it has).
+    pub(super) fn connect(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        connection.state = State::Connecting;
+        connection.cursor.ask(1);
+        self.times.push(&mut connection.sent, 1, clock::now());
+        self.left -= 1;
+        let source = self.sources.next(slot as usize * self.threads + self.thread);
+        match socket::open(self.plan.target, source, !self.plan.churn) {
+            Ok(socket) => connection.socket = Some(socket),
+            Err(error) => return self.lost(slot, Loss::Connect(error)),
+        }
+        let watched = self.send(slot).and_then(|cut| {
+            let connection = &mut self.connections[slot as usize];
+            connection.waits_to_write = cut;
+            let interest = if cut { Interest::ReadAndWrite } else { Interest::Read };
+            let socket = connection.socket.as_ref().ok_or(Loss::Closed)?;
+            self.poller.add(socket, slot, interest).map_err(Loss::Connect)
+        });
+        if let Err(loss) = watched {
+            self.lost(slot, loss);
+        }
+    }
+
+    /// Counts what is lost with a connection, and opens it again after a pause.
+    pub(super) fn lost(&mut self, slot: u32, loss: Loss) {
+        let connection = &self.connections[slot as usize];
+        let (state, owed) = (connection.state, u64::from(connection.cursor.owed()));
+        // Once nothing is sent any more, a server may close what it owes nothing.
+        let lost = if self.phase <= Phase::Measuring { owed.max(1) } else { owed };
+        let errors = &mut self.count.errors;
+        match (loss, state) {
+            (_, State::Connecting) => errors.connect += 1,
+            (Loss::Read(_) | Loss::Connect(_), State::Unanswered) if !self.plan.churn => {
+                errors.connect += 1;
+            }
+            (Loss::Read(_) | Loss::Connect(_), _) => errors.read += lost,
+            (Loss::Write(_), _) => errors.write += lost,
+            (Loss::Closed, _) => errors.closed_early += lost,
+            (Loss::TimedOut, _) => {
+                errors.timeout += owed;
+                if self.phase == Phase::Measuring {
+                    self.count.timeouts_in_window += owed;
+                }
+            }
+        }
+        if state != State::Open {
+            self.refused += u64::from(!matches!(loss, Loss::TimedOut));
+            self.shared.troubled(match loss {
+                Loss::Connect(errno) | Loss::Read(errno) | Loss::Write(errno) => {
+                    Trouble::Refused(errno)
+                }
+                Loss::Closed => Trouble::Closed,
+                Loss::TimedOut => Trouble::Silent(self.plan.timeout),
+            });
+        }
+        self.close(slot);
+        if self.phase <= Phase::Measuring {
+            let connection = &mut self.connections[slot as usize];
+            self.waiting.push(Reverse((self.now + connection.pause, slot)));
+            connection.pause = (connection.pause * 2).min(Connection::LONGEST_PAUSE);
+        }
+    }
+
+    /// Closes a connection whatever its state. A request that was never written may be sent by
+    /// another; one that was written counts as settled.
+    pub(super) fn close(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        let owed = u64::from(connection.cursor.owed());
+        match connection.state {
+            State::Closed => return,
+            State::Connecting => self.left += owed,
+            State::Unanswered | State::Open => {
+                self.awaited -= owed;
+                self.settled += owed;
+            }
+        }
+        if connection.state == State::Open {
+            self.open -= 1;
+        } else if !self.plan.churn {
+            self.shared.opening_done();
+        }
+        let start = connection.cursor.next_start(self.plan.workload.stride());
+        connection.socket = None;
+        connection.state = State::Closed;
+        connection.waits_to_write = false;
+        connection.cursor = Cursor::new(self.script, start);
+        connection.replies = 0;
+        connection.sent.clear();
+    }
+
+    #[inline]
+    fn answered(&mut self, slot: u32, replies: u32) {
+        let connection = &mut self.connections[slot as usize];
+        connection.replies += u64::from(replies);
+        self.replies += u64::from(replies);
+        self.settled += u64::from(replies);
+        self.awaited -= u64::from(replies);
+        let mut rest = replies;
+        while rest > 0 {
+            let (sent_at, run) = self.times.pop_run(&mut connection.sent, rest);
+            if self.phase == Phase::Measuring {
+                self.count.replies(self.now, self.now - sent_at, run);
+            }
+            rest -= run;
+        }
+        if connection.state == State::Unanswered {
+            self.opened(slot);
+        }
+        if self.plan.churn { self.next_connection(slot) } else { self.fill(slot) }
+    }
+
+    /// The first reply came: the server has accepted the connection.
+    fn opened(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        connection.state = State::Open;
+        connection.pause = Connection::SHORTEST_PAUSE;
+        self.open += 1;
+        self.count.connections_opened += 1;
+        if !self.plan.churn {
+            self.shared.opening_done();
+        }
+    }
+
+    /// With a connection per request: its request is answered.
+    fn next_connection(&mut self, slot: u32) {
+        self.close(slot);
+        if self.depth > 0 && self.left > 0 {
+            self.connect(slot);
+        }
+    }
+
+    /// A wrong reply: the run ends.
+    #[cold]
+    fn wrong(&mut self, slot: u32, n: usize) {
+        let connection = &self.connections[slot as usize];
+        let exchange =
+            connection.cursor.explain(&self.buffer[..n], self.script, connection.replies);
+        self.count.errors.wrong_reply += 1;
+        self.shared.disqualify(exchange);
+        self.close(slot);
+    }
+
+    /// Sends what is unsent; true if it was cut short.
+    #[inline]
+    fn send(&mut self, slot: u32) -> Result<bool, Loss> {
+        let connection = &mut self.connections[slot as usize];
+        let Some(socket) = &connection.socket else { return Ok(false) };
+        let bytes = connection.cursor.unsent(self.script);
+        let failed = match connection.state {
+            State::Connecting => Loss::Connect,
+            _ => Loss::Write,
+        };
+        let n = socket::send_some(socket, bytes).map_err(failed)?;
+        connection.cursor.wrote(n);
+        if connection.state == State::Connecting && n > 0 {
+            connection.state = State::Unanswered;
+            self.awaited += 1;
+            if !self.plan.churn {
+                // Connecting is not part of the reply time of a connection that is kept.
+                self.times.set_oldest(&connection.sent, clock::now());
+            }
+        }
+        Ok(n < bytes.len())
+    }
+
+    #[inline]
+    fn wait_to_write(&mut self, slot: u32, cut: bool) {
+        let connection = &mut self.connections[slot as usize];
+        if connection.waits_to_write == cut {
+            return;
+        }
+        connection.waits_to_write = cut;
+        let interest = if cut { Interest::ReadAndWrite } else { Interest::Read };
+        let changed = match &connection.socket {
+            Some(socket) => self.poller.change(socket, slot, interest),
+            None => Ok(()),
+        };
+        if let Err(error) = changed {
+            self.lost(slot, Loss::Write(error));
+        }
+    }
+}

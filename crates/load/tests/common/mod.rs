@@ -1,0 +1,198 @@
+//! Small servers to load: blocking, a thread per connection. Each test says only what is special
+//! about its server.
+#![allow(dead_code, reason = "every test file uses another part")]
+
+use regatta_load::{Edges, Error, Plan, Tally, Until, WarmUp, Workload};
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+/// A server on a port of its own; gone with the value.
+pub struct Server {
+    pub address: SocketAddr,
+    /// Requests that were read, by those who count them.
+    pub requests: Arc<AtomicU64>,
+    /// Connections that were accepted.
+    pub accepted: Arc<AtomicUsize>,
+    closing: Arc<AtomicBool>,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Each connection is handed to `serve`, with the count of requests to add to.
+    pub fn start(serve: impl Fn(TcpStream, &AtomicU64) + Send + Sync + 'static) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::on(listener, serve)
+    }
+
+    pub fn on(
+        listener: TcpListener,
+        serve: impl Fn(TcpStream, &AtomicU64) + Send + Sync + 'static,
+    ) -> Server {
+        let address = listener.local_addr().unwrap();
+        let (requests, accepted) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicUsize::new(0)));
+        let closing = Arc::new(AtomicBool::new(false));
+        let streams: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let serve = Arc::new(serve);
+        let acceptor = thread::spawn({
+            let (requests, accepted) = (requests.clone(), accepted.clone());
+            let (closing, streams) = (closing.clone(), streams.clone());
+            move || {
+                let mut serving = Vec::new();
+                loop {
+                    let (stream, _) = listener.accept().unwrap();
+                    if closing.load(SeqCst) {
+                        break;
+                    }
+                    stream.set_nodelay(true).unwrap();
+                    streams.lock().unwrap().push(stream.try_clone().unwrap());
+                    accepted.fetch_add(1, SeqCst);
+                    let (serve, requests) = (serve.clone(), requests.clone());
+                    serving.push(thread::spawn(move || serve(stream, &requests)));
+                }
+                drop(listener);
+                serving.into_iter().for_each(|one| one.join().unwrap());
+            }
+        });
+        Server { address, requests, accepted, closing, streams, acceptor: Some(acceptor) }
+    }
+
+    /// A server that answers each line by `answer(line number on its connection, line)`; on `None`
+    /// it closes.
+    pub fn lines(answer: impl Fn(u64, &str) -> Option<String> + Send + Sync + 'static) -> Server {
+        Server::start(move |stream, requests| {
+            answer_lines(stream, requests, &answer);
+        })
+    }
+
+    /// A right server for `double`.
+    pub fn double() -> Server {
+        Server::lines(|_, line| Some(double(line)))
+    }
+
+    pub fn requests(&self) -> u64 {
+        self.requests.load(SeqCst)
+    }
+
+    /// Closes the port and every connection.
+    pub fn die(&mut self) {
+        let Some(acceptor) = self.acceptor.take() else { return };
+        self.closing.store(true, SeqCst);
+        drop(TcpStream::connect(self.address));
+        for stream in self.streams.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        acceptor.join().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.die();
+    }
+}
+
+/// Reads lines and answers all that are buffered with one write.
+pub fn answer_lines(
+    stream: TcpStream,
+    requests: &AtomicU64,
+    answer: impl Fn(u64, &str) -> Option<String>,
+) {
+    let mut reader = BufReader::with_capacity(1 << 16, stream.try_clone().unwrap());
+    let (mut line, mut replies) = (String::new(), String::new());
+    for i in 0.. {
+        line.clear();
+        match reader.read_line(&mut line) {
+            Ok(n) if n > 0 && line.ends_with('\n') => {}
+            _ => return,
+        }
+        requests.fetch_add(1, SeqCst);
+        let reply = answer(i, line.trim_end());
+        let closes = reply.is_none();
+        replies.push_str(&reply.unwrap_or_default());
+        if closes || !reader.buffer().contains(&b'\n') {
+            if (&stream).write_all(replies.as_bytes()).is_err() {
+                return;
+            }
+            replies.clear();
+        }
+        if closes {
+            let _ = stream.shutdown(Shutdown::Both);
+            return;
+        }
+    }
+}
+
+/// The right reply.
+pub fn double(line: &str) -> String {
+    format!("{}\n", line.parse::<i128>().unwrap() * 2)
+}
+
+/// One connection, one request at a time, a window of 300 ms, no warm-up.
+pub fn plan(target: SocketAddr) -> Plan {
+    Plan {
+        target,
+        workload: Workload::Double,
+        connections: 1,
+        pipeline: 1,
+        threads: 1,
+        cpus: vec![],
+        timeout: Duration::from_secs(10),
+        patience: Plan::PATIENCE,
+        warm_up: WarmUp::Fixed(Duration::ZERO),
+        until: Until::Elapsed(Duration::from_millis(300)),
+        churn: false,
+        seed: 42,
+    }
+}
+
+/// What was called at the edges, in order, and when.
+#[derive(Default)]
+pub struct Called(pub Vec<(&'static str, Instant)>);
+
+impl Edges for Called {
+    fn window_opens(&mut self) {
+        self.0.push(("opens", Instant::now()));
+    }
+
+    fn window_closes(&mut self) {
+        self.0.push(("closes", Instant::now()));
+    }
+
+    fn connections_open(&mut self) {
+        self.0.push(("open", Instant::now()));
+    }
+}
+
+impl Called {
+    pub fn names(&self) -> Vec<&'static str> {
+        self.0.iter().map(|(name, _)| *name).collect()
+    }
+}
+
+/// Runs a plan, and sees that it takes no longer than 30 s.
+pub fn run(plan: &Plan) -> Result<Tally, Error> {
+    let began = Instant::now();
+    let result =
+        regatta_load::run(plan, &mut Called::default(), &mut |_| {}, &AtomicBool::new(false));
+    assert!(began.elapsed() < Duration::from_secs(30), "it took {:?}", began.elapsed());
+    result
+}
+
+/// What must hold of every run that nothing disturbed.
+pub fn assert_undisturbed(tally: &Tally) {
+    assert_eq!(tally.errors.total(), 0, "{:?} {:?}", tally.errors, tally.first_wrong);
+    assert_eq!(tally.first_wrong, None);
+    assert!(!tally.interrupted && !tally.server_died);
+    assert!(tally.requests > 0);
+    assert_eq!(tally.histogram.len(), tally.requests);
+    assert!(tally.load_cpu_ns > 0 && tally.window_ns > 0);
+}

@@ -1,0 +1,271 @@
+//! Lines of decimal integers: the framing and the numbers of the `double` workload.
+//!
+//! A line ends with `\n`; one `\r` right before it is dropped. It holds at most [`MAX_LINE`]
+//! bytes, not counting its end.
+
+use std::ops::Neg;
+
+/// Longest line in bytes, its end not counted.
+pub const MAX_LINE: usize = 1024;
+
+/// The longest line with its `\r\n`: a buffer of this size always makes progress.
+pub const MAX_FRAME: usize = MAX_LINE + 2;
+
+/// What stands at the front of a buffer.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Split<'a> {
+    /// A whole line without its end, and the bytes that it takes with it.
+    Line {
+        /// The line, without `\n` or `\r\n`.
+        line: &'a [u8],
+        /// Bytes to drop from the front of the buffer.
+        consumed: usize,
+    },
+    /// No end of line yet, and there may still come one within the limit.
+    Incomplete,
+    /// Whatever comes, this line is longer than [`MAX_LINE`].
+    TooLong,
+}
+
+/// Splits the first line off a buffer.
+///
+/// Keeps no state between calls: what it searches twice is bounded by [`MAX_FRAME`].
+#[inline]
+pub fn split(input: &[u8]) -> Split<'_> {
+    let window = &input[..input.len().min(MAX_FRAME)];
+    match memchr::memchr(b'\n', window) {
+        Some(end) => {
+            let line = &window[..end];
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if line.len() > MAX_LINE {
+                return Split::TooLong;
+            }
+            Split::Line { line, consumed: end + 1 }
+        }
+        // The byte after the last permitted one may be the `\r` of the line's end.
+        None if window.len() <= MAX_LINE => Split::Incomplete,
+        None if window.len() == MAX_LINE + 1 && window[MAX_LINE] == b'\r' => Split::Incomplete,
+        None => Split::TooLong,
+    }
+}
+
+/// A 64-bit integer, signed or unsigned: −2⁶³ to 2⁶⁴ − 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Integer {
+    negative: bool,
+    magnitude: u64,
+}
+
+impl Integer {
+    /// Reads `[+-]?[0-9]+`, all of `text`, leading zeros allowed. `None` for anything else and
+    /// for numbers that do not fit in 64 bits.
+    #[inline]
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let (negative, digits) = match text {
+            [b'-', digits @ ..] => (true, digits),
+            [b'+', digits @ ..] => (false, digits),
+            digits => (false, digits),
+        };
+        if digits.is_empty() {
+            return None;
+        }
+        let mut magnitude = 0u64;
+        // Nineteen digits always fit, so only longer ones pay for the check.
+        let (sure, rest) = digits.split_at(digits.len().min(19));
+        for byte in sure {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                return None;
+            }
+            magnitude = magnitude * 10 + u64::from(digit);
+        }
+        for byte in rest {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                return None;
+            }
+            magnitude = magnitude.checked_mul(10)?.checked_add(u64::from(digit))?;
+        }
+        (!negative || magnitude <= 1 << 63).then_some(Integer { negative, magnitude })
+    }
+
+    /// Appends the exact double, up to 65 bits, in decimal and without an end of line.
+    #[inline]
+    pub fn write_double(self, out: &mut Vec<u8>) {
+        let mut buffer = itoa::Buffer::new();
+        if self.negative && self.magnitude != 0 {
+            out.push(b'-');
+        }
+        let text = match self.magnitude.checked_mul(2) {
+            Some(double) => buffer.format(double),
+            None => buffer.format(u128::from(self.magnitude) * 2),
+        };
+        out.extend_from_slice(text.as_bytes());
+    }
+}
+
+impl From<u64> for Integer {
+    fn from(magnitude: u64) -> Self {
+        Integer { negative: false, magnitude }
+    }
+}
+
+impl From<i64> for Integer {
+    fn from(value: i64) -> Self {
+        Integer { negative: value < 0, magnitude: value.unsigned_abs() }
+    }
+}
+
+impl From<Integer> for i128 {
+    fn from(value: Integer) -> Self {
+        let magnitude = i128::from(value.magnitude);
+        if value.negative { magnitude.neg() } else { magnitude }
+    }
+}
+
+/// Appends the first `limit` bytes of `bytes`, printable: 0x20 to 0x7e stand for themselves but
+/// for `\`, which becomes `\\`; every other byte becomes `\xNN`.
+pub fn escape(bytes: &[u8], limit: usize, out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    for &byte in bytes.iter().take(limit) {
+        match byte {
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            0x20..=0x7e => out.push(byte),
+            _ => out.extend_from_slice(&[
+                b'\\',
+                b'x',
+                HEX[usize::from(byte >> 4)],
+                HEX[usize::from(byte & 15)],
+            ]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use num_bigint::BigInt;
+    use proptest::prelude::*;
+
+    fn line(line: &[u8], consumed: usize) -> Split<'_> {
+        Split::Line { line, consumed }
+    }
+
+    fn double(text: &str) -> Option<String> {
+        let mut out = Vec::new();
+        Integer::parse(text.as_bytes())?.write_double(&mut out);
+        Some(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn splits_at_the_newline_and_drops_one_carriage_return() {
+        assert_eq!(split(b""), Split::Incomplete);
+        assert_eq!(split(b"12"), Split::Incomplete);
+        assert_eq!(split(b"12\n34\n"), line(b"12", 3));
+        assert_eq!(split(b"12\r\n"), line(b"12", 4));
+        assert_eq!(split(b"12\r\r\n"), line(b"12\r", 5));
+        assert_eq!(split(b"\n"), line(b"", 1));
+        assert_eq!(split(b"\r\n"), line(b"", 2));
+    }
+
+    #[test]
+    fn the_limit_counts_neither_newline_nor_carriage_return() {
+        let full = [b'7'; MAX_LINE];
+        let with = |end: &[u8]| [&full[..], end].concat();
+        assert_eq!(split(&full), Split::Incomplete);
+        assert_eq!(split(&with(b"\n")), line(&full, MAX_LINE + 1));
+        assert_eq!(split(&with(b"\r")), Split::Incomplete);
+        assert_eq!(split(&with(b"\r\n")), line(&full, MAX_LINE + 2));
+        assert_eq!(split(&with(b"7")), Split::TooLong);
+        assert_eq!(split(&with(b"7\n")), Split::TooLong);
+        assert_eq!(split(&with(b"\r7")), Split::TooLong);
+        assert_eq!(split(&with(b"\r\r\n")), Split::TooLong);
+        assert_eq!(split(&[b'\r'; MAX_LINE + 1]), Split::Incomplete);
+    }
+
+    #[test]
+    fn doubles_at_the_edges_of_64_bits() {
+        for (text, expected) in [
+            ("0", "0"),
+            ("-0", "0"),
+            ("+21", "42"),
+            ("-21", "-42"),
+            ("007", "14"),
+            ("9223372036854775807", "18446744073709551614"),
+            ("9223372036854775808", "18446744073709551616"),
+            ("18446744073709551615", "36893488147419103230"),
+            ("-9223372036854775808", "-18446744073709551616"),
+            ("00000000000000000000000000000000000000012", "24"),
+        ] {
+            assert_eq!(double(text).as_deref(), Some(expected), "{text}");
+        }
+        for text in [
+            "",
+            "+",
+            "-",
+            "+-1",
+            "1 ",
+            " 1",
+            "1.0",
+            "0x10",
+            "1e3",
+            "١",
+            "18446744073709551616",
+            "-9223372036854775809",
+            "99999999999999999999999",
+        ] {
+            assert_eq!(double(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn escapes_what_does_not_print() {
+        let mut out = Vec::new();
+        escape(b"a\\b\x00\x7f\xff\t~ z", 9, &mut out);
+        assert_eq!(out, b"a\\\\b\\x00\\x7f\\xff\\x09~ ");
+    }
+
+    proptest! {
+        #[test]
+        fn doubles_like_a_big_integer(text in "[+-]?[0-9]{1,24}") {
+            let value: BigInt = text.parse().unwrap();
+            let fits = value >= BigInt::from(i64::MIN) && value <= BigInt::from(u64::MAX);
+            prop_assert_eq!(double(&text), fits.then(|| (value * 2i32).to_string()));
+        }
+
+        #[test]
+        fn never_panics_and_never_takes_more_than_there_is(bytes: Vec<u8>) {
+            if let Split::Line { line, consumed } = split(&bytes) {
+                prop_assert!(consumed <= bytes.len() && line.len() < consumed);
+                prop_assert!(!line.contains(&b'\n'));
+            }
+            let _ = Integer::parse(&bytes);
+        }
+
+        /// Splitting a growing buffer finds the same lines as splitting the whole at once.
+        #[test]
+        fn every_cut_gives_the_same_lines(
+            text in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), any::<u8>()], 0..400),
+            cuts in proptest::collection::vec(1usize..40, 1..20),
+        ) {
+            let whole: Vec<Vec<u8>> = text
+                .split_inclusive(|b| *b == b'\n')
+                .filter(|l| l.ends_with(b"\n"))
+                .map(|l| l[..l.len() - 1].to_vec())
+                .map(|l| l.strip_suffix(b"\r").map(<[u8]>::to_vec).unwrap_or(l))
+                .collect();
+            let (mut held, mut found) = (Vec::new(), Vec::new());
+            let (mut rest, mut cuts) = (&text[..], cuts.iter().cycle());
+            while !rest.is_empty() {
+                let (piece, later) = rest.split_at(rest.len().min(*cuts.next().unwrap()));
+                held.extend_from_slice(piece);
+                rest = later;
+                while let Split::Line { line, consumed } = split(&held) {
+                    found.push(line.to_vec());
+                    held.drain(..consumed);
+                }
+            }
+            prop_assert_eq!(found, whole);
+        }
+    }
+}

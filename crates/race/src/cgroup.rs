@@ -1,0 +1,265 @@
+//! A control group around one contender: counts the CPU of all its processes, those that nobody
+//! waits for included, and in version 2 ends them all in one step. A help, never a need: without
+//! rights to make one, the process tree alone is used.
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Version of a control group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Version {
+    /// The unified hierarchy; `cpu.stat` is there even without a controller.
+    V2,
+    /// The `cpuacct` hierarchy.
+    V1,
+}
+
+/// Which control group to make.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Containment {
+    /// Version 2 where it can be made, else version 1, else none.
+    #[default]
+    Best,
+    /// This version; not to get it is an error.
+    Only(Version),
+    /// None.
+    Without,
+}
+
+/// A control group that this project made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cgroup {
+    version: Version,
+    path: PathBuf,
+    /// Where its maker came from, and goes back to.
+    home: PathBuf,
+}
+
+impl Cgroup {
+    /// Makes a group called `name` below the caller's own and moves the calling process into it.
+    ///
+    /// `Ok(None)` where none was wanted, or none can be had and [`Containment::Best`] was asked.
+    pub(crate) fn enter(containment: Containment, name: &str) -> io::Result<Option<Cgroup>> {
+        match containment {
+            Containment::Without => Ok(None),
+            Containment::Only(version) => Cgroup::make_and_enter(version, name).map(Some),
+            Containment::Best => Ok(Cgroup::make_and_enter(Version::V2, name)
+                .or_else(|_| Cgroup::make_and_enter(Version::V1, name))
+                .ok()),
+        }
+    }
+
+    /// The version that [`Containment::Best`] would get here.
+    pub fn best_version() -> Option<Version> {
+        [Version::V2, Version::V1].into_iter().find(|&version| Cgroup::is_available(version))
+    }
+
+    /// Whether a group of this version can be made here, found by making one and removing it.
+    pub fn is_available(version: Version) -> bool {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("regatta-probe-{}-{count}", std::process::id());
+        let Ok(group) = Cgroup::make(version, &name) else { return false };
+        let may_move = fs::OpenOptions::new().write(true).open(group.home.join("cgroup.procs"));
+        group.remove().is_ok() && may_move.is_ok()
+    }
+
+    fn make_and_enter(version: Version, name: &str) -> io::Result<Cgroup> {
+        let group = Cgroup::make(version, name)?;
+        if let Err(error) = move_self_to(&group.path) {
+            group.remove()?;
+            return Err(error);
+        }
+        Ok(group)
+    }
+
+    fn make(version: Version, name: &str) -> io::Result<Cgroup> {
+        let home = own_cgroup(version)?;
+        let group = Cgroup { version, path: home.join(name), home };
+        let mut made = fs::create_dir(&group.path);
+        if made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
+            // Of a supervisor long dead that had our pid; the kernel removes only an empty one.
+            made = fs::remove_dir(&group.path).and_then(|()| fs::create_dir(&group.path));
+        }
+        made.map_err(|error| {
+            let path = group.path.display();
+            io::Error::new(error.kind(), format!("cannot make the control group {path}: {error}"))
+        })?;
+        if let Err(error) = group.cpu_ns() {
+            group.remove()?;
+            return Err(error);
+        }
+        Ok(group)
+    }
+
+    /// Moves the calling process back to where it came from; its children stay.
+    pub(crate) fn leave(&self) -> io::Result<()> {
+        move_self_to(&self.home)
+    }
+
+    /// Its version.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Its folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// CPU used by all that ever ran in it, nanoseconds. A running thread's part may be missing
+    /// since the last timer tick (1 to 10 ms).
+    pub fn cpu_ns(&self) -> io::Result<u64> {
+        let (file, scale) = match self.version {
+            Version::V2 => ("cpu.stat", 1_000),
+            Version::V1 => ("cpuacct.usage", 1),
+        };
+        let path = self.path.join(file);
+        let text = fs::read_to_string(&path)?;
+        let number = match self.version {
+            Version::V2 => text.lines().find_map(|line| line.strip_prefix("usage_usec ")),
+            Version::V1 => Some(text.as_str()),
+        };
+        let number = number.and_then(|number| number.trim().parse::<u64>().ok());
+        number.map(|number| number * scale).ok_or_else(|| {
+            io::Error::other(format!("{} holds no CPU time: {text:?}", path.display()))
+        })
+    }
+
+    /// The living processes in it.
+    pub fn pids(&self) -> Vec<u32> {
+        let text = fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();
+        text.lines().filter_map(|pid| pid.parse().ok()).collect()
+    }
+
+    /// SIGKILL to everything in it: in one step where the kernel can (version 2, Linux 5.14), else
+    /// to one after the other, so that this must be repeated until [`Cgroup::pids`] is empty.
+    pub(crate) fn kill(&self) {
+        if self.version == Version::V2 && fs::write(self.path.join("cgroup.kill"), "1").is_ok() {
+            return;
+        }
+        for pid in self.pids().into_iter().filter_map(|pid| Pid::from_raw(pid as i32)) {
+            // One that ended meanwhile is what is wanted.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+
+    /// Removes it. The kernel may take a moment after the last process of it was reaped; after one
+    /// second its refusal is returned. That it is gone already is no error.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        loop {
+            match fs::remove_dir(&self.path) {
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                Err(error) if Instant::now() > deadline => return Err(error),
+                Err(_) => thread::sleep(Duration::from_millis(2)),
+            }
+        }
+    }
+}
+
+fn move_self_to(group: &Path) -> io::Result<()> {
+    // "0" is the writer, with all its threads.
+    fs::write(group.join("cgroup.procs"), "0")
+}
+
+/// The folder of the group that this process is in.
+fn own_cgroup(version: Version) -> io::Result<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let membership = fs::read_to_string("/proc/self/cgroup")?;
+    locate(version, &mounts, &membership).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::NotFound, format!("no usable cgroup {version:?} mount here"))
+    })
+}
+
+/// Finds a hierarchy in mountinfo (proc_pid_mountinfo(5)) and the own place in it (cgroups(7)).
+fn locate(version: Version, mounts: &str, membership: &str) -> Option<PathBuf> {
+    let has_cpuacct = |list: &str| list.split(',').any(|controller| controller == "cpuacct");
+    let (root, mount_point) = mounts.lines().find_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        let before: Vec<&str> = before.split(' ').collect();
+        let after: Vec<&str> = after.split(' ').collect();
+        let wanted = match version {
+            Version::V2 => after.first() == Some(&"cgroup2"),
+            Version::V1 => {
+                after.first() == Some(&"cgroup") && after.get(2).is_some_and(|o| has_cpuacct(o))
+            }
+        };
+        wanted.then_some((*before.get(3)?, *before.get(4)?))
+    })?;
+    let own = membership.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        let (id, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let wanted = match version {
+            Version::V2 => id == "0" && controllers.is_empty(),
+            Version::V1 => has_cpuacct(controllers),
+        };
+        wanted.then_some(path)
+    })?;
+    // In a container the mount may show only a part of the hierarchy; what lies outside is not ours.
+    let below = Path::new(own).strip_prefix(root).ok()?;
+    below
+        .components()
+        .all(|part| part.as_os_str() != "..")
+        .then(|| Path::new(mount_point).join(below))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HYBRID: &str = "\
+33 31 0:30 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct
+41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate
+";
+
+    #[test]
+    fn finds_both_hierarchies_of_a_hybrid_machine() {
+        let membership = "3:cpu,cpuacct:/jobs/7\n0::/user.slice\n";
+        let v2 = locate(Version::V2, HYBRID, membership).unwrap();
+        let v1 = locate(Version::V1, HYBRID, membership).unwrap();
+        assert_eq!(v2, Path::new("/sys/fs/cgroup/unified/user.slice"));
+        assert_eq!(v1, Path::new("/sys/fs/cgroup/cpu,cpuacct/jobs/7"));
+    }
+
+    #[test]
+    fn an_empty_group_left_by_the_dead_is_made_anew_and_one_in_use_is_not_touched() {
+        let name = format!("regatta-test-{}", std::process::id());
+        for version in [Version::V2, Version::V1] {
+            if !Cgroup::is_available(version) {
+                continue;
+            }
+            let left = Cgroup::make(version, &name).unwrap();
+            let anew = Cgroup::make(version, &name).unwrap();
+            assert_eq!(left, anew);
+            assert!(anew.pids().is_empty());
+            let inner = anew.path().join("inner");
+            fs::create_dir(&inner).unwrap();
+            let error = Cgroup::make(version, &name).unwrap_err().to_string();
+            assert!(error.contains("cannot make the control group"), "{error}");
+            fs::remove_dir(inner).unwrap();
+            anew.remove().unwrap();
+            assert!(!anew.path().exists());
+        }
+    }
+
+    #[test]
+    fn a_container_sees_its_part_of_the_hierarchy() {
+        let mounts = "41 31 0:38 /docker/ab /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        let inside = locate(Version::V2, mounts, "0::/docker/ab/x\n").unwrap();
+        assert_eq!(inside, Path::new("/sys/fs/cgroup/x"));
+        assert_eq!(locate(Version::V2, mounts, "0::/elsewhere\n"), None);
+        assert_eq!(locate(Version::V2, mounts, "0::/docker/ab/../c\n"), None);
+        assert_eq!(locate(Version::V1, mounts, "0::/docker/ab\n"), None);
+    }
+}

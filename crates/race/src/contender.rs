@@ -1,0 +1,281 @@
+//! A contender: a manifest in a folder. Finding them, whether they can run here, and what starts
+//! them.
+
+use crate::{
+    cgroup::Containment, lines_of_code::lines_of_code, manifest::Manifest, placeholders::Values,
+    wire::Launch,
+};
+use std::{
+    collections::BTreeMap,
+    env, fs, io,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+/// A program that can be raced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contender {
+    /// What it says of itself.
+    pub manifest: Manifest,
+    /// Its folder: where it is started, and what its files are relative to.
+    pub dir: PathBuf,
+}
+
+/// What is wrong with a contender's manifest or files: where, and a sentence.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}: {because}")]
+pub struct ContenderError {
+    place: String,
+    because: String,
+}
+
+impl ContenderError {
+    fn new(place: &Path, because: impl ToString) -> ContenderError {
+        ContenderError { place: place.display().to_string(), because: because.to_string() }
+    }
+}
+
+impl Contender {
+    /// Reads one `manifest.toml`.
+    pub fn read(path: &Path) -> Result<Contender, ContenderError> {
+        let at = |because: String| ContenderError::new(path, because);
+        let text = fs::read_to_string(path).map_err(|error| at(error.to_string()))?;
+        let manifest = Manifest::parse(&text).map_err(at)?;
+        let path = fs::canonicalize(path).map_err(|error| at(error.to_string()))?;
+        let dir = path.parent().map(Path::to_path_buf).unwrap_or_default();
+        Ok(Contender { manifest, dir })
+    }
+
+    /// Reads `*/manifest.toml` of a folder, in the order of the folders' names. Two of one name are
+    /// an error.
+    pub fn find_all(folder: &Path) -> Result<Vec<Contender>, ContenderError> {
+        let at = |error: io::Error| ContenderError::new(folder, error);
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(folder).map_err(at)? {
+            let path = entry.map_err(at)?.path().join("manifest.toml");
+            if path.is_file() {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        let mut seen: BTreeMap<String, PathBuf> = BTreeMap::new();
+        let mut contenders = Vec::new();
+        for path in paths {
+            let contender = Contender::read(&path)?;
+            let name = contender.manifest.name.clone();
+            if let Some(other) = seen.insert(name.clone(), path.clone()) {
+                let because = format!("its name {name:?} is also that of {}", other.display());
+                return Err(ContenderError::new(&path, because));
+            }
+            contenders.push(contender);
+        }
+        Ok(contenders)
+    }
+
+    /// Why it cannot be started here, and what to do; `None` if all that it needs is found.
+    pub fn missing(&self) -> Option<String> {
+        let Manifest { name, needs, setup, start, .. } = &self.manifest;
+        let absent: Vec<&str> =
+            needs.iter().map(String::as_str).filter(|program| !is_on_path(program)).collect();
+        let install = format!("`regatta peers install {name}`");
+        if !absent.is_empty() {
+            let absent = absent.join(", ");
+            return Some(match setup.is_empty() {
+                true => format!("not on PATH: {absent}; install it"),
+                false => format!("not on PATH: {absent}; install it, then run {install}"),
+            });
+        }
+        // One with a placeholder is known only at the start, which then tells.
+        let program = start.first().filter(|program| !program.contains('{'))?;
+        let found = if program.contains('/') {
+            is_executable(&self.dir.join(program))
+        } else {
+            is_on_path(program)
+        };
+        match (found, setup.is_empty()) {
+            (true, _) => None,
+            (false, false) => Some(format!("{program} is not there yet; run {install}")),
+            (false, true) => Some(format!("{program} is not there; install it")),
+        }
+    }
+
+    /// How to start it on `cpus`, with its templates filled in and written to `values.run`.
+    pub fn launch(
+        &self,
+        values: &Values,
+        cpus: &[u32],
+        containment: Containment,
+    ) -> Result<Launch, ContenderError> {
+        let at = |because: String| ContenderError::new(&self.dir, because);
+        let fill = |text: &String| values.fill(text).map_err(|error| at(error.to_string()));
+        let command = self.manifest.start.iter().map(fill).collect::<Result<_, _>>()?;
+        let mut env = BTreeMap::new();
+        for (name, value) in &self.manifest.env {
+            env.insert(name.clone(), fill(value)?);
+        }
+        for template in &self.manifest.config {
+            write_config(&self.dir.join(template), values)
+                .map_err(|error| at(format!("{template}: {error}")))?;
+        }
+        Ok(Launch {
+            name: self.manifest.name.clone(),
+            command,
+            dir: self.dir.clone(),
+            env,
+            port: values.port,
+            cpus: cpus.to_vec(),
+            containment,
+        })
+    }
+
+    /// Lines of code of its source files; `None` where it names none.
+    pub fn lines_of_code(&self) -> Result<Option<u32>, ContenderError> {
+        if self.manifest.source.is_empty() {
+            return Ok(None);
+        }
+        let count = |file: &String| {
+            lines_of_code(&self.dir.join(file))
+                .map_err(|error| ContenderError::new(&self.dir, error))
+        };
+        self.manifest.source.iter().map(count).sum::<Result<u32, _>>().map(Some)
+    }
+}
+
+/// `a/nginx.conf.in` becomes `{run}/nginx.conf`.
+fn write_config(template: &Path, values: &Values) -> io::Result<()> {
+    let text = fs::read_to_string(template)?;
+    let name = template.file_stem().unwrap_or(template.as_os_str());
+    fs::write(values.run.join(name), values.fill_known(&text))
+}
+
+fn is_on_path(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|dir| is_executable(&dir.join(program)))
+}
+
+fn is_executable(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    fn folder(files: &[(&str, &str)]) -> TempDir {
+        let folder = TempDir::new().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    fn manifest(name: &str, more: &str) -> String {
+        format!(
+            "name = \"{name}\"\nabout = \"x\"\nworkloads = [\"double\"]\n\
+             start = [\"sh\", \"-c\", \"serve {{port}} {{cores}}\"]\n{more}"
+        )
+    }
+
+    #[test]
+    fn finds_the_manifests_of_a_folder_in_order() {
+        let peers = folder(&[
+            ("go/manifest.toml", &manifest("go", "")),
+            ("bun/manifest.toml", &manifest("bun", "")),
+            ("node/README.md", "no manifest"),
+            ("loose.toml", "neither"),
+        ]);
+        let found = Contender::find_all(peers.path()).unwrap();
+        let names: Vec<&str> = found.iter().map(|one| one.manifest.name.as_str()).collect();
+        assert_eq!(names, ["bun", "go"]);
+        assert!(found[0].dir.ends_with("bun"));
+    }
+
+    #[test]
+    fn a_wrong_manifest_and_a_second_of_one_name_are_told_with_their_place() {
+        let wrong = folder(&[("go/manifest.toml", "name = 1")]);
+        let error = Contender::find_all(wrong.path()).unwrap_err().to_string();
+        assert!(error.contains("go/manifest.toml: "), "{error}");
+        let two = folder(&[
+            ("a/manifest.toml", &manifest("same", "")),
+            ("b/manifest.toml", &manifest("same", "")),
+        ]);
+        let error = Contender::find_all(two.path()).unwrap_err().to_string();
+        assert!(error.contains("b/manifest.toml: its name \"same\" is also that of"), "{error}");
+        let error = Contender::find_all(Path::new("/no/peers")).unwrap_err().to_string();
+        assert!(error.starts_with("/no/peers: "), "{error}");
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_the_remedy() {
+        let check = |text: String| {
+            let peers = folder(&[("x/manifest.toml", &text)]);
+            Contender::read(&peers.path().join("x/manifest.toml")).unwrap().missing()
+        };
+        assert_eq!(check(manifest("x", "needs = [\"sh\"]")), None);
+        let absent = check(manifest("x", "needs = [\"sh\", \"no-such-compiler\"]"));
+        assert_eq!(absent.unwrap(), "not on PATH: no-such-compiler; install it");
+        let unbuilt = manifest("x", "setup = [\"make\"]").replace("\"sh\"", "\"build/x\"");
+        let expected = "build/x is not there yet; run `regatta peers install x`";
+        assert_eq!(check(unbuilt).unwrap(), expected);
+        assert_eq!(check(manifest("x", "").replace("\"sh\"", "\"{regatta}\"")), None);
+    }
+
+    #[test]
+    fn a_launch_has_everything_filled_in() {
+        let more = "env = { WHERE = \"{dir}\" }\nconfig = [\"n.conf.in\"]";
+        let peers = folder(&[
+            ("x/manifest.toml", &manifest("x", more)),
+            ("x/n.conf.in", "http { listen {port}; pid {run}/pid; }"),
+        ]);
+        let contender = Contender::read(&peers.path().join("x/manifest.toml")).unwrap();
+        let run = TempDir::new().unwrap();
+        let regatta = Path::new("/bin/regatta");
+        let (dir, run) = (contender.dir.as_path(), run.path());
+        let values =
+            Values { port: 4001, workload: "double", cores: 2, dir, run, regatta, nodes: &[] };
+        let launch = contender.launch(&values, &[0, 1], Containment::Best).unwrap();
+        assert_eq!(launch.command, ["sh", "-c", "serve 4001 2"]);
+        assert_eq!(Path::new(&launch.env["WHERE"]), dir);
+        assert_eq!((launch.port, launch.cpus), (4001, vec![0, 1]));
+        let config = fs::read_to_string(run.join("n.conf")).unwrap();
+        assert_eq!(config, format!("http {{ listen 4001; pid {}/pid; }}", run.display()));
+    }
+
+    #[test]
+    fn an_unknown_placeholder_stops_the_launch() {
+        let text = manifest("x", "").replace("{cores}", "{threads}");
+        let peers = folder(&[("x/manifest.toml", &text)]);
+        let contender = Contender::read(&peers.path().join("x/manifest.toml")).unwrap();
+        let here = peers.path();
+        let values = Values {
+            port: 1,
+            workload: "double",
+            cores: 1,
+            dir: here,
+            run: here,
+            regatta: here,
+            nodes: &[],
+        };
+        let error = contender.launch(&values, &[], Containment::Best).unwrap_err().to_string();
+        assert!(error.contains("unknown placeholder {threads}"), "{error}");
+    }
+
+    #[test]
+    fn lines_of_all_sources_are_counted() {
+        let peers = folder(&[
+            ("x/manifest.toml", &manifest("x", "source = [\"a.js\", \"../y/b.py\"]")),
+            ("x/a.js", "// no\nyes\nyes\n"),
+            ("y/b.py", "# no\nyes\n"),
+            ("z/manifest.toml", &manifest("z", "")),
+        ]);
+        let lines = |name: &str| {
+            let path = peers.path().join(name).join("manifest.toml");
+            Contender::read(&path).unwrap().lines_of_code().unwrap()
+        };
+        assert_eq!(lines("x"), Some(3));
+        assert_eq!(lines("z"), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! An entrant: a contender in a race, under the name that it has there, as `race.toml` stores it.
+
+use crate::{
+    cgroup::Containment,
+    contender::{Contender, ContenderError},
+    manifest::{Adapter, Manifest},
+    placeholders::Values,
+    wire::Launch,
+};
+use regatta_load::Workload;
+use regatta_record::{Asked, Entry, LoadShape};
+use std::path::Path;
+
+/// A contender in a race.
+#[derive(Clone, Debug)]
+pub(crate) struct Entrant {
+    /// Its name in this race; a twin has another than its manifest.
+    pub name: String,
+    /// What is sent to it, and what must come back.
+    pub speaks: Workload,
+    pub contender: Contender,
+}
+
+/// What a race file or directory says of a contender cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the contender {name}: {because}")]
+pub struct EntrantError {
+    name: String,
+    because: String,
+}
+
+impl Entrant {
+    /// The entrants of a race that were not skipped.
+    pub fn of_race(asked: &Asked) -> Result<Vec<Entrant>, EntrantError> {
+        let taking_part = asked.entries.iter().filter(|entry| entry.skipped.is_none());
+        taking_part.map(|entry| Entrant::of_entry(entry, &asked.workload)).collect()
+    }
+
+    fn of_entry(entry: &Entry, workload: &str) -> Result<Entrant, EntrantError> {
+        let error = |because: String| EntrantError { name: entry.name.clone(), because };
+        let manifest = Manifest::parse(&entry.manifest).map_err(error)?;
+        let speaks = match manifest.adapter {
+            Some(Adapter::Echo) => Workload::Echo,
+            _ => Workload::parse(workload).ok_or_else(|| {
+                let known = Workload::ALL.map(Workload::name).join(", ");
+                error(format!("the load does not speak {workload:?} yet; it speaks {known}"))
+            })?,
+        };
+        let contender = Contender { manifest, dir: entry.dir.clone() };
+        Ok(Entrant { name: entry.name.clone(), speaks, contender })
+    }
+
+    /// Which stated limit the load exceeds, in a sentence.
+    pub fn cannot_hold(&self, load: LoadShape) -> Option<String> {
+        let limit = self.contender.manifest.limits.connections?;
+        (load.connections > limit).then(|| {
+            format!(
+                "{} states a limit of {limit} connections; this load has {}",
+                self.name, load.connections
+            )
+        })
+    }
+
+    /// How to start it on `port`, with `run` as the folder of this start.
+    pub fn launch(
+        &self,
+        asked: &Asked,
+        binary: &Path,
+        containment: Containment,
+        port: u16,
+        run: &Path,
+    ) -> Result<Launch, ContenderError> {
+        let values = Values {
+            port,
+            workload: &asked.workload,
+            cores: asked.cpus.server.len(),
+            dir: &self.contender.dir,
+            run,
+            regatta: binary,
+            nodes: &[],
+        };
+        let launch = self.contender.launch(&values, &asked.cpus.server, containment)?;
+        Ok(Launch { name: self.name.clone(), ..launch })
+    }
+}

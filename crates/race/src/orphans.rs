@@ -1,0 +1,73 @@
+//! Ends what a killed supervisor left behind. Its orphans become children of `race`, which made
+//! itself their reaper; they are known by a mark in their environment, and by the control group.
+
+use crate::{
+    cgroup::Cgroup,
+    process::{children, descendants},
+};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use std::{
+    collections::BTreeSet,
+    fs, thread,
+    time::{Duration, Instant},
+};
+
+/// The environment variable that every process of a contender inherits.
+const VARIABLE: &str = "REGATTA_CONTENDER";
+
+/// Name and value of the mark.
+pub(crate) fn mark(value: &str) -> (String, String) {
+    (VARIABLE.to_string(), value.to_string())
+}
+
+/// SIGKILL to all orphans with `mark` and everything below them, and to all in `cgroup`, until
+/// none remains or `limit` is over; reaps them.
+///
+/// Without a control group, a process that both lost its ancestors and wiped its environment
+/// cannot be told from somebody else's, and is spared.
+pub(crate) fn end(mark: &str, cgroup: Option<&Cgroup>, limit: Duration) {
+    let deadline = Instant::now() + limit;
+    let mut to_reap = BTreeSet::new();
+    loop {
+        let found = find(mark, cgroup);
+        for &pid in &found {
+            to_reap.insert(pid);
+            if let Some(pid) = Pid::from_raw(pid as i32) {
+                // One that ended meanwhile is what is wanted.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        if let Some(cgroup) = cgroup {
+            cgroup.kill();
+        }
+        to_reap.retain(|&pid| is_unreaped_child(pid));
+        if (found.is_empty() && to_reap.is_empty()) || Instant::now() > deadline {
+            return;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn find(mark: &str, cgroup: Option<&Cgroup>) -> BTreeSet<u32> {
+    let mut found: BTreeSet<u32> =
+        cgroup.map(Cgroup::pids).unwrap_or_default().into_iter().collect();
+    for child in children(std::process::id()) {
+        if has_mark(child, mark) {
+            found.insert(child);
+            found.extend(descendants(child));
+        }
+    }
+    found
+}
+
+fn has_mark(pid: u32, mark: &str) -> bool {
+    let entry = format!("{VARIABLE}={mark}");
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|&byte| byte == 0).any(|variable| variable == entry.as_bytes())
+}
+
+/// Reaps `pid` if it has ended; true while it is a child that has not.
+fn is_unreaped_child(pid: u32) -> bool {
+    let Some(pid) = Pid::from_raw(pid as i32) else { return false };
+    matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(None))
+}

@@ -1,0 +1,231 @@
+//! From a race file, the command line and the contenders that are known to what is asked.
+
+use crate::{
+    contender::Contender,
+    contest::Contest,
+    judge::{NULL, twin_name},
+    manifest::Manifest,
+};
+use regatta_load::Workload;
+use regatta_record::{Asked, CpuSets, Entry, FORMAT, Setup};
+use rustix::thread::{CpuSet, sched_getaffinity};
+use serde::Deserialize;
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// What the command line changes in a race file.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Passes.
+    pub rounds: Option<u32>,
+    /// Length of the window.
+    pub window: Option<Duration>,
+    /// Seed; must be below 2⁶³, since TOML has no larger integers.
+    pub seed: Option<u64>,
+    /// Only these of the file's contenders.
+    pub only: Vec<String>,
+    /// All but these.
+    pub skip: Vec<String>,
+    /// The contender that ratios are taken to.
+    pub baseline: Option<String>,
+    /// More contenders, as `name=command {port}`.
+    pub contenders: Vec<String>,
+    /// CPUs of the contender.
+    pub server_cpus: Option<Vec<u32>>,
+    /// CPUs of the load.
+    pub load_cpus: Option<Vec<u32>>,
+}
+
+/// What was asked cannot be run; a sentence.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct PrepareError(String);
+
+/// The checkout that this program was built from, if it is still there: its own sources are counted
+/// as lines of code, and its `peers/` are found from anywhere.
+fn checkout() -> Option<PathBuf> {
+    fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).ok()
+}
+
+/// The folder of peers: `peers/` here, or else that of the checkout.
+pub fn peers_folder() -> Option<PathBuf> {
+    let here = PathBuf::from("peers");
+    if here.is_dir() {
+        return Some(here);
+    }
+    checkout().map(|checkout| checkout.join("peers")).filter(|folder| folder.is_dir())
+}
+
+/// The built-in contenders.
+pub fn built_in() -> Vec<Contender> {
+    #[derive(Deserialize)]
+    struct File {
+        contender: Vec<Manifest>,
+    }
+    let file: File = toml::from_str(include_str!("../../../races/contenders.toml"))
+        .expect("the bundled manifests are right");
+    let here = || env::current_dir().unwrap_or_else(|_| "/".into());
+    let dir = checkout().unwrap_or_else(here);
+    file.contender.into_iter().map(|manifest| Contender { manifest, dir: dir.clone() }).collect()
+}
+
+/// Settles what a race consists of. `known` are the contenders that there are, `setup` the machine.
+pub fn prepare(
+    contest: &Contest,
+    changes: &Changes,
+    known: &[Contender],
+    setup: Setup,
+) -> Result<Asked, PrepareError> {
+    let workload = contest.workload.as_str();
+    if Workload::parse(workload).is_none() {
+        return Err(PrepareError(format!("the load does not speak the workload {workload:?} yet")));
+    }
+    let mut entries = named(contest, known);
+    for argument in &changes.contenders {
+        let entry = given(argument, workload)?;
+        entries.retain(|other| other.name != entry.name);
+        entries.push(entry);
+    }
+    choose(&mut entries, &changes.only, &changes.skip)?;
+
+    let baseline = changes.baseline.as_ref().or(contest.baseline.as_ref());
+    let baseline = match baseline {
+        Some(name) if entries.iter().any(|e| e.name == *name) => name.clone(),
+        Some(name) if changes.baseline.is_some() => {
+            return Err(PrepareError(format!(
+                "the baseline {name} does not take part; it is one of: {}",
+                names(&entries)
+            )));
+        }
+        // The file's baseline was left out by the command line.
+        _ => {
+            let first = entries.iter().find(|e| e.name != NULL && e.skipped.is_none());
+            let first = first.ok_or_else(|| {
+                PrepareError("no contender is left to race; see `regatta peers`".into())
+            })?;
+            first.name.clone()
+        }
+    };
+    let twin_of = contest.twin_of.clone().unwrap_or_else(|| baseline.clone());
+    let original = entries.iter().position(|e| e.name == twin_of && e.skipped.is_none());
+    if let Some(at) = original {
+        let twin = Entry { name: twin_name(&twin_of), ..entries[at].clone() };
+        entries.insert(at + 1, twin);
+    }
+    let seed = changes.seed.unwrap_or_else(|| rand::random::<u64>() >> 32);
+    if seed >= 1 << 63 {
+        return Err(PrepareError(format!("the seed {seed} is too large; it must be below 2^63")));
+    }
+    Ok(Asked {
+        format: FORMAT,
+        name: contest.name.clone(),
+        workload: workload.into(),
+        contenders: entries.iter().map(|e| e.name.clone()).collect(),
+        baseline,
+        twin_of: original.map(|_| twin_of),
+        rounds: changes.rounds.unwrap_or(contest.rounds),
+        window_s: changes.window.unwrap_or(contest.window).as_secs_f64(),
+        warm_up_s: contest.warm_up.as_secs_f64(),
+        seed,
+        loads: contest.loads(),
+        cpus: cpu_sets(changes)?,
+        setup,
+        entries,
+    })
+}
+
+/// The contenders that the file names, or all that serve its workload. One that is not known here
+/// is skipped, not an error: the file may have come from elsewhere.
+fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
+    let serves = |c: &&Contender| c.manifest.workloads.contains(&contest.workload);
+    if contest.contenders.is_empty() {
+        return known.iter().filter(serves).map(entry).collect();
+    }
+    let find = |name: &String| {
+        known.iter().filter(serves).find(|c| c.manifest.name == *name).map_or_else(
+            || Entry {
+                skipped: Some(format!("no manifest of that name serves {}", contest.workload)),
+                ..blank(name)
+            },
+            entry,
+        )
+    };
+    contest.contenders.iter().map(find).collect()
+}
+
+fn given(argument: &str, workload: &str) -> Result<Entry, PrepareError> {
+    let manifest = Manifest::from_argument(argument, workload).map_err(PrepareError)?;
+    let dir = env::current_dir()
+        .map_err(|error| PrepareError(format!("the working directory cannot be told: {error}")))?;
+    Ok(entry(&Contender { manifest, dir }))
+}
+
+fn blank(name: &str) -> Entry {
+    Entry {
+        name: name.into(),
+        about: String::new(),
+        start: Vec::new(),
+        version: None,
+        lines_of_code: None,
+        manifest: String::new(),
+        dir: PathBuf::new(),
+        stand_in_for: None,
+        skipped: None,
+    }
+}
+
+fn entry(contender: &Contender) -> Entry {
+    let manifest = &contender.manifest;
+    Entry {
+        about: manifest.about.clone(),
+        start: manifest.start.clone(),
+        // Sources that are not there (an installed program without its checkout) are not counted.
+        lines_of_code: contender.lines_of_code().unwrap_or_default(),
+        manifest: toml::to_string(manifest).expect("a manifest has a form in TOML"),
+        dir: contender.dir.clone(),
+        stand_in_for: manifest.stand_in_for.clone(),
+        skipped: contender.missing(),
+        ..blank(&manifest.name)
+    }
+}
+
+fn choose(entries: &mut Vec<Entry>, only: &[String], skip: &[String]) -> Result<(), PrepareError> {
+    let unknown = only.iter().chain(skip).find(|name| !entries.iter().any(|e| e.name == **name));
+    if let Some(name) = unknown {
+        let all = names(entries);
+        return Err(PrepareError(format!("no contender {name:?} in this race; there are: {all}")));
+    }
+    entries.retain(|e| (only.is_empty() || only.contains(&e.name)) && !skip.contains(&e.name));
+    Ok(())
+}
+
+fn names(entries: &[Entry]) -> String {
+    entries.iter().map(|e| e.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// The first half of the CPUs for the contender, the others for the load, where nothing is said.
+fn cpu_sets(changes: &Changes) -> Result<CpuSets, PrepareError> {
+    let allowed = sched_getaffinity(None)
+        .map_err(|error| PrepareError(format!("the CPUs cannot be told: {error}")))?;
+    let allowed: Vec<u32> =
+        (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).map(|cpu| cpu as u32).collect();
+    let given = changes.server_cpus.iter().chain(&changes.load_cpus).flatten();
+    if let Some(cpu) = given.copied().find(|cpu| !allowed.contains(cpu)) {
+        return Err(PrepareError(format!("there is no CPU {cpu} to use; there are {allowed:?}")));
+    }
+    let without = |taken: &[u32]| -> Vec<u32> {
+        let rest: Vec<u32> = allowed.iter().copied().filter(|cpu| !taken.contains(cpu)).collect();
+        // One CPU in all is shared; the referee says so.
+        if rest.is_empty() { allowed.clone() } else { rest }
+    };
+    let half = &allowed[..allowed.len().div_ceil(2)];
+    Ok(match (changes.server_cpus.clone(), changes.load_cpus.clone()) {
+        (Some(server), Some(load)) => CpuSets { server, load },
+        (Some(server), None) => CpuSets { load: without(&server), server },
+        (None, Some(load)) => CpuSets { server: without(&load), load },
+        (None, None) => CpuSets { load: without(half), server: half.to_vec() },
+    })
+}

@@ -1,0 +1,256 @@
+//! The life of a round: start, ready, load, measure, stop. One contender under one load, from a
+//! fresh start to nothing left of it.
+
+use crate::{
+    cgroup::Containment,
+    entrant::Entrant,
+    port::free_port,
+    ready::NotReady,
+    running::Running,
+    stop_report::{background, last_words},
+    usage::Usage,
+};
+use regatta_load::{Edges, Plan, Progress, Tally, Until, WarmUp, Workload};
+use regatta_record::{
+    Asked, CpuSets, Errors, FORMAT, LoadShape, Outcome, Round, Server, encode_histogram,
+};
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// How long a contender may take until it is ready.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+/// How long a contender may take to end after SIGTERM.
+const STOP_WITHIN: Duration = Duration::from_secs(2);
+/// How long a reply may take.
+const REPLY_WITHIN: Duration = Duration::from_secs(5);
+
+/// What every round of a race shares.
+pub(crate) struct Course<'a> {
+    pub asked: &'a Asked,
+    /// The regatta binary, for the supervisor and for built-in contenders.
+    pub binary: &'a Path,
+    pub containment: Containment,
+    /// Set by Ctrl-C.
+    pub stop: &'a AtomicBool,
+}
+
+/// The machine, not the contender, is at fault; the race cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// The load refused to run.
+    #[error("{0}")]
+    Load(#[from] regatta_load::Error),
+    /// A system call failed that should not.
+    #[error("cannot {what}: {error}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// Runs one round. `None` if it was interrupted.
+pub(crate) fn run(
+    course: &Course<'_>,
+    pass: u32,
+    entrant: &Entrant,
+    load: LoadShape,
+    seed: u64,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Option<Round>, MachineError> {
+    let asked = course.asked;
+    let mut round = Round {
+        format: FORMAT,
+        round: pass,
+        contender: entrant.name.clone(),
+        workload: asked.workload.clone(),
+        load,
+        seed,
+        started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+        outcome: Outcome::Finished,
+        requests: 0,
+        window_ns: 0,
+        slices: Vec::new(),
+        errors: Errors::default(),
+        load_cpu_ns: 0,
+        load_cpus: asked.cpus.load.len() as u32,
+        server: None,
+        histogram: String::new(),
+    };
+    let ended = |mut round: Round, outcome| {
+        round.outcome = outcome;
+        Ok(Some(round))
+    };
+    if let Some(because) = entrant.cannot_hold(load) {
+        return ended(round, Outcome::CannotHold { because });
+    }
+    let port = free_port().map_err(|error| MachineError::Io { what: "find a free port", error })?;
+    let run = tempfile::tempdir()
+        .map_err(|error| MachineError::Io { what: "make a folder for the round", error })?;
+    let launch = entrant.launch(asked, course.binary, course.containment, port, run.path());
+    let launch = match launch {
+        Ok(launch) => launch,
+        Err(error) => return ended(round, Outcome::Failed { because: error.to_string() }),
+    };
+    let mut running = match Running::start(course.binary, &launch) {
+        Ok(running) => running,
+        Err(error) => return ended(round, Outcome::Failed { because: error.to_string() }),
+    };
+    match wait_ready(&mut running, entrant, course.stop) {
+        Ok(true) => {}
+        Ok(false) => return Ok(None),
+        Err(error) => {
+            // What it says of its stop adds nothing to why it was never ready.
+            let _ = running.stop(STOP_WITHIN);
+            return ended(round, Outcome::Failed { because: error.to_string() });
+        }
+    }
+    let plan = plan(asked, entrant.speaks, port, load, seed);
+    let mut server = Watched { running: &running, opened: None, spent: None, cpus: &asked.cpus };
+    let loaded = regatta_load::run(&plan, &mut server, progress, course.stop);
+    round.server = server.spent;
+    let exited = running.exited_within(Duration::ZERO);
+    let died = match exited {
+        Ok(None) => None,
+        Ok(Some(exited)) if exited.status.is_success() && !exited.left.is_empty() => {
+            Some(background(&entrant.name))
+        }
+        Ok(Some(exited)) => {
+            let words = last_words(&exited.last_words);
+            Some(format!("{} {} under load{words}", entrant.name, exited.status))
+        }
+        Err(error) => Some(error.to_string()),
+    };
+    let stopped = running.stop(STOP_WITHIN);
+    let tally = match loaded {
+        Ok(tally) if tally.interrupted => return Ok(None),
+        Ok(tally) => tally,
+        Err(error @ regatta_load::Error::NotOpened { .. }) => {
+            let because = died.unwrap_or_else(|| format!("{}: {error}", entrant.name));
+            return ended(round, Outcome::Failed { because });
+        }
+        Err(error @ regatta_load::Error::Descriptors { .. }) => {
+            return ended(round, Outcome::CannotHold { because: error.to_string() });
+        }
+        Err(error) => return Err(error.into()),
+    };
+    round.requests = tally.requests;
+    round.window_ns = tally.window_ns;
+    round.errors = tally.errors;
+    round.load_cpu_ns = tally.load_cpu_ns;
+    round.histogram = encode_histogram(&tally.histogram);
+    round.outcome = outcome(entrant, &tally, died);
+    round.slices = tally.slices;
+    if round.outcome == Outcome::Finished {
+        let fault = match stopped {
+            Ok(report) => report.fault(),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(because) = fault {
+            round.outcome = Outcome::Failed { because };
+        }
+    }
+    Ok(Some(round))
+}
+
+/// False if interrupted meanwhile.
+fn wait_ready(
+    running: &mut Running,
+    entrant: &Entrant,
+    stop: &AtomicBool,
+) -> Result<bool, NotReady> {
+    const LOOK_UP: Duration = Duration::from_millis(200);
+    let mut waited = Duration::ZERO;
+    loop {
+        match running.wait_ready(&entrant.contender.manifest.ready, LOOK_UP) {
+            Ok(()) => return Ok(true),
+            Err(NotReady::Late { .. }) if stop.load(Ordering::Relaxed) => return Ok(false),
+            Err(NotReady::Late { name, seen, .. }) => {
+                waited += LOOK_UP;
+                if waited >= READY_WITHIN {
+                    return Err(NotReady::Late { name, limit: READY_WITHIN, seen });
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) -> Plan {
+    Plan {
+        target: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+        workload: speaks,
+        connections: load.connections as usize,
+        pipeline: load.pipeline as usize,
+        threads: asked.cpus.load.len().max(1),
+        cpus: asked.cpus.load.clone(),
+        timeout: REPLY_WITHIN,
+        patience: Plan::PATIENCE,
+        warm_up: WarmUp::Steady { longest: Duration::from_secs_f64(asked.warm_up_s) },
+        until: Until::Elapsed(Duration::from_secs_f64(asked.window_s)),
+        churn: load.churn,
+        seed,
+    }
+}
+
+/// What the load saw decides first: a wrong reply is a wrong reply, however the server ended.
+fn outcome(entrant: &Entrant, tally: &Tally, died: Option<String>) -> Outcome {
+    let name = &entrant.name;
+    if let Some(exchange) = tally.first_wrong.clone() {
+        let because = "a reply was wrong".to_owned();
+        return Outcome::Disqualified { because, exchange: Some(exchange) };
+    }
+    if let Some(because) = died {
+        return Outcome::Failed { because };
+    }
+    if tally.server_died {
+        let because = format!("{name} refused every connection for two seconds under load");
+        return Outcome::Failed { because };
+    }
+    // A refused connection is tried again; a request that was sent is owed its reply.
+    let missing: Vec<String> = tally
+        .errors
+        .by_kind()
+        .into_iter()
+        .filter(|(kind, count)| *kind != "connect" && *count > 0)
+        .map(|(kind, count)| format!("{kind} {count}"))
+        .collect();
+    if missing.is_empty() {
+        return Outcome::Finished;
+    }
+    let because = format!("replies are missing: {}", missing.join(", "));
+    Outcome::Disqualified { because, exchange: None }
+}
+
+/// Reads the contender's usage at the edges of the window, and its memory after it.
+struct Watched<'a> {
+    running: &'a Running,
+    opened: Option<Usage>,
+    spent: Option<Server>,
+    cpus: &'a CpuSets,
+}
+
+impl Edges for Watched<'_> {
+    fn window_opens(&mut self) {
+        self.opened = self.running.usage().ok();
+    }
+
+    fn window_closes(&mut self) {
+        // A server that cannot be read is told as not observed, by the absence of these figures.
+        let closed = self.running.usage().ok();
+        let spent = self.opened.as_ref().zip(closed).map(|(opened, closed)| closed.since(opened));
+        self.spent = spent.map(|spent| spent.into_record(self.cpus.server.len() as u32, 0));
+    }
+
+    fn connections_open(&mut self) {
+        if let Some(spent) = &mut self.spent {
+            spent.memory_bytes = self.running.memory_bytes();
+        }
+    }
+}

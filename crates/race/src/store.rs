@@ -1,0 +1,150 @@
+//! The result directory on disk: `race.toml` (what was asked) and `rounds.jsonl` (one synced line
+//! per finished round). A crash loses at most the round in flight.
+
+use regatta_record::{Asked, FORMAT, Round};
+use rustix::fs::{FlockOperation, flock};
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+/// A result directory that rounds are being added to. Held exclusively.
+#[derive(Debug)]
+pub struct Store {
+    dir: PathBuf,
+    rounds: File,
+}
+
+/// Why a result directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The system refused.
+    #[error("cannot {what} {}: {error}", .path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// There are results in it already.
+    #[error(
+        "{} holds a race already; give another --out, or continue it with --resume", .0.display()
+    )]
+    Taken(PathBuf),
+    /// Another race writes to it.
+    #[error("another race is writing to {}; wait until it is done", .0.display())]
+    Locked(PathBuf),
+    /// It is there, but not understood.
+    #[error("{} cannot be understood: {because}", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        because: String,
+    },
+}
+
+fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    let path = path.to_owned();
+    move |error| StoreError::Io { what, path, error }
+}
+
+impl Store {
+    /// A new result directory at `dir`, which may exist if it holds no race.
+    pub fn create(dir: &Path, asked: &Asked) -> Result<Store, StoreError> {
+        fs::create_dir_all(dir).map_err(io_error("create", dir))?;
+        let path = dir.join("race.toml");
+        if path.exists() {
+            return Err(StoreError::Taken(dir.into()));
+        }
+        let store = Store::open(dir)?;
+        let text = toml::to_string(asked).expect("a record has a form in TOML");
+        let write = || {
+            let mut file = File::create(&path)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            File::open(dir)?.sync_all()
+        };
+        write().map_err(io_error("write", &path))?;
+        Ok(store)
+    }
+
+    /// Continues the race in `dir`: what was asked, and the rounds that are there.
+    pub fn resume(dir: &Path) -> Result<(Store, Asked, Vec<Round>), StoreError> {
+        let (asked, _) = Store::read(dir)?; // says it better when there is no race
+        let mut store = Store::open(dir)?;
+        let (_, rounds) = Store::read(dir)?;
+        store.drop_partial_line().map_err(io_error("mend", &store.dir.join("rounds.jsonl")))?;
+        Ok((store, asked, rounds))
+    }
+
+    /// Reads a result directory. A last line that was cut short by a crash is left out.
+    pub fn read(dir: &Path) -> Result<(Asked, Vec<Round>), StoreError> {
+        let path = dir.join("race.toml");
+        let text = fs::read_to_string(&path).map_err(io_error("read", &path))?;
+        let damaged = |because: String| StoreError::Damaged { path: path.clone(), because };
+        let asked: Asked = toml::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+        check_format(asked.format).map_err(damaged)?;
+
+        let path = dir.join("rounds.jsonl");
+        let text = fs::read(&path).map_err(io_error("read", &path))?;
+        let damaged = |line: usize, because: String| StoreError::Damaged {
+            path: path.clone(),
+            because: format!("line {}: {because}", line + 1),
+        };
+        let whole = text.split_inclusive(|b| *b == b'\n').filter(|line| line.ends_with(b"\n"));
+        let mut rounds = Vec::new();
+        for (number, line) in whole.enumerate() {
+            let round: Round =
+                serde_json::from_slice(line).map_err(|error| damaged(number, error.to_string()))?;
+            check_format(round.format).map_err(|because| damaged(number, because))?;
+            rounds.push(round);
+        }
+        Ok((asked, rounds))
+    }
+
+    /// Appends a round and syncs it.
+    pub fn append(&mut self, round: &Round) -> Result<(), StoreError> {
+        let mut line = serde_json::to_vec(round).expect("a round has a form in JSON");
+        line.push(b'\n');
+        let path = self.dir.join("rounds.jsonl");
+        self.rounds.write_all(&line).map_err(io_error("append to", &path))?;
+        self.rounds.sync_data().map_err(io_error("sync", &path))
+    }
+
+    /// Where it is.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn open(dir: &Path) -> Result<Store, StoreError> {
+        let path = dir.join("rounds.jsonl");
+        let rounds = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(&path)
+            .map_err(io_error("open", &path))?;
+        flock(&rounds, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| StoreError::Locked(dir.into()))?;
+        Ok(Store { dir: dir.into(), rounds })
+    }
+
+    fn drop_partial_line(&mut self) -> io::Result<()> {
+        let text = fs::read(self.dir.join("rounds.jsonl"))?;
+        let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+        self.rounds.set_len(whole as u64)?;
+        self.rounds.seek(SeekFrom::End(0))?;
+        self.rounds.sync_all()
+    }
+}
+
+fn check_format(format: u32) -> Result<(), String> {
+    if format == FORMAT {
+        return Ok(());
+    }
+    Err(format!("it has format {format}; this regatta reads format {FORMAT}"))
+}

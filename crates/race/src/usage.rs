@@ -1,0 +1,318 @@
+//! What a tree of processes has used: CPU, context switches, memory. Read at the two edges of a
+//! window and subtracted.
+//!
+//! No source is right for all. The CPU clock of a process is exact to the nanosecond, but goes
+//! with the process. What the dead used is kept by who waited for them, in clock ticks (10 ms),
+//! and lost where nobody waits. A control group keeps all, but lags by up to a scheduler tick. So
+//! all are read, and [`Usage::since`] takes the best that can be trusted.
+
+use crate::{
+    cgroup::{Cgroup, Version},
+    clock::process_clock_ns,
+    process::{Stat, Ticks, descendants, threads},
+};
+use regatta_record::{Server, UsageSource};
+use rustix::param::{clock_ticks_per_second, page_size};
+use std::{collections::BTreeMap, fs, io};
+
+/// Whose usage is read.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    root: u32,
+    /// Whether the root itself is counted: no for a supervisor, yes for somebody's server.
+    with_root: bool,
+    cgroup: Option<Cgroup>,
+}
+
+/// Everything used until one moment.
+#[derive(Clone, Debug)]
+pub struct Usage {
+    processes: BTreeMap<Identity, Process>,
+    /// Ended processes that the supervisor waited for.
+    reaped: Ticks,
+    cgroup: Option<(Version, u64)>,
+}
+
+/// A pid can be used again; with the start time it names one process for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Identity {
+    pid: u32,
+    started: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Process {
+    cpu_ns: u64,
+    own: Ticks,
+    waited_for: Ticks,
+    /// By thread; none for one that has ended and only waits to be reaped.
+    switches: BTreeMap<u32, Switches>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Switches {
+    voluntary: u64,
+    involuntary: u64,
+}
+
+/// What was used between two moments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spent {
+    /// CPU, user and system, nanoseconds.
+    pub cpu_ns: u64,
+    /// User part as the kernel tells it, in steps of a clock tick, nanoseconds.
+    pub user_ns: u64,
+    /// System part, likewise.
+    pub system_ns: u64,
+    /// Where `cpu_ns` was read.
+    pub source: UsageSource,
+    /// Voluntary context switches of the threads alive at the later moment.
+    pub voluntary_switches: u64,
+    /// Involuntary ones, likewise.
+    pub involuntary_switches: u64,
+    /// Processes alive at the later moment.
+    pub processes: u32,
+    /// Threads alive at the later moment.
+    pub threads: u32,
+}
+
+impl Observed {
+    /// Everything below `supervisor`, itself left out.
+    pub(crate) fn below(supervisor: u32, cgroup: Option<Cgroup>) -> Observed {
+        Observed { root: supervisor, with_root: false, cgroup }
+    }
+
+    /// `pid` and everything below it. Descendants that lose their parents leave the tree (they
+    /// become children of init), unless `pid` is their reaper.
+    pub fn tree(pid: u32) -> Observed {
+        Observed { root: pid, with_root: true, cgroup: None }
+    }
+
+    /// Reads now. Fails when the root is gone.
+    pub fn usage(&self) -> io::Result<Usage> {
+        let pids = self.pids();
+        // First what must be close together in time.
+        let clocks: Vec<_> = pids.iter().map(|&pid| (pid, process_clock_ns(pid))).collect();
+        let cgroup = self.cgroup.as_ref();
+        let cgroup = cgroup.and_then(|group| Some((group.version(), group.cpu_ns().ok()?)));
+        let root = Stat::of(self.root).map_err(|error| {
+            io::Error::new(error.kind(), format!("process {} cannot be read: {error}", self.root))
+        })?;
+        let mut processes = BTreeMap::new();
+        for (pid, cpu_ns) in clocks {
+            // Who ended meanwhile is accounted for by who waited for it.
+            if let (Ok(cpu_ns), Ok(stat)) = (cpu_ns, Stat::of(pid)) {
+                let identity = Identity { pid, started: stat.started };
+                let switches = if stat.is_zombie() { BTreeMap::new() } else { switches(pid) };
+                let Stat { own, waited_for, .. } = stat;
+                processes.insert(identity, Process { cpu_ns, own, waited_for, switches });
+            }
+        }
+        let reaped = if self.with_root { Ticks::default() } else { root.waited_for };
+        Ok(Usage { processes, reaped, cgroup })
+    }
+
+    /// Memory now: the proportional set sizes of all processes, bytes. Where the kernel does not
+    /// tell it, the resident set size, which counts shared pages once for each process.
+    pub fn memory_bytes(&self) -> u64 {
+        self.pids().into_iter().filter_map(|pid| proportional(pid).or_else(|| resident(pid))).sum()
+    }
+
+    fn pids(&self) -> Vec<u32> {
+        let mut pids = descendants(self.root);
+        if self.with_root {
+            pids.insert(0, self.root);
+        }
+        pids
+    }
+}
+
+impl Usage {
+    /// What was used since `earlier`.
+    ///
+    /// The clocks of the processes, if these are the same ones at both moments, nobody was waited
+    /// for meanwhile, and the control group saw no more than they did (children that nobody waits
+    /// for leave no other trace); else the control group; else the tree.
+    pub fn since(&self, earlier: &Usage) -> Spent {
+        let ticks = self.ticks().minus(earlier.ticks());
+        let clocks = self.clocks_ns().saturating_sub(earlier.clocks_ns());
+        let cgroup = self.cgroup.zip(earlier.cgroup);
+        let cgroup = cgroup.map(|((version, now), (_, then))| (version, now.saturating_sub(then)));
+        let (cpu_ns, source) = match cgroup {
+            _ if self.is_same_tree(earlier)
+                && !cgroup.is_some_and(|(_, ns)| exceeds(ns, clocks)) =>
+            {
+                (clocks, UsageSource::ProcessClocks)
+            }
+            Some((Version::V2, ns)) => (ns, UsageSource::CgroupV2),
+            Some((Version::V1, ns)) => (ns, UsageSource::CgroupV1),
+            None => {
+                let tree = self.tree_ns().saturating_sub(earlier.tree_ns());
+                (tree, UsageSource::ProcessTree)
+            }
+        };
+        let switches = self.switches_since(earlier);
+        let living = self.processes.values().filter(|process| !process.switches.is_empty());
+        Spent {
+            cpu_ns,
+            user_ns: ticks_to_ns(ticks.user),
+            system_ns: ticks_to_ns(ticks.system),
+            source,
+            voluntary_switches: switches.voluntary,
+            involuntary_switches: switches.involuntary,
+            processes: living.clone().count() as u32,
+            threads: living.map(|process| process.switches.len() as u32).sum(),
+        }
+    }
+
+    fn is_same_tree(&self, earlier: &Usage) -> bool {
+        let waited_for = |process: &Process| process.waited_for;
+        self.reaped == earlier.reaped
+            && self.processes.keys().eq(earlier.processes.keys())
+            && self
+                .processes
+                .values()
+                .map(waited_for)
+                .eq(earlier.processes.values().map(waited_for))
+    }
+
+    fn clocks_ns(&self) -> u64 {
+        self.processes.values().map(|process| process.cpu_ns).sum()
+    }
+
+    /// The dead, in ticks, beside the living.
+    fn tree_ns(&self) -> u64 {
+        let waited_for: u64 = self.processes.values().map(|one| one.waited_for.total()).sum();
+        self.clocks_ns() + ticks_to_ns(waited_for + self.reaped.total())
+    }
+
+    fn ticks(&self) -> Ticks {
+        let all = self.processes.values().flat_map(|process| [process.own, process.waited_for]);
+        all.fold(self.reaped, Ticks::plus)
+    }
+
+    fn switches_since(&self, earlier: &Usage) -> Switches {
+        let mut sum = Switches::default();
+        for (identity, process) in &self.processes {
+            let then = earlier.processes.get(identity);
+            for (thread, now) in &process.switches {
+                let then = then.and_then(|then| then.switches.get(thread)).copied();
+                let then = then.unwrap_or_default();
+                sum.voluntary += now.voluntary.saturating_sub(then.voluntary);
+                sum.involuntary += now.involuntary.saturating_sub(then.involuntary);
+            }
+        }
+        sum
+    }
+}
+
+impl Spent {
+    /// As a round stores it, with what is known elsewhere: how many CPUs the contender had, and
+    /// its memory.
+    pub fn into_record(self, cpus: u32, memory_bytes: u64) -> Server {
+        Server {
+            cpu_ns: self.cpu_ns,
+            user_ns: self.user_ns,
+            system_ns: self.system_ns,
+            source: self.source,
+            cpus,
+            voluntary_switches: self.voluntary_switches,
+            involuntary_switches: self.involuntary_switches,
+            memory_bytes,
+            processes: self.processes,
+            threads: self.threads,
+        }
+    }
+}
+
+/// Whether a control group saw CPU that the clocks did not: more than 1% and more than two of the
+/// longest scheduler ticks, by which it may lag at either moment.
+fn exceeds(cgroup_ns: u64, clocks_ns: u64) -> bool {
+    const LAG_NS: u64 = 20_000_000;
+    cgroup_ns > clocks_ns + clocks_ns / 100 + LAG_NS
+}
+
+fn ticks_to_ns(ticks: u64) -> u64 {
+    ticks * (1_000_000_000 / clock_ticks_per_second())
+}
+
+fn switches(pid: u32) -> BTreeMap<u32, Switches> {
+    let of_thread = |tid: u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
+        let field = |name| number_after(&status, name).unwrap_or_default();
+        let voluntary = field("\nvoluntary_ctxt_switches:");
+        let involuntary = field("\nnonvoluntary_ctxt_switches:");
+        Some((tid, Switches { voluntary, involuntary }))
+    };
+    threads(pid).into_iter().filter_map(of_thread).collect()
+}
+
+fn proportional(pid: u32) -> Option<u64> {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    number_after(&rollup, "\nPss:").map(|kib| kib * 1024)
+}
+
+fn resident(pid: u32) -> Option<u64> {
+    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * page_size() as u64)
+}
+
+fn number_after(text: &str, label: &str) -> Option<u64> {
+    let (_, after) = text.split_once(label)?;
+    after.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(pids: &[(u32, u64)], reaped: u64, cgroup: Option<u64>) -> Usage {
+        let process = |&(pid, cpu_ns): &(u32, u64)| {
+            let (own, waited_for) = (Ticks::default(), Ticks::default());
+            let switches = BTreeMap::new();
+            (Identity { pid, started: 1 }, Process { cpu_ns, own, waited_for, switches })
+        };
+        Usage {
+            processes: pids.iter().map(process).collect(),
+            reaped: Ticks { user: reaped, system: 0 },
+            cgroup: cgroup.map(|ns| (Version::V2, ns)),
+        }
+    }
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn the_clocks_are_taken_while_nobody_comes_or_goes() {
+        let earlier = usage(&[(1, 5 * MS), (2, 7 * MS)], 3, Some(0));
+        let later = usage(&[(1, 15 * MS), (2, 7 * MS)], 3, Some(12 * MS));
+        let spent = later.since(&earlier);
+        assert_eq!((spent.cpu_ns, spent.source), (10 * MS, UsageSource::ProcessClocks));
+    }
+
+    #[test]
+    fn a_child_that_came_and_went_turns_to_the_control_group() {
+        let earlier = usage(&[(1, 0)], 3, Some(0));
+        let later = usage(&[(1, 10 * MS)], 5, Some(31 * MS));
+        let spent = later.since(&earlier);
+        assert_eq!((spent.cpu_ns, spent.source), (31 * MS, UsageSource::CgroupV2));
+    }
+
+    #[test]
+    fn a_child_that_nobody_waited_for_is_betrayed_by_the_control_group() {
+        let earlier = usage(&[(1, 0)], 0, Some(0));
+        let later = usage(&[(1, 10 * MS)], 0, Some(100 * MS));
+        let spent = later.since(&earlier);
+        assert_eq!((spent.cpu_ns, spent.source), (100 * MS, UsageSource::CgroupV2));
+    }
+
+    #[test]
+    fn without_a_control_group_the_dead_are_counted_in_ticks() {
+        let earlier = usage(&[(1, 0), (2, 40 * MS)], 0, None);
+        let later = usage(&[(1, 10 * MS), (3, 2 * MS)], 6, None);
+        let spent = later.since(&earlier);
+        let tick = 1_000_000_000 / clock_ticks_per_second();
+        // Process 2 took its 40 ms with it; its parent has 6 ticks of it.
+        assert_eq!((spent.cpu_ns, spent.source), (6 * tick - 28 * MS, UsageSource::ProcessTree));
+    }
+}

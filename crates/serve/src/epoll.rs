@@ -1,0 +1,15 @@
+//! `epoll`: one thread, callbacks, epoll(7) level-triggered.
+
+use crate::{
+    host::{Host, ServeError},
+    reactor,
+};
+use regatta_service::Program;
+use regatta_sys::epoll::Epoll;
+
+pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
+    let listener = host.listen(false)?;
+    let epoll = Epoll::new()?;
+    host.ready(&listener)?;
+    Ok(reactor::run(program, host, listener, epoll)?)
+}

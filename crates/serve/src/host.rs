@@ -1,0 +1,161 @@
+//! What every model is given: where to listen, its limits, and when to stop.
+
+use regatta_service::Limits;
+use regatta_sys::{net, net::Port, wake::Latch};
+use std::{
+    io,
+    net::SocketAddr,
+    num::NonZeroUsize,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::{Arc, OnceLock},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Why a server did not run, or stopped running.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {addr}: {}", listen_advice(.error))]
+    Listen {
+        /// The address that was asked for.
+        addr: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The model does not run this service.
+    #[error("the model `{model}` does not run `{service}`: {because}")]
+    Unsupported {
+        /// Name of the model.
+        model: &'static str,
+        /// Name of the service.
+        service: &'static str,
+        /// Why not, and what to do.
+        because: &'static str,
+    },
+    /// A call that should not fail did.
+    #[error("the server stopped: {0}")]
+    Io(#[from] io::Error),
+}
+
+fn listen_advice(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "the port is in use; stop who holds it, or choose another (0 lets the system choose)"
+                .into()
+        }
+        io::ErrorKind::PermissionDenied => {
+            "not permitted; ports below 1024 need a privilege".into()
+        }
+        io::ErrorKind::AddrNotAvailable => "no interface of this machine has that address".into(),
+        _ => error.to_string(),
+    }
+}
+
+/// Where and within which limits a server runs.
+#[derive(Clone)]
+pub struct Host {
+    /// Where to listen; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// Threads (or processes) of the models that have one per core.
+    pub cores: NonZeroUsize,
+    /// Limits of each connection.
+    pub limits: Limits,
+    /// Most connections open at once; more wait unaccepted.
+    pub connections: usize,
+    /// How long connections may finish what they owe after a stop.
+    pub grace: Duration,
+    /// Called once with the address when connections are accepted.
+    pub on_ready: fn(SocketAddr),
+    /// Set to stop the server.
+    pub stop: Stop,
+}
+
+/// How long accepting pauses when no descriptor or no place is left. Something else must close
+/// first, so there is nothing to gain by trying at once.
+pub(crate) const PAUSE: Duration = Duration::from_millis(20);
+
+impl Host {
+    /// Listens alone; a port in use is an error.
+    pub(crate) fn listen(&self, blocking: bool) -> Result<OwnedFd, ServeError> {
+        self.listen_as(self.listen, Port::Exclusive, blocking)
+    }
+
+    /// One listener per core on the same port (SO_REUSEPORT).
+    pub(crate) fn listen_per_core(&self) -> Result<Vec<OwnedFd>, ServeError> {
+        // A socket that shares its port would not notice that another server shares it too.
+        let alone = self.listen(false)?;
+        let addr = net::local_addr(&alone)?;
+        drop(alone);
+        (0..self.cores.get()).map(|_| self.listen_as(addr, Port::Shared, false)).collect()
+    }
+
+    fn listen_as(
+        &self,
+        addr: SocketAddr,
+        port: Port,
+        blocking: bool,
+    ) -> Result<OwnedFd, ServeError> {
+        net::listen(addr, port, blocking).map_err(|error| ServeError::Listen { addr, error })
+    }
+
+    /// Tells that connections on `listener` are accepted.
+    pub(crate) fn ready(&self, listener: &OwnedFd) -> io::Result<()> {
+        (self.on_ready)(net::local_addr(listener)?);
+        Ok(())
+    }
+}
+
+/// Stops a server: its descriptor becomes readable for every loop, and stays so.
+#[derive(Clone)]
+pub struct Stop(Arc<Inner>);
+
+struct Inner {
+    latch: Latch,
+    when: OnceLock<Instant>,
+}
+
+impl Stop {
+    /// A server's stop, not yet set.
+    pub fn new() -> io::Result<Self> {
+        Ok(Stop(Arc::new(Inner { latch: Latch::new()?, when: OnceLock::new() })))
+    }
+
+    /// Sets it on SIGTERM and SIGINT. A second signal ends the process at once.
+    pub fn on_signals(&self) -> io::Result<()> {
+        use signal_hook::consts::{SIGINT, SIGTERM};
+        let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
+        let stop = self.clone();
+        thread::Builder::new().name("signals".into()).spawn(move || {
+            for signal in signals.forever() {
+                if stop.is_set() {
+                    std::process::exit(128 + signal);
+                }
+                stop.set();
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Stops the server.
+    pub fn set(&self) {
+        self.0.when.get_or_init(Instant::now);
+        self.0.latch.set();
+    }
+
+    /// Whether it is set.
+    pub fn is_set(&self) -> bool {
+        self.0.when.get().is_some()
+    }
+
+    /// Blocks until it is set.
+    pub fn wait(&self) -> io::Result<()> {
+        self.0.latch.wait()
+    }
+}
+
+impl AsFd for Stop {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.latch.as_fd()
+    }
+}

@@ -1,0 +1,85 @@
+//! `double` and a two-step dialogue, written by hand in each style: how do they read, and does
+//! the shared machinery cost anything? Lay [`straight`], [`callback`] and [`asynchronous`] side
+//! by side. All use the same parser and the same replies; only the waiting is written out.
+//!
+//! The dialogue asks for a first name, then for a last name, then greets, and begins again:
+//! where a straight-line program is simply further down, a callback has to remember.
+
+mod asynchronous;
+mod callback;
+mod straight;
+mod talk;
+
+use crate::{Limits, Program, style::Stream, style::sequential::linger};
+use regatta_proto::line::MAX_LINE;
+use std::{future::Future, io, time::Instant};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+pub use callback::{DialogueSession, DoubleSession};
+
+/// Asked after a first name.
+const LAST_NAME: &[u8] = b"last name?\n";
+/// The reply to an empty name; the question stands.
+const EMPTY: &[u8] = b"error: a name is empty\n";
+
+/// Whether what was read of a line, its end still missing, is over the limit. The last byte may be
+/// the `\r` of that end.
+fn too_long(line: &[u8]) -> bool {
+    line.strip_suffix(b"\r").unwrap_or(line).len() > MAX_LINE
+}
+
+/// `double`, by hand.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Double;
+
+/// The dialogue, by hand.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dialogue;
+
+impl Program for Double {
+    type Session = DoubleSession;
+
+    fn session(&self, limits: Limits, now: Instant) -> DoubleSession {
+        DoubleSession::new(limits, now)
+    }
+
+    fn sequential<T: Stream>(&self, stream: &mut T, limits: Limits) -> io::Result<()> {
+        straight::double(&mut talk::Talk::new(stream, limits)?)?;
+        linger(stream)
+    }
+
+    fn asynchronous<T>(
+        &self,
+        stream: T,
+        limits: Limits,
+    ) -> impl Future<Output = io::Result<()>> + Send
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send,
+    {
+        asynchronous::double(stream, limits)
+    }
+}
+
+impl Program for Dialogue {
+    type Session = DialogueSession;
+
+    fn session(&self, limits: Limits, now: Instant) -> DialogueSession {
+        DialogueSession::new(limits, now)
+    }
+
+    fn sequential<T: Stream>(&self, stream: &mut T, limits: Limits) -> io::Result<()> {
+        straight::dialogue(&mut talk::Talk::new(stream, limits)?)?;
+        linger(stream)
+    }
+
+    fn asynchronous<T>(
+        &self,
+        stream: T,
+        limits: Limits,
+    ) -> impl Future<Output = io::Result<()>> + Send
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send,
+    {
+        asynchronous::dialogue(stream, limits)
+    }
+}

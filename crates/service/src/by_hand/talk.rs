@@ -1,0 +1,90 @@
+//! A stream as `BufRead + Write`. What was written is sent when the program would otherwise wait
+//! for more input, so a straight-line program needs no thought about flushing, and a pipeline of
+//! requests is answered with one write.
+
+use crate::{Limits, style::Stream};
+use std::{
+    io::{self, BufRead, Read, Write},
+    time::Instant,
+};
+
+/// Bytes of one read, and of replies from which on they are sent.
+const BUFFER: usize = 16 * 1024;
+
+pub(super) struct Talk<'a, T> {
+    stream: &'a mut T,
+    limits: Limits,
+    input: Box<[u8]>,
+    unread: std::ops::Range<usize>,
+    output: Vec<u8>,
+    /// Since when the program waits for the rest of a line.
+    began: Option<Instant>,
+}
+
+impl<'a, T: Stream> Talk<'a, T> {
+    pub(super) fn new(stream: &'a mut T, limits: Limits) -> io::Result<Self> {
+        stream.set_read_timeout(limits.idle)?;
+        stream.set_write_timeout(limits.idle)?;
+        let input = vec![0; BUFFER].into_boxed_slice();
+        Ok(Talk { stream, limits, input, unread: 0..0, output: Vec::new(), began: None })
+    }
+
+    /// Limits the wait for the rest of a line whose beginning was the last that was read.
+    fn watch_the_line(&mut self) -> io::Result<()> {
+        let inside = self.unread.end > 0 && self.input[self.unread.end - 1] != b'\n';
+        if inside {
+            let now = Instant::now();
+            let due = self.limits.due(now, Some(*self.began.get_or_insert(now)));
+            if due <= now {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.stream.set_read_timeout(due - now)?;
+        } else if self.began.take().is_some() {
+            self.stream.set_read_timeout(self.limits.idle)?;
+        }
+        Ok(())
+    }
+}
+
+impl<T: Stream> BufRead for Talk<'_, T> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.unread.is_empty() {
+            self.flush()?;
+            self.watch_the_line()?;
+            self.stream.wait_readable()?;
+            let read = self.stream.read(&mut self.input)?;
+            self.unread = 0..read;
+        }
+        Ok(&self.input[self.unread.clone()])
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.unread.start += amount;
+    }
+}
+
+impl<T: Stream> Read for Talk<'_, T> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.fill_buf()?.read(into)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+impl<T: Stream> Write for Talk<'_, T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.output.extend_from_slice(bytes);
+        if self.output.len() >= BUFFER {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.output.is_empty() {
+            self.stream.write_all(&self.output)?;
+            self.output.clear();
+        }
+        Ok(())
+    }
+}

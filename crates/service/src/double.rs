@@ -1,0 +1,88 @@
+//! `double`: lines of integers in, their doubles out (workload 1).
+
+use crate::{Codec, Decoded, Flow, Service};
+use regatta_proto::line::{self, Integer, MAX_FRAME, Split};
+
+/// Bytes of a bad line that its error reply repeats.
+pub const QUOTED: usize = 32;
+
+/// The reply to a line over the limit; the connection closes after it.
+pub const TOO_LONG: &[u8] = b"error: line longer than 1024 bytes\n";
+
+/// The service. It keeps no state.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Double;
+
+/// Its protocol. It keeps no state either.
+#[derive(Debug, Default)]
+pub struct Lines;
+
+/// A line, understood.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Request<'a> {
+    /// A 64-bit integer.
+    Number(Integer),
+    /// The line `end`.
+    End,
+    /// Any other line.
+    NotAnInteger(&'a [u8]),
+    /// A line over the limit, whole or not.
+    TooLong,
+}
+
+impl<'a> Request<'a> {
+    /// Reads a line without its end.
+    #[inline]
+    pub fn parse(line: &'a [u8]) -> Self {
+        match Integer::parse(line) {
+            Some(number) => Request::Number(number),
+            None if line == b"end" => Request::End,
+            None => Request::NotAnInteger(line),
+        }
+    }
+
+    /// Appends the reply.
+    #[inline]
+    pub fn answer(self, reply: &mut Vec<u8>) -> Flow {
+        match self {
+            Request::Number(number) => {
+                number.write_double(reply);
+                reply.push(b'\n');
+                Flow::Continue
+            }
+            Request::NotAnInteger(line) => {
+                reply.extend_from_slice(b"error: not an integer: ");
+                line::escape(line, QUOTED, reply);
+                reply.push(b'\n');
+                Flow::Continue
+            }
+            Request::TooLong => {
+                reply.extend_from_slice(TOO_LONG);
+                Flow::Close
+            }
+            Request::End => Flow::Close,
+        }
+    }
+}
+
+impl Codec for Lines {
+    type Request<'a> = Request<'a>;
+
+    #[inline]
+    fn decode<'a>(&mut self, input: &'a [u8]) -> Decoded<Request<'a>> {
+        match line::split(input) {
+            Split::Line { line, consumed } => Decoded::Request(Request::parse(line), consumed),
+            Split::Incomplete => Decoded::Incomplete,
+            Split::TooLong => Decoded::Request(Request::TooLong, input.len().min(MAX_FRAME)),
+        }
+    }
+}
+
+impl Service for Double {
+    type Codec = Lines;
+
+    #[inline]
+    fn call(&mut self, request: Request<'_>, reply: &mut Vec<u8>) -> Flow {
+        request.answer(reply)
+    }
+}

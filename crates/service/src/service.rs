@@ -1,0 +1,79 @@
+//! Codec + call, and the one step that all three styles share: answering what is buffered.
+
+/// The server's end of a protocol: finds requests at the front of a buffer.
+pub trait Codec: Default + Send + 'static {
+    /// A request, borrowing from the buffer. Malformed input is a request too: it has a reply.
+    type Request<'a>;
+
+    /// Decodes the request at the front of `input`. Called again with a longer buffer after
+    /// [`Decoded::Incomplete`].
+    fn decode<'a>(&mut self, input: &'a [u8]) -> Decoded<Self::Request<'a>>;
+}
+
+/// What stands at the front of a buffer.
+pub enum Decoded<R> {
+    /// A whole request and how many bytes it takes.
+    Request(R, usize),
+    /// The beginning of one, or nothing.
+    Incomplete,
+}
+
+/// What a connection does after a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Goes on with the next request.
+    Continue,
+    /// Ends once all replies are written. What follows in the input is not interpreted.
+    Close,
+}
+
+/// What a server does with a request. One value serves one connection and may keep its state; it
+/// is cloned from the service that was started.
+pub trait Service: Clone + Send + Sync + 'static {
+    /// Its protocol.
+    type Codec: Codec;
+
+    /// Appends the reply to `request` to `reply`.
+    fn call(&mut self, request: <Self::Codec as Codec>::Request<'_>, reply: &mut Vec<u8>) -> Flow;
+}
+
+/// Bytes of replies from which on they are written before the next request is answered. With the
+/// size of a read this bounds what a connection can hold.
+pub const REPLY_FULL: usize = 64 * 1024;
+
+/// Why [`answer`] stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Halt {
+    /// No whole request is left: more input is needed.
+    Hungry,
+    /// [`REPLY_FULL`] is reached: write, then answer the rest.
+    Full,
+    /// The service ends the connection.
+    Closing,
+}
+
+/// Answers the requests in `input` one after the other, appending to `reply`. Gives the number
+/// of bytes consumed and why it stopped.
+#[inline]
+pub fn answer<S: Service>(
+    service: &mut S,
+    codec: &mut S::Codec,
+    input: &[u8],
+    reply: &mut Vec<u8>,
+) -> (usize, Halt) {
+    let mut consumed = 0;
+    loop {
+        if reply.len() >= REPLY_FULL {
+            return (consumed, Halt::Full);
+        }
+        match codec.decode(&input[consumed..]) {
+            Decoded::Incomplete => return (consumed, Halt::Hungry),
+            Decoded::Request(request, bytes) => {
+                consumed += bytes;
+                if service.call(request, reply) == Flow::Close {
+                    return (consumed, Halt::Closing);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Async style: the sequential loop with `.await`. For Tokio.
+
+use crate::{Halt, Limits, Service, answer};
+use regatta_proto::line::MAX_FRAME;
+use std::{future::Future, io, pin::Pin, time::Instant};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    time::{Sleep, sleep_until},
+};
+
+/// Bytes of one read.
+const READ: usize = 8 * 1024;
+
+/// Serves one connection to its end. Errors are those of the stream.
+pub async fn serve<S, T>(mut service: S, mut stream: T, limits: Limits) -> io::Result<()>
+where
+    S: Service,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut codec = S::Codec::default();
+    let mut input = vec![0; READ + MAX_FRAME];
+    let mut filled = 0; // a request cut in two: its first part
+    let mut began = None; // when that came
+    let mut reply = Vec::new();
+    let mut patience = Patience::new(limits);
+    loop {
+        let due = limits.due(Instant::now(), began);
+        let read = patience.within(due, stream.read(&mut input[filled..])).await?;
+        if read == 0 {
+            return Ok(());
+        }
+        let whole = filled + read;
+        let mut at = 0;
+        loop {
+            let (consumed, halt) = answer(&mut service, &mut codec, &input[at..whole], &mut reply);
+            at += consumed;
+            if !reply.is_empty() {
+                let due = limits.due(Instant::now(), None);
+                patience.within(due, stream.write_all(&reply)).await?;
+                reply.clear();
+            }
+            match halt {
+                Halt::Full => continue,
+                Halt::Closing => return linger(&mut stream, &mut patience).await,
+                Halt::Hungry => break,
+            }
+        }
+        if at > 0 {
+            began = None;
+            input.copy_within(at..whole, 0);
+        }
+        filled = whole - at;
+        if filled > 0 {
+            began.get_or_insert_with(Instant::now);
+        }
+    }
+}
+
+/// Ends the connection so that the last reply arrives: a close with unread input is a reset.
+pub(crate) async fn linger<T>(stream: &mut T, patience: &mut Patience) -> io::Result<()>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    stream.shutdown().await?;
+    let mut discard = [0; 1024];
+    let mut allowed = Limits::LINGER_BYTES;
+    let due = Instant::now() + Limits::LINGER;
+    while let Ok(read @ 1..) = patience.within(due, stream.read(&mut discard)).await {
+        allowed = allowed.saturating_sub(read);
+        if allowed == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// One timer for all waits of a connection. It is moved only when it fires too early, so that a
+/// wait that ends in time costs no work on the runtime's timer wheel.
+pub(crate) struct Patience {
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Patience {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Patience { timer: Box::pin(sleep_until((Instant::now() + limits.idle).into())) }
+    }
+
+    /// The result of `work`, or `TimedOut` once `due` has passed.
+    pub(crate) async fn within<R>(
+        &mut self,
+        due: Instant,
+        work: impl Future<Output = io::Result<R>>,
+    ) -> io::Result<R> {
+        let due = due.into();
+        // It may only fire too early, never too late.
+        if due < self.timer.deadline() {
+            self.timer.as_mut().reset(due);
+        }
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                result = &mut work => return result,
+                () = &mut self.timer => {
+                    if tokio::time::Instant::now() >= due {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                    self.timer.as_mut().reset(due);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Sequential style: read, call, write, repeat. For processes, threads and green threads.
+
+use crate::{Halt, Limits, Service, answer};
+use regatta_proto::line::MAX_FRAME;
+use std::{
+    cell::RefCell,
+    io::{self, Read, Write},
+    time::{Duration, Instant},
+};
+
+/// A blocking byte stream as the sequential style needs it.
+pub trait Stream: Read + Write {
+    /// Blocks until a read would not, where that can be done without a buffer at hand. On streams
+    /// whose read is the only way to wait, returns at once.
+    fn wait_readable(&mut self) -> io::Result<()>;
+
+    /// Longest time that a read may block; `TimedOut` or `WouldBlock` is its error.
+    fn set_read_timeout(&mut self, limit: Duration) -> io::Result<()>;
+
+    /// Longest time that a write may block without progress.
+    fn set_write_timeout(&mut self, limit: Duration) -> io::Result<()>;
+
+    /// Ends the sending direction; reading goes on.
+    fn finish_writing(&mut self) -> io::Result<()>;
+}
+
+/// Serves one connection to its end. Errors are those of the stream.
+pub fn serve<S: Service, T: Stream>(
+    mut service: S,
+    stream: &mut T,
+    limits: Limits,
+) -> io::Result<()> {
+    let mut codec = S::Codec::default();
+    let mut held = Vec::new(); // a request cut in two: its first part
+    let mut began = None; // when that came
+    stream.set_read_timeout(limits.idle)?;
+    stream.set_write_timeout(limits.idle)?;
+    loop {
+        stream.wait_readable()?;
+        let mut scratch = Scratch::take();
+        let step = step(&mut service, &mut codec, stream, &mut scratch, &mut held);
+        scratch.give_back();
+        match step? {
+            Step::Ended => return Ok(()),
+            Step::Closing => return linger(stream),
+            Step::Continue { answered } => {
+                if answered && began.take().is_some() {
+                    stream.set_read_timeout(limits.idle)?;
+                }
+            }
+        }
+        if !held.is_empty() {
+            let now = Instant::now();
+            let due = limits.due(now, Some(*began.get_or_insert(now)));
+            if due <= now {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            stream.set_read_timeout(due - now)?;
+        }
+    }
+}
+
+enum Step {
+    Continue { answered: bool },
+    Closing,
+    Ended,
+}
+
+/// One read, and the answers to all that it completed.
+fn step<S: Service, T: Stream>(
+    service: &mut S,
+    codec: &mut S::Codec,
+    stream: &mut T,
+    scratch: &mut Scratch,
+    held: &mut Vec<u8>,
+) -> io::Result<Step> {
+    let Scratch { input, reply } = scratch;
+    let before = held.len();
+    input[..before].copy_from_slice(held);
+    let read = retry(|| stream.read(&mut input[before..]))?;
+    if read == 0 {
+        return Ok(Step::Ended);
+    }
+    let whole = &input[..before + read];
+    let mut rest = whole;
+    loop {
+        let (consumed, halt) = answer(service, codec, rest, reply);
+        rest = &rest[consumed..];
+        if !reply.is_empty() {
+            stream.write_all(reply)?;
+            reply.clear();
+        }
+        match halt {
+            Halt::Full => continue,
+            Halt::Closing => return Ok(Step::Closing),
+            Halt::Hungry => break,
+        }
+    }
+    held.clear();
+    held.extend_from_slice(rest);
+    Ok(Step::Continue { answered: rest.len() < whole.len() })
+}
+
+/// Ends the connection so that the last reply arrives: a close with unread input is a reset.
+pub(crate) fn linger<T: Stream>(stream: &mut T) -> io::Result<()> {
+    stream.finish_writing()?;
+    stream.set_read_timeout(Limits::LINGER)?;
+    let mut discard = [0; 1024];
+    let mut allowed = Limits::LINGER_BYTES;
+    while let Ok(read @ 1..) = stream.read(&mut discard) {
+        allowed = allowed.saturating_sub(read);
+        if allowed == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Repeats a call that a signal interrupted.
+fn retry<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            result => return result,
+        }
+    }
+}
+
+/// Bytes of one read.
+const READ: usize = 16 * 1024;
+
+/// Input and output space of a connection while it is busy. It belongs to the OS thread, not to
+/// the connection, so that an idle green thread holds none.
+struct Scratch {
+    input: Box<[u8]>,
+    reply: Vec<u8>,
+}
+
+thread_local! {
+    static SPARE: RefCell<Vec<Scratch>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Scratch {
+    /// How many a thread keeps. One is in use at a time, but for writers that block.
+    const KEPT: usize = 4;
+
+    fn take() -> Self {
+        SPARE.with_borrow_mut(Vec::pop).unwrap_or_else(|| Scratch {
+            input: vec![0; READ + MAX_FRAME].into_boxed_slice(),
+            reply: Vec::new(),
+        })
+    }
+
+    fn give_back(mut self) {
+        self.reply.clear();
+        SPARE.with_borrow_mut(|spare| {
+            if spare.len() < Self::KEPT {
+                spare.push(self);
+            }
+        });
+    }
+}

@@ -1,0 +1,287 @@
+//! However the bytes are cut, every style of every program answers like a plain reading of the
+//! contract, which is written here a second time, over big integers.
+
+use num_bigint::BigInt;
+use proptest::prelude::*;
+use regatta_service::{
+    Flow, Limits, Program, Shared, by_hand, double,
+    style::{Session, Stream},
+};
+use std::{
+    collections::VecDeque,
+    io::{self, Read, Write},
+    time::{Duration, Instant},
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// What the contract of `double` wants for a whole input, ended by the client.
+fn double_oracle(input: &[u8]) -> Vec<u8> {
+    let mut out = String::new();
+    let mut rest = input;
+    while !rest.is_empty() {
+        let end = rest.iter().position(|b| *b == b'\n');
+        let line = &rest[..end.unwrap_or(rest.len())];
+        let bare = line.strip_suffix(b"\r").filter(|_| end.is_some()).unwrap_or(line);
+        let maybe_cr = end.is_none() && line.len() == 1025 && line.ends_with(b"\r");
+        if bare.len() > 1024 && !maybe_cr {
+            return (out + "error: line longer than 1024 bytes\n").into_bytes();
+        }
+        let Some(end) = end else { break };
+        if bare == b"end" {
+            break;
+        }
+        let plain = std::str::from_utf8(bare).unwrap_or("?");
+        let digits = plain.strip_prefix(['+', '-']).unwrap_or(plain);
+        let integer = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+        match plain.parse::<BigInt>() {
+            Ok(n) if integer && n >= i64::MIN.into() && n <= u64::MAX.into() => {
+                out += &format!("{}\n", n * 2i32);
+            }
+            _ => {
+                out += "error: not an integer: ";
+                for byte in bare.iter().take(32) {
+                    match byte {
+                        b'\\' => out += "\\\\",
+                        0x20..=0x7e => out.push(*byte as char),
+                        _ => out += &format!("\\x{byte:02x}"),
+                    }
+                }
+                out.push('\n');
+            }
+        }
+        rest = &rest[end + 1..];
+    }
+    out.into_bytes()
+}
+
+/// What the dialogue wants.
+fn dialogue_oracle(input: &[u8]) -> Vec<u8> {
+    let (mut out, mut first) = (Vec::new(), None::<Vec<u8>>);
+    for line in input.split_inclusive(|b| *b == b'\n').filter(|l| l.ends_with(b"\n")) {
+        let line = line[..line.len() - 1].to_vec();
+        let line = line.strip_suffix(b"\r").map(<[u8]>::to_vec).unwrap_or(line);
+        if line.is_empty() {
+            out.extend_from_slice(b"error: a name is empty\n");
+        } else if let Some(first) = first.take() {
+            out.extend([b"hello ", &first[..], b" ", &line[..], b"\n"].concat());
+        } else if line == b"end" {
+            break;
+        } else {
+            first = Some(line);
+            out.extend_from_slice(b"last name?\n");
+        }
+    }
+    out
+}
+
+/// A stream whose reads give one piece each.
+struct Pieces {
+    input: VecDeque<Vec<u8>>,
+    output: Vec<u8>,
+}
+
+impl Read for Pieces {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let Some(mut piece) = self.input.pop_front() else { return Ok(0) };
+        let fits = piece.len().min(into.len());
+        into[..fits].copy_from_slice(&piece[..fits]);
+        if fits < piece.len() {
+            self.input.push_front(piece.split_off(fits));
+        }
+        Ok(fits)
+    }
+}
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.output.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Stream for Pieces {
+    fn wait_readable(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn set_read_timeout(&mut self, _limit: Duration) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn set_write_timeout(&mut self, _limit: Duration) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish_writing(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn sequential(program: &impl Program, pieces: &[Vec<u8>]) -> Vec<u8> {
+    let mut stream = Pieces { input: pieces.iter().cloned().collect(), output: Vec::new() };
+    program.sequential(&mut stream, Limits::default()).unwrap();
+    stream.output
+}
+
+fn callback(program: &impl Program, pieces: &[Vec<u8>]) -> Vec<u8> {
+    let now = Instant::now();
+    let mut session = program.session(Limits::default(), now);
+    let mut sent = Vec::new();
+    let mut pieces = pieces.iter();
+    loop {
+        let mut out = Vec::new();
+        let piece = pieces.next();
+        let mut flow = match piece {
+            Some(piece) => session.on_bytes(now, piece, &mut out),
+            None => session.on_end(now, &mut out),
+        };
+        // As the reactor does it: all of `out` is written before anything else is delivered.
+        while !out.is_empty() {
+            assert!(out.len() < 1 << 20, "replies are bounded");
+            sent.append(&mut out);
+            if flow == Flow::Continue {
+                flow = session.on_writable(now, &mut out);
+            }
+        }
+        if flow == Flow::Close {
+            return sent;
+        }
+        assert!(piece.is_some(), "a session closes at the end of its input");
+    }
+}
+
+fn asynchronous(program: &impl Program, pieces: &[Vec<u8>]) -> Vec<u8> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let (mut client, server) = tokio::io::duplex(1 << 20);
+        let serve = program.asynchronous(server, Limits::default());
+        let talk = async {
+            for piece in pieces {
+                // A server that ended already refuses the rest.
+                if client.write_all(piece).await.is_err() {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            client.shutdown().await.unwrap();
+            let mut output = Vec::new();
+            client.read_to_end(&mut output).await.unwrap();
+            output
+        };
+        let (served, output) = tokio::join!(serve, talk);
+        served.unwrap();
+        output
+    })
+}
+
+fn all_styles(program: impl Program, pieces: &[Vec<u8>], expected: &[u8]) {
+    for (style, got) in [
+        ("sequential", sequential(&program, pieces)),
+        ("callback", callback(&program, pieces)),
+        ("async", asynchronous(&program, pieces)),
+    ] {
+        assert_eq!(got.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{style}");
+    }
+}
+
+fn cut(input: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
+    let (mut pieces, mut rest) = (Vec::new(), input);
+    for cut in cuts.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (piece, later) = rest.split_at(rest.len().min(*cut));
+        pieces.push(piece.to_vec());
+        rest = later;
+    }
+    pieces
+}
+
+fn line() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        6 => any::<i64>().prop_map(|n| n.to_string().into_bytes()),
+        2 => "[+-]?[0-9]{0,22}".prop_map(String::into_bytes),
+        1 => proptest::collection::vec(any::<u8>(), 0..60),
+        1 => (1020usize..1028, prop_oneof![Just(b'7'), Just(b'\r')]).prop_map(|(n, b)| vec![b; n]),
+        1 => Just(b"end".to_vec()),
+    ]
+}
+
+fn input() -> impl Strategy<Value = Vec<u8>> {
+    let end = prop_oneof![Just("\n"), Just("\r\n")];
+    (proptest::collection::vec((line(), end), 0..40), line()).prop_map(|(lines, partial)| {
+        let mut input: Vec<u8> =
+            lines.into_iter().flat_map(|(line, end)| [&line, end.as_bytes()].concat()).collect();
+        input.extend(partial);
+        input
+    })
+}
+
+proptest! {
+    #[test]
+    fn double_answers_alike_in_every_style(
+        input in input(),
+        cuts in proptest::collection::vec(1usize..2000, 1..12),
+    ) {
+        let expected = double_oracle(&input);
+        all_styles(Shared(double::Double), &cut(&input, &cuts), &expected);
+        all_styles(by_hand::Double, &cut(&input, &cuts), &expected);
+    }
+
+    #[test]
+    fn the_dialogue_goes_alike_in_every_style(
+        names in proptest::collection::vec("[a-zA-Z é]{0,12}|end", 0..30),
+        cuts in proptest::collection::vec(1usize..30, 1..12),
+    ) {
+        let input = names.join("\n").into_bytes();
+        all_styles(by_hand::Dialogue, &cut(&input, &cuts), &dialogue_oracle(&input));
+    }
+}
+
+#[test]
+fn cut_at_every_byte() {
+    let input = b"21\n-9223372036854775808\r\nbad\xff\n\n+0\r\n18446744073709551615\nend\n5\n";
+    let expected = double_oracle(input);
+    for at in 0..=input.len() {
+        let pieces: Vec<_> = [&input[..at], &input[at..]]
+            .iter()
+            .filter(|p| !p.is_empty())
+            .map(|p| p.to_vec())
+            .collect();
+        all_styles(Shared(double::Double), &pieces, &expected);
+        all_styles(by_hand::Double, &pieces, &expected);
+    }
+    all_styles(Shared(double::Double), &cut(input, &[1]), &expected);
+}
+
+/// 64 KiB of bad lines make more than a megabyte of replies; they come out in bounded portions.
+#[test]
+fn a_flood_of_bad_lines_is_answered_in_portions() {
+    let input = b"x\n".repeat(32 * 1024);
+    let expected = double_oracle(&input);
+    all_styles(Shared(double::Double), &[input], &expected);
+}
+
+#[test]
+fn a_request_that_dawdles_and_a_silence_come_due() {
+    let limits = Limits { idle: Duration::from_secs(60), request: Duration::from_secs(10) };
+    let start = Instant::now();
+    let at = |s| start + Duration::from_secs(s);
+    let mut session = Shared(double::Double).session(limits, start);
+    let mut out = Vec::new();
+    assert_eq!(session.due(), at(60));
+    session.on_bytes(at(5), b"1", &mut out);
+    session.on_bytes(at(12), b"2", &mut out);
+    assert_eq!(session.due(), at(15), "the request began at 5 and may take 10");
+    assert_eq!(session.on_tick(at(14)), Flow::Continue);
+    assert_eq!(session.on_tick(at(15)), Flow::Close);
+    session.on_bytes(at(14), b"3\n4", &mut out);
+    assert_eq!(out, b"246\n");
+    assert_eq!(session.due(), at(24), "the next request began at 14");
+    session.on_bytes(at(20), b"\n", &mut out);
+    assert_eq!(session.due(), at(80));
+}

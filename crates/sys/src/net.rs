@@ -1,0 +1,90 @@
+//! TCP sockets: listening, accepting, and the calls of a connection, with `recv` and `send`
+//! because they are the shortest way into the kernel for a socket.
+
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, accept_with, bind,
+    getsockname, ipproto, listen as listen_on, recv, send, shutdown, socket_with, sockopt,
+};
+use std::{
+    io,
+    net::SocketAddr,
+    os::fd::{AsFd, OwnedFd},
+};
+
+/// Connections that the kernel may hold complete but not yet accepted (it caps this at
+/// `net.core.somaxconn`).
+pub const BACKLOG: i32 = 4096;
+
+/// Who may listen on a port beside us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Port {
+    /// Nobody: a port in use is an error.
+    Exclusive,
+    /// Other sockets of this user that ask for the same (SO_REUSEPORT): the kernel spreads new
+    /// connections over them by a hash of the addresses.
+    Shared,
+}
+
+/// Listens on `addr`. Accepted connections send without delay (TCP_NODELAY is inherited).
+pub fn listen(addr: SocketAddr, port: Port, blocking: bool) -> io::Result<OwnedFd> {
+    let family = if addr.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let mut flags = SocketFlags::CLOEXEC;
+    if !blocking {
+        flags |= SocketFlags::NONBLOCK;
+    }
+    let fd = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    sockopt::set_socket_reuseaddr(&fd, true)?;
+    if port == Port::Shared {
+        sockopt::set_socket_reuseport(&fd, true)?;
+    }
+    sockopt::set_tcp_nodelay(&fd, true)?;
+    bind(&fd, &addr)?;
+    listen_on(&fd, BACKLOG)?;
+    Ok(fd)
+}
+
+/// The address that a socket is bound to.
+pub fn local_addr(socket: impl AsFd) -> io::Result<SocketAddr> {
+    Ok(getsockname(socket)?.try_into()?)
+}
+
+/// Accepts a connection as a non-blocking socket.
+pub fn accept(listener: impl AsFd) -> io::Result<OwnedFd> {
+    Ok(accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?)
+}
+
+/// Whether an accept failed because of its one connection, which is gone, so that the next may
+/// succeed at once (accept(2), error handling).
+pub fn is_transient(error: &io::Error) -> bool {
+    use io::ErrorKind::*;
+    matches!(error.kind(), ConnectionAborted | Interrupted | ConnectionReset)
+        || error.raw_os_error() == Some(rustix::io::Errno::PROTO.raw_os_error())
+}
+
+/// Reads what is there. 0 is the end of input.
+#[inline]
+pub fn read(socket: impl AsFd, into: &mut [u8]) -> io::Result<usize> {
+    Ok(recv(socket, into, RecvFlags::empty())?.0)
+}
+
+/// Writes what fits. A connection that is gone is an error, never a signal.
+#[inline]
+pub fn write(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    Ok(send(socket, bytes, SendFlags::NOSIGNAL)?)
+}
+
+/// Ends our sending direction: the peer reads what was sent, then the end of input.
+pub fn finish_writing(socket: impl AsFd) -> io::Result<()> {
+    Ok(shutdown(socket, Shutdown::Write)?)
+}
+
+/// Ends our reading direction: what has arrived can still be read, then comes the end of input.
+/// Wakes whoever waits for input.
+pub fn finish_reading(socket: impl AsFd) -> io::Result<()> {
+    Ok(shutdown(socket, Shutdown::Read)?)
+}
+
+/// Ends both directions.
+pub fn finish(socket: impl AsFd) -> io::Result<()> {
+    Ok(shutdown(socket, Shutdown::Both)?)
+}

@@ -1,0 +1,34 @@
+//! The line codec and `double`: whatever the bytes and however they are cut, the replies are the
+//! same, and neither input nor output is held without bound.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use regatta_proto::line::MAX_FRAME;
+use regatta_service::{Halt, REPLY_FULL, answer, double::{Double, Lines}};
+
+/// All replies to `pieces`, delivered one after the other.
+fn replies<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let (mut held, mut all, mut reply) = (Vec::new(), Vec::new(), Vec::new());
+    for piece in pieces {
+        held.extend_from_slice(piece);
+        loop {
+            let (consumed, halt) = answer(&mut Double, &mut Lines, &held, &mut reply);
+            assert!(reply.len() < REPLY_FULL + 1024);
+            held.drain(..consumed);
+            all.append(&mut reply);
+            match halt {
+                Halt::Full => continue,
+                Halt::Closing => return all,
+                Halt::Hungry => break,
+            }
+        }
+        assert!(held.len() < MAX_FRAME);
+    }
+    all
+}
+
+fuzz_target!(|input: (u8, &[u8])| {
+    let (cut, bytes) = input;
+    let whole = replies(std::iter::once(bytes));
+    assert_eq!(whole, replies(bytes.chunks(usize::from(cut) + 1)));
+});

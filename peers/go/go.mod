@@ -1,0 +1,3 @@
+module regatta/double
+
+go 1.21
