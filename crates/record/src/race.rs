@@ -75,10 +75,15 @@ pub struct Asked {
 /// Name of the null server among the contenders: the least that a server can do. It shows the floor.
 pub const NULL: &str = "null";
 
+/// Name under which the contender `original` is entered a second time.
+pub fn twin_name(original: &str) -> String {
+    format!("{original}-twin")
+}
+
 impl Asked {
     /// Name under which [`Asked::twin_of`] is entered a second time.
     pub fn twin(&self) -> Option<String> {
-        self.twin_of.as_ref().map(|original| format!("{original}-twin"))
+        self.twin_of.as_deref().map(twin_name)
     }
 
     /// Whether a contender is there for reference and not ranked: the null server and the twin.
