@@ -1,6 +1,6 @@
 //! The command line, as clap reads it.
 
-use crate::serve::ServeArgs;
+use crate::{race::RaceArgs, serve::ServeArgs};
 use clap::{Parser, Subcommand};
 
 /// Races network servers, honestly.
@@ -15,12 +15,17 @@ pub struct Args {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Race servers and judge them
+    Race(Box<RaceArgs>),
     /// Run one of the built-in servers
     Serve(ServeArgs),
     /// List the I/O models
     Models,
     /// List the services
     Services,
+    /// Start and end one contender, for `race`
+    #[command(hide = true)]
+    Supervise,
 }
 
 /// A value of a type that has a fixed list of names.

@@ -10,7 +10,7 @@ use regatta_race::{
 };
 use regatta_record::{Asked, Figure, Kind, Outcome, Round, Summary};
 use std::{
-    env, fs,
+    env,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -221,6 +221,7 @@ impl Watch for Live {
 
     fn under_load(&mut self, progress: &Progress) {
         let phase = match progress.phase {
+            Phase::Starting => "starting".into(),
             Phase::Connecting => format!("{} connected", progress.open),
             Phase::WarmingUp => "warming up".into(),
             Phase::Measuring => "measuring".into(),

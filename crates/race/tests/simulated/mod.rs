@@ -52,6 +52,8 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
         start: vec![(*name).to_owned(), "--port".to_owned(), "{port}".to_owned()],
         version: None,
         lines_of_code: Some(120),
+        manifest: String::new(),
+        dir: Default::default(),
         stand_in_for: None,
         skipped: None,
     };
