@@ -1,13 +1,8 @@
 //! From a race file, the command line and the contenders that are known to what is asked.
 
-use crate::{
-    contender::Contender,
-    contest::Contest,
-    judge::{NULL, twin_name},
-    manifest::Manifest,
-};
+use crate::{contender::Contender, contest::Contest, manifest::Manifest};
 use regatta_load::Workload;
-use regatta_record::{Asked, CpuSets, Entry, FORMAT, Setup};
+use regatta_record::{Asked, CpuSets, Entry, FORMAT, NULL, Setup, twin_name};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::Deserialize;
 use std::{

@@ -13,6 +13,7 @@ mod csv;
 mod html;
 mod markdown;
 mod numbers;
+mod sentences;
 mod terminal;
 mod view;
 
