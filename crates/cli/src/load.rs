@@ -8,7 +8,7 @@ use crate::{
 use anyhow::{Context, bail};
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_load::{Edges, Phase, Plan, Progress, Tally, Until, WarmUp, Workload};
-use regatta_race::{Observed, Usage, judge};
+use regatta_race::{Observed, Usage, judge, judge::Used};
 use regatta_record::{FORMAT, Figure, Latency, LoadResult, encode_histogram};
 use std::{
     fmt::Write,
@@ -83,7 +83,8 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
         let pid = args.pid.unwrap_or_default();
         observed.usage().with_context(|| format!("cannot observe process {pid}"))?;
     }
-    let mut server = Server { observed, opened: None, cpu_ns: None };
+    let cpus = observed.as_ref().and_then(Observed::cpus).unwrap_or(1);
+    let mut server = Server { observed, cpus, opened: None, cpu_ns: None };
     let bar = progress_bar();
     let mut last = 0;
     let mut progress = |progress: &Progress| {
@@ -94,7 +95,7 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
     bar.finish_and_clear();
     let tally = tally.with_context(|| args.url.clone())?;
 
-    let result = result(&args, &tally, server.cpu_ns);
+    let result = result(&args, &tally, &server);
     if let Some(path) = &args.json {
         let json = serde_json::to_string_pretty(&result).context("the result has no JSON")?;
         output::write(path, &format!("{json}\n"))?;
@@ -143,6 +144,7 @@ fn target(url: &str) -> anyhow::Result<SocketAddr> {
 /// Reads the server's CPU at the edges of the window.
 struct Server {
     observed: Option<Observed>,
+    cpus: u32,
     opened: Option<Usage>,
     cpu_ns: Option<u64>,
 }
@@ -180,16 +182,16 @@ fn message(progress: &Progress, replies: u64) -> String {
     format!("{phase} · {open} connections · {rate}/s · {} errors", progress.errors)
 }
 
-fn result(args: &LoadArgs, tally: &Tally, server_cpu_ns: Option<u64>) -> LoadResult {
+fn result(args: &LoadArgs, tally: &Tally, server: &Server) -> LoadResult {
     let duration_s = tally.window_ns as f64 / 1e9;
     let per_request = |ns: u64| (tally.requests > 0).then(|| ns as f64 / tally.requests as f64);
     let threads = args.threads.get().min(args.connections.get());
-    let busy = |ns: u64, cpus: usize| ns as f64 / (tally.window_ns.max(1) as f64 * cpus as f64);
-    let load_busy = busy(tally.load_cpu_ns, threads);
-    let server_busy = server_cpu_ns.zip(args.pid).map(|(ns, pid)| {
-        let cpus = regatta_race::cpus_of(pid).unwrap_or(1);
-        busy(ns, cpus)
-    });
+    let used = |ns: u64, cpus: u32| Used {
+        fraction: ns as f64 / (tally.window_ns.max(1) as f64 * f64::from(cpus)),
+        cpus,
+    };
+    let load = used(tally.load_cpu_ns, threads as u32);
+    let server_used = server.cpu_ns.map(|ns| used(ns, server.cpus));
     LoadResult {
         format: FORMAT,
         requests: tally.requests,
@@ -199,9 +201,9 @@ fn result(args: &LoadArgs, tally: &Tally, server_cpu_ns: Option<u64>) -> LoadRes
         connections: args.connections.get() as u64,
         latency_ns: Latency::of(&tally.histogram),
         load_cpu_ns_per_request: per_request(tally.load_cpu_ns),
-        server_cpu_ns_per_request: server_cpu_ns.and_then(per_request),
+        server_cpu_ns_per_request: server.cpu_ns.and_then(per_request),
         first_wrong: tally.first_wrong.clone(),
-        verdict: judge::of_load(tally, load_busy, server_busy),
+        verdict: judge::of_load(tally, load, server_used),
         histogram: encode_histogram(&tally.histogram),
     }
 }
@@ -217,7 +219,12 @@ fn text(args: &LoadArgs, result: &LoadResult) -> String {
     };
     line(
         "load",
-        format!("{} · {} · {} connections, {each}", args.url, args.workload.name(), args.connections),
+        format!(
+            "{} · {} · {} connections, {each}",
+            args.url,
+            args.workload.name(),
+            args.connections
+        ),
     );
     line(
         "requests",

@@ -51,7 +51,12 @@ fn list(peers: &[Contender]) -> anyhow::Result<Done> {
     for peer in peers {
         let manifest = &peer.manifest;
         let state = peer.missing().map_or("found".into(), |how| format!("missing: {how}"));
-        println!("{:width$}  {:8}  {}", manifest.name, manifest.workloads.join(","), manifest.about);
+        println!(
+            "{:width$}  {:8}  {}",
+            manifest.name,
+            manifest.workloads.join(","),
+            manifest.about
+        );
         println!("{:width$}  {:8}  {state}", "", "");
     }
     Ok(Done::Well)

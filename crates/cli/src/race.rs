@@ -81,7 +81,9 @@ pub struct RaceArgs {
 /// Runs the race.
 pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
     if cfg!(debug_assertions) && !args.debug_build {
-        bail!("this is a debug build, whose figures mean nothing; run `cargo run --release -- race`");
+        bail!(
+            "this is a debug build, whose figures mean nothing; run `cargo run --release -- race`"
+        );
     }
     regatta_serve::raise_open_files();
     let stop = interrupt::flag()?;
@@ -100,15 +102,8 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
         }
     }
     let mut live = Live::new();
-    let ran = run_race(
-        &binary,
-        Containment::Best,
-        &asked,
-        &mut store,
-        &mut rounds,
-        &mut live,
-        &stop,
-    );
+    let ran =
+        run_race(&binary, Containment::Best, &asked, &mut store, &mut rounds, &mut live, &stop);
     live.bar.finish_and_clear();
 
     let summary = judge::judge(&asked, &rounds);
@@ -121,7 +116,10 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
         }
         Ok(false) => {
             saved?;
-            eprintln!("interrupted; {} rounds are saved: regatta race --resume {dir}", rounds.len());
+            eprintln!(
+                "interrupted; {} rounds are saved: regatta race --resume {dir}",
+                rounds.len()
+            );
             Ok(Done::Interrupted)
         }
         Err(error) => Err(anyhow::Error::from(error).context(format!(

@@ -72,11 +72,16 @@ impl Contender {
         Ok(contenders)
     }
 
+    /// The programs that it needs and that are not on PATH.
+    pub fn absent(&self) -> Vec<&str> {
+        let needs = self.manifest.needs.iter().map(String::as_str);
+        needs.filter(|program| !is_on_path(program)).collect()
+    }
+
     /// Why it cannot be started here, and what to do; `None` if all that it needs is found.
     pub fn missing(&self) -> Option<String> {
-        let Manifest { name, needs, setup, start, .. } = &self.manifest;
-        let absent: Vec<&str> =
-            needs.iter().map(String::as_str).filter(|program| !is_on_path(program)).collect();
+        let Manifest { name, setup, start, .. } = &self.manifest;
+        let absent = self.absent();
         let install = format!("`regatta peers install {name}`");
         if !absent.is_empty() {
             let absent = absent.join(", ");

@@ -20,6 +20,7 @@ mod view;
 pub use csv::csv;
 pub use html::html;
 pub use markdown::markdown;
+pub use numbers::time;
 pub use terminal::terminal;
 
 use regatta_record::Summary;

@@ -8,9 +8,16 @@ mod doubts;
 mod observed;
 mod verdict;
 
+pub use verdict::Used;
+
+use crate::fault;
 use crate::statistics::{self, Series, geometric, mean, paired, present};
 use observed::Observed;
-use regatta_record::{Asked, Cell, Estimate, Figure, LoadShape, NULL, Relation, Round, Summary};
+use regatta_load::Tally;
+use regatta_record::{
+    Asked, Cell, Estimate, Figure, Kind, LoadShape, NULL, Outcome, Relation, Round, Summary,
+    Verdict,
+};
 use std::collections::{BTreeSet, HashMap};
 
 /// Least margin within which two costs are tied (method, rule 3), as a fraction.
@@ -40,6 +47,16 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
         complete,
         cells,
         doubts,
+    }
+}
+
+/// Judges a single load without a race. `server` is `None` where it was not observed.
+pub fn of_load(tally: &Tally, load: Used, server: Option<Used>) -> Verdict {
+    match fault::of_replies("the server", tally) {
+        Some(Outcome::Disqualified { because, .. }) => Verdict::new(Kind::Disqualified, because),
+        Some(Outcome::Failed { because }) => Verdict::new(Kind::Failed, because),
+        _ if tally.requests == 0 => Verdict::new(Kind::Failed, "not one right answer came"),
+        _ => verdict::limit(server, Some(load), None),
     }
 }
 
@@ -99,7 +116,7 @@ impl Field {
         (!self.verdict(observed).voids(Figure::Cost)).then(|| observed.cost.clone())
     }
 
-    fn verdict(&self, observed: &Observed) -> regatta_record::Verdict {
+    fn verdict(&self, observed: &Observed) -> Verdict {
         verdict::verdict(observed, self.headroom(observed))
     }
 
