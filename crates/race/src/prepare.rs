@@ -177,6 +177,7 @@ fn entry(contender: &Contender) -> Entry {
     Entry {
         about: manifest.about.clone(),
         start: manifest.start.clone(),
+        version: contender.version(),
         // Sources that are not there (an installed program without its checkout) are not counted.
         lines_of_code: contender.lines_of_code().unwrap_or_default(),
         manifest: toml::to_string(manifest).expect("a manifest has a form in TOML"),
