@@ -126,6 +126,7 @@ impl Manifest {
             needs: vec![],
             setup: vec![],
             start,
+            version: Vec::new(),
             ready: Ready::Tcp,
             source: vec![],
             path: None,
