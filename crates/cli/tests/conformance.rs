@@ -3,9 +3,7 @@
 
 mod transcript;
 
-use regatta_race::{
-    Contender, Containment, Running, Values, built_in, free_port, peers_folder,
-};
+use regatta_race::{Containment, Contender, Running, Values, built_in, free_port, peers_folder};
 use std::{
     io::{ErrorKind, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpStream},

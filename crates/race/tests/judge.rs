@@ -249,7 +249,7 @@ fn who_was_the_limit() {
     let s = judged(&rounds);
     assert_eq!(cell(&s, "epoll").verdict.kind, Kind::Idle);
     assert!(
-        cell(&s, "epoll").verdict.because.contains("0.48 of its CPU"),
+        cell(&s, "epoll").verdict.because.contains("server busy 0.48"),
         "{:?}",
         cell(&s, "epoll").verdict
     );
@@ -272,7 +272,7 @@ fn a_rate_that_drifts_is_unstable_and_not_ranked() {
     let node = cell(&s, "node");
     assert_eq!(node.verdict.kind, Kind::Unstable);
     assert!(node.verdict.because.contains("-14%"), "{}", node.verdict.because);
-    assert!(node.verdict.because.contains("server-bound: the server used 0.98"));
+    assert!(node.verdict.because.contains("server-bound: server busy 0.98"));
     assert!(node.cost_ns_per_request.is_some(), "shown, but void");
     assert_eq!((node.band, node.relation), (None, None));
 }

@@ -70,25 +70,25 @@ pub fn limit(server: Option<Used>, load: Option<Used>, headroom: Option<f64>) ->
         return Verdict::new(Kind::ServerNotObserved, "the load's CPUs are not known");
     };
     let Some(server) = server else {
-        let because = format!("no process of the server was observed; the load used {load}");
+        let because = format!("no process of the server was observed; load busy {load}");
         let mut verdict = Verdict::new(Kind::ServerNotObserved, because);
         if load.is_busy() {
             verdict.void.extend(Verdict::new(Kind::GeneratorBound, "").void);
         }
         return verdict;
     };
-    let used = format!("the server used {server}, the load {load}");
+    let used = format!("server busy {server}, load {load}");
     match (server.is_busy(), load.is_busy(), headroom.filter(|h| *h <= NO_FASTER)) {
         (true, false, _) => Verdict::new(Kind::ServerBound, used),
         (true, true, _) => Verdict::new(
             Kind::CoBound,
-            format!("{used}; the rate is a lower bound: more CPUs for the load would show more"),
+            format!("{used}: the rate is a lower bound; more CPUs for the load would show more"),
         ),
         (false, _, Some(headroom)) => Verdict::new(
             Kind::GeneratorBound,
             format!(
-                "under this load the null server is only {headroom:.2} times as fast: the load or \
-                 the kernel was the limit ({used}); give the load more CPUs or another shape"
+                "the null server is only {headroom:.2} times as fast: the load or the kernel was the \
+                 limit ({used}); give the load more CPUs or another shape"
             ),
         ),
         (false, true, None) => Verdict::new(
@@ -106,8 +106,8 @@ impl fmt::Display for Used {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Used { fraction, cpus } = self;
         match cpus {
-            1 => write!(f, "{fraction:.2} of its CPU"),
-            _ => write!(f, "{fraction:.2} of its {cpus} CPUs"),
+            1 => write!(f, "{fraction:.2}"),
+            _ => write!(f, "{fraction:.2} of {cpus} CPUs"),
         }
     }
 }
@@ -180,12 +180,11 @@ fn bimodal(observed: &Observed) -> Option<Verdict> {
     two.then(|| {
         let slice_s = observed.window_s / n;
         let because = format!(
-            "the rate has two modes, {:.1}k/s in {:.0}% of the slices and {:.1}k/s in the others; \
-             another tenant of the machine or its CPU frequency may switch them; believe the cost, \
-             not the latency",
-            low / slice_s / 1e3,
+            "the rate has two modes, {:.0}/s in {:.0}% of the slices and {:.0}/s in the others \
+             (another tenant, or the CPU's frequency): believe the cost, not the latency",
+            low / slice_s,
             share * 100.0,
-            high / slice_s / 1e3
+            high / slice_s
         );
         Verdict::new(Kind::Noisy, because)
     })
