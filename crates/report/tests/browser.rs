@@ -64,7 +64,9 @@ fn the_page_lays_out_in_a_browser_and_fits_the_window() {
         assert!(!log.contains("CONSOLE"), "{log}");
         assert!(dom.matches("<svg").count() >= 2, "plots of cost and latency");
         for entry in &summary.asked.entries {
-            assert!(dom.contains(&entry.name), "{} is missing", entry.name);
+            let shown = entry.name.replace('<', "&lt;").replace('>', "&gt;");
+            assert!(dom.contains(&shown), "{shown} is missing");
         }
+        assert!(!dom.contains("<script>alert"), "a contender's name became code");
     }
 }
