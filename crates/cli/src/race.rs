@@ -85,6 +85,10 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
             "this is a debug build, whose figures mean nothing; run `cargo run --release -- race`"
         );
     }
+    let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+    if is_stdout(&args.json) && is_stdout(&args.md) {
+        bail!("--json and --md cannot both go to stdout; give one of them a file");
+    }
     regatta_serve::raise_open_files();
     let stop = interrupt::flag()?;
     let binary = env::current_exe().context("cannot tell where this program is")?;

@@ -45,10 +45,11 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes a group called `name` below the caller's own and moves the calling process into it.
+    /// Makes the group of `supervisor` below the caller's own and moves the caller into it.
     ///
     /// `Ok(None)` where none was wanted, or none can be had and [`Containment::Best`] was asked.
-    pub(crate) fn enter(containment: Containment, name: &str) -> io::Result<Option<Cgroup>> {
+    pub(crate) fn enter(containment: Containment, supervisor: u32) -> io::Result<Option<Cgroup>> {
+        let name = &name_for(supervisor);
         match containment {
             Containment::Without => Ok(None),
             Containment::Only(version) => Cgroup::make_and_enter(version, name).map(Some),
@@ -56,6 +57,16 @@ impl Cgroup {
                 .or_else(|_| Cgroup::make_and_enter(Version::V1, name))
                 .ok()),
         }
+    }
+
+    /// The group that `supervisor` made, if it is there: for one that died before it told of it.
+    /// The caller must be in the group that the supervisor was started in.
+    pub(crate) fn find(supervisor: u32) -> Option<Cgroup> {
+        [Version::V2, Version::V1].into_iter().find_map(|version| {
+            let home = own_cgroup(version).ok()?;
+            let path = home.join(name_for(supervisor));
+            path.is_dir().then_some(Cgroup { version, path, home })
+        })
     }
 
     /// The version that [`Containment::Best`] would get here.
@@ -166,6 +177,10 @@ impl Cgroup {
             }
         }
     }
+}
+
+fn name_for(supervisor: u32) -> String {
+    format!("regatta-{supervisor}")
 }
 
 fn move_self_to(group: &Path) -> io::Result<()> {

@@ -4,6 +4,9 @@ use regatta_record::LoadShape;
 use serde::{Deserialize, Deserializer};
 use std::{path::Path, time::Duration};
 
+/// Of a shorter window nothing can be said: slices, and the ticks of CPU clocks, are too coarse.
+pub(crate) const SHORTEST_WINDOW: Duration = Duration::from_millis(50);
+
 /// A race file.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -135,7 +138,7 @@ impl Contest {
         if contest.rounds == 0 {
             return wrong("`rounds` is 0; at least 1 is needed, at least 5 for a table to publish");
         }
-        if contest.window < Duration::from_millis(50) {
+        if contest.window < SHORTEST_WINDOW {
             return wrong("`window` is shorter than 50ms; nothing can be measured in that");
         }
         if contest.loads().is_empty() {

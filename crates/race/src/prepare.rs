@@ -1,6 +1,10 @@
 //! From a race file, the command line and the contenders that are known to what is asked.
 
-use crate::{contender::Contender, contest::Contest, manifest::Manifest};
+use crate::{
+    contender::Contender,
+    contest::{Contest, SHORTEST_WINDOW},
+    manifest::Manifest,
+};
 use regatta_load::Workload;
 use regatta_record::{Asked, CpuSets, Entry, FORMAT, NULL, Setup, twin_name};
 use rustix::thread::{CpuSet, sched_getaffinity};
@@ -78,32 +82,22 @@ pub fn prepare(
     if Workload::parse(workload).is_none() {
         return Err(PrepareError(format!("the load does not speak the workload {workload:?} yet")));
     }
+    let window = changes.window.unwrap_or(contest.window);
+    if window < SHORTEST_WINDOW {
+        return Err(PrepareError(format!(
+            "the window of {window:?} is too short to measure anything; give it 50ms at least"
+        )));
+    }
     let mut entries = named(contest, known);
+    let mut given = Vec::new();
     for argument in &changes.contenders {
-        let entry = given(argument, workload)?;
+        let entry = of_argument(argument, workload)?;
         entries.retain(|other| other.name != entry.name);
+        given.push(entry.name.clone());
         entries.push(entry);
     }
-    choose(&mut entries, &changes.only, &changes.skip)?;
-
-    let baseline = changes.baseline.as_ref().or(contest.baseline.as_ref());
-    let baseline = match baseline {
-        Some(name) if entries.iter().any(|e| e.name == *name) => name.clone(),
-        Some(name) if changes.baseline.is_some() => {
-            return Err(PrepareError(format!(
-                "the baseline {name} does not take part; it is one of: {}",
-                names(&entries)
-            )));
-        }
-        // The file's baseline was left out by the command line.
-        _ => {
-            let first = entries.iter().find(|e| e.name != NULL && e.skipped.is_none());
-            let first = first.ok_or_else(|| {
-                PrepareError("no contender is left to race; see `regatta peers`".into())
-            })?;
-            first.name.clone()
-        }
-    };
+    choose(&mut entries, &given, &changes.only, &changes.skip)?;
+    let baseline = baseline(contest, changes, &entries)?;
     let twin_of = contest.twin_of.clone().unwrap_or_else(|| baseline.clone());
     let original = entries.iter().position(|e| e.name == twin_of && e.skipped.is_none());
     if let Some(at) = original {
@@ -122,7 +116,7 @@ pub fn prepare(
         baseline,
         twin_of: original.map(|_| twin_of),
         rounds: changes.rounds.unwrap_or(contest.rounds),
-        window_s: changes.window.unwrap_or(contest.window).as_secs_f64(),
+        window_s: window.as_secs_f64(),
         warm_up_s: contest.warm_up.as_secs_f64(),
         seed,
         loads: contest.loads(),
@@ -151,11 +145,16 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
     contest.contenders.iter().map(find).collect()
 }
 
-fn given(argument: &str, workload: &str) -> Result<Entry, PrepareError> {
+/// A contender of the command line. One that is not there is a slip of whoever gave it: an error.
+fn of_argument(argument: &str, workload: &str) -> Result<Entry, PrepareError> {
     let manifest = Manifest::from_argument(argument, workload).map_err(PrepareError)?;
     let dir = env::current_dir()
         .map_err(|error| PrepareError(format!("the working directory cannot be told: {error}")))?;
-    Ok(entry(&Contender { manifest, dir }))
+    let entry = entry(&Contender { manifest, dir });
+    match &entry.skipped {
+        None => Ok(entry),
+        Some(why) => Err(PrepareError(format!("the contender {} cannot race: {why}", entry.name))),
+    }
 }
 
 fn blank(name: &str) -> Entry {
@@ -188,14 +187,44 @@ fn entry(contender: &Contender) -> Entry {
     }
 }
 
-fn choose(entries: &mut Vec<Entry>, only: &[String], skip: &[String]) -> Result<(), PrepareError> {
+/// Those `given` on the command line take part whatever `only` says.
+fn choose(
+    entries: &mut Vec<Entry>,
+    given: &[String],
+    only: &[String],
+    skip: &[String],
+) -> Result<(), PrepareError> {
     let unknown = only.iter().chain(skip).find(|name| !entries.iter().any(|e| e.name == **name));
     if let Some(name) = unknown {
         let all = names(entries);
         return Err(PrepareError(format!("no contender {name:?} in this race; there are: {all}")));
     }
-    entries.retain(|e| (only.is_empty() || only.contains(&e.name)) && !skip.contains(&e.name));
+    let wanted = |name: &String| only.is_empty() || only.contains(name) || given.contains(name);
+    entries.retain(|e| wanted(&e.name) && !skip.contains(&e.name));
     Ok(())
+}
+
+/// The contender that ratios are taken to: as asked, else the first that takes part.
+fn baseline(
+    contest: &Contest,
+    changes: &Changes,
+    entries: &[Entry],
+) -> Result<String, PrepareError> {
+    let taking_part: Vec<&Entry> = entries.iter().filter(|e| e.skipped.is_none()).collect();
+    let takes_part = |name: &&String| taking_part.iter().any(|e| e.name == **name);
+    if let Some(name) = changes.baseline.as_ref().filter(|name| !takes_part(name)) {
+        let names: Vec<&str> = taking_part.iter().map(|e| e.name.as_str()).collect();
+        let names = names.join(", ");
+        let because = format!("the baseline {name} does not take part; it is one of: {names}");
+        return Err(PrepareError(because));
+    }
+    // The file's may be left out by the command line, or not be installed.
+    let asked = changes.baseline.as_ref().or(contest.baseline.as_ref()).filter(takes_part);
+    let first = || taking_part.iter().map(|e| &e.name).find(|name| *name != NULL);
+    asked
+        .or_else(first)
+        .cloned()
+        .ok_or_else(|| PrepareError("no contender is left to race; see `regatta peers`".into()))
 }
 
 fn names(entries: &[Entry]) -> String {

@@ -97,7 +97,10 @@ pub(crate) fn run(
     let launch = entrant.launch(asked, course.binary, course.containment, port, run.path());
     let launch = match launch {
         Ok(launch) => launch,
-        Err(error) => return ended(round, Outcome::Failed { because: error.to_string() }),
+        Err(error) => {
+            let because = format!("{}: {error}", entrant.name);
+            return ended(round, Outcome::Failed { because });
+        }
     };
     let mut running = match Running::start(course.binary, &launch) {
         Ok(running) => running,

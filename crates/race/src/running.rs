@@ -291,8 +291,9 @@ impl Supervisor {
         // Killed, failed or hanging: it cannot be relied on. Errors here mean that it is gone.
         let _ = self.child.kill();
         let _ = self.child.wait();
-        orphans::end(&self.mark, self.cgroup.as_ref(), KILL_LIMIT);
-        if let Some(cgroup) = &self.cgroup {
+        let cgroup = self.cgroup.clone().or_else(|| Cgroup::find(self.child.id()));
+        orphans::end(&self.mark, cgroup.as_ref(), KILL_LIMIT);
+        if let Some(cgroup) = cgroup {
             // A group that stays costs nothing; who holds it is told by `remaining`.
             let _ = cgroup.remove();
         }

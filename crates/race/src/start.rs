@@ -33,8 +33,7 @@ pub(crate) fn start(launch: &Launch) -> Result<Started, String> {
     let name = &launch.name;
     check(launch)?;
     let told = |error: io::Error| format!("{name} cannot be started: {error}");
-    let group_name = format!("regatta-{}", pid_number(getpid()));
-    let cgroup = Cgroup::enter(launch.containment, &group_name).map_err(told)?;
+    let cgroup = Cgroup::enter(launch.containment, pid_number(getpid())).map_err(told)?;
     let spawned = spawn(launch);
     let Some(cgroup) = cgroup else {
         return spawned.map(|(pid, output)| Started { pid, cgroup: None, output });

@@ -57,10 +57,11 @@ impl Store {
     pub fn create(dir: &Path, asked: &Asked) -> Result<Store, StoreError> {
         fs::create_dir_all(dir).map_err(io_error("create", dir))?;
         let path = dir.join("race.toml");
+        // Held before it is looked into: of two at once, the second finds the first one's race.
+        let store = Store::open(dir)?;
         if path.exists() {
             return Err(StoreError::Taken(dir.into()));
         }
-        let store = Store::open(dir)?;
         let text = toml::to_string(asked).expect("a record has a form in TOML");
         let write = || {
             let mut file = File::create(&path)?;

@@ -1,0 +1,102 @@
+//! A contender that speaks `double` and misbehaves as it is told: what the tests of `regatta race`
+//! start. `ill_behaved PORT [wrong-at N | dies-at N STATUS | deaf | refuses]`.
+//!
+//! If `ILL_BEHAVED_LOG` is set, it appends `PID listens PORT` to that file, and `PID asked` when a
+//! deaf one gets SIGTERM.
+
+use signal_hook::{consts::SIGTERM, iterator::Signals};
+use std::{
+    env,
+    fs::OpenOptions,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    process::exit,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    thread,
+};
+
+/// Requests answered so far on all connections.
+static ANSWERED: AtomicU64 = AtomicU64::new(0);
+
+#[derive(Clone, Copy)]
+enum Behaviour {
+    Good,
+    /// The n-th answer is too large by one.
+    WrongAt(u64),
+    /// Ends with this status instead of the n-th answer.
+    DiesAt(u64, i32),
+}
+
+fn main() {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let number = |text: &str| text.parse().expect("a number");
+    let (port, behaviour) = match words[..] {
+        [port] => (port, Behaviour::Good),
+        [port, "wrong-at", n] => (port, Behaviour::WrongAt(number(n))),
+        [port, "dies-at", n, status] => {
+            (port, Behaviour::DiesAt(number(n), status.parse().expect("a status")))
+        }
+        [port, "deaf"] => {
+            ignore_sigterm();
+            (port, Behaviour::Good)
+        }
+        [_, "refuses"] => give_up("no licence for this machine", 4),
+        _ => give_up("usage: ill_behaved PORT [wrong-at N|dies-at N STATUS|deaf|refuses]", 2),
+    };
+    let listener = match TcpListener::bind(format!("127.0.0.1:{port}")) {
+        Ok(listener) => listener,
+        Err(error) => give_up(&format!("cannot listen on {port}: {error}"), 1),
+    };
+    log(&format!("listens {}", listener.local_addr().expect("an address").port()));
+    for stream in listener.incoming() {
+        let stream = stream.expect("a connection");
+        thread::spawn(move || answer(&stream, behaviour));
+    }
+}
+
+fn give_up(why: &str, status: i32) -> ! {
+    eprintln!("{why}");
+    exit(status)
+}
+
+fn ignore_sigterm() {
+    let mut signals = Signals::new([SIGTERM]).expect("a signal handler");
+    thread::spawn(move || signals.forever().for_each(|_| log("asked")));
+}
+
+/// Answers all lines of a read with one write, until the client leaves.
+fn answer(mut stream: &TcpStream, behaviour: Behaviour) {
+    let mut buffer = vec![0; 64 * 1024];
+    let (mut held, mut answers) = (0, Vec::new());
+    // A client that resets has left, too.
+    while let Ok(n @ 1..) = stream.read(&mut buffer[held..]) {
+        let filled = held + n;
+        let whole = buffer[..filled].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+        answers.clear();
+        for line in buffer[..whole].split_inclusive(|b| *b == b'\n') {
+            let line = str::from_utf8(line).expect("text");
+            let asked: i128 = line.trim_end().parse().expect("an integer");
+            let nth = ANSWERED.fetch_add(1, Relaxed) + 1;
+            let surplus = match behaviour {
+                Behaviour::WrongAt(n) => i128::from(nth == n),
+                Behaviour::DiesAt(n, status) if nth == n => give_up("out of cheese", status),
+                _ => 0,
+            };
+            writeln!(answers, "{}", asked * 2 + surplus).expect("room for the answer");
+        }
+        if stream.write_all(&answers).is_err() {
+            return;
+        }
+        buffer.copy_within(whole..filled, 0);
+        held = filled - whole;
+    }
+}
+
+fn log(what: &str) {
+    let Some(path) = env::var_os("ILL_BEHAVED_LOG") else { return };
+    let mut file = OpenOptions::new().create(true).append(true).open(path).expect("a log file");
+    // One write a line: several processes append to it.
+    let line = format!("{} {what}\n", std::process::id());
+    file.write_all(line.as_bytes()).expect("a line in the log");
+}

@@ -1,0 +1,45 @@
+//! Contenders that answer wrongly, or no longer.
+
+use crate::course::Course;
+use regatta_record::{Kind, Outcome, Round};
+
+#[test]
+fn one_wrong_answer_in_a_million_is_found_and_shown() {
+    let course = Course::new();
+    course.write_race("'null'", "50s", "connections = 8\npipeline = 16");
+    let bad = "bad=sh -c 'exec \"$ILL\" {port} wrong-at 1000000'";
+    // The window of null would last as long; that of the wrong one ends at once.
+    let args = ["race.toml", "--skip", "null", "--contender", bad, "--out", "out", "--json", "-"];
+    let ended = course.race(&args).with_status(1);
+    course.assert_nothing_left();
+
+    let round: Round = serde_json::from_slice(course.rounds().trim_ascii_end()).unwrap();
+    let Outcome::Disqualified { exchange: Some(exchange), .. } = round.outcome else {
+        panic!("no exchange in {round:?}");
+    };
+    let number = |text: &str| text.trim_end_matches("\\n").parse::<i128>().unwrap();
+    assert_eq!(number(&exchange.expected), 2 * number(&exchange.sent), "{exchange:?}");
+    assert_eq!(number(&exchange.received), 2 * number(&exchange.sent) + 1, "{exchange:?}");
+    // All the others were right: at most those on their way were not yet counted.
+    assert!(round.requests > 900_000, "{}", round.requests);
+    let exchange = [
+        format!("sent {}", exchange.sent),
+        format!("expected {}", exchange.expected),
+        format!("received {}", exchange.received),
+    ];
+    let said = ["a reply was wrong", &exchange[0], &exchange[1], &exchange[2]];
+    ended.assert_verdict("bad", Kind::Disqualified, &said);
+    let told = |part: &String| part.replacen(' ', "", 1);
+    let stderr = ended.stderr.replace(' ', "");
+    assert!(exchange.iter().all(|part| stderr.contains(&told(part))), "{stderr}");
+}
+
+#[test]
+fn one_that_dies_under_load_has_failed_with_its_last_words() {
+    let course = Course::new();
+    let ended = course.race_short("bad=sh -c 'exec \"$ILL\" {port} dies-at 2000 3'").with_status(1);
+    course.assert_nothing_left();
+    let said = ["bad exited with status 3 under load", "out of cheese"];
+    ended.assert_verdict("bad", Kind::Failed, &said);
+    assert!(ended.verdict("null").because.contains("CPU"), "the other one was raced");
+}

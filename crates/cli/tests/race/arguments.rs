@@ -1,0 +1,51 @@
+//! Arguments that make no sense: told before anything is begun.
+
+use crate::course::{Course, SHORT};
+
+#[test]
+fn each_is_told_with_what_is_permitted() {
+    let course = Course::new();
+    course.write("wrong.toml", "name = 'wrong'\nrounds = 'many'\n");
+    for (args, said) in [
+        (&["dubble"][..], &["no race `dubble`", "quick, double, dialogue"][..]),
+        (&["./mine.toml"], &["cannot read the race ./mine.toml"]),
+        (&["wrong.toml"], &["the race wrong.toml cannot be understood", "line 2"]),
+        (&["--only", "null,nul"], &["no contender \"nul\" in this race", "there are: epoll, "]),
+        (&["--skip", "nodejs"], &["no contender \"nodejs\"", "there are: epoll, "]),
+        (&["--baseline", "nodejs"], &["the baseline nodejs does not take part", "epoll"]),
+        (&["--only", "null"], &["no contender is left to race"]),
+        (&["--window", "5"], &["--window", "250ms or 10s"]),
+        (&["--window", "5 parsecs"], &["--window", "250ms or 10s"]),
+        (&["--window", "49ms"], &["the window of 49ms is too short", "50ms"]),
+        (&["--rounds", "0"], &["--rounds", "1.."]),
+        (&["--seed", "9223372036854775808"], &["the seed 9223372036854775808", "below 2^63"]),
+        (&["--seed", "18446744073709551616"], &["--seed", "18446744073709551616"]),
+        (&["--seed", "-1"], &["-1"]),
+        (&["--server-cpus", "4095"], &["there is no CPU 4095"]),
+        (&["--contender", "mine"], &["'name=command {port}'", "not \"mine\""]),
+        (&["--contender", "mine="], &["mine has an empty start command"]),
+        (&["--contender", "my server=x {port}"], &["a name has letters"]),
+        (&["--contender", "mine=sh -c 'x {port}"], &["'name=command {port}'", "quote"]),
+        (&["--resume", "out", "--rounds", "2"], &["cannot be used with", "--rounds"]),
+        (&["--json", "-", "--md", "-"], &["--json", "--md", "stdout"]),
+    ] {
+        let args = [args, if args[0] == "--resume" { &[] } else { &["--out", "out"] }].concat();
+        let ended = course.race(&args);
+        assert_eq!(ended.status.code(), Some(2), "{args:?}: {}", ended.stderr);
+        ended.assert_told(said);
+        assert!(ended.stdout.is_empty(), "{args:?}: {}", ended.stdout);
+        assert!(!course.out().exists(), "{args:?} began something");
+    }
+    assert!(course.processes().is_empty());
+}
+
+#[test]
+fn one_that_is_given_races_whatever_only_says_but_can_be_skipped() {
+    let course = Course::new();
+    let good = |name: &str| format!("{name}=sh -c 'exec \"$ILL\" {{port}}'");
+    let (one, two) = (good("one"), good("two"));
+    let given = ["--contender", &one, "--contender", &two, "--skip", "two", "--json", "-"];
+    let ended = course.race(&[&SHORT[..], &given].concat()).with_status(0);
+    course.assert_nothing_left();
+    assert_eq!(ended.summary().asked.contenders, ["null", "one"]);
+}

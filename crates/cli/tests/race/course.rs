@@ -1,0 +1,223 @@
+//! A folder in which a test races: starts `regatta race` in it, with ill-behaved contenders, and
+//! finds what is left of them afterwards.
+
+use crate::started::{Ended, Started};
+use regatta_race::is_taken;
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+/// Longest wait for anything; a race that hangs is killed after it.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// A race of one short window, to which tests add contenders and more.
+pub const SHORT: [&str; 7] = ["quick", "--only", "null", "--rounds", "1", "--window", "200ms"];
+
+pub struct Course {
+    folder: TempDir,
+    /// In the environment of every process that a race of this course starts.
+    mark: String,
+    strays_before: BTreeSet<PathBuf>,
+}
+
+impl Course {
+    pub fn new() -> Course {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        Course {
+            folder: TempDir::new().unwrap(),
+            mark: format!("REGATTA_TEST={}-{count}.", std::process::id()),
+            strays_before: stray_groups(),
+        }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The result directory of races that name no other.
+    pub fn out(&self) -> PathBuf {
+        self.path("out")
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// A race file without a twin. One round, since the verdict on several may be that they drift,
+    /// which these tests are not about.
+    pub fn write_race(&self, contenders: &str, window: &str, load: &str) {
+        self.write(
+            "race.toml",
+            &format!(
+                "name = 'test'\nworkload = 'double'\ncontenders = [{contenders}]\n\
+                 twin_of = 'nobody'\nrounds = 1\nwindow = '{window}'\nwarm_up = '0s'\n\
+                 [[load]]\n{load}\n"
+            ),
+        );
+    }
+
+    /// `regatta race ARGS` in this folder, to its end.
+    pub fn race(&self, args: &[&str]) -> Ended {
+        self.start(args).ended()
+    }
+
+    /// A short race of `null` and `contender`, judged.
+    pub fn race_short(&self, contender: &str) -> Ended {
+        self.race(
+            &[&SHORT[..], &["--json", "-", "--out", "out", "--contender", contender]].concat(),
+        )
+    }
+
+    /// `regatta race ARGS` in this folder.
+    pub fn start(&self, args: &[&str]) -> Started {
+        let mut command = self.command(args);
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let file = |what: &str| self.path(&format!("{what}-{count}"));
+        let (stdout, stderr) = (file("stdout"), file("stderr"));
+        // Files, not pipes: nobody need read them for the race to go on.
+        command.stdout(File::create(&stdout).unwrap()).stderr(File::create(&stderr).unwrap());
+        Started { child: command.spawn().unwrap(), stdout, stderr }
+    }
+
+    /// The command of a race, its output not yet directed.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let (name, value) = self.mark.split_once('=').unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+        command
+            .args(["race", "--debug-build"])
+            .args(args)
+            .current_dir(self.folder.path())
+            .env(name, value)
+            .env("ILL", ill_behaved())
+            .env("ILL_BEHAVED_LOG", self.path("log"))
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// What the contenders logged: `(pid, what)`.
+    pub fn log(&self) -> Vec<(u32, String)> {
+        let text = fs::read_to_string(self.path("log")).unwrap_or_default();
+        let parse = |line: &str| {
+            let (pid, what) = line.split_once(' ').unwrap();
+            (pid.parse().unwrap(), what.to_owned())
+        };
+        text.lines().map(parse).collect()
+    }
+
+    /// Living processes of this course's races: `race`, supervisors and contenders.
+    pub fn processes(&self) -> Vec<u32> {
+        let is_ours = |pid: &u32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|b| *b == 0).any(|entry| entry == self.mark.as_bytes())
+        };
+        let names = fs::read_dir("/proc").unwrap().flatten();
+        names.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(is_ours).collect()
+    }
+
+    /// Ports on which this course's processes listen.
+    pub fn listening(&self) -> BTreeSet<u16> {
+        let fds = self.processes().into_iter().filter_map(|pid| {
+            fs::read_dir(format!("/proc/{pid}/fd")).ok() // gone meanwhile
+        });
+        let sockets: BTreeSet<PathBuf> =
+            fds.flatten().flatten().filter_map(|fd| fs::read_link(fd.path()).ok()).collect();
+        let tables = ["tcp", "tcp6"].map(|t| fs::read_to_string(format!("/proc/net/{t}")));
+        let listens = |line: &str| {
+            const LISTEN: &str = "0A";
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let socket = PathBuf::from(format!("socket:[{}]", fields[9]));
+            let (_, port) = fields[1].rsplit_once(':')?;
+            (fields[3] == LISTEN && sockets.contains(&socket))
+                .then(|| u16::from_str_radix(port, 16).unwrap())
+        };
+        let lines = tables.iter().flatten().flat_map(|table| table.lines().skip(1));
+        lines.filter_map(listens).collect()
+    }
+
+    /// For after a race that ended by itself: processes and groups are gone at once.
+    pub fn assert_nothing_left(&self) {
+        let left = self.processes();
+        assert!(left.is_empty(), "processes {left:?} are left");
+        for (pid, _) in self.log() {
+            assert!(!Path::new(&format!("/proc/{pid}")).exists(), "contender {pid} is left");
+        }
+        // Another test's contender may hold the port for a moment, or its supervisor be ending.
+        for (_, what) in self.log() {
+            let Some(port) = what.strip_prefix("listens ") else { continue };
+            self.assert_free(port.parse().unwrap());
+        }
+        until("no control group is left", || stray_groups().is_subset(&self.strays_before));
+    }
+
+    /// For after a race that was killed: its supervisors need a moment.
+    pub fn assert_nothing_left_soon(&self) {
+        let began = Instant::now();
+        until("all processes are gone", || self.processes().is_empty());
+        assert!(began.elapsed() < Duration::from_secs(10), "gone after {:?}", began.elapsed());
+        self.assert_nothing_left();
+    }
+
+    pub fn assert_free(&self, port: u16) {
+        until("the port is free", || !is_taken(port).unwrap());
+    }
+
+    /// `rounds.jsonl` as it is.
+    pub fn rounds(&self) -> Vec<u8> {
+        fs::read(self.out().join("rounds.jsonl")).unwrap_or_default()
+    }
+}
+
+/// Control groups of supervisors that are no more.
+fn stray_groups() -> BTreeSet<PathBuf> {
+    let mut strays = BTreeSet::new();
+    let mut folders = vec![PathBuf::from("/sys/fs/cgroup")];
+    while let Some(folder) = folders.pop() {
+        // It may be gone meanwhile.
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let name = entry.file_name().into_string().unwrap_or_default();
+            let supervisor = name.strip_prefix("regatta-").and_then(|pid| pid.parse::<u32>().ok());
+            let is_stray = |pid: u32| !Path::new(&format!("/proc/{pid}")).exists();
+            if supervisor.is_some_and(is_stray) {
+                strays.insert(entry.path());
+            }
+            folders.push(entry.path());
+        }
+    }
+    strays
+}
+
+/// The program of `examples/ill_behaved.rs`.
+fn ill_behaved() -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_regatta")).with_file_name("examples/ill_behaved");
+    assert!(
+        path.exists(),
+        "expected {}: run all tests, or first `cargo build -p regatta-cli --examples`",
+        path.display()
+    );
+    path
+}
+
+/// Waits for a condition, polling, up to [`LIMIT`].
+#[track_caller]
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let end = Instant::now() + LIMIT;
+    while !condition() {
+        assert!(Instant::now() < end, "waited {LIMIT:?} in vain until {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,62 @@
+//! Ctrl-C in the middle of a round.
+
+use crate::course::{Course, until};
+use regatta_record::{Kind, Summary};
+
+#[test]
+fn the_first_ends_in_order_and_the_race_can_be_resumed() {
+    let course = Course::new();
+    course.write_race("'null'", "200ms", "connections = [8, 16]");
+    let good = "good=sh -c 'exec \"$ILL\" {port}'";
+    let race = course.start(&["race.toml", "--out", "out", "--contender", good]);
+    until("a round is stored and the next contender is up", || {
+        !course.rounds().is_empty() && !course.listening().is_empty()
+    });
+    race.signal("INT");
+    let ended = race.ended().with_status(130);
+    course.assert_nothing_left();
+
+    let before = course.rounds();
+    let stored = before.iter().filter(|b| **b == b'\n').count();
+    ended.assert_told(&[&format!("interrupted; {stored} rounds are saved"), "race --resume out"]);
+    let saved = std::fs::read_to_string(course.out().join("summary.json")).unwrap();
+    let saved: Summary = serde_json::from_str(&saved).unwrap();
+    assert!(!saved.complete);
+    assert_eq!(saved.cells.iter().map(|cell| cell.rounds as usize).sum::<usize>(), stored);
+
+    let ended = course.race(&["--resume", "out", "--json", "-"]).with_status(0);
+    course.assert_nothing_left();
+    assert!(course.rounds().starts_with(&before));
+    let summary = ended.summary();
+    assert!(summary.complete);
+    assert!(summary.cells.iter().all(|cell| cell.rounds == 1), "{:?}", summary.cells);
+}
+
+#[test]
+fn it_is_heard_while_a_contender_starts() {
+    let course = Course::new();
+    let bad = "bad=sh -c 'echo $$ starts >> \"$ILL_BEHAVED_LOG\"; exec sleep 1000' {port}";
+    let race = course.start(&["quick", "--only", "null", "--skip", "null", "--contender", bad]);
+    until("it is started", || !course.log().is_empty());
+    race.signal("INT");
+    let ended = race.ended().with_status(130);
+    course.assert_nothing_left();
+    ended.assert_told(&["interrupted; 0 rounds are saved", "race --resume results/"]);
+    assert!(ended.stdout.contains(Kind::Skipped.name()), "{}", ended.stdout);
+}
+
+#[test]
+fn the_second_ends_at_once() {
+    let course = Course::new();
+    course.write_race("'null'", "30s", "connections = 8");
+    let deaf = "bad=sh -c 'exec \"$ILL\" {port} deaf'";
+    let args = ["race.toml", "--skip", "null", "--out", "out", "--contender", deaf];
+    let race = course.start(&args);
+    until("it listens", || !course.log().is_empty());
+    race.signal("INT");
+    until("it is asked to end", || course.log().iter().any(|(_, what)| what == "asked"));
+    race.signal("INT");
+    let ended = race.ended().with_status(130);
+    assert!(!ended.stderr.contains("interrupted"), "it waited for the contender: {}", ended.stderr);
+    course.assert_nothing_left_soon();
+}

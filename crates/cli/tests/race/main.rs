@@ -1,0 +1,14 @@
+//! `regatta race`, as it is built, against contenders that behave badly, and against those who
+//! kill it, interrupt it or ask for what cannot be.
+
+mod answers;
+mod arguments;
+mod course;
+mod interrupted;
+mod killed;
+mod manifests;
+mod output;
+mod processes;
+mod results;
+mod started;
+mod starts;

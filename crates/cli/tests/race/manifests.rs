@@ -1,0 +1,65 @@
+//! What contenders say of themselves: limits, and what they need.
+
+use crate::course::Course;
+use regatta_record::Kind;
+
+const START: &str = "workloads = ['double']\nstart = ['sh', '-c', 'exec \"$ILL\" {port}']\n";
+
+#[test]
+fn a_load_beyond_a_stated_limit_is_told_at_once_and_is_no_failure() {
+    let course = Course::new();
+    let manifest =
+        format!("name = 'small'\nabout = 'ten clients'\n{START}limits = {{ connections = 10 }}\n");
+    course.write("peers/small/manifest.toml", &manifest);
+    course.write_race("'null', 'small'", "200ms", "connections = [8, 64]");
+    let args = ["race.toml", "--out", "out", "--json", "-"];
+    let ended = course.race(&args).with_status(0);
+    course.assert_nothing_left();
+    assert_eq!(course.log().len(), 1, "it was started under the load that it holds, only");
+    for cell in ended.summary().cells.into_iter().filter(|cell| cell.contender == "small") {
+        let beyond = cell.load.connections > 10;
+        assert_eq!(cell.verdict.kind == Kind::CannotHold, beyond, "{cell:?}");
+        assert_eq!(cell.requests == 0, beyond, "{cell:?}");
+        if beyond {
+            let said = "small states a limit of 10 connections; this load has 64";
+            assert_eq!(cell.verdict.because, said);
+        }
+    }
+    ended.assert_told(&["cannot-hold: small states a limit of 10 connections"]);
+}
+
+#[test]
+fn a_peer_that_is_not_installed_is_skipped_and_told_how_to_get() {
+    let course = Course::new();
+    for (name, more) in [
+        ("unbuilt", "setup = ['make']\n"),
+        ("absent", "needs = ['no-such-program']\nsetup = ['make']\n"),
+    ] {
+        let start = START.replace("'sh'", if name == "unbuilt" { "'build/x'" } else { "'sh'" });
+        let manifest = format!("name = '{name}'\nabout = 'a peer'\n{start}{more}");
+        course.write(&format!("peers/{name}/manifest.toml"), &manifest);
+    }
+    course.write_race("'absent', 'unbuilt', 'unheard-of', 'null'", "200ms", "connections = 8");
+    let race = std::fs::read_to_string(course.path("race.toml")).unwrap();
+    course.write("race.toml", &race.replace("twin_of = 'nobody'", "baseline = 'absent'"));
+    let good = "good=sh -c 'exec \"$ILL\" {port}'";
+    let args = ["race.toml", "--out", "out", "--json", "-", "--contender", good];
+    let ended = course.race(&args).with_status(0);
+    course.assert_nothing_left();
+    for (name, why) in [
+        (
+            "absent",
+            "not on PATH: no-such-program; install it, then run `regatta peers install absent`",
+        ),
+        ("unbuilt", "build/x is not there yet; run `regatta peers install unbuilt`"),
+        ("unheard-of", "no manifest of that name serves double"),
+    ] {
+        ended.assert_verdict(name, Kind::Skipped, &[why]);
+        ended.assert_told(&[&format!("skipped: {name}: {why}")]);
+    }
+    assert_eq!(ended.summary().asked.baseline, "good", "ratios are taken to one that is here");
+
+    let ended = course.race(&["race.toml", "--contender", good, "--baseline", "absent"]);
+    let ended = ended.with_status(2);
+    ended.assert_told(&["the baseline absent does not take part; it is one of: null, good"]);
+}

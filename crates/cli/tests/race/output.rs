@@ -1,0 +1,114 @@
+//! What goes to stdout: colours on a terminal only, and machine forms that machines can read.
+
+use crate::course::{Course, SHORT, until};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::{
+    fs::{File, OpenOptions},
+    io::Read,
+    process::Stdio,
+    sync::mpsc,
+    thread,
+};
+
+const GOOD: &str = "good=sh -c 'exec \"$ILL\" {port}'";
+
+#[test]
+fn json_on_stdout_has_the_documented_keys() {
+    let course = Course::new();
+    // Two rounds, so that costs have intervals.
+    let args = ["quick", "--only", "null", "--rounds", "2", "--window", "200ms", "--json", "-"];
+    let ended = course.race(&[&args[..], &["--out", "out", "--contender", GOOD]].concat());
+    course.assert_nothing_left();
+    let race: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert!(race["noise_floor"].is_null(), "without a twin there is none");
+    let cells = race["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 2);
+    for cell in cells {
+        for key in [
+            "workload",
+            "load",
+            "contender",
+            "rounds",
+            "cost_ns_per_request",
+            "rate_per_s",
+            "latency_ns",
+            "memory_bytes",
+            "ratio_to_baseline",
+            "band",
+            "verdict",
+        ] {
+            assert!(cell.get(key).is_some(), "no {key} in {cell}");
+        }
+        for key in ["kind", "void", "because"] {
+            assert!(cell["verdict"].get(key).is_some(), "no {key} in {cell}");
+        }
+        for key in ["mean", "low", "high"] {
+            assert!(cell["cost_ns_per_request"][key].as_f64().is_some_and(|cost| cost > 0.0));
+        }
+        assert!(cell["memory_bytes"].as_u64().is_some_and(|bytes| bytes > 0));
+        assert_eq!(cell["load"]["connections"], 64);
+    }
+    let saved = std::fs::read_to_string(course.out().join("summary.json")).unwrap();
+    assert_eq!(saved, ended.stdout);
+}
+
+#[test]
+fn markdown_on_stdout_is_a_table_and_nothing_else() {
+    let course = Course::new();
+    let args = [&SHORT[..], &["--md", "-", "--contender", GOOD]].concat();
+    let ended = course.race(&args).with_status(0);
+    assert!(ended.stdout.contains("| good |"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("report: "), "{}", ended.stdout);
+    assert!(!ended.stdout.contains('\x1b') && !ended.stderr.contains('\x1b'));
+}
+
+#[test]
+fn where_stdout_is_no_terminal_there_are_no_colours() {
+    let course = Course::new();
+    let bad = "bad=sh -c 'exec \"$ILL\" {port} wrong-at 1000'";
+    let args = [&SHORT[..], &["--out", "out", "--contender", bad]].concat();
+    let ended = course.race(&args).with_status(1);
+    for part in ["bad", "null", "disqualified", "report: out/report.html"] {
+        assert!(ended.stdout.contains(part), "no {part:?} in {}", ended.stdout);
+    }
+    assert!(!ended.stdout.contains('\x1b') && !ended.stderr.contains('\x1b'));
+    assert!(ended.stderr.contains("round 1: 0 of 2 starts are done"), "{}", ended.stderr);
+}
+
+#[test]
+fn on_a_terminal_there_are_colours_unless_no_color() {
+    let coloured = on_terminal(&[]);
+    assert!(coloured.contains("good") && coloured.contains("\x1b["), "{coloured:?}");
+    let plain = on_terminal(&[("NO_COLOR", "1")]);
+    assert!(plain.contains("good") && !plain.contains('\x1b'), "{plain:?}");
+    // no-color.org: when present and not an empty string.
+    let coloured = on_terminal(&[("NO_COLOR", "")]);
+    assert!(coloured.contains("\x1b["), "{coloured:?}");
+}
+
+/// What a short race prints on a terminal, stdout alone being one.
+fn on_terminal(env: &[(&str, &str)]) -> String {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let slave = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+
+    let course = Course::new();
+    let args = [&SHORT[..], &["--contender", GOOD]].concat();
+    let mut command = course.command(&args);
+    command.stdout(slave).stderr(Stdio::null()).envs(env.iter().copied());
+    let mut race = command.spawn().unwrap();
+    drop(command); // with it goes this process's hold of the terminal
+    let (whole, printed) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // EIO is the end: the last to hold the terminal has gone.
+        let _ = File::from(master).read_to_end(&mut bytes);
+        whole.send(String::from_utf8(bytes).unwrap())
+    });
+    until("the race ends", || race.try_wait().unwrap().is_some());
+    assert!(race.wait().unwrap().success());
+    course.assert_nothing_left();
+    printed.recv_timeout(crate::course::LIMIT).unwrap()
+}

@@ -1,0 +1,61 @@
+//! Contenders that serve well and do not end, or not all of them.
+
+use crate::course::Course;
+use regatta_record::Kind;
+
+#[test]
+fn one_that_ignores_sigterm_is_killed_and_has_failed() {
+    let course = Course::new();
+    let ended = course.race_short("bad=sh -c 'exec \"$ILL\" {port} deaf'").with_status(1);
+    course.assert_nothing_left();
+    assert!(course.log().iter().any(|(_, what)| what == "asked"), "it was asked first");
+    let said = ["bad ignored SIGTERM for 2 s", "let it end on SIGTERM"];
+    ended.assert_verdict("bad", Kind::Failed, &said);
+}
+
+#[test]
+fn one_that_becomes_a_daemon_before_it_listens_has_failed() {
+    let course = Course::new();
+    // Twice forked, in a session of its own, and without the environment it was given.
+    let bad = "bad=sh -c '(setsid env -i ILL_BEHAVED_LOG=\"$ILL_BEHAVED_LOG\" \"$ILL\" {port} &)'";
+    let ended = course.race_short(bad).with_status(1);
+    course.assert_nothing_left();
+    ended.assert_verdict("bad", Kind::Failed, &["bad put itself into the background"]);
+}
+
+#[test]
+fn one_that_becomes_a_daemon_once_it_listens_has_failed() {
+    let course = Course::new();
+    let bad = "bad=sh -c '(setsid \"$ILL\" {port} &)
+        until grep -q listens \"$ILL_BEHAVED_LOG\"; do sleep 0.01; done'";
+    let ended = course.race_short(bad).with_status(1);
+    course.assert_nothing_left();
+    let said = ["bad put itself into the background", "Start it in the foreground"];
+    ended.assert_verdict("bad", Kind::Failed, &said);
+    assert_eq!(course.log().len(), 1, "it did listen");
+}
+
+#[test]
+fn one_that_leaves_grandchildren_has_failed_and_they_are_gone() {
+    let course = Course::new();
+    // One in the contender's session, deaf to SIGTERM; one in another, whose parent is gone.
+    let bad = "bad=sh -c '(trap \"\" TERM; sleep 1000 & setsid sleep 1001 &)
+        exec \"$ILL\" {port}'";
+    let ended = course.race_short(bad).with_status(1);
+    course.assert_nothing_left();
+    let said = ["bad ended on SIGTERM but left 2 processes that had to be killed", "sleep ("];
+    ended.assert_verdict("bad", Kind::Failed, &said);
+}
+
+#[test]
+fn one_that_kills_its_supervisor_has_failed_and_is_gone() {
+    let course = Course::new();
+    // At once, so that the supervisor may not even have told of the control group that it made;
+    // and with a child that is known by that group alone.
+    let bad = "bad=sh -c 'kill -s KILL $PPID
+        (setsid env -i ILL_BEHAVED_LOG=\"$ILL_BEHAVED_LOG\" \"$ILL\" 0 &)
+        exec \"$ILL\" {port}'";
+    let ended = course.race_short(bad).with_status(1);
+    course.assert_nothing_left();
+    ended.assert_verdict("bad", Kind::Failed, &["the supervisor of bad ", "were ended"]);
+}

@@ -1,0 +1,109 @@
+//! Result directories that cannot be used, or are in use.
+
+use crate::course::{Course, until};
+use std::{path::PathBuf, process::Command};
+
+const GOOD: &str = "good=sh -c 'exec \"$ILL\" {port}'";
+
+#[test]
+fn a_directory_that_is_raced_into_is_refused() {
+    let course = Course::new();
+    course.write_race("'null'", "30s", "connections = 8");
+    let args = ["race.toml", "--skip", "null", "--contender", GOOD, "--out", "out"];
+    let first = course.start(&args);
+    until("it listens", || !course.log().is_empty());
+    for args in [&args[..], &["--resume", "out"]] {
+        let second = course.race(args).with_status(2);
+        second.assert_told(&["another race is writing to out"]);
+    }
+    assert_eq!(course.log().len(), 1, "the second ones started nothing");
+    first.signal("INT");
+    first.ended().with_status(130);
+    course.assert_nothing_left();
+}
+
+#[test]
+fn of_two_at_once_one_races() {
+    let course = Course::new();
+    course.write_race("'null'", "200ms", "connections = 8");
+    let args = ["race.toml", "--skip", "null", "--contender", GOOD, "--out", "out"];
+    let both = [course.start(&args), course.start(&args)].map(|race| race.ended());
+    course.assert_nothing_left();
+    let mut codes = both.each_ref().map(|ended| ended.status.code().unwrap());
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 2], "{both:?}");
+    assert_eq!(course.log().len(), 1, "one of them started something");
+}
+
+#[test]
+fn a_directory_that_holds_a_race_is_refused_and_kept() {
+    let course = Course::new();
+    course.race_short(GOOD).with_status(0);
+    let before = course.rounds();
+    course.race_short(GOOD).with_status(2).assert_told(&["out holds a race already", "--resume"]);
+    let ended = course.race(&["--resume", "out", "--json", "-"]).with_status(0);
+    assert!(ended.summary().complete);
+    assert_eq!(course.rounds(), before);
+    assert_eq!(course.log().len(), 1, "nothing more was started");
+    course.assert_nothing_left();
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_or_is_none_is_told() {
+    let course = Course::new();
+    course.write("file", "");
+    for out in ["file", "file/below"] {
+        let args = ["quick", "--only", "null", "--contender", GOOD, "--out", out];
+        course.race(&args).with_status(2).assert_told(&["cannot create", out]);
+    }
+    let ended = course.race(&["--resume", "nowhere"]).with_status(2);
+    ended.assert_told(&["cannot read nowhere/race.toml"]);
+    assert!(course.log().is_empty(), "nothing was started");
+}
+
+#[test]
+fn a_disk_that_is_full_stops_the_race() {
+    let course = Course::new();
+    let Some(small) = SmallDisk::new(&course) else {
+        eprintln!("skipped: a small tmpfs cannot be mounted here (not root?)");
+        return;
+    };
+    course.write_race("'null'", "50ms", "connections = 8");
+    let args = ["race.toml", "--rounds", "100", "--contender", GOOD, "--out", "disk/out"];
+    let ended = course.race(&args).with_status(2);
+    course.assert_nothing_left();
+    ended.assert_told(&["cannot append to disk/out/rounds.jsonl: No space left", "--resume"]);
+    // What was stored before is whole, and more room is all that it takes to go on.
+    small.grow();
+    let race = course.start(&["--resume", "disk/out"]);
+    let started = course.log().len();
+    until("it goes on", || course.log().len() > started);
+    race.signal("INT");
+    race.ended().with_status(130).assert_told(&["interrupted; "]);
+    course.assert_nothing_left();
+}
+
+/// A disk of few pages at `disk`, unmounted when dropped.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn new(course: &Course) -> Option<SmallDisk> {
+        let path = course.path("disk");
+        std::fs::create_dir(&path).unwrap();
+        let mount = ["-t", "tmpfs", "-o", "size=32k", "tmpfs"];
+        let mounted = Command::new("mount").args(mount).arg(&path).output();
+        mounted.is_ok_and(|mount| mount.status.success()).then_some(SmallDisk(path))
+    }
+
+    fn grow(&self) {
+        let mount = Command::new("mount").args(["-o", "remount,size=1m"]).arg(&self.0).status();
+        assert!(mount.unwrap().success());
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily, should a failed test have left somebody in it.
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
