@@ -1,6 +1,8 @@
 //! The command line, as clap reads it.
 
-use crate::{race::RaceArgs, serve::ServeArgs};
+use crate::{
+    load::LoadArgs, peers::PeersArgs, race::RaceArgs, report::ReportArgs, serve::ServeArgs,
+};
 use clap::{Parser, Subcommand};
 
 /// Races network servers, honestly.
@@ -17,12 +19,28 @@ pub struct Args {
 pub enum Command {
     /// Race servers and judge them
     Race(Box<RaceArgs>),
+    /// Load one server and check every reply
+    Load(Box<LoadArgs>),
+    /// Show a result directory again
+    Report(ReportArgs),
+    /// List the peers, or install some
+    Peers(PeersArgs),
     /// Run one of the built-in servers
     Serve(ServeArgs),
     /// List the I/O models
     Models,
     /// List the services
     Services,
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages
+    Man {
+        /// Into this directory
+        dir: std::path::PathBuf,
+    },
     /// Start and end one contender, for `race`
     #[command(hide = true)]
     Supervise,
@@ -43,4 +61,17 @@ pub fn one_of<T: Copy>(
 /// A duration with its unit: `250ms`, `10s`, `2m`.
 pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error}; write it as 250ms or 10s"))
+}
+
+/// A number of things, with a unit if it is large: `5000`, `200k`, `1M`.
+pub fn count(text: &str) -> Result<u64, String> {
+    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1_000),
+        None => match text.strip_suffix('M') {
+            Some(digits) => (digits, 1_000_000),
+            None => (text, 1),
+        },
+    };
+    let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
+    number.filter(|n| *n > 0).ok_or_else(|| "expected a number above 0, as 5000, 200k or 1M".into())
 }

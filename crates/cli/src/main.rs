@@ -3,8 +3,12 @@
 mod args;
 mod exit;
 mod interrupt;
+mod load;
+mod manual;
 mod output;
+mod peers;
 mod race;
+mod report;
 mod serve;
 
 use args::{Args, Command};
@@ -14,9 +18,14 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Race(args) => race::run(*args),
+        Command::Load(args) => load::run(*args),
+        Command::Report(args) => report::run(args),
+        Command::Peers(args) => peers::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Models => serve::models(),
         Command::Services => serve::services(),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { dir } => manual::man(&dir),
         Command::Supervise => return regatta_race::supervise(),
     };
     exit::code(done)

@@ -28,10 +28,10 @@ pub fn colour() -> bool {
     stdout().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Columns of the terminal; 100 where stdout is none.
+/// Columns of the terminal; 200 where stdout is none, so that nothing is left out.
 pub fn width() -> usize {
     match console::Term::stdout().size_checked() {
         Some((_, columns)) => usize::from(columns),
-        None => 100,
+        None => 200,
     }
 }

@@ -1,46 +1,139 @@
-//! Every model answers the transcripts, shared and by hand.
+//! Every contender answers the transcripts alike: our models, shared and by hand, and every peer
+//! found here. Each is started as a race starts it, and must stop as a race wants it.
 
-mod support;
 mod transcript;
 
-use std::{path::Path, process::Command, thread};
-use support::{MODELS, Server};
+use regatta_race::{Containment, Contender, Running, Values, built_in, free_port, peers_folder};
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    path::Path,
+    thread,
+    time::Duration,
+};
 
-fn all_models_answer(workload: &str, forms: &[&[&str]]) {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance").join(workload);
-    let transcripts = transcript::load_dir(&dir);
+/// The contenders that serve `workload` and can be started here; the others are told as skipped.
+fn contenders(workload: &str) -> Vec<Contender> {
+    let mut all = built_in();
+    all.retain(|contender| contender.manifest.adapter.is_none()); // the null server answers nothing
+    let folder = peers_folder().expect("this checkout has peers");
+    all.extend(Contender::find_all(&folder).expect("the manifests are right"));
+    all.retain(|contender| contender.manifest.workloads.iter().any(|w| w == workload));
+    all.retain(|contender| match contender.missing() {
+        Some(why) => {
+            eprintln!("skipped: {}: {why}", contender.manifest.name);
+            false
+        }
+        None => true,
+    });
+    all
+}
+
+/// Starts every contender of `workload`, gives its address to `test`, stops it. All at once; the
+/// failures are told together.
+fn with_each(workload: &str, test: impl Fn(SocketAddr) -> Result<(), String> + Sync) {
+    let contenders = contenders(workload);
+    assert!(contenders.len() >= 4, "our four models at least");
     let failures: Vec<String> = thread::scope(|scope| {
-        let running: Vec<_> = MODELS
+        let running: Vec<_> = contenders
             .iter()
-            .flat_map(|model| forms.iter().map(move |form| (model, form)))
-            .map(|(model, form)| {
-                let transcripts = &transcripts;
+            .map(|contender| {
+                let test = &test;
                 scope.spawn(move || {
-                    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-                    command.args(["serve", workload, "--model", model]).args(*form);
-                    let mut server = Server::start(command);
-                    let wrong: Vec<_> = transcripts
-                        .iter()
-                        .filter_map(|t| transcript::play(t, server.addr).err())
-                        .map(|why| format!("{model} {form:?}: {why}"))
-                        .collect();
-                    server.signal("-TERM");
-                    assert_eq!(server.ended().code(), Some(0));
-                    wrong
+                    with(contender, workload, test)
+                        .map_err(|why| format!("{}: {why}", contender.manifest.name))
                 })
             })
             .collect();
-        running.into_iter().flat_map(|r| r.join().unwrap()).collect()
+        running.into_iter().filter_map(|thread| thread.join().unwrap().err()).collect()
     });
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }
 
-#[test]
-fn every_model_answers_the_transcripts_of_double() {
-    all_models_answer("double", &[&[], &["--by-hand"]]);
+fn with(
+    contender: &Contender,
+    workload: &str,
+    test: &impl Fn(SocketAddr) -> Result<(), String>,
+) -> Result<(), String> {
+    let binary = Path::new(env!("CARGO_BIN_EXE_regatta"));
+    let run = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let values = Values {
+        port: free_port().map_err(|error| error.to_string())?,
+        workload,
+        cores: 2,
+        dir: &contender.dir,
+        run: run.path(),
+        regatta: binary,
+        nodes: &[],
+    };
+    let launch =
+        contender.launch(&values, &[], Containment::Best).map_err(|error| error.to_string())?;
+    let mut running = Running::start(binary, &launch).map_err(|error| error.to_string())?;
+    running
+        .wait_ready(&contender.manifest.ready, Duration::from_secs(20))
+        .map_err(|error| error.to_string())?;
+    let tested = test(SocketAddr::from((Ipv4Addr::LOCALHOST, values.port)));
+    let stopped = running.stop(Duration::from_secs(10)).map_err(|error| error.to_string())?;
+    tested.and(stopped.fault().map_or(Ok(()), Err))
+}
+
+fn answers_the_transcripts(workload: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance").join(workload);
+    let transcripts = transcript::load_dir(&folder);
+    with_each(workload, |addr| {
+        let wrong: Vec<String> =
+            transcripts.iter().filter_map(|t| transcript::play(t, addr).err()).collect();
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+    });
 }
 
 #[test]
-fn every_model_answers_the_transcripts_of_the_dialogue() {
-    all_models_answer("dialogue", &[&["--by-hand"]]);
+fn every_contender_answers_the_transcripts_of_double() {
+    answers_the_transcripts("double");
+}
+
+#[test]
+fn every_contender_answers_the_transcripts_of_the_dialogue() {
+    answers_the_transcripts("dialogue");
+}
+
+/// Requests are sent and no reply is read, until the contender stops reading; then all replies are
+/// read and must be there.
+#[test]
+fn every_contender_holds_back_a_client_that_does_not_read() {
+    const REQUEST: &[u8] = b"1234567\n";
+    const REPLY: &[u8] = b"2469134\n";
+    /// Far above what the two ends' socket buffers may hold together.
+    const TOO_MUCH: usize = 96 << 20;
+    with_each("double", |addr| {
+        let told = |error: std::io::Error| error.to_string();
+        let mut stream = TcpStream::connect(addr).map_err(told)?;
+        stream.set_write_timeout(Some(Duration::from_millis(500))).map_err(told)?;
+        stream.set_read_timeout(Some(Duration::from_secs(10))).map_err(told)?;
+        let block = REQUEST.repeat(8192);
+        let mut sent = 0;
+        loop {
+            match stream.write(&block[sent % REQUEST.len()..]) {
+                Ok(written) => sent += written,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(format!("expected the write to block, got {error}")),
+            }
+            if sent >= TOO_MUCH {
+                return Err(format!("took {sent} bytes from a client that does not read"));
+            }
+        }
+        let expected = REPLY.repeat(8192);
+        let mut replies = vec![0; expected.len()];
+        let mut left = sent / REQUEST.len() * REPLY.len();
+        while left > 0 {
+            let part = left.min(replies.len());
+            let read = stream.read_exact(&mut replies[..part]);
+            read.map_err(|error| format!("{left} bytes of replies are missing: {error}"))?;
+            if replies[..part] != expected[..part] {
+                return Err("a reply was wrong".into());
+            }
+            left -= part;
+        }
+        Ok(())
+    });
 }

@@ -7,9 +7,13 @@ use crate::{
 };
 use std::{
     collections::BTreeMap,
-    env, fs, io,
+    env, fs,
+    io::{self, BufRead, BufReader, Read},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 /// A program that can be raced.
@@ -72,11 +76,16 @@ impl Contender {
         Ok(contenders)
     }
 
+    /// The programs that it needs and that are not on PATH.
+    pub fn absent(&self) -> Vec<&str> {
+        let needs = self.manifest.needs.iter().map(String::as_str);
+        needs.filter(|program| !is_on_path(program)).collect()
+    }
+
     /// Why it cannot be started here, and what to do; `None` if all that it needs is found.
     pub fn missing(&self) -> Option<String> {
-        let Manifest { name, needs, setup, start, .. } = &self.manifest;
-        let absent: Vec<&str> =
-            needs.iter().map(String::as_str).filter(|program| !is_on_path(program)).collect();
+        let Manifest { name, setup, start, .. } = &self.manifest;
+        let absent = self.absent();
         let install = format!("`regatta peers install {name}`");
         if !absent.is_empty() {
             let absent = absent.join(", ");
@@ -126,6 +135,32 @@ impl Contender {
             cpus: cpus.to_vec(),
             containment,
         })
+    }
+
+    /// Version of its runtime, as that prints it; `None` where nothing asks for it or it does not
+    /// answer within five seconds.
+    pub fn version(&self) -> Option<String> {
+        const LIMIT: Duration = Duration::from_secs(5);
+        let (program, arguments) = self.manifest.version.split_first()?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .current_dir(&self.dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        let deadline = Instant::now() + LIMIT;
+        while child.try_wait().ok()?.is_none() {
+            if Instant::now() > deadline {
+                child.kill().ok()?;
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        let mut line = String::new();
+        BufReader::new(child.stdout.take()?.take(200)).read_line(&mut line).ok()?;
+        let line = line.trim();
+        (!line.is_empty()).then(|| line.to_owned())
     }
 
     /// Lines of code of its source files; `None` where it names none.
@@ -261,6 +296,17 @@ mod tests {
         };
         let error = contender.launch(&values, &[], Containment::Best).unwrap_err().to_string();
         assert!(error.contains("unknown placeholder {threads}"), "{error}");
+    }
+
+    #[test]
+    fn the_first_line_of_the_version_is_told() {
+        let version = |command: &str| {
+            let text = manifest("x", &format!("version = [\"sh\", \"-c\", \"{command}\"]"));
+            let peers = folder(&[("x/manifest.toml", &text)]);
+            Contender::read(&peers.path().join("x/manifest.toml")).unwrap().version()
+        };
+        assert_eq!(version("echo go1.26; echo more").as_deref(), Some("go1.26"));
+        assert_eq!(version("exit 1"), None);
     }
 
     #[test]

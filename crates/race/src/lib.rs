@@ -8,6 +8,7 @@ mod clock;
 mod contender;
 mod contest;
 mod entrant;
+mod fault;
 mod lines_of_code;
 mod manifest;
 mod orphans;

@@ -25,6 +25,9 @@ pub struct Manifest {
     pub setup: Vec<String>,
     /// Program and arguments.
     pub start: Vec<String>,
+    /// Program and arguments that print the version of its runtime, on the first line.
+    #[serde(default)]
+    pub version: Vec<String>,
     /// What shows that it is ready.
     #[serde(default)]
     pub ready: Ready,
@@ -123,6 +126,7 @@ impl Manifest {
             needs: vec![],
             setup: vec![],
             start,
+            version: Vec::new(),
             ready: Ready::Tcp,
             source: vec![],
             path: None,

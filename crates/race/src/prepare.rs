@@ -3,11 +3,10 @@
 use crate::{
     contender::Contender,
     contest::{Contest, SHORTEST_WINDOW},
-    judge::{NULL, twin_name},
     manifest::Manifest,
 };
 use regatta_load::Workload;
-use regatta_record::{Asked, CpuSets, Entry, FORMAT, Setup};
+use regatta_record::{Asked, CpuSets, Entry, FORMAT, NULL, Setup, twin_name};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::Deserialize;
 use std::{
@@ -177,6 +176,7 @@ fn entry(contender: &Contender) -> Entry {
     Entry {
         about: manifest.about.clone(),
         start: manifest.start.clone(),
+        version: contender.version(),
         // Sources that are not there (an installed program without its checkout) are not counted.
         lines_of_code: contender.lines_of_code().unwrap_or_default(),
         manifest: toml::to_string(manifest).expect("a manifest has a form in TOML"),

@@ -4,6 +4,7 @@
 use crate::{
     cgroup::Containment,
     entrant::Entrant,
+    fault,
     port::free_port,
     ready::NotReady,
     running::Running,
@@ -202,33 +203,14 @@ fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) 
     }
 }
 
-/// What the load saw decides first: a wrong reply is a wrong reply, however the server ended.
+/// A wrong reply decides first, however the server ended; that it died explains missing ones.
 fn outcome(entrant: &Entrant, tally: &Tally, died: Option<String>) -> Outcome {
-    let name = &entrant.name;
-    if let Some(exchange) = tally.first_wrong.clone() {
-        let because = "a reply was wrong".to_owned();
-        return Outcome::Disqualified { because, exchange: Some(exchange) };
+    match (fault::of_replies(&entrant.name, tally), died) {
+        (Some(wrong @ Outcome::Disqualified { exchange: Some(_), .. }), _) => wrong,
+        (_, Some(because)) => Outcome::Failed { because },
+        (Some(fault), None) => fault,
+        (None, None) => Outcome::Finished,
     }
-    if let Some(because) = died {
-        return Outcome::Failed { because };
-    }
-    if tally.server_died {
-        let because = format!("{name} refused every connection for two seconds under load");
-        return Outcome::Failed { because };
-    }
-    // A refused connection is tried again; a request that was sent is owed its reply.
-    let missing: Vec<String> = tally
-        .errors
-        .by_kind()
-        .into_iter()
-        .filter(|(kind, count)| *kind != "connect" && *count > 0)
-        .map(|(kind, count)| format!("{kind} {count}"))
-        .collect();
-    if missing.is_empty() {
-        return Outcome::Finished;
-    }
-    let because = format!("replies are missing: {}", missing.join(", "));
-    Outcome::Disqualified { because, exchange: None }
 }
 
 /// Reads the contender's usage at the edges of the window, and its memory after it.

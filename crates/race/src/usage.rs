@@ -88,6 +88,12 @@ impl Observed {
         Observed { root: pid, with_root: true, cgroup: None }
     }
 
+    /// How many CPUs the root may run on; `None` when it is gone.
+    pub fn cpus(&self) -> Option<u32> {
+        let pid = rustix::process::Pid::from_raw(self.root.try_into().ok()?)?;
+        Some(rustix::thread::sched_getaffinity(Some(pid)).ok()?.count())
+    }
+
     /// Reads now. Fails when the root is gone.
     pub fn usage(&self) -> io::Result<Usage> {
         let pids = self.pids();

@@ -72,6 +72,26 @@ pub struct Asked {
     pub entries: Vec<Entry>,
 }
 
+/// Name of the null server among the contenders: the least that a server can do. It shows the floor.
+pub const NULL: &str = "null";
+
+/// Name under which the contender `original` is entered a second time.
+pub fn twin_name(original: &str) -> String {
+    format!("{original}-twin")
+}
+
+impl Asked {
+    /// Name under which [`Asked::twin_of`] is entered a second time.
+    pub fn twin(&self) -> Option<String> {
+        self.twin_of.as_deref().map(twin_name)
+    }
+
+    /// Whether a contender is there for reference and not ranked: the null server and the twin.
+    pub fn is_reference(&self, contender: &str) -> bool {
+        contender == NULL || self.twin().is_some_and(|twin| twin == contender)
+    }
+}
+
 /// What a report tells of a contender, beside its figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {

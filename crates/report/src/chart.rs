@@ -1,10 +1,7 @@
 //! Where things lie in the two pictures of a load: numbers for the template to draw with.
 
-use crate::{
-    numbers,
-    view::{NULL, visible},
-};
-use regatta_record::{Cell, Figure, Kind, LoadShape, Summary};
+use crate::{numbers, view::visible};
+use regatta_record::{Cell, Figure, Kind, LoadShape, NULL, Summary};
 use serde::Serialize;
 
 /// Left edge, right edge, height of a row and of the axis, in the units of the picture.

@@ -13,12 +13,14 @@ mod csv;
 mod html;
 mod markdown;
 mod numbers;
+mod sentences;
 mod terminal;
 mod view;
 
 pub use csv::csv;
 pub use html::html;
 pub use markdown::markdown;
+pub use numbers::time;
 pub use terminal::terminal;
 
 use regatta_record::Summary;

@@ -72,9 +72,12 @@ pub fn estimate(e: &Estimate, unit: f64) -> String {
     format!("{mean} [{low}–{high}]")
 }
 
-/// `1.40× [1.36–1.45]`; three decimals only where the half-width is under half a hundredth.
+/// `1.40× [1.36–1.45]`. Three decimals where the half-width is under half a hundredth, or where an
+/// end beside 1 would otherwise read as 1.
 pub fn ratio(e: &Estimate) -> String {
-    let decimals = if e.high - e.low < 0.01 { 3 } else { decimals(e, 1.0).min(2) };
+    let reads_as_1 = (1.0 < e.low && e.low < 1.005) || (0.995 <= e.high && e.high < 1.0);
+    let fine = reads_as_1 || e.high - e.low < 0.01;
+    let decimals = if fine { 3 } else { decimals(e, 1.0).min(2) };
     let [mean, low, high] = [e.mean, e.low, e.high].map(|v| format!("{v:.decimals$}"));
     format!("{mean}× [{low}–{high}]")
 }
@@ -145,6 +148,7 @@ mod tests {
         assert_eq!(estimate(&e(5.0, 5.0, 5.0), 1.0), "5.000 [5.000–5.000]");
         assert_eq!(ratio(&e(1.4, 1.364, 1.447)), "1.40× [1.36–1.45]");
         assert_eq!(ratio(&e(1.0012, 0.9987, 1.0031)), "1.001× [0.999–1.003]");
+        assert_eq!(ratio(&e(1.015, 1.0047, 1.0259)), "1.015× [1.005–1.026]");
         assert_eq!(ratio(&e(24.0, 12.0, 48.0)), "24× [12–48]");
     }
 

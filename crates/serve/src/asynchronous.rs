@@ -1,24 +1,25 @@
 //! `async`: a Tokio task per connection, work stealing over a thread per core.
 
-use crate::{
-    host::{Host, PAUSE, ServeError},
-    open::{Entered, Open},
-};
+use crate::host::{Host, PAUSE, ServeError};
 use regatta_service::Program;
 use regatta_sys::net;
 use std::{
+    future::Future,
     io,
     net::TcpListener as StdListener,
     pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
+    thread,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
     runtime::Builder,
-    sync::Notify,
-    time::sleep,
+    time::{sleep, timeout},
+};
+use tokio_util::{
+    sync::{CancellationToken, WaitForCancellationFutureOwned},
+    task::TaskTracker,
 };
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
@@ -31,90 +32,90 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
     host.ready(&listener)?;
     let host = host.clone();
     // Spawned, so that accepting runs on a worker too, not on this thread beside them.
-    let served = runtime.block_on(runtime.spawn(serve(program, host, StdListener::from(listener))));
+    let served = runtime.block_on(runtime.spawn(serve(program, host, listener.into())));
     served.expect("accepting does not panic")?;
-    Ok(())
+    Ok(()) // dropping the runtime cuts the connections whose grace is over
 }
 
 async fn serve<P: Program>(program: P, host: Host, listener: StdListener) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
-    let stopped = Arc::new(Notify::new());
-    let (stop, notify) = (host.stop.clone(), Arc::clone(&stopped));
-    std::thread::spawn(move || stop.wait().map(|()| notify.notify_one()));
-    let open = Open::new();
+    let stopped = CancellationToken::new();
+    let (stop, cancel) = (host.stop.clone(), stopped.clone());
+    thread::spawn(move || stop.wait().map(|()| cancel.cancel()));
+    let connections = TaskTracker::new();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = stopped.notified() => break,
+            () = stopped.cancelled() => break,
         };
         match accepted {
             Ok((stream, _)) => {
-                let entered = Connection(open.enter(stream));
-                let (program, limits) = (program.clone(), host.limits);
-                tokio::spawn(async move {
+                let mut stream = Connection { stream, stopped: wait_for(&stopped) };
+                let (program, limits, stop) = (program.clone(), host.limits, host.stop.clone());
+                connections.spawn(async move {
                     // A connection's errors are its own end, and nobody else's business.
-                    let _ = program.asynchronous(entered, limits).await;
+                    let _ = program.asynchronous(&mut stream, limits).await;
+                    while !stop.may_close(&stream.stream) {
+                        sleep(PAUSE / 4).await;
+                    }
                 });
             }
             Err(error) if net::is_transient(&error) => {}
             Err(_) => sleep(PAUSE).await, // out of descriptors: who waits stays queued
         }
-        while open.len() >= host.connections && !host.stop.is_set() {
+        while connections.len() >= host.connections && !stopped.is_cancelled() {
             sleep(PAUSE).await;
         }
     }
     drop(listener);
-    tokio::task::spawn_blocking(move || open.drain(&host, std::thread::sleep))
-        .await
-        .expect("draining does not panic");
+    connections.close();
+    // What is not done by then is cut.
+    let _ = timeout(host.grace, connections.wait()).await;
     Ok(())
 }
 
-/// A stream that a stop can end from outside while its task waits for it.
-struct Connection(Entered<TcpStream>);
+/// A stream whose input ends when the server stops: what has arrived is still read.
+struct Connection {
+    stream: TcpStream,
+    stopped: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+}
+
+fn wait_for(stop: &CancellationToken) -> Option<Pin<Box<WaitForCancellationFutureOwned>>> {
+    Some(Box::pin(stop.clone().cancelled_owned()))
+}
 
 impl AsyncRead for Connection {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let stream = &self.0.stream;
-        loop {
-            ready!(stream.poll_read_ready(cx))?;
-            match stream.try_read(into.initialize_unfilled()) {
-                Ok(read) => {
-                    into.advance(read);
-                    return Poll::Ready(Ok(()));
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                Err(error) => return Poll::Ready(Err(error)),
-            }
+        let read = Pin::new(&mut self.stream).poll_read(cx, into);
+        if let (Poll::Pending, Some(stopped)) = (&read, &mut self.stopped)
+            && stopped.as_mut().poll(cx).is_ready()
+        {
+            self.stopped = None;
+            net::finish_reading(&self.stream)?;
+            return Pin::new(&mut self.stream).poll_read(cx, into);
         }
+        read
     }
 }
 
 impl AsyncWrite for Connection {
     fn poll_write(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let stream = &self.0.stream;
-        loop {
-            ready!(stream.poll_write_ready(cx))?;
-            match stream.try_write(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                result => return Poll::Ready(result),
-            }
-        }
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(net::finish_writing(self.0.stream.as_ref()))
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

@@ -55,10 +55,11 @@ fn serve<P: Program>(program: P, host: Host, listener: OwnedFd) {
         match listener.accept() {
             Ok((stream, _)) => {
                 let entered = open.enter(stream);
-                let (program, limits) = (program.clone(), host.limits);
+                let (program, limits, stop) = (program.clone(), host.limits, host.stop.clone());
                 let spawned = green::spawn(move || {
                     // A connection's errors are its own end, and nobody else's business.
                     let _ = program.sequential(&mut Green(&entered.stream), limits);
+                    entered.before_close(&stop, green::sleep);
                 });
                 if spawned.is_err() {
                     green::sleep(PAUSE); // out of stacks: the connection is closed

@@ -1,7 +1,7 @@
 //! What every model is given: where to listen, its limits, and when to stop.
 
 use regatta_service::Limits;
-use regatta_sys::{net, net::Port, wake::Latch};
+use regatta_sys::{net, net::Port, queue::unacknowledged, wake::Latch};
 use std::{
     io,
     net::SocketAddr,
@@ -146,6 +146,12 @@ impl Stop {
     /// Whether it is set.
     pub fn is_set(&self) -> bool {
         self.0.when.get().is_some()
+    }
+
+    /// Whether a connection may be closed. One that a stop ends is kept until its peer has all that
+    /// was sent: closing it while the peer still sends would be a reset, which discards that.
+    pub(crate) fn may_close(&self, socket: impl AsFd) -> bool {
+        !self.is_set() || unacknowledged(socket).is_ok_and(|bytes| bytes == 0)
     }
 
     /// Blocks until it is set.

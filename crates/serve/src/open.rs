@@ -1,13 +1,13 @@
 //! The open connections of a model whose connections wait on their own, in threads, green
 //! threads or tasks: so that a stop can end them from outside.
 
-use crate::host::{Host, PAUSE};
+use crate::host::{Host, PAUSE, Stop};
 use regatta_sys::net;
 use slab::Slab;
 use std::{
     os::fd::AsFd,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 /// The open connections.
@@ -46,7 +46,7 @@ impl<S: AsFd> Open<S> {
 
     /// Drains: ends the input, waits up to the host's grace, cuts what is left. `sleep` waits in
     /// the model's own way.
-    pub(crate) fn drain(&self, host: &Host, mut sleep: impl FnMut(std::time::Duration)) {
+    pub(crate) fn drain(&self, host: &Host, mut sleep: impl FnMut(Duration)) {
         self.finish_reading();
         let until = Instant::now() + host.grace;
         while self.len() > 0 && Instant::now() < until {
@@ -66,6 +66,15 @@ pub(crate) struct Entered<S: AsFd> {
     pub(crate) stream: Arc<S>,
     key: usize,
     open: Arc<Open<S>>,
+}
+
+impl<S: AsFd> Entered<S> {
+    /// Waits until the connection may be closed. A drain cuts it when its grace is over.
+    pub(crate) fn before_close(&self, stop: &Stop, mut sleep: impl FnMut(Duration)) {
+        while !stop.may_close(self.stream.as_ref()) {
+            sleep(PAUSE / 4);
+        }
+    }
 }
 
 impl<S: AsFd> Drop for Entered<S> {

@@ -92,6 +92,8 @@ enum State {
         until: Instant,
         bytes: usize,
     },
+    /// Ended by a stop and no longer watched; closes once the client has all that was sent.
+    Delivering,
 }
 
 /// Whether a connection is done with.
@@ -188,6 +190,9 @@ impl<P: Program, R: Readiness> Reactor<'_, P, R> {
     fn ready(&mut self, token: usize, now: Instant) -> io::Result<()> {
         // A connection that ended earlier in this turn may have had another event.
         let Some(connection) = self.connections.get_mut(token) else { return Ok(()) };
+        if connection.state == State::Delivering {
+            return Ok(());
+        }
         let Self { readiness, input, out, .. } = self;
         let fate = if connection.interest == Interest::Write {
             connection.flush(token, now, readiness, out)?
@@ -196,7 +201,14 @@ impl<P: Program, R: Readiness> Reactor<'_, P, R> {
         } else {
             connection.read(token, now, readiness, input, out)?
         };
-        if fate == Fate::Ends { self.end(token) } else { Ok(()) }
+        if fate == Fate::Lives {
+            return Ok(());
+        }
+        if self.host.stop.may_close(&connection.socket) {
+            return self.end(token);
+        }
+        connection.state = State::Delivering;
+        readiness.remove(connection.socket.as_fd())
     }
 
     fn end(&mut self, token: usize) -> io::Result<()> {
@@ -210,6 +222,7 @@ impl<P: Program, R: Readiness> Reactor<'_, P, R> {
         let idle = self.host.limits.idle;
         let due = |c: &mut Connection<P::Session>| match c.state {
             State::Lingering { until, .. } => now >= until,
+            State::Delivering => self.host.stop.may_close(&c.socket),
             _ if !c.unsent.is_empty() => now >= c.sent + idle,
             _ => now >= c.session.due() && c.session.on_tick(now) == Flow::Close,
         };

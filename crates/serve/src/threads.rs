@@ -35,10 +35,11 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
         match listener.accept() {
             Ok((stream, _)) => {
                 let entered = open.enter(stream);
-                let (program, limits) = (program.clone(), host.limits);
+                let (program, limits, stop) = (program.clone(), host.limits, host.stop.clone());
                 let spawned = thread::Builder::new().stack_size(STACK).spawn(move || {
                     // A connection's errors are its own end, and nobody else's business.
                     let _ = program.sequential(&mut Blocking(&entered.stream), limits);
+                    entered.before_close(&stop, thread::sleep);
                 });
                 if spawned.is_err() {
                     thread::sleep(PAUSE); // out of threads: the connection is closed

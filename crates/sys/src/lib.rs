@@ -6,6 +6,7 @@
 pub mod epoll;
 pub mod limit;
 pub mod net;
+pub mod queue;
 mod readiness;
 pub mod wake;
 

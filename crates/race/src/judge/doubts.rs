@@ -1,9 +1,9 @@
 //! What in a race might mislead its reader: one sentence each, with advice, printed beside the
 //! figures.
 
-use super::{Field, TIE_MARGIN, twin_name, verdict::BUSY};
+use super::{Field, TIE_MARGIN, verdict::BUSY};
 use crate::statistics::{self, CONFIDENCE, geometric, holm, p_value};
-use regatta_record::{Asked, Cell, Figure, Relation};
+use regatta_record::{Asked, Cell, Figure, NULL, Relation};
 use std::collections::BTreeSet;
 
 /// Fewest rounds of a table that is shown to others (method, rule 2).
@@ -111,12 +111,10 @@ fn noise(asked: &Asked, noise_floor: Option<f64>) -> Option<String> {
 /// The twin's relation to its original, judged like any other with Holm's correction over the
 /// loads, but at the fixed margin: the noise floor holds the very difference in question.
 fn twin_differs(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Vec<String> {
-    let Some(original) = &asked.twin_of else { return Vec::new() };
+    let (Some(original), Some(twin)) = (&asked.twin_of, asked.twin()) else { return Vec::new() };
     let p_values: Vec<f64> = twin_ratios.iter().map(|d| p_value(d).unwrap_or(1.0)).collect();
     let differs = holm(&p_values, 1.0 - CONFIDENCE);
-    let loads = fields
-        .iter()
-        .filter(|f| f.cost(original).is_some() && f.cost(&twin_name(original)).is_some());
+    let loads = fields.iter().filter(|f| f.cost(original).is_some() && f.cost(&twin).is_some());
     loads
         .zip(twin_ratios)
         .zip(differs)
@@ -165,12 +163,12 @@ fn sources(fields: &[Field]) -> Vec<String> {
 }
 
 fn no_null_server(fields: &[Field]) -> Option<String> {
-    let raced = |f: &Field| f.of(super::NULL).is_some_and(|o| o.finished > 0);
+    let raced = |f: &Field| f.of(NULL).is_some_and(|o| o.finished > 0);
     (!fields.iter().any(raced)).then(|| {
         format!(
             "the null server did not race: that the load was not the limit is known only from its \
              CPUs (busy from {BUSY:.2} on); enter `{}`",
-            super::NULL
+            NULL
         )
     })
 }

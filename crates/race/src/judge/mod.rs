@@ -8,40 +8,36 @@ mod doubts;
 mod observed;
 mod verdict;
 
+pub use verdict::Used;
+
+use crate::fault;
 use crate::statistics::{self, Series, geometric, mean, paired, present};
 use observed::Observed;
-use regatta_record::{Asked, Cell, Estimate, Figure, LoadShape, Relation, Round, Summary};
+use regatta_load::Tally;
+use regatta_record::{
+    Asked, Cell, Estimate, Figure, Kind, LoadShape, NULL, Outcome, Relation, Round, Summary,
+    Verdict,
+};
 use std::collections::{BTreeSet, HashMap};
 
-/// Name of the null server: the least that a server can do. It shows the floor and is not ranked.
-pub const NULL: &str = "null";
 /// Least margin within which two costs are tied (method, rule 3), as a fraction.
 pub const TIE_MARGIN: f64 = 0.02;
-
-/// Name under which the contender `original` is entered a second time.
-pub fn twin_name(original: &str) -> String {
-    format!("{original}-twin")
-}
 
 /// Judges a race, finished or not. Of rounds that are there twice (a race resumed) the later one
 /// counts; rounds of contenders or loads that were not asked for are left out.
 pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     let observed = observe(asked, rounds);
-    let twin = asked.twin_of.as_ref().map(|original| (twin_name(original), original.as_str()));
-
-    let twin_ratios: Vec<Vec<f64>> = match &twin {
-        Some((twin, original)) => observed
+    let twin_ratios: Vec<Vec<f64>> = match (&asked.twin(), &asked.twin_of) {
+        (Some(twin), Some(original)) => observed
             .iter()
             .filter_map(|field| Some(paired(&field.cost(twin)?, &field.cost(original)?)))
             .collect(),
-        None => Vec::new(),
+        _ => Vec::new(),
     };
     let noise_floor = statistics::noise_floor(&twin_ratios);
     let margin = noise_floor.map_or(TIE_MARGIN, |floor| floor.max(TIE_MARGIN));
 
-    let unranked = |name: &str| name == NULL || twin.as_ref().is_some_and(|(twin, _)| twin == name);
-    let cells: Vec<Cell> =
-        observed.iter().flat_map(|field| field.judged(asked, margin, &unranked)).collect();
+    let cells: Vec<Cell> = observed.iter().flat_map(|field| field.judged(asked, margin)).collect();
     let complete = observed.iter().all(|field| field.is_complete(asked));
     let doubts = doubts::doubts(asked, &observed, &cells, noise_floor, &twin_ratios);
     Summary {
@@ -51,6 +47,16 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
         complete,
         cells,
         doubts,
+    }
+}
+
+/// Judges a single load without a race. `server` is `None` where it was not observed.
+pub fn of_load(tally: &Tally, load: Used, server: Option<Used>) -> Verdict {
+    match fault::of_replies("the server", tally) {
+        Some(Outcome::Disqualified { because, .. }) => Verdict::new(Kind::Disqualified, because),
+        Some(Outcome::Failed { because }) => Verdict::new(Kind::Failed, because),
+        _ if tally.requests == 0 => Verdict::new(Kind::Failed, "not one right answer came"),
+        _ => verdict::limit(server, Some(load), None),
     }
 }
 
@@ -110,7 +116,7 @@ impl Field {
         (!self.verdict(observed).voids(Figure::Cost)).then(|| observed.cost.clone())
     }
 
-    fn verdict(&self, observed: &Observed) -> regatta_record::Verdict {
+    fn verdict(&self, observed: &Observed) -> Verdict {
         verdict::verdict(observed, self.headroom(observed))
     }
 
@@ -126,10 +132,10 @@ impl Field {
     }
 
     /// The cells of this load: believed costs in rising order, then the other cells as asked.
-    fn judged(&self, asked: &Asked, margin: f64, unranked: &dyn Fn(&str) -> bool) -> Vec<Cell> {
+    fn judged(&self, asked: &Asked, margin: f64) -> Vec<Cell> {
         let mut cells = in_parallel(&self.contenders, |o| self.figures(asked, o));
         self.relate(asked, &mut cells, margin);
-        self.rank(&mut cells, margin, unranked);
+        self.rank(asked, &mut cells, margin);
         cells.sort_by(|a, b| sort_key(a).total_cmp(&sort_key(b)));
         cells
     }
@@ -186,9 +192,11 @@ impl Field {
     }
 
     /// Bands, among those whose cost may be believed.
-    fn rank(&self, cells: &mut [Cell], margin: f64, unranked: &dyn Fn(&str) -> bool) {
+    fn rank(&self, asked: &Asked, cells: &mut [Cell], margin: f64) {
         let ranked: Vec<usize> = (0..cells.len())
-            .filter(|&i| !unranked(&cells[i].contender) && believed_cost(&cells[i]).is_some())
+            .filter(|&i| {
+                !asked.is_reference(&cells[i].contender) && believed_cost(&cells[i]).is_some()
+            })
             .collect();
         let logs: Vec<&Series> = ranked.iter().map(|&i| &self.contenders[i].cost).collect();
         for (i, band) in ranked.iter().zip(statistics::bands(&logs, margin)) {

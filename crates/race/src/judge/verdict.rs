@@ -3,6 +3,7 @@
 use super::observed::Observed;
 use crate::statistics::student;
 use regatta_record::{Kind, Verdict};
+use std::fmt;
 
 /// Fraction of its CPUs from which on a side counts as busy. Not 1: under 64 connections the
 /// leanest server and the leanest load each use 0.98 of a core, since both sleep for a moment
@@ -30,7 +31,11 @@ pub fn verdict(observed: &Observed, headroom: Option<f64>) -> Verdict {
             "no round was run yet: the race was interrupted; `regatta race --resume` runs the rest",
         );
     }
-    let findings = [drifting(observed), bimodal(observed), Some(limit(observed, headroom))];
+    let used = |fraction: Option<f64>, cpus| fraction.map(|fraction| Used { fraction, cpus });
+    let (server_cpus, load_cpus) = observed.cpus;
+    let server = used(observed.server_busy, server_cpus);
+    let load = used(observed.load_busy, load_cpus);
+    let findings = [drifting(observed), bimodal(observed), Some(limit(server, load, headroom))];
     let mut findings = findings.into_iter().flatten();
     let first = findings.next().expect("the limit is always found");
     findings.fold(first, |mut verdict, next| {
@@ -43,58 +48,68 @@ pub fn verdict(observed: &Observed, headroom: Option<f64>) -> Verdict {
     })
 }
 
-/// Which side was the limit. Measured idleness goes before inference: where the server was busy
-/// and the load was not, a null server that is no faster is itself bound by the kernel.
-fn limit(observed: &Observed, headroom: Option<f64>) -> Verdict {
-    let (server_cpus, load_cpus) = observed.cpus;
-    let Some(load) = observed.load_busy else {
+/// How busy a side was: the fraction used of its CPUs, and how many these are.
+#[derive(Clone, Copy, Debug)]
+pub struct Used {
+    /// CPU time over (window × CPUs).
+    pub fraction: f64,
+    /// CPUs that it had.
+    pub cpus: u32,
+}
+
+impl Used {
+    fn is_busy(self) -> bool {
+        self.fraction >= BUSY
+    }
+}
+
+/// Which side was the limit. Measured business goes before inference: where the server was busy, a
+/// null server that is no faster is itself bound by the kernel, as the server is.
+pub fn limit(server: Option<Used>, load: Option<Used>, headroom: Option<f64>) -> Verdict {
+    let Some(load) = load else {
         return Verdict::new(Kind::ServerNotObserved, "the load's CPUs are not known");
     };
-    let Some(server) = observed.server_busy else {
-        let mut verdict = Verdict::new(
-            Kind::ServerNotObserved,
-            format!(
-                "no process of the server could be read; the load used {load:.2} of its {load_cpus} CPUs"
-            ),
-        );
-        if load >= BUSY {
+    let Some(server) = server else {
+        let because = format!("no process of the server was observed; load busy {load}");
+        let mut verdict = Verdict::new(Kind::ServerNotObserved, because);
+        if load.is_busy() {
             verdict.void.extend(Verdict::new(Kind::GeneratorBound, "").void);
         }
         return verdict;
     };
-    let used = format!(
-        "the server used {server:.2} of its {}, the load {load:.2} of its {}",
-        cpus(server_cpus),
-        cpus(load_cpus)
-    );
-    if server >= BUSY && load < BUSY {
-        return Verdict::new(Kind::ServerBound, used);
-    }
-    if let Some(headroom) = headroom.filter(|h| *h <= NO_FASTER) {
-        let because = format!(
-            "under this load the null server is only {headroom:.2} times as fast: the load or the \
-             kernel was the limit ({used}); give the load more CPUs or another shape"
-        );
-        return Verdict::new(Kind::GeneratorBound, because);
-    }
-    match (server >= BUSY, load >= BUSY) {
-        (true, _) => Verdict::new(
+    let used = format!("server busy {server}, load {load}");
+    match (server.is_busy(), load.is_busy(), headroom.filter(|h| *h <= NO_FASTER)) {
+        (true, false, _) => Verdict::new(Kind::ServerBound, used),
+        (true, true, _) => Verdict::new(
             Kind::CoBound,
-            format!("{used}; the rate is a lower bound: more CPUs for the load would show more"),
+            format!("{used}: the rate is a lower bound; more CPUs for the load would show more"),
         ),
-        (false, true) => Verdict::new(
+        (false, _, Some(headroom)) => Verdict::new(
+            Kind::GeneratorBound,
+            format!(
+                "the null server is only {headroom:.2} times as fast: the load or the kernel was the \
+                 limit ({used}); give the load more CPUs or another shape"
+            ),
+        ),
+        (false, true, None) => Verdict::new(
             Kind::GeneratorBound,
             format!("{used}; give the load more CPUs (--load-cpus)"),
         ),
-        (false, false) => Verdict::new(
+        (false, false, None) => Verdict::new(
             Kind::Idle,
             format!("{used}; more connections or deeper pipelining would show the limit"),
         ),
     }
 }
 
-fn cpus(n: u32) -> String {
-    if n == 1 { "CPU".to_owned() } else { format!("{n} CPUs") }
+impl fmt::Display for Used {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Used { fraction, cpus } = self;
+        match cpus {
+            1 => write!(f, "{fraction:.2}"),
+            _ => write!(f, "{fraction:.2} of {cpus} CPUs"),
+        }
+    }
 }
 
 /// Drift: in each round, the logarithm of the answers in the last third of the slices over those
@@ -165,12 +180,11 @@ fn bimodal(observed: &Observed) -> Option<Verdict> {
     two.then(|| {
         let slice_s = observed.window_s / n;
         let because = format!(
-            "the rate has two modes, {:.1}k/s in {:.0}% of the slices and {:.1}k/s in the others; \
-             another tenant of the machine or its CPU frequency may switch them; believe the cost, \
-             not the latency",
-            low / slice_s / 1e3,
+            "the rate has two modes, {:.0}/s in {:.0}% of the slices and {:.0}/s in the others \
+             (another tenant, or the CPU's frequency): believe the cost, not the latency",
+            low / slice_s,
             share * 100.0,
-            high / slice_s / 1e3
+            high / slice_s
         );
         Verdict::new(Kind::Noisy, because)
     })

@@ -1,0 +1,267 @@
+//! `regatta load`: the load engine on its own, against any server.
+
+use crate::{
+    args::{count, duration, one_of},
+    exit::Done,
+    interrupt, output,
+};
+use anyhow::{Context, bail};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use regatta_load::{Edges, Phase, Plan, Progress, Tally, Until, WarmUp, Workload};
+use regatta_race::{Observed, Usage, judge, judge::Used};
+use regatta_record::{FORMAT, Figure, Latency, LoadResult, encode_histogram};
+use std::{
+    fmt::Write,
+    net::{SocketAddr, ToSocketAddrs},
+    num::NonZeroUsize,
+    path::PathBuf,
+    time::Duration,
+};
+
+/// Load a server in closed loop and check every reply.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  regatta load line://127.0.0.1:4000
+  regatta load line://127.0.0.1:4000 -c 1000 -p 16 -d 10s --pid $(pidof my-server)
+  regatta load line://127.0.0.1:4000 -n 5000 -c 500 -p 3 --json -
+
+Exit status: 0 loaded and judged; 1 a reply was wrong or missing; 2 wrong usage, or the server
+cannot be reached; 130 after Ctrl-C.")]
+pub struct LoadArgs {
+    /// What to load: line://HOST:PORT
+    url: String,
+    /// Connections open at a time
+    #[arg(short, long, default_value = "64", value_name = "N")]
+    connections: NonZeroUsize,
+    /// Length of the measured window
+    #[arg(short, long, default_value = "10s", value_parser = duration, value_name = "TIME")]
+    duration: Duration,
+    /// Send exactly so many requests instead, without a warm-up
+    #[arg(short = 'n', long, value_parser = count, value_name = "N", conflicts_with = "duration")]
+    requests: Option<u64>,
+    /// Requests outstanding on each connection
+    #[arg(short, long, default_value = "1", value_name = "N")]
+    pipeline: NonZeroUsize,
+    /// Load threads
+    #[arg(short, long, default_value = "1", value_name = "N")]
+    threads: NonZeroUsize,
+    /// How long a reply may take
+    #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
+    timeout: Duration,
+    /// Longest warm-up; it ends earlier once the rate is steady
+    #[arg(long, default_value = "1s", value_parser = duration, value_name = "TIME")]
+    warm_up: Duration,
+    /// A new connection for every request
+    #[arg(long, conflicts_with = "pipeline")]
+    churn: bool,
+    /// What to send, and what must come back: double, dialogue, or echo (for a server that sends
+    /// back what it gets)
+    #[arg(long, default_value = "double",
+          value_parser = |text: &str| one_of(text, &Workload::ALL, Workload::name))]
+    workload: Workload,
+    /// Also measure the process PID and all below it
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// Pin the load threads to these CPUs
+    #[arg(long, value_name = "CPUS", value_delimiter = ',')]
+    cpus: Vec<u32>,
+    /// Seed of the requests
+    #[arg(long, default_value = "1", value_name = "S")]
+    seed: u64,
+    /// Write the result as JSON; - for stdout instead of the text
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Loads the server.
+pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
+    regatta_serve::raise_open_files();
+    let stop = interrupt::flag()?;
+    let plan = plan(&args)?;
+    let observed = args.pid.map(Observed::tree);
+    if let Some(observed) = &observed {
+        let pid = args.pid.unwrap_or_default();
+        observed.usage().with_context(|| format!("cannot observe process {pid}"))?;
+    }
+    let cpus = observed.as_ref().and_then(Observed::cpus).unwrap_or(1);
+    let mut server = Server { observed, cpus, opened: None, cpu_ns: None };
+    let bar = progress_bar();
+    let mut last = 0;
+    let mut progress = |progress: &Progress| {
+        let since = progress.replies.saturating_sub(std::mem::replace(&mut last, progress.replies));
+        bar.set_message(message(progress, since));
+    };
+    let tally = regatta_load::run(&plan, &mut server, &mut progress, &stop);
+    bar.finish_and_clear();
+    let tally = tally.with_context(|| args.url.clone())?;
+
+    let result = result(&args, &tally, &server);
+    if let Some(path) = &args.json {
+        let json = serde_json::to_string_pretty(&result).context("the result has no JSON")?;
+        output::write(path, &format!("{json}\n"))?;
+    }
+    if args.json.as_deref() != Some("-".as_ref()) {
+        output::print(&text(&args, &result))?;
+    }
+    Ok(match () {
+        () if tally.interrupted => Done::Interrupted,
+        () if result.errors.total() > result.errors.connect || tally.server_died => Done::Short,
+        () => Done::Well,
+    })
+}
+
+fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
+    Ok(Plan {
+        target: target(&args.url)?,
+        workload: args.workload,
+        connections: args.connections.get(),
+        pipeline: args.pipeline.get(),
+        threads: args.threads.get(),
+        cpus: args.cpus.clone(),
+        timeout: args.timeout,
+        patience: Plan::PATIENCE,
+        warm_up: WarmUp::Steady { longest: args.warm_up },
+        until: args.requests.map_or(Until::Elapsed(args.duration), Until::Requests),
+        churn: args.churn,
+        seed: args.seed,
+    })
+}
+
+fn target(url: &str) -> anyhow::Result<SocketAddr> {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        bail!("{url:?} is no URL; write line://HOST:PORT");
+    };
+    if scheme != "line" {
+        bail!("the load does not speak {scheme}:// yet; it speaks line://HOST:PORT");
+    }
+    let mut addrs = rest
+        .trim_end_matches('/')
+        .to_socket_addrs()
+        .with_context(|| format!("{rest:?} is no HOST:PORT that can be found"))?;
+    addrs.next().with_context(|| format!("{rest:?} has no address"))
+}
+
+/// Reads the server's CPU at the edges of the window.
+struct Server {
+    observed: Option<Observed>,
+    cpus: u32,
+    opened: Option<Usage>,
+    cpu_ns: Option<u64>,
+}
+
+impl Edges for Server {
+    fn window_opens(&mut self) {
+        self.opened = self.observed.as_ref().and_then(|observed| observed.usage().ok());
+    }
+
+    fn window_closes(&mut self) {
+        let closed = self.observed.as_ref().and_then(|observed| observed.usage().ok());
+        let spent = self.opened.as_ref().zip(closed).map(|(opened, closed)| closed.since(opened));
+        self.cpu_ns = spent.map(|spent| spent.cpu_ns);
+    }
+
+    fn connections_open(&mut self) {}
+}
+
+fn progress_bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{spinner} {elapsed:>3}  {wide_msg}");
+    bar.set_style(style.expect("the template is right"));
+    bar
+}
+
+/// `replies` is since the last message, a tenth of a second ago.
+fn message(progress: &Progress, replies: u64) -> String {
+    let phase = match progress.phase {
+        Phase::Starting | Phase::Connecting => "connecting",
+        Phase::WarmingUp => "warming up",
+        Phase::Measuring => "measuring",
+        Phase::Draining | Phase::Ended => "stopping",
+    };
+    let (open, rate) = (HumanCount(progress.open as u64), HumanCount(replies * 10));
+    format!("{phase} · {open} connections · {rate}/s · {} errors", progress.errors)
+}
+
+fn result(args: &LoadArgs, tally: &Tally, server: &Server) -> LoadResult {
+    let duration_s = tally.window_ns as f64 / 1e9;
+    let per_request = |ns: u64| (tally.requests > 0).then(|| ns as f64 / tally.requests as f64);
+    let threads = args.threads.get().min(args.connections.get());
+    let used = |ns: u64, cpus: u32| Used {
+        fraction: ns as f64 / (tally.window_ns.max(1) as f64 * f64::from(cpus)),
+        cpus,
+    };
+    let load = used(tally.load_cpu_ns, threads as u32);
+    let server_used = server.cpu_ns.map(|ns| used(ns, server.cpus));
+    LoadResult {
+        format: FORMAT,
+        requests: tally.requests,
+        errors: tally.errors,
+        duration_s,
+        rate_per_s: if duration_s > 0.0 { tally.requests as f64 / duration_s } else { 0.0 },
+        connections: args.connections.get() as u64,
+        latency_ns: Latency::of(&tally.histogram),
+        load_cpu_ns_per_request: per_request(tally.load_cpu_ns),
+        server_cpu_ns_per_request: server.cpu_ns.and_then(per_request),
+        first_wrong: tally.first_wrong.clone(),
+        verdict: judge::of_load(tally, load, server_used),
+        histogram: encode_histogram(&tally.histogram),
+    }
+}
+
+fn text(args: &LoadArgs, result: &LoadResult) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        writeln!(text, "{name:<12}{value}").expect("a string can be written to");
+    };
+    let each = if args.churn { "a request each".into() } else { format!("× {}", args.pipeline) };
+    let voided = |figure, value: String| {
+        if result.verdict.voids(figure) { format!("({value})") } else { value }
+    };
+    line(
+        "load",
+        format!(
+            "{} · {} · {} connections, {each}",
+            args.url,
+            args.workload.name(),
+            args.connections
+        ),
+    );
+    line(
+        "requests",
+        format!(
+            "{} in {:.2} s: {}",
+            HumanCount(result.requests),
+            result.duration_s,
+            voided(Figure::Rate, format!("{}/s", HumanCount(result.rate_per_s as u64)))
+        ),
+    );
+    let l = &result.latency_ns;
+    let time = |ns: Option<u64>| ns.map_or("–".into(), |ns| regatta_report::time(ns as f64));
+    let latency = format!(
+        "p50 {}  p90 {}  p99 {}  p99.9 {}  max {}",
+        time(l.p50),
+        time(l.p90),
+        time(l.p99),
+        time(l.p99_9),
+        time(l.max)
+    );
+    line("latency", voided(Figure::Latency, latency));
+    let cpu = |ns: Option<f64>| ns.map_or("–".into(), |ns| format!("{:.2} µs/request", ns / 1e3));
+    line("server CPU", cpu(result.server_cpu_ns_per_request));
+    line("load CPU", cpu(result.load_cpu_ns_per_request));
+    let errors: Vec<String> = result
+        .errors
+        .by_kind()
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(kind, count)| format!("{} {}", HumanCount(*count), kind.replace('_', " ")))
+        .collect();
+    line("errors", if errors.is_empty() { "none".into() } else { errors.join(", ") });
+    line("verdict", format!("{}: {}", result.verdict.kind.name(), result.verdict.because));
+    if let Some(wrong) = &result.first_wrong {
+        line("  sent", wrong.sent.clone());
+        line("  expected", wrong.expected.clone());
+        line("  received", wrong.received.clone());
+    }
+    text
+}
