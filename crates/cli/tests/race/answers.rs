@@ -41,5 +41,6 @@ fn one_that_dies_under_load_has_failed_with_its_last_words() {
     course.assert_nothing_left();
     let said = ["bad exited with status 3 under load", "out of cheese"];
     ended.assert_verdict("bad", Kind::Failed, &said);
-    assert!(ended.verdict("null").because.contains("CPU"), "the other one was raced");
+    let cells = ended.summary().cells;
+    assert!(cells.iter().any(|cell| cell.contender == "null" && cell.requests > 0), "{cells:?}");
 }
