@@ -15,6 +15,15 @@ pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
+/// Whether [`write`] will be able to, told before hours of work rather than after.
+pub fn check(path: &Path) -> anyhow::Result<()> {
+    if path != Path::new("-") {
+        let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        opened.with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
 /// Prints to stdout. A reader that went away (`| head`) is no error.
 pub fn print(text: &str) -> anyhow::Result<()> {
     match stdout().write_all(text.as_bytes()) {

@@ -89,6 +89,7 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
     if is_stdout(&args.json) && is_stdout(&args.md) {
         bail!("--json and --md cannot both go to stdout; give one of them a file");
     }
+    args.json.iter().chain(&args.md).try_for_each(|path| output::check(path))?;
     regatta_serve::raise_open_files();
     let stop = interrupt::flag()?;
     let binary = env::current_exe().context("cannot tell where this program is")?;

@@ -98,12 +98,18 @@ pub fn prepare(
     }
     choose(&mut entries, &given, &changes.only, &changes.skip)?;
     let baseline = baseline(contest, changes, &entries)?;
-    let twin_of = contest.twin_of.clone().unwrap_or_else(|| baseline.clone());
-    let original = entries.iter().position(|e| e.name == twin_of && e.skipped.is_none());
-    if let Some(at) = original {
-        let twin = Entry { name: twin_name(&twin_of), ..entries[at].clone() };
+    // The file's, or the baseline where that one does not take part: without a twin there is no
+    // noise floor.
+    let twin_of = contest.twin_of.iter().chain([&baseline]).find_map(|name| {
+        let takes_part = |e: &Entry| e.name == *name && e.name != NULL && e.skipped.is_none();
+        entries.iter().position(takes_part)
+    });
+    let twin_of = twin_of.map(|at| {
+        let original = entries[at].name.clone();
+        let twin = Entry { name: twin_name(&original), ..entries[at].clone() };
         entries.insert(at + 1, twin);
-    }
+        original
+    });
     let seed = changes.seed.unwrap_or_else(|| rand::random::<u64>() >> 32);
     if seed >= 1 << 63 {
         return Err(PrepareError(format!("the seed {seed} is too large; it must be below 2^63")));
@@ -114,7 +120,7 @@ pub fn prepare(
         workload: workload.into(),
         contenders: entries.iter().map(|e| e.name.clone()).collect(),
         baseline,
-        twin_of: original.map(|_| twin_of),
+        twin_of,
         rounds: changes.rounds.unwrap_or(contest.rounds),
         window_s: window.as_secs_f64(),
         warm_up_s: contest.warm_up.as_secs_f64(),

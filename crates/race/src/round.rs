@@ -92,7 +92,9 @@ pub(crate) fn run(
         return ended(round, Outcome::CannotHold { because });
     }
     let port = free_port().map_err(|error| MachineError::Io { what: "find a free port", error })?;
-    let run = tempfile::tempdir()
+    let run = tempfile::Builder::new()
+        .prefix("regatta-")
+        .tempdir()
         .map_err(|error| MachineError::Io { what: "make a folder for the round", error })?;
     let launch = entrant.launch(asked, course.binary, course.containment, port, run.path());
     let launch = match launch {
