@@ -85,22 +85,25 @@ pub fn run(
     Ok(true)
 }
 
-/// Every start of the race. Within a pass the order is shuffled; all contenders of a pass get the
-/// same requests under the same load.
+/// Every start of the race. Within a pass the loads are shuffled, and within a load the contenders:
+/// those that are compared run close together, since the machine's speed drifts over seconds. All
+/// contenders of a pass get the same requests under the same load.
 fn schedule<'a>(asked: &Asked, entrants: &'a [Entrant]) -> Vec<Cell<'a>> {
     let mut all = Vec::new();
     for pass in 0..asked.rounds {
-        let mut cells = Vec::new();
-        for (index, &load) in asked.loads.iter().enumerate() {
+        let mut random = StdRng::seed_from_u64(asked.seed ^ u64::from(pass));
+        let mut loads: Vec<(usize, LoadShape)> = asked.loads.iter().copied().enumerate().collect();
+        loads.shuffle(&mut random);
+        for (index, load) in loads {
             let nth = u64::from(pass) * asked.loads.len() as u64 + index as u64;
             let seed = asked.seed.wrapping_add(nth);
-            cells.extend(entrants.iter().map(|entrant| {
+            let mut entrants: Vec<&Entrant> = entrants.iter().collect();
+            entrants.shuffle(&mut random);
+            all.extend(entrants.into_iter().map(|entrant| {
                 let contender = entrant.name.as_str();
                 Cell { pass, contender, load, entrant, seed }
             }));
         }
-        cells.shuffle(&mut StdRng::seed_from_u64(asked.seed ^ u64::from(pass)));
-        all.extend(cells);
     }
     all
 }
