@@ -6,7 +6,7 @@
 //! where a straight-line program is simply further down, a callback has to remember.
 
 mod asynchronous;
-mod callback;
+pub mod callback;
 mod straight;
 mod talk;
 
@@ -14,8 +14,6 @@ use crate::{Limits, Program, style::Stream, style::sequential::linger};
 use regatta_proto::line::MAX_LINE;
 use std::{future::Future, io, time::Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
-
-pub use callback::{DialogueSession, DoubleSession};
 
 /// Asked after a first name.
 const LAST_NAME: &[u8] = b"last name?\n";
@@ -28,58 +26,46 @@ fn too_long(line: &[u8]) -> bool {
     line.strip_suffix(b"\r").unwrap_or(line).len() > MAX_LINE
 }
 
-/// `double`, by hand.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Double;
+/// Ties the three forms of a program together.
+macro_rules! by_hand {
+    ($(#[$doc:meta])* $program:ident, $form:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $program;
 
-/// The dialogue, by hand.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Dialogue;
+        impl Program for $program {
+            type Session = callback::Machine<callback::$program>;
 
-impl Program for Double {
-    type Session = DoubleSession;
+            fn session(&self, limits: Limits, now: Instant) -> Self::Session {
+                callback::Machine::new(limits, now)
+            }
 
-    fn session(&self, limits: Limits, now: Instant) -> DoubleSession {
-        DoubleSession::new(limits, now)
-    }
+            fn sequential<T: Stream>(&self, stream: &mut T, limits: Limits) -> io::Result<()> {
+                straight::$form(&mut talk::Talk::new(stream, limits)?)?;
+                linger(stream)
+            }
 
-    fn sequential<T: Stream>(&self, stream: &mut T, limits: Limits) -> io::Result<()> {
-        straight::double(&mut talk::Talk::new(stream, limits)?)?;
-        linger(stream)
-    }
-
-    fn asynchronous<T>(
-        &self,
-        stream: T,
-        limits: Limits,
-    ) -> impl Future<Output = io::Result<()>> + Send
-    where
-        T: AsyncRead + AsyncWrite + Unpin + Send,
-    {
-        asynchronous::double(stream, limits)
-    }
+            fn asynchronous<T>(
+                &self,
+                stream: T,
+                limits: Limits,
+            ) -> impl Future<Output = io::Result<()>> + Send
+            where
+                T: AsyncRead + AsyncWrite + Unpin + Send,
+            {
+                asynchronous::$form(stream, limits)
+            }
+        }
+    };
 }
 
-impl Program for Dialogue {
-    type Session = DialogueSession;
-
-    fn session(&self, limits: Limits, now: Instant) -> DialogueSession {
-        DialogueSession::new(limits, now)
-    }
-
-    fn sequential<T: Stream>(&self, stream: &mut T, limits: Limits) -> io::Result<()> {
-        straight::dialogue(&mut talk::Talk::new(stream, limits)?)?;
-        linger(stream)
-    }
-
-    fn asynchronous<T>(
-        &self,
-        stream: T,
-        limits: Limits,
-    ) -> impl Future<Output = io::Result<()>> + Send
-    where
-        T: AsyncRead + AsyncWrite + Unpin + Send,
-    {
-        asynchronous::dialogue(stream, limits)
-    }
-}
+by_hand!(
+    /// `double`, by hand.
+    Double,
+    double
+);
+by_hand!(
+    /// The dialogue, by hand.
+    Dialogue,
+    dialogue
+);

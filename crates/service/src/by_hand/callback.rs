@@ -11,95 +11,111 @@ use crate::{
 use regatta_proto::line::{Integer, Split, escape, split};
 use std::time::Instant;
 
-/// `double` as a callback machine.
-pub struct DoubleSession {
-    left_over: Vec<u8>,
-    clock: Clock,
+/// What a machine does with a line. Where in the conversation it is, it has to remember itself.
+pub trait OnLine: Default + 'static {
+    /// A line came, without its end. Replies are appended to `out`.
+    fn on_line(&mut self, line: &[u8], out: &mut Vec<u8>) -> Flow;
 }
 
-impl DoubleSession {
-    pub(super) fn new(limits: Limits, now: Instant) -> Self {
-        DoubleSession { left_over: Vec::new(), clock: Clock::new(limits, now) }
-    }
-}
+/// `double`: every line is for itself, so there is nothing to remember.
+#[derive(Default)]
+pub struct Double;
 
-impl Session for DoubleSession {
-    fn on_bytes(&mut self, now: Instant, bytes: &[u8], out: &mut Vec<u8>) -> Flow {
-        let (flow, answered) = lines(&mut self.left_over, bytes, out, |line, out| {
-            if line == b"end" {
-                return Flow::Close;
+impl OnLine for Double {
+    fn on_line(&mut self, line: &[u8], out: &mut Vec<u8>) -> Flow {
+        if line == b"end" {
+            return Flow::Close;
+        }
+        match Integer::parse(line) {
+            Some(number) => number.write_double(out),
+            None => {
+                out.extend_from_slice(b"error: not an integer: ");
+                escape(line, QUOTED, out);
             }
-            match Integer::parse(line) {
-                Some(number) => number.write_double(out),
-                None => {
-                    out.extend_from_slice(b"error: not an integer: ");
-                    escape(line, QUOTED, out);
-                }
-            }
-            out.push(b'\n');
-            Flow::Continue
-        });
-        self.clock.heard(now);
-        self.clock.request(now, answered, !self.left_over.is_empty());
-        flow
-    }
-
-    fn on_writable(&mut self, now: Instant, _out: &mut Vec<u8>) -> Flow {
-        self.clock.heard(now);
+        }
+        out.push(b'\n');
         Flow::Continue
     }
-
-    fn on_end(&mut self, _now: Instant, _out: &mut Vec<u8>) -> Flow {
-        Flow::Close
-    }
-
-    fn due(&self) -> Instant {
-        self.clock.due()
-    }
-
-    fn on_tick(&mut self, now: Instant) -> Flow {
-        self.clock.on_tick(now)
-    }
 }
 
-/// The dialogue as a callback machine.
-pub struct DialogueSession {
-    left_over: Vec<u8>,
-    clock: Clock,
-    /// Where in the dialogue we are: the first name, once it is known.
+/// The dialogue: whether the first name is known decides what a line means.
+#[derive(Default)]
+pub struct Dialogue {
     first: Option<Vec<u8>>,
 }
 
-impl DialogueSession {
-    pub(super) fn new(limits: Limits, now: Instant) -> Self {
-        DialogueSession { left_over: Vec::new(), clock: Clock::new(limits, now), first: None }
+impl OnLine for Dialogue {
+    fn on_line(&mut self, line: &[u8], out: &mut Vec<u8>) -> Flow {
+        if line.is_empty() {
+            out.extend_from_slice(EMPTY);
+            return Flow::Continue;
+        }
+        match self.first.take() {
+            None if line == b"end" => return Flow::Close,
+            None => {
+                self.first = Some(line.to_vec());
+                out.extend_from_slice(LAST_NAME);
+            }
+            Some(first) => {
+                out.extend_from_slice(b"hello ");
+                out.extend_from_slice(&first);
+                out.push(b' ');
+                out.extend_from_slice(line);
+                out.push(b'\n');
+            }
+        }
+        Flow::Continue
     }
 }
 
-impl Session for DialogueSession {
+/// Cuts what comes into lines, and keeps what is left over for the next time.
+pub struct Machine<L> {
+    left_over: Vec<u8>,
+    clock: Clock,
+    conversation: L,
+}
+
+impl<L: OnLine> Machine<L> {
+    pub(super) fn new(limits: Limits, now: Instant) -> Self {
+        let clock = Clock::new(limits, now);
+        Machine { left_over: Vec::new(), clock, conversation: L::default() }
+    }
+
+    /// The flow, and whether there was a whole line.
+    fn lines(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> (Flow, bool) {
+        let joined; // what was left over, and the new bytes
+        let mut rest = bytes;
+        if !self.left_over.is_empty() {
+            self.left_over.extend_from_slice(bytes);
+            joined = std::mem::take(&mut self.left_over);
+            rest = &joined;
+        }
+        let mut answered = false;
+        loop {
+            match split(rest) {
+                Split::Line { line, consumed } => {
+                    answered = true;
+                    rest = &rest[consumed..];
+                    if self.conversation.on_line(line, out) == Flow::Close {
+                        return (Flow::Close, answered);
+                    }
+                }
+                Split::TooLong => {
+                    out.extend_from_slice(TOO_LONG);
+                    return (Flow::Close, answered);
+                }
+                Split::Incomplete => {
+                    self.left_over.extend_from_slice(rest);
+                    return (Flow::Continue, answered);
+                }
+            }
+        }
+    }
+}
+
+impl<L: OnLine> Session for Machine<L> {
     fn on_bytes(&mut self, now: Instant, bytes: &[u8], out: &mut Vec<u8>) -> Flow {
-        let first = &mut self.first;
-        let (flow, answered) = lines(&mut self.left_over, bytes, out, |line, out| {
-            if line.is_empty() {
-                out.extend_from_slice(EMPTY);
-                return Flow::Continue;
-            }
-            match first.take() {
-                None if line == b"end" => return Flow::Close,
-                None => {
-                    *first = Some(line.to_vec());
-                    out.extend_from_slice(LAST_NAME);
-                }
-                Some(first) => {
-                    out.extend_from_slice(b"hello ");
-                    out.extend_from_slice(&first);
-                    out.push(b' ');
-                    out.extend_from_slice(line);
-                    out.push(b'\n');
-                }
-            }
-            Flow::Continue
-        });
+        let (flow, answered) = self.lines(bytes, out);
         self.clock.heard(now);
         self.clock.request(now, answered, !self.left_over.is_empty());
         flow
@@ -120,42 +136,5 @@ impl Session for DialogueSession {
 
     fn on_tick(&mut self, now: Instant) -> Flow {
         self.clock.on_tick(now)
-    }
-}
-
-/// Calls `on_line` for every whole line and keeps what is left over for the next time. Tells also
-/// whether there was any.
-fn lines(
-    left_over: &mut Vec<u8>,
-    bytes: &[u8],
-    out: &mut Vec<u8>,
-    mut on_line: impl FnMut(&[u8], &mut Vec<u8>) -> Flow,
-) -> (Flow, bool) {
-    let joined; // what was left over, and the new bytes
-    let mut rest = bytes;
-    if !left_over.is_empty() {
-        left_over.extend_from_slice(bytes);
-        joined = std::mem::take(left_over);
-        rest = &joined;
-    }
-    let mut answered = false;
-    loop {
-        match split(rest) {
-            Split::Line { line, consumed } => {
-                answered = true;
-                rest = &rest[consumed..];
-                if on_line(line, out) == Flow::Close {
-                    return (Flow::Close, answered);
-                }
-            }
-            Split::TooLong => {
-                out.extend_from_slice(TOO_LONG);
-                return (Flow::Close, answered);
-            }
-            Split::Incomplete => {
-                left_over.extend_from_slice(rest);
-                return (Flow::Continue, answered);
-            }
-        }
     }
 }

@@ -5,6 +5,7 @@ use regatta_proto::line::MAX_FRAME;
 use std::{
     cell::RefCell,
     io::{self, Read, Write},
+    net::{Shutdown, TcpStream},
     time::{Duration, Instant},
 };
 
@@ -22,6 +23,26 @@ pub trait Stream: Read + Write {
 
     /// Ends the sending direction; reading goes on.
     fn finish_writing(&mut self) -> io::Result<()>;
+}
+
+/// A stream of the standard library: its read is the only way to wait. Shared, so that another
+/// thread can end it.
+impl Stream for &TcpStream {
+    fn wait_readable(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn set_read_timeout(&mut self, limit: Duration) -> io::Result<()> {
+        TcpStream::set_read_timeout(self, Some(limit))
+    }
+
+    fn set_write_timeout(&mut self, limit: Duration) -> io::Result<()> {
+        TcpStream::set_write_timeout(self, Some(limit))
+    }
+
+    fn finish_writing(&mut self) -> io::Result<()> {
+        self.shutdown(Shutdown::Write)
+    }
 }
 
 /// Serves one connection to its end. Errors are those of the stream.
