@@ -334,17 +334,3 @@ fn each_load_is_judged_by_itself() {
     let cost = |i: usize| s.cells[i].cost_ns_per_request.unwrap().mean;
     assert!((cost(5) / cost(0) - 4.0).abs() < 0.2);
 }
-
-/// `cargo test --release -p regatta-race --test judge -- --ignored`
-#[test]
-#[ignore = "a timing, for an optimised build on a quiet machine"]
-fn twenty_cells_of_a_thousand_rounds_are_judged_within_a_second() {
-    let names: Vec<&str> = "a a-twin null d e f g h i j k l m n o p q r s t".split(' ').collect();
-    let contenders: Vec<_> = names.iter().map(|n| truth(n, 5_000.0)).collect();
-    let rounds = rounds(&contenders, &[LOAD], 1_000, Machine { samples: 2_000, ..QUIET }, 9);
-    let start = std::time::Instant::now();
-    let s = judge(&asked(&names, 1_000, &[LOAD]), &rounds);
-    let took = start.elapsed();
-    assert_eq!((s.cells.len(), s.cells[0].rounds), (20, 1_000));
-    assert!(took.as_secs_f64() < 1.0, "{took:?}");
-}
