@@ -98,10 +98,12 @@ pub fn prepare(
     }
     choose(&mut entries, &given, &changes.only, &changes.skip)?;
     let baseline = baseline(contest, changes, &entries)?;
+    let rounds = changes.rounds.unwrap_or(contest.rounds);
     // The file's, or the baseline where that one does not take part: without a twin there is no
-    // noise floor.
+    // noise floor. One round has no interval, so a twin would show nothing.
     let twin_of = contest.twin_of.iter().chain([&baseline]).find_map(|name| {
-        let takes_part = |e: &Entry| e.name == *name && e.name != NULL && e.skipped.is_none();
+        let takes_part =
+            |e: &Entry| rounds > 1 && e.name == *name && e.name != NULL && e.skipped.is_none();
         entries.iter().position(takes_part)
     });
     let twin_of = twin_of.map(|at| {
@@ -121,7 +123,7 @@ pub fn prepare(
         contenders: entries.iter().map(|e| e.name.clone()).collect(),
         baseline,
         twin_of,
-        rounds: changes.rounds.unwrap_or(contest.rounds),
+        rounds,
         window_s: window.as_secs_f64(),
         warm_up_s: contest.warm_up.as_secs_f64(),
         seed,
