@@ -23,15 +23,17 @@ fn node_cluster() {
 #[test]
 fn one_with_daemons_below_it() {
     let course = Course::new();
-    course.write_race("'null'", "200ms", LOADS);
+    course.write_race("'null'", "500ms", LOADS);
     // A child in a session of its own, and another that forgot where it came from. Both would end
     // if they were asked to.
     let bad = "bad=sh -c '(setsid env -i ILL_BEHAVED_LOG=\"$ILL_BEHAVED_LOG\" \"$ILL\" 0 &)
         (setsid \"$ILL\" 0 &)
         exec \"$ILL\" {port}'";
     kill_in_mid_round_and_resume(&course, &["--skip", "null", "--contender", bad], 2);
-    // The rounds that are stored, and the one that was lost.
-    assert_eq!(course.log().len(), 3 * (ROUNDS + 1));
+    // The rounds that are stored, and at most one that was lost: none, where the kill came between
+    // the end of one round and the start of the next.
+    let starts = course.log().len();
+    assert!((3 * ROUNDS..=3 * (ROUNDS + 1)).contains(&starts), "{starts} processes were started");
 }
 
 /// `listeners` are the ports that show that a contender is up, all but those of processes that
