@@ -63,6 +63,12 @@ pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error}; write it as 250ms or 10s"))
 }
 
+/// A limit of time: as [`duration`], and not zero.
+pub fn limit(text: &str) -> Result<std::time::Duration, String> {
+    let limit = duration(text)?;
+    (!limit.is_zero()).then_some(limit).ok_or_else(|| "expected a time above zero".into())
+}
+
 /// A number of things, with a unit if it is large: `5000`, `200k`, `1M`.
 pub fn count(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.strip_suffix(['k', 'K']) {

@@ -134,8 +134,12 @@ fn target(url: &str) -> anyhow::Result<SocketAddr> {
     if scheme != "line" {
         bail!("the load does not speak {scheme}:// yet; it speaks line://HOST:PORT");
     }
+    let rest = rest.trim_end_matches('/');
+    let port = rest.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    if port.is_none() {
+        bail!("{rest:?} has no port; write line://HOST:PORT, with a port up to 65535");
+    }
     let mut addrs = rest
-        .trim_end_matches('/')
         .to_socket_addrs()
         .with_context(|| format!("{rest:?} is no HOST:PORT that can be found"))?;
     addrs.next().with_context(|| format!("{rest:?} has no address"))

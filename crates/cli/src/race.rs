@@ -122,15 +122,15 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
         Ok(false) => {
             saved?;
             eprintln!(
-                "interrupted; {} rounds are saved: regatta race --resume {dir}",
+                "interrupted; {} starts are saved: regatta race --resume {dir}",
                 rounds.len()
             );
             Ok(Done::Interrupted)
         }
-        Err(error) => Err(anyhow::Error::from(error).context(format!(
-            "the race stopped; {} rounds are saved: regatta race --resume {dir}",
-            rounds.len()
-        ))),
+        Err(error) => {
+            eprintln!("regatta: the race stopped: {error}");
+            bail!("{} starts are saved; go on with: regatta race --resume {dir}", rounds.len())
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `regatta report`: a result directory again, in any form. Needs nothing but the directory.
 
 use crate::{exit::Done, output};
+use anyhow::bail;
 use regatta_race::{Store, judge};
 use std::path::PathBuf;
 
@@ -37,6 +38,10 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Done> {
         (&args.md, regatta_report::markdown),
         (&args.csv, regatta_report::csv),
     ];
+    let to_stdout = |(path, _): &&(&Option<PathBuf>, Form)| path.as_deref() == Some("-".as_ref());
+    if forms.iter().filter(to_stdout).count() > 1 {
+        bail!("only one form can go to stdout; give the others a file");
+    }
     let mut written = false;
     for (path, form) in forms {
         if let Some(path) = path {

@@ -1,7 +1,7 @@
 //! `regatta serve`, `regatta models`, `regatta services`.
 
 use crate::{
-    args::{duration, one_of},
+    args::{duration, limit, one_of},
     exit::Done,
 };
 use regatta_serve::{Host, Model, Service, Stop, Written, serve};
@@ -35,10 +35,10 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N")]
     cores: Option<NonZeroUsize>,
     /// Close a connection after so long a silence
-    #[arg(long, default_value = "60s", value_parser = duration, value_name = "TIME")]
+    #[arg(long, default_value = "60s", value_parser = limit, value_name = "TIME")]
     idle_timeout: Duration,
     /// Close a connection whose request takes longer than this to arrive
-    #[arg(long, default_value = "10s", value_parser = duration, value_name = "TIME")]
+    #[arg(long, default_value = "10s", value_parser = limit, value_name = "TIME")]
     request_timeout: Duration,
     /// Open connections at most; more wait unaccepted. Absent: as many as descriptors allow
     #[arg(long, value_name = "N")]
@@ -60,8 +60,10 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
         connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
         grace: args.grace,
         on_ready: |addr| {
-            // Whoever started us may have stopped listening to us; we serve all the same.
-            let _ = writeln!(std::io::stdout(), "listening on {addr}");
+            if let Err(error) = writeln!(std::io::stdout(), "listening on {addr}") {
+                // Whoever started us may have stopped listening to us; we serve all the same.
+                eprintln!("regatta: listening on {addr}, but stdout cannot be told: {error}");
+            }
         },
         stop,
     };

@@ -291,3 +291,24 @@ fn the_two_step_dialogue_waits_for_each_name() {
         }
     });
 }
+
+#[test]
+fn a_stall_of_the_server_costs_no_request_that_arrived_in_time() {
+    on_every_model(|model, more| {
+        let server = Server::double(model, &[more, &["--idle-timeout", "1s"]].concat());
+        let mut streams: Vec<TcpStream> = (0..50).map(|_| server.connect()).collect();
+        for stream in &mut streams {
+            stream.write_all(b"4\n").unwrap();
+            expect(stream, b"8\n");
+        }
+        server.signal("-STOP");
+        for stream in &mut streams {
+            stream.write_all(b"21\n").unwrap();
+        }
+        thread::sleep(Duration::from_millis(1500)); // longer than the server's patience
+        server.signal("-CONT");
+        for stream in &mut streams {
+            expect(stream, b"42\n");
+        }
+    });
+}

@@ -51,6 +51,8 @@
 //!   hold a lock or a `RefCell` borrow across a call that waits.
 //! - Nothing waits while it unwinds: a destructor that would have to (a `BufWriter` with much to
 //!   flush) gets an error instead.
+//! - A shutdown unwinds what is left. A coroutine that catches this gets an error from every call
+//!   that would wait, and must end; one that only sleeps in a loop never does.
 //! - Linux on x86-64 or AArch64.
 
 #![deny(unsafe_code)]

@@ -6,6 +6,7 @@ use crate::readiness::{Interest, Source};
 use crate::run::current;
 use crate::scheduler::{Core, ticks};
 use crate::timer::NEVER;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags};
 use std::cell::Cell;
@@ -37,9 +38,15 @@ impl Registration {
         mut call: impl FnMut() -> Result<T, Errno>,
     ) -> io::Result<T> {
         loop {
-            self.core.wait(&self.source, interest, timeout)?;
+            let waited = self.core.wait(&self.source, interest, timeout);
+            let late = waited.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut);
+            if !late {
+                waited?;
+            }
+            // Also when the time is over: the event may still be in the kernel, behind others.
             match call() {
                 Ok(value) => return Ok(value),
+                Err(Errno::AGAIN) if late => return Err(io::ErrorKind::TimedOut.into()),
                 Err(Errno::AGAIN) => self.source.would_block(interest),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -140,7 +147,17 @@ impl TcpStream {
     /// `TimedOut` after the read timeout.
     pub fn wait_readable(&self) -> io::Result<()> {
         let Registration { core, source, .. } = &self.registration;
-        core.wait(source, Interest::Read, self.read_timeout.get())
+        match core.wait(source, Interest::Read, self.read_timeout.get()) {
+            // The event may still be in the kernel, behind others.
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
+                match rustix::event::poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+                    Ok(1..) => Ok(()),
+                    _ => Err(error),
+                }
+            }
+            waited => waited,
+        }
     }
 
     /// How long a read may wait before it fails with `TimedOut`, in whole milliseconds (rounded

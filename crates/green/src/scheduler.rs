@@ -250,7 +250,7 @@ impl Core {
     #[inline]
     pub(crate) fn park(&self, deadline: u64) -> Result<(), CannotWait> {
         let yielder = self.yielder.get();
-        if yielder.is_null() || std::thread::panicking() {
+        if yielder.is_null() || self.closing.get() || std::thread::panicking() {
             return Err(CannotWait);
         }
         let task = self.current.get();

@@ -105,9 +105,9 @@ pub fn run(
             };
             match thread::Builder::new().name(format!("load-{thread}")).spawn_scoped(scope, work) {
                 Ok(join) => joins.push(join),
-                Err(source) => {
+                Err(error) => {
                     drop(EndAll(shared));
-                    return Err(Error::Machine { what: "start its threads", source });
+                    return Err(Error::Machine { what: "start its threads", error });
                 }
             }
         }
@@ -152,8 +152,10 @@ fn pin(cpus: &[u32], thread: usize) -> Result<(), Error> {
     if cpu < CpuSet::MAX_CPU {
         set.set(cpu);
     }
-    sched_setaffinity(None, &set)
-        .map_err(|error| Error::Machine { what: "pin a thread to its CPU", source: error.into() })
+    sched_setaffinity(None, &set).map_err(|error| Error::Machine {
+        what: "pin its threads to the CPUs given",
+        error: error.into(),
+    })
 }
 
 /// When one thread is gone, for whatever reason, the run is over for the others: nobody may wait

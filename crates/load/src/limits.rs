@@ -20,7 +20,7 @@ pub(crate) fn make_room(connections: usize, threads: usize) -> Result<(), Error>
     }
     if limit.current.is_some_and(|soft| soft < needed) {
         setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).map_err(
-            |error| Error::Machine { what: "raise its descriptor limit", source: error.into() },
+            |error| Error::Machine { what: "raise its descriptor limit", error: error.into() },
         )?;
     }
     Ok(())

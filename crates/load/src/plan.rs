@@ -132,7 +132,7 @@ pub enum Error {
         possible: usize,
     },
     /// Not all connections could be opened. One is open once its first reply came and was right.
-    #[error("opened {opened} of {wanted} connections: last error: {last}")]
+    #[error("{opened} of {wanted} connections came to a first reply; last error: {last}")]
     NotOpened {
         /// Most connections that were open at a time.
         opened: usize,
@@ -142,11 +142,11 @@ pub enum Error {
         last: String,
     },
     /// The machine refused something that the load itself needs.
-    #[error("the load cannot {what}: {source}")]
+    #[error("the load cannot {what}: {error}")]
     Machine {
         /// What was tried.
         what: &'static str,
         /// What the system said.
-        source: io::Error,
+        error: io::Error,
     },
 }

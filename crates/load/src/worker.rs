@@ -73,7 +73,7 @@ impl<'a> Worker<'a> {
             .map(|slot| Connection::closed(Cursor::new(script, start(slot)), slot * plan.pipeline))
             .collect();
         let poller = Poller::new()
-            .map_err(|error| Error::Machine { what: "create an epoll", source: error.into() })?;
+            .map_err(|error| Error::Machine { what: "create an epoll", error: error.into() })?;
         Ok(Worker {
             plan,
             script,

@@ -15,7 +15,8 @@ pub struct Contest {
     pub name: String,
     /// Workload of all its cells.
     pub workload: String,
-    /// Contenders by name. Absent: every one that is known and serves the workload.
+    /// Contenders by name; `peers` stands for every one that is not built in and serves the
+    /// workload. Absent: every one that is known and serves it.
     #[serde(default)]
     pub contenders: Vec<String>,
     /// The contender that ratios are taken to. Absent: the first one.

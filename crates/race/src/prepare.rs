@@ -49,10 +49,11 @@ fn checkout() -> Option<PathBuf> {
     fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).ok()
 }
 
-/// The folder of peers: `peers/` here, or else that of the checkout.
+/// The folder of peers: `peers/` here if there is a manifest below it, or else that of the checkout.
 pub fn peers_folder() -> Option<PathBuf> {
     let here = PathBuf::from("peers");
-    if here.is_dir() {
+    let has_manifest = |folder: fs::DirEntry| folder.path().join("manifest.toml").is_file();
+    if fs::read_dir(&here).is_ok_and(|mut folders| folders.any(|f| f.is_ok_and(has_manifest))) {
         return Some(here);
     }
     checkout().map(|checkout| checkout.join("peers")).filter(|folder| folder.is_dir())
@@ -89,6 +90,15 @@ pub fn prepare(
         )));
     }
     let mut entries = named(contest, known);
+    // Whoever is asked for by name takes part, whether the file thought of it or not.
+    for name in &changes.only {
+        let asked_for = |c: &&Contender| {
+            c.manifest.name == *name && c.manifest.workloads.contains(&contest.workload)
+        };
+        if !entries.iter().any(|entry| entry.name == *name) {
+            entries.extend(known.iter().find(asked_for).map(entry));
+        }
+    }
     let mut given = Vec::new();
     for argument in &changes.contenders {
         let entry = of_argument(argument, workload)?;
@@ -141,16 +151,29 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
     if contest.contenders.is_empty() {
         return known.iter().filter(serves).map(entry).collect();
     }
-    let find = |name: &String| {
-        known.iter().filter(serves).find(|c| c.manifest.name == *name).map_or_else(
-            || Entry {
-                skipped: Some(format!("no manifest of that name serves {}", contest.workload)),
-                ..blank(name)
-            },
-            entry,
-        )
-    };
-    contest.contenders.iter().map(find).collect()
+    let mut entries: Vec<Entry> = Vec::new();
+    for name in &contest.contenders {
+        let called = |c: &&Contender| match name.as_str() {
+            PEERS => !is_built_in(c),
+            name => c.manifest.name == name,
+        };
+        let mut found: Vec<Entry> = known.iter().filter(serves).filter(called).map(entry).collect();
+        if found.is_empty() && name != PEERS {
+            let why = format!("no manifest of that name serves {}", contest.workload);
+            found.push(Entry { skipped: Some(why), ..blank(name) });
+        }
+        found.retain(|entry| entries.iter().all(|other| other.name != entry.name));
+        entries.append(&mut found);
+    }
+    entries
+}
+
+/// In a race file: all contenders that are not built in.
+const PEERS: &str = "peers";
+
+/// The built-in ones are started by this program itself.
+fn is_built_in(contender: &Contender) -> bool {
+    contender.manifest.start.first().is_some_and(|program| program == "{regatta}")
 }
 
 /// A contender of the command line. One that is not there is a slip of whoever gave it: an error.

@@ -138,7 +138,9 @@ impl<P: Program, R: Readiness> Reactor<'_, P, R> {
             match net::accept(listener) {
                 Ok(socket) => {
                     let entry = self.connections.vacant_entry();
-                    self.readiness.add(socket.as_fd(), entry.key(), Interest::Read)?;
+                    if self.readiness.add(socket.as_fd(), entry.key(), Interest::Read).is_err() {
+                        return self.pause(now); // out of memory to watch it: it is closed
+                    }
                     let session = self.program.session(self.host.limits, now);
                     entry.insert(Connection {
                         socket,
@@ -223,8 +225,15 @@ impl<P: Program, R: Readiness> Reactor<'_, P, R> {
         let due = |c: &mut Connection<P::Session>| match c.state {
             State::Lingering { until, .. } => now >= until,
             State::Delivering => self.host.stop.may_close(&c.socket),
-            _ if !c.unsent.is_empty() => now >= c.sent + idle,
-            _ => now >= c.session.due() && c.session.on_tick(now) == Flow::Close,
+            // After a long stall of the process what came in time may not have been read yet.
+            _ if !c.unsent.is_empty() => {
+                now >= c.sent + idle && !net::is_ready(&c.socket, Interest::Write)
+            }
+            _ => {
+                now >= c.session.due()
+                    && !net::is_ready(&c.socket, Interest::Read)
+                    && c.session.on_tick(now) == Flow::Close
+            }
         };
         let over: Vec<usize> = self
             .connections

@@ -1,6 +1,8 @@
 //! TCP sockets: listening, accepting, and the calls of a connection, with `recv` and `send`
 //! because they are the shortest way into the kernel for a socket.
 
+use crate::Interest;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, accept_with, bind,
     getsockname, ipproto, listen as listen_on, recv, send, shutdown, socket_with, sockopt,
@@ -71,6 +73,16 @@ pub fn read(socket: impl AsFd, into: &mut [u8]) -> io::Result<usize> {
 #[inline]
 pub fn write(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     Ok(send(socket, bytes, SendFlags::NOSIGNAL)?)
+}
+
+/// Whether a read, or a write, would not block now.
+pub fn is_ready(socket: impl AsFd, interest: Interest) -> bool {
+    let wanted = match interest {
+        Interest::Read => PollFlags::IN,
+        Interest::Write => PollFlags::OUT,
+    };
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(&socket, wanted)], Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
 /// Ends our sending direction: the peer reads what was sent, then the end of input.

@@ -54,24 +54,30 @@ fn few_rounds(asked: &Asked) -> Option<String> {
     let n = asked.rounds;
     (n < ROUNDS).then(|| {
         let word = if n == 1 { "round" } else { "rounds" };
-        let intervals = if n == 1 { "there are no intervals" } else { "the intervals are wide" };
+        let intervals = match n {
+            1 => "there are no intervals, so no costs, rates or ratios are shown",
+            _ => "the intervals are wide",
+        };
         format!("{n} {word} only: {intervals}; publish nothing under {ROUNDS} (--rounds {ROUNDS})")
     })
 }
 
 fn baseline_without_cost(asked: &Asked, cells: &[Cell]) -> Vec<String> {
     let base = cells.iter().filter(|c| c.contender == asked.baseline);
-    base.filter(|c| c.verdict.voids(Figure::Cost) || c.cost_ns_per_request.is_none())
-        .map(|c| {
-            format!(
-                "at {} the baseline {} has no cost to compare with ({}), so there are no ratios; \
+    // With one round nobody has a cost, and another doubt says so.
+    base.filter(|c| {
+        c.verdict.voids(Figure::Cost) || c.rounds > 1 && c.cost_ns_per_request.is_none()
+    })
+    .map(|c| {
+        format!(
+            "at {} the baseline {} has no cost to compare with ({}), so there are no ratios; \
                  choose another (--baseline)",
-                c.load,
-                c.contender,
-                c.verdict.kind.name()
-            )
-        })
-        .collect()
+            c.load,
+            c.contender,
+            c.verdict.kind.name()
+        )
+    })
+    .collect()
 }
 
 fn shared_cpus(asked: &Asked) -> Option<String> {

@@ -97,15 +97,22 @@ impl Patience {
             self.timer.as_mut().reset(due);
         }
         tokio::pin!(work);
+        let mut asked_again = false;
         loop {
             tokio::select! {
                 biased;
                 result = &mut work => return result,
                 () = &mut self.timer => {
-                    if tokio::time::Instant::now() >= due {
+                    if tokio::time::Instant::now() < due {
+                        self.timer.as_mut().reset(due);
+                    } else if asked_again {
                         return Err(io::ErrorKind::TimedOut.into());
+                    } else {
+                        // After a stall the timer may be noticed before what came in time: the
+                        // runtime looks at the sockets once more before this goes on.
+                        asked_again = true;
+                        tokio::task::yield_now().await;
                     }
-                    self.timer.as_mut().reset(due);
                 }
             }
         }
