@@ -1,6 +1,6 @@
 //! Tries the load on a server that runs: `try ADDR WORKLOAD CONNECTIONS PIPELINE SECONDS [CPU PID]`.
 //! With PIPELINE 0, a connection for every request. PID is a server of one thread, such as the
-//! example `echo`: its CPU in the window is told beside the load's.
+//! example `echo_server`: its CPU in the window is told beside the load's.
 
 use regatta_load::{Edges, Plan, Until, WarmUp, Workload, run};
 use std::{sync::atomic::AtomicBool, time::Duration};

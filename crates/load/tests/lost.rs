@@ -65,7 +65,9 @@ fn a_port_without_a_server_is_refused_within_seconds() {
     assert!(began.elapsed() < Duration::from_secs(4));
     let said = error.to_string();
     assert!(
-        said.starts_with("opened 0 of 3 connections: last error: Connection refused"),
+        said.starts_with(
+            "0 of 3 connections came to a first reply; last error: Connection refused"
+        ),
         "{said}"
     );
 }
@@ -83,7 +85,10 @@ fn a_server_that_holds_too_few_connections_is_said_so() {
     let patience = Duration::from_millis(300);
     let error = run(&Plan { connections: 5, patience, ..plan(server.address) }).unwrap_err();
     let said = error.to_string();
-    assert!(said.starts_with("opened 3 of 5 connections: last error: the server closed"), "{said}");
+    assert!(
+        said.starts_with("3 of 5 connections came to a first reply; last error: the server closed"),
+        "{said}"
+    );
 }
 
 /// With room for two in its accept queue, the kernel drops the other attempts and tries again
