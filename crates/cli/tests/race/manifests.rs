@@ -63,3 +63,19 @@ fn a_peer_that_is_not_installed_is_skipped_and_told_how_to_get() {
     let ended = ended.with_status(2);
     ended.assert_told(&["the baseline absent does not take part; it is one of: null, good"]);
 }
+
+#[test]
+fn one_that_no_race_file_names_takes_part_as_a_peer_and_by_its_name() {
+    let course = Course::new();
+    let manifest = format!("name = 'mine'\nabout = 'my own'\n{START}");
+    course.write("peers/mine/manifest.toml", &manifest);
+    course.write_race("'null', 'peers'", "200ms", "connections = 8");
+    for args in [
+        &["race.toml", "--json", "-", "--out", "one"][..],
+        &["quick", "--only", "null,mine", "--rounds", "1", "--json", "-", "--out", "two"],
+    ] {
+        let ended = course.race(args).with_status(0);
+        assert_eq!(ended.summary().asked.contenders, ["null", "mine"], "{args:?}");
+    }
+    course.assert_nothing_left();
+}
