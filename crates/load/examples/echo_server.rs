@@ -1,5 +1,5 @@
 //! A plain epoll echo server, to compare the load's own cost with: one thread, level-triggered, one
-//! read and one write per readiness. `echo [CPU]` prints its address, and on end of input how much
+//! read and one write per readiness. `echo_server [CPU]` prints its address, and on end of input how much
 //! CPU it has used.
 
 use rustix::{
