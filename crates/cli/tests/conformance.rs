@@ -74,7 +74,12 @@ fn with(
         .map_err(|error| error.to_string())?;
     let tested = test(SocketAddr::from((Ipv4Addr::LOCALHOST, values.port)));
     let stopped = running.stop(Duration::from_secs(10)).map_err(|error| error.to_string())?;
-    tested.and(stopped.fault().map_or(Ok(()), Err))
+    match (tested, stopped.fault()) {
+        (Ok(()), None) => Ok(()),
+        (Err(wrong), None) => Err(wrong),
+        (Ok(()), Some(fault)) => Err(fault),
+        (Err(wrong), Some(fault)) => Err(format!("{wrong}; and {fault}")),
+    }
 }
 
 fn answers_the_transcripts(workload: &str) {

@@ -1,15 +1,36 @@
 //! TCP ports on 127.0.0.1: a free one, and whether somebody listens on one.
 
 use std::{
+    collections::VecDeque,
     fs, io,
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-/// A port on which nobody listens, chosen by the kernel. Nothing keeps it free: start the server
-/// on it soon.
+/// Ports that `free_port` gave last. The kernel may choose one of them again before its server
+/// listens on it.
+static GIVEN: Mutex<VecDeque<u16>> = Mutex::new(VecDeque::new());
+
+/// A port on which nobody listens, chosen by the kernel, and none of the last thousand that this
+/// process was given. Nothing else keeps it free: start the server on it soon.
 pub fn free_port() -> io::Result<u16> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr().map(|address| address.port())
+    const REMEMBERED: usize = 1000;
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut passed_over = Vec::new(); // kept bound, so that the kernel chooses another
+    loop {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let port = listener.local_addr()?.port();
+        if given.contains(&port) {
+            passed_over.push(listener);
+            continue;
+        }
+        if given.len() == REMEMBERED {
+            given.pop_front();
+        }
+        given.push_back(port);
+        return Ok(port);
+    }
 }
 
 /// Whether a socket listens on `port`, on whatever local address.
@@ -52,6 +73,14 @@ fn lists_listener(table: &str, port: u16) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_is_not_given_twice_soon() {
+        let mut ports: Vec<u16> = (0..900).map(|_| free_port().unwrap()).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        assert_eq!(ports.len(), 900);
+    }
 
     #[test]
     fn a_port_is_taken_while_somebody_listens_on_it() {
