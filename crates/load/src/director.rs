@@ -104,7 +104,7 @@ impl<'a> Director<'a> {
             return;
         }
         match (self.plan.until, self.plan.churn) {
-            (Until::Requests(_), _) => self.open_window(),
+            (Until::Requests(_) | Until::Burst { .. }, _) => self.open_window(),
             (Until::Elapsed(_), true) => self.enter(Phase::WarmingUp, now),
             (Until::Elapsed(_), false) => {
                 self.most_open = (0, now);
@@ -160,6 +160,9 @@ impl<'a> Director<'a> {
                 now >= end
             }
             Until::Requests(n) => sums.settled >= n,
+            Until::Burst { requests, .. } => {
+                sums.settled >= self.plan.connections as u64 * u64::from(requests)
+            }
         };
         if over {
             self.close_window();

@@ -138,7 +138,7 @@ fn tell(shared: &Shared, ended: &mpsc::Receiver<()>, progress: &mut dyn FnMut(&P
 fn connections_needed(plan: &Plan) -> usize {
     match plan.until {
         Until::Requests(n) => plan.connections.min(usize::try_from(n).unwrap_or(usize::MAX)),
-        Until::Elapsed(_) => plan.connections,
+        Until::Elapsed(_) | Until::Burst { .. } => plan.connections,
     }
 }
 

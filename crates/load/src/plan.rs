@@ -1,7 +1,7 @@
 //! What a load is asked to do, and the reasons why it may refuse. Nothing here acts.
 
 use crate::Workload;
-use std::{io, net::SocketAddr, time::Duration};
+use std::{io, net::SocketAddr, num::NonZeroU32, time::Duration};
 
 /// One load: who is asked what, by how many, for how long.
 #[derive(Clone, Debug)]
@@ -12,8 +12,14 @@ pub struct Plan {
     pub workload: Workload,
     /// Connections open at a time.
     pub connections: usize,
+    /// Further connections that send one request when they open, to be known as accepted, and are
+    /// silent from then on.
+    pub idle: usize,
     /// Requests outstanding on each connection, at most [`Plan::MAX_PIPELINE`].
     pub pipeline: usize,
+    /// Requests per second over all connections, sent at even intervals; `None`: closed loop, as
+    /// fast as the replies come.
+    pub rate: Option<NonZeroU32>,
     /// Load threads, each with its own loop and its own share of the connections.
     pub threads: usize,
     /// CPUs that the load threads are pinned to, round-robin; empty: not pinned.
@@ -59,6 +65,16 @@ pub enum Until {
     /// so that connecting is included. With fewer requests than connections, only as many
     /// connections as requests are opened.
     Requests(u64),
+    /// When `instances` load instances, begun at once, are through. Each has its equal share of the
+    /// connections; every connection connects, sends `requests`, reads the replies and closes. There
+    /// is no warm-up, and the window opens before the first connect, so that connecting is
+    /// included. [`crate::Tally::instances_ns`] tells how long each took.
+    Burst {
+        /// Load instances.
+        instances: usize,
+        /// Requests of each connection.
+        requests: u32,
+    },
 }
 
 impl Plan {
@@ -77,6 +93,7 @@ impl Plan {
         let shortest = match self.until {
             Until::Elapsed(window) => window.as_millis() as u64,
             Until::Requests(n) => n,
+            Until::Burst { requests, .. } => requests.into(),
         };
         if self.connections == 0 || self.threads == 0 || self.pipeline == 0 {
             return refuse("connections, threads and pipeline must each be at least 1".into());

@@ -33,6 +33,9 @@ pub struct Tally {
     pub load_cpu_ns: u64,
     /// Connections that came open over the whole run, reopened ones included.
     pub connections_opened: u64,
+    /// Wall time of each instance of a burst in nanoseconds, from the window's begin (before its
+    /// first connect) to its last reply; empty without a burst.
+    pub instances_ns: Vec<u64>,
     /// How long the warm-up took, in nanoseconds.
     pub warm_up_ns: u64,
     /// Stopped by the caller; the rest is what there was until then.
@@ -112,6 +115,7 @@ pub(crate) fn merge(counts: Vec<Count>, frame: Frame, until: Until) -> Tally {
         histogram: new_histogram(),
         load_cpu_ns: 0,
         connections_opened: 0,
+        instances_ns: Vec::new(),
         warm_up_ns: frame.warm_up_ns,
         interrupted: frame.interrupted,
         server_died: frame.server_died,
@@ -130,7 +134,7 @@ pub(crate) fn merge(counts: Vec<Count>, frame: Frame, until: Until) -> Tally {
         sum.slices.iter_mut().zip(slices).for_each(|(sum, n)| *sum += n);
     }
     if let Some((from, to)) = frame.window {
-        let counted = matches!(until, Until::Requests(_));
+        let counted = matches!(until, Until::Requests(_) | Until::Burst { .. });
         let to = if counted && last_reply > from { last_reply } else { to };
         sum.window_ns = to - from;
         sum.slices.truncate((sum.window_ns / sum.slice_ns) as usize);
@@ -162,7 +166,7 @@ impl Slices {
                 let length = (window / 10).min(100 * MS);
                 (length, (window / length) as usize)
             }
-            Until::Requests(_) => (100 * MS, usize::MAX),
+            Until::Requests(_) | Until::Burst { .. } => (100 * MS, usize::MAX),
         };
         Slices { replies: Vec::new(), length, most, current: 0, current_ends: Nanos::MAX }
     }
@@ -198,7 +202,9 @@ mod tests {
             target: "127.0.0.1:1".parse().unwrap(),
             workload: Workload::Double,
             connections: 1,
+            idle: 0,
             pipeline: 1,
+            rate: None,
             threads: 1,
             cpus: vec![],
             timeout: Duration::from_secs(1),

@@ -92,6 +92,7 @@ impl<'a> Worker<'a> {
             left: match plan.until {
                 Until::Elapsed(_) => u64::MAX,
                 Until::Requests(n) => share(n),
+                Until::Burst { requests, .. } => slots as u64 * u64::from(requests),
             },
             now: clock::now(),
             next_scan: 0,

@@ -10,11 +10,7 @@ use regatta_race::judge::judge;
 use regatta_record::{Asked, Exchange, LoadShape, Outcome, Round, Setup};
 use simulated::{LOAD, QUIET, Truth, asked, rounds};
 
-const LOADS: [LoadShape; 3] = [
-    LOAD,
-    LoadShape { connections: 64, pipeline: 16, churn: false },
-    LoadShape { connections: 1000, pipeline: 1, churn: false },
-];
+const LOADS: [LoadShape; 3] = [LOAD, LoadShape::closed(64, 16), LoadShape::closed(1000, 1)];
 
 fn main() {
     let contenders = contenders();

@@ -160,7 +160,8 @@ impl Contest {
         for entry in &self.loads {
             for &connections in entry.connections.values() {
                 for &pipeline in entry.pipeline.values() {
-                    let load = LoadShape { connections, pipeline, churn: entry.churn };
+                    let closed = LoadShape::closed(connections, pipeline);
+                    let load = LoadShape { churn: entry.churn, ..closed };
                     if !loads.contains(&load) {
                         loads.push(load);
                     }

@@ -18,6 +18,7 @@ use regatta_record::{
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
+    num::NonZeroU32,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -189,17 +190,24 @@ fn wait_ready(
 }
 
 fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) -> Plan {
+    let window = Until::Elapsed(Duration::from_secs_f64(asked.window_s));
+    let until = load.burst.map_or(window, |burst| Until::Burst {
+        instances: burst.instances as usize,
+        requests: burst.requests,
+    });
     Plan {
         target: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
         workload: speaks,
         connections: load.connections as usize,
+        idle: load.idle as usize,
         pipeline: load.pipeline as usize,
+        rate: load.rate.and_then(NonZeroU32::new),
         threads: asked.cpus.load.len().max(1),
         cpus: asked.cpus.load.clone(),
         timeout: REPLY_WITHIN,
         patience: Plan::PATIENCE,
         warm_up: WarmUp::Steady { longest: Duration::from_secs_f64(asked.warm_up_s) },
-        until: Until::Elapsed(Duration::from_secs_f64(asked.window_s)),
+        until,
         churn: load.churn,
         seed,
     }

@@ -7,24 +7,66 @@ use std::{fmt, path::PathBuf};
 /// One load that every contender of a race meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LoadShape {
-    /// Open connections.
+    /// Open connections that send.
     pub connections: u32,
-    /// Requests outstanding on each connection.
+    /// Further connections, open and silent.
+    #[serde(default)]
+    pub idle: u32,
+    /// Requests outstanding on each connection, at most.
     pub pipeline: u32,
     /// A new connection for every request.
     #[serde(default)]
     pub churn: bool,
+    /// Requests per second in all, evenly spaced; `None`: as fast as the replies come.
+    #[serde(default)]
+    pub rate: Option<u32>,
+    /// CPUs that the contender gets; `None`: all that the race has for it.
+    #[serde(default)]
+    pub cores: Option<u32>,
+    /// A counted burst instead of a window of time.
+    #[serde(default)]
+    pub burst: Option<Burst>,
+}
+
+/// A burst: several load instances at once, each with its share of the connections; every
+/// connection connects, sends its requests, reads its replies and closes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Burst {
+    /// Load instances; each has `connections / instances` connections.
+    pub instances: u32,
+    /// Requests of each connection.
+    pub requests: u32,
+}
+
+impl LoadShape {
+    /// So many connections, each with so many requests outstanding, in closed loop.
+    pub const fn closed(connections: u32, pipeline: u32) -> Self {
+        let (idle, churn, rate, cores, burst) = (0, false, None, None, None);
+        LoadShape { connections, idle, pipeline, churn, rate, cores, burst }
+    }
 }
 
 impl fmt::Display for LoadShape {
     /// As it stands in tables: `64 conn`, `64 conn × 16`, `64 conn, churn`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} conn", self.connections)?;
+        if self.idle > 0 {
+            write!(f, " + {} idle", self.idle)?;
+        }
         if self.pipeline > 1 {
             write!(f, " × {}", self.pipeline)?;
         }
         if self.churn {
             write!(f, ", churn")?;
+        }
+        if let Some(rate) = self.rate {
+            write!(f, ", {rate}/s")?;
+        }
+        if let Some(cores) = self.cores {
+            write!(f, ", {cores} {}", if cores == 1 { "core" } else { "cores" })?;
+        }
+        if let Some(Burst { instances, requests }) = self.burst {
+            write!(f, ", burst of {instances} × {requests}")?;
         }
         Ok(())
     }

@@ -75,7 +75,7 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
     }
 }
 
-pub const LOAD: LoadShape = LoadShape { connections: 64, pipeline: 1, churn: false };
+pub const LOAD: LoadShape = LoadShape::closed(64, 1);
 
 /// All rounds of a race of `contenders` under `loads`.
 pub fn rounds(
