@@ -1,41 +1,135 @@
 //! The catalogue: every model and every service by name.
 
-use crate::{Host, ServeError, asynchronous, epoll, green, null, threads};
+use crate::{
+    Host, ServeError, asynchronous, cluster, epoll, fork, green, null, percore, poll, prefork,
+    select, threads,
+};
 use regatta_service::{Program, Shared, by_hand, double};
 
 /// An I/O model: a way of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
+    /// A process per connection that blocks.
+    Fork,
+    /// A fixed pool of processes that block, one connection each.
+    Prefork,
     /// A thread per connection that blocks.
     Threads,
-    /// One thread, callbacks, epoll.
-    Epoll,
     /// Stackful coroutines over epoll, a scheduler per core.
     Green,
+    /// One thread, callbacks, select.
+    Select,
+    /// One thread, callbacks, poll.
+    Poll,
+    /// One thread, callbacks, epoll.
+    Epoll,
+    /// A process per core, callbacks, epoll.
+    Cluster,
+    /// A thread per core, callbacks, epoll.
+    Percore,
     /// Tokio tasks.
     Async,
 }
 
+/// What a model is, in the terms in which I/O models are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traits {
+    /// What runs: processes or threads, and how many.
+    pub runs_on: &'static str,
+    /// The call in which it waits.
+    pub waits_in: &'static str,
+    /// Whether the program's calls seem to block.
+    pub blocking: bool,
+    /// Whether the program must be written as callbacks.
+    pub callbacks: bool,
+    /// Connections that it can hold, where something other than memory and descriptors limits it.
+    pub limit: Option<(u32, &'static str)>,
+}
+
 impl Model {
     /// All models, in the order of the catalogue.
-    pub const ALL: [Model; 4] = [Model::Threads, Model::Epoll, Model::Green, Model::Async];
+    pub const ALL: [Model; 10] = [
+        Model::Fork,
+        Model::Prefork,
+        Model::Threads,
+        Model::Green,
+        Model::Select,
+        Model::Poll,
+        Model::Epoll,
+        Model::Cluster,
+        Model::Percore,
+        Model::Async,
+    ];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
+            Model::Fork => "fork",
+            Model::Prefork => "prefork",
             Model::Threads => "threads",
-            Model::Epoll => "epoll",
             Model::Green => "green",
+            Model::Select => "select",
+            Model::Poll => "poll",
+            Model::Epoll => "epoll",
+            Model::Cluster => "cluster",
+            Model::Percore => "percore",
             Model::Async => "async",
         }
     }
 
-    /// One line on what waits for what, and on what it runs.
+    /// What it is.
+    pub fn traits(self) -> Traits {
+        let blocking = |runs_on, waits_in| Traits {
+            runs_on,
+            waits_in,
+            blocking: true,
+            callbacks: false,
+            limit: None,
+        };
+        let callbacks = |runs_on, waits_in| Traits {
+            runs_on,
+            waits_in,
+            blocking: false,
+            callbacks: true,
+            limit: None,
+        };
+        match self {
+            Model::Fork => Traits {
+                limit: Some((fork::CONNECTIONS, "a process each")),
+                ..blocking("process per connection", "read")
+            },
+            Model::Prefork => Traits {
+                limit: Some((prefork::WORKERS, "one for each process of the pool")),
+                ..blocking("256 processes", "read")
+            },
+            Model::Threads => blocking("thread per connection", "read"),
+            Model::Green => blocking("thread per core", "epoll_wait"),
+            Model::Select => Traits {
+                limit: Some((select::CONNECTIONS, "descriptors of its set")),
+                ..callbacks("one thread", "select")
+            },
+            Model::Poll => callbacks("one thread", "poll"),
+            Model::Epoll => callbacks("one thread", "epoll_wait"),
+            Model::Cluster => callbacks("process per core", "epoll_wait"),
+            Model::Percore => callbacks("thread per core", "epoll_wait"),
+            Model::Async => {
+                Traits { callbacks: false, ..callbacks("thread per core", "epoll_wait") }
+            }
+        }
+    }
+
+    /// One line on what it is.
     pub fn about(self) -> &'static str {
         match self {
+            Model::Fork => "sequential; blocking read; a process per connection",
+            Model::Prefork => "sequential; blocking read; a fixed pool of processes",
             Model::Threads => "sequential; blocking read; a thread per connection",
-            Model::Epoll => "callbacks; level-triggered epoll; one thread",
             Model::Green => "sequential; epoll under stackful coroutines; a thread per core",
+            Model::Select => "callbacks; select; one thread",
+            Model::Poll => "callbacks; poll; one thread",
+            Model::Epoll => "callbacks; level-triggered epoll; one thread",
+            Model::Cluster => "callbacks; epoll; a process per core, SO_REUSEPORT",
+            Model::Percore => "callbacks; epoll; a thread per core, SO_REUSEPORT",
             Model::Async => "async; Tokio's reactor; work stealing, a thread per core",
         }
     }
@@ -113,9 +207,15 @@ pub fn serve(
 
 fn run<P: Program>(program: P, model: Model, host: &Host) -> Result<(), ServeError> {
     match model {
+        Model::Fork => fork::run(program, host),
+        Model::Prefork => prefork::run(program, host),
         Model::Threads => threads::run(program, host),
-        Model::Epoll => epoll::run(program, host),
         Model::Green => green::run(program, host),
+        Model::Select => select::run(program, host),
+        Model::Poll => poll::run(program, host),
+        Model::Epoll => epoll::run(program, host),
+        Model::Cluster => cluster::run(program, host),
+        Model::Percore => percore::run(program, host),
         Model::Async => asynchronous::run(program, host),
     }
 }

@@ -8,8 +8,5 @@ use regatta_service::Program;
 use regatta_sys::epoll::Epoll;
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
-    let listener = host.listen(false)?;
-    let epoll = Epoll::new()?;
-    host.ready(&listener)?;
-    Ok(reactor::run(program, host, listener, epoll)?)
+    reactor::run_alone(program, host, Epoll::new()?)
 }

@@ -1,7 +1,7 @@
 //! `green`: a green thread per connection, a scheduler of them per core.
 
 use crate::{
-    host::{Host, PAUSE, ServeError},
+    host::{Host, PAUSE, Places, ServeError},
     open::Open,
 };
 use regatta_green::{self as green, TcpListener, TcpStream};
@@ -20,13 +20,14 @@ use std::{
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
     let listeners = host.listen_per_core()?;
     host.ready(&listeners[0])?;
+    let places = Places::new(host)?;
     let cores: Vec<_> = listeners
         .into_iter()
         .map(|listener| {
-            let (program, host) = (program.clone(), host.clone());
+            let (program, host, places) = (program.clone(), host.clone(), places.clone());
             thread::spawn(move || {
                 let core = green::Config::default();
-                green::run(core, move || serve(program, host, listener))
+                green::run(core, move || serve(program, host, places, listener))
             })
         })
         .collect();
@@ -37,10 +38,9 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
 }
 
 /// The first green thread of a core: accepts, and starts one for each connection.
-fn serve<P: Program>(program: P, host: Host, listener: OwnedFd) {
+fn serve<P: Program>(program: P, host: Host, places: Places, listener: OwnedFd) {
     let listener = TcpListener::from_std(listener.into()).map(Rc::new);
     let listener = listener.expect("a fresh scheduler watches its listener");
-    let most = host.connections.div_ceil(host.cores.get());
     let open = Open::new();
     {
         let (host, listener, open) = (host.clone(), Rc::clone(&listener), Arc::clone(&open));
@@ -48,18 +48,25 @@ fn serve<P: Program>(program: P, host: Host, listener: OwnedFd) {
             .expect("the second green thread starts");
     }
     while !host.stop.is_set() {
-        if open.len() >= most {
+        if places.are_full() {
             green::sleep(PAUSE);
             continue;
         }
         match listener.accept() {
             Ok((stream, _)) => {
+                // Another core may have taken the last place meanwhile.
+                let mut place = places.take();
+                while place.is_none() && !host.stop.is_set() {
+                    green::sleep(PAUSE);
+                    place = places.take();
+                }
                 let entered = open.enter(stream);
                 let (program, limits, stop) = (program.clone(), host.limits, host.stop.clone());
                 let spawned = green::spawn(move || {
                     // A connection's errors are its own end, and nobody else's business.
                     let _ = program.sequential(&mut Green(&entered.stream), limits);
                     entered.before_close(&stop, green::sleep);
+                    drop((entered, place));
                 });
                 if spawned.is_err() {
                     green::sleep(PAUSE); // out of stacks: the connection is closed

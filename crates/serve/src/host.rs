@@ -1,15 +1,21 @@
 //! What every model is given: where to listen, its limits, and when to stop.
 
 use regatta_service::Limits;
-use regatta_sys::{net, net::Port, queue::unacknowledged, wake::Latch};
+use regatta_sys::{
+    net::{self, Port},
+    queue::unacknowledged,
+    shared::SharedCounter,
+    signal::{self, set_on_termination},
+    wake::Latch,
+};
+use signal_hook::SigId;
 use std::{
     io,
     net::SocketAddr,
     num::NonZeroUsize,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::{Arc, OnceLock},
-    thread,
-    time::{Duration, Instant},
+    sync::{Arc, OnceLock, atomic::Ordering::Relaxed},
+    time::Duration,
 };
 
 /// Why a server did not run, or stopped running.
@@ -106,46 +112,42 @@ impl Host {
     }
 }
 
-/// Stops a server: its descriptor becomes readable for every loop, and stays so.
+/// Stops a server: its descriptor becomes readable for every loop, in every thread and every
+/// process forked since, and stays so.
 #[derive(Clone)]
 pub struct Stop(Arc<Inner>);
 
 struct Inner {
-    latch: Latch,
-    when: OnceLock<Instant>,
+    latch: Arc<Latch>,
+    signals: OnceLock<[SigId; 2]>,
 }
 
 impl Stop {
     /// A server's stop, not yet set.
     pub fn new() -> io::Result<Self> {
-        Ok(Stop(Arc::new(Inner { latch: Latch::new()?, when: OnceLock::new() })))
+        Ok(Stop(Arc::new(Inner { latch: Arc::new(Latch::new()?), signals: OnceLock::new() })))
     }
 
     /// Sets it on SIGTERM and SIGINT. A second signal ends the process at once.
     pub fn on_signals(&self) -> io::Result<()> {
-        use signal_hook::consts::{SIGINT, SIGTERM};
-        let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
-        let stop = self.clone();
-        thread::Builder::new().name("signals".into()).spawn(move || {
-            for signal in signals.forever() {
-                if stop.is_set() {
-                    std::process::exit(128 + signal);
-                }
-                stop.set();
-            }
-        })?;
+        let signals = set_on_termination(&self.0.latch)?;
+        self.0.signals.get_or_init(|| signals);
         Ok(())
+    }
+
+    /// From now on signals do not set it in this process, a child: its parent tells it.
+    pub(crate) fn leave_signals_to_parent(&self) {
+        signal::ignore(self.0.signals.get().map_or(&[], |signals| signals));
     }
 
     /// Stops the server.
     pub fn set(&self) {
-        self.0.when.get_or_init(Instant::now);
         self.0.latch.set();
     }
 
     /// Whether it is set.
     pub fn is_set(&self) -> bool {
-        self.0.when.get().is_some()
+        self.0.latch.is_set()
     }
 
     /// Whether a connection may be closed. One that a stop ends is kept until its peer has all that
@@ -163,5 +165,41 @@ impl Stop {
 impl AsFd for Stop {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.latch.as_fd()
+    }
+}
+
+/// The open connections of a server, over all its threads and processes, against the host's limit.
+/// Cores that share a port get unequal shares of the connections (SO_REUSEPORT goes by a hash), so
+/// that a share of the limit for each would leave clients waiting while there is room.
+#[derive(Clone)]
+pub(crate) struct Places {
+    taken: Arc<SharedCounter>,
+    most: usize,
+}
+
+impl Places {
+    pub(crate) fn new(host: &Host) -> io::Result<Self> {
+        Ok(Places { taken: Arc::new(SharedCounter::new()?), most: host.connections })
+    }
+
+    /// Takes a place for a connection, where there is one.
+    pub(crate) fn take(&self) -> Option<Place> {
+        let before = self.taken.fetch_add(1, Relaxed);
+        let place = Place(Arc::clone(&self.taken));
+        (before < self.most).then_some(place)
+    }
+
+    /// Whether no place is left.
+    pub(crate) fn are_full(&self) -> bool {
+        self.taken.load(Relaxed) >= self.most
+    }
+}
+
+/// The place of an open connection; given back when dropped.
+pub(crate) struct Place(Arc<SharedCounter>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
     }
 }

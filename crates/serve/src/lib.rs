@@ -5,12 +5,20 @@
 
 mod asynchronous;
 pub mod catalogue;
+mod children;
+mod cluster;
 mod epoll;
+mod fork;
 mod green;
 mod host;
+mod log;
 mod null;
 mod open;
+mod percore;
+mod poll;
+mod prefork;
 mod reactor;
+mod select;
 mod threads;
 
 pub use catalogue::{Model, Service, Written, serve};

@@ -3,7 +3,10 @@
 //! One read and one write for all that is buffered. Level-triggered, so a connection whose output
 //! was cut short simply waits for room instead of input, and its client stops being read.
 
-use crate::host::{Host, PAUSE};
+use crate::{
+    host::{Host, PAUSE, Place, Places, ServeError},
+    log::Refusals,
+};
 use regatta_service::{Flow, Limits, Program, style::Session};
 use regatta_sys::{Event, Interest, Readiness, net};
 use slab::Slab;
@@ -23,10 +26,23 @@ const WRITES: usize = 16;
 const LISTENER: usize = usize::MAX;
 const STOP: usize = usize::MAX - 1;
 
+/// Serves in this one thread, with a listener of its own.
+pub(crate) fn run_alone<P: Program, R: Readiness>(
+    program: P,
+    host: &Host,
+    readiness: R,
+) -> Result<(), ServeError> {
+    let listener = host.listen(false)?;
+    let places = Places::new(host)?;
+    host.ready(&listener)?;
+    Ok(run(program, host, places, listener, readiness)?)
+}
+
 /// Serves connections of `listener` until the host stops and they have drained.
 pub(crate) fn run<P: Program, R: Readiness>(
     program: P,
     host: &Host,
+    places: Places,
     listener: OwnedFd,
     mut readiness: R,
 ) -> io::Result<()> {
@@ -36,6 +52,8 @@ pub(crate) fn run<P: Program, R: Readiness>(
     Reactor {
         program,
         host,
+        places,
+        refusals: Refusals::default(),
         readiness,
         listener: Some(listener),
         paused: false,
@@ -52,6 +70,8 @@ pub(crate) fn run<P: Program, R: Readiness>(
 struct Reactor<'h, P: Program, R> {
     program: P,
     host: &'h Host,
+    places: Places,
+    refusals: Refusals,
     readiness: R,
     /// `None` once the server stops.
     listener: Option<OwnedFd>,
@@ -71,6 +91,7 @@ struct Reactor<'h, P: Program, R> {
 
 struct Connection<S> {
     socket: OwnedFd,
+    _place: Place,
     session: S,
     /// What the socket is watched for.
     interest: Interest,
@@ -132,11 +153,13 @@ impl<P: Program, R: Readiness> Reactor<'_, P, R> {
     fn accept(&mut self, now: Instant) -> io::Result<()> {
         let Some(listener) = &self.listener else { return Ok(()) };
         for _ in 0..ACCEPTS {
-            if self.connections.len() >= self.host.connections {
-                return self.pause(now);
-            }
+            let Some(place) = self.places.take() else { return self.pause(now) };
             match net::accept(listener) {
                 Ok(socket) => {
+                    if let Some(because) = self.readiness.refusal(socket.as_fd()) {
+                        self.refusals.add(now, because);
+                        continue;
+                    }
                     let entry = self.connections.vacant_entry();
                     if self.readiness.add(socket.as_fd(), entry.key(), Interest::Read).is_err() {
                         return self.pause(now); // out of memory to watch it: it is closed
@@ -144,6 +167,7 @@ impl<P: Program, R: Readiness> Reactor<'_, P, R> {
                     let session = self.program.session(self.host.limits, now);
                     entry.insert(Connection {
                         socket,
+                        _place: place,
                         session,
                         interest: Interest::Read,
                         unsent: Vec::new(),

@@ -4,10 +4,15 @@
 //! `regatta-serve`; here is only how the kernel is asked.
 
 pub mod epoll;
+pub mod fork;
 pub mod limit;
 pub mod net;
+pub mod poll;
 pub mod queue;
 mod readiness;
+pub mod select;
+pub mod shared;
+pub mod signal;
 pub mod wake;
 
 pub use readiness::{Event, Interest, Readiness};

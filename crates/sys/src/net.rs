@@ -55,6 +55,11 @@ pub fn accept(listener: impl AsFd) -> io::Result<OwnedFd> {
     Ok(accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?)
 }
 
+/// Accepts a connection as a blocking socket.
+pub fn accept_blocking(listener: impl AsFd) -> io::Result<OwnedFd> {
+    Ok(accept_with(listener, SocketFlags::CLOEXEC)?)
+}
+
 /// Whether an accept failed because of its one connection, which is gone, so that the next may
 /// succeed at once (accept(2), error handling).
 pub fn is_transient(error: &io::Error) -> bool {

@@ -21,6 +21,11 @@ pub struct Event {
 
 /// A level-triggered readiness call.
 pub trait Readiness {
+    /// Why `fd` cannot be watched, however little else is: a limit of the call itself.
+    fn refusal(&self, _fd: BorrowedFd<'_>) -> Option<&'static str> {
+        None
+    }
+
     /// Starts to watch `fd`; events carry `token`.
     fn add(&mut self, fd: BorrowedFd<'_>, token: usize, interest: Interest) -> io::Result<()>;
 

@@ -2,14 +2,19 @@
 #![allow(dead_code)] // each test file uses its own part
 
 use std::{
+    fs,
     io::{BufRead, BufReader, Read},
     net::{SocketAddr, TcpStream},
+    os::unix::process::CommandExt,
     process::{Child, Command, ExitStatus, Stdio},
+    thread,
     time::{Duration, Instant},
 };
 
-/// Every model with and without its by-hand form: `(model, extra arguments)`.
-pub const MODELS: [&str; 4] = ["threads", "epoll", "green", "async"];
+/// Every model.
+pub const MODELS: [&str; 10] = [
+    "fork", "prefork", "threads", "green", "select", "poll", "epoll", "cluster", "percore", "async",
+];
 
 /// Longest wait for anything in these tests.
 pub const DEADLINE: Duration = Duration::from_secs(10);
@@ -31,7 +36,7 @@ impl Server {
 
     /// Starts `command` and waits for its `listening on ADDR`.
     pub fn start(mut command: Command) -> Server {
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).process_group(0).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let addr = line.trim().strip_prefix("listening on ").expect("tells where it listens");
@@ -46,9 +51,16 @@ impl Server {
         stream
     }
 
+    /// Sends a signal to the server, not to the processes that it has made.
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    }
+
+    /// Sends a signal to all of the server's processes, as a terminal does.
+    pub fn signal_all(&self, name: &str) {
+        let group = format!("-{}", self.child.id());
+        assert!(Command::new("kill").args([name, "--", &group]).status().unwrap().success());
     }
 
     /// Waits for its end.
@@ -61,19 +73,35 @@ impl Server {
         status.unwrap()
     }
 
-    /// Resident memory in bytes.
-    pub fn resident(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+    /// Memory of all its processes in bytes, shared pages counted once.
+    pub fn memory(&self) -> u64 {
+        let of_one = |(pid, _): (u32, Vec<String>)| {
+            let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+            let line = rollup.lines().find(|l| l.starts_with("Pss:"))?;
+            line.split_whitespace().nth(1)?.parse::<u64>().ok()
+        };
+        self.processes().into_iter().filter_map(of_one).sum::<u64>() * 1024
     }
 
-    /// CPU time used so far.
+    /// CPU time used so far by those of its processes that are alive.
     pub fn cpu(&self) -> Duration {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-        let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
-        Duration::from_millis(ticks * 10)
+        let ticks = |(_, stat): &(u32, Vec<String>)| -> u64 {
+            stat[11].parse::<u64>().unwrap() + stat[12].parse::<u64>().unwrap()
+        };
+        Duration::from_millis(self.processes().iter().map(ticks).sum::<u64>() * 10)
+    }
+
+    /// All its processes (those of its process group): their numbers, and the fields of
+    /// /proc/PID/stat from the third on (proc_pid_stat(5)).
+    pub fn processes(&self) -> Vec<(u32, Vec<String>)> {
+        let of_one = |entry: fs::DirEntry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+            let fields = stat.rsplit(')').next()?.split_whitespace();
+            let fields: Vec<String> = fields.map(String::from).collect();
+            (fields[2] == self.child.id().to_string()).then_some((pid, fields))
+        };
+        fs::read_dir("/proc").unwrap().filter_map(|entry| of_one(entry.ok()?)).collect()
     }
 }
 
@@ -82,7 +110,24 @@ impl Drop for Server {
         // It may have ended already, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if !thread::panicking() {
+            until("its processes have ended with it", || self.processes().is_empty());
+        }
     }
+}
+
+/// Runs `test` for every model at once, shared and by hand, naming the one that fails.
+pub fn on_every_model(test: impl Fn(&str, &[&str]) + Sync) {
+    thread::scope(|scope| {
+        let running: Vec<_> = MODELS
+            .iter()
+            .flat_map(|model| [(*model, &[][..]), (*model, &["--by-hand"][..])])
+            .map(|(model, more)| (model, more, scope.spawn(|| test(model, more))))
+            .collect();
+        for (model, more, thread) in running {
+            assert!(thread.join().is_ok(), "failed on {model} {more:?}; its message is above");
+        }
+    });
 }
 
 /// Waits for a condition, polling, up to the deadline.
@@ -90,7 +135,7 @@ pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let end = Instant::now() + DEADLINE;
     while !condition() {
         assert!(Instant::now() < end, "waited {DEADLINE:?} in vain until {what}");
-        std::thread::sleep(Duration::from_millis(2));
+        thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -1,0 +1,183 @@
+//! What befalls servers, on every I/O model: no descriptors left, clients that vanish or reset in
+//! the middle, cores that get unequal shares.
+
+mod support;
+
+use rustix::net::sockopt::set_socket_linger;
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::TcpStream,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+use support::{Server, expect, on_every_model, until};
+
+#[test]
+fn out_of_descriptors_it_pauses_accepting_without_spinning() {
+    on_every_model(|model, more| {
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -n 40; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_regatta")]);
+        command.args(["serve", "double", "--cores", "1", "--model", model]).args(more);
+        let server = Server::start(command);
+        if ["fork", "prefork"].contains(&model) {
+            return each_process_has_its_own_descriptors(&server);
+        }
+        let mut streams: Vec<TcpStream> = (0..60).map(|_| server.connect()).collect();
+        for stream in &mut streams {
+            stream.write_all(b"3\n").unwrap();
+        }
+        until("the first are answered", || streams.iter().filter(|s| is_answered(s)).count() >= 10);
+        let waiting = streams.iter().filter(|s| !is_answered(s)).count();
+        assert!(waiting >= 20, "only {waiting} wait for a descriptor");
+        let (cpu, started) = (server.cpu(), Instant::now());
+        thread::sleep(Duration::from_millis(500)); // the span over which CPU is measured
+        let spent = server.cpu() - cpu;
+        assert!(spent * 5 < started.elapsed(), "{spent:?} of CPU while there is nothing to do");
+        // Those that are answered go; the others get their turn.
+        let mut left = streams;
+        until("all are answered", || {
+            left.retain(|stream| !is_answered(stream));
+            left.is_empty()
+        });
+    });
+}
+
+/// Where a connection has a process of its own, descriptors do not run out: all are answered.
+fn each_process_has_its_own_descriptors(server: &Server) {
+    let mut streams: Vec<TcpStream> = (0..60).map(|_| server.connect()).collect();
+    for stream in &mut streams {
+        stream.write_all(b"3\n").unwrap();
+    }
+    for stream in &mut streams {
+        expect(stream, b"6\n");
+    }
+}
+
+#[test]
+fn a_reset_in_mid_stream_harms_nobody_else() {
+    on_every_model(|model, more| {
+        let server = Server::double(model, more);
+        let mut other = server.connect();
+        for _ in 0..20 {
+            let mut stream = server.connect();
+            stream.write_all(&b"1\n".repeat(1000)).unwrap();
+            // Closing with answers unread is a reset.
+            until("answers wait unread", || stream.peek(&mut [0; 1]).is_ok());
+            drop(stream);
+            other.write_all(b"2\n").unwrap();
+            expect(&mut other, b"4\n");
+        }
+    });
+}
+
+#[test]
+fn a_reset_in_mid_reply_frees_its_place() {
+    on_every_model(|model, more| {
+        let server = Server::double(model, &[more, &["--max-connections", "1"]].concat());
+        for _ in 0..5 {
+            let mut stream = server.connect();
+            // More answers than fit, so the server is in the middle of writing them.
+            stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+            let stuck = loop {
+                match stream.write(&b"x\n".repeat(8192)) {
+                    Ok(_) => {}
+                    Err(error) => break error,
+                }
+            };
+            assert_eq!(stuck.kind(), ErrorKind::WouldBlock);
+            stream.read_exact(&mut [0; 1000]).unwrap();
+            set_socket_linger(&stream, Some(Duration::ZERO)).unwrap(); // the close is a reset
+            drop(stream);
+            let mut next = server.connect();
+            next.write_all(b"2\n").unwrap();
+            expect(&mut next, b"4\n");
+        }
+    });
+}
+
+/// The client's machine has gone: it takes nothing in any more, and says nothing.
+fn vanish(stream: &TcpStream) {
+    let take_nothing = socket2::SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0);
+    socket2::SockRef::from(stream).attach_filter(&[take_nothing]).unwrap();
+}
+
+#[test]
+fn a_half_open_connection_is_given_up() {
+    on_every_model(|model, more| {
+        let limits = ["--max-connections", "1", "--idle-timeout", "1s", "--request-timeout", "1s"];
+        let server = Server::double(model, &[more, &limits].concat());
+        // Silent; in the middle of a request; owed a reply; owed more than there is room for.
+        let big = b"x\n".repeat(300_000);
+        for last_words in [&b""[..], b"12", b"7\n", &big] {
+            let mut gone = server.connect();
+            gone.write_all(b"4\n").unwrap();
+            expect(&mut gone, b"8\n");
+            vanish(&gone);
+            gone.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+            // Without acknowledgements not all of it may go out.
+            let _ = gone.write_all(last_words);
+            let mut next = server.connect();
+            next.write_all(b"2\n").unwrap();
+            expect(&mut next, b"4\n");
+            drop((next, gone));
+        }
+    });
+}
+
+#[test]
+fn a_half_open_connection_does_not_outlast_the_grace() {
+    on_every_model(|model, more| {
+        let mut server = Server::double(model, &[more, &["--grace", "300ms"]].concat());
+        let mut gone = server.connect();
+        gone.write_all(b"4\n").unwrap();
+        expect(&mut gone, b"8\n");
+        vanish(&gone);
+        gone.write_all(b"7\n").unwrap();
+        server.signal("-TERM");
+        assert_eq!(server.ended().code(), Some(0));
+    });
+}
+
+/// Cores that share a port get connections by a hash of the addresses: of four, one core may get
+/// none or all.
+#[test]
+fn unequal_shares_of_the_cores_leave_nobody_waiting() {
+    on_every_model(|model, more| {
+        let limits = ["--cores", "2", "--max-connections", "4"];
+        let server = Server::double(model, &[more, &limits].concat());
+        for _ in 0..10 {
+            let mut streams: Vec<TcpStream> = (0..4).map(|_| server.connect()).collect();
+            for stream in &mut streams {
+                stream.write_all(b"3\n").unwrap();
+            }
+            for stream in &mut streams {
+                expect(stream, b"6\n");
+            }
+        }
+        // And one more than there are places waits for the first that goes.
+        let mut streams: Vec<TcpStream> = (0..5).map(|_| server.connect()).collect();
+        for stream in &mut streams {
+            stream.write_all(b"3\n").unwrap();
+        }
+        let mut left = streams;
+        until("all but one are answered", || {
+            left.iter().filter(|stream| is_answered(stream)).count() == 4
+        });
+        let early = Instant::now() + Duration::from_millis(100);
+        while Instant::now() < early {
+            assert_eq!(left.iter().filter(|stream| is_answered(stream)).count(), 4);
+        }
+        let waits = left.iter().position(|stream| !is_answered(stream)).unwrap();
+        let mut last = left.swap_remove(waits);
+        drop(left);
+        expect(&mut last, b"6\n");
+    });
+}
+
+fn is_answered(stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    let answered = stream.peek(&mut [0; 8]).is_ok();
+    stream.set_nonblocking(false).unwrap();
+    answered
+}

@@ -1,0 +1,164 @@
+//! Child processes of the models that have them: made, watched, drained and reaped; and what a child
+//! does with a connection.
+
+use crate::host::{Host, PAUSE, ServeError, Stop};
+use regatta_service::Program;
+use regatta_sys::{
+    Event, Interest, Readiness,
+    fork::{Fork, Forked},
+    net,
+    poll::Poll,
+    signal::{self, Served},
+};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
+use std::{
+    collections::HashSet,
+    io::{self, Read},
+    net::TcpStream,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    panic::{AssertUnwindSafe, catch_unwind},
+    thread,
+    time::Instant,
+};
+
+/// The children of this process. All are gone when it is.
+pub(crate) struct Children {
+    fork: Fork,
+    alive: HashSet<Pid>,
+    /// Becomes readable when one has ended.
+    pub(crate) ended: UnixStream,
+}
+
+/// Which of the two processes goes on after a fork.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Parent,
+    /// Goes on in [`leave`].
+    Child,
+}
+
+impl Children {
+    pub(crate) fn new() -> io::Result<Self> {
+        // Before the first fork: SIGUSR1 would end a child that does not expect it yet.
+        signal::end_input_on_signal()?;
+        let ended = signal::ended_children()?;
+        Ok(Children { fork: Fork::new()?, alive: HashSet::new(), ended })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.alive.len()
+    }
+
+    pub(crate) fn fork(&mut self, host: &Host) -> io::Result<Side> {
+        match self.fork.fork()? {
+            Forked::Parent(child) => {
+                self.alive.insert(child);
+                Ok(Side::Parent)
+            }
+            Forked::Child => {
+                host.stop.leave_signals_to_parent();
+                Ok(Side::Child)
+            }
+        }
+    }
+
+    /// Takes the exits of those that have ended.
+    pub(crate) fn reap(&mut self) -> io::Result<()> {
+        let mut told = [0; 64];
+        while matches!((&self.ended).read(&mut told), Ok(1..)) {}
+        while !self.alive.is_empty()
+            && let Some((child, _)) = wait(WaitOptions::NOHANG)?
+        {
+            self.alive.remove(&child);
+        }
+        Ok(())
+    }
+
+    /// Waits until the host stops or a child has ended.
+    pub(crate) fn wait(&mut self, host: &Host) -> io::Result<()> {
+        let mut readiness = Poll::new();
+        readiness.add(host.stop.as_fd(), 0, Interest::Read)?;
+        readiness.add(self.ended.as_fd(), 0, Interest::Read)?;
+        let mut events: Vec<Event> = Vec::new();
+        readiness.wait(&mut events, None)?;
+        self.reap()
+    }
+
+    /// Waits until the host stops. A child that ends before is the end of the server.
+    pub(crate) fn watch(&mut self, host: &Host) -> Result<(), ServeError> {
+        let all = self.len();
+        while !host.stop.is_set() {
+            self.wait(host)?;
+            if self.len() < all && !host.stop.is_set() {
+                let because = "one of its processes ended; its last words are above";
+                return Err(io::Error::other(because).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets every child answer what has arrived and end, up to the host's grace; kills the rest.
+    pub(crate) fn drain(mut self, host: &Host) -> Result<(), ServeError> {
+        let until = Instant::now() + host.grace;
+        self.tell(Signal::USR1);
+        self.reap()?;
+        while self.len() > 0 && Instant::now() < until {
+            thread::sleep(PAUSE / 4);
+            self.reap()?;
+        }
+        self.tell(Signal::KILL);
+        while self.len() > 0
+            && let Some((child, _)) = wait(WaitOptions::empty()).map_err(io::Error::from)?
+        {
+            self.alive.remove(&child);
+        }
+        Ok(())
+    }
+
+    fn tell(&self, signal: Signal) {
+        for &child in &self.alive {
+            // One that has ended is not reaped yet, so its number is not another's.
+            let _ = kill_process(child, signal);
+        }
+    }
+}
+
+/// The rest of a child's life; it never returns into what its parent does.
+pub(crate) fn leave(work: impl FnOnce() -> Result<(), ServeError>) -> ! {
+    let status = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => 0,
+        Ok(Err(error)) => {
+            eprintln!("regatta: {error}");
+            1
+        }
+        Err(_) => 101, // the panic has told itself
+    };
+    std::process::exit(status)
+}
+
+/// Serves one connection to its end, alone in this process. A stop ends its input.
+pub(crate) fn converse<P: Program>(
+    program: &P,
+    socket: OwnedFd,
+    host: &Host,
+) -> Result<(), ServeError> {
+    let stream = TcpStream::from(socket);
+    let _served = Served::new(&stream);
+    if host.stop.is_set() {
+        // Its signal may have come before the connection was named.
+        let _ = net::finish_reading(&stream);
+    }
+    // A connection's errors are its own end, and nobody else's business.
+    let _ = program.sequential(&mut &stream, host.limits);
+    before_close(&host.stop, &stream);
+    Ok(())
+}
+
+fn before_close(stop: &Stop, stream: &TcpStream) {
+    while !stop.may_close(stream) {
+        thread::sleep(PAUSE / 4);
+    }
+}

@@ -1,0 +1,29 @@
+//! `cluster`: a process per core, each with callbacks over an epoll(7) and a listener of its own
+//! (SO_REUSEPORT). What the processes share is the count of open connections, no more.
+
+use crate::{
+    children::{Children, Side, leave},
+    host::{Host, Places, ServeError},
+    reactor,
+};
+use regatta_service::Program;
+use regatta_sys::epoll::Epoll;
+
+pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
+    let mut children = Children::new()?;
+    let listeners = host.listen_per_core()?;
+    let places = Places::new(host)?;
+    for i in 0..listeners.len() {
+        if children.fork(host)? == Side::Child {
+            leave(move || {
+                // The other listeners close: connections of a core that is gone are not queued here.
+                let own = listeners.into_iter().nth(i).expect("one for each child");
+                Ok(reactor::run(program, host, places, own, Epoll::new()?)?)
+            });
+        }
+    }
+    host.ready(&listeners[0])?;
+    drop(listeners);
+    children.watch(host)?;
+    children.drain(host)
+}

@@ -1,0 +1,64 @@
+//! `fork`: a process per connection, blocking reads and writes.
+
+use crate::{
+    children::{Children, Side, converse, leave},
+    host::{Host, PAUSE, ServeError},
+};
+use regatta_service::Program;
+use regatta_sys::{Event, Interest, Readiness, net, poll::Poll};
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+    thread,
+};
+
+/// Processes at most: connections beyond it wait unaccepted.
+pub(crate) const CONNECTIONS: u32 = 8_000;
+
+pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
+    let mut children = Children::new()?;
+    let listener = host.listen(false)?;
+    let most = host.connections.min(CONNECTIONS as usize);
+    let mut readiness = Poll::new(); // of the parent; a child only ever waits in its read
+    readiness.add(host.stop.as_fd(), 0, Interest::Read)?;
+    readiness.add(children.ended.as_fd(), 0, Interest::Read)?;
+    readiness.add(listener.as_fd(), 0, Interest::Read)?;
+    host.ready(&listener)?;
+    let mut events: Vec<Event> = Vec::new();
+    while !host.stop.is_set() {
+        readiness.wait(&mut events, None)?;
+        children.reap()?;
+        if children.len() >= most {
+            thread::sleep(PAUSE);
+            continue;
+        }
+        let socket = match accept(&listener) {
+            Ok(Some(socket)) => socket,
+            Ok(None) => continue,
+            Err(_) => {
+                thread::sleep(PAUSE); // out of descriptors: who waits stays queued
+                continue;
+            }
+        };
+        match children.fork(host) {
+            Ok(Side::Parent) => {} // the child has the connection; this end of it closes here
+            Ok(Side::Child) => {
+                drop(listener);
+                leave(move || converse(&program, socket, host));
+            }
+            Err(_) => thread::sleep(PAUSE), // out of processes or memory: the connection is closed
+        }
+    }
+    drop(listener);
+    children.drain(host)
+}
+
+/// The next connection, as a blocking socket; none if another was faster or it gave up.
+fn accept(listener: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+    match net::accept_blocking(listener) {
+        Ok(socket) => Ok(Some(socket)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) if net::is_transient(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

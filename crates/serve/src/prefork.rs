@@ -1,0 +1,50 @@
+//! `prefork`: a fixed pool of processes, each with one connection at a time; blocking accepts, reads
+//! and writes.
+
+use crate::{
+    children::{Children, Side, converse, leave},
+    host::{Host, PAUSE, ServeError},
+};
+use regatta_service::Program;
+use regatta_sys::net;
+use std::{io, os::fd::OwnedFd, thread};
+
+/// Processes of the pool, and so connections at a time; more wait unaccepted.
+pub(crate) const WORKERS: u32 = 256;
+
+pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
+    let mut children = Children::new()?;
+    let listener = host.listen(true)?;
+    let workers = host.connections.min(WORKERS as usize);
+    host.ready(&listener)?;
+    while !host.stop.is_set() {
+        // One that panicked is replaced: a panic ends its connection, not the server.
+        while children.len() < workers {
+            match children.fork(host) {
+                Ok(Side::Parent) => {}
+                Ok(Side::Child) => leave(move || work(&program, &listener, host)),
+                Err(error) if children.len() == 0 => return Err(error.into()),
+                Err(_) => break, // out of processes or memory: those that there are serve
+            }
+        }
+        children.wait(host)?;
+    }
+    // Accepts that block in the children are woken by ending the listener's input.
+    net::finish_reading(&listener)?;
+    drop(listener);
+    children.drain(host)
+}
+
+/// A worker's life.
+fn work<P: Program>(program: &P, listener: &OwnedFd, host: &Host) -> Result<(), ServeError> {
+    while !host.stop.is_set() {
+        match net::accept_blocking(listener) {
+            Ok(socket) => converse(program, socket, host)?,
+            Err(_) if host.stop.is_set() => break,
+            Err(error)
+                if net::is_transient(&error) || error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => thread::sleep(PAUSE), // out of descriptors: who waits stays queued
+        }
+    }
+    Ok(())
+}

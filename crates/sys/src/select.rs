@@ -1,0 +1,105 @@
+//! select(2): a set of bits for each kind of readiness goes into the kernel at every call, and
+//! comes back changed.
+
+use crate::{Event, Interest, Readiness};
+use rustix::{
+    event::{
+        FdSetElement, FdSetIter, Timespec, fd_set_bound, fd_set_insert, fd_set_num_elements,
+        fd_set_remove, select,
+    },
+    io::Errno,
+};
+use std::{
+    io,
+    os::fd::{AsRawFd, BorrowedFd, RawFd},
+    time::Duration,
+};
+
+/// Descriptors that a set holds: 0 to 1,023 (`FD_SETSIZE`, select(2)).
+pub const SET: usize = libc::FD_SETSIZE;
+
+type Bits = Vec<FdSetElement>;
+
+/// The sets that select is called with.
+pub struct Select {
+    /// Watched for input.
+    read: Bits,
+    /// Watched for room.
+    write: Bits,
+    /// What the kernel is handed and what it makes of it.
+    ready: (Bits, Bits),
+    /// Tokens by descriptor.
+    tokens: Vec<usize>,
+}
+
+impl Select {
+    /// Empty sets.
+    pub fn new() -> Self {
+        let bits = || vec![FdSetElement::default(); fd_set_num_elements(SET, SET as RawFd)];
+        Select { read: bits(), write: bits(), ready: (bits(), bits()), tokens: vec![0; SET] }
+    }
+
+    fn place(&mut self, fd: RawFd, interest: Option<Interest>) {
+        fd_set_remove(&mut self.read, fd);
+        fd_set_remove(&mut self.write, fd);
+        match interest {
+            Some(Interest::Read) => fd_set_insert(&mut self.read, fd),
+            Some(Interest::Write) => fd_set_insert(&mut self.write, fd),
+            None => {}
+        }
+    }
+}
+
+impl Default for Select {
+    fn default() -> Self {
+        Select::new()
+    }
+}
+
+impl Readiness for Select {
+    fn refusal(&self, fd: BorrowedFd<'_>) -> Option<&'static str> {
+        (fd.as_raw_fd() as usize >= SET).then_some("select's set holds descriptors below 1024 only")
+    }
+
+    fn add(&mut self, fd: BorrowedFd<'_>, token: usize, interest: Interest) -> io::Result<()> {
+        if let Some(because) = self.refusal(fd) {
+            return Err(io::Error::other(because));
+        }
+        self.tokens[fd.as_raw_fd() as usize] = token;
+        self.place(fd.as_raw_fd(), Some(interest));
+        Ok(())
+    }
+
+    fn modify(&mut self, fd: BorrowedFd<'_>, token: usize, interest: Interest) -> io::Result<()> {
+        self.add(fd, token, interest)
+    }
+
+    fn remove(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        self.place(fd.as_raw_fd(), None);
+        Ok(())
+    }
+
+    fn closing(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        self.remove(fd)
+    }
+
+    fn wait(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
+        events.clear();
+        let (read, write) = &mut self.ready;
+        read.copy_from_slice(&self.read);
+        write.copy_from_slice(&self.write);
+        let timeout =
+            timeout.map(|t| Timespec { tv_sec: t.as_secs() as _, tv_nsec: t.subsec_nanos() as _ });
+        let bound = fd_set_bound(read).max(fd_set_bound(write));
+        // SAFETY: the sets name watched descriptors alone; who closes one takes it out first
+        // (`closing`). A number that is not open would be an error of the call (EBADF), no more.
+        match unsafe { select(bound, Some(read), Some(write), None, timeout.as_ref()) } {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(()), // the sets are not to be looked at
+            Err(error) => return Err(error.into()),
+        }
+        let ready = FdSetIter::new(read).chain(FdSetIter::new(write));
+        events.extend(ready.map(|fd| Event { token: self.tokens[fd as usize] }));
+        Ok(())
+    }
+}
