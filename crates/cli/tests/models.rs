@@ -67,6 +67,21 @@ fn a_request_that_dawdles_is_cut_off() {
     });
 }
 
+/// Every read of the server ends inside a line, but never inside the same one for long.
+#[test]
+fn a_client_that_has_always_begun_the_next_line_is_not_cut_off() {
+    on_every_model(|model, more| {
+        let server = Server::double(model, &[more, &["--request-timeout", "2s"]].concat());
+        let mut stream = server.connect();
+        stream.write_all(b"1").unwrap();
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_millis(2500) {
+            stream.write_all(b"\n1").unwrap();
+            expect(&mut stream, b"2\n");
+        }
+    });
+}
+
 #[test]
 fn a_client_that_does_not_read_stops_being_read_and_loses_nothing() {
     on_every_model(|model, more| {
@@ -158,7 +173,8 @@ fn a_stop_signal_drains() {
 #[test]
 fn what_is_owed_at_a_stop_is_still_delivered() {
     on_every_model(|model, more| {
-        let mut server = Server::double(model, more);
+        // All models at once share this machine: no matter how long it takes.
+        let mut server = Server::double(model, &[more, &["--grace", "60s"]].concat());
         let mut stream = server.connect();
         // More answers than the socket buffers hold, so the server still owes some when stopped.
         let lines = 300_000;

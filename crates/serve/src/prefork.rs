@@ -16,7 +16,7 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
     let mut children = Children::new()?;
     let listener = host.listen(true)?;
     let workers = host.connections.min(WORKERS as usize);
-    host.ready(&listener)?;
+    let mut told = false;
     while !host.stop.is_set() {
         // One that panicked is replaced: a panic ends its connection, not the server.
         while children.len() < workers {
@@ -26,6 +26,9 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
                 Err(error) if children.len() == 0 => return Err(error.into()),
                 Err(_) => break, // out of processes or memory: those that there are serve
             }
+        }
+        if !std::mem::replace(&mut told, true) {
+            host.ready(&listener)?;
         }
         children.wait(host)?;
     }

@@ -100,6 +100,8 @@ struct Connection<S> {
     /// When the socket last had room.
     sent: Instant,
     state: State,
+    /// No more input will come: the client has ended it, or a stop has.
+    ended: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -173,6 +175,7 @@ impl<P: Program, R: Readiness> Reactor<'_, P, R> {
                         unsent: Vec::new(),
                         sent: now,
                         state: State::Open,
+                        ended: false,
                     });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -206,7 +209,8 @@ impl<P: Program, R: Readiness> Reactor<'_, P, R> {
         self.cut_at = Some(now + self.host.grace);
         self.sweep = self.sweep.min(PAUSE);
         self.next_sweep = now;
-        for (_, connection) in &self.connections {
+        let lingers = |c: &Connection<P::Session>| matches!(c.state, State::Lingering { .. });
+        for (_, connection) in self.connections.iter().filter(|(_, c)| !lingers(c)) {
             // One that is gone already tells so at its next read.
             let _ = net::finish_reading(&connection.socket);
         }
@@ -288,6 +292,7 @@ impl<S: Session> Connection<S> {
         out.clear();
         let flow = match net::read(&self.socket, input) {
             Ok(0) => {
+                self.ended = true;
                 let flow = self.session.on_end(now, out);
                 if flow == Flow::Close && out.is_empty() {
                     return Ok(Fate::Ends);
@@ -397,7 +402,13 @@ impl<S: Session> Connection<S> {
         Ok(Fate::Lives)
     }
 
+    /// Ends our direction and waits for the end of the other. One whose input has ended is closed:
+    /// ending our direction too would, at a stop, answer what the client still sends with a reset
+    /// that overtakes the last reply (RFC 1122, 4.2.2.13).
     fn linger(&mut self, now: Instant) -> Fate {
+        if self.ended {
+            return Fate::Ends;
+        }
         match net::finish_writing(&self.socket) {
             Ok(()) => {
                 let until = now + Limits::LINGER;

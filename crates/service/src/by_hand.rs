@@ -10,7 +10,7 @@ pub mod callback;
 mod straight;
 mod talk;
 
-use crate::{Limits, Program, style::Stream, style::sequential::linger};
+use crate::{Limits, Program, style::Stream};
 use regatta_proto::line::MAX_LINE;
 use std::{future::Future, io, time::Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -41,8 +41,9 @@ macro_rules! by_hand {
             }
 
             fn sequential<T: Stream>(&self, stream: &mut T, limits: Limits) -> io::Result<()> {
-                straight::$form(&mut talk::Talk::new(stream, limits)?)?;
-                linger(stream)
+                let mut talk = talk::Talk::new(stream, limits)?;
+                straight::$form(&mut talk)?;
+                talk.finish()
             }
 
             fn asynchronous<T>(

@@ -1,5 +1,6 @@
 //! What the kernel still holds of what was sent.
 
+use rustix::net::getpeername;
 use std::{
     io,
     os::fd::{AsFd, AsRawFd},
@@ -12,5 +13,33 @@ pub fn unacknowledged(socket: impl AsFd) -> io::Result<usize> {
     // SAFETY: for a descriptor that is open (it is borrowed) the request, whose other name is
     // TIOCOUTQ, writes one int to the address given, which is that of `bytes`.
     let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(bytes as usize) }
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // Of a connection that was reset the kernel keeps the last count, and no peer.
+    let gone = bytes > 0 && getpeername(&socket).is_err();
+    Ok(if gone { 0 } else { bytes as usize })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unacknowledged;
+    use std::{
+        io::{Read, Write},
+        net::{TcpListener, TcpStream},
+    };
+
+    #[test]
+    fn what_the_peer_never_took_does_not_count_once_it_has_reset() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut socket, _) = listener.accept().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        while socket.write(&[0; 1 << 16]).is_ok() {}
+        assert!(unacknowledged(&socket).unwrap() > 0);
+        drop(peer); // with input unread: a reset
+        socket.set_nonblocking(false).unwrap();
+        assert!(socket.read(&mut [0]).is_err());
+        assert_eq!(unacknowledged(&socket).unwrap(), 0);
+    }
 }

@@ -58,6 +58,8 @@ struct Talk<T> {
     output: Vec<u8>,
     limits: Limits,
     patience: Patience,
+    /// No more input will come.
+    ended: bool,
 }
 
 /// Bytes of replies from which on they are sent.
@@ -66,7 +68,7 @@ const FULL: usize = 16 * 1024;
 impl<T: AsyncRead + AsyncWrite + Unpin> Talk<T> {
     fn new(stream: T, limits: Limits) -> Self {
         let patience = Patience::new(limits);
-        Talk { stream: BufReader::new(stream), output: Vec::new(), limits, patience }
+        Talk { stream: BufReader::new(stream), output: Vec::new(), limits, patience, ended: false }
     }
 
     /// Reads lines until one is not empty. False at the end of the conversation.
@@ -105,6 +107,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Talk<T> {
         }
         if too_long(line) {
             self.output.extend_from_slice(TOO_LONG);
+        } else {
+            self.ended = true;
         }
         Ok(false)
     }
@@ -120,6 +124,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Talk<T> {
 
     async fn finish(mut self) -> io::Result<()> {
         self.send().await?;
+        if self.ended {
+            return Ok(()); // see the straight-line form
+        }
         linger(&mut self.stream, &mut self.patience).await
     }
 }

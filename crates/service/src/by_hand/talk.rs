@@ -2,7 +2,10 @@
 //! for more input, so a straight-line program needs no thought about flushing, and a pipeline of
 //! requests is answered with one write.
 
-use crate::{Limits, style::Stream};
+use crate::{
+    Limits,
+    style::{Stream, sequential::linger},
+};
 use std::{
     io::{self, BufRead, Read, Write},
     time::Instant,
@@ -19,6 +22,8 @@ pub(super) struct Talk<'a, T> {
     output: Vec<u8>,
     /// Since when the program waits for the rest of a line.
     began: Option<Instant>,
+    /// No more input will come.
+    ended: bool,
 }
 
 impl<'a, T: Stream> Talk<'a, T> {
@@ -26,15 +31,26 @@ impl<'a, T: Stream> Talk<'a, T> {
         stream.set_read_timeout(limits.idle)?;
         stream.set_write_timeout(limits.idle)?;
         let input = vec![0; BUFFER].into_boxed_slice();
-        Ok(Talk { stream, limits, input, unread: 0..0, output: Vec::new(), began: None })
+        let (output, began, ended) = (Vec::new(), None, false);
+        Ok(Talk { stream, limits, input, unread: 0..0, output, began, ended })
+    }
+
+    /// Ends the connection. One whose input has ended is closed: to end its output first would, at
+    /// a stop, answer what the client still sends with a reset (RFC 1122, 4.2.2.13).
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        self.flush()?;
+        if self.ended { Ok(()) } else { linger(self.stream) }
     }
 
     /// Limits the wait for the rest of a line whose beginning was the last that was read.
     fn watch_the_line(&mut self) -> io::Result<()> {
-        let inside = self.unread.end > 0 && self.input[self.unread.end - 1] != b'\n';
-        if inside {
+        let last_read = &self.input[..self.unread.end];
+        if last_read.last().is_some_and(|&byte| byte != b'\n') {
             let now = Instant::now();
-            let due = self.limits.due(now, Some(*self.began.get_or_insert(now)));
+            // The end of another line makes this a new one.
+            let began = self.began.filter(|_| !last_read.contains(&b'\n')).unwrap_or(now);
+            self.began = Some(began);
+            let due = self.limits.due(now, Some(began));
             if due <= now {
                 return Err(io::ErrorKind::TimedOut.into());
             }
@@ -54,6 +70,7 @@ impl<T: Stream> BufRead for Talk<'_, T> {
             self.stream.wait_readable()?;
             let read = self.stream.read(&mut self.input)?;
             self.unread = 0..read;
+            self.ended = read == 0;
         }
         Ok(&self.input[self.unread.clone()])
     }
