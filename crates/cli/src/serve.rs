@@ -4,7 +4,7 @@ use crate::{
     args::{duration, limit, one_of},
     exit::Done,
 };
-use regatta_serve::{Host, Model, Service, Stop, Written, serve};
+use regatta_serve::{Host, Model, Service, Stop, Written, catalogue::Traits, serve};
 use regatta_service::Limits;
 use std::{
     io::Write, net::SocketAddr, num::NonZeroUsize, thread::available_parallelism, time::Duration,
@@ -72,10 +72,28 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-/// Lists the models.
+/// Lists the models, in the terms in which I/O models are compared.
 pub fn models() -> anyhow::Result<Done> {
+    let row = |name: &str, runs: &str, waits: &str, blocks: &str, calls: &str, holds: &str| {
+        let line = format!("{name:8} {runs:22} {waits:14} {blocks:8} {calls:9}  {holds}");
+        println!("{}", line.trim_end());
+    };
+    row("model", "runs on", "waits in", "blocking", "callbacks", "holds at most");
     for model in Model::ALL {
-        println!("{:8}  {}", model.name(), model.about());
+        let Traits { runs_on, waits_in, blocking, callbacks, limit } = model.traits();
+        let mark = |yes| if yes { "yes" } else { "no" };
+        let holds = limit.map(|n| format!("{n} conn")).unwrap_or_default();
+        row(model.name(), runs_on, waits_in, mark(blocking), mark(callbacks), &holds);
+    }
+    println!(
+        "\nblocking: the program seems to wait in its calls, as on a connection of its own;\n\
+         callbacks: it is called when something has happened, and keeps its state itself.\n\
+         Where nothing is said, memory and descriptors limit how many connections it holds."
+    );
+    for model in Model::ALL {
+        if let Some(why) = model.refused() {
+            println!("\n{} does not run here: {why}", model.name());
+        }
     }
     Ok(Done::Well)
 }

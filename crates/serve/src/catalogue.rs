@@ -42,8 +42,8 @@ pub struct Traits {
     pub blocking: bool,
     /// Whether the program must be written as callbacks.
     pub callbacks: bool,
-    /// Connections that it can hold, where something other than memory and descriptors limits it.
-    pub limit: Option<(u32, &'static str)>,
+    /// Connections that it holds, where something other than memory and descriptors limits them.
+    pub limit: Option<u32>,
 }
 
 impl Model {
@@ -95,19 +95,17 @@ impl Model {
         };
         match self {
             Model::Fork => Traits {
-                limit: Some((fork::CONNECTIONS, "a process each")),
+                limit: Some(fork::CONNECTIONS),
                 ..blocking("process per connection", "read")
             },
-            Model::Prefork => Traits {
-                limit: Some((prefork::WORKERS, "one for each process of the pool")),
-                ..blocking("256 processes", "read")
-            },
+            Model::Prefork => {
+                Traits { limit: Some(prefork::WORKERS), ..blocking("256 processes", "read") }
+            }
             Model::Threads => blocking("thread per connection", "read"),
             Model::Green => blocking("thread per core", "epoll_wait"),
-            Model::Select => Traits {
-                limit: Some((select::CONNECTIONS, "descriptors of its set")),
-                ..callbacks("one thread", "select")
-            },
+            Model::Select => {
+                Traits { limit: Some(select::CONNECTIONS), ..callbacks("one thread", "select") }
+            }
             Model::Poll => callbacks("one thread", "poll"),
             Model::Epoll => callbacks("one thread", "epoll_wait"),
             Model::Cluster => callbacks("process per core", "epoll_wait"),
@@ -118,20 +116,9 @@ impl Model {
         }
     }
 
-    /// One line on what it is.
-    pub fn about(self) -> &'static str {
-        match self {
-            Model::Fork => "sequential; blocking read; a process per connection",
-            Model::Prefork => "sequential; blocking read; a fixed pool of processes",
-            Model::Threads => "sequential; blocking read; a thread per connection",
-            Model::Green => "sequential; epoll under stackful coroutines; a thread per core",
-            Model::Select => "callbacks; select; one thread",
-            Model::Poll => "callbacks; poll; one thread",
-            Model::Epoll => "callbacks; level-triggered epoll; one thread",
-            Model::Cluster => "callbacks; epoll; a process per core, SO_REUSEPORT",
-            Model::Percore => "callbacks; epoll; a thread per core, SO_REUSEPORT",
-            Model::Async => "async; Tokio's reactor; work stealing, a thread per core",
-        }
+    /// Why it does not run on this machine, and what to do; `None` where it does.
+    pub fn refused(self) -> Option<String> {
+        None
     }
 }
 

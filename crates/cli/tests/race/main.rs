@@ -10,5 +10,6 @@ mod manifests;
 mod output;
 mod processes;
 mod results;
+mod soak;
 mod started;
 mod starts;
