@@ -1,7 +1,8 @@
 //! The command line, as clap reads it.
 
 use crate::{
-    load::LoadArgs, peers::PeersArgs, race::RaceArgs, report::ReportArgs, serve::ServeArgs,
+    doctor::DoctorArgs, load::LoadArgs, peers::PeersArgs, race::RaceArgs, report::ReportArgs,
+    serve::ServeArgs,
 };
 use clap::{Parser, Subcommand};
 
@@ -25,6 +26,8 @@ pub enum Command {
     Report(ReportArgs),
     /// List the peers, or install some
     Peers(PeersArgs),
+    /// Say what here would make results wrong
+    Doctor(DoctorArgs),
     /// Run one of the built-in servers
     Serve(ServeArgs),
     /// List the I/O models

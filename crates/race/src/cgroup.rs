@@ -192,14 +192,20 @@ fn move_self_to(group: &Path) -> io::Result<()> {
 fn own_cgroup(version: Version) -> io::Result<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     let membership = fs::read_to_string("/proc/self/cgroup")?;
-    locate(version, &mounts, &membership).ok_or_else(|| {
+    locate(version, "cpuacct", &mounts, &membership).ok_or_else(|| {
         io::Error::new(io::ErrorKind::NotFound, format!("no usable cgroup {version:?} mount here"))
     })
 }
 
-/// Finds a hierarchy in mountinfo (proc_pid_mountinfo(5)) and the own place in it (cgroups(7)).
-fn locate(version: Version, mounts: &str, membership: &str) -> Option<PathBuf> {
-    let has_cpuacct = |list: &str| list.split(',').any(|controller| controller == "cpuacct");
+/// Finds a hierarchy in mountinfo (proc_pid_mountinfo(5)) and the own place in it (cgroups(7)):
+/// the unified one, or that of `controller` in version 1.
+pub(crate) fn locate(
+    version: Version,
+    controller: &str,
+    mounts: &str,
+    membership: &str,
+) -> Option<PathBuf> {
+    let is_listed = |list: &str| list.split(',').any(|name| name == controller);
     let (root, mount_point) = mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
         let before: Vec<&str> = before.split(' ').collect();
@@ -207,7 +213,7 @@ fn locate(version: Version, mounts: &str, membership: &str) -> Option<PathBuf> {
         let wanted = match version {
             Version::V2 => after.first() == Some(&"cgroup2"),
             Version::V1 => {
-                after.first() == Some(&"cgroup") && after.get(2).is_some_and(|o| has_cpuacct(o))
+                after.first() == Some(&"cgroup") && after.get(2).is_some_and(|o| is_listed(o))
             }
         };
         wanted.then_some((*before.get(3)?, *before.get(4)?))
@@ -217,7 +223,7 @@ fn locate(version: Version, mounts: &str, membership: &str) -> Option<PathBuf> {
         let (id, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
         let wanted = match version {
             Version::V2 => id == "0" && controllers.is_empty(),
-            Version::V1 => has_cpuacct(controllers),
+            Version::V1 => is_listed(controllers),
         };
         wanted.then_some(path)
     })?;
@@ -241,8 +247,8 @@ mod tests {
     #[test]
     fn finds_both_hierarchies_of_a_hybrid_machine() {
         let membership = "3:cpu,cpuacct:/jobs/7\n0::/user.slice\n";
-        let v2 = locate(Version::V2, HYBRID, membership).unwrap();
-        let v1 = locate(Version::V1, HYBRID, membership).unwrap();
+        let v2 = locate(Version::V2, "cpuacct", HYBRID, membership).unwrap();
+        let v1 = locate(Version::V1, "cpuacct", HYBRID, membership).unwrap();
         assert_eq!(v2, Path::new("/sys/fs/cgroup/unified/user.slice"));
         assert_eq!(v1, Path::new("/sys/fs/cgroup/cpu,cpuacct/jobs/7"));
     }
@@ -271,10 +277,10 @@ mod tests {
     #[test]
     fn a_container_sees_its_part_of_the_hierarchy() {
         let mounts = "41 31 0:38 /docker/ab /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
-        let inside = locate(Version::V2, mounts, "0::/docker/ab/x\n").unwrap();
+        let inside = locate(Version::V2, "cpuacct", mounts, "0::/docker/ab/x\n").unwrap();
         assert_eq!(inside, Path::new("/sys/fs/cgroup/x"));
-        assert_eq!(locate(Version::V2, mounts, "0::/elsewhere\n"), None);
-        assert_eq!(locate(Version::V2, mounts, "0::/docker/ab/../c\n"), None);
-        assert_eq!(locate(Version::V1, mounts, "0::/docker/ab\n"), None);
+        assert_eq!(locate(Version::V2, "cpuacct", mounts, "0::/elsewhere\n"), None);
+        assert_eq!(locate(Version::V2, "cpuacct", mounts, "0::/docker/ab/../c\n"), None);
+        assert_eq!(locate(Version::V1, "cpuacct", mounts, "0::/docker/ab\n"), None);
     }
 }

@@ -4,6 +4,7 @@
 //! Servers are known by manifests alone; this crate never links one.
 
 mod cgroup;
+mod cgroup_limit;
 mod clock;
 mod contender;
 mod contest;
@@ -33,6 +34,7 @@ pub mod judge;
 pub mod statistics;
 
 pub use cgroup::{Cgroup, Containment, Version as CgroupVersion};
+pub use cgroup_limit::{cpu_limit, memory_limit, process_limit};
 pub use contender::{Contender, ContenderError};
 pub use contest::{Contest, ContestError, Loads};
 pub use entrant::EntrantError;

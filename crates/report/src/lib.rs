@@ -20,8 +20,8 @@ mod view;
 pub use csv::csv;
 pub use html::html;
 pub use markdown::markdown;
-pub use numbers::time;
-pub use terminal::terminal;
+pub use numbers::{grouped, memory, time};
+pub use terminal::{terminal, wrap};
 
 use regatta_record::Summary;
 

@@ -186,7 +186,7 @@ fn cut(text: &str, width: usize) -> String {
 
 /// Breaks at spaces into lines of `width`, all but the first indented; a word that is longer than
 /// a line is broken where the line ends.
-fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
     let margin = " ".repeat(indent);
     let mut lines = vec![String::new()];
     let mut used = 0;

@@ -1,0 +1,140 @@
+//! Who uses the CPUs at this moment: two readings of every process's clock, a moment apart.
+
+use super::check::{Check, Mark};
+use std::{
+    collections::HashMap,
+    fs, thread,
+    time::{Duration, Instant},
+};
+
+/// Between the two readings; at 100 ticks a second, a process is known to 3% of a CPU.
+const SAMPLE: Duration = Duration::from_millis(300);
+/// Processes that are named.
+const NAMED: usize = 3;
+/// Hundredths of a CPU that any quiet machine uses.
+const QUIET: u64 = 10;
+/// Hundredths of a CPU that take a good part from a server or a load.
+const MUCH: u64 = 50;
+
+/// Samples and judges.
+pub fn checks() -> Vec<Check> {
+    let (before, at) = (processes(), Instant::now());
+    thread::sleep(SAMPLE);
+    let (after, seconds) = (processes(), at.elapsed().as_secs_f64());
+    let per_tick = 100.0 / (rustix::param::clock_ticks_per_second() as f64 * seconds);
+    let average = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let average = average.split(' ').next().unwrap_or_default();
+    vec![busy(&users(&before, &after, per_tick), average)]
+}
+
+/// A process's name and the CPU that it has used, in ticks.
+type Processes = HashMap<u32, (String, u64)>;
+
+/// Every process but this one.
+fn processes() -> Processes {
+    let numbered = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(numbered)
+        .filter(|pid| *pid != std::process::id())
+        .filter_map(|pid| {
+            // One that ended meanwhile is left out.
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            Some((pid, name_and_ticks(&stat)?))
+        })
+        .collect()
+}
+
+/// The name stands in parentheses and may hold some itself; utime and stime are fields 14 and 15
+/// (proc_pid_stat(5)).
+fn name_and_ticks(stat: &str) -> Option<(String, u64)> {
+    let (before, after) = stat.rsplit_once(')')?;
+    let (_, name) = before.split_once('(')?;
+    let mut fields = after.split_whitespace().skip(11);
+    let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some((name.chars().filter(|c| !c.is_control()).collect(), user + system))
+}
+
+/// Who used CPU between two readings, in hundredths of a CPU, most first. One that was started in
+/// between counts from its start.
+fn users(before: &Processes, after: &Processes, per_tick: f64) -> Vec<(String, u64)> {
+    let mut users: Vec<(String, u64)> = after
+        .iter()
+        .map(|(pid, (name, ticks))| {
+            let earlier = before.get(pid).map_or(0, |(_, ticks)| *ticks);
+            let used = ticks.saturating_sub(earlier) as f64 * per_tick;
+            (name.clone(), used.round() as u64)
+        })
+        .filter(|(_, used)| *used > 0)
+        .collect();
+    users.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    users
+}
+
+fn busy(users: &[(String, u64)], load_average: &str) -> Check {
+    let total: u64 = users.iter().map(|(_, used)| used).sum();
+    let named: Vec<String> =
+        users.iter().take(NAMED).map(|(name, used)| format!("{name} {used}%")).collect();
+    let named = named.join(", ");
+    let found = format!("others use {total}% of a CPU now, load average {load_average}");
+    let check = Check::ok("other-work", found);
+    let mark = match total {
+        ..QUIET => return check,
+        ..MUCH => Mark::Note,
+        _ => Mark::Warn,
+    };
+    check.but(
+        mark,
+        format!("{named}: they take CPU and caches from server and load, unevenly over rounds."),
+        "End them, or wait until they are done.",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::assert_says;
+    use super::*;
+
+    #[test]
+    fn a_process_is_read_whatever_its_name() {
+        let stat = "7 (a) (b c) S 1 7 7 0 -1 4 0 0 0 0 30 12 0 0 20 0 1 0 5 6 7";
+        assert_eq!(name_and_ticks(stat), Some(("a) (b c".to_string(), 42)));
+        assert_eq!(name_and_ticks("7 (a) S 1"), None);
+        let stat = "7 (\x1b[31m) S 1 7 7 0 -1 4 0 0 0 0 0 0 0 0";
+        assert_eq!(name_and_ticks(stat).unwrap().0, "[31m");
+    }
+
+    #[test]
+    fn use_is_what_came_between_the_readings() {
+        let of = |list: &[(u32, &str, u64)]| -> Processes {
+            list.iter().map(|(pid, name, ticks)| (*pid, (name.to_string(), *ticks))).collect()
+        };
+        let before = of(&[(1, "init", 500), (2, "cc", 10), (3, "gone", 9)]);
+        let after = of(&[(1, "init", 500), (2, "cc", 40), (4, "new", 6)]);
+        let used = users(&before, &after, 3.3);
+        assert_eq!(used, [("cc".to_string(), 99), ("new".to_string(), 20)]);
+    }
+
+    #[test]
+    fn the_three_busiest_are_named() {
+        let of = |list: &[(&str, u64)]| -> Check {
+            let users: Vec<_> = list.iter().map(|(n, used)| (n.to_string(), *used)).collect();
+            busy(&users, "0.50")
+        };
+        assert_eq!(of(&[("sshd", 3)]).mark, Mark::Ok);
+        assert_eq!(of(&[("sshd", 3)]).found, "others use 3% of a CPU now, load average 0.50");
+        assert_says(&of(&[("apt", 20)]), Mark::Note, &["apt 20%"], &["End them"]);
+        let many = of(&[("cc", 90), ("ld", 50), ("make", 5), ("sh", 3)]);
+        assert_says(&many, Mark::Warn, &["cc 90%, ld 50%, make 5%: "], &["wait"]);
+        assert!(!many.effect.unwrap().contains("sh"));
+    }
+
+    #[test]
+    fn another_process_is_seen_and_this_one_is_not() {
+        let seen = processes();
+        assert!(!seen.contains_key(&std::process::id()));
+        assert!(seen.contains_key(&1), "the first process of every machine and container");
+    }
+}

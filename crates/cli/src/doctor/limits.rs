@@ -1,0 +1,218 @@
+//! How much of it there may be: open files, processes, memory.
+
+use super::{
+    BURST, FEWEST_CONNECTIONS, MOST_CONNECTIONS,
+    check::{Check, Mark},
+};
+use regatta_race::{memory_limit, process_limit};
+use regatta_report::{grouped, memory as in_units};
+use rustix::process::{Resource, geteuid, getrlimit};
+use std::fs;
+
+/// Descriptors of load and server that are no connections, at most.
+const RESERVED: u64 = 64;
+/// Too little for a load, its results, and one lean server.
+const LEAST_MEMORY: u64 = 128 << 20;
+/// Holds the most connections, both ends and the kernel's buffers, for a lean server.
+const ENOUGH_MEMORY: u64 = 1 << 30;
+/// Swapped pages of less than this are those that nobody misses.
+const LITTLE_SWAP: u64 = 16 << 20;
+
+/// Reads and judges.
+pub fn checks() -> Vec<Check> {
+    let files = getrlimit(Resource::Nofile);
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let swapped = kibibytes(&meminfo, "SwapTotal")
+        .zip(kibibytes(&meminfo, "SwapFree"))
+        .map(|(total, free)| total.saturating_sub(free));
+    vec![
+        open_files(files.current, files.maximum),
+        processes(&process_limits()),
+        memory(kibibytes(&meminfo, "MemAvailable"), memory_limit()),
+        swap(swapped),
+    ]
+}
+
+/// The hard limit counts: regatta raises the soft one to it, for itself and its contenders.
+fn open_files(soft: Option<u64>, hard: Option<u64>) -> Check {
+    let number = |limit: Option<u64>| limit.map_or("unlimited".into(), grouped);
+    let limits = format!("{} (hard limit {})", number(soft), number(hard));
+    let Some(hard) = hard else { return Check::ok("open-files", limits) };
+    let connections = hard.saturating_sub(RESERVED);
+    let possible = grouped(connections);
+    let check = Check::ok("open-files", format!("{limits}: {possible} connections in a race"));
+    let mark = match connections {
+        ..FEWEST_CONNECTIONS => Mark::Bad,
+        ..BURST => Mark::Warn,
+        ..MOST_CONNECTIONS => Mark::Note,
+        _ => return check,
+    };
+    let effect = match mark {
+        Mark::Bad => format!(
+            "A hard limit of {} open files leaves {possible} connections, fewer than the {} of \
+             the smallest race, which is refused.",
+            grouped(hard),
+            FEWEST_CONNECTIONS
+        ),
+        _ => format!(
+            "A race can hold {possible} connections at most; loads with more (the burst has {}, \
+             the largest race {}) are refused.",
+            grouped(BURST),
+            grouped(MOST_CONNECTIONS)
+        ),
+    };
+    check.but(
+        mark,
+        effect,
+        format!(
+            "Raise the hard limit to {} (`ulimit -Hn`, LimitNOFILE= of systemd, docker --ulimit \
+             nofile=).",
+            grouped(MOST_CONNECTIONS + 1_000)
+        ),
+    )
+}
+
+/// Every limit of processes and threads that holds here, and where it is set.
+fn process_limits() -> Vec<(u64, &'static str)> {
+    let line = |path| fs::read_to_string(path).ok()?.trim().parse().ok();
+    // The user's limit does not hold for root (getrlimit(2)).
+    let user = if geteuid().is_root() { None } else { getrlimit(Resource::Nproc).current };
+    [
+        (user, "ulimit -u"),
+        (process_limit(), "pids.max of the control group"),
+        (line("/proc/sys/kernel/threads-max"), "kernel.threads-max"),
+        (line("/proc/sys/kernel/pid_max"), "kernel.pid_max"),
+    ]
+    .into_iter()
+    .filter_map(|(limit, name)| Some((limit?, name)))
+    .collect()
+}
+
+fn processes(limits: &[(u64, &str)]) -> Check {
+    let Some((limit, name)) = limits.iter().min() else {
+        return Check::ok("processes", "no limit");
+    };
+    let check = Check::ok("processes", format!("{} ({name})", grouped(*limit)));
+    let mark = match *limit {
+        ..BURST => Mark::Warn,
+        ..MOST_CONNECTIONS => Mark::Note,
+        _ => return check,
+    };
+    check.but(
+        mark,
+        format!(
+            "`fork` and `threads` need a process or thread per connection and fail above about \
+             {} connections.",
+            grouped(*limit)
+        ),
+        format!("Raise {name} to {}.", grouped(MOST_CONNECTIONS + 1_000)),
+    )
+}
+
+/// Both in bytes: what the machine could give, and what a control group permits.
+fn memory(available: Option<u64>, permitted: Option<u64>) -> Check {
+    let Some(available) = available else {
+        return Check::ok("memory", "unknown").but(
+            Mark::Note,
+            "Whether servers would run out of memory cannot be told.",
+            "Mount /proc, and see MemAvailable in /proc/meminfo.",
+        );
+    };
+    let usable = permitted.map_or(available, |permitted| permitted.min(available));
+    let found = match permitted.filter(|permitted| *permitted < available) {
+        Some(permitted) => format!("{} permitted by the control group", in_units(permitted)),
+        None => format!("{} available", in_units(available)),
+    };
+    let check = Check::ok("memory", found);
+    let mark = match usable {
+        ..LEAST_MEMORY => Mark::Bad,
+        ..ENOUGH_MEMORY => Mark::Warn,
+        _ => return check,
+    };
+    check.but(
+        mark,
+        format!(
+            "With {} the kernel may end load or servers in mid-round, the sooner the more \
+             connections there are.",
+            in_units(usable)
+        ),
+        format!("End other programs, or give {} or more.", in_units(ENOUGH_MEMORY)),
+    )
+}
+
+/// Bytes of memory that lie in swap.
+fn swap(used: Option<u64>) -> Check {
+    let used = used.unwrap_or_default();
+    let check = Check::ok("swap", format!("{} in use", in_units(used)));
+    if used < LITTLE_SWAP {
+        return check;
+    }
+    check.but(
+        Mark::Note,
+        format!(
+            "{} of memory lie in swap; a page that comes back during a round stalls it.",
+            in_units(used)
+        ),
+        "End what needs the memory, then run `swapoff -a && swapon -a`.",
+    )
+}
+
+/// A value of /proc/meminfo, in bytes.
+fn kibibytes(meminfo: &str, name: &str) -> Option<u64> {
+    let value = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    Some(value.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::assert_says;
+    use super::*;
+
+    #[test]
+    fn open_files_tell_how_many_connections_there_can_be() {
+        let of = |hard| open_files(Some(1024), hard);
+        assert_eq!(of(None).mark, Mark::Ok);
+        assert_eq!(of(Some(19_064)).mark, Mark::Ok);
+        let found = "1,024 (hard limit 20,000): 19,936 connections in a race";
+        assert_eq!(of(Some(20_000)).found, found);
+        assert_says(&of(Some(19_063)), Mark::Note, &["18,999"], &["20,000"]);
+        assert_says(&of(Some(5_063)), Mark::Warn, &["4,999", "5,000"], &["20,000", "ulimit"]);
+        assert_says(&of(Some(127)), Mark::Bad, &["127", "63 connections"], &["20,000"]);
+        assert_says(&of(Some(10)), Mark::Bad, &["leaves 0"], &["20,000"]);
+    }
+
+    #[test]
+    fn the_least_limit_of_processes_counts_and_is_named() {
+        let of = |user, group| processes(&[(user, "ulimit -u"), (group, "pids.max")]);
+        assert_eq!(of(20_000, 30_000).found, "20,000 (ulimit -u)");
+        assert_eq!(of(20_000, 30_000).mark, Mark::Ok);
+        assert_says(&of(9_000, 30_000), Mark::Note, &["9,000"], &["ulimit -u", "20,000"]);
+        assert_says(&of(9_000, 512), Mark::Warn, &["512", "fork"], &["pids.max", "20,000"]);
+        assert_eq!(processes(&[]).mark, Mark::Ok);
+    }
+
+    #[test]
+    fn memory_is_what_both_machine_and_control_group_give() {
+        assert_eq!(memory(Some(8 << 30), None).found, "8 GiB available");
+        assert_eq!(memory(Some(8 << 30), Some(u64::MAX)).mark, Mark::Ok);
+        let tight = memory(Some(8 << 30), Some(512 << 20));
+        assert_eq!(tight.found, "512 MiB permitted by the control group");
+        assert_says(&tight, Mark::Warn, &["512 MiB"], &["1 GiB"]);
+        assert_says(&memory(Some(64 << 20), None), Mark::Bad, &["64 MiB"], &["1 GiB"]);
+        assert_says(&memory(None, None), Mark::Note, &["memory"], &["MemAvailable"]);
+    }
+
+    #[test]
+    fn swap_in_use_is_noted() {
+        assert_eq!(swap(None).mark, Mark::Ok);
+        assert_eq!(swap(Some(1 << 20)).mark, Mark::Ok);
+        assert_says(&swap(Some(64 << 20)), Mark::Note, &["64 MiB"], &["swapoff"]);
+    }
+
+    #[test]
+    fn meminfo_is_read_in_bytes() {
+        let text = "MemTotal: 9 kB\nMemAvailable:     12 kB\n";
+        assert_eq!(kibibytes(text, "MemAvailable"), Some(12 * 1024));
+        assert_eq!(kibibytes(text, "SwapFree"), None);
+    }
+}

@@ -1,0 +1,66 @@
+//! `regatta doctor`: what here would make results wrong, each with the remedy.
+//!
+//! A check has two parts: what is read from the system, and a pure judgement of it. Nothing is
+//! changed here but for what is tried and taken back at once: a control group, a ring, a socket.
+
+mod busy;
+mod check;
+mod cpus;
+mod kernel;
+mod limits;
+mod network;
+mod show;
+
+use crate::{exit::Done, output};
+use anyhow::Context;
+use check::{Check, Mark};
+use std::path::PathBuf;
+
+/// Connections of the quick race; with fewer no bundled race can be held.
+const FEWEST_CONNECTIONS: u64 = 64;
+/// Connections that the bundled burst opens at once.
+const BURST: u64 = 5_000;
+/// The most connections that a bundled race holds.
+const MOST_CONNECTIONS: u64 = 19_000;
+
+/// Say what on this machine, and at this moment, would make results wrong, with the remedy.
+///
+/// Marks: ok; note (know it when you read results); warn (some results would be wrong or missing);
+/// bad (a race would be refused or meaningless). Exit status: 1 if anything is bad.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  regatta doctor
+  regatta doctor && regatta race
+  regatta doctor --json - | jq -r '.checks[] | select(.mark != \"ok\") | .remedy'")]
+pub struct DoctorArgs {
+    /// Write the checks as JSON; - for stdout
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Looks, judges and tells.
+pub fn run(args: DoctorArgs) -> anyhow::Result<Done> {
+    let checks = checks();
+    if let Some(path) = &args.json {
+        let json = serde_json::to_string_pretty(&serde_json::json!({ "checks": checks }))
+            .context("the checks have no JSON")?;
+        output::write(path, &format!("{json}\n"))?;
+    }
+    if args.json.as_deref() != Some("-".as_ref()) {
+        output::print(&show::show(&checks, output::width(), output::colour()))?;
+    }
+    let bad = checks.iter().any(|check| check.mark == Mark::Bad);
+    Ok(if bad { Done::Short } else { Done::Well })
+}
+
+fn checks() -> Vec<Check> {
+    // First, so that the work of the other checks is not in its sample.
+    let busy = busy::checks();
+    let setup = regatta_race::read_setup(env!("CARGO_PKG_VERSION"), None, Vec::new());
+    let mut checks = cpus::checks(&setup);
+    checks.extend(busy);
+    checks.extend(limits::checks());
+    checks.extend(network::checks(&setup));
+    checks.extend(kernel::checks());
+    checks
+}

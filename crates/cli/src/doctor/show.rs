@@ -1,0 +1,103 @@
+//! The checks as text for a terminal (pure).
+
+use super::check::{Check, Mark};
+use regatta_report::wrap;
+
+/// Prose wider than this is hard to read.
+const WIDEST: usize = 80;
+/// Narrower than this nothing is broken any more.
+const NARROWEST: usize = 40;
+/// Columns of mark and name, with their gaps.
+const MARK: usize = 6;
+const NAME: usize = 14;
+
+/// A line for each check; below one that is not ok, what it does and what to do. No line is wider
+/// than `width`, nor than 80 columns, but for a terminal under 40 columns.
+pub fn show(checks: &[Check], width: usize, colour: bool) -> String {
+    let width = width.clamp(NARROWEST, WIDEST);
+    let mut text = String::new();
+    for check in checks {
+        let mark = check.mark.name();
+        let line = format!("{mark:MARK$}{:NAME$}{}", check.name, check.found);
+        let line = wrapped(&line, width, MARK + NAME);
+        text += &if colour { line.replacen(mark, &coloured(check.mark), 1) } else { line };
+        for sentence in check.effect.iter().chain(&check.remedy) {
+            text += &wrapped(&format!("{:MARK$}{sentence}", ""), width, MARK);
+        }
+    }
+    text += &wrapped(&summary(checks), width, 0);
+    text
+}
+
+fn wrapped(text: &str, width: usize, indent: usize) -> String {
+    wrap(text, width, indent).iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+fn coloured(mark: Mark) -> String {
+    let style = match mark {
+        Mark::Ok => 32,
+        Mark::Note => 2,
+        Mark::Warn => 33,
+        Mark::Bad => 31,
+    };
+    format!("\x1b[{style}m{}\x1b[0m", mark.name())
+}
+
+fn summary(checks: &[Check]) -> String {
+    let count = |mark| checks.iter().filter(|check| check.mark == mark).count();
+    let of_each = [(Mark::Bad, "bad"), (Mark::Warn, "to be warned of"), (Mark::Note, "to note")];
+    let found: Vec<String> = of_each
+        .into_iter()
+        .filter(|(mark, _)| count(*mark) > 0)
+        .map(|(mark, what)| format!("{} {what}", count(mark)))
+        .collect();
+    let all = checks.len();
+    if found.is_empty() {
+        return format!("{all} checks, all well");
+    }
+    format!("{all} checks: {}", found.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two() -> [Check; 2] {
+        let long = "so many words that one line of forty columns cannot hold them ".repeat(3);
+        [
+            Check::ok("cpus", "2: 1 for the server, 1 for the load"),
+            Check::ok("swap", &long).but(Mark::Warn, &long, "Do this."),
+        ]
+    }
+
+    #[test]
+    fn no_line_is_too_wide() {
+        for (width, widest) in [(200, 80), (80, 80), (57, 57), (10, 40)] {
+            let text = show(&two(), width, false);
+            let most = text.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(most <= widest, "{width}: {most} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_check_reads_mark_name_found_then_effect_and_remedy() {
+        let checks = [
+            Check::ok("cpus", "2"),
+            Check::ok("swap", "9 MiB").but(Mark::Note, "It stalls.", "Add memory."),
+        ];
+        assert_eq!(
+            show(&checks, 80, false),
+            "ok    cpus          2\n\
+             note  swap          9 MiB\n      It stalls.\n      Add memory.\n\
+             2 checks: 1 to note\n"
+        );
+        assert_eq!(show(&checks[..1], 80, false).lines().last(), Some("1 checks, all well"));
+    }
+
+    #[test]
+    fn colours_colour_the_mark_alone() {
+        let text = show(&two(), 80, true);
+        assert!(text.starts_with("\x1b[32mok\x1b[0m    cpus"), "{text}");
+        assert!(text.contains("\x1b[33mwarn\x1b[0m  swap"), "{text}");
+    }
+}
