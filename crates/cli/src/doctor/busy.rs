@@ -82,7 +82,7 @@ fn busy(users: &[(String, u64)], load_average: &str) -> Check {
     let check = Check::ok("other-work", found);
     let mark = match total {
         ..QUIET => return check,
-        ..MUCH => Mark::Note,
+        QUIET..MUCH => Mark::Note,
         _ => Mark::Warn,
     };
     check.but(

@@ -13,9 +13,10 @@ pub fn checks() -> Vec<Check> {
     ]
 }
 
-/// Makes a small ring and drops it.
+/// Makes a small ring as `uring` makes its own, and drops it.
 fn try_io_uring() -> io::Result<()> {
-    io_uring::IoUring::new(2).map(drop)
+    let mut ring: io_uring::Builder = io_uring::IoUring::builder();
+    ring.setup_single_issuer().setup_defer_taskrun().build(2).map(drop)
 }
 
 /// `disabled`: 0 for nobody, 1 for those without rights, 2 for everybody; a kernel before 6.6 does
@@ -25,7 +26,10 @@ fn io_uring(tried: io::Result<()>, disabled: Option<&str>) -> Check {
     let check = Check::ok("io_uring", format!("refused: {error}"));
     let remedy = match (disabled, error.kind()) {
         (Some("1" | "2"), _) => "Run `sysctl -w kernel.io_uring_disabled=0`.",
-        (_, io::ErrorKind::Unsupported) => "Run a kernel of 5.19 or later with CONFIG_IO_URING.",
+        // ENOSYS; and EINVAL, where it knows io_uring but not this kind of ring.
+        (_, io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput) => {
+            "Run Linux 6.1 or later, with CONFIG_IO_URING."
+        }
         (_, io::ErrorKind::PermissionDenied) => {
             "Permit io_uring_setup in the container's seccomp profile (docker: --security-opt \
              seccomp=unconfined)."
@@ -72,12 +76,14 @@ mod tests {
     fn a_refused_ring_is_told_with_the_remedy_that_fits() {
         assert_eq!(io_uring(Ok(()), Some("0")).mark, Mark::Ok);
         let refused = |kind: io::ErrorKind, disabled| io_uring(Err(kind.into()), disabled);
-        use io::ErrorKind::{Other, PermissionDenied, Unsupported};
+        use io::ErrorKind::{InvalidInput, Other, PermissionDenied, Unsupported};
         let by_setting = refused(PermissionDenied, Some("2"));
         let effect = ["`uring`", "io_uring_disabled is 2"];
         assert_says(&by_setting, Mark::Warn, &effect, &["io_uring_disabled=0"]);
         assert_says(&refused(PermissionDenied, Some("0")), Mark::Warn, &["`uring`"], &["seccomp"]);
-        assert_says(&refused(Unsupported, None), Mark::Warn, &["`uring`"], &["5.19"]);
+        for kind in [Unsupported, InvalidInput] {
+            assert_says(&refused(kind, None), Mark::Warn, &["`uring`"], &["Linux 6.1"]);
+        }
         assert_says(&refused(Other, None), Mark::Warn, &["`uring`"], &["ulimit -l"]);
     }
 

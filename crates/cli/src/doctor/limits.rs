@@ -43,8 +43,8 @@ fn open_files(soft: Option<u64>, hard: Option<u64>) -> Check {
     let check = Check::ok("open-files", format!("{limits}: {possible} connections in a race"));
     let mark = match connections {
         ..FEWEST_CONNECTIONS => Mark::Bad,
-        ..BURST => Mark::Warn,
-        ..MOST_CONNECTIONS => Mark::Note,
+        FEWEST_CONNECTIONS..BURST => Mark::Warn,
+        BURST..MOST_CONNECTIONS => Mark::Note,
         _ => return check,
     };
     let effect = match mark {
@@ -95,7 +95,7 @@ fn processes(limits: &[(u64, &str)]) -> Check {
     let check = Check::ok("processes", format!("{} ({name})", grouped(*limit)));
     let mark = match *limit {
         ..BURST => Mark::Warn,
-        ..MOST_CONNECTIONS => Mark::Note,
+        BURST..MOST_CONNECTIONS => Mark::Note,
         _ => return check,
     };
     check.but(
@@ -126,7 +126,7 @@ fn memory(available: Option<u64>, permitted: Option<u64>) -> Check {
     let check = Check::ok("memory", found);
     let mark = match usable {
         ..LEAST_MEMORY => Mark::Bad,
-        ..ENOUGH_MEMORY => Mark::Warn,
+        LEAST_MEMORY..ENOUGH_MEMORY => Mark::Warn,
         _ => return check,
     };
     check.but(
@@ -193,12 +193,12 @@ mod tests {
 
     #[test]
     fn memory_is_what_both_machine_and_control_group_give() {
-        assert_eq!(memory(Some(8 << 30), None).found, "8 GiB available");
+        assert_eq!(memory(Some(8 << 30), None).found, "8.00 GiB available");
         assert_eq!(memory(Some(8 << 30), Some(u64::MAX)).mark, Mark::Ok);
         let tight = memory(Some(8 << 30), Some(512 << 20));
         assert_eq!(tight.found, "512 MiB permitted by the control group");
-        assert_says(&tight, Mark::Warn, &["512 MiB"], &["1 GiB"]);
-        assert_says(&memory(Some(64 << 20), None), Mark::Bad, &["64 MiB"], &["1 GiB"]);
+        assert_says(&tight, Mark::Warn, &["512 MiB"], &["1.00 GiB"]);
+        assert_says(&memory(Some(64 << 20), None), Mark::Bad, &["64.0 MiB"], &["1.00 GiB"]);
         assert_says(&memory(None, None), Mark::Note, &["memory"], &["MemAvailable"]);
     }
 
@@ -206,7 +206,7 @@ mod tests {
     fn swap_in_use_is_noted() {
         assert_eq!(swap(None).mark, Mark::Ok);
         assert_eq!(swap(Some(1 << 20)).mark, Mark::Ok);
-        assert_says(&swap(Some(64 << 20)), Mark::Note, &["64 MiB"], &["swapoff"]);
+        assert_says(&swap(Some(64 << 20)), Mark::Note, &["64.0 MiB"], &["swapoff"]);
     }
 
     #[test]

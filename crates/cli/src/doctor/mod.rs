@@ -24,11 +24,14 @@ const BURST: u64 = 5_000;
 const MOST_CONNECTIONS: u64 = 19_000;
 
 /// Say what on this machine, and at this moment, would make results wrong, with the remedy.
-///
-/// Marks: ok; note (know it when you read results); warn (some results would be wrong or missing);
-/// bad (a race would be refused or meaningless). Exit status: 1 if anything is bad.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
+#[command(after_help = "Marks:
+  ok    as it should be
+  note  to be known when results are read or compared
+  warn  some results would be wrong, or not be there
+  bad   a race would be refused or meaningless; the exit status is 1
+
+Examples:
   regatta doctor
   regatta doctor && regatta race
   regatta doctor --json - | jq -r '.checks[] | select(.mark != \"ok\") | .remedy'")]
@@ -38,11 +41,17 @@ pub struct DoctorArgs {
     json: Option<PathBuf>,
 }
 
+/// The machine form.
+#[derive(serde::Serialize)]
+struct Checks<'a> {
+    checks: &'a [Check],
+}
+
 /// Looks, judges and tells.
 pub fn run(args: DoctorArgs) -> anyhow::Result<Done> {
     let checks = checks();
     if let Some(path) = &args.json {
-        let json = serde_json::to_string_pretty(&serde_json::json!({ "checks": checks }))
+        let json = serde_json::to_string_pretty(&Checks { checks: &checks })
             .context("the checks have no JSON")?;
         output::write(path, &format!("{json}\n"))?;
     }

@@ -58,7 +58,7 @@ fn ports(range: Option<(u16, u16)>) -> Check {
     let check = Check::ok("ports", found);
     let mark = match number {
         ..FEWEST_CONNECTIONS => Mark::Bad,
-        ..PER_ADDRESS => Mark::Warn,
+        FEWEST_CONNECTIONS..PER_ADDRESS => Mark::Warn,
         _ => return check,
     };
     check.but(
@@ -142,7 +142,7 @@ fn accept_queue(most: Option<u64>) -> Check {
     );
     let (mark, gain) = match most {
         ..BACKLOG => (Mark::Warn, ""),
-        ..BURST => (Mark::Note, ", which helps servers that ask for as much"),
+        BACKLOG..BURST => (Mark::Note, ", which helps servers that ask for as much"),
         _ => return check,
     };
     check.but(mark, effect, format!("Run `sysctl -w net.core.somaxconn={}`{gain}.", BURST + 1_000))
