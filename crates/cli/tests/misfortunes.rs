@@ -80,9 +80,8 @@ fn a_reset_in_mid_reply_frees_its_place() {
             // More answers than fit, so the server is in the middle of writing them.
             stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
             let stuck = loop {
-                match stream.write(&b"x\n".repeat(8192)) {
-                    Ok(_) => {}
-                    Err(error) => break error,
+                if let Err(error) = stream.write_all(&b"x\n".repeat(8192)) {
+                    break error;
                 }
             };
             assert_eq!(stuck.kind(), ErrorKind::WouldBlock);
