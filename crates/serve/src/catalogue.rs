@@ -2,7 +2,7 @@
 
 use crate::{
     Host, ServeError, asynchronous, cluster, epoll, fork, green, null, percore, poll, prefork,
-    select, threads,
+    select, threads, uring,
 };
 use regatta_service::{Program, Shared, by_hand, double};
 
@@ -27,6 +27,8 @@ pub enum Model {
     Cluster,
     /// A thread per core, callbacks, epoll.
     Percore,
+    /// A ring and a thread per core, callbacks, io_uring.
+    Uring,
     /// Tokio tasks.
     Async,
 }
@@ -48,7 +50,7 @@ pub struct Traits {
 
 impl Model {
     /// All models, in the order of the catalogue.
-    pub const ALL: [Model; 10] = [
+    pub const ALL: [Model; 11] = [
         Model::Fork,
         Model::Prefork,
         Model::Threads,
@@ -58,6 +60,7 @@ impl Model {
         Model::Epoll,
         Model::Cluster,
         Model::Percore,
+        Model::Uring,
         Model::Async,
     ];
 
@@ -73,6 +76,7 @@ impl Model {
             Model::Epoll => "epoll",
             Model::Cluster => "cluster",
             Model::Percore => "percore",
+            Model::Uring => "uring",
             Model::Async => "async",
         }
     }
@@ -110,6 +114,7 @@ impl Model {
             Model::Epoll => callbacks("one thread", "epoll_wait"),
             Model::Cluster => callbacks("process per core", "epoll_wait"),
             Model::Percore => callbacks("thread per core", "epoll_wait"),
+            Model::Uring => callbacks("thread per core", "io_uring_enter"),
             Model::Async => {
                 Traits { callbacks: false, ..callbacks("thread per core", "epoll_wait") }
             }
@@ -118,7 +123,7 @@ impl Model {
 
     /// Why it does not run on this machine, and what to do; `None` where it does.
     pub fn refused(self) -> Option<String> {
-        None
+        if self == Model::Uring { regatta_sys::uring::refused() } else { None }
     }
 }
 
@@ -203,6 +208,7 @@ fn run<P: Program>(program: P, model: Model, host: &Host) -> Result<(), ServeErr
         Model::Epoll => epoll::run(program, host),
         Model::Cluster => cluster::run(program, host),
         Model::Percore => percore::run(program, host),
+        Model::Uring => uring::run(program, host),
         Model::Async => asynchronous::run(program, host),
     }
 }

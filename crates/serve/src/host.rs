@@ -39,6 +39,14 @@ pub enum ServeError {
         /// Why not, and what to do.
         because: &'static str,
     },
+    /// The kernel refuses what the model waits with.
+    #[error("the model `{model}` cannot run here: {because}")]
+    Refused {
+        /// Name of the model.
+        model: &'static str,
+        /// What is refused, probably why, and what to do.
+        because: String,
+    },
     /// A call that should not fail did.
     #[error("the server stopped: {0}")]
     Io(#[from] io::Error),

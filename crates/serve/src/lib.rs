@@ -20,6 +20,7 @@ mod prefork;
 mod reactor;
 mod select;
 mod threads;
+mod uring;
 
 pub use catalogue::{Model, Service, Written, serve};
 pub use host::{Host, ServeError, Stop};

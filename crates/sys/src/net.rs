@@ -45,6 +45,11 @@ pub fn listen(addr: SocketAddr, port: Port, blocking: bool) -> io::Result<OwnedF
     Ok(fd)
 }
 
+/// Makes a socket blocking again.
+pub fn set_blocking(socket: impl AsFd) -> io::Result<()> {
+    Ok(rustix::io::ioctl_fionbio(socket, false)?)
+}
+
 /// The address that a socket is bound to.
 pub fn local_addr(socket: impl AsFd) -> io::Result<SocketAddr> {
     Ok(getsockname(socket)?.try_into()?)

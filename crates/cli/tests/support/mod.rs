@@ -12,8 +12,9 @@ use std::{
 };
 
 /// Every model.
-pub const MODELS: [&str; 10] = [
-    "fork", "prefork", "threads", "green", "select", "poll", "epoll", "cluster", "percore", "async",
+pub const MODELS: [&str; 11] = [
+    "fork", "prefork", "threads", "green", "select", "poll", "epoll", "cluster", "percore",
+    "uring", "async",
 ];
 
 /// Longest wait for anything in these tests.

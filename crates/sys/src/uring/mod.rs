@@ -1,0 +1,327 @@
+//! io_uring(7): operations are queued and handed to the kernel with the wait for completions, in
+//! one call. The ring owns the memory of its operations until they are completed.
+//!
+//! An operation goes by descriptor number: its descriptor must stay open until it is completed,
+//! cancelled or not, or it may be done on another one. That is up to the caller.
+
+mod buffers;
+mod refusal;
+
+pub use buffers::Buffer;
+pub use refusal::refused;
+
+use buffers::Buffers;
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use rustix::io::Errno;
+use slab::Slab;
+use std::{
+    io,
+    mem::ManuallyDrop,
+    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
+    time::Duration,
+};
+
+/// Operations queued before they must be handed over.
+const QUEUED: u32 = 256;
+/// Completions that fit; the kernel keeps more than that until there is room.
+const COMPLETED: u32 = 4096;
+
+/// A ring for one thread: only the thread that made it may use it.
+pub struct Ring {
+    /// Closed before the memory that it works on goes.
+    ring: ManuallyDrop<IoUring>,
+    buffers: ManuallyDrop<Buffers>,
+    /// Sends that are not completed.
+    sends: ManuallyDrop<Slab<Sending>>,
+    /// How many of them complete as soon as they are handed over.
+    immediate: usize,
+    /// Receives that are not completed.
+    receives: usize,
+}
+
+struct Sending {
+    token: u32,
+    when: When,
+    bytes: Vec<u8>,
+}
+
+/// When a send is completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// As soon as it is handed over: with what fits, or with an error of the kind `WouldBlock`.
+    Now,
+    /// Once there is room for something.
+    Room,
+}
+
+/// A send under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendKey(u32);
+
+/// What came of an operation. `more`: it goes on; otherwise it is over and may be started again.
+#[derive(Debug)]
+pub enum Completion {
+    /// A connection, or why there is none.
+    Accepted {
+        /// The connection, a blocking socket.
+        result: io::Result<OwnedFd>,
+        /// Whether others will follow.
+        more: bool,
+    },
+    /// Bytes of a connection, or their end.
+    Received {
+        /// That of the receive.
+        token: u32,
+        /// What came.
+        result: Received,
+        /// Whether others will follow.
+        more: bool,
+    },
+    /// A send is over.
+    Sent {
+        /// That of the send.
+        token: u32,
+        /// How many bytes were sent.
+        result: io::Result<usize>,
+        /// The memory that was lent.
+        bytes: Vec<u8>,
+    },
+    /// The descriptor that was watched is readable.
+    Readable,
+}
+
+/// What a receive came to.
+#[derive(Debug)]
+pub enum Received {
+    /// Bytes.
+    Bytes(Buffer),
+    /// The end of input.
+    End,
+    /// Nothing: no buffer was left. To be started again after others were given back.
+    Starved,
+    /// Nothing: it was cancelled.
+    Cancelled,
+    /// An error of the connection.
+    Failed(io::Error),
+}
+
+// The operation that a completion belongs to: its kind above, its token or key below.
+const KIND: u32 = 32;
+const ACCEPT: u64 = 0;
+const RECEIVE: u64 = 1;
+const SEND: u64 = 2;
+const WATCH: u64 = 3;
+const CANCEL: u64 = 4;
+
+fn name(kind: u64, key: u32) -> u64 {
+    kind << KIND | u64::from(key)
+}
+
+impl Ring {
+    /// A ring for this thread. Fails where the kernel refuses io_uring (see [`refused`]), or is
+    /// older than 6.1.
+    pub fn new() -> io::Result<Self> {
+        let ring = IoUring::builder()
+            .setup_single_issuer()
+            // Completions are worked out when we wait for them, not by interrupting us.
+            .setup_defer_taskrun()
+            .setup_submit_all()
+            .setup_cqsize(COMPLETED)
+            .build(QUEUED)?;
+        if !ring.params().is_feature_nodrop() || !ring.params().is_feature_ext_arg() {
+            return Err(Errno::INVAL.into());
+        }
+        let buffers = ManuallyDrop::new(Buffers::new(&ring)?);
+        let (ring, sends) = (ManuallyDrop::new(ring), ManuallyDrop::new(Slab::new()));
+        Ok(Ring { ring, buffers, sends, immediate: 0, receives: 0 })
+    }
+
+    /// Accepts connections of `listener`, which must be blocking, until cancelled or out of
+    /// descriptors.
+    pub fn accept(&mut self, listener: impl AsFd) -> io::Result<()> {
+        let fd = types::Fd(listener.as_fd().as_raw_fd());
+        let accept = opcode::AcceptMulti::new(fd).flags(libc::SOCK_CLOEXEC).build();
+        self.queue(accept.user_data(name(ACCEPT, 0)))
+    }
+
+    /// Completes the accept.
+    pub fn cancel_accept(&mut self) -> io::Result<()> {
+        self.cancel(name(ACCEPT, 0))
+    }
+
+    /// Tells once when `fd` is readable.
+    pub fn watch(&mut self, fd: impl AsFd) -> io::Result<()> {
+        let fd = types::Fd(fd.as_fd().as_raw_fd());
+        let watch = opcode::PollAdd::new(fd, libc::POLLIN as u32).build();
+        self.queue(watch.user_data(name(WATCH, 0)))
+    }
+
+    /// Receives from `socket`, which must be blocking, until its end, an error, a cancel, or until
+    /// no buffer is left. One at a time for a token.
+    pub fn receive(&mut self, socket: impl AsFd, token: u32) -> io::Result<()> {
+        let fd = types::Fd(socket.as_fd().as_raw_fd());
+        let receive = opcode::RecvMulti::new(fd, buffers::GROUP).build();
+        self.queue(receive.user_data(name(RECEIVE, token)))?;
+        self.receives += 1;
+        Ok(())
+    }
+
+    /// Completes the receive of `token`, if it has not ended by itself.
+    pub fn cancel_receive(&mut self, token: u32) -> io::Result<()> {
+        self.cancel(name(RECEIVE, token))
+    }
+
+    /// Sends `bytes[from..]`. A connection that is gone is an error, never a signal.
+    pub fn send(
+        &mut self,
+        socket: impl AsFd,
+        token: u32,
+        bytes: Vec<u8>,
+        from: usize,
+        when: When,
+    ) -> io::Result<SendKey> {
+        let fd = types::Fd(socket.as_fd().as_raw_fd());
+        let rest = &bytes[from..];
+        let flags = libc::MSG_NOSIGNAL | if when == When::Now { libc::MSG_DONTWAIT } else { 0 };
+        let len = u32::try_from(rest.len()).unwrap_or(u32::MAX);
+        let send = opcode::Send::new(fd, rest.as_ptr(), len).flags(flags).build();
+        // The bytes do not move with their `Vec`.
+        let key = self.sends.insert(Sending { token, when, bytes }) as u32;
+        if let Err(error) = self.queue(send.user_data(name(SEND, key))) {
+            self.sends.remove(key as usize);
+            return Err(error);
+        }
+        self.immediate += usize::from(when == When::Now);
+        Ok(SendKey(key))
+    }
+
+    /// Completes a send, if it is not completed by itself.
+    pub fn cancel_send(&mut self, key: SendKey) -> io::Result<()> {
+        self.cancel(name(SEND, key.0))
+    }
+
+    fn cancel(&mut self, whom: u64) -> io::Result<()> {
+        self.queue(opcode::AsyncCancel::new(whom).build().user_data(name(CANCEL, 0)))
+    }
+
+    /// Queues an operation whose memory, if it has any, is that of `self.sends`.
+    #[inline]
+    fn queue(&mut self, operation: squeue::Entry) -> io::Result<()> {
+        // SAFETY: a receive writes to `self.buffers`, a send reads from `self.sends`; both stay
+        // until the operation is completed, or for ever. The others have no memory.
+        while unsafe { self.ring.submission().push(&operation) }.is_err() {
+            self.ring.submit()?; // full
+        }
+        Ok(())
+    }
+
+    /// Hands over what is queued, and waits up to `timeout` (`None`: for ever) until something is
+    /// completed. May return early with nothing.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        // Those that complete at once are no reason to return: what is waited for comes from
+        // outside. Without this every second call would find nothing else.
+        let want = self.immediate + 1;
+        let entered = match timeout {
+            None => self.ring.submit_and_wait(want),
+            Some(timeout) => {
+                let timeout = types::Timespec::from(timeout);
+                let args = types::SubmitArgs::new().timespec(&timeout);
+                self.ring.submitter().submit_with_args(want, &args)
+            }
+        };
+        match entered {
+            Ok(_) => Ok(()),
+            Err(error) => match Errno::from_io_error(&error) {
+                // EBUSY: too many completions are not taken yet; they are next.
+                Some(Errno::TIME | Errno::INTR | Errno::BUSY) => Ok(()),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Whether completions are left that did not fit. They fit at the next wait.
+    pub fn has_overflown(&mut self) -> bool {
+        self.ring.submission().cq_overflow()
+    }
+
+    /// The next completion, if there is one.
+    #[inline]
+    pub fn completion(&mut self) -> Option<Completion> {
+        loop {
+            let entry = self.ring.completion().next()?;
+            let (kind, key) = (entry.user_data() >> KIND, entry.user_data() as u32);
+            let more = cqueue::more(entry.flags());
+            return Some(match kind {
+                RECEIVE => {
+                    self.receives -= usize::from(!more);
+                    Completion::Received { token: key, result: self.received(&entry), more }
+                }
+                SEND => {
+                    let Sending { token, when, bytes } = self.sends.remove(key as usize);
+                    self.immediate -= usize::from(when == When::Now);
+                    Completion::Sent { token, result: result(&entry), bytes }
+                }
+                ACCEPT => {
+                    // SAFETY: the descriptor was made by this accept, for us alone.
+                    let owned = |fd| unsafe { OwnedFd::from_raw_fd(fd as i32) };
+                    Completion::Accepted { result: result(&entry).map(owned), more }
+                }
+                WATCH => Completion::Readable,
+                // A cancel tells nothing: what it cancelled does.
+                _ => continue,
+            });
+        }
+    }
+
+    #[inline]
+    fn received(&mut self, entry: &cqueue::Entry) -> Received {
+        let buffer = cqueue::buffer_select(entry.flags())
+            .map(|id| self.buffers.filled(id, entry.result().max(0) as usize));
+        match (result(entry), buffer) {
+            (Ok(1..), Some(buffer)) => return Received::Bytes(buffer),
+            (_, Some(unused)) => self.buffers.give_back(unused),
+            (_, None) => {}
+        }
+        match result(entry) {
+            Ok(_) => Received::End,
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::NOBUFS) => Received::Starved,
+                Some(Errno::CANCELED) => Received::Cancelled,
+                _ => Received::Failed(error),
+            },
+        }
+    }
+
+    /// The bytes of a buffer of this ring.
+    #[inline]
+    pub fn bytes(&self, buffer: &Buffer) -> &[u8] {
+        self.buffers.bytes(buffer)
+    }
+
+    /// Gives a buffer of this ring back to the kernel.
+    #[inline]
+    pub fn give_back(&mut self, buffer: Buffer) {
+        self.buffers.give_back(buffer);
+    }
+}
+
+fn result(entry: &cqueue::Entry) -> io::Result<usize> {
+    match entry.result() {
+        result @ 0.. => Ok(result as usize),
+        errno => Err(io::Error::from_raw_os_error(-errno)),
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: none of the three is used after this. The memory is freed only if the kernel
+        // has no operation on it: closing a ring does not wait for those.
+        unsafe {
+            ManuallyDrop::drop(&mut self.ring);
+            if self.receives == 0 && self.sends.is_empty() {
+                ManuallyDrop::drop(&mut self.buffers);
+                ManuallyDrop::drop(&mut self.sends);
+            }
+        }
+    }
+}
