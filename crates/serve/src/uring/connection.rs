@@ -7,7 +7,7 @@ use crate::host::{Host, Place};
 use regatta_service::{Flow, Limits, style::Session};
 use regatta_sys::{
     Interest, net,
-    uring::{Received, Ring, SendKey, When},
+    uring::{Received, Ring, SendKey},
 };
 use std::{io, os::fd::OwnedFd, time::Instant};
 
@@ -206,11 +206,10 @@ impl<S: Session> Connection<S> {
                 self.sent += sent;
                 self.had_room = now;
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) => return Ok(Fate::Ends),
         }
         if self.sent < bytes.len() {
-            return self.send(bytes, When::Room, token, io);
+            return self.send(bytes, token, io);
         }
         bytes.clear();
         let flow = match self.state {
@@ -235,7 +234,7 @@ impl<S: Session> Connection<S> {
                     self.state = State::Closing;
                 }
                 (self.sent, self.had_room) = (0, now);
-                return self.send(out, When::Now, token, io);
+                return self.send(out, token, io);
             }
             if flow == Flow::Close {
                 io.keep(out);
@@ -260,8 +259,8 @@ impl<S: Session> Connection<S> {
         }
     }
 
-    fn send(&mut self, bytes: Vec<u8>, when: When, token: u32, io: &mut Io) -> io::Result<Fate> {
-        self.sending = Some(io.ring.send(&self.socket, token, bytes, self.sent, when)?);
+    fn send(&mut self, bytes: Vec<u8>, token: u32, io: &mut Io) -> io::Result<Fate> {
+        self.sending = Some(io.ring.send(&self.socket, token, bytes, self.sent)?);
         Ok(Fate::Lives)
     }
 

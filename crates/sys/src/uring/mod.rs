@@ -33,25 +33,13 @@ pub struct Ring {
     buffers: ManuallyDrop<Buffers>,
     /// Sends that are not completed.
     sends: ManuallyDrop<Slab<Sending>>,
-    /// How many of them complete as soon as they are handed over.
-    immediate: usize,
     /// Receives that are not completed.
     receives: usize,
 }
 
 struct Sending {
     token: u32,
-    when: When,
     bytes: Vec<u8>,
-}
-
-/// When a send is completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
-    /// As soon as it is handed over: with what fits, or with an error of the kind `WouldBlock`.
-    Now,
-    /// Once there is room for something.
-    Room,
 }
 
 /// A send under way.
@@ -133,7 +121,7 @@ impl Ring {
         }
         let buffers = ManuallyDrop::new(Buffers::new(&ring)?);
         let (ring, sends) = (ManuallyDrop::new(ring), ManuallyDrop::new(Slab::new()));
-        Ok(Ring { ring, buffers, sends, immediate: 0, receives: 0 })
+        Ok(Ring { ring, buffers, sends, receives: 0 })
     }
 
     /// Accepts connections of `listener`, which must be blocking, until cancelled or out of
@@ -171,27 +159,24 @@ impl Ring {
         self.cancel(name(RECEIVE, token))
     }
 
-    /// Sends `bytes[from..]`. A connection that is gone is an error, never a signal.
+    /// Sends what there is room for of `bytes[from..]`, once there is room. A connection that is gone is an error, never a signal.
     pub fn send(
         &mut self,
         socket: impl AsFd,
         token: u32,
         bytes: Vec<u8>,
         from: usize,
-        when: When,
     ) -> io::Result<SendKey> {
         let fd = types::Fd(socket.as_fd().as_raw_fd());
         let rest = &bytes[from..];
-        let flags = libc::MSG_NOSIGNAL | if when == When::Now { libc::MSG_DONTWAIT } else { 0 };
         let len = u32::try_from(rest.len()).unwrap_or(u32::MAX);
-        let send = opcode::Send::new(fd, rest.as_ptr(), len).flags(flags).build();
+        let send = opcode::Send::new(fd, rest.as_ptr(), len).flags(libc::MSG_NOSIGNAL).build();
         // The bytes do not move with their `Vec`.
-        let key = self.sends.insert(Sending { token, when, bytes }) as u32;
+        let key = self.sends.insert(Sending { token, bytes }) as u32;
         if let Err(error) = self.queue(send.user_data(name(SEND, key))) {
             self.sends.remove(key as usize);
             return Err(error);
         }
-        self.immediate += usize::from(when == When::Now);
         Ok(SendKey(key))
     }
 
@@ -218,15 +203,12 @@ impl Ring {
     /// Hands over what is queued, and waits up to `timeout` (`None`: for ever) until something is
     /// completed. May return early with nothing.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        // Those that complete at once are no reason to return: what is waited for comes from
-        // outside. Without this every second call would find nothing else.
-        let want = self.immediate + 1;
         let entered = match timeout {
-            None => self.ring.submit_and_wait(want),
+            None => self.ring.submit_and_wait(1),
             Some(timeout) => {
                 let timeout = types::Timespec::from(timeout);
                 let args = types::SubmitArgs::new().timespec(&timeout);
-                self.ring.submitter().submit_with_args(want, &args)
+                self.ring.submitter().submit_with_args(1, &args)
             }
         };
         match entered {
@@ -257,8 +239,7 @@ impl Ring {
                     Completion::Received { token: key, result: self.received(&entry), more }
                 }
                 SEND => {
-                    let Sending { token, when, bytes } = self.sends.remove(key as usize);
-                    self.immediate -= usize::from(when == When::Now);
+                    let Sending { token, bytes } = self.sends.remove(key as usize);
                     Completion::Sent { token, result: result(&entry), bytes }
                 }
                 ACCEPT => {
