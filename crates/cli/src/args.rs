@@ -5,6 +5,7 @@ use crate::{
     serve::ServeArgs,
 };
 use clap::{Parser, Subcommand};
+use std::num::NonZeroU32;
 
 /// Races network servers, honestly.
 #[derive(Debug, Parser)]
@@ -70,6 +71,14 @@ pub fn duration(text: &str) -> Result<std::time::Duration, String> {
 pub fn limit(text: &str) -> Result<std::time::Duration, String> {
     let limit = duration(text)?;
     (!limit.is_zero()).then_some(limit).ok_or_else(|| "expected a time above zero".into())
+}
+
+/// Requests per second: `20000`, `20k`, `20k/s`.
+pub fn rate(text: &str) -> Result<NonZeroU32, String> {
+    let number = count(text.strip_suffix("/s").unwrap_or(text)).ok();
+    number.and_then(|n| u32::try_from(n).ok()).and_then(NonZeroU32::new).ok_or_else(|| {
+        format!("expected requests per second, at most {}, as 20000, 20k or 20k/s", u32::MAX)
+    })
 }
 
 /// A number of things, with a unit if it is large: `5000`, `200k`, `1M`.

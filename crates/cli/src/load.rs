@@ -1,7 +1,9 @@
 //! `regatta load`: the load engine on its own, against any server.
 
+mod text;
+
 use crate::{
-    args::{count, duration, one_of},
+    args::{count, duration, one_of, rate},
     exit::Done,
     interrupt, output,
 };
@@ -9,24 +11,27 @@ use anyhow::{Context, bail};
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_load::{Edges, Phase, Plan, Progress, Tally, Until, WarmUp, Workload};
 use regatta_race::{Observed, Usage, judge, judge::Used};
-use regatta_record::{FORMAT, Figure, Latency, LoadResult, encode_histogram};
+use regatta_record::{Burst, FORMAT, Latency, LoadResult, encode_histogram};
 use std::{
-    fmt::Write,
     net::{SocketAddr, ToSocketAddrs},
-    num::NonZeroUsize,
+    num::{NonZeroU32, NonZeroUsize},
     path::PathBuf,
     time::Duration,
 };
 
-/// Load a server in closed loop and check every reply.
+/// Load a server and check every reply: in closed loop, at a fixed rate, or by a burst.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta load line://127.0.0.1:4000
   regatta load line://127.0.0.1:4000 -c 1000 -p 16 -d 10s --pid $(pidof my-server)
   regatta load line://127.0.0.1:4000 -n 5000 -c 500 -p 3 --json -
+  regatta load line://127.0.0.1:4000 -c 10 --idle 10000
+  regatta load line://127.0.0.1:4000 --rate 20k/s
+  regatta load line://127.0.0.1:4000 --burst 10x500x10
 
-Exit status: 0 loaded and judged; 1 a reply was wrong or missing; 2 wrong usage, or the server
-cannot be reached; 130 after Ctrl-C.")]
+Exit status: 0 loaded and judged; 1 a reply was wrong or missing, or more than 1% of the requests
+that a rate asked for could not be sent; 2 wrong usage, or the server cannot be reached; 130 after
+Ctrl-C.")]
 pub struct LoadArgs {
     /// What to load: line://HOST:PORT
     url: String,
@@ -39,9 +44,21 @@ pub struct LoadArgs {
     /// Send exactly so many requests instead, without a warm-up
     #[arg(short = 'n', long, value_parser = count, value_name = "N", conflicts_with = "duration")]
     requests: Option<u64>,
-    /// Requests outstanding on each connection
-    #[arg(short, long, default_value = "1", value_name = "N")]
-    pipeline: NonZeroUsize,
+    /// Requests outstanding on each connection, at most; 1 if absent, 3 with --burst
+    #[arg(short, long, value_name = "N")]
+    pipeline: Option<NonZeroUsize>,
+    /// Requests per second in all, evenly spaced, such as 20k/s; as fast as the replies come if
+    /// absent
+    #[arg(short, long, value_parser = rate, value_name = "R", conflicts_with_all = ["requests", "churn"])]
+    rate: Option<NonZeroU32>,
+    /// Further connections that send one request when they open and are silent from then on
+    #[arg(long, default_value = "0", value_name = "N", conflicts_with_all = ["requests", "churn"])]
+    idle: usize,
+    /// So many load instances at once, each with so many connections, each of which connects, sends
+    /// so many requests and closes; tells how long each instance took
+    #[arg(long, value_parser = shape_of_burst, value_name = "INSTANCESxCONNECTIONSxREQUESTS",
+          conflicts_with_all = ["connections", "requests", "duration", "churn", "rate", "idle"])]
+    burst: Option<Shape>,
     /// Load threads
     #[arg(short, long, default_value = "1", value_name = "N")]
     threads: NonZeroUsize,
@@ -73,6 +90,46 @@ pub struct LoadArgs {
     json: Option<PathBuf>,
 }
 
+/// A burst as it is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    burst: Burst,
+    /// Of each instance.
+    connections: u32,
+}
+
+impl LoadArgs {
+    fn connections(&self) -> usize {
+        let in_burst = |shape: Shape| shape.burst.instances as usize * shape.connections as usize;
+        self.burst.map_or(self.connections.get(), in_burst)
+    }
+
+    fn pipeline(&self) -> usize {
+        let absent = if self.burst.is_some() { 3 } else { 1 };
+        self.pipeline.map_or(absent, NonZeroUsize::get)
+    }
+
+    /// Threads that there will be: each has a connection, in a burst a whole instance.
+    fn threads(&self) -> usize {
+        let most = self.burst.map_or(self.connections(), |shape| shape.burst.instances as usize);
+        self.threads.get().min(most)
+    }
+}
+
+/// `10x500x10`: instances, connections of each, requests of each connection.
+fn shape_of_burst(text: &str) -> Result<Shape, String> {
+    let numbers: Option<Vec<u32>> =
+        text.split('x').map(|number| number.parse().ok().filter(|n| *n > 0)).collect();
+    match numbers.as_deref() {
+        Some(&[instances, connections, requests]) => {
+            Ok(Shape { burst: Burst { instances, requests }, connections })
+        }
+        _ => Err("expected instances x connections of each x requests of each connection, as \
+                  10x500x10"
+            .into()),
+    }
+}
+
 /// Loads the server.
 pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
     regatta_serve::raise_open_files();
@@ -101,29 +158,42 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
         output::write(path, &format!("{json}\n"))?;
     }
     if args.json.as_deref() != Some("-".as_ref()) {
-        output::print(&text(&args, &result))?;
+        output::print(&text::text(&args, &result))?;
     }
     Ok(match () {
         () if tally.interrupted => Done::Interrupted,
         () if result.errors.total() > result.errors.connect || tally.server_died => Done::Short,
+        () if !rate_was_reached(&result) => Done::Short,
         () => Done::Well,
     })
+}
+
+/// Whether at least 99% of the requests that a rate asked for were sent, where there was a rate.
+fn rate_was_reached(result: &LoadResult) -> bool {
+    let asked = result.target_rate_per_s.map_or(0.0, |rate| f64::from(rate) * result.duration_s);
+    result.unsent == 0 || result.unsent as f64 <= 0.01 * asked
 }
 
 fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
     Ok(Plan {
         target: target(&args.url)?,
         workload: args.workload,
-        connections: args.connections.get(),
-        idle: 0,
-        pipeline: args.pipeline.get(),
-        rate: None,
-        threads: args.threads.get(),
+        connections: args.connections(),
+        idle: args.idle,
+        pipeline: args.pipeline(),
+        rate: args.rate,
+        threads: args.threads(),
         cpus: args.cpus.clone(),
         timeout: args.timeout,
         patience: Plan::PATIENCE,
         warm_up: WarmUp::Steady { longest: args.warm_up },
-        until: args.requests.map_or(Until::Elapsed(args.duration), Until::Requests),
+        until: match (args.burst, args.requests) {
+            (Some(Shape { burst: Burst { instances, requests }, .. }), _) => {
+                Until::Burst { instances: instances as usize, requests }
+            }
+            (None, Some(requests)) => Until::Requests(requests),
+            (None, None) => Until::Elapsed(args.duration),
+        },
         churn: args.churn,
         seed: args.seed,
     })
@@ -191,12 +261,11 @@ fn message(progress: &Progress, replies: u64) -> String {
 fn result(args: &LoadArgs, tally: &Tally, server: &Server) -> LoadResult {
     let duration_s = tally.window_ns as f64 / 1e9;
     let per_request = |ns: u64| (tally.requests > 0).then(|| ns as f64 / tally.requests as f64);
-    let threads = args.threads.get().min(args.connections.get());
     let used = |ns: u64, cpus: u32| Used {
         fraction: ns as f64 / (tally.window_ns.max(1) as f64 * f64::from(cpus)),
         cpus,
     };
-    let load = used(tally.load_cpu_ns, threads as u32);
+    let load = used(tally.load_cpu_ns, args.threads() as u32);
     let server_used = server.cpu_ns.map(|ns| used(ns, server.cpus));
     LoadResult {
         format: FORMAT,
@@ -204,7 +273,11 @@ fn result(args: &LoadArgs, tally: &Tally, server: &Server) -> LoadResult {
         errors: tally.errors,
         duration_s,
         rate_per_s: if duration_s > 0.0 { tally.requests as f64 / duration_s } else { 0.0 },
-        connections: args.connections.get() as u64,
+        connections: args.connections() as u64,
+        idle: args.idle as u64,
+        target_rate_per_s: args.rate.map(NonZeroU32::get),
+        unsent: tally.unsent,
+        instances_s: tally.instances_ns.iter().map(|&ns| ns as f64 / 1e9).collect(),
         latency_ns: Latency::of(&tally.histogram),
         load_cpu_ns_per_request: per_request(tally.load_cpu_ns),
         server_cpu_ns_per_request: server.cpu_ns.and_then(per_request),
@@ -212,62 +285,4 @@ fn result(args: &LoadArgs, tally: &Tally, server: &Server) -> LoadResult {
         verdict: judge::of_load(tally, load, server_used),
         histogram: encode_histogram(&tally.histogram),
     }
-}
-
-fn text(args: &LoadArgs, result: &LoadResult) -> String {
-    let mut text = String::new();
-    let mut line = |name: &str, value: String| {
-        writeln!(text, "{name:<12}{value}").expect("a string can be written to");
-    };
-    let each = if args.churn { "a request each".into() } else { format!("× {}", args.pipeline) };
-    let voided = |figure, value: String| {
-        if result.verdict.voids(figure) { format!("({value})") } else { value }
-    };
-    line(
-        "load",
-        format!(
-            "{} · {} · {} connections, {each}",
-            args.url,
-            args.workload.name(),
-            args.connections
-        ),
-    );
-    line(
-        "requests",
-        format!(
-            "{} in {:.2} s: {}",
-            HumanCount(result.requests),
-            result.duration_s,
-            voided(Figure::Rate, format!("{}/s", HumanCount(result.rate_per_s as u64)))
-        ),
-    );
-    let l = &result.latency_ns;
-    let time = |ns: Option<u64>| ns.map_or("–".into(), |ns| regatta_report::time(ns as f64));
-    let latency = format!(
-        "p50 {}  p90 {}  p99 {}  p99.9 {}  max {}",
-        time(l.p50),
-        time(l.p90),
-        time(l.p99),
-        time(l.p99_9),
-        time(l.max)
-    );
-    line("latency", voided(Figure::Latency, latency));
-    let cpu = |ns: Option<f64>| ns.map_or("–".into(), |ns| format!("{:.2} µs/request", ns / 1e3));
-    line("server CPU", cpu(result.server_cpu_ns_per_request));
-    line("load CPU", cpu(result.load_cpu_ns_per_request));
-    let errors: Vec<String> = result
-        .errors
-        .by_kind()
-        .iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(kind, count)| format!("{} {}", HumanCount(*count), kind.replace('_', " ")))
-        .collect();
-    line("errors", if errors.is_empty() { "none".into() } else { errors.join(", ") });
-    line("verdict", format!("{}: {}", result.verdict.kind.name(), result.verdict.because));
-    if let Some(wrong) = &result.first_wrong {
-        line("  sent", wrong.sent.clone());
-        line("  expected", wrong.expected.clone());
-        line("  received", wrong.received.clone());
-    }
-    text
 }

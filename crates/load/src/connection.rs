@@ -65,15 +65,16 @@ pub(crate) struct Ring {
 }
 
 /// The send times of all outstanding requests of a thread: a ring of `pipeline` for each
-/// connection, in one allocation.
+/// connection, and one place for each idle one, in one allocation.
 pub(crate) struct Times {
     at: Vec<Nanos>,
     pipeline: u32,
 }
 
 impl Times {
-    pub fn new(connections: usize, pipeline: usize) -> Self {
-        Times { at: vec![0; connections * pipeline], pipeline: pipeline as u32 }
+    /// So many places in all.
+    pub fn new(places: usize, pipeline: usize) -> Self {
+        Times { at: vec![0; places], pipeline: pipeline as u32 }
     }
 
     /// `k` requests are sent at this moment. The caller keeps no more than `pipeline` outstanding.
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn times_come_back_in_order_and_in_runs_across_the_end_of_the_ring() {
-        let mut times = Times::new(2, 4);
+        let mut times = Times::new(8, 4);
         let mut ring = Ring { first: 4, head: 0, tail: 0 };
         times.push(&mut ring, 3, 10);
         assert_eq!(times.pop_run(&mut ring, 2), (10, 2));

@@ -114,7 +114,7 @@ impl<'a> Director<'a> {
     }
 
     fn connecting(&mut self, now: Nanos, sums: Sums) {
-        let wanted = self.plan.connections;
+        let wanted = self.plan.connections + self.plan.idle;
         if sums.open == wanted {
             return self.enter(Phase::WarmingUp, now);
         }
@@ -178,7 +178,9 @@ impl<'a> Director<'a> {
         let longest = self.plan.timeout.as_nanos() as Nanos + 2 * SLICE;
         let drained = sums.together && sums.awaited == 0;
         if drained || now - self.began > longest {
-            self.edges.connections_open();
+            if !matches!(self.plan.until, Until::Burst { .. }) {
+                self.edges.connections_open();
+            }
             self.enter(Phase::Ended, now);
         }
     }

@@ -1,7 +1,9 @@
 //! The load: asks a server, checks every reply, and counts.
 //!
-//! [`run`] carries out a [`Plan`] in closed loop: every connection keeps `pipeline` requests
-//! outstanding and sends as many again as were answered. The replies to all requests are known
+//! [`run`] carries out a [`Plan`], usually in closed loop: every connection keeps `pipeline`
+//! requests outstanding and sends as many again as were answered. At a fixed rate requests go out
+//! when they are due, on connections in turn; in a burst every connection sends what it has to and
+//! closes. The replies to all requests are known
 //! in advance, so checking is one comparison of memory. Phases: connect all → warm up → measure →
 //! stop sending and await what is owed → close; all threads change phase together.
 //!
@@ -49,7 +51,8 @@ pub trait Edges: Send {
     /// It ends: read again. Always follows [`Edges::window_opens`], also when the run ends early.
     fn window_closes(&mut self);
     /// Everything is answered, and all connections are still open and idle (with a connection per
-    /// request, closed). Not called when the run ends early.
+    /// request, closed). Not called when the run ends early, nor in a burst, whose connections are
+    /// closed one by one as they are through.
     fn connections_open(&mut self);
 }
 
@@ -85,8 +88,11 @@ pub fn run(
 ) -> Result<Tally, Error> {
     plan.check()?;
     let plan = &Plan { connections: connections_needed(plan), ..plan.clone() };
-    let threads = plan.threads.min(plan.connections);
-    limits::make_room(plan.connections, threads)?;
+    let threads = plan.threads.min(match plan.until {
+        Until::Burst { instances, .. } => instances,
+        Until::Elapsed(_) | Until::Requests(_) => plan.connections,
+    });
+    limits::make_room(plan.connections + plan.idle, threads)?;
     let script = plan.workload.script(plan.seed, plan.pipeline);
     let shared = Shared::new(threads);
     let mut director = Director::new(plan, &shared, stop, edges);

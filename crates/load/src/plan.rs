@@ -13,12 +13,16 @@ pub struct Plan {
     /// Connections open at a time.
     pub connections: usize,
     /// Further connections that send one request when they open, to be known as accepted, and are
-    /// silent from then on.
+    /// silent from then on. They are open before the window; one that the server closes is counted
+    /// and opened again like the others. Only with [`Until::Elapsed`], and not with `churn`.
     pub idle: usize,
     /// Requests outstanding on each connection, at most [`Plan::MAX_PIPELINE`].
     pub pipeline: usize,
-    /// Requests per second over all connections, sent at even intervals; `None`: closed loop, as
-    /// fast as the replies come.
+    /// Requests per second over all connections, sent at even intervals, each on the next
+    /// connection in turn that has fewer than `pipeline` outstanding. Where none has, it is sent as
+    /// soon as one has; what was not sent by the end of the window is [`crate::Tally::unsent`].
+    /// Latency counts from the write and is service time only. Only with [`Until::Elapsed`], and
+    /// not with `churn`. `None`: closed loop, as fast as the replies come.
     pub rate: Option<NonZeroU32>,
     /// Load threads, each with its own loop and its own share of the connections.
     pub threads: usize,
@@ -69,8 +73,12 @@ pub enum Until {
     /// connections; every connection connects, sends `requests`, reads the replies and closes. There
     /// is no warm-up, and the window opens before the first connect, so that connecting is
     /// included. [`crate::Tally::instances_ns`] tells how long each took.
+    ///
+    /// A connection that could not be opened is tried again after a pause. One that is lost later
+    /// is not: its requests without a reply, those not sent yet included, are lost and counted
+    /// under the kind of the loss. There are at most as many load threads as instances.
     Burst {
-        /// Load instances.
+        /// Load instances; [`Plan::connections`] is a multiple of it.
         instances: usize,
         /// Requests of each connection.
         requests: u32,
@@ -105,7 +113,8 @@ impl Plan {
                 Self::MAX_PIPELINE
             ));
         }
-        if self.connections.saturating_mul(self.pipeline) > Self::MAX_OUTSTANDING {
+        let outstanding = self.connections.saturating_mul(self.pipeline);
+        if outstanding.saturating_add(self.idle) > Self::MAX_OUTSTANDING {
             return refuse(format!(
                 "{} connections with {} requests each are more than {} outstanding requests",
                 self.connections,
@@ -115,6 +124,29 @@ impl Plan {
         }
         if self.churn && self.pipeline > 1 {
             return refuse("with a connection per request the pipeline must be 1".into());
+        }
+        if let Until::Burst { instances, .. } = self.until
+            && (instances == 0 || !self.connections.is_multiple_of(instances))
+        {
+            return refuse(format!(
+                "a burst of {instances} instances cannot share {} connections equally",
+                self.connections
+            ));
+        }
+        let by_time = matches!(self.until, Until::Elapsed(_));
+        if matches!(self.until, Until::Burst { .. }) && self.churn {
+            return refuse(
+                "a burst keeps each connection for its requests: no churn with it".into(),
+            );
+        }
+        if self.idle > 0 && (self.churn || !by_time) {
+            return refuse(
+                "idle connections need a window of time, and connections that are kept beside them"
+                    .into(),
+            );
+        }
+        if self.rate.is_some() && (self.churn || !by_time) {
+            return refuse("a rate needs a window of time, and connections that are kept".into());
         }
         if shortest == 0 {
             return refuse("the window must have at least 1 ms or 1 request".into());

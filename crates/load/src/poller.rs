@@ -1,7 +1,7 @@
 //! The load's own thin epoll, level-triggered. It shares nothing with the servers' event loops:
 //! a bug in one would hide in the other.
 
-use crate::clock::{MS, Nanos, SECOND};
+use crate::clock::{Nanos, SECOND};
 use rustix::{
     buffer::spare_capacity,
     event::{
@@ -58,10 +58,9 @@ impl Poller {
         epoll::modify(&self.epoll, socket, EventData::new_u64(token.into()), interest.flags())
     }
 
-    /// Waits until something is ready or the time is over, rounded up to milliseconds. Returns how
-    /// many are ready; none also when a signal came.
+    /// Waits until something is ready or the time is over, to the nanosecond. Returns how many
+    /// are ready; none also when a signal came.
     pub fn wait(&mut self, longest: Nanos) -> usize {
-        let longest = longest.next_multiple_of(MS);
         let timeout = Timespec {
             tv_sec: (longest / SECOND) as i64,
             tv_nsec: (longest % SECOND) as rustix::time::Nsecs,

@@ -12,7 +12,8 @@ use regatta_record::{Errors, Exchange};
 pub struct Tally {
     /// Requests answered rightly inside the measured window.
     pub requests: u64,
-    /// Length of the window in nanoseconds. With [`Until::Requests`] it ends with the last reply.
+    /// Length of the window in nanoseconds. With [`Until::Requests`] and
+    /// [`Until::Burst`] it ends with the last reply.
     pub window_ns: u64,
     /// Right replies in each slice of the window. What is left of a window that ended with its last
     /// request, or early, is no slice.
@@ -34,8 +35,11 @@ pub struct Tally {
     /// Connections that came open over the whole run, reopened ones included.
     pub connections_opened: u64,
     /// Wall time of each instance of a burst in nanoseconds, from the window's begin (before its
-    /// first connect) to its last reply; empty without a burst.
+    /// first connect) to its last reply; 0 for one that got none; empty without a burst.
     pub instances_ns: Vec<u64>,
+    /// With a rate: requests that were due inside the window and were not sent by its end, since
+    /// every connection had its pipeline full.
+    pub unsent: u64,
     /// How long the warm-up took, in nanoseconds.
     pub warm_up_ns: u64,
     /// Stopped by the caller; the rest is what there was until then.
@@ -54,6 +58,10 @@ pub(crate) struct Count {
     pub load_cpu_ns: Nanos,
     /// When the last reply inside the window came.
     pub last_reply: Nanos,
+    /// See [`Tally::unsent`].
+    pub unsent: u64,
+    /// When the last reply of each instance of a burst came, of those on this thread; 0 for none.
+    pub last_replies: Vec<Nanos>,
     slices: Slices,
 }
 
@@ -67,6 +75,8 @@ impl Count {
             connections_opened: 0,
             load_cpu_ns: 0,
             last_reply: 0,
+            unsent: 0,
+            last_replies: Vec::new(),
             slices: Slices::new(plan.until),
         }
     }
@@ -116,10 +126,16 @@ pub(crate) fn merge(counts: Vec<Count>, frame: Frame, until: Until) -> Tally {
         load_cpu_ns: 0,
         connections_opened: 0,
         instances_ns: Vec::new(),
+        unsent: 0,
         warm_up_ns: frame.warm_up_ns,
         interrupted: frame.interrupted,
         server_died: frame.server_died,
     };
+    if let (Until::Burst { instances, .. }, Some((from, _))) = (until, frame.window) {
+        // Instances were dealt to the threads in turn.
+        let last = |i: usize| counts[i % counts.len()].last_replies[i / counts.len()];
+        sum.instances_ns = (0..instances).map(|i| Nanos::saturating_sub(last(i), from)).collect();
+    }
     let mut last_reply = 0;
     for count in counts {
         sum.requests += count.requests;
@@ -127,6 +143,7 @@ pub(crate) fn merge(counts: Vec<Count>, frame: Frame, until: Until) -> Tally {
         sum.timeouts_in_window += count.timeouts_in_window;
         sum.histogram.add(&count.histogram).expect("all histograms have the same bounds");
         sum.load_cpu_ns += count.load_cpu_ns;
+        sum.unsent += count.unsent;
         sum.connections_opened += count.connections_opened;
         last_reply = last_reply.max(count.last_reply);
         let slices = count.slices.replies;

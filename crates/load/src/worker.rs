@@ -1,6 +1,8 @@
 //! A load thread: the loop, the phases, and when connections are opened and given up. What happens
 //! on one connection is in `worker/talk.rs`.
 
+mod burst;
+mod pace;
 mod talk;
 
 use crate::{
@@ -15,7 +17,10 @@ use crate::{
     source::Sources,
     tally::Count,
 };
-use std::{cmp::Reverse, collections::BinaryHeap, sync::atomic::Ordering::*};
+use burst::Burst;
+use pace::Pace;
+use rustix::thread::set_current_timer_slack;
+use std::{cmp::Reverse, collections::BinaryHeap, num::NonZeroU64, sync::atomic::Ordering::*};
 use talk::Loss;
 
 /// Longest wait for events: how late a thread without events may notice a new phase.
@@ -31,11 +36,19 @@ pub(crate) struct Worker<'a> {
     gauge: &'a Gauge,
     poller: Poller,
     buffer: Box<[u8]>,
+    /// The active ones, then the idle ones.
     connections: Vec<Connection>,
+    /// How many of them are active.
+    active: u32,
     times: Times,
     /// Slots without a connection, by when to open them.
     waiting: BinaryHeap<Reverse<(Nanos, u32)>>,
     sources: Sources,
+    /// Every connection is kept, and asks for as much again as was answered: no burst, no rate, no
+    /// churn. The hot path asks only this.
+    closed_loop: bool,
+    burst: Option<Burst>,
+    pace: Option<Pace>,
     /// The thread's number, of how many: slot `i` is slot `thread + i * threads` of the plan.
     thread: usize,
     threads: usize,
@@ -67,10 +80,23 @@ impl<'a> Worker<'a> {
         threads: usize,
     ) -> Result<Self, Error> {
         let share = |n: u64| n / threads as u64 + u64::from((thread as u64) < n % threads as u64);
-        let slots = share(plan.connections as u64) as usize;
+        let (burst, active, left) = match plan.until {
+            Until::Elapsed(_) => (None, share(plan.connections as u64) as usize, u64::MAX),
+            Until::Requests(n) => (None, share(plan.connections as u64) as usize, share(n)),
+            Until::Burst { instances, requests } => {
+                // An instance lies within one thread.
+                let here = share(instances as u64) as usize;
+                let slots = plan.connections / instances * here;
+                let left = slots as u64 * u64::from(requests);
+                (Some(Burst::new(here, slots, requests)), slots, left)
+            }
+        };
+        let slots = active + share(plan.idle as u64) as usize;
         let start = |slot: usize| start(slot * threads + thread, plan.workload.stride());
+        // An idle connection has never more than one request outstanding.
+        let first = |slot: usize| slot.min(active) * plan.pipeline + slot.saturating_sub(active);
         let connections = (0..slots)
-            .map(|slot| Connection::closed(Cursor::new(script, start(slot)), slot * plan.pipeline))
+            .map(|slot| Connection::closed(Cursor::new(script, start(slot)), first(slot)))
             .collect();
         let poller = Poller::new()
             .map_err(|error| Error::Machine { what: "create an epoll", error: error.into() })?;
@@ -82,18 +108,18 @@ impl<'a> Worker<'a> {
             poller,
             buffer: vec![0; BUFFER].into(),
             connections,
-            times: Times::new(slots, plan.pipeline),
+            active: active as u32,
+            times: Times::new(first(slots), plan.pipeline),
             waiting: (0..slots as u32).map(|slot| Reverse((0, slot))).collect(),
             sources: Sources::new(plan.target.ip(), plan.churn, thread),
+            closed_loop: burst.is_none() && plan.rate.is_none() && !plan.churn,
+            burst,
+            pace: plan.rate.map(|rate| Pace::new(rate, thread, threads, active)),
             thread,
             threads,
             phase: Phase::Starting,
             depth: 0,
-            left: match plan.until {
-                Until::Elapsed(_) => u64::MAX,
-                Until::Requests(n) => share(n),
-                Until::Burst { requests, .. } => slots as u64 * u64::from(requests),
-            },
+            left,
             now: clock::now(),
             next_scan: 0,
             replies: 0,
@@ -107,6 +133,11 @@ impl<'a> Worker<'a> {
 
     /// Works until the phase is [`Phase::Ended`]. The first thread brings the director.
     pub fn run(mut self, mut director: Option<&mut Director<'_>>) -> Count {
+        if self.pace.is_some() {
+            // By default the kernel may wake a thread 50 µs late, to save wakes. Where it refuses
+            // to be exact, requests go out that much later.
+            let _ = set_current_timer_slack(NonZeroU64::new(1));
+        }
         while self.phase != Phase::Ended {
             let ready = self.poller.wait(self.longest_wait(director.as_deref()));
             if ready == 0 {
@@ -115,6 +146,7 @@ impl<'a> Worker<'a> {
             self.take(ready);
             self.scan();
             self.open_due();
+            self.send_due();
             self.tell();
             if let Some(director) = &mut director {
                 director.turn(self.now);
@@ -124,6 +156,7 @@ impl<'a> Worker<'a> {
                 self.enter(phase);
             }
         }
+        self.count.last_replies = self.burst.map_or(Vec::new(), Burst::into_last_replies);
         self.count
     }
 
@@ -144,6 +177,13 @@ impl<'a> Worker<'a> {
         if let Some(director) = director {
             until = until.min(director.next_look());
         }
+        // A request that is due but was not sent waits for a connection to be free.
+        if let Some(pace) = &self.pace
+            && self.depth > 0
+            && pace.next_due() > self.now
+        {
+            until = until.min(pace.next_due());
+        }
         // A slot that is due but was not opened waits for others to be answered.
         if let Some(Reverse((due, _))) = self.waiting.peek()
             && *due > self.now
@@ -161,7 +201,10 @@ impl<'a> Worker<'a> {
         }
         let limit = self.plan.timeout.as_nanos() as Nanos;
         self.next_scan = self.now + (limit / 10).clamp(MS, 100 * MS);
-        for slot in 0..self.connections.len() as u32 {
+        // Where all are open, the idle ones owe nothing.
+        let all = self.connections.len();
+        let slots = if self.open == all { self.active } else { all as u32 };
+        for slot in 0..slots {
             let connection = &self.connections[slot as usize];
             if connection.state != State::Closed
                 && connection.cursor.owed() > 0
@@ -199,6 +242,11 @@ impl<'a> Worker<'a> {
     fn enter(&mut self, phase: Phase) {
         let before = std::mem::replace(&mut self.phase, phase);
         if before == Phase::Measuring {
+            if phase == Phase::Draining {
+                // What was due before the end is sent, though this thread be late.
+                self.send_due();
+            }
+            self.count.unsent = self.pace.as_ref().map_or(0, |pace| pace.unsent(clock::now()));
             self.count.window_closes();
         }
         match phase {
@@ -206,7 +254,8 @@ impl<'a> Worker<'a> {
                 if phase == Phase::Measuring {
                     self.count.window_opens(self.shared.window_opened_at());
                 }
-                self.load_all();
+                self.depth = self.plan.pipeline as u32;
+                if self.pace.is_some() { self.begin_schedule() } else { self.load_all() }
             }
             Phase::Draining => self.stop_sending(),
             Phase::Ended if before == Phase::Draining => {
@@ -218,10 +267,21 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// The schedule of the window is counted from its begin, the same moment for all threads.
+    fn begin_schedule(&mut self) {
+        let Some(pace) = &mut self.pace else { return };
+        match (self.phase, self.plan.until) {
+            (Phase::Measuring, Until::Elapsed(window)) => {
+                let at = self.shared.window_opened_at();
+                pace.begin(at, at + window.as_nanos() as Nanos);
+            }
+            _ => pace.begin(clock::now(), Nanos::MAX),
+        }
+    }
+
     /// Fills every pipeline.
     fn load_all(&mut self) {
-        self.depth = self.plan.pipeline as u32;
-        for slot in 0..self.connections.len() as u32 {
+        for slot in 0..self.active {
             if self.connections[slot as usize].state == State::Open {
                 self.now = clock::now();
                 self.fill(slot);

@@ -12,7 +12,7 @@ mod verdict;
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
 pub use load::{Errors, Exchange, LoadResult};
 pub use race::{
-    Asked, Band, Cell, CpuSets, Entry, Estimate, LoadShape, NULL, Relation, Setup, Summary,
+    Asked, Band, Burst, Cell, CpuSets, Entry, Estimate, LoadShape, NULL, Relation, Setup, Summary,
     twin_name,
 };
 pub use round::{Outcome, Round, Server, UsageSource};

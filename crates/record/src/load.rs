@@ -77,6 +77,19 @@ pub struct LoadResult {
     pub rate_per_s: f64,
     /// Connections that were asked for and opened.
     pub connections: u64,
+    /// Further connections, open and silent.
+    #[serde(default)]
+    pub idle: u64,
+    /// Requests per second that were asked for; `None`: as fast as the replies came.
+    #[serde(default)]
+    pub target_rate_per_s: Option<u32>,
+    /// With a rate: requests that were due in the window and were not sent by its end.
+    #[serde(default)]
+    pub unsent: u64,
+    /// Wall time of each instance of a burst in seconds, connecting included, from the begin of
+    /// all to its own last reply; 0 for one that got none. Empty without a burst.
+    #[serde(default)]
+    pub instances_s: Vec<f64>,
     /// Service time, from the write of a request to the read of its reply, in nanoseconds.
     pub latency_ns: Latency,
     /// CPU of the load threads per request, in nanoseconds, user and system.

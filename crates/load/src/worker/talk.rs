@@ -60,12 +60,19 @@ impl Worker<'_> {
     /// Asks until the connection has as many requests outstanding as this phase wants.
     #[inline]
     pub(super) fn fill(&mut self, slot: u32) {
-        let connection = &mut self.connections[slot as usize];
+        let connection = &self.connections[slot as usize];
         let k = self.depth.saturating_sub(connection.cursor.owed());
         let k = u64::from(k).min(self.left) as u32;
         if k == 0 {
             return;
         }
+        self.ask(slot, k);
+    }
+
+    /// Asks for `k` more, now.
+    #[inline]
+    pub(super) fn ask(&mut self, slot: u32, k: u32) {
+        let connection = &mut self.connections[slot as usize];
         connection.cursor.ask(k);
         self.times.push(&mut connection.sent, k, self.now);
         self.left -= u64::from(k);
@@ -83,6 +90,9 @@ impl Worker<'_> {
         connection.cursor.ask(1);
         self.times.push(&mut connection.sent, 1, clock::now());
         self.left -= 1;
+        if let Some(burst) = &mut self.burst {
+            burst.sends(slot);
+        }
         let source = self.sources.next(slot as usize * self.threads + self.thread);
         match socket::open(self.plan.target, source, !self.plan.churn) {
             Ok(socket) => connection.socket = Some(socket),
@@ -100,23 +110,33 @@ impl Worker<'_> {
         }
     }
 
-    /// Counts what is lost with a connection, and opens it again after a pause.
+    /// Counts what is lost with a connection, and opens it again after a pause. In a burst that is
+    /// so only before anything was written; then what was still to be sent is lost with the rest.
     pub(super) fn lost(&mut self, slot: u32, loss: Loss) {
         let connection = &self.connections[slot as usize];
         let (state, owed) = (connection.state, u64::from(connection.cursor.owed()));
         // Once nothing is sent any more, a server may close what it owes nothing.
         let lost = if self.phase <= Phase::Measuring { owed.max(1) } else { owed };
+        let unsent = match &mut self.burst {
+            Some(burst) if state != State::Connecting => u64::from(burst.gives_up(slot)),
+            _ => 0,
+        };
+        self.left -= unsent;
+        self.settled += unsent;
+        let lost = lost + unsent;
         let errors = &mut self.count.errors;
         match (loss, state) {
             (_, State::Connecting) => errors.connect += 1,
-            (Loss::Read(_) | Loss::Connect(_), State::Unanswered) if !self.plan.churn => {
+            (Loss::Read(_) | Loss::Connect(_), State::Unanswered)
+                if !self.plan.churn && self.burst.is_none() =>
+            {
                 errors.connect += 1;
             }
             (Loss::Read(_) | Loss::Connect(_), _) => errors.read += lost,
             (Loss::Write(_), _) => errors.write += lost,
             (Loss::Closed, _) => errors.closed_early += lost,
             (Loss::TimedOut, _) => {
-                errors.timeout += owed;
+                errors.timeout += owed + unsent;
                 if self.phase == Phase::Measuring {
                     self.count.timeouts_in_window += owed;
                 }
@@ -133,7 +153,8 @@ impl Worker<'_> {
             });
         }
         self.close(slot);
-        if self.phase <= Phase::Measuring {
+        let again = self.burst.is_none() || state == State::Connecting;
+        if again && self.phase <= Phase::Measuring {
             let connection = &mut self.connections[slot as usize];
             self.waiting.push(Reverse((self.now + connection.pause, slot)));
             connection.pause = (connection.pause * 2).min(Connection::LONGEST_PAUSE);
@@ -147,7 +168,12 @@ impl Worker<'_> {
         let owed = u64::from(connection.cursor.owed());
         match connection.state {
             State::Closed => return,
-            State::Connecting => self.left += owed,
+            State::Connecting => {
+                self.left += owed;
+                if let Some(burst) = &mut self.burst {
+                    burst.takes_back(slot, owed);
+                }
+            }
             State::Unanswered | State::Open => {
                 self.awaited -= owed;
                 self.settled += owed;
@@ -184,8 +210,22 @@ impl Worker<'_> {
         }
         if connection.state == State::Unanswered {
             self.opened(slot);
+            if slot >= self.active {
+                return;
+            }
         }
-        if self.plan.churn { self.next_connection(slot) } else { self.fill(slot) }
+        if self.closed_loop { self.fill(slot) } else { self.next(slot) }
+    }
+
+    /// What an answered connection does where it does not simply go on.
+    fn next(&mut self, slot: u32) {
+        if let Some(pace) = &mut self.pace {
+            pace.freed(slot);
+        } else if self.burst.is_some() {
+            self.next_in_burst(slot);
+        } else {
+            self.next_connection(slot);
+        }
     }
 
     /// The first reply came: the server has accepted the connection.

@@ -1,0 +1,136 @@
+//! What `regatta load` prints: the result in words.
+
+use super::{LoadArgs, Shape, rate_was_reached};
+use indicatif::HumanCount;
+use regatta_load::Workload;
+use regatta_record::{Burst, Figure, LoadResult};
+use std::fmt::Write;
+
+/// What the article that the burst comes from measured (workload `double` of the design).
+const THEN: &str = "Haskell 5.30 s on 8 cores, node 8.94 s, node cluster 5.50 s, Haskell on one \
+                    core 8.0 s: of another machine, long ago";
+
+/// The result in words.
+pub fn text(args: &LoadArgs, result: &LoadResult) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        writeln!(text, "{name:<12}{value}").expect("a string can be written to");
+    };
+    let voided = |figure, value: String| {
+        if result.verdict.voids(figure) { format!("({value})") } else { value }
+    };
+    line("load", format!("{} · {} · {}", args.url, args.workload.name(), shape(args)));
+    line(
+        "requests",
+        format!(
+            "{} in {:.2} s: {}",
+            HumanCount(result.requests),
+            result.duration_s,
+            voided(Figure::Rate, format!("{}/s", HumanCount(result.rate_per_s as u64)))
+        ),
+    );
+    if let Some(rate) = result.target_rate_per_s {
+        line("rate", asked(rate, result));
+    }
+    if !result.instances_s.is_empty() {
+        line("instances", instances(&result.instances_s));
+    }
+    if is_the_articles(args) {
+        line("then", THEN.into());
+    }
+    let l = &result.latency_ns;
+    let time = |ns: Option<u64>| ns.map_or("–".into(), |ns| regatta_report::time(ns as f64));
+    let latency = format!(
+        "p50 {}  p90 {}  p99 {}  p99.9 {}  max {}",
+        time(l.p50),
+        time(l.p90),
+        time(l.p99),
+        time(l.p99_9),
+        time(l.max)
+    );
+    line("latency", voided(Figure::Latency, latency));
+    let cpu = |ns: Option<f64>| ns.map_or("–".into(), |ns| format!("{:.2} µs/request", ns / 1e3));
+    line("server CPU", cpu(result.server_cpu_ns_per_request));
+    line("load CPU", cpu(result.load_cpu_ns_per_request));
+    let errors: Vec<String> = result
+        .errors
+        .by_kind()
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(kind, count)| format!("{} {}", HumanCount(*count), kind.replace('_', " ")))
+        .collect();
+    line("errors", if errors.is_empty() { "none".into() } else { errors.join(", ") });
+    line("verdict", format!("{}: {}", result.verdict.kind.name(), result.verdict.because));
+    if let Some(wrong) = &result.first_wrong {
+        line("  sent", wrong.sent.clone());
+        line("  expected", wrong.expected.clone());
+        line("  received", wrong.received.clone());
+    }
+    text
+}
+
+/// What was asked for, such as `64 connections, × 16`.
+fn shape(args: &LoadArgs) -> String {
+    let pipeline = args.pipeline();
+    if let Some(Shape { burst: Burst { instances, requests }, connections }) = args.burst {
+        return format!(
+            "burst of {instances} instances × {connections} connections × {requests} requests, \
+             at most {pipeline} outstanding"
+        );
+    }
+    let idle = if args.idle > 0 { format!(" + {} idle", args.idle) } else { String::new() };
+    let each = if args.churn { "a request each".into() } else { format!("× {pipeline}") };
+    format!("{} connections{idle}, {each}", args.connections())
+}
+
+/// How the rate that was asked for was kept.
+fn asked(rate: u32, result: &LoadResult) -> String {
+    let rate = HumanCount(rate.into());
+    let unsent = HumanCount(result.unsent);
+    if !rate_was_reached(result) {
+        format!(
+            "{rate}/s asked for and NOT REACHED: {unsent} requests were due and not sent, every \
+             connection waited for replies; ask for less, or give more connections or pipeline"
+        )
+    } else if result.unsent > 0 {
+        format!("{rate}/s asked for; all sent but {unsent} requests")
+    } else {
+        format!("{rate}/s asked for; all sent")
+    }
+}
+
+/// How long the instances of a burst took, in seconds.
+fn instances(each: &[f64]) -> String {
+    let mut sorted = each.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let median = (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2]) / 2.0;
+    let (shortest, longest) = (sorted[0], sorted[sorted.len() - 1]);
+    let mut text = format!("min {shortest:.3} s  median {median:.3} s  max {longest:.3} s");
+    for ten in each.chunks(10) {
+        let row: Vec<_> = ten.iter().map(|seconds| format!("{seconds:.3}")).collect();
+        write!(text, "\n{:<12}{}", "", row.join("  ")).expect("a string can be written to");
+    }
+    text
+}
+
+/// Only the very load that the article had may stand beside its figures.
+fn is_the_articles(args: &LoadArgs) -> bool {
+    let burst = Burst { instances: 10, requests: 10 };
+    args.burst == Some(Shape { burst, connections: 500 })
+        && args.pipeline() == 3
+        && args.workload == Workload::Double
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instances_are_told_with_their_median_and_each_in_rows_of_ten() {
+        assert_eq!(
+            instances(&[0.4, 0.1, 0.2, 0.3]),
+            "min 0.100 s  median 0.250 s  max 0.400 s\n            0.400  0.100  0.200  0.300"
+        );
+        assert!(instances(&[0.5; 11]).ends_with("\n            0.500"));
+    }
+}

@@ -1,0 +1,97 @@
+//! `regatta load` as it is called: the shapes of a load in words, as JSON and in the exit status.
+
+mod support;
+
+use std::process::{Command, Output};
+use support::Server;
+
+/// `regatta load` towards the server, with more arguments.
+fn load(server: &Server, more: &[&str]) -> Output {
+    let url = format!("line://{}", server.addr);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["load", &url]).args(more).output().unwrap()
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+#[test]
+fn a_burst_tells_how_long_each_instance_took() {
+    let server = Server::double("epoll", &[]);
+    let output = load(&server, &["--burst", "4x20x10", "-t", "2", "--json", "-"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let result = json(&output);
+    let instances = result["instances_s"].as_array().unwrap();
+    let window = result["duration_s"].as_f64().unwrap();
+    assert_eq!((instances.len(), result["requests"].as_u64()), (4, Some(800)));
+    assert!(instances.iter().all(|s| s.as_f64().is_some_and(|s| s > 0.0 && s <= window)));
+    assert_eq!(result["connections"], 80);
+
+    let text = String::from_utf8(load(&server, &["--burst", "2x3x4"]).stdout).unwrap();
+    let shape = "burst of 2 instances × 3 connections × 4 requests, at most 3 outstanding";
+    assert!(text.contains(shape) && text.contains("\ninstances   min "), "{text}");
+    assert!(!text.contains("Haskell"), "another load than the article's: {text}");
+}
+
+#[test]
+fn the_articles_burst_stands_beside_the_articles_figures() {
+    let server = Server::double("epoll", &[]);
+    let output = load(&server, &["--burst", "10x500x10"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let then =
+        "Haskell 5.30 s on 8 cores, node 8.94 s, node cluster 5.50 s, Haskell on one core 8.0 s";
+    assert!(text.contains(then) && text.contains("50,000 in "), "{text}");
+}
+
+#[test]
+fn idle_connections_and_a_rate_stand_in_the_result() {
+    let server = Server::double("epoll", &[]);
+    let more = ["-c", "50", "--idle", "30", "-p", "8", "-r", "1k/s", "-d", "300ms"];
+    let output = load(&server, &[&more[..], &["--warm-up", "0s", "--json", "-"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let result = json(&output);
+    assert_eq!((&result["connections"], &result["idle"]), (&50.into(), &30.into()));
+    assert_eq!((&result["target_rate_per_s"], &result["unsent"]), (&1_000.into(), &0.into()));
+    assert!(result["instances_s"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_rate_that_is_not_reached_is_said_so_with_status_1() {
+    let server = Server::double("epoll", &[]);
+    let output = load(&server, &["-c", "1", "-r", "50M", "-d", "200ms", "--warm-up", "0s"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("50,000,000/s asked for and NOT REACHED: "), "{text}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_what_is_permitted() {
+    let server = Server::double("epoll", &[]);
+    let burst = |more: &[&'static str]| [&["--burst", "2x3x4"], more].concat();
+    for (args, said) in [
+        (vec!["--burst", "10x500"], "10x500x10"),
+        (vec!["--burst", "10x0x10"], "10x500x10"),
+        (vec!["--burst", "x3x4"], "10x500x10"),
+        (burst(&["-c", "64"]), "cannot be used with"),
+        (burst(&["-n", "10"]), "cannot be used with"),
+        (burst(&["-d", "1s"]), "cannot be used with"),
+        (burst(&["-r", "10"]), "cannot be used with"),
+        (burst(&["--churn"]), "cannot be used with"),
+        (burst(&["--idle", "1"]), "cannot be used with"),
+        (vec!["-r", "0"], "20k/s"),
+        (vec!["-r", "10/m"], "20k/s"),
+        (vec!["-r", "5000M"], "4294967295"),
+        (vec!["-r", "10", "-n", "10"], "cannot be used with"),
+        (vec!["-r", "10", "--churn"], "cannot be used with"),
+        (vec!["--idle", "10", "-n", "10"], "cannot be used with"),
+        (vec!["--idle", "10", "--churn"], "cannot be used with"),
+        (vec!["--idle", "50000000"], "more descriptors"),
+    ] {
+        let output = load(&server, &args);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {told}");
+        assert!(told.contains(said), "{args:?}: {told}");
+    }
+}
