@@ -53,33 +53,38 @@ impl Entrant {
     /// Which stated limit the load exceeds, in a sentence.
     pub fn cannot_hold(&self, load: LoadShape) -> Option<String> {
         let limit = self.contender.manifest.limits.connections?;
-        (load.connections > limit).then(|| {
-            format!(
-                "{} states a limit of {limit} connections; this load has {}",
-                self.name, load.connections
-            )
+        let open = load.open();
+        (open > limit).then(|| {
+            let name = &self.name;
+            let idle = match load.idle {
+                0 => String::new(),
+                idle => format!(" ({} and {idle} idle)", load.connections),
+            };
+            format!("{name} states a limit of {limit} connections; this load has {open}{idle}")
         })
     }
 
-    /// How to start it on `port`, with `run` as the folder of this start.
+    /// How to start it under `load` on `port`, with `run` as the folder of this start.
     pub fn launch(
         &self,
         asked: &Asked,
+        load: LoadShape,
         binary: &Path,
         containment: Containment,
         port: u16,
         run: &Path,
     ) -> Result<Launch, ContenderError> {
+        let cpus = asked.cpus.of_server(&load);
         let values = Values {
             port,
             workload: &asked.workload,
-            cores: asked.cpus.server.len(),
+            cores: cpus.len(),
             dir: &self.contender.dir,
             run,
             regatta: binary,
             nodes: &[],
         };
-        let launch = self.contender.launch(&values, &asked.cpus.server, containment)?;
+        let launch = self.contender.launch(&values, &cpus, containment)?;
         Ok(Launch { name: self.name.clone(), ..launch })
     }
 }

@@ -118,7 +118,7 @@ fn a_tree_with_its_root_is_read_for_any_process() {
     let told = ask(port, "burn 50").unwrap();
     let spent = observed.usage().unwrap().since(&before);
     assert_near(&spent, told, 5);
-    assert!(observed.memory_bytes() > 100_000);
+    assert!(observed.memory().proportional > 100_000);
     server.kill().unwrap();
     server.wait().unwrap();
     let error = observed.usage().unwrap_err().to_string();
