@@ -77,6 +77,7 @@ fn unlimited(observed: &Observed, conditions: Conditions<'_>, seen: bool) -> Opt
     let held = mean(&present(&observed.rate)).map(f64::exp).zip(load.rate);
     let share = match shared {
         [] => String::new(),
+        [cpu] => format!("server and load share CPU {cpu}"),
         cpus => format!("server and load share CPUs {}", list(cpus)),
     };
     let and = if shared.is_empty() { "" } else { "; " };
@@ -101,7 +102,7 @@ fn unlimited(observed: &Observed, conditions: Conditions<'_>, seen: bool) -> Opt
 }
 
 /// `0, 1`.
-pub fn list(cpus: &[u32]) -> String {
+fn list(cpus: &[u32]) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
