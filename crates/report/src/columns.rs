@@ -43,12 +43,20 @@ pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Ve
     fields.push(field("memory", 9, |c| {
         figure(c, Figure::Memory, c.memory_bytes.map(|bytes| numbers::memory(bytes as f64)))
     }));
+    let (user, kernel) = match load.idle {
+        0 => (8, 8),
+        // What they take of memory is what silent connections are for.
+        _ => {
+            (fields[2].column.goes, fields[3].column.goes, fields[4].column.goes) = (3, 4, 5);
+            (1, 2)
+        }
+    };
     let many = load.open() >= MEMORY_FROM;
     if many && cells.iter().any(|c| c.user_bytes_per_connection.is_some()) {
-        fields.push(field("user/conn", 8, |c| memory(c, c.user_bytes_per_connection)));
+        fields.push(field("user/conn", user, |c| memory(c, c.user_bytes_per_connection)));
     }
     if many && cells.iter().any(|c| c.kernel_bytes_per_connection.is_some()) {
-        fields.push(field("kernel/conn", 8, |c| memory(c, c.kernel_bytes_per_connection)));
+        fields.push(field("kernel/conn", kernel, |c| memory(c, c.kernel_bytes_per_connection)));
     }
     fields.push(field("switches/req", 10, |c| {
         figure(c, Figure::Cost, c.switches_per_request.map(numbers::three_digits))

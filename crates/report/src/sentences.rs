@@ -71,8 +71,7 @@ fn one_core(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> {
             false => Vec::new(),
         };
         let names: Vec<String> = same.iter().map(|c| visible(&c.contender)).collect();
-        let is = if names.len() == 1 { "is" } else { "are" };
-        let mut because = format!("on one core {is} the same loop as {}", visible(original));
+        let mut because = format!("on one core the same loop as {}", visible(original));
         if !measured.is_empty() {
             because = format!("{because}; measured: {}", measured.join(", "));
         }
