@@ -88,3 +88,30 @@ impl Entrant {
         Ok(Launch { name: self.name.clone(), ..launch })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regatta_record::Burst;
+
+    #[test]
+    fn a_stated_limit_is_for_all_connections_that_are_open_at_once() {
+        let text = "name = 'few'\nabout = 'x'\nworkloads = ['double']\n\
+                    start = ['few', '{port}']\nlimits = { connections = 100 }\n";
+        let manifest = Manifest::parse(text).unwrap();
+        let contender = Contender { manifest, dir: Default::default() };
+        let entrant = Entrant { name: "few".into(), speaks: Workload::Double, contender };
+        let told = |load| entrant.cannot_hold(load);
+        let closed = LoadShape::closed(100, 1);
+        assert_eq!(told(closed), None);
+        assert_eq!(
+            told(LoadShape { idle: 1, ..closed }).unwrap(),
+            "few states a limit of 100 connections; this load has 101 (100 and 1 idle)"
+        );
+        let burst = Some(Burst { instances: 10, requests: 1 });
+        assert_eq!(
+            told(LoadShape { burst, ..LoadShape::closed(110, 3) }).unwrap(),
+            "few states a limit of 100 connections; this load has 110"
+        );
+    }
+}
