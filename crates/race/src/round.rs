@@ -130,7 +130,7 @@ pub(crate) fn run(
         cpus: asked.cpus.of_server(&load).len() as u32,
     };
     let (loaded, late) = match load.burst {
-        Some(_) => run_burst(&plan, &mut server, progress, course.stop),
+        Some(_) => run_burst(&plan, &mut server, progress, course.stop, BURST_WITHIN),
         None => (regatta_load::run(&plan, &mut server, progress, course.stop), false),
     };
     round.server = server.spent;
@@ -215,17 +215,18 @@ fn wait_ready(
     }
 }
 
-/// Runs the load and ends it after [`BURST_WITHIN`]; true if it had to.
+/// Runs a burst and ends it after `within`; true if it had to.
 fn run_burst(
     plan: &Plan,
-    server: &mut Watched<'_>,
+    server: &mut dyn Edges,
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
+    within: Duration,
 ) -> (Result<Tally, regatta_load::Error>, bool) {
     let (end, mut late) = (AtomicBool::new(false), false);
     let mut look_up = |told: &Progress| {
         progress(told);
-        late |= told.elapsed >= BURST_WITHIN;
+        late |= told.elapsed >= within;
         end.store(late || stop.load(Ordering::Relaxed), Ordering::Relaxed);
     };
     let loaded = regatta_load::run(plan, server, &mut look_up, &end);
@@ -297,5 +298,51 @@ impl Edges for Watched<'_> {
         spent.memory_at_ready_bytes = Some(self.ready.proportional);
         spent.user_growth_bytes = memory.user_growth(&self.ready);
         spent.kernel_growth = memory.kernel_growth(&self.ready);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    struct Nothing;
+
+    impl Edges for Nothing {
+        fn window_opens(&mut self) {}
+        fn window_closes(&mut self) {}
+        fn connections_open(&mut self) {}
+    }
+
+    /// A server that never answers: its connections wait in the listener's queue.
+    fn burst(stop: bool, within: Duration) -> bool {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let plan = Plan {
+            target: listener.local_addr().unwrap(),
+            workload: Workload::Double,
+            connections: 4,
+            idle: 0,
+            pipeline: 1,
+            rate: None,
+            threads: 1,
+            cpus: vec![],
+            timeout: BURST_WITHIN,
+            patience: BURST_WITHIN,
+            warm_up: WarmUp::Fixed(Duration::ZERO),
+            until: Until::Burst { instances: 2, requests: 1 },
+            churn: false,
+            seed: 1,
+        };
+        run_burst(&plan, &mut Nothing, &mut |_| (), &AtomicBool::new(stop), within).1
+    }
+
+    #[test]
+    fn a_burst_that_does_not_end_is_ended() {
+        assert!(burst(false, Duration::from_millis(150)));
+    }
+
+    #[test]
+    fn a_burst_that_is_interrupted_is_not_late() {
+        assert!(!burst(true, BURST_WITHIN));
     }
 }
