@@ -127,6 +127,7 @@ pub(crate) fn run(
         ready: running.memory(),
         opened: None,
         spent: None,
+        leaves_none_open: load.burst.is_some(),
         cpus: asked.cpus.of_server(&load).len() as u32,
     };
     let (loaded, late) = match load.burst {
@@ -275,6 +276,8 @@ struct Watched<'a> {
     ready: Memory,
     opened: Option<Usage>,
     spent: Option<Server>,
+    /// The connections of a burst are closed at its end: what memory there is then is told.
+    leaves_none_open: bool,
     /// How many CPUs the contender has.
     cpus: u32,
 }
@@ -289,6 +292,9 @@ impl Edges for Watched<'_> {
         let closed = self.running.usage().ok();
         let spent = self.opened.as_ref().zip(closed).map(|(opened, closed)| closed.since(opened));
         self.spent = spent.map(|spent| spent.into_record(self.cpus, 0));
+        if self.leaves_none_open {
+            self.connections_open();
+        }
     }
 
     fn connections_open(&mut self) {
