@@ -160,6 +160,12 @@ fn a_burst_is_told_by_its_instances() {
     assert_eq!(c.then.as_deref(), Some("8.94 s"));
     assert_eq!(cell(&s, "epoll", burst).then, None);
     assert_eq!(cell(&s, "epoll", burst).instance_s.map(|e| e.mean > 1.0), Some(true));
+    // That the null server waited as long says nothing.
+    rounds.iter_mut().for_each(|r| r.window_ns = 20_000_000_000);
+    let s = judge(&asked, &rounds);
+    let verdict = &cell(&s, "epoll", burst).verdict;
+    assert_eq!((verdict.kind, verdict.void.len()), (Kind::Idle, 0));
+    assert!(verdict.because.ends_with("; the time was spent waiting, connecting included"));
 }
 
 #[test]

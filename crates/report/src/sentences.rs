@@ -26,7 +26,16 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
         .collect();
     for (kind, because) in [
         (Kind::CoBound, "server and load were both busy, so the rate is a lower bound (≥)"),
-        (Kind::Idle, "neither server nor load was busy, so the rate says nothing of the limit"),
+        (
+            Kind::Idle,
+            match load.burst {
+                None => "neither server nor load was busy, so the rate says nothing of the limit",
+                Some(_) => {
+                    "neither server nor load was busy: the time was spent waiting, connecting \
+                     included (who finds the queue of new connections full tries again after 1 s)"
+                }
+            },
+        ),
         (Kind::CostOnly, "server and load had to share CPUs, so the cost is told and nothing else"),
     ] {
         let is_alike = |c: &&&Cell| kind == Kind::CostOnly || c.verdict.void.is_empty();

@@ -51,10 +51,11 @@ pub fn verdict(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
     if let Some(verdict) = unlimited(observed, conditions, server.is_some()) {
         return verdict;
     }
-    // A burst has no steady rate that could drift.
-    let steady = conditions.load.burst.is_none().then_some(observed);
+    if conditions.load.burst.is_some() {
+        return of_burst(server, load);
+    }
     let limit = limit(server, load, conditions.headroom);
-    let findings = [steady.and_then(drifting), steady.and_then(bimodal), Some(limit)];
+    let findings = [drifting(observed), bimodal(observed), Some(limit)];
     let mut findings = findings.into_iter().flatten();
     let first = findings.next().expect("the limit is always found");
     findings.fold(first, |mut verdict, next| {
@@ -101,6 +102,20 @@ fn unlimited(observed: &Observed, conditions: Conditions<'_>, seen: bool) -> Opt
     })
 }
 
+/// A burst has no steady rate that could drift, and a null server that is no faster waits for its
+/// connections as everybody does; only business that was measured speaks.
+fn of_burst(server: Option<Used>, load: Option<Used>) -> Verdict {
+    let verdict = limit(server, load, None);
+    match (verdict.kind, server, load) {
+        (Kind::Idle, Some(server), Some(load)) => {
+            let used = both(server, load);
+            let because = format!("{used}; the time was spent waiting, connecting included");
+            Verdict::new(Kind::Idle, because)
+        }
+        _ => verdict,
+    }
+}
+
 /// `0, 1`.
 fn list(cpus: &[u32]) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
@@ -135,7 +150,7 @@ pub fn limit(server: Option<Used>, load: Option<Used>, headroom: Option<f64>) ->
         }
         return verdict;
     };
-    let used = format!("server busy {server}, load {load}");
+    let used = both(server, load);
     match (server.is_busy(), load.is_busy(), headroom.filter(|h| *h <= NO_FASTER)) {
         (true, false, _) => Verdict::new(Kind::ServerBound, used),
         (true, true, _) => Verdict::new(
@@ -158,6 +173,10 @@ pub fn limit(server: Option<Used>, load: Option<Used>, headroom: Option<f64>) ->
             format!("{used}; more connections or deeper pipelining would show the limit"),
         ),
     }
+}
+
+fn both(server: Used, load: Used) -> String {
+    format!("server busy {server}, load {load}")
 }
 
 impl fmt::Display for Used {
