@@ -41,7 +41,7 @@ pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Ve
         fields.push(field("p99", 5, |c| latency(c, c.latency_ns.p99)));
     }
     fields.push(field("memory", 9, |c| {
-        figure(c, Figure::Memory, c.memory_bytes.map(|bytes| numbers::memory(bytes as f64)))
+        figure(c, Figure::Memory, c.memory_bytes.map(numbers::memory))
     }));
     let (user, kernel) = match load.idle {
         0 => (8, 8),
@@ -168,7 +168,7 @@ fn latency(cell: &Cell, ns: Option<u64>) -> Text {
 /// Growth can come out below nothing, where it is less than what else went on.
 fn memory(cell: &Cell, bytes: Option<f64>) -> Text {
     let sign = |b: f64| if b < 0.0 { "-" } else { "" };
-    let told = |b: f64| format!("{}{}", sign(b), numbers::memory(b.abs().round()));
+    let told = |b: f64| format!("{}{}", sign(b), numbers::memory(b.abs().round() as u64));
     figure(cell, Figure::Memory, bytes.map(told))
 }
 

@@ -89,7 +89,7 @@ fn setup(summary: &Summary) -> Vec<(&'static str, String)> {
         ("CPU", format!("{} ({} online)", setup.cpu, setup.cpus)),
         ("CPUs of the server", cpus(&asked.cpus.server)),
         ("CPUs of the load", cpus(&asked.cpus.load)),
-        ("memory", numbers::memory(setup.memory_bytes as f64)),
+        ("memory", numbers::memory(setup.memory_bytes)),
         ("clock source", setup.clock_source.clone()),
         ("frequency governor", setup.governor.clone().unwrap_or_else(|| "none".to_owned())),
         ("mitigations", setup.mitigations.join("; ")),

@@ -59,8 +59,8 @@ pub fn time(ns: f64) -> String {
 }
 
 /// Memory in bytes, with its unit.
-pub fn memory(bytes: f64) -> String {
-    with_unit(bytes, &MEMORIES)
+pub fn memory(bytes: u64) -> String {
+    with_unit(bytes as f64, &MEMORIES)
 }
 
 fn with_unit(value: f64, units: &[Unit]) -> String {
@@ -167,8 +167,8 @@ mod tests {
         assert_eq!(time(282_000.0), "282 µs");
         assert_eq!(time(1_240_000.0), "1.24 ms");
         assert_eq!(time(12_300_000_000.0), "12.3 s");
-        assert_eq!(memory(3.0 * 1_048_576.0), "3.00 MiB");
-        assert_eq!(memory(0.0), "0 B");
+        assert_eq!(memory(3 * 1_048_576), "3.00 MiB");
+        assert_eq!(memory(0), "0 B");
         assert_eq!(rate_unit([9_000.0, 90_000.0].into_iter()).name, "/s");
         assert_eq!(rate_unit([10_000.0, 90_000.0].into_iter()).name, "k/s");
         assert_eq!(seconds_unit([0.9, 2.0].into_iter()), Unit { name: "ms", size: 1e-3 });

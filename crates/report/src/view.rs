@@ -141,7 +141,7 @@ fn heading(summary: &Summary) -> Vec<String> {
             "{}, {} CPUs, {}, {kernel} · server on CPU {}, load on CPU {}",
             if setup.cpu.is_empty() { "unknown CPU" } else { &setup.cpu },
             setup.cpus,
-            numbers::memory(setup.memory_bytes as f64),
+            numbers::memory(setup.memory_bytes),
             list(&asked.cpus.server),
             list(&asked.cpus.load)
         )),
