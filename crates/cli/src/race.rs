@@ -28,7 +28,7 @@ use std::{
 Exit status: 0 judged; 1 a cell failed, was disqualified or has no cost; 2 wrong usage or an
 unusable machine; 130 after Ctrl-C, with what was finished saved.")]
 pub struct RaceArgs {
-    /// A bundled race by name (quick, double, dialogue), or a race file
+    /// A bundled race by name (quick, double, models, dialogue), or a race file
     #[arg(default_value = "quick", value_name = "FILE.toml | NAME")]
     race: String,
     /// Passes over all cells
@@ -105,6 +105,9 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
         if let Some(why) = &entry.skipped {
             eprintln!("skipped: {}: {why}", entry.name);
         }
+    }
+    for load in &asked.left_out {
+        eprintln!("left out: {load}");
     }
     let mut live = Live::new();
     let ran =

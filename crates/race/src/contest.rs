@@ -1,6 +1,7 @@
 //! A race as asked: `races/*.toml`, bundled or the user's own, and what the command line changes.
 
-use regatta_record::LoadShape;
+use crate::loads::{CoreCount, Loads, available};
+use regatta_record::{CpuSets, LoadShape, Then};
 use serde::{Deserialize, Deserializer};
 use std::{path::Path, time::Duration};
 
@@ -34,36 +35,50 @@ pub struct Contest {
     /// The loads: every combination of each entry's values.
     #[serde(rename = "load")]
     pub loads: Vec<Loads>,
+    /// Where the figures of `then` were printed: title and year.
+    pub then_source: Option<String>,
+    /// What was once measured elsewhere, to be shown beside what is measured now. Of several that
+    /// belong to a cell the first is shown.
+    #[serde(default)]
+    pub then: Vec<Once>,
 }
 
-/// Loads of a race file; lists are multiplied out.
+/// What somebody once measured elsewhere: one figure of a contender.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Loads {
-    connections: OneOrMany,
-    #[serde(default = "OneOrMany::one")]
-    pipeline: OneOrMany,
+pub struct Once {
+    /// Name of the contender here.
+    contender: String,
+    /// With its unit, as printed there.
+    figure: String,
+    /// Under what conditions.
+    note: Option<String>,
+    /// The loads of this race that it belongs to: those that have all of this. Absent: every load.
     #[serde(default)]
-    churn: bool,
+    load: Selector,
 }
 
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
-enum OneOrMany {
-    One(u32),
-    Many(Vec<u32>),
+/// What a load must have; what is absent may be anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Selector {
+    connections: Option<u32>,
+    idle: Option<u32>,
+    pipeline: Option<u32>,
+    churn: Option<bool>,
+    cores: Option<CoreCount>,
+    burst: Option<bool>,
 }
 
-impl OneOrMany {
-    fn one() -> Self {
-        OneOrMany::One(1)
-    }
-
-    fn values(&self) -> &[u32] {
-        match self {
-            OneOrMany::One(value) => std::slice::from_ref(value),
-            OneOrMany::Many(values) => values,
-        }
+impl Selector {
+    fn takes(&self, load: &LoadShape, available: u32) -> bool {
+        let cores = self.cores.map(|cores| Some(cores.resolve(available)));
+        self.connections.is_none_or(|n| n == load.connections)
+            && self.idle.is_none_or(|n| n == load.idle)
+            && self.pipeline.is_none_or(|n| n == load.pipeline)
+            && self.churn.is_none_or(|churn| churn == load.churn)
+            && cores.is_none_or(|cores| cores == load.cores)
+            && self.burst.is_none_or(|burst| burst == load.burst.is_some())
     }
 }
 
@@ -105,9 +120,10 @@ pub enum ContestError {
     },
 }
 
-const BUNDLED: [(&str, &str); 3] = [
+const BUNDLED: [(&str, &str); 4] = [
     ("quick", include_str!("../../../races/quick.toml")),
     ("double", include_str!("../../../races/double.toml")),
+    ("models", include_str!("../../../races/models.toml")),
     ("dialogue", include_str!("../../../races/dialogue.toml")),
 ];
 
@@ -142,33 +158,46 @@ impl Contest {
         if contest.window < SHORTEST_WINDOW {
             return wrong("`window` is shorter than 50ms; nothing can be measured in that");
         }
-        if contest.loads().is_empty() {
+        if contest.loads.is_empty() {
             return wrong("it has no load; add [[load]] with connections = 64");
         }
-        if contest.loads().iter().any(|l| l.connections == 0 || l.pipeline == 0) {
-            return wrong("`connections` and `pipeline` must be at least 1");
+        if let Some(because) = contest.loads.iter().find_map(Loads::contradiction) {
+            return wrong(&because);
         }
-        if contest.loads().iter().any(|l| l.churn && l.pipeline > 1) {
-            return wrong("`churn` is a connection per request; it does not go with `pipeline`");
+        if !contest.then.is_empty() && contest.then_source.is_none() {
+            return wrong(
+                "`then` needs `then_source`: title and year of what its figures are from",
+            );
         }
         Ok(contest)
     }
 
-    /// The loads, multiplied out, in the order of the file, without repetitions.
-    pub fn loads(&self) -> Vec<LoadShape> {
-        let mut loads = Vec::new();
+    /// The loads on these CPUs, multiplied out, in the order of the file, without repetitions; and
+    /// which of them these CPUs cannot give, a sentence each.
+    pub fn loads(&self, cpus: &CpuSets) -> (Vec<LoadShape>, Vec<String>) {
+        let (mut loads, mut left_out) = (Vec::new(), Vec::new());
         for entry in &self.loads {
-            for &connections in entry.connections.values() {
-                for &pipeline in entry.pipeline.values() {
-                    let closed = LoadShape::closed(connections, pipeline);
-                    let load = LoadShape { churn: entry.churn, ..closed };
-                    if !loads.contains(&load) {
-                        loads.push(load);
-                    }
+            let (shapes, without) = entry.shapes(cpus);
+            left_out.extend(without);
+            for load in shapes {
+                if !loads.contains(&load) {
+                    loads.push(load);
                 }
             }
         }
-        loads
+        (loads, left_out)
+    }
+
+    /// What was once measured, with the loads that each figure belongs to.
+    pub fn then(&self, cpus: &CpuSets, loads: &[LoadShape]) -> Vec<Then> {
+        let available = available(cpus);
+        let resolved = self.then.iter().map(|once| Then {
+            contender: once.contender.clone(),
+            figure: once.figure.clone(),
+            note: once.note.clone(),
+            loads: loads.iter().filter(|l| once.load.takes(l, available)).copied().collect(),
+        });
+        resolved.filter(|then| !then.loads.is_empty()).collect()
     }
 }
 
@@ -188,9 +217,33 @@ mod tests {
         for (name, _) in BUNDLED {
             assert_eq!(Contest::find(name).unwrap().name, name);
         }
+        let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
         let double = Contest::find("double").unwrap();
-        assert_eq!(double.loads().len(), 6);
+        let (loads, left_out) = double.loads(&cpus);
+        assert_eq!((loads.len(), left_out.len()), (10, 0));
         assert!(double.rounds >= 5);
+        let models = Contest::find("models").unwrap();
+        assert_eq!(models.loads(&cpus).0.len(), 9);
+    }
+
+    #[test]
+    fn what_was_once_measured_belongs_to_its_loads() {
+        let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
+        let double = Contest::find("double").unwrap();
+        let (loads, _) = double.loads(&cpus);
+        let then = double.then(&cpus, &loads);
+        let of = |name: &str, cores| {
+            let load = loads.iter().find(|l| l.burst.is_some() && l.cores == Some(cores)).unwrap();
+            let found = then.iter().find(|t| t.contender == name && t.loads.contains(load));
+            found.map(|then| then.figure.as_str())
+        };
+        assert_eq!(
+            [of("haskell-conduit", 1), of("haskell-conduit", 2)],
+            [Some("8.0 s"), Some("5.30 s")]
+        );
+        assert_eq!([of("node", 1), of("node", 2)], [Some("8.94 s"); 2]);
+        assert_eq!([of("node-cluster", 1), of("node-cluster", 2)], [None, Some("5.50 s")]);
+        assert!(then.iter().all(|then| then.loads.iter().all(|load| load.burst.is_some())));
     }
 
     #[test]
@@ -203,6 +256,17 @@ mod tests {
             (format!("{valid}{load}pipeline=0"), "at least 1"),
             (format!("{valid}{load}pipeline=2\nchurn=true"), "churn"),
             (format!("{valid}{load}conections=2"), "conections"),
+            (format!("{valid}{load}burst={{instances=2,requests=1}}"), "among 2 instances"),
+            (
+                format!("{valid}{load}[[then]]\ncontender='a'\nfigure='1 s'"),
+                "`then` needs `then_source`",
+            ),
+            (
+                format!(
+                    "{valid}then_source='x'\n{load}[[then]]\ncontender='a'\nfigure='1 s'\nload={{core=1}}"
+                ),
+                "unknown field `core`",
+            ),
             (format!("{valid}{load}").replace("1s", "1"), "unit"),
             (format!("{valid}{load}").replace("1s", "1ms"), "50ms"),
             (format!("{valid}{load}").replace("rounds=1", "rounds=0"), "at least 5"),

@@ -53,33 +53,65 @@ impl Entrant {
     /// Which stated limit the load exceeds, in a sentence.
     pub fn cannot_hold(&self, load: LoadShape) -> Option<String> {
         let limit = self.contender.manifest.limits.connections?;
-        (load.connections > limit).then(|| {
-            format!(
-                "{} states a limit of {limit} connections; this load has {}",
-                self.name, load.connections
-            )
+        let open = load.open();
+        (open > limit).then(|| {
+            let name = &self.name;
+            let idle = match load.idle {
+                0 => String::new(),
+                idle => format!(" ({} and {idle} idle)", load.connections),
+            };
+            format!("{name} states a limit of {limit} connections; this load has {open}{idle}")
         })
     }
 
-    /// How to start it on `port`, with `run` as the folder of this start.
+    /// How to start it under `load` on `port`, with `run` as the folder of this start.
     pub fn launch(
         &self,
         asked: &Asked,
+        load: LoadShape,
         binary: &Path,
         containment: Containment,
         port: u16,
         run: &Path,
     ) -> Result<Launch, ContenderError> {
+        let cpus = asked.cpus.of_server(&load);
         let values = Values {
             port,
             workload: &asked.workload,
-            cores: asked.cpus.server.len(),
+            cores: cpus.len(),
             dir: &self.contender.dir,
             run,
             regatta: binary,
             nodes: &[],
         };
-        let launch = self.contender.launch(&values, &asked.cpus.server, containment)?;
+        let launch = self.contender.launch(&values, &cpus, containment)?;
         Ok(Launch { name: self.name.clone(), ..launch })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regatta_record::Burst;
+
+    #[test]
+    fn a_stated_limit_is_for_all_connections_that_are_open_at_once() {
+        let text = "name = 'few'\nabout = 'x'\nworkloads = ['double']\n\
+                    start = ['few', '{port}']\nlimits = { connections = 100 }\n";
+        let manifest = Manifest::parse(text).unwrap();
+        let contender = Contender { manifest, dir: Default::default() };
+        let entrant = Entrant { name: "few".into(), speaks: Workload::Double, contender };
+        let told = |load| entrant.cannot_hold(load);
+        let closed = LoadShape::closed(100, 1);
+        assert_eq!(told(closed), None);
+        assert_eq!(
+            told(LoadShape { idle: 1, ..closed }).unwrap(),
+            "few states a limit of 100 connections; this load has 101 (100 and 1 idle)"
+        );
+        let burst = Some(Burst { instances: 10, requests: 1 });
+        assert_eq!(
+            told(LoadShape { burst, ..LoadShape::closed(110, 3) }).unwrap(),
+            "few states a limit of 100 connections; this load has 110"
+        );
     }
 }

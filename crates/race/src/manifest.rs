@@ -53,6 +53,8 @@ pub struct Manifest {
     pub limits: Limits,
     /// The system that it stands in for, where that is not to be had.
     pub stand_in_for: Option<String>,
+    /// The contender whose very loop it runs when it has a single CPU.
+    pub one_core_as: Option<String>,
 }
 
 /// How a server speaks a workload in its own way.
@@ -136,6 +138,7 @@ impl Manifest {
             supports: vec![],
             limits: Limits::default(),
             stand_in_for: None,
+            one_core_as: None,
         };
         manifest.check()?;
         Ok(manifest)
@@ -169,6 +172,9 @@ impl Manifest {
         }
         if let Some(wrong) = self.path.as_ref().filter(|path| !path.starts_with('/')) {
             return Err(format!("the path of {name} does not begin with '/': {wrong:?}"));
+        }
+        if self.one_core_as.as_ref() == Some(name) {
+            return Err(format!("one_core_as of {name} names another contender, not itself"));
         }
         if self.limits.connections == Some(0) {
             return Err(format!("{name} cannot be limited to 0 connections"));
@@ -216,6 +222,7 @@ config = ["nginx.conf.in"]
 supports = ["redis-nodes:4"]
 limits = { connections = 256 }
 stand_in_for = "Phoenix"
+one_core_as = "epoll"
 "#
         );
         let manifest = Manifest::parse(&text).unwrap();
@@ -225,6 +232,7 @@ stand_in_for = "Phoenix"
         assert_eq!(manifest.limits.connections, Some(256));
         assert_eq!(manifest.env["PORT"], "{port}");
         assert_eq!(manifest.stand_in_for.as_deref(), Some("Phoenix"));
+        assert_eq!(manifest.one_core_as.as_deref(), Some("epoll"));
     }
 
     #[test]
@@ -240,6 +248,7 @@ stand_in_for = "Phoenix"
             (with("limits = { connections = 0 }"), "cannot be limited to 0 connections"),
             (with("config = [\"nginx.conf\"]"), "does not end in .in: \"nginx.conf\""),
             (with("path = \"ws\""), "does not begin with '/'"),
+            (with("one_core_as = \"node\""), "names another contender"),
             (SHORT.replace("double", "dubble"), "unknown workload \"dubble\"; there are double,"),
             (SHORT.replace("\"double\"", ""), "names no workload"),
             (SHORT.replace("{port}", "80"), "nothing tells node its port"),

@@ -126,6 +126,12 @@ pub fn prepare(
     if seed >= 1 << 63 {
         return Err(PrepareError(format!("the seed {seed} is too large; it must be below 2^63")));
     }
+    let cpus = cpu_sets(changes)?;
+    let (loads, left_out) = contest.loads(&cpus);
+    if loads.is_empty() {
+        let left_out = left_out.join("; ");
+        return Err(PrepareError(format!("no load of this race can be had here: {left_out}")));
+    }
     Ok(Asked {
         format: FORMAT,
         name: contest.name.clone(),
@@ -137,9 +143,12 @@ pub fn prepare(
         window_s: window.as_secs_f64(),
         warm_up_s: contest.warm_up.as_secs_f64(),
         seed,
-        loads: contest.loads(),
-        cpus: cpu_sets(changes)?,
+        then_source: contest.then_source.clone(),
+        then: contest.then(&cpus, &loads),
+        loads,
+        cpus,
         setup,
+        left_out,
         entries,
     })
 }
@@ -198,6 +207,7 @@ fn blank(name: &str) -> Entry {
         manifest: String::new(),
         dir: PathBuf::new(),
         stand_in_for: None,
+        one_core_as: None,
         skipped: None,
     }
 }
@@ -213,6 +223,7 @@ fn entry(contender: &Contender) -> Entry {
         manifest: toml::to_string(manifest).expect("a manifest has a form in TOML"),
         dir: contender.dir.clone(),
         stand_in_for: manifest.stand_in_for.clone(),
+        one_core_as: manifest.one_core_as.clone(),
         skipped: contender.missing(),
         ..blank(&manifest.name)
     }
@@ -278,10 +289,13 @@ fn cpu_sets(changes: &Changes) -> Result<CpuSets, PrepareError> {
         if rest.is_empty() { allowed.clone() } else { rest }
     };
     let half = &allowed[..allowed.len().div_ceil(2)];
-    Ok(match (changes.server_cpus.clone(), changes.load_cpus.clone()) {
-        (Some(server), Some(load)) => CpuSets { server, load },
-        (Some(server), None) => CpuSets { load: without(&server), server },
-        (None, Some(load)) => CpuSets { server: without(&load), load },
-        (None, None) => CpuSets { load: without(half), server: half.to_vec() },
-    })
+    let (server, load) = match (changes.server_cpus.clone(), changes.load_cpus.clone()) {
+        (Some(server), Some(load)) => (server, load),
+        (Some(server), None) => (server.clone(), without(&server)),
+        (None, Some(load)) => (without(&load), load),
+        (None, None) => (half.to_vec(), without(half)),
+    };
+    let is_spare = |cpu: &u32| !server.contains(cpu) && !load.contains(cpu);
+    let spare = allowed.iter().copied().filter(is_spare).collect();
+    Ok(CpuSets { server, load, spare })
 }

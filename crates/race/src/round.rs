@@ -5,6 +5,7 @@ use crate::{
     cgroup::Containment,
     entrant::Entrant,
     fault,
+    memory::Memory,
     port::free_port,
     ready::NotReady,
     running::Running,
@@ -12,9 +13,7 @@ use crate::{
     usage::Usage,
 };
 use regatta_load::{Edges, Plan, Progress, Tally, Until, WarmUp, Workload};
-use regatta_record::{
-    Asked, CpuSets, Errors, FORMAT, LoadShape, Outcome, Round, Server, encode_histogram,
-};
+use regatta_record::{Asked, Errors, FORMAT, LoadShape, Outcome, Round, Server, encode_histogram};
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
@@ -30,6 +29,9 @@ const READY_WITHIN: Duration = Duration::from_secs(10);
 const STOP_WITHIN: Duration = Duration::from_secs(2);
 /// How long a reply may take.
 const REPLY_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long a burst may take. No reply of one is late before that.
+const BURST_WITHIN: Duration = Plan::MAX_TIMEOUT;
 
 /// What every round of a race shares.
 pub(crate) struct Course<'a> {
@@ -81,8 +83,9 @@ pub(crate) fn run(
         slices: Vec::new(),
         errors: Errors::default(),
         load_cpu_ns: 0,
-        load_cpus: asked.cpus.load.len() as u32,
+        load_cpus: asked.cpus.of_load(&load).len() as u32,
         server: None,
+        instances_ns: Vec::new(),
         histogram: String::new(),
     };
     let ended = |mut round: Round, outcome| {
@@ -97,7 +100,7 @@ pub(crate) fn run(
         .prefix("regatta-")
         .tempdir()
         .map_err(|error| MachineError::Io { what: "make a folder for the round", error })?;
-    let launch = entrant.launch(asked, course.binary, course.containment, port, run.path());
+    let launch = entrant.launch(asked, load, course.binary, course.containment, port, run.path());
     let launch = match launch {
         Ok(launch) => launch,
         Err(error) => {
@@ -119,8 +122,18 @@ pub(crate) fn run(
         }
     }
     let plan = plan(asked, entrant.speaks, port, load, seed);
-    let mut server = Watched { running: &running, opened: None, spent: None, cpus: &asked.cpus };
-    let loaded = regatta_load::run(&plan, &mut server, progress, course.stop);
+    let mut server = Watched {
+        running: &running,
+        ready: running.memory(),
+        opened: None,
+        spent: None,
+        leaves_none_open: load.burst.is_some(),
+        cpus: asked.cpus.of_server(&load).len() as u32,
+    };
+    let (loaded, late) = match load.burst {
+        Some(_) => run_burst(&plan, &mut server, progress, course.stop, BURST_WITHIN),
+        None => (regatta_load::run(&plan, &mut server, progress, course.stop), false),
+    };
     round.server = server.spent;
     let exited = running.exited_within(Duration::ZERO);
     let died = match exited {
@@ -136,6 +149,19 @@ pub(crate) fn run(
     };
     let stopped = running.stop(STOP_WITHIN);
     let tally = match loaded {
+        Ok(tally) if late => {
+            round.requests = tally.requests;
+            round.errors = tally.errors;
+            let because = died.unwrap_or_else(|| {
+                format!(
+                    "{} was not through with the burst after {} s: {} requests were answered",
+                    entrant.name,
+                    BURST_WITHIN.as_secs(),
+                    tally.requests
+                )
+            });
+            return ended(round, Outcome::Failed { because });
+        }
         Ok(tally) if tally.interrupted => return Ok(None),
         Ok(tally) => tally,
         Err(error @ regatta_load::Error::NotOpened { .. }) => {
@@ -154,6 +180,7 @@ pub(crate) fn run(
     round.histogram = encode_histogram(&tally.histogram);
     round.outcome = outcome(entrant, &tally, died);
     round.slices = tally.slices;
+    round.instances_ns = tally.instances_ns;
     if round.outcome == Outcome::Finished {
         let fault = match stopped {
             Ok(report) => report.fault(),
@@ -189,7 +216,26 @@ fn wait_ready(
     }
 }
 
+/// Runs a burst and ends it after `within`; true if it had to.
+fn run_burst(
+    plan: &Plan,
+    server: &mut dyn Edges,
+    progress: &mut dyn FnMut(&Progress),
+    stop: &AtomicBool,
+    within: Duration,
+) -> (Result<Tally, regatta_load::Error>, bool) {
+    let (end, mut late) = (AtomicBool::new(false), false);
+    let mut look_up = |told: &Progress| {
+        progress(told);
+        late |= told.elapsed >= within;
+        end.store(late || stop.load(Ordering::Relaxed), Ordering::Relaxed);
+    };
+    let loaded = regatta_load::run(plan, server, &mut look_up, &end);
+    (loaded, late && !stop.load(Ordering::Relaxed))
+}
+
 fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) -> Plan {
+    let cpus = asked.cpus.of_load(&load);
     let window = Until::Elapsed(Duration::from_secs_f64(asked.window_s));
     let until = load.burst.map_or(window, |burst| Until::Burst {
         instances: burst.instances as usize,
@@ -202,10 +248,10 @@ fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) 
         idle: load.idle as usize,
         pipeline: load.pipeline as usize,
         rate: load.rate.and_then(NonZeroU32::new),
-        threads: asked.cpus.load.len().max(1),
-        cpus: asked.cpus.load.clone(),
-        timeout: REPLY_WITHIN,
-        patience: Plan::PATIENCE,
+        threads: cpus.len().max(1),
+        cpus,
+        timeout: if load.burst.is_some() { BURST_WITHIN } else { REPLY_WITHIN },
+        patience: if load.burst.is_some() { BURST_WITHIN } else { Plan::PATIENCE },
         warm_up: WarmUp::Steady { longest: Duration::from_secs_f64(asked.warm_up_s) },
         until,
         churn: load.churn,
@@ -226,9 +272,14 @@ fn outcome(entrant: &Entrant, tally: &Tally, died: Option<String>) -> Outcome {
 /// Reads the contender's usage at the edges of the window, and its memory after it.
 struct Watched<'a> {
     running: &'a Running,
+    /// Before the load.
+    ready: Memory,
     opened: Option<Usage>,
     spent: Option<Server>,
-    cpus: &'a CpuSets,
+    /// The connections of a burst are closed at its end: what memory there is then is told.
+    leaves_none_open: bool,
+    /// How many CPUs the contender has.
+    cpus: u32,
 }
 
 impl Edges for Watched<'_> {
@@ -240,12 +291,64 @@ impl Edges for Watched<'_> {
         // A server that cannot be read is told as not observed, by the absence of these figures.
         let closed = self.running.usage().ok();
         let spent = self.opened.as_ref().zip(closed).map(|(opened, closed)| closed.since(opened));
-        self.spent = spent.map(|spent| spent.into_record(self.cpus.server.len() as u32, 0));
+        self.spent = spent.map(|spent| spent.into_record(self.cpus, 0));
+        if self.leaves_none_open {
+            self.connections_open();
+        }
     }
 
     fn connections_open(&mut self) {
-        if let Some(spent) = &mut self.spent {
-            spent.memory_bytes = self.running.memory_bytes();
-        }
+        let Some(spent) = &mut self.spent else { return };
+        let memory = self.running.memory();
+        spent.memory_bytes = memory.proportional;
+        spent.memory_at_ready_bytes = Some(self.ready.proportional);
+        spent.user_growth_bytes = memory.user_growth(&self.ready);
+        spent.kernel_growth = memory.kernel_growth(&self.ready);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    struct Nothing;
+
+    impl Edges for Nothing {
+        fn window_opens(&mut self) {}
+        fn window_closes(&mut self) {}
+        fn connections_open(&mut self) {}
+    }
+
+    /// A server that never answers: its connections wait in the listener's queue.
+    fn burst(stop: bool, within: Duration) -> bool {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let plan = Plan {
+            target: listener.local_addr().unwrap(),
+            workload: Workload::Double,
+            connections: 4,
+            idle: 0,
+            pipeline: 1,
+            rate: None,
+            threads: 1,
+            cpus: vec![],
+            timeout: BURST_WITHIN,
+            patience: BURST_WITHIN,
+            warm_up: WarmUp::Fixed(Duration::ZERO),
+            until: Until::Burst { instances: 2, requests: 1 },
+            churn: false,
+            seed: 1,
+        };
+        run_burst(&plan, &mut Nothing, &mut |_| (), &AtomicBool::new(stop), within).1
+    }
+
+    #[test]
+    fn a_burst_that_does_not_end_is_ended() {
+        assert!(burst(false, Duration::from_millis(150)));
+    }
+
+    #[test]
+    fn a_burst_that_is_interrupted_is_not_late() {
+        assert!(!burst(true, BURST_WITHIN));
     }
 }

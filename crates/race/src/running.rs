@@ -3,6 +3,7 @@
 
 use crate::{
     cgroup::Cgroup,
+    memory::Memory,
     orphans,
     port::is_taken,
     process::Process,
@@ -129,10 +130,10 @@ impl Running {
         self.observed().usage()
     }
 
-    /// Memory of all its processes: proportional set size, bytes. Disturbs them for milliseconds:
-    /// not to be called inside a measured window.
-    pub fn memory_bytes(&self) -> u64 {
-        self.observed().memory_bytes()
+    /// Memory of all its processes, and the kernel's. Disturbs them for milliseconds: not to be
+    /// called inside a measured window.
+    pub fn memory(&self) -> Memory {
+        self.observed().memory()
     }
 
     /// Its living processes.

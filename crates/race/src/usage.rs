@@ -1,4 +1,4 @@
-//! What a tree of processes has used: CPU, context switches, memory. Read at the two edges of a
+//! What a tree of processes has used: CPU and context switches. Read at the two edges of a
 //! window and subtracted.
 //!
 //! No source is right for all. The CPU clock of a process is exact to the nanosecond, but goes
@@ -9,10 +9,11 @@
 use crate::{
     cgroup::{Cgroup, Version},
     clock::process_clock_ns,
+    memory::number_after,
     process::{Stat, Ticks, descendants, threads},
 };
 use regatta_record::{Server, UsageSource};
-use rustix::param::{clock_ticks_per_second, page_size};
+use rustix::param::clock_ticks_per_second;
 use std::{collections::BTreeMap, fs, io};
 
 /// Whose usage is read.
@@ -118,13 +119,12 @@ impl Observed {
         Ok(Usage { processes, reaped, cgroup })
     }
 
-    /// Memory now: the proportional set sizes of all processes, bytes. Where the kernel does not
-    /// tell it, the resident set size, which counts shared pages once for each process.
-    pub fn memory_bytes(&self) -> u64 {
-        self.pids().into_iter().filter_map(|pid| proportional(pid).or_else(|| resident(pid))).sum()
+    /// Its control group, where it has one.
+    pub(crate) fn cgroup(&self) -> Option<&Cgroup> {
+        self.cgroup.as_ref()
     }
 
-    fn pids(&self) -> Vec<u32> {
+    pub(crate) fn pids(&self) -> Vec<u32> {
         let mut pids = descendants(self.root);
         if self.with_root {
             pids.insert(0, self.root);
@@ -225,6 +225,9 @@ impl Spent {
             voluntary_switches: self.voluntary_switches,
             involuntary_switches: self.involuntary_switches,
             memory_bytes,
+            memory_at_ready_bytes: None,
+            user_growth_bytes: None,
+            kernel_growth: None,
             processes: self.processes,
             threads: self.threads,
         }
@@ -251,22 +254,6 @@ fn switches(pid: u32) -> BTreeMap<u32, Switches> {
         Some((tid, Switches { voluntary, involuntary }))
     };
     threads(pid).into_iter().filter_map(of_thread).collect()
-}
-
-fn proportional(pid: u32) -> Option<u64> {
-    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    number_after(&rollup, "\nPss:").map(|kib| kib * 1024)
-}
-
-fn resident(pid: u32) -> Option<u64> {
-    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * page_size() as u64)
-}
-
-fn number_after(text: &str, label: &str) -> Option<u64> {
-    let (_, after) = text.split_once(label)?;
-    after.split_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]

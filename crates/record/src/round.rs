@@ -37,6 +37,9 @@ pub struct Round {
     pub load_cpus: u32,
     /// What was read of the contender's processes; `None` where they could not be observed.
     pub server: Option<Server>,
+    /// Wall time of each instance of a burst, nanoseconds, connecting included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instances_ns: Vec<u64>,
     /// HDR histogram of service times inside the window, V2 format, base64.
     pub histogram: String,
 }
@@ -85,6 +88,16 @@ pub struct Server {
     pub involuntary_switches: u64,
     /// Memory right after the window, connections still open: proportional set size, bytes.
     pub memory_bytes: u64,
+    /// The same when it was ready, before the load, bytes.
+    #[serde(default)]
+    pub memory_at_ready_bytes: Option<u64>,
+    /// Growth of its own pages (proportional set size without files) from ready until all
+    /// connections were open and idle, bytes.
+    #[serde(default)]
+    pub user_growth_bytes: Option<i64>,
+    /// Growth of the kernel's memory between the same moments.
+    #[serde(default)]
+    pub kernel_growth: Option<KernelGrowth>,
     /// Processes alive at the end of the window.
     pub processes: u32,
     /// Threads alive at the end of the window.
@@ -104,4 +117,24 @@ pub enum UsageSource {
     CgroupV1,
     /// The clocks of the living and the waited-for times of the dead (10 ms steps).
     ProcessTree,
+}
+
+/// Kernel memory that came with the connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelGrowth {
+    /// Bytes.
+    pub bytes: i64,
+    /// Where it was read.
+    pub source: KernelMemorySource,
+}
+
+/// Where kernel memory was read, and so whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelMemorySource {
+    /// `memory.stat` of the contender's version 2 control group: the server's end alone.
+    CgroupV2,
+    /// The kernel's tables of its own objects, of the whole system: both ends of each connection,
+    /// and what other programs did meanwhile.
+    BothEnds,
 }

@@ -14,6 +14,12 @@ pub enum Kind {
     Idle,
     /// The load's CPUs are busy and the server's are not, or the null server is no faster.
     GeneratorBound,
+    /// The asked rate was held.
+    AtAskedRate,
+    /// Server and load had to share CPUs: only the cost says anything.
+    CostOnly,
+    /// The asked rate was not held.
+    Overloaded,
     /// Steal, run-queue delay or bimodal windows beyond what intervals can carry.
     Noisy,
     /// The rate or the cost drifted through the window.
@@ -38,6 +44,9 @@ impl Kind {
             Kind::CoBound => "co-bound",
             Kind::Idle => "idle",
             Kind::GeneratorBound => "generator-bound",
+            Kind::AtAskedRate => "at-asked-rate",
+            Kind::CostOnly => "cost-only",
+            Kind::Overloaded => "overloaded",
             Kind::Noisy => "noisy",
             Kind::Unstable => "unstable",
             Kind::CannotHold => "cannot-hold",
@@ -79,8 +88,12 @@ impl Verdict {
     pub fn new(kind: Kind, because: impl Into<String>) -> Self {
         use Figure::*;
         let void = match kind {
-            Kind::ServerBound | Kind::CoBound | Kind::Idle => vec![],
-            Kind::GeneratorBound => vec![Rate, Latency],
+            Kind::ServerBound
+            | Kind::CoBound
+            | Kind::Idle
+            | Kind::AtAskedRate
+            | Kind::Overloaded => vec![],
+            Kind::GeneratorBound | Kind::CostOnly => vec![Rate, Latency],
             Kind::Noisy => vec![Latency],
             Kind::Unstable => vec![Cost, Latency],
             Kind::CannotHold | Kind::Disqualified | Kind::Failed | Kind::Skipped => {

@@ -7,7 +7,10 @@ const COLUMNS: &str = "workload,connections,pipeline,churn,contender,rounds,requ
 cost_ns_per_request,cost_low,cost_high,ratio_to_baseline,ratio_low,ratio_high,relation,\
 band_best,band_worst,rate_per_s,rate_low,rate_high,p50_ns,p90_ns,p95_ns,p99_ns,p99_9_ns,\
 memory_bytes,switches_per_request,load_cpu_ns_per_request,headroom,server_busy,load_busy,\
-verdict,void,because";
+verdict,void,because,idle,asked_rate_per_s,cores,shared_cpus,burst_instances,burst_requests,\
+instance_s,instance_low,instance_high,slowest_instance_s,user_bytes_per_connection,\
+kernel_bytes_per_connection,scaling_from_cores,scaling_cost,scaling_cost_low,scaling_cost_high,\
+scaling_rate,scaling_rate_low,scaling_rate_high,then";
 
 /// All cells; a figure that is not there is empty. Which figures must not be believed stands under
 /// `void`, parted by spaces.
@@ -48,6 +51,29 @@ fn fields(cell: &Cell) -> Vec<String> {
         cell.verdict.void.iter().map(|f| format!("{f:?}").to_lowercase()).collect();
     fields.push(void.join(" "));
     fields.push(text(&cell.verdict.because));
+    fields.extend(axes(cell));
+    fields
+}
+
+/// What came later stands last, so that columns keep their places.
+fn axes(cell: &Cell) -> Vec<String> {
+    let load = &cell.load;
+    let mut fields = vec![
+        load.idle.to_string(),
+        optional(load.rate),
+        optional(load.cores),
+        cell.shared_cpus.to_string(),
+        optional(load.burst.map(|b| b.instances)),
+        optional(load.burst.map(|b| b.requests)),
+    ];
+    fields.extend(estimate(cell.instance_s));
+    fields.push(optional(cell.slowest_instance_s));
+    fields.push(optional(cell.user_bytes_per_connection));
+    fields.push(optional(cell.kernel_bytes_per_connection));
+    fields.push(optional(cell.scaling.map(|s| s.from_cores)));
+    fields.extend(estimate(cell.scaling.and_then(|s| s.cost)));
+    fields.extend(estimate(cell.scaling.and_then(|s| s.rate)));
+    fields.push(cell.then.as_deref().map_or_else(String::new, text));
     fields
 }
 

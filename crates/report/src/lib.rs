@@ -9,10 +9,12 @@
 //! there is `–`, and digits end where the interval says that they mean nothing.
 
 mod chart;
+mod columns;
 mod csv;
 mod html;
 mod markdown;
 mod numbers;
+mod scaling;
 mod sentences;
 mod terminal;
 mod view;

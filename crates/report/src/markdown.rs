@@ -13,11 +13,11 @@ pub fn markdown(summary: &Summary) -> String {
     for line in rest {
         push(&mut out, &format!("{}  ", escaped(line)));
     }
-    for table in &view.tables {
-        push(
-            &mut out,
-            &format!("\n### {}\n\n**{}**\n", escaped(&table.title), escaped(&table.result)),
-        );
+    for table in view.tables.iter().chain(&view.scaling) {
+        push(&mut out, &format!("\n### {}\n", escaped(&table.title)));
+        if !table.result.is_empty() {
+            push(&mut out, &format!("**{}**\n", escaped(&table.result)));
+        }
         rows(&mut out, table);
         if !table.notes.is_empty() {
             push(&mut out, "");

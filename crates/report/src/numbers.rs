@@ -37,6 +37,15 @@ pub fn cost_unit(costs_ns: impl Iterator<Item = f64>) -> Unit {
     if costs_ns.fold(f64::INFINITY, f64::min) < 1e7 { TIMES[1] } else { TIMES[2] }
 }
 
+/// The unit for a column of times in seconds: the largest that leaves the least with 1 digit. Its
+/// size is in seconds.
+pub fn seconds_unit(times_s: impl Iterator<Item = f64>) -> Unit {
+    let least = times_s.fold(f64::INFINITY, f64::min);
+    let fits = |u: &&Unit| least * 1e9 >= u.size;
+    let unit = TIMES.iter().rev().find(fits).unwrap_or(&TIMES[0]);
+    Unit { size: unit.size / 1e9, ..*unit }
+}
+
 /// The unit for a column of rates per second: the largest that leaves the least with 2 digits.
 pub fn rate_unit(rates: impl Iterator<Item = f64>) -> Unit {
     let least = rates.fold(f64::INFINITY, f64::min);
@@ -162,6 +171,8 @@ mod tests {
         assert_eq!(memory(0), "0 B");
         assert_eq!(rate_unit([9_000.0, 90_000.0].into_iter()).name, "/s");
         assert_eq!(rate_unit([10_000.0, 90_000.0].into_iter()).name, "k/s");
+        assert_eq!(seconds_unit([0.9, 2.0].into_iter()), Unit { name: "ms", size: 1e-3 });
+        assert_eq!(seconds_unit([1.1, 2.0].into_iter()), Unit { name: "s", size: 1.0 });
         assert_eq!(rate_unit(std::iter::empty()).name, "/s");
         assert_eq!(cost_unit([4_000.0, 9e7].into_iter()).name, "µs");
         assert_eq!([percent(0.0084), percent(0.031), percent(0.12)], ["0.84%", "3.1%", "12%"]);

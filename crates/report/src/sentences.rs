@@ -1,16 +1,22 @@
 //! What is said under a table: why each verdict, and the result.
 
 use crate::{
+    columns::{MEMORY_FROM, word},
     numbers,
     view::{Note, Tone, verdict_tone, visible},
 };
-use regatta_record::{Cell, Kind, Relation, Summary};
+use regatta_record::{Cell, KernelMemorySource, Kind, LoadShape, Relation, Summary};
 
-/// Why, for every verdict that voids something; one line for each kind that only limits the rate.
-pub fn notes(cells: &[&Cell]) -> Vec<Note> {
+/// Why, for every verdict that voids something; one line for each kind that is alike for all; and
+/// what must be known of columns.
+pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> {
     let mut notes: Vec<Note> = cells
         .iter()
-        .filter(|c| !c.verdict.void.is_empty())
+        .filter(|c| match c.verdict.kind {
+            Kind::CostOnly => false,
+            Kind::Overloaded => true,
+            _ => !c.verdict.void.is_empty(),
+        })
         .map(|c| Note {
             names: visible(&c.contender),
             kind: c.verdict.kind.name(),
@@ -20,16 +26,102 @@ pub fn notes(cells: &[&Cell]) -> Vec<Note> {
         .collect();
     for (kind, because) in [
         (Kind::CoBound, "server and load were both busy, so the rate is a lower bound (≥)"),
-        (Kind::Idle, "neither server nor load was busy, so the rate says nothing of the limit"),
+        (
+            Kind::Idle,
+            match load.burst {
+                None => "neither server nor load was busy, so the rate says nothing of the limit",
+                Some(_) => {
+                    "neither server nor load was busy: the time was spent waiting, connecting \
+                     included (who finds the queue of new connections full tries again after 1 s)"
+                }
+            },
+        ),
+        (Kind::CostOnly, "server and load had to share CPUs, so the cost is told and nothing else"),
     ] {
-        let of_kind = cells.iter().filter(|c| c.verdict.kind == kind && c.verdict.void.is_empty());
+        let is_alike = |c: &&&Cell| kind == Kind::CostOnly || c.verdict.void.is_empty();
+        let of_kind = cells.iter().filter(|c| c.verdict.kind == kind).filter(is_alike);
         let names: Vec<String> = of_kind.map(|c| visible(&c.contender)).collect();
         if !names.is_empty() {
             let names = names.join(", ");
             notes.push(Note { names, kind: kind.name(), because: because.to_owned(), bad: false });
         }
     }
+    notes.extend(one_core(summary, load, cells));
+    notes.extend(then(summary, load, cells));
+    notes.extend(kernel_memory(load, cells));
     notes
+}
+
+/// Which contenders are the same loop as another when they have one CPU, and how they compare.
+fn one_core(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> {
+    if summary.asked.cpus.of_server(load).len() != 1 {
+        return Vec::new();
+    }
+    let alike = |name: &str| {
+        let entry = summary.asked.entries.iter().find(|e| e.name == name)?;
+        entry.one_core_as.clone()
+    };
+    let there = |name: &str| cells.iter().any(|c| c.contender == name);
+    let mut originals: Vec<String> = cells.iter().filter_map(|c| alike(&c.contender)).collect();
+    originals.sort();
+    originals.dedup();
+    originals.retain(|original| there(original));
+    let note = |original: &String| {
+        let same = cells.iter().filter(|c| alike(&c.contender).as_ref() == Some(original));
+        let same: Vec<&&Cell> = same.collect();
+        let measured = |c: &&&Cell| {
+            let (relation, ratio) = (c.relation?, c.ratio_to_baseline?);
+            let (name, word) = (visible(&c.contender), word(relation));
+            Some(format!("{name} {word} ({})", numbers::ratio(&ratio)))
+        };
+        // Only the baseline has ratios taken to it.
+        let measured: Vec<String> = match *original == summary.asked.baseline {
+            true => same.iter().filter_map(measured).collect(),
+            false => Vec::new(),
+        };
+        let names: Vec<String> = same.iter().map(|c| visible(&c.contender)).collect();
+        let mut because = format!("on one core the same loop as {}", visible(original));
+        if !measured.is_empty() {
+            because = format!("{because}; measured: {}", measured.join(", "));
+        }
+        Note { names: names.join(", "), kind: "one core", because, bad: false }
+    };
+    originals.iter().map(note).collect()
+}
+
+/// What was measured elsewhere, under which conditions, and that it is history.
+fn then(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
+    let told = |c: &&Cell| {
+        let then = summary.asked.then(&c.contender, load)?;
+        let note = then.note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
+        Some(visible(&format!("{} {}{note}", then.contender, then.figure)))
+    };
+    let told: Vec<String> = cells.iter().filter_map(told).collect();
+    let source = visible(summary.asked.then_source.as_deref().unwrap_or("another source"));
+    (!told.is_empty()).then(|| Note {
+        names: told.join(", "),
+        kind: "then",
+        because: format!(
+            "from {source}; other machines, long ago: history, never ours and not to be ranked \
+             with it"
+        ),
+        bad: false,
+    })
+}
+
+fn kernel_memory(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
+    let both_ends = Some(KernelMemorySource::BothEnds);
+    let told =
+        load.open() >= MEMORY_FROM && cells.iter().any(|c| c.kernel_memory_source == both_ends);
+    told.then(|| Note {
+        names: "kernel/conn".to_owned(),
+        kind: "memory",
+        because:
+            "of both ends of each connection, since the kernel tells its objects for the whole \
+                  system; what other programs did meanwhile is in it"
+                .to_owned(),
+        bad: false,
+    })
 }
 
 /// The result in one sentence: who is cheapest, who is tied with the baseline, who is dearest.

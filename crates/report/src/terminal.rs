@@ -25,11 +25,13 @@ pub fn terminal(summary: &Summary, width: usize, colour: bool) -> String {
     for (i, line) in view.heading.iter().enumerate() {
         out.paragraph(line, width, 0, if i == 0 { BOLD } else { "" });
     }
-    for table in &view.tables {
+    for table in view.tables.iter().chain(&view.scaling) {
         out.line("");
         out.paragraph(&table.title, width, 0, BOLD);
         out.table(table, width);
-        out.paragraph(&table.result, width, 2, BOLD);
+        if !table.result.is_empty() {
+            out.paragraph(&table.result, width, 2, BOLD);
+        }
         for note in &table.notes {
             let style = if note.bad { RED } else { DIM };
             out.paragraph(

@@ -3,10 +3,12 @@
 //! All texts in here are free of control characters; nothing is escaped for a format yet.
 
 use crate::{
-    numbers::{self, NONE, Unit},
+    columns::fields,
+    numbers,
+    scaling::scaling,
     sentences::{notes, result},
 };
-use regatta_record::{Cell, Estimate, Figure, Kind, LoadShape, NULL, Relation, Summary};
+use regatta_record::{Cell, Kind, LoadShape, Summary};
 use serde::Serialize;
 
 /// A race, ready to be laid out.
@@ -16,18 +18,20 @@ pub struct View {
     pub heading: Vec<String>,
     /// A table for each load.
     pub tables: Vec<Table>,
+    /// What more cores changed: a table for each load that was run on several counts of them.
+    pub scaling: Vec<Table>,
     /// Contenders that did not take part: name, and why with how to get it.
     pub skipped: Vec<(String, String)>,
     /// What might mislead.
     pub doubts: Vec<String>,
 }
 
-/// One load.
+/// One load, or one load over cores.
 #[derive(Debug, Serialize)]
 pub struct Table {
     /// Workload and load.
     pub title: String,
-    /// The result in one sentence.
+    /// The result in one sentence; empty where there is none.
     pub result: String,
     /// Columns, in order.
     pub columns: Vec<Column>,
@@ -105,7 +109,7 @@ pub fn view(summary: &Summary) -> View {
         .filter_map(|e| Some((visible(&e.name), visible(e.skipped.as_deref()?))))
         .collect();
     let doubts = summary.doubts.iter().map(|d| visible(d)).collect();
-    View { heading: heading(summary), tables, skipped, doubts }
+    View { heading: heading(summary), tables, scaling: scaling(summary), skipped, doubts }
 }
 
 /// A text with its control characters, and those that turn the direction of writing, made visible.
@@ -160,124 +164,38 @@ fn table(summary: &Summary, load: &LoadShape) -> Table {
     let is_reference = |c: &Cell| summary.asked.is_reference(&c.contender);
     let (references, contenders): (Vec<&Cell>, Vec<&Cell>) =
         cells.iter().copied().partition(|c| is_reference(c));
-    let units = Units {
-        cost: numbers::cost_unit(cells.iter().filter_map(|c| mean(&c.cost_ns_per_request))),
-        rate: numbers::rate_unit(cells.iter().filter_map(|c| mean(&c.rate_per_s))),
+    let fields = fields(summary, load, &cells);
+    let row = |c: &&Cell| Row {
+        reference: is_reference(c),
+        cells: fields.iter().map(|field| (field.text)(c)).collect(),
     };
-    let row = |c: &&Cell| Row { reference: is_reference(c), cells: row(summary, c, units) };
+    let shared = match &shared_cpus(summary, load)[..] {
+        [] => String::new(),
+        [cpu] => format!(" · server and load share CPU {cpu}"),
+        cpus => format!(" · server and load share CPUs {}", cpus.join(", ")),
+    };
     Table {
-        title: visible(&format!("{} · {load}", summary.asked.workload)),
+        title: visible(&format!("{} · {load}{shared}", summary.asked.workload)),
         result: result(summary, &contenders),
-        columns: columns(summary, units),
         rows: contenders.iter().chain(&references).map(row).collect(),
-        notes: notes(&cells),
+        columns: fields.into_iter().map(|field| field.column).collect(),
+        notes: notes(summary, load, &cells),
     }
 }
 
-fn mean(estimate: &Option<Estimate>) -> Option<f64> {
-    estimate.map(|e| e.mean)
-}
-
-#[derive(Clone, Copy)]
-struct Units {
-    cost: Unit,
-    rate: Unit,
-}
-
-fn columns(summary: &Summary, units: Units) -> Vec<Column> {
-    let column = |title: &str, right, goes| Column { title: title.to_owned(), right, goes };
-    vec![
-        column("contender", false, 0),
-        column(&format!("{}/req", units.cost.name), true, 0),
-        column(&visible(&format!("vs {}", summary.asked.baseline)), true, 1),
-        column("", false, 2),
-        column("band", true, 4),
-        column(units.rate.name, true, 6),
-        column("p50", true, 7),
-        column("p99", true, 5),
-        column("memory", true, 8),
-        column("switches/req", true, 9),
-        column("lines", true, 10),
-        column("verdict", false, 3),
-    ]
-}
-
-fn row(summary: &Summary, cell: &Cell, units: Units) -> Vec<Text> {
-    let figure = |text: Option<String>, figure: Figure| match text {
-        None => void(NONE.to_owned()),
-        Some(text) if cell.verdict.voids(figure) => void(format!("({text})")),
-        Some(text) => plain(text),
-    };
-    let latency = |ns: Option<u64>| figure(ns.map(|v| numbers::time(v as f64)), Figure::Latency);
-    let entry = summary.asked.entries.iter().find(|e| e.name == cell.contender);
-    let lower_bound = if cell.verdict.kind == Kind::CoBound { "≥ " } else { "" };
-    vec![
-        plain(visible(&cell.contender)),
-        figure(
-            cell.cost_ns_per_request.map(|e| numbers::estimate(&e, units.cost.size)),
-            Figure::Cost,
-        ),
-        if cell.relation == Some(Relation::Baseline) {
-            plain("1".to_owned())
-        } else {
-            figure(cell.ratio_to_baseline.map(|e| numbers::ratio(&e)), Figure::Cost)
-        },
-        meaning(cell),
-        cell.band.map_or_else(
-            || void(NONE.to_owned()),
-            |b| {
-                plain(if b.best == b.worst {
-                    b.best.to_string()
-                } else {
-                    format!("{}–{}", b.best, b.worst)
-                })
-            },
-        ),
-        figure(
-            cell.rate_per_s
-                .map(|e| format!("{lower_bound}{}", numbers::estimate(&e, units.rate.size))),
-            Figure::Rate,
-        ),
-        latency(cell.latency_ns.p50),
-        latency(cell.latency_ns.p99),
-        figure(cell.memory_bytes.map(numbers::memory), Figure::Memory),
-        figure(cell.switches_per_request.map(numbers::three_digits), Figure::Cost),
-        entry
-            .and_then(|e| e.lines_of_code)
-            .map_or_else(|| void(NONE.to_owned()), |n| plain(numbers::grouped(n.into()))),
-        Text { text: cell.verdict.kind.name().to_owned(), tone: verdict_tone(cell) },
-    ]
-}
-
-fn plain(text: String) -> Text {
-    Text { text, tone: Tone::Plain }
-}
-
-fn void(text: String) -> Text {
-    Text { text, tone: Tone::Void }
-}
-
-/// What a ratio means, in a word. A difference that cannot be told shows how wide the doubt is.
-fn meaning(cell: &Cell) -> Text {
-    let toned = |text: &str, tone| Text { text: text.to_owned(), tone };
-    match (cell.relation, cell.ratio_to_baseline) {
-        (Some(Relation::Baseline), _) => toned("baseline", Tone::Plain),
-        (Some(Relation::Tied), _) => toned("tied", Tone::Plain),
-        (Some(Relation::Cheaper), _) => toned("cheaper", Tone::Good),
-        (Some(Relation::Dearer), _) => toned("dearer", Tone::Warn),
-        (Some(Relation::NotToldApart), Some(e)) => {
-            toned(&format!("±{}?", numbers::percent((e.high / e.low).sqrt() - 1.0)), Tone::Void)
-        }
-        _ if cell.contender == NULL => toned("floor", Tone::Void),
-        _ => toned("", Tone::Plain),
+fn shared_cpus(summary: &Summary, load: &LoadShape) -> Vec<String> {
+    let cpus = &summary.asked.cpus;
+    if !cpus.are_shared(load) {
+        return Vec::new();
     }
+    cpus.of_load(load).iter().map(u32::to_string).collect()
 }
 
 /// How a verdict should look.
 pub fn verdict_tone(cell: &Cell) -> Tone {
     match cell.verdict.kind {
         Kind::Disqualified | Kind::Failed => Tone::Bad,
-        Kind::ServerBound | Kind::CoBound => Tone::Plain,
+        Kind::ServerBound | Kind::CoBound | Kind::AtAskedRate | Kind::CostOnly => Tone::Plain,
         _ => Tone::Warn,
     }
 }

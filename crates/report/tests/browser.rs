@@ -40,9 +40,14 @@ fn the_page_lays_out_in_a_browser_and_fits_the_window() {
         eprintln!("skipped: no browser is installed; scripts/setup gets chromium");
         return;
     };
-    let summary =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/summary.json"))
-            .unwrap();
+    for fixture in ["summary.json", "axes.json"] {
+        lays_out(browser, fixture);
+    }
+}
+
+fn lays_out(browser: &str, fixture: &str) {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let summary = fs::read_to_string(tests.join(fixture)).unwrap();
     let summary: regatta_record::Summary = serde_json::from_str(&summary).unwrap();
     let html = regatta_report::html(&summary);
     assert!(!html.contains("<script"), "the page needs no script");
@@ -63,6 +68,8 @@ fn the_page_lays_out_in_a_browser_and_fits_the_window() {
         assert!(dom.contains("data-asked=\"0\""), "it asks for something outside of itself");
         assert!(!log.contains("CONSOLE"), "{log}");
         assert!(dom.matches("<svg").count() >= 2, "plots of cost and latency");
+        let scaled = summary.cells.iter().any(|cell| cell.scaling.is_some());
+        assert_eq!(dom.contains("<h2>scaling over cores"), scaled);
         for entry in &summary.asked.entries {
             let shown = entry.name.replace('<', "&lt;").replace('>', "&gt;");
             assert!(dom.contains(&shown), "{shown} is missing");

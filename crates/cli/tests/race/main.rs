@@ -3,6 +3,7 @@
 
 mod answers;
 mod arguments;
+mod axes;
 mod course;
 mod interrupted;
 mod killed;

@@ -26,6 +26,7 @@ pub fn doubts(
     let mut doubts = Vec::new();
     doubts.extend(incomplete(asked, fields));
     doubts.extend(few_rounds(asked));
+    doubts.extend(asked.left_out.iter().map(|load| format!("left out: {load}")));
     doubts.extend(baseline_without_cost(asked, cells));
     doubts.extend(shared_cpus(asked));
     doubts.extend(noise(asked, noise_floor));

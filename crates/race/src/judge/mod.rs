@@ -1,11 +1,13 @@
 //! The referee: from what was asked and the rounds that were run to the judged summary.
 //!
 //! Pure: reads no file, clock or machine, so any figure of a report can be recomputed from a result
-//! directory. `observed` reads one cell's rounds, `verdict` judges the cell, `doubts` looks at the
-//! race as a whole, and this file compares the cells of a load with each other.
+//! directory. `observed` reads one cell's rounds, `verdict` judges the cell, `scaling` compares loads
+//! that differ in cores alone, `doubts` looks at the race as a whole, and this file compares the
+//! cells of a load with each other.
 
 mod doubts;
 mod observed;
+mod scaling;
 mod verdict;
 
 pub use verdict::Used;
@@ -15,10 +17,11 @@ use crate::statistics::{self, Series, geometric, mean, paired, present};
 use observed::Observed;
 use regatta_load::Tally;
 use regatta_record::{
-    Asked, Cell, Estimate, Figure, Kind, LoadShape, NULL, Outcome, Relation, Round, Summary,
-    Verdict,
+    Asked, Cell, Estimate, Figure, Kind, Latency, LoadShape, NULL, Outcome, Relation, Round,
+    Summary, Verdict,
 };
 use std::collections::{BTreeSet, HashMap};
+use verdict::Conditions;
 
 /// Least margin within which two costs are tied (method, rule 3), as a fraction.
 pub const TIE_MARGIN: f64 = 0.02;
@@ -37,7 +40,9 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     let noise_floor = statistics::noise_floor(&twin_ratios);
     let margin = noise_floor.map_or(TIE_MARGIN, |floor| floor.max(TIE_MARGIN));
 
-    let cells: Vec<Cell> = observed.iter().flat_map(|field| field.judged(asked, margin)).collect();
+    let mut cells: Vec<Cell> =
+        observed.iter().flat_map(|field| field.judged(asked, margin)).collect();
+    scaling::scale(asked, &observed, &mut cells);
     let complete = observed.iter().all(|field| field.is_complete(asked));
     let doubts = doubts::doubts(asked, &observed, &cells, noise_floor, &twin_ratios);
     Summary {
@@ -63,6 +68,8 @@ pub fn of_load(tally: &Tally, load: Used, server: Option<Used>) -> Verdict {
 /// All contenders under one load.
 struct Field {
     load: LoadShape,
+    /// The CPUs that server and load had to share; empty if none.
+    shared: Vec<u32>,
     /// In the order asked.
     contenders: Vec<Observed>,
 }
@@ -83,7 +90,11 @@ fn observe(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
         .iter()
         .map(|&load| {
             let contenders = in_parallel(&asked.contenders, |name| cell(load, name));
-            Field { load, contenders }
+            let shared = match asked.cpus.are_shared(&load) {
+                true => asked.cpus.of_load(&load),
+                false => Vec::new(),
+            };
+            Field { load, shared, contenders }
         })
         .collect()
 }
@@ -117,11 +128,16 @@ impl Field {
     }
 
     fn verdict(&self, observed: &Observed) -> Verdict {
-        verdict::verdict(observed, self.headroom(observed))
+        let (load, shared, headroom) = (&self.load, &self.shared[..], self.headroom(observed));
+        verdict::verdict(observed, Conditions { load, shared, headroom })
     }
 
-    /// Rate of the null server over this one's in the same rounds; `None` for itself.
+    /// Rate of the null server over this one's in the same rounds; `None` for itself, and where
+    /// the rate is asked for or says nothing.
     fn headroom(&self, observed: &Observed) -> Option<f64> {
+        if self.load.rate.is_some() || !self.shared.is_empty() {
+            return None;
+        }
         let null = self.of(NULL).filter(|_| observed.name != NULL)?;
         mean(&paired(&null.rate, &observed.rate)).map(f64::exp)
     }
@@ -143,25 +159,37 @@ impl Field {
     /// A cell by itself, not yet compared.
     fn figures(&self, asked: &Asked, observed: &Observed) -> Cell {
         let estimate = |series: &Series| geometric(&present(series), asked.seed);
-        let headroom = self.headroom(observed);
+        let cost_only = !self.shared.is_empty();
+        let unless_shared = |estimate: Option<Estimate>| estimate.filter(|_| !cost_only);
         Cell {
             workload: asked.workload.clone(),
             load: self.load,
+            shared_cpus: cost_only,
             contender: observed.name.clone(),
             rounds: observed.finished,
             requests: observed.requests,
             cost_ns_per_request: estimate(&observed.cost),
-            rate_per_s: estimate(&observed.rate),
-            latency_ns: observed.latency.clone(),
+            rate_per_s: unless_shared(estimate(&observed.rate)),
+            instance_s: estimate(&observed.instance),
+            slowest_instance_s: observed.slowest_instance_s,
+            latency_ns: match cost_only {
+                true => Latency::default(),
+                false => observed.latency.clone(),
+            },
             memory_bytes: observed.memory_bytes,
+            user_bytes_per_connection: observed.user_per_connection,
+            kernel_bytes_per_connection: observed.kernel_per_connection,
+            kernel_memory_source: observed.kernel_source,
             switches_per_request: observed.switches_per_request,
             load_cpu_ns_per_request: estimate(&observed.load_cost),
-            headroom,
+            headroom: self.headroom(observed),
             server_busy: observed.server_busy,
             load_busy: observed.load_busy,
             ratio_to_baseline: None,
             relation: None,
             band: None,
+            scaling: None,
+            then: asked.then(&observed.name, &self.load).map(|then| then.figure.clone()),
             verdict: self.verdict(observed),
         }
     }

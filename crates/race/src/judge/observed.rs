@@ -1,9 +1,9 @@
 //! What the rounds of one cell showed: figures by pass, totals, and what went wrong.
 
-use crate::statistics::{Series, log};
+use crate::statistics::{Series, log, mean};
 use regatta_record::{
-    Errors, Exchange, HistogramError, Kind, Latency, Outcome, Round, UsageSource, Verdict,
-    decode_histogram,
+    Errors, Exchange, HistogramError, KernelMemorySource, Kind, Latency, Outcome, Round, Server,
+    UsageSource, Verdict, decode_histogram,
 };
 use std::collections::BTreeSet;
 
@@ -27,6 +27,10 @@ pub struct Observed {
     pub rate: Series,
     /// Logarithm of load CPU per request (ns) by pass.
     pub load_cost: Series,
+    /// Logarithm of the mean wall time of an instance of a burst (s) by pass.
+    pub instance: Series,
+    /// The slowest instance of all rounds, in seconds.
+    pub slowest_instance_s: Option<f64>,
     /// Right answers.
     pub requests: u64,
     /// Errors in rounds that finished all the same.
@@ -37,6 +41,12 @@ pub struct Observed {
     pub unreadable: Option<String>,
     /// Median over rounds.
     pub memory_bytes: Option<u64>,
+    /// User memory that a connection added, bytes, median over rounds.
+    pub user_per_connection: Option<f64>,
+    /// The kernel's, likewise.
+    pub kernel_per_connection: Option<f64>,
+    /// Where that was read.
+    pub kernel_source: Option<KernelMemorySource>,
     /// Of both kinds, over the rounds that were observed.
     pub switches_per_request: Option<f64>,
     /// CPU time over (window × CPUs), of all observed rounds together.
@@ -67,6 +77,7 @@ impl Observed {
             cost: vec![None; rounds.len()],
             rate: vec![None; rounds.len()],
             load_cost: vec![None; rounds.len()],
+            instance: vec![None; rounds.len()],
             ..Observed::default()
         };
         match settled {
@@ -84,6 +95,10 @@ impl Observed {
         self.cost = by_pass(&|r| Some(r.server.as_ref()?.cpu_ns as f64 / r.requests as f64));
         self.rate = by_pass(&|r| Some(r.requests as f64 / (r.window_ns as f64 / 1e9)));
         self.load_cost = by_pass(&|r| Some(r.load_cpu_ns as f64 / r.requests as f64));
+
+        self.instance = by_pass(&|r| mean(&seconds(&r.instances_ns)));
+        let instances = there.iter().flat_map(|r| seconds(&r.instances_ns));
+        self.slowest_instance_s = instances.max_by(f64::total_cmp);
 
         self.finished = there.len() as u32;
         self.requests = there.iter().map(|r| r.requests).sum();
@@ -119,14 +134,33 @@ impl Observed {
         );
         self.cpus.0 = seen.iter().map(|(_, s)| s.cpus).max().unwrap_or(0);
         self.sources = seen.iter().map(|(_, s)| source_name(s.source)).collect();
-        let mut memory: Vec<u64> = seen.iter().map(|(_, s)| s.memory_bytes).collect();
-        memory.sort_unstable();
-        self.memory_bytes = match memory.len() {
-            0 => None,
-            n => Some(memory[(n - 1) / 2].midpoint(memory[n / 2])),
-        };
+        self.memory_bytes = median(seen.iter().map(|(_, s)| s.memory_bytes as f64).collect())
+            .map(|bytes| bytes as u64);
+        self.with_memory_of_connections(&seen)
+    }
+
+    /// Adds what each connection took. Bursts and churn leave none open to tell it.
+    fn with_memory_of_connections(mut self, seen: &[(&Round, &Server)]) -> Self {
+        let lasting =
+            || seen.iter().filter(|(r, _)| r.load.burst.is_none() && !r.load.churn).copied();
+        let each = |r: &Round, bytes: i64| bytes as f64 / f64::from(r.load.open());
+        let user = lasting().filter_map(|(r, s)| Some(each(r, s.user_growth_bytes?)));
+        self.user_per_connection = median(user.collect());
+        let kernel = lasting().filter_map(|(r, s)| Some(each(r, s.kernel_growth?.bytes)));
+        self.kernel_per_connection = median(kernel.collect());
+        self.kernel_source = lasting().find_map(|(_, s)| Some(s.kernel_growth?.source));
         self
     }
+}
+
+fn seconds(ns: &[u64]) -> Vec<f64> {
+    ns.iter().map(|ns| *ns as f64 / 1e9).collect()
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    (n > 0).then(|| values[(n - 1) / 2].midpoint(values[n / 2]))
 }
 
 /// What follows from how the rounds ended. One wrong exchange disqualifies a cell and one failed

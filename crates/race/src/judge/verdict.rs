@@ -1,8 +1,8 @@
-//! The verdict on a cell (method, rule 7), for closed loops: kind, cause with figures, remedy.
+//! The verdict on a cell (method, rule 7): kind, cause with figures, remedy.
 
 use super::observed::Observed;
-use crate::statistics::student;
-use regatta_record::{Kind, Verdict};
+use crate::statistics::{mean, present, student};
+use regatta_record::{Figure, Kind, LoadShape, Verdict};
 use std::fmt;
 
 /// Fraction of its CPUs from which on a side counts as busy. Not 1: under 64 connections the
@@ -17,11 +17,24 @@ pub const DRIFT: f64 = 1.05;
 /// 10% at most.
 pub const ANSWERS_PER_SLICE: f64 = 100.0;
 
-/// Judges a cell. `headroom` is the null server's rate over this one's, `None` for the null server
-/// itself or without one.
+/// Fraction of an asked rate from which on it counts as held.
+pub const HELD: f64 = 0.98;
+
+/// Under what a cell was measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions<'a> {
+    /// The load.
+    pub load: &'a LoadShape,
+    /// The CPUs that server and load had to share; empty if none.
+    pub shared: &'a [u32],
+    /// The null server's rate over this one's, `None` for the null server itself or without one.
+    pub headroom: Option<f64>,
+}
+
+/// Judges a cell.
 ///
 /// The first finding names the verdict; the others add their voids and their sentences.
-pub fn verdict(observed: &Observed, headroom: Option<f64>) -> Verdict {
+pub fn verdict(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
     if let Some(settled) = &observed.settled {
         return settled.clone();
     }
@@ -35,7 +48,14 @@ pub fn verdict(observed: &Observed, headroom: Option<f64>) -> Verdict {
     let (server_cpus, load_cpus) = observed.cpus;
     let server = used(observed.server_busy, server_cpus);
     let load = used(observed.load_busy, load_cpus);
-    let findings = [drifting(observed), bimodal(observed), Some(limit(server, load, headroom))];
+    if let Some(verdict) = unlimited(observed, conditions, server.is_some()) {
+        return verdict;
+    }
+    if conditions.load.burst.is_some() {
+        return of_burst(server, load);
+    }
+    let limit = limit(server, load, conditions.headroom);
+    let findings = [drifting(observed), bimodal(observed), Some(limit)];
     let mut findings = findings.into_iter().flatten();
     let first = findings.next().expect("the limit is always found");
     findings.fold(first, |mut verdict, next| {
@@ -46,6 +66,59 @@ pub fn verdict(observed: &Observed, headroom: Option<f64>) -> Verdict {
             format!("{}. Also {}: {}", verdict.because, next.kind.name(), next.because);
         verdict
     })
+}
+
+/// The verdict where no side can be the limit that is looked for: at an asked rate, and where
+/// server and load shared their CPUs.
+fn unlimited(observed: &Observed, conditions: Conditions<'_>, seen: bool) -> Option<Verdict> {
+    let Conditions { load, shared, .. } = conditions;
+    if !seen || load.rate.is_none() && shared.is_empty() {
+        return None;
+    }
+    let held = mean(&present(&observed.rate)).map(f64::exp).zip(load.rate);
+    let share = match shared {
+        [] => String::new(),
+        [cpu] => format!("server and load share CPU {cpu}"),
+        cpus => format!("server and load share CPUs {}", list(cpus)),
+    };
+    let and = if shared.is_empty() { "" } else { "; " };
+    Some(match held {
+        Some((rate, asked)) if rate < HELD * f64::from(asked) => {
+            let because = format!(
+                "{share}{and}of the {asked} requests asked for per second {rate:.0} were answered; \
+                 ask for less, or give it more CPUs"
+            );
+            let mut verdict = Verdict::new(Kind::Overloaded, because);
+            if !shared.is_empty() {
+                // Costs at unequal rates say nothing of cores.
+                verdict.void = vec![Figure::Cost, Figure::Rate, Figure::Latency];
+            }
+            verdict
+        }
+        Some((_, asked)) if shared.is_empty() => {
+            Verdict::new(Kind::AtAskedRate, format!("{asked} requests per second, evenly spaced"))
+        }
+        _ => Verdict::new(Kind::CostOnly, share),
+    })
+}
+
+/// A burst has no steady rate that could drift, and a null server that is no faster waits for its
+/// connections as everybody does; only business that was measured speaks.
+fn of_burst(server: Option<Used>, load: Option<Used>) -> Verdict {
+    let verdict = limit(server, load, None);
+    match (verdict.kind, server, load) {
+        (Kind::Idle, Some(server), Some(load)) => {
+            let used = both(server, load);
+            let because = format!("{used}; the time was spent waiting, connecting included");
+            Verdict::new(Kind::Idle, because)
+        }
+        _ => verdict,
+    }
+}
+
+/// `0, 1`.
+fn list(cpus: &[u32]) -> String {
+    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// How busy a side was: the fraction used of its CPUs, and how many these are.
@@ -77,7 +150,7 @@ pub fn limit(server: Option<Used>, load: Option<Used>, headroom: Option<f64>) ->
         }
         return verdict;
     };
-    let used = format!("server busy {server}, load {load}");
+    let used = both(server, load);
     match (server.is_busy(), load.is_busy(), headroom.filter(|h| *h <= NO_FASTER)) {
         (true, false, _) => Verdict::new(Kind::ServerBound, used),
         (true, true, _) => Verdict::new(
@@ -100,6 +173,10 @@ pub fn limit(server: Option<Used>, load: Option<Used>, headroom: Option<f64>) ->
             format!("{used}; more connections or deeper pipelining would show the limit"),
         ),
     }
+}
+
+fn both(server: Used, load: Used) -> String {
+    format!("server busy {server}, load {load}")
 }
 
 impl fmt::Display for Used {

@@ -35,7 +35,7 @@ fn race(launch: &str) {
     thread::sleep(Duration::from_secs(60));
 }
 
-/// One command a line: burns CPU in various ways, or dies. Answers GETs by 503, the fourth by 200.
+/// One command a line: burns CPU in various ways, holds memory, or dies. Answers GETs by 503, the fourth by 200.
 fn serve(port: u16) {
     let listener = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
     let mut gets = 0;
@@ -80,6 +80,8 @@ fn obey(words: &[&str], mut stream: &TcpStream) {
             let script = "$HELPER burn $0 &";
             Command::new("sh").args(["-c", script, words[1]]).status().expect("a shell");
         }
+        // Kept for good, every page of it touched.
+        "hold" => drop(vec![1_u8; number(1) as usize].leak()),
         "die" => std::process::exit(number(1) as i32),
         other => panic!("unknown command {other:?}"),
     }

@@ -12,7 +12,7 @@ fn a_good_contender_becomes_ready_runs_and_stops() {
         traces.add(&running);
         assert!(running.is_alive());
         assert!(ask(running.port(), "burn 1").unwrap() >= 1_000_000);
-        assert!(running.memory_bytes() > 100_000);
+        assert!(running.memory().proportional > 100_000);
         let report = running.stop(LIMIT).unwrap();
         assert_eq!(report.fault(), None, "{report:?}");
         traces.assert_gone();

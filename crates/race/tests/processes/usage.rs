@@ -118,7 +118,12 @@ fn a_tree_with_its_root_is_read_for_any_process() {
     let told = ask(port, "burn 50").unwrap();
     let spent = observed.usage().unwrap().since(&before);
     assert_near(&spent, told, 5);
-    assert!(observed.memory_bytes() > 100_000);
+    let before = observed.memory();
+    assert!(before.proportional > 100_000);
+    const HELD: i64 = 32 << 20;
+    ask(port, &format!("hold {HELD}")).unwrap();
+    let grown = observed.memory().user_growth(&before).unwrap();
+    assert!((HELD..HELD + (1 << 20)).contains(&grown), "{grown}");
     server.kill().unwrap();
     server.wait().unwrap();
     let error = observed.usage().unwrap_err().to_string();

@@ -55,6 +55,7 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
         manifest: String::new(),
         dir: Default::default(),
         stand_in_for: None,
+        one_core_as: None,
         skipped: None,
     };
     Asked {
@@ -69,7 +70,10 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
         warm_up_s: 1.0,
         seed: 42,
         loads: loads.to_vec(),
-        cpus: CpuSets { server: vec![0], load: vec![1] },
+        cpus: CpuSets { server: vec![0], load: vec![1], spare: vec![] },
+        left_out: Vec::new(),
+        then_source: None,
+        then: Vec::new(),
         setup: Setup::default(),
         entries: names.iter().map(entry).collect(),
     }
@@ -141,9 +145,13 @@ fn round(
             voluntary_switches: (requests * 0.02) as u64,
             involuntary_switches: (requests * 0.001) as u64,
             memory_bytes: truth.memory_mib * 1024 * 1024 + 40_960 * u64::from(pass),
+            memory_at_ready_bytes: None,
+            user_growth_bytes: None,
+            kernel_growth: None,
             processes: 1,
             threads: 1,
         }),
+        instances_ns: Vec::new(),
         histogram: encode_histogram(&histogram),
     }
 }

@@ -1,0 +1,74 @@
+//! Loads beside connections and pipelining: cores, silent connections, a burst.
+
+use crate::course::Course;
+use regatta_record::Kind;
+use std::{num::NonZeroUsize, thread::available_parallelism};
+
+/// Logs how many CPUs it may use, and how many it was told of.
+const COUNTS: &str =
+    "good=sh -c 'echo \"$$ cpus $(nproc) {cores}\" >> \"$ILL_BEHAVED_LOG\"; exec \"$ILL\" {port}'";
+const GOOD: &str = "good=sh -c 'exec \"$ILL\" {port}'";
+
+fn available() -> u32 {
+    available_parallelism().map_or(1, NonZeroUsize::get) as u32
+}
+
+#[test]
+fn a_contender_gets_as_many_cpus_as_the_load_says() {
+    let course = Course::new();
+    course.write_race(
+        "'null'",
+        "200ms",
+        "connections = 8\ncores = [1, 'all', 9999]\nrate_when_shared = 200",
+    );
+    let args = ["race.toml", "--only", "null", "--out", "out", "--json", "-"];
+    // Whether a busy machine holds the rate is not the question here, nor so the status.
+    let ended = course.race(&[&args[..], &["--contender", COUNTS]].concat());
+    course.assert_nothing_left();
+    let all = available();
+    ended.assert_told(&[&format!("left out: 8 conn on 9999 CPUs: there are {all} to use")]);
+    let mut told: Vec<String> =
+        course.log().into_iter().map(|(_, what)| what).filter(|w| w.starts_with("cpus")).collect();
+    told.sort();
+    let mut expected = vec!["cpus 1 1".to_owned(), format!("cpus {all} {all}")];
+    expected.dedup();
+    assert_eq!(told, expected);
+    let summary = ended.summary();
+    let shared = summary.cells.iter().filter(|cell| cell.load.cores == Some(all));
+    for cell in shared {
+        assert!(cell.shared_cpus, "{cell:?}");
+        assert!(matches!(cell.verdict.kind, Kind::CostOnly | Kind::Overloaded), "{cell:?}");
+        assert_eq!((cell.rate_per_s, cell.headroom), (None, None));
+        assert!(cell.requests > 0);
+    }
+}
+
+#[test]
+fn silent_connections_are_counted_and_their_memory_is_told() {
+    let course = Course::new();
+    course.write_race("'null', 'epoll'", "200ms", "connections = 4\nidle = 200");
+    let args = ["race.toml", "--only", "epoll", "--out", "out", "--json", "-"];
+    let ended = course.race(&args).with_status(0);
+    course.assert_nothing_left();
+    let cell = &ended.summary().cells[0];
+    assert_eq!((cell.load.open(), cell.rounds), (204, 1));
+    let user = cell.user_bytes_per_connection.unwrap();
+    assert!((-10_000.0..100_000.0).contains(&user), "{user} bytes of each");
+}
+
+#[test]
+fn a_burst_is_timed_by_its_instances() {
+    let course = Course::new();
+    let load = "connections = 20\npipeline = 3\nburst = { instances = 4, requests = 10 }";
+    course.write_race("'null'", "200ms", load);
+    let args = ["race.toml", "--only", "null", "--out", "out", "--json", "-", "--rounds", "2"];
+    let ended = course.race(&[&args[..], &["--contender", GOOD]].concat()).with_status(0);
+    course.assert_nothing_left();
+    for cell in &ended.summary().cells {
+        assert_eq!(cell.requests, 2 * 20 * 10, "{cell:?}");
+        let (mean, slowest) = (cell.instance_s.unwrap().mean, cell.slowest_instance_s.unwrap());
+        assert!(0.0 < mean && mean <= slowest && slowest < 60.0, "{cell:?}");
+    }
+    let rounds = String::from_utf8(course.rounds()).unwrap();
+    assert!(rounds.lines().all(|line| line.contains("\"instances_ns\":[")), "{rounds}");
+}

@@ -1,0 +1,311 @@
+//! `[[load]]` of a race file: lists that multiply out, and what this machine makes of them.
+
+use regatta_record::{Burst, CpuSets, LoadShape};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+
+/// Requests per second where server and load must share CPUs and the file does not say.
+pub const RATE_WHEN_SHARED: u32 = 20_000;
+
+/// Loads of a race file: every combination of the values.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Loads {
+    connections: OneOrMany<u32>,
+    /// Further connections, open and silent.
+    #[serde(default = "OneOrMany::zero")]
+    idle: OneOrMany<u32>,
+    #[serde(default = "OneOrMany::one")]
+    pipeline: OneOrMany<u32>,
+    #[serde(default)]
+    churn: bool,
+    /// Requests per second over all connections; absent: closed loop.
+    rate: Option<OneOrMany<u32>>,
+    /// CPUs of the contender; absent: all that the race has for it.
+    cores: Option<OneOrMany<CoreCount>>,
+    /// The rate of all `cores` of this entry where one of them leaves the load no CPU.
+    rate_when_shared: Option<u32>,
+    burst: Option<Burst>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a value or a list of values; they are numbers, and \"all\" in cores"
+)]
+enum OneOrMany<T> {
+    One(T),
+    Many(Vec<T>),
+}
+
+impl<T> OneOrMany<T> {
+    fn values(&self) -> &[T] {
+        match self {
+            OneOrMany::One(value) => std::slice::from_ref(value),
+            OneOrMany::Many(values) => values,
+        }
+    }
+}
+
+impl OneOrMany<u32> {
+    fn zero() -> Self {
+        OneOrMany::One(0)
+    }
+
+    fn one() -> Self {
+        OneOrMany::One(1)
+    }
+
+    fn has_zero(&self) -> bool {
+        self.values().contains(&0)
+    }
+}
+
+/// A number of cores, or `"all"` that this program may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum CoreCount {
+    /// So many.
+    Count(u32),
+    /// As many as there are.
+    Word(All),
+}
+
+/// The word `all`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum All {
+    /// All CPUs that this program may use.
+    All,
+}
+
+impl CoreCount {
+    /// The number, `all` being `available`.
+    pub fn resolve(self, available: u32) -> u32 {
+        match self {
+            CoreCount::Count(n) => n,
+            CoreCount::Word(All::All) => available,
+        }
+    }
+}
+
+/// How many CPUs there are to give.
+pub fn available(cpus: &CpuSets) -> u32 {
+    let all: BTreeSet<&u32> = cpus.server.iter().chain(&cpus.spare).chain(&cpus.load).collect();
+    all.len() as u32
+}
+
+impl Loads {
+    /// What in it cannot be on any machine.
+    pub fn contradiction(&self) -> Option<String> {
+        let (rated, idle) = (self.rate.is_some(), self.idle.values().iter().any(|n| *n > 0));
+        let counts = self.cores.iter().flat_map(OneOrMany::values);
+        let told = |what: &str| Some(what.to_owned());
+        if self.connections.has_zero() || self.pipeline.has_zero() {
+            return told("`connections` and `pipeline` must be at least 1");
+        }
+        if self.rate.as_ref().is_some_and(OneOrMany::has_zero) || self.rate_when_shared == Some(0) {
+            return told("a `rate` must be at least 1 request per second; leave it out for none");
+        }
+        if counts.clone().any(|count| *count == CoreCount::Count(0)) {
+            return told("`cores` must be at least 1");
+        }
+        if self.churn && self.pipeline.values().iter().any(|n| *n > 1) {
+            return told("`churn` is a connection per request; it does not go with `pipeline`");
+        }
+        if self.churn && rated {
+            return told("`churn` goes as fast as it can; it does not go with `rate`");
+        }
+        if self.churn && idle {
+            return told("`churn` leaves no connection open; it does not go with `idle`");
+        }
+        if self.rate_when_shared.is_some() && (rated || self.cores.is_none()) {
+            return told(
+                "`rate_when_shared` is for `cores` that server and load must share; it does not \
+                 go with `rate`, nor without `cores`",
+            );
+        }
+        self.burst.and_then(|burst| self.contradiction_of(burst, rated, idle))
+    }
+
+    fn contradiction_of(&self, burst: Burst, rated: bool, idle: bool) -> Option<String> {
+        let Burst { instances, requests } = burst;
+        for (given, what) in [
+            (self.churn, "churn"),
+            (rated, "rate"),
+            (self.rate_when_shared.is_some(), "rate_when_shared"),
+            (idle, "idle"),
+        ] {
+            if given {
+                return Some(format!(
+                    "a `burst` is sent once, as fast as it can be; it does not go with `{what}`"
+                ));
+            }
+        }
+        if instances == 0 || requests == 0 {
+            return Some("`instances` and `requests` of a burst must be at least 1".into());
+        }
+        let uneven = self.connections.values().iter().find(|n| !n.is_multiple_of(instances))?;
+        Some(format!(
+            "the {uneven} connections of a burst cannot be shared evenly among {instances} \
+             instances; `connections` counts those of all instances"
+        ))
+    }
+
+    /// The loads on these CPUs, in the order of the file, and which of them cannot be had here.
+    pub fn shapes(&self, cpus: &CpuSets) -> (Vec<LoadShape>, Vec<String>) {
+        let available = available(cpus);
+        let mut left_out = Vec::new();
+        let mut counts = self.core_counts(available);
+        let shared =
+            |cores: Option<u32>| cpus.are_shared(&LoadShape { cores, ..LoadShape::closed(1, 1) });
+        counts.retain(|&cores| {
+            let why = match cores {
+                Some(n) if n > available => format!("there are {available} to use"),
+                Some(_) if self.churn && shared(cores) => "server and load would have to share \
+                    them, which needs a fixed rate, and a connection per request has none"
+                    .to_owned(),
+                _ => return true,
+            };
+            left_out.push(format!("{} on {} CPUs: {why}", self.in_words(), cores.unwrap_or(0)));
+            false
+        });
+        let fixed = counts.iter().any(|cores| shared(*cores)) && self.burst.is_none();
+        let when_shared = fixed.then(|| self.rate_when_shared.unwrap_or(RATE_WHEN_SHARED));
+        let rates: Vec<Option<u32>> = match &self.rate {
+            Some(rates) => rates.values().iter().copied().map(Some).collect(),
+            None => vec![when_shared],
+        };
+        let mut shapes = Vec::new();
+        for &connections in self.connections.values() {
+            for &idle in self.idle.values() {
+                for &pipeline in self.pipeline.values() {
+                    for &rate in &rates {
+                        shapes.extend(counts.iter().map(|&cores| LoadShape {
+                            connections,
+                            idle,
+                            pipeline,
+                            churn: self.churn,
+                            rate,
+                            cores,
+                            burst: self.burst,
+                        }));
+                    }
+                }
+            }
+        }
+        (shapes, left_out)
+    }
+
+    fn core_counts(&self, available: u32) -> Vec<Option<u32>> {
+        let Some(cores) = &self.cores else { return vec![None] };
+        let mut counts: Vec<Option<u32>> = Vec::new();
+        for count in cores.values().iter().map(|count| Some(count.resolve(available))) {
+            if !counts.contains(&count) {
+                counts.push(count);
+            }
+        }
+        counts
+    }
+
+    /// `64 conn`, `64, 1000 conn × 3`.
+    fn in_words(&self) -> String {
+        let list =
+            |values: &[u32]| values.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        let pipeline = match self.pipeline.values() {
+            [1] => String::new(),
+            values => format!(" × {}", list(values)),
+        };
+        let burst = if self.burst.is_some() { ", burst" } else { "" };
+        format!("{} conn{pipeline}{burst}", list(self.connections.values()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loads(text: &str) -> Loads {
+        toml::from_str(text).unwrap()
+    }
+
+    fn cpus(server: &[u32], load: &[u32]) -> CpuSets {
+        CpuSets { server: server.to_vec(), load: load.to_vec(), spare: vec![] }
+    }
+
+    fn told(text: &str, cpus: &CpuSets) -> Vec<String> {
+        loads(text).shapes(cpus).0.iter().map(LoadShape::to_string).collect()
+    }
+
+    #[test]
+    fn lists_multiply_out() {
+        let two = cpus(&[0], &[1]);
+        let all = "connections = [10, 64]\nidle = [0, 1000]\npipeline = [1, 16]\nrate = [100, 200]";
+        let shapes = told(all, &two);
+        assert_eq!(shapes.len(), 16);
+        assert_eq!(shapes[0], "10 conn, 100/s");
+        assert_eq!(shapes[15], "64 conn + 1000 idle × 16, 200/s");
+    }
+
+    #[test]
+    fn cores_that_must_be_shared_put_the_whole_entry_at_one_rate() {
+        let text = "connections = 64\ncores = [1, 2, \"all\"]";
+        let (shapes, left_out) = loads(text).shapes(&cpus(&[0], &[1]));
+        assert_eq!(
+            told(text, &cpus(&[0], &[1])),
+            ["64 conn, 20000/s, 1 core", "64 conn, 20000/s, 2 cores"]
+        );
+        assert!(left_out.is_empty());
+        assert_eq!(
+            shapes.iter().map(|l| cpus(&[0], &[1]).are_shared(l)).collect::<Vec<_>>(),
+            [false, true]
+        );
+        let told_on_four = told("connections = 64\ncores = [1, 2]", &cpus(&[0, 1], &[2, 3]));
+        assert_eq!(told_on_four, ["64 conn, 1 core", "64 conn, 2 cores"], "closed loop");
+        let own_rate = "connections = 64\ncores = [1, 2]\nrate_when_shared = 500";
+        assert_eq!(told(own_rate, &cpus(&[0], &[1]))[0], "64 conn, 500/s, 1 core");
+        let burst = "connections = 20\nburst = { instances = 10, requests = 3 }\ncores = \"all\"";
+        assert_eq!(told(burst, &cpus(&[0], &[1])), ["20 conn, 2 cores, burst of 10 × 3"]);
+    }
+
+    #[test]
+    fn what_this_machine_cannot_give_is_left_out_with_a_word() {
+        let text = "connections = [64, 1000]\ncores = [1, 8]";
+        let (shapes, left_out) = loads(text).shapes(&cpus(&[0], &[1]));
+        assert_eq!(shapes.len(), 2);
+        assert!(shapes.iter().all(|l| l.cores == Some(1) && l.rate.is_none()));
+        assert_eq!(left_out, ["64, 1000 conn on 8 CPUs: there are 2 to use"]);
+        let (shapes, left_out) =
+            loads("connections = 64\nchurn = true\ncores = [1, 2]").shapes(&cpus(&[0], &[1]));
+        assert_eq!(shapes.len(), 1);
+        assert!(left_out[0].contains("needs a fixed rate"), "{left_out:?}");
+    }
+
+    #[test]
+    fn contradictions_are_told() {
+        let burst = |requests| format!("burst = {{ instances = 10, requests = {requests} }}");
+        for (text, said) in [
+            ("pipeline = 0".to_owned(), "at least 1"),
+            ("rate = 0".to_owned(), "at least 1 request per second"),
+            ("cores = [1, 0]".to_owned(), "`cores` must be at least 1"),
+            ("churn = true\npipeline = [1, 2]".to_owned(), "does not go with `pipeline`"),
+            ("churn = true\nrate = 5".to_owned(), "does not go with `rate`"),
+            ("churn = true\nidle = [0, 5]".to_owned(), "does not go with `idle`"),
+            ("rate_when_shared = 5".to_owned(), "nor without `cores`"),
+            ("rate = 5\ncores = 1\nrate_when_shared = 5".to_owned(), "does not go with `rate`"),
+            (format!("churn = true\n{}", burst(10)), "does not go with `churn`"),
+            (format!("rate = 5\n{}", burst(10)), "does not go with `rate`"),
+            (format!("idle = 5\n{}", burst(10)), "does not go with `idle`"),
+            (burst(0), "must be at least 1"),
+        ] {
+            let error = loads(&format!("connections = 60\n{text}")).contradiction();
+            assert!(error.as_ref().is_some_and(|e| e.contains(said)), "{text}: {error:?}");
+        }
+        let uneven = loads(&format!("connections = 64\n{}", burst(10))).contradiction().unwrap();
+        assert!(uneven.contains("64 connections") && uneven.contains("10 instances"), "{uneven}");
+        assert_eq!(loads(&format!("connections = 60\n{}", burst(10))).contradiction(), None);
+        assert_eq!(loads("connections = 10\nidle = [10, 10000]").contradiction(), None);
+        let error = toml::from_str::<Loads>("connections = 1\ncores = \"some\"").unwrap_err();
+        assert!(error.to_string().contains("\"all\" in cores"), "{error}");
+    }
+}

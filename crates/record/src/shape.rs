@@ -1,0 +1,155 @@
+//! The shape of a load, and which CPUs it leaves to whom.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// One load that every contender of a race meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LoadShape {
+    /// Open connections that send.
+    pub connections: u32,
+    /// Further connections, open and silent.
+    #[serde(default)]
+    pub idle: u32,
+    /// Requests outstanding on each connection, at most.
+    pub pipeline: u32,
+    /// A new connection for every request.
+    #[serde(default)]
+    pub churn: bool,
+    /// Requests per second in all, evenly spaced; `None`: as fast as the replies come.
+    #[serde(default)]
+    pub rate: Option<u32>,
+    /// CPUs that the contender gets; `None`: all that the race has for it.
+    #[serde(default)]
+    pub cores: Option<u32>,
+    /// A counted burst instead of a window of time.
+    #[serde(default)]
+    pub burst: Option<Burst>,
+}
+
+/// A burst: several load instances at once, each with its share of the connections; every
+/// connection connects, sends its requests, reads its replies and closes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Burst {
+    /// Load instances; each has `connections / instances` connections.
+    pub instances: u32,
+    /// Requests of each connection.
+    pub requests: u32,
+}
+
+impl LoadShape {
+    /// So many connections, each with so many requests outstanding, in closed loop.
+    pub const fn closed(connections: u32, pipeline: u32) -> Self {
+        let (idle, churn, rate, cores, burst) = (0, false, None, None, None);
+        LoadShape { connections, idle, pipeline, churn, rate, cores, burst }
+    }
+}
+
+impl LoadShape {
+    /// Connections open at once: those that send and the silent ones.
+    pub fn open(&self) -> u32 {
+        self.connections.saturating_add(self.idle)
+    }
+}
+
+impl fmt::Display for LoadShape {
+    /// As it stands in tables: `64 conn`, `64 conn × 16`, `64 conn, churn`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} conn", self.connections)?;
+        if self.idle > 0 {
+            write!(f, " + {} idle", self.idle)?;
+        }
+        if self.pipeline > 1 {
+            write!(f, " × {}", self.pipeline)?;
+        }
+        if self.churn {
+            write!(f, ", churn")?;
+        }
+        if let Some(rate) = self.rate {
+            write!(f, ", {rate}/s")?;
+        }
+        if let Some(cores) = self.cores {
+            write!(f, ", {cores} {}", if cores == 1 { "core" } else { "cores" })?;
+        }
+        if let Some(Burst { instances, requests }) = self.burst {
+            write!(f, ", burst of {instances} × {requests}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Which CPUs were given to whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuSets {
+    /// The contender's.
+    pub server: Vec<u32>,
+    /// The load's.
+    pub load: Vec<u32>,
+    /// Nobody's: a contender that is given more CPUs than `server` has takes these first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spare: Vec<u32>,
+}
+
+impl CpuSets {
+    /// The contender's CPUs under `load`: its own first, then nobody's, then the load's.
+    pub fn of_server(&self, load: &LoadShape) -> Vec<u32> {
+        let Some(cores) = load.cores else { return self.server.clone() };
+        let mut cpus = Vec::new();
+        for &cpu in self.server.iter().chain(&self.spare).chain(&self.load) {
+            if !cpus.contains(&cpu) && cpus.len() < cores as usize {
+                cpus.push(cpu);
+            }
+        }
+        cpus
+    }
+
+    /// The load's CPUs under `load`: those of its own that the contender leaves it, or all of them
+    /// where that is none.
+    pub fn of_load(&self, load: &LoadShape) -> Vec<u32> {
+        let own = self.left_by_server(load);
+        if load.cores.is_none() || own.is_empty() { self.load.clone() } else { own }
+    }
+
+    /// Whether the load's `cores` leave the load no CPU of its own.
+    pub fn are_shared(&self, load: &LoadShape) -> bool {
+        load.cores.is_some() && self.left_by_server(load).is_empty()
+    }
+
+    fn left_by_server(&self, load: &LoadShape) -> Vec<u32> {
+        let server = self.of_server(load);
+        self.load.iter().copied().filter(|cpu| !server.contains(cpu)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(cores: Option<u32>) -> LoadShape {
+        LoadShape { cores, ..LoadShape::closed(64, 1) }
+    }
+
+    #[test]
+    fn more_cores_take_what_is_nobodys_first_and_then_the_loads() {
+        let cpus = CpuSets { server: vec![4, 5], load: vec![0, 1], spare: vec![2] };
+        let of = |cores| (cpus.of_server(&with(cores)), cpus.of_load(&with(cores)));
+        assert_eq!(of(None), (vec![4, 5], vec![0, 1]));
+        assert_eq!(of(Some(1)), (vec![4], vec![0, 1]));
+        assert_eq!(of(Some(3)), (vec![4, 5, 2], vec![0, 1]));
+        assert_eq!(of(Some(4)), (vec![4, 5, 2, 0], vec![1]));
+        assert!(!cpus.are_shared(&with(Some(4))));
+        assert_eq!(of(Some(5)), (vec![4, 5, 2, 0, 1], vec![0, 1]), "none is left: they share");
+        assert!(cpus.are_shared(&with(Some(5))));
+        assert!(!cpus.are_shared(&with(None)));
+    }
+
+    #[test]
+    fn a_load_reads_as_it_stands_in_tables() {
+        let burst = Some(Burst { instances: 10, requests: 10 });
+        let shape = LoadShape { burst, cores: Some(1), ..LoadShape::closed(5_000, 3) };
+        assert_eq!(shape.to_string(), "5000 conn × 3, 1 core, burst of 10 × 10");
+        let shape = LoadShape { idle: 10_000, rate: Some(20_000), ..LoadShape::closed(10, 1) };
+        assert_eq!(shape.to_string(), "10 conn + 10000 idle, 20000/s");
+        assert_eq!(shape.open(), 10_010);
+    }
+}

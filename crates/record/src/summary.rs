@@ -1,0 +1,137 @@
+//! A judged race: its cells, and what they say of each other.
+
+use crate::{Asked, KernelMemorySource, Latency, LoadShape, Verdict};
+use serde::{Deserialize, Serialize};
+
+/// A mean with its 95% interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The mean (geometric for ratios).
+    pub mean: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// How a cell's cost compares with the baseline's (method, rule 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Relation {
+    /// It is the baseline.
+    Baseline,
+    /// The interval lies within ± max(2%, noise floor).
+    Tied,
+    /// The interval contains 1 and is wider than that.
+    NotToldApart,
+    /// Surely cheaper.
+    Cheaper,
+    /// Surely dearer.
+    Dearer,
+}
+
+/// The ranks by cost that a contender could hold, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Band {
+    /// 1 + those surely better.
+    pub best: u32,
+    /// Contenders − those surely worse.
+    pub worst: u32,
+}
+
+/// What more cores changed: ratios to the same contender under the same load with the fewest,
+/// paired within passes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scaling {
+    /// The fewest cores.
+    pub from_cores: u32,
+    /// The cores of this cell.
+    pub cores: u32,
+    /// Cost over the cost with the fewest cores.
+    pub cost: Option<Estimate>,
+    /// Rate over the rate with the fewest cores; `None` where rates say nothing.
+    pub rate: Option<Estimate>,
+}
+
+/// A contender under a load, judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Name of the workload.
+    pub workload: String,
+    /// The load.
+    pub load: LoadShape,
+    /// Server and load had to share CPUs: the cost is told and nothing else.
+    #[serde(default)]
+    pub shared_cpus: bool,
+    /// Name of the contender.
+    pub contender: String,
+    /// Rounds that entered the figures.
+    pub rounds: u32,
+    /// Right answers in all of those.
+    pub requests: u64,
+    /// Server CPU per request, nanoseconds.
+    pub cost_ns_per_request: Option<Estimate>,
+    /// Requests per second.
+    pub rate_per_s: Option<Estimate>,
+    /// Wall time of an instance of a burst, seconds: the mean over the instances of a round, over
+    /// the rounds.
+    #[serde(default)]
+    pub instance_s: Option<Estimate>,
+    /// Wall time of the slowest instance of all rounds, seconds.
+    #[serde(default)]
+    pub slowest_instance_s: Option<f64>,
+    /// Service time over all rounds, merged without loss.
+    pub latency_ns: Latency,
+    /// Memory with the connections open, bytes; median over rounds.
+    pub memory_bytes: Option<u64>,
+    /// User memory that each open connection added, bytes; median over rounds.
+    #[serde(default)]
+    pub user_bytes_per_connection: Option<f64>,
+    /// Kernel memory that each open connection added, bytes; median over rounds.
+    #[serde(default)]
+    pub kernel_bytes_per_connection: Option<f64>,
+    /// Where that was read, and so whether it is of both ends.
+    #[serde(default)]
+    pub kernel_memory_source: Option<KernelMemorySource>,
+    /// Context switches per request, both kinds.
+    pub switches_per_request: Option<f64>,
+    /// Load CPU per request, nanoseconds.
+    pub load_cpu_ns_per_request: Option<Estimate>,
+    /// Rate of the null server over this one's: how much faster the load could have gone.
+    pub headroom: Option<f64>,
+    /// Fraction of its CPUs that the server used.
+    pub server_busy: Option<f64>,
+    /// Fraction of its CPUs that the load used.
+    pub load_busy: Option<f64>,
+    /// Cost over the baseline's cost of the same round.
+    pub ratio_to_baseline: Option<Estimate>,
+    /// What that ratio means.
+    pub relation: Option<Relation>,
+    /// Ranks that it could hold among the contenders of this load.
+    pub band: Option<Band>,
+    /// Against the same load with the fewest cores, where this one has more.
+    #[serde(default)]
+    pub scaling: Option<Scaling>,
+    /// What somebody once measured elsewhere, as printed there.
+    #[serde(default)]
+    pub then: Option<String>,
+    /// The judgement.
+    pub verdict: Verdict,
+}
+
+/// A judged race: `summary.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Format version, [`crate::FORMAT`].
+    pub format: u32,
+    /// What was asked, and on what.
+    pub asked: Asked,
+    /// Half-width of the twin's interval, pooled over cells, as a fraction; `None` without a twin.
+    pub noise_floor: Option<f64>,
+    /// Whether all rounds that were asked for are there.
+    pub complete: bool,
+    /// The cells: loads in the order asked, contenders by cost within each.
+    pub cells: Vec<Cell>,
+    /// What in this race might mislead, one sentence each, with advice.
+    pub doubts: Vec<String>,
+}

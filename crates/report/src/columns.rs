@@ -1,0 +1,208 @@
+//! The columns of a load's table: which ones this load has, and what stands in them.
+
+use crate::{
+    numbers::{self, NONE},
+    view::{Column, Text, Tone, verdict_tone, visible},
+};
+use regatta_record::{Cell, Estimate, Figure, Kind, LoadShape, NULL, Relation, Summary};
+
+/// Connections from which on it is told what each of them takes of memory. With fewer, what else
+/// the program does meanwhile is more.
+pub const MEMORY_FROM: u32 = 100;
+
+/// A column, and the text of each contender in it.
+pub struct Field<'a> {
+    /// The column.
+    pub column: Column,
+    /// Its text.
+    pub text: Box<dyn Fn(&Cell) -> Text + 'a>,
+}
+
+/// The columns of `load`, whose cells are `cells`.
+pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Field<'a>> {
+    let mut fields = vec![
+        field("contender", 0, |c| plain(visible(&c.contender))).left(),
+        cost(cells),
+        field(&visible(&format!("vs {}", summary.asked.baseline)), 1, ratio),
+        field("", 2, meaning).left(),
+        field("band", 4, band),
+    ];
+    let then = cells.iter().any(|c| c.then.is_some());
+    if load.burst.is_some() {
+        // The time of an instance is what a burst is for.
+        (fields[2].column.goes, fields[3].column.goes, fields[4].column.goes) = (4, 4, 5);
+        fields.push(instance(cells, then));
+        fields.extend(then.then(self::then));
+        fields.push(field("slowest", 6, slowest));
+    } else if !summary.asked.cpus.are_shared(load) {
+        fields.push(rate(cells));
+        fields.extend(then.then(self::then));
+        fields.push(field("p50", 7, |c| latency(c, c.latency_ns.p50)));
+        fields.push(field("p99", 5, |c| latency(c, c.latency_ns.p99)));
+    }
+    fields.push(field("memory", 9, |c| {
+        figure(c, Figure::Memory, c.memory_bytes.map(numbers::memory))
+    }));
+    let (user, kernel) = match load.idle {
+        0 => (8, 8),
+        // What they take of memory is what silent connections are for.
+        _ => {
+            (fields[2].column.goes, fields[3].column.goes, fields[4].column.goes) = (3, 4, 5);
+            (1, 2)
+        }
+    };
+    let many = load.open() >= MEMORY_FROM;
+    if many && cells.iter().any(|c| c.user_bytes_per_connection.is_some()) {
+        fields.push(field("user/conn", user, |c| memory(c, c.user_bytes_per_connection)));
+    }
+    if many && cells.iter().any(|c| c.kernel_bytes_per_connection.is_some()) {
+        fields.push(field("kernel/conn", kernel, |c| memory(c, c.kernel_bytes_per_connection)));
+    }
+    fields.push(field("switches/req", 10, |c| {
+        figure(c, Figure::Cost, c.switches_per_request.map(numbers::three_digits))
+    }));
+    fields.push(field("lines", 11, move |c| {
+        let entry = summary.asked.entries.iter().find(|e| e.name == c.contender);
+        let lines = entry.and_then(|e| e.lines_of_code);
+        lines.map_or_else(none, |n| plain(numbers::grouped(n.into())))
+    }));
+    fields.push(
+        field("verdict", 3, |c| Text {
+            text: c.verdict.kind.name().to_owned(),
+            tone: verdict_tone(c),
+        })
+        .left(),
+    );
+    fields
+}
+
+fn field<'a>(title: &str, goes: u8, text: impl Fn(&Cell) -> Text + 'a) -> Field<'a> {
+    let column = Column { title: title.to_owned(), right: true, goes };
+    Field { column, text: Box::new(text) }
+}
+
+impl Field<'_> {
+    fn left(mut self) -> Self {
+        self.column.right = false;
+        self
+    }
+}
+
+/// A text as it is.
+pub fn plain(text: String) -> Text {
+    Text { text, tone: Tone::Plain }
+}
+
+/// What is not there.
+pub fn none() -> Text {
+    Text { text: NONE.to_owned(), tone: Tone::Void }
+}
+
+fn figure(cell: &Cell, figure: Figure, text: Option<String>) -> Text {
+    match text {
+        None => none(),
+        Some(text) if cell.verdict.voids(figure) => {
+            Text { text: format!("({text})"), tone: Tone::Void }
+        }
+        Some(text) => plain(text),
+    }
+}
+
+fn cost(cells: &[&Cell]) -> Field<'static> {
+    let unit = numbers::cost_unit(means(cells, |c| c.cost_ns_per_request));
+    field(&format!("{}/req", unit.name), 0, move |c| {
+        let text = c.cost_ns_per_request.map(|e| numbers::estimate(&e, unit.size));
+        figure(c, Figure::Cost, text)
+    })
+}
+
+fn ratio(cell: &Cell) -> Text {
+    match cell.relation {
+        Some(Relation::Baseline) => plain("1".to_owned()),
+        _ => figure(cell, Figure::Cost, cell.ratio_to_baseline.map(|e| numbers::ratio(&e))),
+    }
+}
+
+fn band(cell: &Cell) -> Text {
+    cell.band.map_or_else(none, |b| {
+        plain(match b.best == b.worst {
+            true => b.best.to_string(),
+            false => format!("{}–{}", b.best, b.worst),
+        })
+    })
+}
+
+fn rate(cells: &[&Cell]) -> Field<'static> {
+    let unit = numbers::rate_unit(means(cells, |c| c.rate_per_s));
+    field(unit.name, 6, move |c| {
+        let lower_bound = if c.verdict.kind == Kind::CoBound { "≥ " } else { "" };
+        let text = c.rate_per_s;
+        let text = text.map(|e| format!("{lower_bound}{}", numbers::estimate(&e, unit.size)));
+        figure(c, Figure::Rate, text)
+    })
+}
+
+fn instance(cells: &[&Cell], then: bool) -> Field<'static> {
+    let unit = numbers::seconds_unit(means(cells, |c| c.instance_s));
+    let now = if then { " now" } else { "" };
+    field(&format!("instance{now}, {}", unit.name), 1, move |c| {
+        let upper_bound = if c.verdict.kind == Kind::CoBound { "≤ " } else { "" };
+        let text = c.instance_s;
+        let text = text.map(|e| format!("{upper_bound}{}", numbers::estimate(&e, unit.size)));
+        figure(c, Figure::Rate, text)
+    })
+}
+
+fn then() -> Field<'static> {
+    field("then", 2, |c| c.then.as_deref().map_or_else(none, |text| plain(visible(text))))
+}
+
+fn slowest(cell: &Cell) -> Text {
+    figure(cell, Figure::Rate, cell.slowest_instance_s.map(|s| numbers::time(s * 1e9)))
+}
+
+fn latency(cell: &Cell, ns: Option<u64>) -> Text {
+    figure(cell, Figure::Latency, ns.map(|v| numbers::time(v as f64)))
+}
+
+/// Growth can come out below nothing, where it is less than what else went on.
+fn memory(cell: &Cell, bytes: Option<f64>) -> Text {
+    let sign = |b: f64| if b < 0.0 { "-" } else { "" };
+    let told = |b: f64| format!("{}{}", sign(b), numbers::memory(b.abs().round() as u64));
+    figure(cell, Figure::Memory, bytes.map(told))
+}
+
+fn means(cells: &[&Cell], of: impl Fn(&Cell) -> Option<Estimate>) -> impl Iterator<Item = f64> {
+    cells.iter().filter_map(move |c| Some(of(c)?.mean))
+}
+
+/// What a ratio means, in a word. A difference that cannot be told shows how wide the doubt is.
+fn meaning(cell: &Cell) -> Text {
+    let toned = |text: &str, tone| Text { text: text.to_owned(), tone };
+    match (cell.relation, cell.ratio_to_baseline) {
+        (Some(Relation::NotToldApart), Some(e)) => {
+            toned(&format!("±{}?", numbers::percent((e.high / e.low).sqrt() - 1.0)), Tone::Void)
+        }
+        (Some(relation), _) => {
+            let tone = match relation {
+                Relation::Cheaper => Tone::Good,
+                Relation::Dearer => Tone::Warn,
+                _ => Tone::Plain,
+            };
+            toned(word(relation), tone)
+        }
+        _ if cell.contender == NULL => toned("floor", Tone::Void),
+        _ => toned("", Tone::Plain),
+    }
+}
+
+/// A relation in a word.
+pub fn word(relation: Relation) -> &'static str {
+    match relation {
+        Relation::Baseline => "baseline",
+        Relation::Tied => "tied",
+        Relation::Cheaper => "cheaper",
+        Relation::Dearer => "dearer",
+        Relation::NotToldApart => "not told apart",
+    }
+}

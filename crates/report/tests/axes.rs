@@ -1,0 +1,139 @@
+//! What the forms of a report must say of idle connections, asked rates, cores and bursts, on the
+//! summary of a simulated race (`axes.json`, made by the example `simulated_axes` of
+//! regatta-race). `summary.json` has none of these fields, as results of earlier versions.
+
+use regatta_record::Summary;
+use regatta_report::{csv, html, json, markdown, terminal};
+use unicode_width::UnicodeWidthStr;
+
+const SHARED: &str = "64 conn, 20000/s, 2 cores · server and load share CPU 1";
+
+fn summary() -> Summary {
+    serde_json::from_str(include_str!("axes.json")).expect("the fixture is a summary")
+}
+
+/// The lines of one table and what is said under it.
+fn table<'a>(text: &'a str, title: &str) -> Vec<&'a str> {
+    let from = text.lines().skip_while(|line| *line != title);
+    let lines: Vec<&str> = from.take_while(|line| !line.is_empty()).collect();
+    assert!(!lines.is_empty(), "no table {title:?}:\n{text}");
+    lines
+}
+
+fn words(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn row<'a>(table: &[&'a str], name: &str) -> &'a str {
+    table.iter().find(|line| line.starts_with(name)).unwrap()
+}
+
+#[test]
+fn shared_cpus_are_labelled_and_show_cost_only() {
+    let text = terminal(&summary(), 200, false);
+    let shared = table(&text, &format!("double · {SHARED}"));
+    assert_eq!(
+        words(shared[1]),
+        "contender µs/req vs epoll band memory switches/req lines verdict"
+    );
+    assert!(row(&shared, "percore").ends_with("cost-only"));
+    assert!(row(&shared, "haskell").contains("(9.4 [8.9–10.0])"), "its rate was not held");
+    let note = row(&shared, "cost-only · ");
+    assert!(note.ends_with("had to share CPUs, so the cost is told and nothing else"), "{note}");
+    assert!(row(&shared, "overloaded · haskell").contains("per second 16000 were answered"));
+    let alone = table(&text, "double · 64 conn, 20000/s, 1 core");
+    assert!(alone[1].contains("k/s") && row(&alone, "percore").ends_with("at-asked-rate"));
+    assert!(markdown(&summary()).contains(&format!("### double · {SHARED}")));
+    assert!(html(&summary()).contains(&SHARED.replace('/', "&#x2f;")));
+    let lines = csv(&summary());
+    let shared = lines.lines().filter(|l| l.contains(",0,20000,2,true,,,")).count();
+    assert_eq!(shared, 7, "{lines}");
+}
+
+#[test]
+fn on_one_core_the_table_says_which_models_coincide() {
+    let text = terminal(&summary(), 200, false);
+    let note = "one core · percore, cluster: on one core the same loop as epoll; measured: \
+                percore not told apart (1.01× [0.99–1.03]), cluster dearer (1.13× [1.12–1.14])";
+    assert!(table(&text, "double · 64 conn").contains(&note), "{text}");
+    let shared = table(&text, &format!("double · {SHARED}"));
+    assert!(!shared.iter().any(|line| line.starts_with("one core")), "it has two");
+}
+
+#[test]
+fn scaling_stands_below_the_tables() {
+    let s = summary();
+    let text = terminal(&s, 80, false);
+    let rated = table(&text, "scaling over cores · double · 64 conn, 20000/s");
+    assert_eq!(words(rated[1]), "contender cores cost vs 1");
+    assert!(words(row(&rated, "percore")).starts_with("percore 2 1.00× ["));
+    assert!(!rated.iter().any(|line| line.starts_with("haskell")), "void costs do not scale");
+    assert!(text.rfind("scaling").unwrap() > text.find("burst").unwrap());
+    assert!(markdown(&s).contains("### scaling over cores · double · 64 conn, 20000/s"));
+    assert!(html(&s).contains("<h2>scaling over cores · double · 64 conn, 20000&#x2f;s</h2>"));
+    let value: serde_json::Value = serde_json::from_str(&json(&s)).unwrap();
+    let scaling = value["cells"].as_array().unwrap().iter().find(|c| !c["scaling"].is_null());
+    let scaling = &scaling.unwrap()["scaling"];
+    assert_eq!((&scaling["from_cores"], &scaling["cores"]), (&1.into(), &2.into()));
+    assert!(scaling["cost"]["low"].is_number());
+}
+
+#[test]
+fn a_burst_shows_its_instances_and_what_was_measured_once() {
+    let s = summary();
+    let title = "double · 5000 conn × 3, burst of 10 × 10";
+    let wide = terminal(&s, 200, false);
+    let burst = table(&wide, title);
+    assert_eq!(
+        words(burst[1]),
+        "contender µs/req vs epoll band instance now, s then slowest memory switches/req lines \
+         verdict"
+    );
+    assert!(row(&burst, "null").contains("≤ "), "co-bound: it may be faster");
+    let then = row(&burst, "then · ");
+    assert!(then.contains("node 8.94 s (one process), haskell-conduit 8.0 s (one core)"), "{then}");
+    assert!(then.contains("(2013); other machines, long ago: history, never ours"));
+    let narrow = terminal(&s, 80, false);
+    let burst = table(&narrow, title);
+    assert_eq!(words(burst[1]), "contender µs/req instance now, s then verdict");
+    assert!(row(&burst, "node ").contains("8.94 s"));
+    let page = html(&s);
+    assert!(page.contains("&lt;b&gt;“An article”") && !page.contains("<b>“"));
+    let lines = csv(&s);
+    let node = lines.lines().find(|l| l.ends_with("\"8.94 s\"")).unwrap();
+    assert!(node.contains(",false,10,10,"), "{node}");
+    let value: serde_json::Value = serde_json::from_str(&json(&s)).unwrap();
+    assert_eq!(value["asked"]["then"][1]["figure"], "8.94 s");
+}
+
+#[test]
+fn memory_for_each_connection_is_shown_where_there_are_many() {
+    let s = summary();
+    for width in [80, 200] {
+        let text = terminal(&s, width, false);
+        let idle = table(&text, "double · 10 conn + 10000 idle");
+        assert!(idle[1].contains("user/conn  kernel/conn"), "{}", idle[1]);
+        assert!(row(&idle, "percore").contains("312 B     7.25 KiB"));
+        assert!(row(&idle, "memory · ").contains("of both ends of each connection"));
+        assert!(!table(&text, "double · 64 conn")[1].contains("/conn"));
+    }
+    assert!(csv(&s).contains(",312,7424,"));
+    assert!(html(&s).contains("<td class=\"tone-plain right\">7.25 KiB</td>"));
+}
+
+#[test]
+fn what_was_left_out_is_a_doubt_and_no_line_is_too_long() {
+    let s = summary();
+    for width in 40..200 {
+        let text = terminal(&s, width, false);
+        let too_long = text.lines().find(|line| line.width() > width);
+        assert_eq!(too_long, None, "{width}");
+        assert!(words(&text).contains("doubt: left out: 64 conn on 8 CPUs: there are 2 to use"));
+    }
+}
+
+#[test]
+fn the_summary_survives_json() {
+    let s = summary();
+    assert_eq!(serde_json::from_str::<Summary>(&json(&s)).unwrap(), s);
+}
