@@ -11,6 +11,17 @@ use std::{
 };
 use support::{DEADLINE, MODELS, Server, expect, expect_end, on_every_model, until};
 
+/// A race gives `cannot-hold` by what the manifest states.
+#[test]
+fn the_catalogue_and_the_manifests_state_the_same_limits() {
+    let manifests = regatta_race::built_in();
+    for model in regatta_serve::Model::ALL {
+        let same = manifests.iter().find(|c| c.manifest.name == model.name());
+        let stated = same.expect("every model has a manifest").manifest.limits.connections;
+        assert_eq!(stated, model.traits().limit, "{}", model.name());
+    }
+}
+
 #[test]
 fn a_port_in_use_is_a_clear_error() {
     on_every_model(|model, more| {

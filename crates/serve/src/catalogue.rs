@@ -105,7 +105,10 @@ impl Model {
             Model::Prefork => {
                 Traits { limit: Some(prefork::WORKERS), ..blocking("256 processes", "read") }
             }
-            Model::Threads => blocking("thread per connection", "read"),
+            Model::Threads => Traits {
+                limit: Some(threads::CONNECTIONS),
+                ..blocking("thread per connection", "read")
+            },
             Model::Green => blocking("thread per core", "epoll_wait"),
             Model::Select => {
                 Traits { limit: Some(select::CONNECTIONS), ..callbacks("one thread", "select") }

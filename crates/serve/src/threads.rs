@@ -11,6 +11,10 @@ use std::{net::TcpListener, sync::Arc, thread};
 /// Stack of a connection's thread in bytes; only what is used costs memory.
 const STACK: usize = 128 * 1024;
 
+/// Connections that it holds for certain: each thread has four mappings, of which a process may
+/// have 65,530 by default (`vm.max_map_count`).
+pub(crate) const CONNECTIONS: u32 = 16_000;
+
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
     let listener = host.listen(true)?;
     host.ready(&listener)?;

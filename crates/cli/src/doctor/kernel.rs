@@ -2,46 +2,23 @@
 
 use super::check::{Check, Mark};
 use regatta_race::{Cgroup, CgroupVersion};
-use std::{fs, io};
+use regatta_serve::Model;
 
 /// Tries and judges.
 pub fn checks() -> Vec<Check> {
-    let disabled = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").ok();
     vec![
-        io_uring(try_io_uring(), disabled.as_deref().map(str::trim)),
+        io_uring(Model::Uring.refused()),
         cgroups(Cgroup::is_available(CgroupVersion::V2), Cgroup::is_available(CgroupVersion::V1)),
     ]
 }
 
-/// Makes a small ring as `uring` makes its own, and drops it.
-fn try_io_uring() -> io::Result<()> {
-    let mut ring: io_uring::Builder = io_uring::IoUring::builder();
-    ring.setup_single_issuer().setup_defer_taskrun().build(2).map(drop)
-}
-
-/// `disabled`: 0 for nobody, 1 for those without rights, 2 for everybody; a kernel before 6.6 does
-/// not tell.
-fn io_uring(tried: io::Result<()>, disabled: Option<&str>) -> Check {
-    let Err(error) = tried else { return Check::ok("io_uring", "permitted") };
-    let check = Check::ok("io_uring", format!("refused: {error}"));
-    let remedy = match (disabled, error.kind()) {
-        (Some("1" | "2"), _) => "Run `sysctl -w kernel.io_uring_disabled=0`.",
-        // ENOSYS; and EINVAL, where it knows io_uring but not this kind of ring.
-        (_, io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput) => {
-            "Run Linux 6.1 or later, with CONFIG_IO_URING."
-        }
-        (_, io::ErrorKind::PermissionDenied) => {
-            "Permit io_uring_setup in the container's seccomp profile (docker: --security-opt \
-             seccomp=unconfined)."
-        }
-        _ => "Raise what the error names, as `ulimit -l` or `ulimit -n`.",
-    };
-    let why = disabled.filter(|value| *value != "0");
-    let why = why.map_or(String::new(), |value| format!(" (kernel.io_uring_disabled is {value})"));
-    check.but(
+fn io_uring(refused: Option<String>) -> Check {
+    const NAME: &str = "io_uring";
+    let Some(because) = refused else { return Check::ok(NAME, "permitted") };
+    Check::ok(NAME, "refused").but(
         Mark::Warn,
-        format!("The model `uring` cannot run{why}, so races are without it."),
-        remedy,
+        format!("The model `uring` fails in every race: {because}."),
+        "Do as it says, or leave the model out: `regatta race --skip uring`.",
     )
 }
 
@@ -73,18 +50,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_ring_is_told_with_the_remedy_that_fits() {
-        assert_eq!(io_uring(Ok(()), Some("0")).mark, Mark::Ok);
-        let refused = |kind: io::ErrorKind, disabled| io_uring(Err(kind.into()), disabled);
-        use io::ErrorKind::{InvalidInput, Other, PermissionDenied, Unsupported};
-        let by_setting = refused(PermissionDenied, Some("2"));
-        let effect = ["`uring`", "io_uring_disabled is 2"];
-        assert_says(&by_setting, Mark::Warn, &effect, &["io_uring_disabled=0"]);
-        assert_says(&refused(PermissionDenied, Some("0")), Mark::Warn, &["`uring`"], &["seccomp"]);
-        for kind in [Unsupported, InvalidInput] {
-            assert_says(&refused(kind, None), Mark::Warn, &["`uring`"], &["Linux 6.1"]);
-        }
-        assert_says(&refused(Other, None), Mark::Warn, &["`uring`"], &["ulimit -l"]);
+    fn a_refused_ring_is_told_with_its_reason() {
+        assert_eq!(io_uring(None).mark, Mark::Ok);
+        let refused = io_uring(Some("this kernel has none".into()));
+        assert_says(&refused, Mark::Warn, &["`uring`", "this kernel has none"], &["--skip uring"]);
     }
 
     #[test]
