@@ -54,6 +54,29 @@ fn each_process_has_its_own_descriptors(server: &Server) {
     }
 }
 
+/// After a stall there is more to read at once than what a server may have set aside for it
+/// (`uring`'s buffers are 128 KiB).
+#[test]
+fn all_that_comes_at_once_is_answered() {
+    const LINES: usize = 5000;
+    on_every_model(|model, more| {
+        let server = Server::double(model, &[more, &["--cores", "1"]].concat());
+        let mut streams: Vec<TcpStream> = (0..100).map(|_| server.connect()).collect();
+        for stream in &mut streams {
+            stream.write_all(b"4\n").unwrap();
+            expect(stream, b"8\n");
+        }
+        server.signal("-STOP");
+        for stream in &mut streams {
+            stream.write_all(&b"21\n".repeat(LINES)).unwrap();
+        }
+        server.signal("-CONT");
+        for stream in &mut streams {
+            expect(stream, &b"42\n".repeat(LINES));
+        }
+    });
+}
+
 #[test]
 fn a_reset_in_mid_stream_harms_nobody_else() {
     on_every_model(|model, more| {
