@@ -163,7 +163,7 @@ impl<S: Session> Connection<S> {
                         self.cancel_receive(token, io)?;
                     }
                 } else {
-                    let mut out = io.spare.pop().unwrap_or_default();
+                    let mut out = io.take();
                     let flow = self.session.on_bytes(now, io.ring.bytes(&buffer), &mut out);
                     io.ring.give_back(buffer);
                     return self.go_on(flow, out, token, now, io);
@@ -259,6 +259,9 @@ impl<S: Session> Connection<S> {
         }
     }
 
+    /// Queues the reply: it is sent with the next wait, so a turn is one system call however many
+    /// replies it has. A send(2) here costs as much CPU in total, measured unpipelined and 16 deep,
+    /// and is a call for each reply.
     fn send(&mut self, bytes: Vec<u8>, token: u32, io: &mut Io) -> io::Result<Fate> {
         self.sending = Some(io.ring.send(&self.socket, token, bytes, self.sent)?);
         Ok(Fate::Lives)
