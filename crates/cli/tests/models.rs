@@ -9,7 +9,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use support::{DEADLINE, MODELS, Server, expect, expect_end, on_every_model, until};
+use support::{DEADLINE, Server, expect, expect_end, models, on_every_model, until};
 
 /// A race gives `cannot-hold` by what the manifest states.
 #[test]
@@ -235,7 +235,7 @@ fn the_grace_ends_and_a_second_signal_ends_at_once() {
 #[test]
 fn the_two_step_dialogue_waits_for_each_name() {
     thread::scope(|scope| {
-        for model in MODELS {
+        for model in models() {
             scope.spawn(move || {
                 let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
                 command.args(["serve", "dialogue", "--by-hand", "--model", model]);

@@ -1,6 +1,7 @@
 //! Starting the built binary as a server, and waiting for conditions.
 #![allow(dead_code)] // each test file uses its own part
 
+use regatta_serve::Model;
 use std::{
     fs,
     io::{BufRead, BufReader, Read},
@@ -11,11 +12,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Every model.
-pub const MODELS: [&str; 11] = [
-    "fork", "prefork", "threads", "green", "select", "poll", "epoll", "cluster", "percore",
-    "uring", "async",
-];
+/// Every model that runs here.
+pub fn models() -> Vec<&'static str> {
+    let mut all = Model::ALL.to_vec();
+    all.retain(|model| match model.refused() {
+        Some(why) => {
+            eprintln!("skipped: {}: {why}", model.name());
+            false
+        }
+        None => true,
+    });
+    all.into_iter().map(Model::name).collect()
+}
 
 /// Longest wait for anything in these tests.
 pub const DEADLINE: Duration = Duration::from_secs(10);
@@ -120,9 +128,9 @@ impl Drop for Server {
 /// Runs `test` for every model at once, shared and by hand, naming the one that fails.
 pub fn on_every_model(test: impl Fn(&str, &[&str]) + Sync) {
     thread::scope(|scope| {
-        let running: Vec<_> = MODELS
-            .iter()
-            .flat_map(|model| [(*model, &[][..]), (*model, &["--by-hand"][..])])
+        let running: Vec<_> = models()
+            .into_iter()
+            .flat_map(|model| [(model, &[][..]), (model, &["--by-hand"][..])])
             .map(|(model, more)| (model, more, scope.spawn(|| test(model, more))))
             .collect();
         for (model, more, thread) in running {

@@ -299,8 +299,11 @@ impl<S: Session> Connection<S> {
         Ok(())
     }
 
+    /// Ends our direction and waits for the end of the other. One whose input has ended is closed:
+    /// ending our direction too would, at a stop, answer what the client still sends with a reset
+    /// that overtakes the last reply (RFC 1122, 4.2.2.13).
     fn linger(&mut self, token: u32, now: Instant, io: &mut Io) -> io::Result<Fate> {
-        if net::finish_writing(&self.socket).is_err() || self.input != Input::Open {
+        if self.input != Input::Open || net::finish_writing(&self.socket).is_err() {
             return Ok(Fate::Ends);
         }
         let until = now + Limits::LINGER;
@@ -308,6 +311,15 @@ impl<S: Session> Connection<S> {
         self.held = Vec::new();
         self.receive(token, io)?;
         Ok(Fate::Lives)
+    }
+
+    /// Ends the input: what has arrived is still received. One that lingers has ended its own
+    /// direction already, and is left to that.
+    pub(super) fn finish_reading(&self) {
+        if !matches!(self.state, State::Lingering { .. }) {
+            // One that is gone already tells so at its next receive.
+            let _ = net::finish_reading(&self.socket);
+        }
     }
 
     /// Whether its time has come.

@@ -262,8 +262,7 @@ impl<'h, P: Program> Core<'h, P> {
         self.sweep = self.sweep.min(PAUSE);
         self.next_sweep = now;
         for (_, connection) in &self.connections {
-            // One that is gone already tells so at its next receive.
-            let _ = net::finish_reading(&connection.socket);
+            connection.finish_reading();
         }
         Ok(())
     }
