@@ -282,7 +282,7 @@ fn result(args: &LoadArgs, tally: &Tally, server: &Server) -> LoadResult {
         load_cpu_ns_per_request: per_request(tally.load_cpu_ns),
         server_cpu_ns_per_request: server.cpu_ns.and_then(per_request),
         first_wrong: tally.first_wrong.clone(),
-        verdict: judge::of_load(tally, load, server_used),
+        verdict: judge::of_load(tally, args.rate.map(NonZeroU32::get), load, server_used),
         histogram: encode_histogram(&tally.histogram),
     }
 }

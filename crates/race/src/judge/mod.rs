@@ -55,13 +55,18 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     }
 }
 
-/// Judges a single load without a race. `server` is `None` where it was not observed.
-pub fn of_load(tally: &Tally, load: Used, server: Option<Used>) -> Verdict {
+/// Judges a single load without a race, at an asked `rate` or in closed loop. `server` is `None`
+/// where it was not observed.
+pub fn of_load(tally: &Tally, rate: Option<u32>, load: Used, server: Option<Used>) -> Verdict {
+    let limit = verdict::limit(server, Some(load), None);
+    let held = tally.requests as f64 * 1e9 / tally.window_ns.max(1) as f64;
     match fault::of_replies("the server", tally) {
         Some(Outcome::Disqualified { because, .. }) => Verdict::new(Kind::Disqualified, because),
         Some(Outcome::Failed { because }) => Verdict::new(Kind::Failed, because),
         _ if tally.requests == 0 => Verdict::new(Kind::Failed, "not one right answer came"),
-        _ => verdict::limit(server, Some(load), None),
+        // A generator that could not make the rate says nothing of the server.
+        _ if limit.kind == Kind::GeneratorBound => limit,
+        _ => rate.map_or(limit, |asked| verdict::at_rate(held, asked)),
     }
 }
 

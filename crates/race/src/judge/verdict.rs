@@ -81,25 +81,29 @@ fn unlimited(observed: &Observed, conditions: Conditions<'_>, seen: bool) -> Opt
         [cpu] => format!("server and load share CPU {cpu}"),
         cpus => format!("server and load share CPUs {}", list(cpus)),
     };
-    let and = if shared.is_empty() { "" } else { "; " };
     Some(match held {
+        Some((rate, asked)) if shared.is_empty() => at_rate(rate, asked),
         Some((rate, asked)) if rate < HELD * f64::from(asked) => {
-            let because = format!(
-                "{share}{and}of the {asked} requests asked for per second {rate:.0} were answered; \
-                 ask for less, or give it more CPUs"
-            );
-            let mut verdict = Verdict::new(Kind::Overloaded, because);
-            if !shared.is_empty() {
-                // Costs at unequal rates say nothing of cores.
-                verdict.void = vec![Figure::Cost, Figure::Rate, Figure::Latency];
-            }
-            verdict
-        }
-        Some((_, asked)) if shared.is_empty() => {
-            Verdict::new(Kind::AtAskedRate, format!("{asked} requests per second, evenly spaced"))
+            let verdict = at_rate(rate, asked);
+            // Costs at unequal rates say nothing of cores.
+            let void = vec![Figure::Cost, Figure::Rate, Figure::Latency];
+            Verdict { void, because: format!("{share}; {}", verdict.because), ..verdict }
         }
         _ => Verdict::new(Kind::CostOnly, share),
     })
+}
+
+/// Whether the `asked` rate was held.
+pub fn at_rate(rate: f64, asked: u32) -> Verdict {
+    if rate >= HELD * f64::from(asked) {
+        let because = format!("{asked} requests per second, evenly spaced");
+        return Verdict::new(Kind::AtAskedRate, because);
+    }
+    let because = format!(
+        "of the {asked} requests asked for per second {rate:.0} were answered; ask for less, or \
+         give it more CPUs"
+    );
+    Verdict::new(Kind::Overloaded, because)
 }
 
 /// A burst has no steady rate that could drift, and a null server that is no faster waits for its
