@@ -62,9 +62,12 @@ pub fn one_of<T: Copy>(
     })
 }
 
-/// A duration with its unit: `250ms`, `10s`, `2m`.
+/// A duration with its unit, at most a day: `250ms`, `10s`, `2m`.
 pub fn duration(text: &str) -> Result<std::time::Duration, String> {
-    humantime::parse_duration(text).map_err(|error| format!("{error}; write it as 250ms or 10s"))
+    const LONGEST: std::time::Duration = std::time::Duration::from_secs(86_400);
+    let parsed = humantime::parse_duration(text)
+        .map_err(|error| format!("{error}; write it as 250ms or 10s"))?;
+    if parsed > LONGEST { Err("expected at most a day".into()) } else { Ok(parsed) }
 }
 
 /// A limit of time: as [`duration`], and not zero.

@@ -56,7 +56,10 @@ impl<'a> Director<'a> {
             began: clock::now(),
             most_open: (0, clock::now()),
             steadiness: Steadiness::default(),
-            pulse: Pulse::default(),
+            pulse: Pulse {
+                patience: (plan.timeout + plan.patience).as_nanos() as Nanos,
+                ..Pulse::default()
+            },
             outcome,
             not_opened: None,
         }
@@ -244,11 +247,14 @@ impl Steadiness {
 }
 
 /// Whether the server is alive: it answers, or awaits being asked, or at least does not refuse.
+/// One that neither answers nor lets a request be given up takes no connections: silence for
+/// `patience` is its end too.
 #[derive(Default)]
 struct Pulse {
-    replies: u64,
+    settled: u64,
     refused: u64,
     last: Nanos,
+    patience: Nanos,
 }
 
 impl Pulse {
@@ -257,11 +263,12 @@ impl Pulse {
     }
 
     fn beats(&mut self, now: Nanos, sums: &Sums) -> bool {
-        if sums.replies != self.replies {
-            *self = Pulse { replies: sums.replies, refused: sums.refused, last: now };
+        if sums.settled != self.settled {
+            *self = Pulse { settled: sums.settled, refused: sums.refused, last: now, ..*self };
         }
         let only_refusals = sums.awaited == 0 && sums.refused > self.refused;
-        !(only_refusals && now - self.last >= DEAD_AFTER)
+        let silence = now - self.last;
+        silence < if only_refusals { DEAD_AFTER } else { self.patience }
     }
 }
 

@@ -44,7 +44,8 @@ pub struct Tally {
     pub warm_up_ns: u64,
     /// Stopped by the caller; the rest is what there was until then.
     pub interrupted: bool,
-    /// The server refused every connection for two seconds; the run ended there.
+    /// The server refused every connection for two seconds, or was silent for longer than a reply
+    /// and a connection may take; the run ended there.
     pub server_died: bool,
 }
 

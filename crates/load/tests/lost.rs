@@ -240,3 +240,20 @@ fn impossible_plans_are_refused_with_what_would_be_possible() {
     assert!(matches!(run(&nowhere), Err(Error::Machine { .. })));
     assert_eq!(server.requests(), 0, "nothing is sent by a plan that is refused");
 }
+
+/// Connections wait in a queue that is full and that nobody empties: no refusal, no reply.
+#[test]
+fn a_counted_run_ends_where_nobody_accepts() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    rustix::net::listen(&silent, 1).unwrap();
+    let target = silent.local_addr().unwrap();
+    for until in [Until::Requests(40), Until::Burst { instances: 2, requests: 3 }] {
+        let (timeout, patience) = (Duration::from_millis(200), Duration::from_millis(400));
+        let plan = Plan { connections: 20, until, timeout, patience, ..plan(target) };
+        let began = Instant::now();
+        let stop = AtomicBool::new(false);
+        let tally = regatta_load::run(&plan, &mut Called::default(), &mut |_| {}, &stop).unwrap();
+        assert!(tally.server_died && tally.requests == 0, "{tally:?}");
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    }
+}

@@ -12,7 +12,7 @@ pub(crate) fn of_replies(name: &str, tally: &Tally) -> Option<Outcome> {
         return Some(Outcome::Disqualified { because, exchange: Some(exchange) });
     }
     if tally.server_died {
-        let because = format!("{name} refused every connection for two seconds under load");
+        let because = format!("{name} took no connection and answered nothing any more under load");
         return Some(Outcome::Failed { because });
     }
     let missing: Vec<String> = tally

@@ -6,7 +6,7 @@ use crate::{
     entrant::Entrant,
     fault,
     memory::Memory,
-    port::free_port,
+    port::{free_port, is_taken},
     ready::NotReady,
     running::Running,
     stop_report::{background, last_words},
@@ -22,6 +22,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
+use tempfile::TempDir;
 
 /// How long a contender may take until it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -95,32 +96,11 @@ pub(crate) fn run(
     if let Some(because) = entrant.cannot_hold(load) {
         return ended(round, Outcome::CannotHold { because });
     }
-    let port = free_port().map_err(|error| MachineError::Io { what: "find a free port", error })?;
-    let run = tempfile::Builder::new()
-        .prefix("regatta-")
-        .tempdir()
-        .map_err(|error| MachineError::Io { what: "make a folder for the round", error })?;
-    let launch = entrant.launch(asked, load, course.binary, course.containment, port, run.path());
-    let launch = match launch {
-        Ok(launch) => launch,
-        Err(error) => {
-            let because = format!("{}: {error}", entrant.name);
-            return ended(round, Outcome::Failed { because });
-        }
+    let Started { mut running, port, run: _run } = match start(course, entrant, load)? {
+        Start::Ready(started) => started,
+        Start::Failed { because } => return ended(round, Outcome::Failed { because }),
+        Start::Interrupted => return Ok(None),
     };
-    let mut running = match Running::start(course.binary, &launch) {
-        Ok(running) => running,
-        Err(error) => return ended(round, Outcome::Failed { because: error.to_string() }),
-    };
-    match wait_ready(&mut running, entrant, course.stop) {
-        Ok(true) => {}
-        Ok(false) => return Ok(None),
-        Err(error) => {
-            // What it says of its stop adds nothing to why it was never ready.
-            let _ = running.stop(STOP_WITHIN);
-            return ended(round, Outcome::Failed { because: error.to_string() });
-        }
-    }
     let plan = plan(asked, entrant.speaks, port, load, seed);
     let mut server = Watched {
         running: &running,
@@ -191,6 +171,70 @@ pub(crate) fn run(
         }
     }
     Ok(Some(round))
+}
+
+/// How a start went.
+enum Start {
+    Ready(Started),
+    Failed { because: String },
+    Interrupted,
+}
+
+/// A contender that is ready on its port. Its folder goes with it.
+struct Started {
+    running: Running,
+    port: u16,
+    run: TempDir,
+}
+
+/// Starts a contender. A port that another program took before the contender could is not the
+/// contender's fault: it gets another one.
+fn start(course: &Course<'_>, entrant: &Entrant, load: LoadShape) -> Result<Start, MachineError> {
+    const PORTS: usize = 5;
+    let mut last = Start::Interrupted;
+    for _ in 0..PORTS {
+        let port =
+            free_port().map_err(|error| MachineError::Io { what: "find a free port", error })?;
+        last = start_on(port, course, entrant, load)?;
+        let failed = matches!(last, Start::Failed { .. });
+        if !failed || !is_taken(port).unwrap_or(false) {
+            break;
+        }
+    }
+    Ok(last)
+}
+
+fn start_on(
+    port: u16,
+    course: &Course<'_>,
+    entrant: &Entrant,
+    load: LoadShape,
+) -> Result<Start, MachineError> {
+    let run = tempfile::Builder::new()
+        .prefix("regatta-")
+        .tempdir()
+        .map_err(|error| MachineError::Io { what: "make a folder for the round", error })?;
+    let launch =
+        entrant.launch(course.asked, load, course.binary, course.containment, port, run.path());
+    let launch = match launch {
+        Ok(launch) => launch,
+        Err(error) => {
+            return Ok(Start::Failed { because: format!("{}: {error}", entrant.name) });
+        }
+    };
+    let mut running = match Running::start(course.binary, &launch) {
+        Ok(running) => running,
+        Err(error) => return Ok(Start::Failed { because: error.to_string() }),
+    };
+    Ok(match wait_ready(&mut running, entrant, course.stop) {
+        Ok(true) => Start::Ready(Started { running, port, run }),
+        Ok(false) => Start::Interrupted,
+        Err(error) => {
+            // What it says of its stop adds nothing to why it was never ready.
+            let _ = running.stop(STOP_WITHIN);
+            Start::Failed { because: error.to_string() }
+        }
+    })
 }
 
 /// False if interrupted meanwhile.

@@ -24,6 +24,8 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
     }
     host.ready(&listeners[0])?;
     drop(listeners);
-    children.watch(host)?;
-    children.drain(host)
+    let watched = children.watch(host);
+    host.stop.set(); // also where a child has ended: the others finish what they owe
+    children.drain(host)?;
+    watched
 }

@@ -1,7 +1,7 @@
 //! `green`: a green thread per connection, a scheduler of them per core.
 
 use crate::{
-    host::{Host, PAUSE, Places, ServeError},
+    host::{Host, PAUSE, Places, ServeError, StopOnEnd},
     open::Open,
 };
 use regatta_green::{self as green, TcpListener, TcpStream};
@@ -26,6 +26,8 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
         .map(|listener| {
             let (program, host, places) = (program.clone(), host.clone(), places.clone());
             thread::spawn(move || {
+                let stop = host.stop.clone();
+                let _whole = StopOnEnd(&stop);
                 let core = green::Config::default();
                 green::run(core, move || serve(program, host, places, listener))
             })

@@ -170,6 +170,16 @@ impl Stop {
     }
 }
 
+/// Stops the server when it is dropped: held by each core, since a server that has lost one, to an
+/// error or a panic, must not go on as if it had not.
+pub(crate) struct StopOnEnd<'s>(pub(crate) &'s Stop);
+
+impl Drop for StopOnEnd<'_> {
+    fn drop(&mut self) {
+        self.0.set();
+    }
+}
+
 impl AsFd for Stop {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.latch.as_fd()

@@ -2,7 +2,7 @@
 //! (SO_REUSEPORT).
 
 use crate::{
-    host::{Host, Places, ServeError},
+    host::{Host, Places, ServeError, StopOnEnd},
     reactor,
 };
 use regatta_service::Program;
@@ -18,7 +18,10 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
             .into_iter()
             .map(|listener| {
                 let (program, places) = (program.clone(), places.clone());
-                scope.spawn(move || reactor::run(program, host, places, listener, Epoll::new()?))
+                scope.spawn(move || {
+                    let _whole = StopOnEnd(&host.stop);
+                    reactor::run(program, host, places, listener, Epoll::new()?)
+                })
             })
             .collect();
         cores.into_iter().try_for_each(|core| Ok(core.join().expect("a reactor does not panic")?))

@@ -101,16 +101,24 @@ fn asked(rate: u32, result: &LoadResult) -> String {
 
 /// How long the instances of a burst took, in seconds.
 fn instances(each: &[f64]) -> String {
-    let mut sorted = each.to_vec();
+    let mut sorted: Vec<f64> = each.iter().copied().filter(|seconds| *seconds > 0.0).collect();
     sorted.sort_by(f64::total_cmp);
+    if sorted.is_empty() {
+        return "none came to a reply".into();
+    }
     let median = (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2]) / 2.0;
     let (shortest, longest) = (sorted[0], sorted[sorted.len() - 1]);
     let mut text = format!("min {shortest:.3} s  median {median:.3} s  max {longest:.3} s");
     for ten in each.chunks(10) {
-        let row: Vec<_> = ten.iter().map(|seconds| format!("{seconds:.3}")).collect();
+        let row: Vec<_> = ten.iter().map(|seconds| instance(*seconds)).collect();
         write!(text, "\n{:<12}{}", "", row.join("  ")).expect("a string can be written to");
     }
     text
+}
+
+/// One that came to no reply has no time.
+fn instance(seconds: f64) -> String {
+    if seconds > 0.0 { format!("{seconds:.3}") } else { format!("{:>5}", "–") }
 }
 
 /// Only the very load that the article had may stand beside its figures.

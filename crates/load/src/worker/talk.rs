@@ -201,9 +201,11 @@ impl Worker<'_> {
         self.settled += u64::from(replies);
         self.awaited -= u64::from(replies);
         let mut rest = replies;
+        // At a rate, the first request of a connection that was opened again is beside the schedule.
+        let scheduled = self.pace.is_none() || connection.state == State::Open;
         while rest > 0 {
             let (sent_at, run) = self.times.pop_run(&mut connection.sent, rest);
-            if self.phase == Phase::Measuring {
+            if self.phase == Phase::Measuring && scheduled && slot < self.active {
                 self.count.replies(self.now, self.now - sent_at, run);
             }
             rest -= run;

@@ -6,7 +6,7 @@
 
 mod connection;
 
-use crate::host::{Host, PAUSE, Places, ServeError};
+use crate::host::{Host, PAUSE, Places, ServeError, StopOnEnd};
 use connection::{Connection, Fate, Io};
 use regatta_service::{Limits, Program};
 use regatta_sys::{
@@ -34,7 +34,10 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
             .into_iter()
             .map(|listener| {
                 let (program, places) = (program.clone(), places.clone());
-                scope.spawn(move || Core::new(program, host, places, listener)?.run())
+                scope.spawn(move || {
+                    let _whole = StopOnEnd(&host.stop);
+                    Core::new(program, host, places, listener)?.run()
+                })
             })
             .collect();
         cores.into_iter().try_for_each(|core| Ok(core.join().expect("a core does not panic")?))
@@ -54,9 +57,11 @@ struct Core<'h, P: Program> {
     listener: Option<OwnedFd>,
     /// Whether connections are being accepted.
     accepting: bool,
+    /// Whether an accept goes on after its first connection.
+    many: bool,
     /// When accepting resumes, if no descriptor or no place is left.
     resume_at: Option<Instant>,
-    /// Accepted, but without a place: the kernel may accept some more before it hears of a pause.
+    /// Accepted, but without a place: at most one.
     parked: VecDeque<OwnedFd>,
     connections: Slab<Connection<P::Session>>,
     /// Connections for whose input no buffer was left, in their order.
@@ -74,7 +79,10 @@ impl<'h, P: Program> Core<'h, P> {
         // On a non-blocking descriptor an operation would fail rather than wait.
         net::set_blocking(&listener)?;
         ring.watch(&host.stop)?;
-        ring.accept(&listener)?;
+        // One at a time where places are limited: what the kernel accepts beyond them would wait
+        // here, and on this core.
+        let many = host.connections == usize::MAX;
+        ring.accept(&listener, many)?;
         let sweep = host.limits.idle.min(host.limits.request).min(Limits::LINGER) / 8;
         Ok(Core {
             program,
@@ -83,6 +91,7 @@ impl<'h, P: Program> Core<'h, P> {
             io: Io::new(ring),
             listener: Some(listener),
             accepting: true,
+            many,
             resume_at: None,
             parked: VecDeque::new(),
             connections: Slab::new(),
@@ -226,7 +235,7 @@ impl<'h, P: Program> Core<'h, P> {
 
     fn accept(&mut self) -> io::Result<()> {
         if let (Some(listener), false, None) = (&self.listener, self.accepting, self.resume_at) {
-            self.io.ring.accept(listener)?;
+            self.io.ring.accept(listener, self.many)?;
             self.accepting = true;
         }
         Ok(())

@@ -124,11 +124,17 @@ impl Ring {
         Ok(Ring { ring, buffers, sends, receives: 0 })
     }
 
-    /// Accepts connections of `listener`, which must be blocking, until cancelled or out of
-    /// descriptors.
-    pub fn accept(&mut self, listener: impl AsFd) -> io::Result<()> {
+    /// Accepts a connection of `listener`, which must be blocking; or `many`, until cancelled or
+    /// out of descriptors.
+    pub fn accept(&mut self, listener: impl AsFd, many: bool) -> io::Result<()> {
         let fd = types::Fd(listener.as_fd().as_raw_fd());
-        let accept = opcode::AcceptMulti::new(fd).flags(libc::SOCK_CLOEXEC).build();
+        let nobody = std::ptr::null_mut();
+        let accept = match many {
+            true => opcode::AcceptMulti::new(fd).flags(libc::SOCK_CLOEXEC).build(),
+            false => {
+                opcode::Accept::new(fd, nobody, nobody.cast()).flags(libc::SOCK_CLOEXEC).build()
+            }
+        };
         self.queue(accept.user_data(name(ACCEPT, 0)))
     }
 
@@ -195,7 +201,11 @@ impl Ring {
         // SAFETY: a receive writes to `self.buffers`, a send reads from `self.sends`; both stay
         // until the operation is completed, or for ever. The others have no memory.
         while unsafe { self.ring.submission().push(&operation) }.is_err() {
-            self.ring.submit()?; // full
+            // Full: hands over.
+            match self.ring.submit() {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                _ => {}
+            }
         }
         Ok(())
     }
