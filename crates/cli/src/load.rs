@@ -233,7 +233,11 @@ impl Edges for Server {
     fn window_closes(&mut self) {
         let closed = self.observed.as_ref().and_then(|observed| observed.usage().ok());
         let spent = self.opened.as_ref().zip(closed).map(|(opened, closed)| closed.since(opened));
-        self.cpu_ns = spent.map(|spent| spent.cpu_ns);
+        if let Some(spent) = spent {
+            self.cpu_ns = Some(spent.cpu_ns);
+            // A server cannot be busy on more CPUs than it has threads.
+            self.cpus = self.cpus.min(spent.threads).max(1);
+        }
     }
 
     fn connections_open(&mut self) {}

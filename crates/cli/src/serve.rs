@@ -4,6 +4,7 @@ use crate::{
     args::{duration, limit, one_of},
     exit::Done,
 };
+use regatta_report::grouped;
 use regatta_serve::{Host, Model, Service, Stop, Written, catalogue::Traits, serve};
 use regatta_service::Limits;
 use std::{
@@ -82,7 +83,7 @@ pub fn models() -> anyhow::Result<Done> {
     for model in Model::ALL {
         let Traits { runs_on, waits_in, blocking, callbacks, limit } = model.traits();
         let mark = |yes| if yes { "yes" } else { "no" };
-        let holds = limit.map(|n| format!("{n} conn")).unwrap_or_default();
+        let holds = limit.map(|n| format!("{} conn", grouped(n.into()))).unwrap_or_default();
         row(model.name(), runs_on, waits_in, mark(blocking), mark(callbacks), &holds);
     }
     println!(

@@ -56,8 +56,8 @@ impl OneOrMany<u32> {
         OneOrMany::One(1)
     }
 
-    fn has_zero(&self) -> bool {
-        self.values().contains(&0)
+    fn is_none_or_zero(&self) -> bool {
+        self.values().is_empty() || self.values().contains(&0)
     }
 }
 
@@ -101,10 +101,12 @@ impl Loads {
         let (rated, idle) = (self.rate.is_some(), self.idle.values().iter().any(|n| *n > 0));
         let counts = self.cores.iter().flat_map(OneOrMany::values);
         let told = |what: &str| Some(what.to_owned());
-        if self.connections.has_zero() || self.pipeline.has_zero() {
+        if self.connections.is_none_or_zero() || self.pipeline.is_none_or_zero() {
             return told("`connections` and `pipeline` must be at least 1");
         }
-        if self.rate.as_ref().is_some_and(OneOrMany::has_zero) || self.rate_when_shared == Some(0) {
+        if self.rate.as_ref().is_some_and(OneOrMany::is_none_or_zero)
+            || self.rate_when_shared == Some(0)
+        {
             return told("a `rate` must be at least 1 request per second; leave it out for none");
         }
         if counts.clone().any(|count| *count == CoreCount::Count(0)) {

@@ -263,10 +263,11 @@ fn baseline(
     // The file's may be left out by the command line, or not be installed.
     let asked = changes.baseline.as_ref().or(contest.baseline.as_ref()).filter(takes_part);
     let first = || taking_part.iter().map(|e| &e.name).find(|name| *name != NULL);
-    asked
-        .or_else(first)
-        .cloned()
-        .ok_or_else(|| PrepareError("no contender is left to race; see `regatta peers`".into()))
+    asked.or_else(first).cloned().ok_or_else(|| {
+        let skipped = entries.iter().filter_map(|e| Some((&e.name, e.skipped.as_ref()?)));
+        let skipped: String = skipped.map(|(name, why)| format!("; {name}: {why}")).collect();
+        PrepareError(format!("no contender is left to race; see `regatta peers`{skipped}"))
+    })
 }
 
 fn names(entries: &[Entry]) -> String {

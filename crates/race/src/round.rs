@@ -97,7 +97,7 @@ pub(crate) fn run(
         return ended(round, Outcome::CannotHold { because });
     }
     let Started { mut running, port, run: _run } = match start(course, entrant, load)? {
-        Start::Ready(started) => started,
+        Start::Ready(started) => *started,
         Start::Failed { because } => return ended(round, Outcome::Failed { because }),
         Start::Interrupted => return Ok(None),
     };
@@ -175,7 +175,7 @@ pub(crate) fn run(
 
 /// How a start went.
 enum Start {
-    Ready(Started),
+    Ready(Box<Started>),
     Failed { because: String },
     Interrupted,
 }
@@ -227,7 +227,7 @@ fn start_on(
         Err(error) => return Ok(Start::Failed { because: error.to_string() }),
     };
     Ok(match wait_ready(&mut running, entrant, course.stop) {
-        Ok(true) => Start::Ready(Started { running, port, run }),
+        Ok(true) => Start::Ready(Box::new(Started { running, port, run })),
         Ok(false) => Start::Interrupted,
         Err(error) => {
             // What it says of its stop adds nothing to why it was never ready.

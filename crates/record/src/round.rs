@@ -104,6 +104,13 @@ pub struct Server {
     pub threads: u32,
 }
 
+impl Server {
+    /// CPUs that it could be busy on: those that it had, and no more than it had threads.
+    pub fn usable_cpus(&self) -> u32 {
+        self.cpus.min(self.threads).max(1)
+    }
+}
+
 /// Where a CPU figure was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

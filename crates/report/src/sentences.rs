@@ -130,6 +130,12 @@ pub fn result(summary: &Summary, contenders: &[&Cell]) -> String {
     let Some(cheapest) = ranked.first() else {
         return "no contender has a cost that may be believed here".to_owned();
     };
+    if ranked.len() == 1 {
+        let name = visible(&cheapest.contender);
+        return format!(
+            "only {name} has a cost that may be believed here: nothing to compare it with"
+        );
+    }
     let baseline = visible(&summary.asked.baseline);
     let against = |c: &Cell| match (c.relation, c.ratio_to_baseline) {
         (Some(Relation::Cheaper | Relation::Dearer), Some(e)) => Some(numbers::ratio(&e)),
@@ -154,7 +160,9 @@ pub fn result(summary: &Summary, contenders: &[&Cell]) -> String {
     let perhaps = names(&|c| {
         c.contender != cheapest.contender
             && c.band.is_some_and(|b| b.best == 1)
+            && c.relation != Some(Relation::Dearer)
             && !(is_base && c.relation == Some(Relation::Tied))
+            && (c.relation != Some(Relation::Baseline) || tied.is_empty())
     });
     if !perhaps.is_empty() {
         parts.push(format!("perhaps as cheap: {perhaps}"));

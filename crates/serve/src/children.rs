@@ -10,7 +10,7 @@ use regatta_sys::{
     poll::Poll,
     signal::{self, Served},
 };
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
 use std::{
     collections::HashSet,
     io::{self, Read},
@@ -65,20 +65,22 @@ impl Children {
         }
     }
 
-    /// Takes the exits of those that have ended.
-    pub(crate) fn reap(&mut self) -> io::Result<()> {
+    /// Takes the exits of those that have ended; gives the last of them.
+    pub(crate) fn reap(&mut self) -> io::Result<Option<(Pid, WaitStatus)>> {
+        let mut last = None;
         let mut told = [0; 64];
         while matches!((&self.ended).read(&mut told), Ok(1..)) {}
         while !self.alive.is_empty()
-            && let Some((child, _)) = wait(WaitOptions::NOHANG)?
+            && let Some((child, status)) = wait(WaitOptions::NOHANG)?
         {
             self.alive.remove(&child);
+            last = Some((child, status));
         }
-        Ok(())
+        Ok(last)
     }
 
-    /// Waits until the host stops or a child has ended.
-    pub(crate) fn wait(&mut self, host: &Host) -> io::Result<()> {
+    /// Waits until the host stops or a child has ended, which it gives.
+    pub(crate) fn wait(&mut self, host: &Host) -> io::Result<Option<(Pid, WaitStatus)>> {
         let mut readiness = Poll::new();
         readiness.add(host.stop.as_fd(), 0, Interest::Read)?;
         readiness.add(self.ended.as_fd(), 0, Interest::Read)?;
@@ -89,11 +91,16 @@ impl Children {
 
     /// Waits until the host stops. A child that ends before is the end of the server.
     pub(crate) fn watch(&mut self, host: &Host) -> Result<(), ServeError> {
-        let all = self.len();
         while !host.stop.is_set() {
-            self.wait(host)?;
-            if self.len() < all && !host.stop.is_set() {
-                let because = "one of its processes ended; its last words are above";
+            if let Some((child, status)) = self.wait(host)?
+                && !host.stop.is_set()
+            {
+                let how = match (status.terminating_signal(), status.exit_status()) {
+                    (Some(signal), _) => format!("was killed by signal {signal}"),
+                    (None, status) => format!("ended with status {}", status.unwrap_or_default()),
+                };
+                let pid = child.as_raw_nonzero();
+                let because = format!("process {pid}, one of its {}, {how}", self.len() + 1);
                 return Err(io::Error::other(because).into());
             }
         }

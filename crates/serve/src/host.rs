@@ -48,11 +48,15 @@ pub enum ServeError {
         because: String,
     },
     /// A call that should not fail did.
-    #[error("the server stopped: {0}")]
+    #[error("the server stopped")]
     Io(#[from] io::Error),
 }
 
 fn listen_advice(error: &io::Error) -> String {
+    if error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) {
+        return "no descriptor is left; ask for fewer --cores, or raise the limit (ulimit -n)"
+            .into();
+    }
     match error.kind() {
         io::ErrorKind::AddrInUse => {
             "the port is in use; stop who holds it, or choose another (0 lets the system choose)"

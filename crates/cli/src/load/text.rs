@@ -26,7 +26,7 @@ pub fn text(args: &LoadArgs, result: &LoadResult) -> String {
             "{} in {:.2} s: {}",
             HumanCount(result.requests),
             result.duration_s,
-            voided(Figure::Rate, format!("{}/s", HumanCount(result.rate_per_s as u64)))
+            voided(Figure::Rate, format!("{}/s", HumanCount(result.rate_per_s.round() as u64)))
         ),
     );
     if let Some(rate) = result.target_rate_per_s {
@@ -90,7 +90,8 @@ fn asked(rate: u32, result: &LoadResult) -> String {
     if !rate_was_reached(result) {
         format!(
             "{rate}/s asked for and NOT REACHED: {unsent} requests were due and not sent, every \
-             connection waited for replies; ask for less, or give more connections or pipeline"
+             connection waited for replies, or was gone; ask for less, or give more connections or \
+             pipeline"
         )
     } else if result.unsent > 0 {
         format!("{rate}/s asked for; all sent but {unsent} requests")

@@ -124,7 +124,7 @@ impl Observed {
         let cpu_ns: f64 = seen.iter().map(|(_, s)| s.cpu_ns as f64).sum();
         self.server_busy = fraction(
             cpu_ns,
-            seen.iter().map(|(r, s)| r.window_ns as f64 * f64::from(s.cpus)).sum(),
+            seen.iter().map(|(r, s)| r.window_ns as f64 * f64::from(s.usable_cpus())).sum(),
         );
         self.split_over_cpu =
             fraction(seen.iter().map(|(_, s)| s.user_ns as f64 + s.system_ns as f64).sum(), cpu_ns);
@@ -132,7 +132,7 @@ impl Observed {
             seen.iter().map(|(_, s)| (s.voluntary_switches + s.involuntary_switches) as f64).sum(),
             seen.iter().map(|(r, _)| r.requests as f64).sum(),
         );
-        self.cpus.0 = seen.iter().map(|(_, s)| s.cpus).max().unwrap_or(0);
+        self.cpus.0 = seen.iter().map(|(_, s)| s.usable_cpus()).max().unwrap_or(0);
         self.sources = seen.iter().map(|(_, s)| source_name(s.source)).collect();
         self.memory_bytes = median(seen.iter().map(|(_, s)| s.memory_bytes as f64).collect())
             .map(|bytes| bytes as u64);

@@ -168,10 +168,9 @@ pub fn limit(server: Option<Used>, load: Option<Used>, headroom: Option<f64>) ->
                  limit ({used}); give the load more CPUs or another shape"
             ),
         ),
-        (false, true, None) => Verdict::new(
-            Kind::GeneratorBound,
-            format!("{used}; give the load more CPUs (--load-cpus)"),
-        ),
+        (false, true, None) => {
+            Verdict::new(Kind::GeneratorBound, format!("{used}; give the load more CPUs"))
+        }
         (false, false, None) => Verdict::new(
             Kind::Idle,
             format!("{used}; more connections or deeper pipelining would show the limit"),
