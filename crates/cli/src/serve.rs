@@ -3,6 +3,7 @@
 use crate::{
     args::{duration, limit, one_of},
     exit::Done,
+    output,
 };
 use regatta_report::grouped;
 use regatta_serve::{Host, Model, Service, Stop, Written, catalogue::Traits, serve};
@@ -77,32 +78,30 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
 pub fn models() -> anyhow::Result<Done> {
     let row = |name: &str, runs: &str, waits: &str, blocks: &str, calls: &str, holds: &str| {
         let line = format!("{name:8} {runs:22} {waits:14} {blocks:8} {calls:9}  {holds}");
-        println!("{}", line.trim_end());
+        format!("{}\n", line.trim_end())
     };
-    row("model", "runs on", "waits in", "blocking", "callbacks", "holds at most");
+    let mut text = row("model", "runs on", "waits in", "blocking", "callbacks", "holds at most");
     for model in Model::ALL {
         let Traits { runs_on, waits_in, blocking, callbacks, limit } = model.traits();
         let mark = |yes| if yes { "yes" } else { "no" };
         let holds = limit.map(|n| format!("{} conn", grouped(n.into()))).unwrap_or_default();
-        row(model.name(), runs_on, waits_in, mark(blocking), mark(callbacks), &holds);
+        text += &row(model.name(), runs_on, waits_in, mark(blocking), mark(callbacks), &holds);
     }
-    println!(
-        "\nblocking: the program seems to wait in its calls, as on a connection of its own;\n\
-         callbacks: it is called when something has happened, and keeps its state itself.\n\
-         Where nothing is said, memory and descriptors limit how many connections it holds."
-    );
+    text += "\nblocking: the program seems to wait in its calls, as on a connection of its own;\n\
+             callbacks: it is called when something has happened, and keeps its state itself.\n\
+             Where nothing is said, memory and descriptors limit how many connections it holds.\n";
     for model in Model::ALL {
         if let Some(why) = model.refused() {
-            println!("\n{} does not run here: {why}", model.name());
+            text += &format!("\n{} does not run here: {why}\n", model.name());
         }
     }
+    output::print(&text)?;
     Ok(Done::Well)
 }
 
 /// Lists the services.
 pub fn services() -> anyhow::Result<Done> {
-    for service in Service::ALL {
-        println!("{:14}  {}", service.name(), service.about());
-    }
+    let line = |service: Service| format!("{:14}  {}\n", service.name(), service.about());
+    output::print(&Service::ALL.map(line).concat())?;
     Ok(Done::Well)
 }

@@ -109,6 +109,15 @@ impl Out {
                 shown.iter().map(|&(i, w)| (i, w, row.cells[i].clone())).collect();
             self.row(&table.columns, &cells, row.reference);
         }
+        let is_left_out = |i: &usize| shown.iter().all(|(shown, _)| shown != i);
+        let left_out: Vec<&str> = (0..table.columns.len())
+            .filter(|i| is_left_out(i) && !table.columns[*i].title.is_empty())
+            .map(|i| table.columns[i].title.as_str())
+            .collect();
+        if !left_out.is_empty() {
+            let text = format!("no room at this width for: {}", left_out.join(", "));
+            self.paragraph(&text, width, 2, DIM);
+        }
     }
 
     fn row(&mut self, columns: &[Column], cells: &[(usize, usize, Text)], dim: bool) {
