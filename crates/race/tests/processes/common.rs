@@ -3,6 +3,7 @@
 use regatta_race::{Cgroup, CgroupVersion, Containment, Launch, Running, free_port, is_taken};
 use rustix::process::{Pid, WaitOptions, waitpid};
 use std::{
+    fs,
     io::{BufRead, BufReader, Write},
     net::TcpStream,
     path::{Path, PathBuf},
@@ -91,10 +92,12 @@ impl Traces {
     }
 }
 
-/// Whether `pid` is there, after reaping it if it ended as a child of this process.
+/// Whether `pid` is there, after reaping it if it ended as a child of this process. One that has
+/// ended and that init has yet to reap is gone (state Z, proc_pid_stat(5)).
 fn is_there(pid: u32) -> bool {
     let _ = waitpid(Pid::from_raw(pid as i32), WaitOptions::NOHANG);
-    Path::new(&format!("/proc/{pid}")).exists()
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }
 
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
