@@ -33,7 +33,7 @@ pub struct ServeArgs {
     /// Where to listen; port 0 lets the system choose
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
     listen: SocketAddr,
-    /// Threads of the models that have one per core; all that this process may use, if absent
+    /// Threads, or processes, of the models that have one per core; all that this process may use, if absent
     #[arg(long, value_name = "N")]
     cores: Option<NonZeroUsize>,
     /// Close a connection after so long a silence
@@ -42,7 +42,7 @@ pub struct ServeArgs {
     /// Close a connection whose request takes longer than this to arrive
     #[arg(long, default_value = "10s", value_parser = limit, value_name = "TIME")]
     request_timeout: Duration,
-    /// Open connections at most; more wait unaccepted. Absent: as many as descriptors allow
+    /// Open connections at most; more wait. Absent: as many as the model holds (`regatta models`)
     #[arg(long, value_name = "N")]
     max_connections: Option<NonZeroUsize>,
     /// How long connections may finish what they owe after SIGTERM or SIGINT

@@ -1,7 +1,7 @@
 //! `green`: a green thread per connection, a scheduler of them per core.
 
 use crate::{
-    host::{Host, PAUSE, Places, ServeError, StopOnEnd},
+    host::{Host, PAUSE, Places, ServeError},
     open::Open,
 };
 use regatta_green::{self as green, TcpListener, TcpStream};
@@ -13,30 +13,14 @@ use std::{
     os::fd::OwnedFd,
     rc::Rc,
     sync::Arc,
-    thread,
     time::Duration,
 };
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
-    let listeners = host.listen_per_core()?;
-    host.ready(&listeners[0])?;
-    let places = Places::new(host)?;
-    let cores: Vec<_> = listeners
-        .into_iter()
-        .map(|listener| {
-            let (program, host, places) = (program.clone(), host.clone(), places.clone());
-            thread::spawn(move || {
-                let stop = host.stop.clone();
-                let _whole = StopOnEnd(&stop);
-                let core = green::Config::default();
-                green::run(core, move || serve(program, host, places, listener))
-            })
-        })
-        .collect();
-    for core in cores {
-        core.join().expect("a scheduler does not panic")?;
-    }
-    Ok(())
+    host.on_each_core(|places, listener| {
+        let (program, host) = (program.clone(), host.clone());
+        green::run(green::Config::default(), move || serve(program, host, places, listener))
+    })
 }
 
 /// The first green thread of a core: accepts, and starts one for each connection.

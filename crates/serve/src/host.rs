@@ -15,6 +15,7 @@ use std::{
     num::NonZeroUsize,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{Arc, OnceLock, atomic::Ordering::Relaxed},
+    thread,
     time::Duration,
 };
 
@@ -108,6 +109,30 @@ impl Host {
         (0..self.cores.get()).map(|_| self.listen_as(addr, Port::Shared, false)).collect()
     }
 
+    /// Serves with a thread per core, each with a listener of its own. A server that has lost a
+    /// core, to an error or a panic, must not go on as if it had not: the others stop too.
+    pub(crate) fn on_each_core(
+        &self,
+        serve: impl Fn(Places, OwnedFd) -> io::Result<()> + Sync,
+    ) -> Result<(), ServeError> {
+        let listeners = self.listen_per_core()?;
+        let places = Places::new(self)?;
+        self.ready(&listeners[0])?;
+        thread::scope(|scope| {
+            let core = |listener| {
+                let (serve, places) = (&serve, places.clone());
+                scope.spawn(move || {
+                    let _whole = StopOnEnd(&self.stop);
+                    serve(places, listener)
+                })
+            };
+            let cores: Vec<_> = listeners.into_iter().map(core).collect();
+            cores
+                .into_iter()
+                .try_for_each(|core| Ok(core.join().expect("a core does not panic")?))
+        })
+    }
+
     fn listen_as(
         &self,
         addr: SocketAddr,
@@ -174,9 +199,8 @@ impl Stop {
     }
 }
 
-/// Stops the server when it is dropped: held by each core, since a server that has lost one, to an
-/// error or a panic, must not go on as if it had not.
-pub(crate) struct StopOnEnd<'s>(pub(crate) &'s Stop);
+/// Stops the server when it is dropped.
+struct StopOnEnd<'s>(&'s Stop);
 
 impl Drop for StopOnEnd<'_> {
     fn drop(&mut self) {

@@ -6,7 +6,7 @@
 
 mod connection;
 
-use crate::host::{Host, PAUSE, Places, ServeError, StopOnEnd};
+use crate::host::{Host, PAUSE, Places, ServeError};
 use connection::{Connection, Fate, Io};
 use regatta_service::{Limits, Program};
 use regatta_sys::{
@@ -18,7 +18,6 @@ use std::{
     collections::VecDeque,
     io,
     os::fd::OwnedFd,
-    thread,
     time::{Duration, Instant},
 };
 
@@ -26,22 +25,7 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
     if let Some(because) = uring::refused() {
         return Err(ServeError::Refused { model: "uring", because });
     }
-    let listeners = host.listen_per_core()?;
-    let places = Places::new(host)?;
-    host.ready(&listeners[0])?;
-    thread::scope(|scope| {
-        let cores: Vec<_> = listeners
-            .into_iter()
-            .map(|listener| {
-                let (program, places) = (program.clone(), places.clone());
-                scope.spawn(move || {
-                    let _whole = StopOnEnd(&host.stop);
-                    Core::new(program, host, places, listener)?.run()
-                })
-            })
-            .collect();
-        cores.into_iter().try_for_each(|core| Ok(core.join().expect("a core does not panic")?))
-    })
+    host.on_each_core(|places, listener| Core::new(program.clone(), host, places, listener)?.run())
 }
 
 /// Starved receives that start again in a turn: not more than there are buffers.
