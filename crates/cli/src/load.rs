@@ -9,7 +9,7 @@ use crate::{
 };
 use anyhow::{Context, bail};
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use regatta_load::{Edges, Phase, Plan, Progress, Tally, Until, WarmUp, Workload};
+use regatta_load::{Arrivals, Edges, Phase, Plan, Progress, Tally, Until, WarmUp, Workload};
 use regatta_race::{Observed, Usage, judge, judge::Used};
 use regatta_record::{Burst, FORMAT, Latency, LoadResult, encode_histogram};
 use std::{
@@ -182,6 +182,7 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
         idle: args.idle,
         pipeline: args.pipeline(),
         rate: args.rate,
+        arrivals: Arrivals::Constant,
         threads: args.threads(),
         cpus: args.cpus.clone(),
         timeout: args.timeout,
@@ -280,7 +281,12 @@ fn result(args: &LoadArgs, tally: &Tally, server: &Server) -> LoadResult {
         connections: args.connections() as u64,
         idle: args.idle as u64,
         target_rate_per_s: args.rate.map(NonZeroU32::get),
+        open_loop: None,
         unsent: tally.unsent,
+        late: 0,
+        wait_ns: None,
+        send_lag_ns: None,
+        service_ns: None,
         instances_s: tally.instances_ns.iter().map(|&ns| ns as f64 / 1e9).collect(),
         latency_ns: Latency::of(&tally.histogram),
         load_cpu_ns_per_request: per_request(tally.load_cpu_ns),

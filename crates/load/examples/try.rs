@@ -2,7 +2,7 @@
 //! With PIPELINE 0, a connection for every request. PID is a server of one thread, such as the
 //! example `echo_server`: its CPU in the window is told beside the load's.
 
-use regatta_load::{Edges, Plan, Until, WarmUp, Workload, run};
+use regatta_load::{Arrivals, Edges, Plan, Until, WarmUp, Workload, run};
 use std::{sync::atomic::AtomicBool, time::Duration};
 
 /// Reads the CPU of a process's first thread, in nanoseconds, at both edges.
@@ -41,6 +41,7 @@ fn main() {
         idle: 0,
         pipeline: number(3).max(1),
         rate: None,
+        arrivals: Arrivals::Poisson,
         threads: 1,
         cpus: args.get(5).map(|cpu| cpu.parse().expect("a CPU")).into_iter().collect(),
         timeout: Duration::from_secs(5),

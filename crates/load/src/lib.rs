@@ -29,6 +29,7 @@ mod worker;
 mod workload;
 
 pub use plan::{Error, Plan, Until, WarmUp};
+pub use regatta_record::Arrivals;
 pub use shared::Phase;
 pub use tally::Tally;
 pub use workload::Workload;

@@ -1,6 +1,7 @@
 //! What a load is asked to do, and the reasons why it may refuse. Nothing here acts.
 
 use crate::Workload;
+use regatta_record::Arrivals;
 use std::{io, net::SocketAddr, num::NonZeroU32, time::Duration};
 
 /// One load: who is asked what, by how many, for how long.
@@ -24,6 +25,8 @@ pub struct Plan {
     /// Latency counts from the write and is service time only. Only with [`Until::Elapsed`], and
     /// not with `churn`. `None`: closed loop, as fast as the replies come.
     pub rate: Option<NonZeroU32>,
+    /// How the requests of `rate` arrive; without a rate it says nothing.
+    pub arrivals: Arrivals,
     /// Load threads, each with its own loop and its own share of the connections.
     pub threads: usize,
     /// CPUs that the load threads are pinned to, round-robin; empty: not pinned.

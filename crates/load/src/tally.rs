@@ -212,7 +212,7 @@ impl Slices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{WarmUp, Workload};
+    use crate::{Arrivals, WarmUp, Workload};
     use std::time::Duration;
 
     fn plan(until: Until) -> Plan {
@@ -223,6 +223,7 @@ mod tests {
             idle: 0,
             pipeline: 1,
             rate: None,
+            arrivals: Arrivals::Poisson,
             threads: 1,
             cpus: vec![],
             timeout: Duration::from_secs(1),

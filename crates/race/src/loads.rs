@@ -1,6 +1,6 @@
 //! `[[load]]` of a race file: lists that multiply out, and what this machine makes of them.
 
-use regatta_record::{Burst, CpuSets, LoadShape};
+use regatta_record::{Arrivals, Burst, CpuSets, LoadShape};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
@@ -21,6 +21,9 @@ pub struct Loads {
     churn: bool,
     /// Requests per second over all connections; absent: closed loop.
     rate: Option<OneOrMany<u32>>,
+    /// How requests at a rate arrive.
+    #[serde(default)]
+    arrivals: Arrivals,
     /// CPUs of the contender; absent: all that the race has for it.
     cores: Option<OneOrMany<CoreCount>>,
     /// The rate of all `cores` of this entry where one of them leaves the load no CPU.
@@ -189,6 +192,7 @@ impl Loads {
                             pipeline,
                             churn: self.churn,
                             rate,
+                            arrivals: self.arrivals,
                             cores,
                             burst: self.burst,
                         }));

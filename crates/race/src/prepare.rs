@@ -140,6 +140,8 @@ pub fn prepare(
         baseline,
         twin_of,
         rounds,
+        precision: None,
+        fail_over: None,
         window_s: window.as_secs_f64(),
         warm_up_s: contest.warm_up.as_secs_f64(),
         seed,
@@ -149,6 +151,8 @@ pub fn prepare(
         cpus,
         setup,
         left_out,
+        pilot: Vec::new(),
+        workload_file: None,
         entries,
     })
 }

@@ -87,6 +87,8 @@ pub(crate) fn run(
         load_cpus: asked.cpus.of_load(&load).len() as u32,
         server: None,
         instances_ns: Vec::new(),
+        open_loop: None,
+        machine: None,
         histogram: String::new(),
     };
     let ended = |mut round: Round, outcome| {
@@ -292,6 +294,7 @@ fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) 
         idle: load.idle as usize,
         pipeline: load.pipeline as usize,
         rate: load.rate.and_then(NonZeroU32::new),
+        arrivals: load.arrivals,
         threads: cpus.len().max(1),
         cpus,
         timeout: if load.burst.is_some() { BURST_WITHIN } else { REPLY_WITHIN },
@@ -354,6 +357,7 @@ impl Edges for Watched<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use regatta_load::Arrivals;
     use std::net::TcpListener;
 
     struct Nothing;
@@ -374,6 +378,7 @@ mod tests {
             idle: 0,
             pipeline: 1,
             rate: None,
+            arrivals: Arrivals::Poisson,
             threads: 1,
             cpus: vec![],
             timeout: BURST_WITHIN,

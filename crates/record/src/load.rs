@@ -1,6 +1,6 @@
 //! What `regatta load` hands over, and the parts of it that a round stores too.
 
-use crate::{Latency, Verdict};
+use crate::{Latency, OpenLoop, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// Errors by kind, each counted once per request or connection attempt that met it.
@@ -83,14 +83,30 @@ pub struct LoadResult {
     /// Requests per second that were asked for; `None`: as fast as the replies came.
     #[serde(default)]
     pub target_rate_per_s: Option<u32>,
-    /// With a rate: requests that were due in the window and were not sent by its end.
+    /// In open loop: what became of what was scheduled.
+    #[serde(default)]
+    pub open_loop: Option<OpenLoop>,
+    /// In open loop: requests that were due in the window and were never written.
     #[serde(default)]
     pub unsent: u64,
+    /// In open loop: requests that were written more than a millisecond after they were due.
+    #[serde(default)]
+    pub late: u64,
+    /// In open loop: from the intended send until a connection was free, nanoseconds.
+    #[serde(default)]
+    pub wait_ns: Option<Latency>,
+    /// In open loop: from then until it was written: the generator's doing, nanoseconds.
+    #[serde(default)]
+    pub send_lag_ns: Option<Latency>,
+    /// In open loop: from the write to the reply, nanoseconds.
+    #[serde(default)]
+    pub service_ns: Option<Latency>,
     /// Wall time of each instance of a burst in seconds, connecting included, from the begin of
     /// all to its own last reply; 0 for one that got none. Empty without a burst.
     #[serde(default)]
     pub instances_s: Vec<f64>,
-    /// Service time, from the write of a request to the read of its reply, in nanoseconds.
+    /// In closed loop from the write of a request to the read of its reply, in open loop from its
+    /// intended send; in nanoseconds.
     pub latency_ns: Latency,
     /// CPU of the load threads per request, in nanoseconds, user and system.
     pub load_cpu_ns_per_request: Option<f64>,

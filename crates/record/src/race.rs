@@ -19,8 +19,15 @@ pub struct Asked {
     pub baseline: String,
     /// The contender that is entered twice, where one is.
     pub twin_of: Option<String>,
-    /// Passes over all cells.
+    /// Passes over all cells; with `precision`, the most of them.
     pub rounds: u32,
+    /// Half-width that the intervals of all ratios are to have, as a fraction: passes are added
+    /// until they have, or `rounds` are run.
+    #[serde(default)]
+    pub precision: Option<f64>,
+    /// How much dearer than the baseline a contender may be, as a fraction, before the race fails.
+    #[serde(default)]
+    pub fail_over: Option<f64>,
     /// Measured window in seconds.
     pub window_s: f64,
     /// Longest warm-up in seconds.
@@ -42,8 +49,25 @@ pub struct Asked {
     /// What others once measured elsewhere.
     #[serde(default)]
     pub then: Vec<Then>,
+    /// Rates of a pilot pass, where loads were asked for at a share of them.
+    #[serde(default)]
+    pub pilot: Vec<PilotRate>,
+    /// Text of the workload file, where `workload` is one.
+    #[serde(default)]
+    pub workload_file: Option<String>,
     /// Command line, lines of code and note of each contender, in the order of `contenders`.
     pub entries: Vec<Entry>,
+}
+
+/// How fast a contender was in the pilot pass.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PilotRate {
+    /// Name of the contender.
+    pub contender: String,
+    /// The closed-loop load.
+    pub load: LoadShape,
+    /// Requests per second; 0 where it did not finish.
+    pub rate_per_s: f64,
 }
 
 /// A figure that somebody measured elsewhere, long ago: history to be shown beside ours, never

@@ -40,8 +40,82 @@ pub struct Round {
     /// Wall time of each instance of a burst, nanoseconds, connecting included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances_ns: Vec<u64>,
-    /// HDR histogram of service times inside the window, V2 format, base64.
+    /// In open loop: what became of what was scheduled, and the parts of the latency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_loop: Option<OpenLoop>,
+    /// What the machine did meanwhile that was neither server nor load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
+    /// HDR histogram of latencies, V2 format, base64. In closed loop: from write to reply, of the
+    /// replies that came inside the window. In open loop: from the intended send to the reply, of
+    /// the requests that were due inside the window.
     pub histogram: String,
+}
+
+/// What an open loop did (method, rule 5). Every request that was due inside the window is exactly
+/// one of: answered (in the histograms), timed out, lost to an error, unsent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenLoop {
+    /// Requests whose intended send lay inside the window.
+    pub due: u64,
+    /// Of those: not written, since no connection came free in time.
+    pub unsent: u64,
+    /// Of those: written more than [`OpenLoop::LATE_NS`] after their intended send.
+    pub late: u64,
+    /// Of those: written, and without a reply within the limit.
+    pub timed_out: u64,
+    /// Of those: written, and lost to another error.
+    pub lost: u64,
+    /// Intended send → a connection is free; the server's doing. HDR, V2, base64, nanoseconds.
+    pub wait: String,
+    /// A connection is free (or the intended send, whichever is later) → written; the generator's
+    /// doing. HDR, V2, base64, nanoseconds.
+    pub lag: String,
+    /// Written → reply. HDR, V2, base64, nanoseconds.
+    pub service: String,
+    /// How well the arrivals kept to the shape that was asked for.
+    pub arrivals: ArrivalCheck,
+    /// Last stretch before a send that the load waits for by spinning, in nanoseconds; 0: none.
+    pub spin_ns: u64,
+}
+
+impl OpenLoop {
+    /// Later than this a request counts as late, in nanoseconds.
+    pub const LATE_NS: u64 = 1_000_000;
+}
+
+/// The sends of an open loop against the shape that was asked for. What requests waited for
+/// connections (the server's doing) is taken off first.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ArrivalCheck {
+    /// Gaps that were looked at.
+    pub gaps: u64,
+    /// Mean rate of the sends, per second.
+    pub rate_per_s: f64,
+    /// Largest distance between the distribution of the gaps and the one asked for
+    /// (Kolmogorov–Smirnov; 0 to 1).
+    pub distance: f64,
+    /// Correlation of a gap with the next one.
+    pub lag1: f64,
+    /// Largest deviation of the rate in a tenth of the window from the mean, as a fraction.
+    pub unsteadiness: f64,
+    /// Whether all of that lies within what is permitted.
+    pub kept: bool,
+}
+
+/// What the machine did during a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Share of the time of the server's and the load's CPUs inside the window that the hypervisor
+    /// gave to others.
+    pub steal: Option<f64>,
+    /// Time that threads of the server inside the window were runnable and had no CPU, nanoseconds.
+    pub server_run_delay_ns: Option<u64>,
+    /// The same of the load threads.
+    pub load_run_delay_ns: Option<u64>,
+    /// CPU time of a fixed piece of work before and after the load, nanoseconds: how fast the
+    /// machine was.
+    pub probe_ns: Option<[u64; 2]>,
 }
 
 /// How a round ended.

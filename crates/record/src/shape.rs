@@ -16,15 +16,44 @@ pub struct LoadShape {
     /// A new connection for every request.
     #[serde(default)]
     pub churn: bool,
-    /// Requests per second in all, evenly spaced; `None`: as fast as the replies come.
+    /// Requests per second in all (open loop); `None`: as fast as the replies come (closed loop).
     #[serde(default)]
     pub rate: Option<u32>,
+    /// How requests at a rate arrive; without one it says nothing.
+    #[serde(default)]
+    pub arrivals: Arrivals,
     /// CPUs that the contender gets; `None`: all that the race has for it.
     #[serde(default)]
     pub cores: Option<u32>,
     /// A counted burst instead of a window of time.
     #[serde(default)]
     pub burst: Option<Burst>,
+}
+
+/// How the requests of an open loop arrive.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// Independently of each other, as from many users: the gaps are exponentially distributed.
+    #[default]
+    Poisson,
+    /// Evenly spaced.
+    Constant,
+}
+
+impl Arrivals {
+    /// All of them.
+    pub const ALL: [Arrivals; 2] = [Arrivals::Poisson, Arrivals::Constant];
+
+    /// The name as on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arrivals::Poisson => "poisson",
+            Arrivals::Constant => "constant",
+        }
+    }
 }
 
 /// A burst: several load instances at once, each with its share of the connections; every
@@ -41,7 +70,8 @@ impl LoadShape {
     /// So many connections, each with so many requests outstanding, in closed loop.
     pub const fn closed(connections: u32, pipeline: u32) -> Self {
         let (idle, churn, rate, cores, burst) = (0, false, None, None, None);
-        LoadShape { connections, idle, pipeline, churn, rate, cores, burst }
+        let arrivals = Arrivals::Poisson;
+        LoadShape { connections, idle, pipeline, churn, rate, arrivals, cores, burst }
     }
 }
 
@@ -67,6 +97,9 @@ impl fmt::Display for LoadShape {
         }
         if let Some(rate) = self.rate {
             write!(f, ", {rate}/s")?;
+            if self.arrivals == Arrivals::Constant {
+                write!(f, " even")?;
+            }
         }
         if let Some(cores) = self.cores {
             write!(f, ", {cores} {}", if cores == 1 { "core" } else { "cores" })?;

@@ -1,6 +1,6 @@
 //! A judged race: its cells, and what they say of each other.
 
-use crate::{Asked, KernelMemorySource, Latency, LoadShape, Verdict};
+use crate::{Asked, Curve, Gate, KernelMemorySource, Latency, LoadShape, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// A mean with its 95% interval.
@@ -82,6 +82,25 @@ pub struct Cell {
     pub slowest_instance_s: Option<f64>,
     /// Service time over all rounds, merged without loss.
     pub latency_ns: Latency,
+    /// 95% intervals of the percentiles over rounds.
+    #[serde(default)]
+    pub latency_intervals: Percentiles,
+    /// In open loop: what became of what was scheduled, and the parts of the latency.
+    #[serde(default)]
+    pub open_loop: Option<OpenLoopFigures>,
+    /// Mean concurrency over rate × mean latency, less 1 (Little's law): away from 0, some figure
+    /// is not what it seems. `None` where the concurrency is not known.
+    #[serde(default)]
+    pub little_residual: Option<f64>,
+    /// Share of the CPUs' time that the hypervisor gave to others.
+    #[serde(default)]
+    pub steal: Option<f64>,
+    /// Time that the server's threads were runnable and had no CPU, over the window.
+    #[serde(default)]
+    pub server_run_delay: Option<f64>,
+    /// The same of the load threads.
+    #[serde(default)]
+    pub load_run_delay: Option<f64>,
     /// Memory with the connections open, bytes; median over rounds.
     pub memory_bytes: Option<u64>,
     /// User memory that each open connection added, bytes; median over rounds.
@@ -107,6 +126,10 @@ pub struct Cell {
     pub ratio_to_baseline: Option<Estimate>,
     /// What that ratio means.
     pub relation: Option<Relation>,
+    /// Rounds that would make the ratio's interval as narrow as was asked for (±2% where nothing
+    /// was), at the spread that was seen.
+    #[serde(default)]
+    pub rounds_needed: Option<u32>,
     /// Ranks that it could hold among the contenders of this load.
     pub band: Option<Band>,
     /// Against the same load with the fewest cores, where this one has more.
@@ -117,6 +140,58 @@ pub struct Cell {
     pub then: Option<String>,
     /// The judgement.
     pub verdict: Verdict,
+}
+
+/// 95% intervals of latency percentiles in nanoseconds, over rounds. `None` where a round has fewer
+/// than ten samples beyond, or there are fewer than two rounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// Median.
+    pub p50: Option<Estimate>,
+    /// 90th percentile.
+    pub p90: Option<Estimate>,
+    /// 95th percentile.
+    pub p95: Option<Estimate>,
+    /// 99th percentile.
+    pub p99: Option<Estimate>,
+    /// 99.9th percentile.
+    pub p99_9: Option<Estimate>,
+}
+
+/// What an open loop did, over all rounds (see [`crate::OpenLoop`]).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenLoopFigures {
+    /// Requests whose intended send lay inside a window.
+    pub due: u64,
+    /// Not written.
+    pub unsent: u64,
+    /// Written too late.
+    pub late: u64,
+    /// Without a reply within the limit.
+    pub timed_out: u64,
+    /// Lost to another error.
+    pub lost: u64,
+    /// Intended send → a connection is free: the server's doing.
+    pub wait_ns: Latency,
+    /// Free → written: the generator's doing.
+    pub send_lag_ns: Latency,
+    /// Written → reply.
+    pub service_ns: Latency,
+    /// Rounds in which the arrivals did not keep to the shape that was asked for.
+    pub misshapen: u32,
+}
+
+/// What became of `--precision`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Precision {
+    /// Half-width that the intervals of all ratios were to have, as a fraction.
+    pub asked: f64,
+    /// Whether they have.
+    pub reached: bool,
+    /// Passes that were run.
+    pub rounds: u32,
+    /// Of each ratio that is wider: what it would take, a sentence each.
+    pub missing: Vec<String>,
 }
 
 /// A judged race: `summary.json`.
@@ -132,6 +207,15 @@ pub struct Summary {
     pub complete: bool,
     /// The cells: loads in the order asked, contenders by cost within each.
     pub cells: Vec<Cell>,
+    /// What the cells say together, where loads differ in rate or in connections alone.
+    #[serde(default)]
+    pub curves: Vec<Curve>,
+    /// What became of `--precision`.
+    #[serde(default)]
+    pub precision: Option<Precision>,
+    /// What became of `--fail-over`.
+    #[serde(default)]
+    pub gate: Option<Gate>,
     /// What in this race might mislead, one sentence each, with advice.
     pub doubts: Vec<String>,
 }

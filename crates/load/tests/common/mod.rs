@@ -2,7 +2,7 @@
 //! about its server.
 #![allow(dead_code, reason = "every test file uses another part")]
 
-use regatta_load::{Edges, Error, Plan, Tally, Until, WarmUp, Workload};
+use regatta_load::{Arrivals, Edges, Error, Plan, Tally, Until, WarmUp, Workload};
 use std::{
     io::{BufRead, BufReader, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
@@ -145,6 +145,7 @@ pub fn plan(target: SocketAddr) -> Plan {
         idle: 0,
         pipeline: 1,
         rate: None,
+        arrivals: Arrivals::Poisson,
         threads: 1,
         cpus: vec![],
         timeout: Duration::from_secs(10),

@@ -17,8 +17,8 @@ use crate::statistics::{self, Series, geometric, mean, paired, present};
 use observed::Observed;
 use regatta_load::Tally;
 use regatta_record::{
-    Asked, Cell, Estimate, Figure, Kind, Latency, LoadShape, NULL, Outcome, Relation, Round,
-    Summary, Verdict,
+    Asked, Cell, Estimate, Figure, Kind, Latency, LoadShape, NULL, Outcome, Percentiles, Relation,
+    Round, Summary, Verdict,
 };
 use std::collections::{BTreeSet, HashMap};
 use verdict::Conditions;
@@ -51,6 +51,9 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
         noise_floor,
         complete,
         cells,
+        curves: Vec::new(),
+        precision: None,
+        gate: None,
         doubts,
     }
 }
@@ -181,6 +184,12 @@ impl Field {
                 true => Latency::default(),
                 false => observed.latency.clone(),
             },
+            latency_intervals: Percentiles::default(),
+            open_loop: None,
+            little_residual: None,
+            steal: None,
+            server_run_delay: None,
+            load_run_delay: None,
             memory_bytes: observed.memory_bytes,
             user_bytes_per_connection: observed.user_per_connection,
             kernel_bytes_per_connection: observed.kernel_per_connection,
@@ -192,6 +201,7 @@ impl Field {
             load_busy: observed.load_busy,
             ratio_to_baseline: None,
             relation: None,
+            rounds_needed: None,
             band: None,
             scaling: None,
             then: asked.then(&observed.name, &self.load).map(|then| then.figure.clone()),

@@ -75,6 +75,10 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
         then_source: None,
         then: Vec::new(),
         setup: Setup::default(),
+        pilot: vec![],
+        workload_file: None,
+        precision: None,
+        fail_over: None,
         entries: names.iter().map(entry).collect(),
     }
 }
@@ -152,6 +156,8 @@ fn round(
             threads: 1,
         }),
         instances_ns: Vec::new(),
+        open_loop: None,
+        machine: None,
         histogram: encode_histogram(&histogram),
     }
 }
