@@ -26,10 +26,12 @@ mod round;
 mod running;
 mod setup;
 mod start;
+mod steal;
 mod stop_report;
 mod store;
 mod supervise;
 mod usage;
+mod watched;
 mod wire;
 
 pub mod judge;

@@ -6,19 +6,21 @@
 //! cells of a load with each other.
 
 mod doubts;
+mod latency;
+mod little;
 mod observed;
+mod of_load;
 mod scaling;
+mod signals;
 mod verdict;
 
-pub use verdict::Used;
+pub use of_load::of_load;
 
-use crate::fault;
 use crate::statistics::{self, Series, geometric, mean, paired, present};
 use observed::Observed;
-use regatta_load::Tally;
 use regatta_record::{
-    Asked, Cell, Estimate, Figure, Kind, Latency, LoadShape, NULL, Outcome, Percentiles, Relation,
-    Round, Summary, Verdict,
+    Asked, Cell, CpuSets, Estimate, Figure, Latency, LoadShape, NULL, Percentiles, Relation, Round,
+    Summary, Verdict,
 };
 use std::collections::{BTreeSet, HashMap};
 use verdict::Conditions;
@@ -58,26 +60,13 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     }
 }
 
-/// Judges a single load without a race, at an asked `rate` or in closed loop. `server` is `None`
-/// where it was not observed.
-pub fn of_load(tally: &Tally, rate: Option<u32>, load: Used, server: Option<Used>) -> Verdict {
-    let limit = verdict::limit(server, Some(load), None);
-    let held = tally.requests as f64 * 1e9 / tally.window_ns.max(1) as f64;
-    match fault::of_replies("the server", tally) {
-        Some(Outcome::Disqualified { because, .. }) => Verdict::new(Kind::Disqualified, because),
-        Some(Outcome::Failed { because }) => Verdict::new(Kind::Failed, because),
-        _ if tally.requests == 0 => Verdict::new(Kind::Failed, "not one right answer came"),
-        // A generator that could not make the rate says nothing of the server.
-        _ if limit.kind == Kind::GeneratorBound => limit,
-        _ => rate.map_or(limit, |asked| verdict::at_rate(held, asked)),
-    }
-}
-
 /// All contenders under one load.
 struct Field {
     load: LoadShape,
     /// The CPUs that server and load had to share; empty if none.
     shared: Vec<u32>,
+    /// Which CPUs were given to whom.
+    cpus: CpuSets,
     /// In the order asked.
     contenders: Vec<Observed>,
 }
@@ -102,7 +91,7 @@ fn observe(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
                 true => asked.cpus.of_load(&load),
                 false => Vec::new(),
             };
-            Field { load, shared, contenders }
+            Field { load, shared, cpus: asked.cpus.clone(), contenders }
         })
         .collect()
 }
@@ -137,7 +126,7 @@ impl Field {
 
     fn verdict(&self, observed: &Observed) -> Verdict {
         let (load, shared, headroom) = (&self.load, &self.shared[..], self.headroom(observed));
-        verdict::verdict(observed, Conditions { load, shared, headroom })
+        verdict::verdict(observed, Conditions { load, shared, headroom, cpus: &self.cpus })
     }
 
     /// Rate of the null server over this one's in the same rounds; `None` for itself, and where
@@ -182,14 +171,17 @@ impl Field {
             slowest_instance_s: observed.slowest_instance_s,
             latency_ns: match cost_only {
                 true => Latency::default(),
-                false => observed.latency.clone(),
+                false => observed.latencies.all.clone(),
             },
-            latency_intervals: Percentiles::default(),
-            open_loop: None,
-            little_residual: None,
-            steal: None,
-            server_run_delay: None,
-            load_run_delay: None,
+            latency_intervals: match cost_only {
+                true => Percentiles::default(),
+                false => statistics::percentiles(&observed.latencies.by_round, asked.seed),
+            },
+            open_loop: observed.latencies.open_loop.clone().filter(|_| !cost_only),
+            little_residual: little::residual(&self.load, observed).filter(|_| !cost_only),
+            steal: observed.signals.steal,
+            server_run_delay: observed.signals.server_delay,
+            load_run_delay: observed.signals.load_delay,
             memory_bytes: observed.memory_bytes,
             user_bytes_per_connection: observed.user_per_connection,
             kernel_bytes_per_connection: observed.kernel_per_connection,

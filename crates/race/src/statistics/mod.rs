@@ -7,11 +7,15 @@
 
 mod compare;
 mod interval;
+mod percentiles;
+mod windows;
 
-pub use compare::{bands, holm, noise_floor, relation};
+pub use compare::{bands, holm, is_noisier, noise_floor, relation};
 pub use interval::{
     BOOTSTRAP_SAMPLES, CONFIDENCE, STUDENT_UP_TO, geometric, p_value, student, t_quantile,
 };
+pub use percentiles::percentiles;
+pub use windows::{ANSWERS_PER_SLICE, Modes, drift, modes};
 
 /// The natural logarithm of one figure by pass over the cells. `None` where that pass has no valid
 /// figure: not run, not finished, not observed, or not above zero.
