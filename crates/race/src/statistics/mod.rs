@@ -6,12 +6,16 @@
 //! of loads, verdicts or files; `judge` does.
 
 mod compare;
+mod difference;
 mod interval;
+mod planner;
 
 pub use compare::{bands, holm, noise_floor, relation};
+pub use difference::Difference;
 pub use interval::{
     BOOTSTRAP_SAMPLES, CONFIDENCE, STUDENT_UP_TO, geometric, p_value, student, t_quantile,
 };
+pub use planner::{Needed, rounds_needed};
 
 /// The natural logarithm of one figure by pass over the cells. `None` where that pass has no valid
 /// figure: not run, not finished, not observed, or not above zero.
