@@ -76,6 +76,14 @@ pub fn limit(text: &str) -> Result<std::time::Duration, String> {
     (!limit.is_zero()).then_some(limit).ok_or_else(|| "expected a time above zero".into())
 }
 
+/// A percentage above 0 and up to 100, as a fraction: `5%` is 0.05.
+pub fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(|digits| digits.trim_end().parse::<f64>().ok());
+    number.filter(|n| *n > 0.0 && *n <= 100.0).map(|n| n / 100.0).ok_or_else(|| {
+        "expected a percentage above 0% and up to 100%, with its sign, as 5% or 2.5%".into()
+    })
+}
+
 /// Requests per second: `20000`, `20k`, `20k/s`.
 pub fn rate(text: &str) -> Result<NonZeroU32, String> {
     let number = count(text.strip_suffix("/s").unwrap_or(text)).ok();

@@ -3,6 +3,7 @@
 use crate::{
     contender::Contender,
     contest::{Contest, SHORTEST_WINDOW},
+    judge::{LEAST_PASSES, MOST_PASSES},
     manifest::Manifest,
 };
 use regatta_load::Workload;
@@ -20,6 +21,10 @@ use std::{
 pub struct Changes {
     /// Passes.
     pub rounds: Option<u32>,
+    /// Half-width that the intervals of all ratios are to have, as a fraction.
+    pub precision: Option<f64>,
+    /// How much dearer than the baseline a contender may be, as a fraction.
+    pub fail_over: Option<f64>,
     /// Length of the window.
     pub window: Option<Duration>,
     /// Seed; must be below 2⁶³, since TOML has no larger integers.
@@ -108,7 +113,10 @@ pub fn prepare(
     }
     choose(&mut entries, &given, &changes.only, &changes.skip)?;
     let baseline = baseline(contest, changes, &entries)?;
-    let rounds = changes.rounds.unwrap_or(contest.rounds);
+    let rounds = rounds(contest, changes)?;
+    if changes.fail_over.is_some() {
+        check_gate(&entries, &baseline, rounds)?;
+    }
     // The file's, or the baseline where that one does not take part: without a twin there is no
     // noise floor. One round has no interval, so a twin would show nothing.
     let twin_of = contest.twin_of.iter().chain([&baseline]).find_map(|name| {
@@ -140,8 +148,8 @@ pub fn prepare(
         baseline,
         twin_of,
         rounds,
-        precision: None,
-        fail_over: None,
+        precision: changes.precision,
+        fail_over: changes.fail_over,
         window_s: window.as_secs_f64(),
         warm_up_s: contest.warm_up.as_secs_f64(),
         seed,
@@ -155,6 +163,39 @@ pub fn prepare(
         workload_file: None,
         entries,
     })
+}
+
+/// Passes; with a precision the most of them.
+fn rounds(contest: &Contest, changes: &Changes) -> Result<u32, PrepareError> {
+    if changes.precision.is_none() {
+        return Ok(changes.rounds.unwrap_or(contest.rounds));
+    }
+    let most = changes.rounds.unwrap_or(MOST_PASSES);
+    if most < LEAST_PASSES {
+        return Err(PrepareError(format!(
+            "--precision takes at least {LEAST_PASSES} rounds, and --rounds {most} permits fewer; \
+             --rounds is the most that may be run"
+        )));
+    }
+    Ok(most)
+}
+
+/// A gate needs something to judge, and an interval to judge it by.
+fn check_gate(entries: &[Entry], baseline: &str, rounds: u32) -> Result<(), PrepareError> {
+    let judged = |e: &Entry| e.name != baseline && e.name != NULL && e.skipped.is_none();
+    if !entries.iter().any(judged) {
+        return Err(PrepareError(format!(
+            "--fail-over has nothing to compare with {baseline}: enter the other build, as \
+             --contender 'new=./new {{port}}'"
+        )));
+    }
+    if rounds < 2 {
+        return Err(PrepareError(
+            "--fail-over needs intervals, and so at least 2 rounds; give it 10 (--rounds 10)"
+                .into(),
+        ));
+    }
+    Ok(())
 }
 
 /// The contenders that the file names, or all that serve its workload. One that is not known here

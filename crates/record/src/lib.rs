@@ -8,6 +8,7 @@ mod curve;
 mod gate;
 mod latency;
 mod load;
+mod needed;
 mod race;
 mod round;
 mod shape;
@@ -19,6 +20,7 @@ pub use curve::{ConnectionsPoint, Curve, Knee, Over, RateCost, RatePoint, Usl};
 pub use gate::{Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
 pub use load::{Errors, Exchange, LoadResult};
+pub use needed::rounds_in_words;
 pub use race::{Asked, Entry, NULL, PilotRate, Setup, Then, twin_name};
 pub use round::{
     ArrivalCheck, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome, Round, Server,

@@ -5,16 +5,21 @@
 //! that differ in cores alone, `doubts` looks at the race as a whole, and this file compares the
 //! cells of a load with each other.
 
+mod diff;
 mod doubts;
+mod gate;
 mod latency;
 mod little;
 mod observed;
 mod of_load;
+mod precision;
 mod scaling;
 mod signals;
 mod verdict;
 
+pub use diff::{NothingInCommon, Side, diff};
 pub use of_load::of_load;
+pub use precision::{Due, LEAST_PASSES, MOST_PASSES, due};
 
 use crate::statistics::{self, Series, geometric, mean, paired, present};
 use observed::Observed;
@@ -45,8 +50,11 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     let mut cells: Vec<Cell> =
         observed.iter().flat_map(|field| field.judged(asked, margin)).collect();
     scaling::scale(asked, &observed, &mut cells);
+    precision::plan(asked, &observed, &mut cells);
     let complete = observed.iter().all(|field| field.is_complete(asked));
     let doubts = doubts::doubts(asked, &observed, &cells, noise_floor, &twin_ratios);
+    let pass_s = precision::pass_s(rounds);
+    let gate = gate::of_race(asked, &observed, &cells, noise_floor);
     Summary {
         format: regatta_record::FORMAT,
         asked: asked.clone(),
@@ -54,8 +62,9 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
         complete,
         cells,
         curves: Vec::new(),
-        precision: None,
-        gate: None,
+        precision: precision::precision(asked, &observed, pass_s),
+        gate,
+        pass_s,
         doubts,
     }
 }
@@ -124,6 +133,14 @@ impl Field {
         (!self.verdict(observed).voids(Figure::Cost)).then(|| observed.cost.clone())
     }
 
+    /// `ln(a/b)` of the costs of two contenders by pass: what every comparison of costs is made of.
+    fn log_ratios(&self, a: &str, b: &str) -> Vec<f64> {
+        match (self.of(a), self.of(b)) {
+            (Some(a), Some(b)) => paired(&a.cost, &b.cost),
+            _ => Vec::new(),
+        }
+    }
+
     fn verdict(&self, observed: &Observed) -> Verdict {
         let (load, shared, headroom) = (&self.load, &self.shared[..], self.headroom(observed));
         verdict::verdict(observed, Conditions { load, shared, headroom, cpus: &self.cpus })
@@ -137,11 +154,6 @@ impl Field {
         }
         let null = self.of(NULL).filter(|_| observed.name != NULL)?;
         mean(&paired(&null.rate, &observed.rate)).map(f64::exp)
-    }
-
-    /// Whether nothing that was asked for is left to run.
-    fn is_complete(&self, asked: &Asked) -> bool {
-        self.contenders.iter().all(|o| o.settled.is_some() || o.there >= asked.rounds)
     }
 
     /// The cells of this load: believed costs in rising order, then the other cells as asked.
@@ -194,6 +206,7 @@ impl Field {
             ratio_to_baseline: None,
             relation: None,
             rounds_needed: None,
+            rounds_needed_at_most: None,
             band: None,
             scaling: None,
             then: asked.then(&observed.name, &self.load).map(|then| then.figure.clone()),
@@ -204,14 +217,16 @@ impl Field {
     /// Ratios to the baseline and what they mean. The null server gets a ratio and no relation;
     /// so does a cell whose cost is void. No ratios where the baseline's own cost is void.
     fn relate(&self, asked: &Asked, cells: &mut [Cell], margin: f64) {
-        let Some(base) = self.cost(&asked.baseline) else { return };
+        if self.cost(&asked.baseline).is_none() {
+            return;
+        }
         let mut compared: Vec<(usize, Estimate, f64)> = Vec::new();
         for (i, (cell, observed)) in cells.iter_mut().zip(&self.contenders).enumerate() {
             if cell.contender == asked.baseline {
                 cell.relation = cell.cost_ns_per_request.map(|_| Relation::Baseline);
                 continue;
             }
-            let log_ratios = paired(&observed.cost, &base);
+            let log_ratios = self.log_ratios(&observed.name, &asked.baseline);
             cell.ratio_to_baseline = geometric(&log_ratios, asked.seed);
             let believed = cell.contender != NULL && !cell.verdict.voids(Figure::Cost);
             let p = statistics::p_value(&log_ratios);

@@ -80,12 +80,12 @@ fn bootstrap(values: &[f64], seed: u64) -> Estimate {
     Estimate { mean: values.iter().sum::<f64>() / n as f64, low: at(tail), high: at(1.0 - tail) }
 }
 
-fn students_t(freedom: f64) -> StudentsT {
+pub(super) fn students_t(freedom: f64) -> StudentsT {
     StudentsT::new(0.0, 1.0, freedom).expect("degrees of freedom are positive")
 }
 
 /// `s/√n`, the standard error of the mean; `None` with fewer than 2 values.
-fn standard_error(values: &[f64]) -> Option<f64> {
+pub(super) fn standard_error(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
     }

@@ -6,6 +6,7 @@
 //! of loads, verdicts or files; `judge` does.
 
 mod compare;
+mod difference;
 mod interval;
 mod percentiles;
 mod windows;
@@ -16,6 +17,10 @@ pub use interval::{
 };
 pub use percentiles::percentiles;
 pub use windows::{ANSWERS_PER_SLICE, Modes, drift, modes};
+mod planner;
+
+pub use difference::Difference;
+pub use planner::{Needed, rounds_needed};
 
 /// The natural logarithm of one figure by pass over the cells. `None` where that pass has no valid
 /// figure: not run, not finished, not observed, or not above zero.

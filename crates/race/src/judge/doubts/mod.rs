@@ -45,6 +45,13 @@ pub fn doubts(
 }
 
 fn incomplete(asked: &Asked, fields: &[Field]) -> Option<String> {
+    if asked.precision.is_some() {
+        return (!fields.iter().all(|field| field.is_complete(asked))).then(|| {
+            "the race is incomplete: further rounds were due for the precision asked for; `regatta \
+             race --resume` with its directory runs them"
+                .to_owned()
+        });
+    }
     let open = || fields.iter().flat_map(|f| &f.contenders).filter(|o| o.settled.is_none());
     let wanted: u32 = open().map(|_| asked.rounds).sum();
     let there: u32 = open().map(|o| o.there.min(asked.rounds)).sum();
