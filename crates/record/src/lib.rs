@@ -13,7 +13,7 @@ mod shape;
 mod summary;
 mod verdict;
 
-pub use curve::{ConnectionsPoint, Curve, Knee, Over, RateCost, RatePoint, Usl};
+pub use curve::{ConnectionsPoint, CoresPoint, Curve, Knee, Over, RateCost, RatePoint, Usl};
 pub use gate::{Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
 pub use load::{Errors, Exchange, LoadResult};

@@ -7,11 +7,17 @@
 
 mod compare;
 mod interval;
+mod line;
+mod usl;
 
 pub use compare::{bands, holm, noise_floor, relation};
 pub use interval::{
-    BOOTSTRAP_SAMPLES, CONFIDENCE, STUDENT_UP_TO, geometric, p_value, student, t_quantile,
+    BOOTSTRAP_SAMPLES, CONFIDENCE, STUDENT_UP_TO, arithmetic, geometric, p_value, student,
+    t_quantile,
 };
+
+pub use line::Line;
+pub use usl::{Free, Law};
 
 /// The natural logarithm of one figure by pass over the cells. `None` where that pass has no valid
 /// figure: not run, not finished, not observed, or not above zero.
