@@ -9,14 +9,15 @@ use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_load::{Phase, Progress};
 use regatta_race::{
-    Cell, Changes, Containment, Contender, Contest, Store, Watch, built_in,
+    Cell, Changes, Containment, Contender, Contest, PilotStep, Store, Watch, built_in,
     judge::{self, Due},
-    peers_folder, prepare, read_setup, run as run_race,
+    peers_folder, pilot, prepare, read_setup, run as run_race,
 };
 use regatta_record::{Asked, Figure, Kind, Outcome, Round, Summary};
 use std::{
     env,
     path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
     time::Duration,
 };
 
@@ -111,7 +112,10 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
     let (mut store, asked, mut rounds) = match &args.resume {
         Some(dir) => Store::resume(dir)?,
         None => {
-            let asked = ask(&args)?;
+            let Some(asked) = ask(&args, &binary, &stop)? else {
+                eprintln!("interrupted in the pilot pass; nothing is saved");
+                return Ok(Done::Interrupted);
+            };
             let dir = args.out.clone().unwrap_or_else(|| default_dir(&asked));
             (Store::create(&dir, &asked)?, asked, Vec::new())
         }
@@ -152,7 +156,8 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
     }
 }
 
-fn ask(args: &RaceArgs) -> anyhow::Result<Asked> {
+/// What is asked, with all rates known. `None` if interrupted while finding them out.
+fn ask(args: &RaceArgs, binary: &Path, stop: &AtomicBool) -> anyhow::Result<Option<Asked>> {
     let contest = Contest::find(&args.race)?;
     let changes = Changes {
         rounds: args.rounds,
@@ -169,7 +174,12 @@ fn ask(args: &RaceArgs) -> anyhow::Result<Asked> {
     };
     let revision = Some(env!("REGATTA_REVISION")).filter(|revision| !revision.is_empty());
     let setup = read_setup(env!("CARGO_PKG_VERSION"), revision, env::args().collect());
-    Ok(prepare(&contest, &changes, &known()?, setup)?)
+    let asked = prepare(&contest, &changes, &known()?, setup)?;
+    let live = Live::new();
+    let mut begins = |step: PilotStep<'_>| live.pilot_begins(step);
+    let asked = pilot(&contest, asked, binary, Containment::Best, &mut begins, stop)?;
+    live.bar.finish_and_clear();
+    Ok(asked)
 }
 
 /// The built-in contenders and the peers.
@@ -235,6 +245,15 @@ impl Live {
             .expect("the template is right");
         bar.set_style(style.progress_chars("━╸─"));
         Live { bar, place: String::new(), pass: None, precision: String::new() }
+    }
+
+    fn pilot_begins(&self, step: PilotStep<'_>) {
+        self.bar.set_length(step.all as u64);
+        self.bar.set_position(step.done as u64);
+        self.bar.set_message(format!("pilot · {} · {}", step.contender, step.load));
+        if self.bar.is_hidden() && step.done == 0 {
+            eprintln!("pilot: short rounds, to find out the rates: {}", step.all);
+        }
     }
 }
 

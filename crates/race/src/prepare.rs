@@ -78,6 +78,8 @@ pub fn built_in() -> Vec<Contender> {
 }
 
 /// Settles what a race consists of. `known` are the contenders that there are, `setup` the machine.
+/// Loads at a share of what the contenders can do stand there in closed loop: [`crate::pilot`] puts
+/// their rates in.
 pub fn prepare(
     contest: &Contest,
     changes: &Changes,

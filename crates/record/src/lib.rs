@@ -16,7 +16,7 @@ mod summary;
 mod verdict;
 
 pub use counts::{Counts, CountsReader, CountsSum};
-pub use curve::{ConnectionsPoint, Curve, Knee, Over, RateCost, RatePoint, Usl};
+pub use curve::{ConnectionsPoint, CoresPoint, Curve, Knee, Over, RateCost, RatePoint, Usl};
 pub use gate::{Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
 pub use load::{Errors, Exchange, LoadResult};

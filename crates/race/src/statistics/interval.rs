@@ -20,11 +20,17 @@ const TAIL: f64 = (1.0 - CONFIDENCE) / 2.0;
 /// Geometric mean and 95% interval of the figures whose logarithms are `logs`: Student's t up to
 /// [`STUDENT_UP_TO`] rounds, a seeded bootstrap beyond. `None` with fewer than 2 rounds.
 pub fn geometric(logs: &[f64], seed: u64) -> Option<Estimate> {
-    let on_logs = match logs.len() {
-        0..=STUDENT_UP_TO => student(logs)?,
-        _ => bootstrap(logs, seed),
-    };
+    let on_logs = arithmetic(logs, seed)?;
     Some(Estimate { mean: on_logs.mean.exp(), low: on_logs.low.exp(), high: on_logs.high.exp() })
+}
+
+/// Arithmetic mean and 95% interval of `values`, made as in [`geometric`]: for figures that may be
+/// zero or below. `None` with fewer than 2 rounds.
+pub fn arithmetic(values: &[f64], seed: u64) -> Option<Estimate> {
+    match values.len() {
+        0..=STUDENT_UP_TO => student(values),
+        _ => Some(bootstrap(values, seed)),
+    }
 }
 
 /// Mean and 95% interval `mean ± t(0.975; n−1) · s/√n` of values as they are, `s` with n−1 in its

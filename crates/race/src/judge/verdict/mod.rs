@@ -16,7 +16,7 @@ use super::observed::Observed;
 use crate::statistics::{mean, present};
 use limit::of_burst;
 use noise::{bimodal, disturbed, drifting};
-use open::HELD;
+pub use open::HELD;
 use regatta_record::{CpuSets, Figure, Kind, LoadShape, Verdict};
 use std::fmt;
 
