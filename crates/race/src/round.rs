@@ -103,7 +103,7 @@ pub(crate) fn run(
         Start::Failed { because } => return ended(round, Outcome::Failed { because }),
         Start::Interrupted => return Ok(None),
     };
-    let plan = plan(asked, entrant.speaks, port, load, seed);
+    let plan = plan(asked, entrant.speaks.clone(), port, load, seed);
     let mut server = Watched {
         running: &running,
         ready: running.memory(),
