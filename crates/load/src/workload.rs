@@ -6,6 +6,8 @@ mod compose;
 mod draw;
 mod expression;
 mod file;
+mod lists;
+mod reader;
 mod template;
 
 pub use file::{WorkloadError, WorkloadFile};

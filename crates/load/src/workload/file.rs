@@ -1,13 +1,16 @@
 //! A workload file: what it says, in TOML, with everything that can be wrong told before a run. The
-//! lines that it names are read with it, so that its text and nothing else can be kept. How a script
-//! is made of it is in `compose`.
+//! lines that it names are read with it, so that its text and nothing else need be kept. Its requests
+//! are read in `reader`; how a script is made of it is in `compose`.
 
-use super::template::{Lists, Scope, Side, Template};
-use regex::bytes::{Regex, RegexBuilder};
+use super::{
+    lists::{self, NamedLists},
+    reader::{Reader, Request},
+    template::Template,
+};
+use regex::bytes::Regex;
 use serde::Deserialize;
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
 };
 
@@ -55,17 +58,12 @@ pub struct WorkloadError {
     because: String,
 }
 
-/// Most bytes of a workload file, and of each file of lines.
-const MOST_BYTES: u64 = 4 << 20;
-/// Most bytes of a request line.
-const LONGEST_REQUEST: usize = 65_536;
 /// Most bytes of a reply line, where the file says nothing.
 const LONGEST_REPLY: usize = 65_536;
 /// More than that `longest_reply` cannot be.
 const LONGEST_LONGEST_REPLY: usize = 1 << 20;
-/// Most requests, and most steps of one.
-const MOST: usize = 1_000;
-const GREATEST_WEIGHT: u32 = 1_000_000;
+/// Most `[[request]]` of a file.
+const MOST_REQUESTS: usize = 1_000;
 
 /// What every workload file has, whatever its protocol.
 #[derive(Deserialize)]
@@ -87,32 +85,12 @@ struct LineFile {
     lines: BTreeMap<String, Vec<String>>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Request {
-    weight: Option<u32>,
-    steps: Option<Vec<RawStep>>,
-    send: Option<String>,
-    exact: Option<String>,
-    prefix: Option<String>,
-    regex: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawStep {
-    send: Option<String>,
-    exact: Option<String>,
-    prefix: Option<String>,
-    regex: Option<String>,
-}
-
 impl WorkloadFile {
     /// Reads a workload file, and the files of lines that it names, relative to it.
     pub fn read(path: &Path) -> Result<WorkloadFile, WorkloadError> {
         let origin = path.display().to_string();
         let error = |because| WorkloadError { origin: origin.clone(), because };
-        let text = read(path).map_err(error)?;
+        let text = lists::read(path).map_err(error)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         Self::parse(&text, &stem, Some(folder.into())).map_err(error)
@@ -157,9 +135,9 @@ impl WorkloadFile {
                  {LONGEST_LONGEST_REPLY}, as longest_reply = 65536"
             ));
         }
-        if file.request.is_empty() || file.request.len() > MOST {
+        if file.request.is_empty() || file.request.len() > MOST_REQUESTS {
             return Err(format!(
-                "it has {} requests; expected 1 to {MOST}, each as [[request]] with send = \
+                "it has {} requests; expected 1 to {MOST_REQUESTS}, each as [[request]] with send = \
                  \"{{n=int:1..1000}}\" and exact = \"{{n*2}}\"",
                 file.request.len()
             ));
@@ -186,134 +164,6 @@ impl WorkloadFile {
     }
 }
 
-/// What is read while the requests are.
-struct Reader {
-    lists: NamedLists,
-    regexes: Vec<(String, Regex)>,
-    longest_reply: usize,
-}
-
-impl Reader {
-    fn conversation(&mut self, request: Request) -> Result<Conversation, String> {
-        let Request { weight, steps, send, exact, prefix, regex } = request;
-        let weight = weight.unwrap_or(1);
-        if !(1..=GREATEST_WEIGHT).contains(&weight) {
-            return Err(format!(
-                ": `weight` is {weight}; expected 1 to {GREATEST_WEIGHT}, as weight = 3"
-            ));
-        }
-        let mut captures = Vec::new();
-        let one = RawStep { send, exact, prefix, regex };
-        let Some(raw) = steps else {
-            let step = self.step(one, &mut captures).map_err(|why| format!(": {why}"))?;
-            return Ok(Conversation { weight, steps: vec![step] });
-        };
-        if one.send.is_some() || !one.expectations().is_empty() {
-            return Err(
-                ": it has `steps`, and `send` or an expectation beside them; put those into \
-                        a step"
-                    .into(),
-            );
-        }
-        if raw.is_empty() || raw.len() > MOST {
-            return Err(format!(
-                ": it has {} steps; expected 1 to {MOST}, as steps = [{{ send = \"hello\", exact = \
-                 \"name?\" }}]",
-                raw.len()
-            ));
-        }
-        let mut steps = Vec::new();
-        for (i, step) in raw.into_iter().enumerate() {
-            let place = |why| format!(", step {}: {why}", i + 1);
-            steps.push(self.step(step, &mut captures).map_err(place)?);
-        }
-        Ok(Conversation { weight, steps })
-    }
-
-    fn step(
-        &mut self,
-        step: RawStep,
-        captures: &mut Vec<(String, super::draw::Kind)>,
-    ) -> Result<Step, String> {
-        let Some(send) = &step.send else {
-            return Err("it has no `send`; write: send = \"{n=int:1..1000}\"".into());
-        };
-        let [(key, text)] = step.expectations()[..] else {
-            let found: Vec<&str> = step.expectations().iter().map(|(key, _)| *key).collect();
-            let found = if found.is_empty() { "nothing".into() } else { found.join(" and ") };
-            return Err(format!(
-                "it says of the reply: {found}; expected one of exact = \"{{n*2}}\", prefix = \
-                 \"OK \" and regex = \"[0-9]+ ms\""
-            ));
-        };
-        let mut scope = Scope { captures: std::mem::take(captures), lists: &mut self.lists };
-        let side = Side::Send;
-        let send = template("send", send, side, LONGEST_REQUEST, &mut scope)?;
-        let side = Side::Expect { request: send.longest(side, &scope) };
-        let expect = match key {
-            "exact" => Expect::Exact(template(key, text, side, self.longest_reply, &mut scope)?),
-            "prefix" => Expect::Prefix(template(key, text, side, self.longest_reply, &mut scope)?),
-            _ => {
-                let regex = regex(text)?;
-                let known = self.regexes.iter().position(|(source, _)| source == text);
-                let at = known.unwrap_or(self.regexes.len());
-                if known.is_none() {
-                    self.regexes.push((text.into(), regex));
-                }
-                Expect::Regex(u16::try_from(at).map_err(|_| {
-                    "there are more than 65,536 different regular expressions".to_string()
-                })?)
-            }
-        };
-        *captures = scope.captures;
-        Ok(Step { send, expect })
-    }
-}
-
-impl RawStep {
-    fn expectations(&self) -> Vec<(&'static str, &str)> {
-        let all = [("exact", &self.exact), ("prefix", &self.prefix), ("regex", &self.regex)];
-        all.into_iter().filter_map(|(key, text)| Some((key, text.as_deref()?))).collect()
-    }
-}
-
-fn template(
-    key: &str,
-    text: &str,
-    side: Side,
-    most: usize,
-    scope: &mut Scope<'_>,
-) -> Result<Template, String> {
-    let template =
-        Template::parse(text, side, scope).map_err(|why| format!("`{key}` = {text:?}: {why}"))?;
-    let longest = template.longest(side, scope);
-    if longest > most {
-        return Err(format!(
-            "`{key}` = {text:?}: a line can become {longest} bytes long; at most {most} are \
-             permitted"
-        ));
-    }
-    Ok(template)
-}
-
-/// Matches whole lines only. What a user wrote cannot make it slow: the time of this engine grows
-/// with the length of the line, whatever the expression (crate `regex`, "untrusted input").
-fn regex(text: &str) -> Result<Regex, String> {
-    let build = |text: &str| {
-        RegexBuilder::new(text).size_limit(1 << 20).dfa_size_limit(1 << 20).build().map_err(
-            |error| {
-                format!(
-                    "`regex` = {text:?} is no regular expression of the crate `regex`: {error}; \
-                     one is written as '[0-9]+ ms'"
-                )
-            },
-        )
-    };
-    // First alone, so that it cannot close the group that anchors it.
-    build(text)?;
-    build(&format!(r"\A(?:{text})\z"))
-}
-
 fn check_name(name: &str) -> Result<(), String> {
     let is_good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_good = name.chars().all(is_good) && !name.ends_with(".toml");
@@ -326,73 +176,129 @@ fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The lists of lines that the placeholders of a file name.
-struct NamedLists {
-    /// Those of the file itself.
-    inline: BTreeMap<String, Vec<String>>,
-    folder: Option<PathBuf>,
-    /// Those that were asked for, in the order of `lists`.
-    names: Vec<String>,
-    lists: Vec<Vec<Vec<u8>>>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Lists for NamedLists {
-    fn find(&mut self, name: &str) -> Result<usize, String> {
-        if let Some(at) = self.names.iter().position(|known| known == name) {
-            return Ok(at);
+    const HEAD: &str = "protocol = 'line'\n";
+
+    fn error(text: &str) -> String {
+        match WorkloadFile::from_text(text, "mine") {
+            Ok(_) => panic!("no error in {text:?}"),
+            Err(error) => error.to_string(),
         }
-        let lines: Vec<String> = match (self.inline.get(name), &self.folder) {
-            (Some(lines), _) => lines.clone(),
-            (None, Some(folder)) => read(&folder.join(name))?.lines().map(str::to_owned).collect(),
-            (None, None) => return Err(format!("its lines {name:?} are not in [lines]")),
+    }
+
+    #[test]
+    fn mistakes_in_the_file_are_told_with_what_was_expected() {
+        let request = "[[request]]\nsend='a'\nexact='b'\n";
+        let with = |more: &str| format!("{HEAD}{more}");
+        for (text, said) in [
+            (with("[[request]\n"), "line 2"),
+            (request.into(), "write: protocol = \"line\""),
+            (format!("protocol='http'\n{request}"), "the protocol \"http\" is not spoken"),
+            (HEAD.into(), "it has 0 requests; expected 1 to 1000, each as [[request]]"),
+            (with(&format!("nmae='x'\n{request}")), "unknown field `nmae`"),
+            (with(&format!("{request}weigth=2")), "unknown field `weigth`"),
+            (with(&format!("name='a b'\n{request}")), "the name \"a b\" cannot be used"),
+            (with(&format!("name='a.toml'\n{request}")), "does not end in .toml"),
+            (with(&format!("longest_reply=0\n{request}")), "`longest_reply` is 0; expected"),
+            (with(&format!("{request}weight=0")), "request 1: `weight` is 0; expected 1 to"),
+            (with(&format!("{request}[[request]]\nexact='b'")), "request 2: it has no `send`"),
+            (with("[[request]]\nsend='a'"), "says of the reply: nothing; expected one of exact"),
+            (with(&format!("{request}prefix='b'")), "says of the reply: exact and prefix"),
+            (with(&format!("{request}steps=[]")), "it has `steps`, and `send` or"),
+            (with("[[request]]\nsteps=[]"), "it has 0 steps; expected 1 to"),
+            (with("[[request]]\nsteps=[{send='a',exact='b'},{send='c'}]"), "request 1, step 2:"),
+            (with("[[request]]\nsteps=[{send='a',exact='b',weight=1}]"), "unknown field `weight`"),
+            (with("[[request]]\nsend='a'\nregex='a('"), "is no regular expression"),
+            (with("[[request]]\nsend='a'\nregex='a)|(b'"), "is no regular expression"),
+            (with("[[request]]\nsend='a'\nregex='(\\w{100}){1000}'"), "size limit"),
+            (with("[[request]]\nsend=\"a\\nb\"\nexact='c'"), "a newline ends a line"),
+            (with("[[request]]\nsend='{line:x}'\nexact='c'\n[lines]\nx=[]"), "x has no lines"),
+            (with("[[request]]\nsend='{line:x}'\nexact='c'"), "\"x\" are not in [lines]"),
+            (
+                with("[[request]]\nsend='{line:x}'\nexact='c'\n[lines]\nx=[\"a\\nb\"]"),
+                "has a newline in it",
+            ),
+            (with("[[request]]\nsend='{hex:65536}!'\nexact=''"), "can become 65537 bytes long"),
+            (
+                with("longest_reply=9\n[[request]]\nsend='{s=hex:9}'\nexact='>{s}'"),
+                "`exact` = \">{s}\": a line can become 10 bytes long; at most 9",
+            ),
+        ] {
+            let error = error(&text);
+            assert!(error.contains(said) && error.starts_with("the workload mine: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn mistakes_in_templates_are_told_with_an_example() {
+        for (send, exact, said) in [
+            ("{", "", "a single {; a placeholder is written {int:1..9}"),
+            ("a}b", "", "a single }; "),
+            ("{n", "", "a single {"),
+            ("{}", "", "{}: expected an integer"),
+            ("{foo}", "", "no placeholder and no capture \"foo\"; nothing is captured so far"),
+            ("{foo:3}", "", "no placeholder \"foo\"; there are {counter}"),
+            ("{n=int:1..2}", "{m}", "captured so far: n; there are"),
+            ("{int}", "", "int needs more, as {int:1..1000}"),
+            ("{int:5}", "", "expected a range as {int:1..1000}"),
+            ("{int:1..x}", "", "found \"1..x\""),
+            ("{int:9..1}", "", "the range 9..1 is empty"),
+            ("{int:0..99999999999999999999}", "", "between -2^64 and 2^64"),
+            ("{hex:-1}", "", "expected lengths from 0 to 65536"),
+            ("{hex:x}", "", "expected a length as {hex:8} or {hex:3..10}"),
+            ("{alnum}", "", "alnum needs more, as {alnum:8}"),
+            ("{counter:x}", "", "expected an integer"),
+            ("{int=int:1..2}", "", "\"int\" cannot be a name"),
+            ("{1=int:1..2}", "", "\"1\" cannot be a name"),
+            ("{n=int:1..2}{n=int:1..2}", "", "n is captured already"),
+            ("a", "{int:1..2}", "what must come back cannot be drawn anew"),
+            ("{n=int:1..2}", "{m=n}", "only what is sent can be captured"),
+            ("{request}", "", "the request is known only where a reply is expected"),
+            ("{s=hex:2}", "{s+1}", "s is text; only integers"),
+            ("{n=int:1..2}", "{n/2}", "expected +, - or *, found '/'"),
+            ("{n=int:0..18446744073709551616}", "{n*n}", "this can exceed 128 bits"),
+            ("a", "{upper:}", "upper needs the name of a capture, as {upper:name}"),
+        ] {
+            let error = error(&format!("{HEAD}[[request]]\nsend='{send}'\nexact='{exact}'"));
+            assert!(error.contains(said), "{send} {exact}: {error}");
+            assert!(error.contains("request 1: `"), "{error}");
+        }
+    }
+
+    #[test]
+    fn files_that_cannot_be_read_are_told_by_their_path() {
+        let folder = std::env::temp_dir().join(format!("regatta-workload-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join("mine.toml");
+        let told = |text: &str, words: &[u8]| {
+            std::fs::write(&path, text).unwrap();
+            std::fs::write(folder.join("words"), words).unwrap();
+            WorkloadFile::read(&path).map(|_| ()).map_err(|error| error.to_string())
         };
-        if lines.is_empty() {
-            return Err(format!("{name} has no lines; write one a line"));
+        let text = |words: &str| format!("{HEAD}[[request]]\nsend='{{line:{words}}}'\nexact=''");
+        let results = [
+            told(&text("words"), b"a\r\nb\n"),
+            told(&text("words"), b""),
+            told(&text("words"), b"\xff\n"),
+            told(&text("words"), &vec![b'\n'; (4 << 20) + 1]),
+            told(&text("missing"), b""),
+            told(&text("."), b""),
+        ];
+        std::fs::remove_dir_all(&folder).unwrap();
+        let said = [
+            "words has no lines",
+            "valid UTF-8",
+            "at most 4 MiB",
+            "/missing: No such",
+            "expected a file",
+        ];
+        assert_eq!(results[0], Ok(()));
+        for (result, said) in results[1..].iter().zip(said) {
+            let error = result.as_ref().unwrap_err();
+            assert!(error.contains(said) && error.contains("mine.toml"), "{error}");
         }
-        if lines.iter().any(|line| line.contains('\n')) {
-            return Err(format!("a line of {name} has a newline in it; write one a line"));
-        }
-        self.names.push(name.into());
-        self.lists.push(lines.into_iter().map(String::into_bytes).collect());
-        Ok(self.lists.len() - 1)
     }
-
-    fn longest(&self, list: usize) -> usize {
-        self.lists[list].iter().map(Vec::len).max().unwrap_or(0)
-    }
-}
-
-impl NamedLists {
-    /// The text of the file, with the lines that came from elsewhere in it.
-    fn put_into(&self, text: &str) -> Result<String, String> {
-        let from_elsewhere = |(name, _): &(&String, _)| !self.inline.contains_key(*name);
-        let mut lists = self.names.iter().zip(&self.lists).filter(from_elsewhere).peekable();
-        if lists.peek().is_none() {
-            return Ok(text.into());
-        }
-        let mut file: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
-        let table = file.entry("lines").or_insert_with(|| toml::Table::new().into());
-        for (name, list) in lists {
-            let lines = list.iter().map(|line| String::from_utf8_lossy(line).into_owned());
-            let lines: Vec<toml::Value> = lines.map(toml::Value::from).collect();
-            if let Some(table) = table.as_table_mut() {
-                table.insert(name.clone(), lines.into());
-            }
-        }
-        toml::to_string(&file).map_err(|error| error.to_string())
-    }
-}
-
-/// The text of a file that is not too large.
-fn read(path: &Path) -> Result<String, String> {
-    let name = path.display();
-    let cannot = |error: std::io::Error| format!("cannot read {name}: {error}");
-    let about = fs::metadata(path).map_err(cannot)?;
-    if !about.is_file() || about.len() > MOST_BYTES {
-        return Err(format!(
-            "cannot read {name}: expected a file of at most {} MiB",
-            MOST_BYTES >> 20
-        ));
-    }
-    fs::read_to_string(path).map_err(cannot)
 }
