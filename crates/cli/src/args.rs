@@ -5,7 +5,8 @@ use crate::{
     serve::ServeArgs,
 };
 use clap::{Parser, Subcommand};
-use std::num::NonZeroU32;
+use regatta_load::Workload;
+use std::{num::NonZeroU32, path::Path};
 
 /// Races network servers, honestly.
 #[derive(Debug, Parser)]
@@ -60,6 +61,19 @@ pub fn one_of<T: Copy>(
         let names: Vec<_> = all.iter().map(|value| name(*value)).collect();
         format!("expected one of: {}", names.join(", "))
     })
+}
+
+/// A built-in workload by its name, or a workload file by its path.
+pub fn workload(text: &str) -> Result<Workload, String> {
+    if let Some(workload) = Workload::parse(text) {
+        return Ok(workload);
+    }
+    let path = Path::new(text);
+    if path.extension().is_some_and(|ending| ending == "toml") {
+        return Workload::read(path).map_err(|error| error.to_string());
+    }
+    let names = Workload::ALL.map(|one| one.name().to_owned()).join(", ");
+    Err(format!("expected one of {names}, or the path of a workload file, as mine.toml"))
 }
 
 /// A duration with its unit, at most a day: `250ms`, `10s`, `2m`.

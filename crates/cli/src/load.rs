@@ -3,7 +3,7 @@
 mod text;
 
 use crate::{
-    args::{count, duration, one_of, rate},
+    args::{count, duration, rate, workload},
     exit::Done,
     interrupt, output,
 };
@@ -28,6 +28,7 @@ use std::{
   regatta load line://127.0.0.1:4000 -c 10 --idle 10000
   regatta load line://127.0.0.1:4000 --rate 20k/s
   regatta load line://127.0.0.1:4000 --burst 10x500x10
+  regatta load line://127.0.0.1:4000 --workload workloads/double.toml
 
 Exit status: 0 loaded and judged; 1 a reply was wrong or missing, or more than 1% of the requests
 that a rate asked for could not be sent; 2 wrong usage, or the server cannot be reached; 130 after
@@ -71,10 +72,9 @@ pub struct LoadArgs {
     /// A new connection for every request
     #[arg(long, conflicts_with = "pipeline")]
     churn: bool,
-    /// What to send, and what must come back: double, dialogue, or echo (for a server that sends
-    /// back what it gets)
-    #[arg(long, default_value = "double",
-          value_parser = |text: &str| one_of(text, &Workload::ALL, Workload::name))]
+    /// What to send, and what must come back: double, dialogue, echo (for a server that sends back
+    /// what it gets), or a workload file of your own
+    #[arg(long, default_value = "double", value_parser = workload, value_name = "NAME|FILE.toml")]
     workload: Workload,
     /// Also measure the process PID and all below it
     #[arg(long, value_name = "PID")]
@@ -177,7 +177,7 @@ fn rate_was_reached(result: &LoadResult) -> bool {
 fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
     Ok(Plan {
         target: target(&args.url)?,
-        workload: args.workload,
+        workload: args.workload.clone(),
         connections: args.connections(),
         idle: args.idle,
         pipeline: args.pipeline(),

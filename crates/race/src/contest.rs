@@ -4,21 +4,26 @@ use crate::{
     loads::{CoreCount, Loads, available},
     rate::Paces,
 };
+use regatta_load::WorkloadFile;
 use regatta_record::{Arrivals, CpuSets, LoadShape, Then};
 use serde::{Deserialize, Deserializer};
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 /// Of a shorter window nothing can be said: slices, and the ticks of CPU clocks, are too coarse.
 pub(crate) const SHORTEST_WINDOW: Duration = Duration::from_millis(50);
 
 /// A race file.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contest {
     /// Name of the race.
     pub name: String,
-    /// Workload of all its cells.
+    /// Workload of all its cells: its name. In the file also a workload file, by its path relative
+    /// to the race file.
     pub workload: String,
+    /// The workload, where it is a file.
+    #[serde(skip)]
+    pub workload_file: Option<Arc<WorkloadFile>>,
     /// Contenders by name; `peers` stands for every one that is not built in and serves the
     /// workload. Absent: every one that is known and serves it.
     #[serde(default)]
@@ -145,10 +150,19 @@ impl Contest {
         }
         let text = std::fs::read_to_string(name)
             .map_err(|error| ContestError::Read { origin: name.into(), error })?;
-        Contest::parse(&text, name)
+        let mut contest = Contest::parse(&text, name)?;
+        if contest.workload.ends_with(".toml") {
+            let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+            let file = WorkloadFile::read(&folder.join(&contest.workload)).map_err(|error| {
+                ContestError::Value { origin: name.into(), because: error.to_string() }
+            })?;
+            contest.workload = file.name().into();
+            contest.workload_file = Some(Arc::new(file));
+        }
+        Ok(contest)
     }
 
-    /// Reads a race file; `origin` is named in errors.
+    /// Reads a race file, but not the workload file that it may name; `origin` is named in errors.
     pub fn parse(text: &str, origin: &str) -> Result<Self, ContestError> {
         let contest: Contest = toml::from_str(text)
             .map_err(|error| ContestError::Syntax { origin: origin.into(), error })?;

@@ -4,7 +4,7 @@ use crate::{
     contender::Contender,
     contest::{Contest, SHORTEST_WINDOW},
     judge::{LEAST_PASSES, MOST_PASSES},
-    manifest::Manifest,
+    manifest::{Adapter, Manifest},
 };
 use regatta_load::Workload;
 use regatta_record::{Asked, CpuSets, Entry, FORMAT, NULL, Setup, twin_name};
@@ -87,8 +87,11 @@ pub fn prepare(
     setup: Setup,
 ) -> Result<Asked, PrepareError> {
     let workload = contest.workload.as_str();
-    if Workload::parse(workload).is_none() {
-        return Err(PrepareError(format!("the load does not speak the workload {workload:?} yet")));
+    if contest.workload_file.is_none() && Workload::parse(workload).is_none() {
+        return Err(PrepareError(format!(
+            "the load does not speak the workload {workload:?} yet; a file of your own is named by \
+             its path, which ends in .toml"
+        )));
     }
     let window = changes.window.unwrap_or(contest.window);
     if window < SHORTEST_WINDOW {
@@ -99,9 +102,7 @@ pub fn prepare(
     let mut entries = named(contest, known);
     // Whoever is asked for by name takes part, whether the file thought of it or not.
     for name in &changes.only {
-        let asked_for = |c: &&Contender| {
-            c.manifest.name == *name && c.manifest.workloads.contains(&contest.workload)
-        };
+        let asked_for = |c: &&Contender| c.manifest.name == *name && serves(contest, c);
         if !entries.iter().any(|entry| entry.name == *name) {
             entries.extend(known.iter().find(asked_for).map(entry));
         }
@@ -162,7 +163,7 @@ pub fn prepare(
         setup,
         left_out,
         pilot: Vec::new(),
-        workload_file: None,
+        workload_file: contest.workload_file.as_ref().map(|file| file.text().to_owned()),
         entries,
     })
 }
@@ -203,7 +204,7 @@ fn check_gate(entries: &[Entry], baseline: &str, rounds: u32) -> Result<(), Prep
 /// The contenders that the file names, or all that serve its workload. One that is not known here
 /// is skipped, not an error: the file may have come from elsewhere.
 fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
-    let serves = |c: &&Contender| c.manifest.workloads.contains(&contest.workload);
+    let serves = |c: &&Contender| serves(contest, c);
     if contest.contenders.is_empty() {
         return known.iter().filter(serves).map(entry).collect();
     }
@@ -222,6 +223,14 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
         entries.append(&mut found);
     }
     entries
+}
+
+/// Whether a contender speaks the workload: its manifest names it. Who sends back what it gets need
+/// not know a workload file to do so.
+fn serves(contest: &Contest, contender: &Contender) -> bool {
+    let Contender { manifest, .. } = contender;
+    let echoes = contest.workload_file.is_some() && manifest.adapter == Some(Adapter::Echo);
+    echoes || manifest.workloads.contains(&contest.workload)
 }
 
 /// In a race file: all contenders that are not built in.

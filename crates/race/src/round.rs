@@ -102,7 +102,7 @@ pub(crate) fn run(
         Start::Failed { because } => return ended(round, Outcome::Failed { because }),
         Start::Interrupted => return Ok(None),
     };
-    let plan = plan(asked, entrant.speaks, port, load, seed);
+    let plan = plan(asked, entrant.speaks.clone(), port, load, seed);
     let mut server = Watched::new(&running, &asked.cpus, &load);
     let (loaded, late) = match load.burst {
         Some(_) => run_burst(&plan, &mut server, progress, course.stop, BURST_WITHIN),
