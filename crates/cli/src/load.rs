@@ -200,7 +200,8 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
     })
 }
 
-fn target(url: &str) -> anyhow::Result<SocketAddr> {
+/// The address that a URL names.
+pub fn target(url: &str) -> anyhow::Result<SocketAddr> {
     let Some((scheme, rest)) = url.split_once("://") else {
         bail!("{url:?} is no URL; write line://HOST:PORT");
     };

@@ -32,6 +32,7 @@ mod supervise;
 mod usage;
 mod wire;
 
+pub mod capacity;
 pub mod judge;
 pub mod statistics;
 

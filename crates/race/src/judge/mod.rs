@@ -10,7 +10,7 @@ mod observed;
 mod scaling;
 mod verdict;
 
-pub use verdict::Used;
+pub use verdict::{BUSY, HELD, Used};
 
 use crate::fault;
 use crate::statistics::{self, Series, geometric, mean, paired, present};
