@@ -183,6 +183,7 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
         pipeline: args.pipeline(),
         rate: args.rate,
         arrivals: Arrivals::Constant,
+        in_flight: None,
         threads: args.threads(),
         cpus: args.cpus.clone(),
         timeout: args.timeout,
