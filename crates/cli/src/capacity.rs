@@ -4,7 +4,7 @@
 mod text;
 
 use crate::{
-    args::{count, duration, one_of, rate},
+    args::{duration, one_of, rate},
     exit::Done,
     interrupt,
     load::target,

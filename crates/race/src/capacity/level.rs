@@ -67,10 +67,10 @@ pub(super) fn measure(
 
 fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, seed: u64) -> Plan {
     let limit = Duration::from_nanos(question.limit.ns);
-    let (connections, pipeline, rate) = match question.load {
-        CapacityLoad::Clients { pipeline, .. } => (level, pipeline, None),
+    let (connections, pipeline, rate, in_flight) = match question.load {
+        CapacityLoad::Clients { pipeline, in_flight } => (level, pipeline, None, in_flight),
         CapacityLoad::Rate { connections, pipeline, .. } => {
-            (connections, pipeline, NonZeroU32::new(level))
+            (connections, pipeline, NonZeroU32::new(level), None)
         }
     };
     Plan {
@@ -80,6 +80,7 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
         idle: 0,
         pipeline: pipeline as usize,
         rate,
+        in_flight: in_flight.map(|most| most as usize),
         arrivals: question.arrivals(),
         threads: question.threads,
         cpus: question.cpus.clone(),
