@@ -31,6 +31,7 @@ use std::{
 /// latency stays within a limit. The load steps up until that is passed, the boundary is bisected,
 /// and both its sides are tried several times more: the result is an interval.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("server").required(true))]
 #[command(after_help = "Examples:
   regatta capacity line://127.0.0.1:4000 --limit p95=250ms
   regatta capacity line://127.0.0.1:4000 --limit p99=10ms --by rate --pid $(pidof my-server)
@@ -45,10 +46,10 @@ limit at once), or the ends could not be verified; 2 wrong usage, or the server 
 130 after Ctrl-C, with what was found until then.")]
 pub struct CapacityArgs {
     /// The server, which runs already: line://HOST:PORT
-    #[arg(required_unless_present = "contender", conflicts_with = "contender")]
+    #[arg(group = "server")]
     url: Option<String>,
     /// Start this server afresh for every step instead: a contender by name, or one of your own
-    #[arg(long, value_name = "NAME | 'NAME=CMD {port}'")]
+    #[arg(long, group = "server", value_name = "NAME | 'NAME=CMD {port}'")]
     contender: Option<String>,
     /// The longest latency permitted: p50, p90, p95, p99 or p99.9, and a time
     #[arg(short, long, value_parser = limit, value_name = "pN=TIME")]

@@ -1,13 +1,12 @@
 //! One level: the load that it stands for, and whether the server holds it. The judgement is pure.
 
-use super::{
-    CapacityError, Question,
-    place::{Came, Ready},
-    search::Shown,
+use super::{CapacityError, Question, place::Ready, search::Shown};
+use crate::{
+    judge::{BUSY, HELD},
+    usage::Spent,
 };
-use crate::judge::{BUSY, HELD};
 use regatta_load::{Error, Plan, Progress, Tally, Until, WarmUp};
-use regatta_record::{CapacityLoad, CapacityPhase, CapacityStep, Latency, Limit};
+use regatta_record::{CapacityLoad, CapacityPhase, CapacityStep, Errors, Latency, Limit};
 use std::{num::NonZeroU32, time::Duration};
 
 /// How much longer a window may become so that enough replies lie beyond the percentile.
@@ -47,22 +46,29 @@ pub(super) fn measure(
             prolonged = true;
             continue;
         }
-        let judgement = match &came.loaded {
-            Ok(tally) => judge(question, level, tally, &came),
-            Err(error) if question.by_clients() => match not_opened(error, came.descriptors) {
-                Some((_, Shown::Failed)) | None if !passed && opened_none(error) => {
-                    return Err(came.loaded.unwrap_err().into());
+        let died = came.died;
+        let (seen, judgement) = match came.loaded {
+            Ok(tally) => {
+                let seen = Seen::of(question, level, &tally, came.spent, died);
+                let judgement = judge(question, level, &seen);
+                (seen, judgement)
+            }
+            Err(error) => match not_opened(&error, came.descriptors) {
+                // That nobody is there, or too few for a rate, is no level of anything.
+                Some((_, shown)) if is_hopeless(question, &error, shown, passed) => {
+                    return Err(error.into());
                 }
-                Some((because, shown)) => {
-                    let because = came.died.clone().unwrap_or(because);
-                    (shown, Some(because))
-                }
-                None => return Err(came.loaded.unwrap_err().into()),
+                Some((because, shown)) => (Seen::default(), (shown, Some(died.unwrap_or(because)))),
+                None => return Err(error.into()),
             },
-            Err(_) => return Err(came.loaded.unwrap_err().into()),
         };
-        return Ok(Some(record(question, level, &came, judgement)));
+        return Ok(Some(record(level, &seen, came.memory_bytes, judgement)));
     }
+}
+
+fn is_hopeless(question: &Question, error: &Error, shown: Shown, passed: bool) -> bool {
+    let opened_none = matches!(error, Error::NotOpened { opened: 0, .. });
+    !question.by_clients() || (opened_none && shown == Shown::Failed && !passed)
 }
 
 fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, seed: u64) -> Plan {
@@ -82,7 +88,7 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
         rate,
         in_flight: in_flight.map(|most| most as usize),
         arrivals: question.arrivals(),
-        threads: question.threads,
+        threads: threads(question, level),
         cpus: question.cpus.clone(),
         timeout: question.timeout,
         patience: PATIENCE,
@@ -110,67 +116,107 @@ fn percentile(tally: &Tally, limit: Limit) -> Option<u64> {
     (beyond >= Latency::SAMPLES_BEYOND).then(|| tally.histogram.value_at_quantile(limit.quantile))
 }
 
+/// What was seen of a level.
+#[derive(Debug, Default)]
+struct Seen {
+    percentile_ns: Option<u64>,
+    /// Latencies that the percentile is of.
+    replies: u64,
+    /// Right replies per second.
+    rate_per_s: f64,
+    window_s: f64,
+    errors: Errors,
+    /// What the server did that settles it, in a sentence.
+    fault: Option<String>,
+    /// Fraction of their CPUs' time that both sides used.
+    load_busy: f64,
+    server_busy: Option<f64>,
+}
+
+impl Seen {
+    fn of(
+        question: &Question,
+        level: u32,
+        tally: &Tally,
+        spent: Option<(Spent, u32)>,
+        died: Option<String>,
+    ) -> Seen {
+        let window_ns = tally.window_ns.max(1) as f64;
+        let wrong = tally.first_wrong.as_ref().map(|wrong| {
+            let (expected, received) = (&wrong.expected, &wrong.received);
+            format!("a reply was wrong: expected {expected}, received {received}")
+        });
+        let gone = tally
+            .server_died
+            .then(|| "the server took no connection and answered nothing any more".to_string());
+        let threads = threads(question, level) as f64;
+        Seen {
+            percentile_ns: percentile(tally, question.limit),
+            replies: tally.histogram.len(),
+            rate_per_s: tally.requests as f64 * 1e9 / window_ns,
+            window_s: tally.window_ns as f64 / 1e9,
+            errors: tally.errors,
+            fault: wrong.or(died).or(gone),
+            load_busy: tally.load_cpu_ns as f64 / (window_ns * threads),
+            server_busy: spent
+                .map(|(spent, cpus)| spent.cpu_ns as f64 / (window_ns * f64::from(cpus))),
+        }
+    }
+}
+
+/// Load threads that there are: each has a connection, and a request that may be outstanding.
+fn threads(question: &Question, level: u32) -> usize {
+    let most = match question.load {
+        CapacityLoad::Clients { in_flight, .. } => in_flight.unwrap_or(level).min(level),
+        CapacityLoad::Rate { connections, .. } => connections,
+    };
+    question.threads.min(most as usize).max(1)
+}
+
 /// What a level showed, and why where it did not pass.
 type Judgement = (Shown, Option<String>);
 
-fn judge(question: &Question, level: u32, tally: &Tally, came: &Came) -> Judgement {
-    let failed = |because: String| (Shown::Failed, Some(because));
-    if let Some(wrong) = &tally.first_wrong {
-        let (expected, received) = (&wrong.expected, &wrong.received);
-        return failed(format!("a reply was wrong: expected {expected}, received {received}"));
+fn judge(question: &Question, level: u32, seen: &Seen) -> Judgement {
+    if let Some(fault) = &seen.fault {
+        return (Shown::Failed, Some(fault.clone()));
     }
-    if let Some(died) = &came.died {
-        return failed(died.clone());
-    }
-    if tally.server_died {
-        return failed("the server took no connection and answered nothing any more".into());
-    }
-    let Some(because) = short_of(question, level, tally) else { return (Shown::Passed, None) };
-    match load_was_the_limit(question, tally, came) {
+    let Some(because) = short_of(question, level, seen) else { return (Shown::Passed, None) };
+    match load_was_the_limit(seen) {
         Some(limit) => (Shown::Unclear, Some(format!("{limit} ({because})"))),
-        None if percentile(tally, question.limit).is_none() && tally.errors.total() == 0 => {
+        None if seen.percentile_ns.is_none() && seen.errors.total() == 0 => {
             (Shown::Unclear, Some(because))
         }
-        None => failed(because),
+        None => (Shown::Failed, Some(because)),
     }
 }
 
 /// What is missing to a pass.
-fn short_of(question: &Question, level: u32, tally: &Tally) -> Option<String> {
-    let Limit { ns, .. } = question.limit;
+fn short_of(question: &Question, level: u32, seen: &Seen) -> Option<String> {
     let name = question.limit.percentile();
-    if tally.errors.total() > 0 {
-        let kinds = tally.errors.by_kind();
+    if seen.errors.total() > 0 {
+        let kinds = seen.errors.by_kind();
         let there = kinds.iter().filter(|(_, count)| *count > 0);
         let there: Vec<String> =
             there.map(|(kind, count)| format!("{} {count}", kind.replace('_', " "))).collect();
         return Some(format!("errors: {}", there.join(", ")));
     }
-    let rate = rate(tally);
-    if !question.by_clients() && rate < HELD * f64::from(level) {
-        return Some(format!("{rate:.0}/s were answered"));
+    if !question.by_clients() && seen.rate_per_s < HELD * f64::from(level) {
+        return Some(format!("{:.0}/s were answered", seen.rate_per_s));
     }
-    match percentile(tally, question.limit) {
-        None => Some(format!(
-            "{} replies are too few for {name}; give a longer --window",
-            tally.histogram.len()
-        )),
-        Some(seen) if seen > ns => Some(format!("{name} is above the limit")),
+    match seen.percentile_ns {
+        None => {
+            Some(format!("{} replies are too few for {name}; give a longer --window", seen.replies))
+        }
+        Some(ns) if ns > question.limit.ns => Some(format!("{name} is above the limit")),
         Some(_) => None,
     }
 }
 
-fn rate(tally: &Tally) -> f64 {
-    tally.requests as f64 * 1e9 / tally.window_ns.max(1) as f64
-}
-
 /// Why a level that did not pass says nothing of the server, if so.
-fn load_was_the_limit(question: &Question, tally: &Tally, came: &Came) -> Option<String> {
-    let load = load_busy(question, tally);
-    if load < BUSY {
-        return None;
-    }
-    match server_busy(tally, came) {
+fn load_was_the_limit(seen: &Seen) -> Option<String> {
+    let load = seen.load_busy;
+    match seen.server_busy {
+        _ if load < BUSY => None,
         None => Some(format!(
             "the load was busy {load:.2} and the server was not observed: give more --threads, or \
              --pid to see who was the limit"
@@ -180,20 +226,6 @@ fn load_was_the_limit(question: &Question, tally: &Tally, came: &Came) -> Option
         )),
         Some(_) => None,
     }
-}
-
-/// Fraction of the load threads' time in the window that they used.
-fn load_busy(question: &Question, tally: &Tally) -> f64 {
-    tally.load_cpu_ns as f64 / (tally.window_ns.max(1) as f64 * question.threads.max(1) as f64)
-}
-
-fn server_busy(tally: &Tally, came: &Came) -> Option<f64> {
-    let (spent, cpus) = came.spent.as_ref()?;
-    Some(spent.cpu_ns as f64 / (tally.window_ns.max(1) as f64 * f64::from(*cpus)))
-}
-
-fn opened_none(error: &Error) -> bool {
-    matches!(error, Error::NotOpened { opened: 0, .. })
 }
 
 /// What it means that not all connections could be opened; `None` for any other error.
@@ -216,17 +248,21 @@ fn not_opened(error: &Error, descriptors: Option<u64>) -> Option<(String, Shown)
     }
 }
 
-fn record(question: &Question, level: u32, came: &Came, (shown, because): Judgement) -> Judged {
-    let tally = came.loaded.as_ref().ok();
+fn record(
+    level: u32,
+    seen: &Seen,
+    memory_bytes: Option<u64>,
+    (shown, because): Judgement,
+) -> Judged {
     let step = CapacityStep {
         level,
         phase: CapacityPhase::StepUp,
-        percentile_ns: tally.and_then(|tally| percentile(tally, question.limit)),
-        reply_rate_per_s: tally.map_or(0.0, rate),
-        window_s: tally.map_or(0.0, |tally| tally.window_ns as f64 / 1e9),
-        load_busy: tally.map_or(0.0, |tally| load_busy(question, tally)),
-        server_busy: tally.and_then(|tally| server_busy(tally, came)),
-        memory_bytes: came.memory_bytes,
+        percentile_ns: seen.percentile_ns,
+        reply_rate_per_s: seen.rate_per_s,
+        window_s: seen.window_s,
+        load_busy: seen.load_busy,
+        server_busy: seen.server_busy,
+        memory_bytes,
         passed: match shown {
             Shown::Passed => Some(true),
             Shown::Failed => Some(false),
@@ -235,4 +271,99 @@ fn record(question: &Question, level: u32, came: &Came, (shown, because): Judgem
         because,
     };
     Judged { shown, step }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regatta_load::Arrivals;
+
+    fn question(load: CapacityLoad) -> Question {
+        Question {
+            load,
+            limit: Limit { quantile: 0.95, ns: 1_000_000 },
+            step: 100,
+            max: 1_000,
+            window: Duration::from_secs(1),
+            warm_up: Duration::ZERO,
+            timeout: Duration::from_secs(1),
+            threads: 2,
+            cpus: vec![],
+            seed: 1,
+        }
+    }
+
+    const CLIENTS: CapacityLoad = CapacityLoad::Clients { pipeline: 1, in_flight: None };
+    const RATE: CapacityLoad =
+        CapacityLoad::Rate { connections: 4, pipeline: 1, arrivals: Arrivals::Poisson };
+
+    /// What was seen of a level of 100 that passes.
+    fn good() -> Seen {
+        Seen {
+            percentile_ns: Some(1_000_000),
+            replies: 1_000,
+            rate_per_s: 100.0,
+            load_busy: 0.5,
+            server_busy: Some(0.5),
+            ..Seen::default()
+        }
+    }
+
+    fn shows(load: CapacityLoad, seen: Seen, shown: Shown, said: &str) {
+        let (judged, because) = judge(&question(load), 100, &seen);
+        assert_eq!(judged, shown, "{seen:?}");
+        let because = because.unwrap_or_default();
+        assert!(because.contains(said), "{because}");
+    }
+
+    #[test]
+    fn a_level_passes_at_the_limit_and_fails_above_it() {
+        shows(CLIENTS, good(), Shown::Passed, "");
+        shows(RATE, good(), Shown::Passed, "");
+        let late = || Seen { percentile_ns: Some(1_000_001), ..good() };
+        shows(CLIENTS, late(), Shown::Failed, "p95 is above the limit");
+        let slow = Seen { rate_per_s: 97.0, ..good() };
+        shows(RATE, slow, Shown::Failed, "97/s were answered");
+        let errors = Errors { timeout: 2, closed_early: 1, ..Errors::default() };
+        let lossy = Seen { errors, ..good() };
+        shows(CLIENTS, lossy, Shown::Failed, "errors: timeout 2, closed early 1");
+        let few = Seen { percentile_ns: None, replies: 7, ..good() };
+        shows(CLIENTS, few, Shown::Unclear, "7 replies are too few for p95");
+        let dead = Seen { fault: Some("it died".into()), ..good() };
+        shows(CLIENTS, dead, Shown::Failed, "it died");
+    }
+
+    #[test]
+    fn a_load_that_was_the_limit_speaks_not_against_the_server() {
+        let late = |load_busy, server_busy| Seen {
+            percentile_ns: Some(9_000_000),
+            load_busy,
+            server_busy,
+            ..good()
+        };
+        shows(CLIENTS, late(0.97, Some(0.6)), Shown::Unclear, "the load was the limit, busy 0.97");
+        shows(CLIENTS, late(0.97, None), Shown::Unclear, "--pid");
+        shows(CLIENTS, late(0.97, Some(0.95)), Shown::Failed, "above the limit");
+        shows(CLIENTS, late(0.5, None), Shown::Failed, "above the limit");
+        // One that is held is held, however busy the load was.
+        shows(CLIENTS, Seen { load_busy: 0.99, ..good() }, Shown::Passed, "");
+    }
+
+    #[test]
+    fn connections_that_do_not_open_are_the_machines_limit_or_the_servers() {
+        let error =
+            |opened, last: &str| Error::NotOpened { opened, wanted: 500, last: last.into() };
+        let told = |error: Error, descriptors| not_opened(&error, descriptors).unwrap();
+        let possible = |possible| Shown::Impossible { possible };
+        let (because, shown) = told(error(95, "no reply within 5s"), Some(100));
+        assert_eq!((because.as_str(), shown), ("the server's descriptor limit", possible(95)));
+        let (because, shown) = told(error(95, "no reply within 5s"), Some(1_024));
+        assert_eq!(shown, Shown::Failed);
+        assert!(because.contains("only 95 connections came open: no reply"), "{because}");
+        let no_ports = std::io::Error::from(rustix::io::Errno::ADDRNOTAVAIL).to_string();
+        assert_eq!(told(error(95, &no_ports), None).1, possible(95));
+        let here = Error::Descriptors { wanted: 500, possible: 400 };
+        assert_eq!(told(here, None), ("the load's descriptor limit".into(), possible(400)));
+        assert!(not_opened(&Error::Plan("x".into()), None).is_none());
+    }
 }
