@@ -1,8 +1,8 @@
 //! The command line, as clap reads it.
 
 use crate::{
-    doctor::DoctorArgs, load::LoadArgs, peers::PeersArgs, race::RaceArgs, report::ReportArgs,
-    serve::ServeArgs,
+    capacity::CapacityArgs, doctor::DoctorArgs, load::LoadArgs, peers::PeersArgs, race::RaceArgs,
+    report::ReportArgs, serve::ServeArgs,
 };
 use clap::{Parser, Subcommand};
 use regatta_load::Workload;
@@ -24,6 +24,8 @@ pub enum Command {
     Race(Box<RaceArgs>),
     /// Load one server and check every reply
     Load(Box<LoadArgs>),
+    /// Find how many clients or requests per second a server carries within a limit of latency
+    Capacity(Box<CapacityArgs>),
     /// Show a result directory again
     Report(ReportArgs),
     /// List the peers, or install some

@@ -183,6 +183,7 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
         pipeline: args.pipeline(),
         rate: args.rate,
         arrivals: Arrivals::Constant,
+        in_flight: None,
         threads: args.threads(),
         cpus: args.cpus.clone(),
         timeout: args.timeout,
@@ -200,7 +201,8 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
     })
 }
 
-fn target(url: &str) -> anyhow::Result<SocketAddr> {
+/// The address that a URL names.
+pub fn target(url: &str) -> anyhow::Result<SocketAddr> {
     let Some((scheme, rest)) = url.split_once("://") else {
         bail!("{url:?} is no URL; write line://HOST:PORT");
     };

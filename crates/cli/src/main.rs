@@ -1,6 +1,7 @@
 //! `regatta`: one binary, a command for each job.
 
 mod args;
+mod capacity;
 mod doctor;
 mod exit;
 mod interrupt;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Race(args) => race::run(*args),
         Command::Load(args) => load::run(*args),
+        Command::Capacity(args) => capacity::run(*args),
         Command::Report(args) => report::run(args),
         Command::Peers(args) => peers::run(args),
         Command::Doctor(args) => doctor::run(args),

@@ -94,7 +94,9 @@ pub fn run(
     let plan = &Plan { connections: connections_needed(plan), ..plan.clone() };
     let threads = plan.threads.min(match plan.until {
         Until::Burst { instances, .. } => instances,
-        Until::Elapsed(_) | Until::Requests(_) => plan.connections,
+        Until::Elapsed(_) | Until::Requests(_) => {
+            plan.connections.min(plan.in_flight.unwrap_or(usize::MAX))
+        }
     });
     limits::make_room(plan.connections + plan.idle, threads)?;
     let script = plan.workload.script(plan.seed, plan.pipeline)?;

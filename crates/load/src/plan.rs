@@ -27,6 +27,12 @@ pub struct Plan {
     pub rate: Option<NonZeroU32>,
     /// How the requests of `rate` arrive; without a rate it says nothing.
     pub arrivals: Arrivals,
+    /// At most so many requests outstanding over all connections, in closed loop: connections take
+    /// turns, the one that has been free longest first, and each has at most `pipeline`. The first
+    /// request of a connection that is opened again is beside it. Only with [`Until::Elapsed`], and
+    /// neither with `rate` nor with `churn`. There are at most as many load threads. `None`: every
+    /// connection asks for as much again as it was answered.
+    pub in_flight: Option<usize>,
     /// Load threads, each with its own loop and its own share of the connections.
     pub threads: usize,
     /// CPUs that the load threads are pinned to, round-robin; empty: not pinned.
@@ -150,6 +156,16 @@ impl Plan {
         }
         if self.rate.is_some() && (self.churn || !by_time) {
             return refuse("a rate needs a window of time, and connections that are kept".into());
+        }
+        if self.in_flight == Some(0) {
+            return refuse("at least 1 request must be in flight".into());
+        }
+        if self.in_flight.is_some() && (self.rate.is_some() || self.churn || !by_time) {
+            return refuse(
+                "a number of requests in flight needs a window of time, connections that are kept, \
+                 and no rate"
+                    .into(),
+            );
         }
         if shortest == 0 {
             return refuse("the window must have at least 1 ms or 1 request".into());

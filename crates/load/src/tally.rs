@@ -224,6 +224,7 @@ mod tests {
             pipeline: 1,
             rate: None,
             arrivals: Arrivals::Poisson,
+            in_flight: None,
             threads: 1,
             cpus: vec![],
             timeout: Duration::from_secs(1),

@@ -2,8 +2,10 @@
 //! on one connection is in `worker/talk.rs`.
 
 mod burst;
+mod in_flight;
 mod pace;
 mod talk;
+mod turns;
 
 use crate::{
     Error, Plan, Until,
@@ -18,6 +20,7 @@ use crate::{
     tally::Count,
 };
 use burst::Burst;
+use in_flight::InFlight;
 use pace::Pace;
 use rustix::thread::set_current_timer_slack;
 use std::{cmp::Reverse, collections::BinaryHeap, num::NonZeroU64, sync::atomic::Ordering::*};
@@ -45,10 +48,11 @@ pub(crate) struct Worker<'a> {
     waiting: BinaryHeap<Reverse<(Nanos, u32)>>,
     sources: Sources,
     /// Every connection is kept, and asks for as much again as was answered: no burst, no rate, no
-    /// churn. The hot path asks only this.
+    /// bound on all, no churn. The hot path asks only this.
     closed_loop: bool,
     burst: Option<Burst>,
     pace: Option<Pace>,
+    in_flight: Option<InFlight>,
     /// The thread's number, of how many: slot `i` is slot `thread + i * threads` of the plan.
     thread: usize,
     threads: usize,
@@ -112,9 +116,15 @@ impl<'a> Worker<'a> {
             times: Times::new(first(slots), plan.pipeline),
             waiting: (0..slots as u32).map(|slot| Reverse((0, slot))).collect(),
             sources: Sources::new(plan.target.ip(), plan.churn, thread),
-            closed_loop: burst.is_none() && plan.rate.is_none() && !plan.churn,
+            closed_loop: burst.is_none()
+                && plan.rate.is_none()
+                && plan.in_flight.is_none()
+                && !plan.churn,
             burst,
             pace: plan.rate.map(|rate| Pace::new(rate, thread, threads, active)),
+            in_flight: plan
+                .in_flight
+                .map(|most| InFlight::new(share(most as u64) as usize, active)),
             thread,
             threads,
             phase: Phase::Starting,
@@ -147,6 +157,7 @@ impl<'a> Worker<'a> {
             self.scan();
             self.open_due();
             self.send_due();
+            self.send_in_turn();
             self.tell();
             if let Some(director) = &mut director {
                 director.turn(self.now);
@@ -255,7 +266,11 @@ impl<'a> Worker<'a> {
                     self.count.window_opens(self.shared.window_opened_at());
                 }
                 self.depth = self.plan.pipeline as u32;
-                if self.pace.is_some() { self.begin_schedule() } else { self.load_all() }
+                match (&self.pace, &self.in_flight) {
+                    (Some(_), _) => self.begin_schedule(),
+                    (None, Some(_)) => self.send_in_turn(),
+                    (None, None) => self.load_all(),
+                }
             }
             Phase::Draining => self.stop_sending(),
             Phase::Ended if before == Phase::Draining => {

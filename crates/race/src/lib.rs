@@ -36,6 +36,7 @@ mod usage;
 mod watched;
 mod wire;
 
+pub mod capacity;
 pub mod judge;
 pub mod statistics;
 

@@ -26,7 +26,7 @@ use tempfile::TempDir;
 /// How long a contender may take until it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(10);
 /// How long a contender may take to end after SIGTERM.
-const STOP_WITHIN: Duration = Duration::from_secs(2);
+pub(crate) const STOP_WITHIN: Duration = Duration::from_secs(2);
 /// How long a reply may take.
 const REPLY_WITHIN: Duration = Duration::from_secs(5);
 
@@ -169,22 +169,26 @@ pub(crate) fn run(
 }
 
 /// How a start went.
-enum Start {
+pub(crate) enum Start {
     Ready(Box<Started>),
     Failed { because: String },
     Interrupted,
 }
 
 /// A contender that is ready on its port. Its folder goes with it.
-struct Started {
-    running: Running,
-    port: u16,
-    run: TempDir,
+pub(crate) struct Started {
+    pub running: Running,
+    pub port: u16,
+    pub run: TempDir,
 }
 
 /// Starts a contender. A port that another program took before the contender could is not the
 /// contender's fault: it gets another one.
-fn start(course: &Course<'_>, entrant: &Entrant, load: LoadShape) -> Result<Start, MachineError> {
+pub(crate) fn start(
+    course: &Course<'_>,
+    entrant: &Entrant,
+    load: LoadShape,
+) -> Result<Start, MachineError> {
     const PORTS: usize = 5;
     let mut last = Start::Interrupted;
     for _ in 0..PORTS {
@@ -288,6 +292,7 @@ fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) 
         pipeline: load.pipeline as usize,
         rate: load.rate.and_then(NonZeroU32::new),
         arrivals: load.arrivals,
+        in_flight: None,
         threads: cpus.len().max(1),
         cpus,
         timeout: if load.burst.is_some() { BURST_WITHIN } else { REPLY_WITHIN },
@@ -334,6 +339,7 @@ mod tests {
             pipeline: 1,
             rate: None,
             arrivals: Arrivals::Poisson,
+            in_flight: None,
             threads: 1,
             cpus: vec![],
             timeout: BURST_WITHIN,

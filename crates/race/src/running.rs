@@ -141,7 +141,8 @@ impl Running {
         crate::process::living_descendants(self.supervisor_pid())
     }
 
-    fn observed(&self) -> Observed {
+    /// Its processes, to be read again and again.
+    pub(crate) fn observed(&self) -> Observed {
         Observed::below(self.supervisor_pid(), self.cgroup.clone())
     }
 

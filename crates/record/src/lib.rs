@@ -3,6 +3,7 @@
 //! `load` and `race` fill these in, `report` shows them. No other crate is a channel between
 //! those three, so whatever a report says can be recomputed from a result directory alone.
 
+mod capacity;
 mod counts;
 mod curve;
 mod gate;
@@ -15,6 +16,7 @@ mod shape;
 mod summary;
 mod verdict;
 
+pub use capacity::{Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep, Limit};
 pub use counts::{Counts, CountsReader, CountsSum};
 pub use curve::{ConnectionsPoint, CoresPoint, Curve, Knee, Over, RateCost, RatePoint, Usl};
 pub use gate::{Gate, GateLine, Judgement};

@@ -4,29 +4,22 @@
 //! answered. Latency counts from when a request is written, not from when it was due: it is service
 //! time only, and says nothing of how long requests waited to be sent.
 
-use super::Worker;
+use super::{Worker, turns::Turns};
 use crate::{
     clock::{self, Nanos, SECOND},
     connection::State,
 };
-use std::{collections::VecDeque, num::NonZeroU32};
+use std::num::NonZeroU32;
 
 /// The schedule of one load thread, and the connections that may send.
 pub(super) struct Pace {
     schedule: Schedule,
-    /// Slots with a place in their pipeline, in turn, each at most once. One may be closed by now.
-    free: VecDeque<u32>,
-    /// Whether a slot stands in `free`.
-    stands: Vec<bool>,
+    pub turns: Turns,
 }
 
 impl Pace {
     pub fn new(rate: NonZeroU32, thread: usize, threads: usize, slots: usize) -> Self {
-        Pace {
-            schedule: Schedule::new(rate, thread, threads),
-            free: VecDeque::with_capacity(slots),
-            stands: vec![false; slots],
-        }
+        Pace { schedule: Schedule::new(rate, thread, threads), turns: Turns::new(slots) }
     }
 
     /// A fresh schedule from this moment on; what was due and not sent is forgotten.
@@ -43,19 +36,6 @@ impl Pace {
     pub fn unsent(&self, now: Nanos) -> u64 {
         self.schedule.waiting(now)
     }
-
-    /// The slot may have a place in its pipeline.
-    pub fn freed(&mut self, slot: u32) {
-        if !std::mem::replace(&mut self.stands[slot as usize], true) {
-            self.free.push_back(slot);
-        }
-    }
-
-    fn next_free(&mut self) -> Option<u32> {
-        let slot = self.free.pop_front()?;
-        self.stands[slot as usize] = false;
-        Some(slot)
-    }
 }
 
 impl Worker<'_> {
@@ -69,7 +49,7 @@ impl Worker<'_> {
             let Some(pace) = self.pace.as_mut().filter(|pace| pace.next_due() <= self.now) else {
                 return;
             };
-            let Some(slot) = pace.next_free() else { return };
+            let Some((slot, since)) = pace.turns.next() else { return };
             let connection = &self.connections[slot as usize];
             let owed = connection.cursor.owed();
             if connection.state != State::Open || owed >= self.depth {
@@ -77,7 +57,7 @@ impl Worker<'_> {
             }
             pace.schedule.sent();
             if owed + 1 < self.depth {
-                pace.freed(slot);
+                pace.turns.freed(slot, since);
             }
             self.ask(slot, 1);
         }
@@ -186,16 +166,5 @@ mod tests {
         schedule.next = 86_400 * u64::from(u32::MAX) - 1;
         schedule.sent();
         assert_eq!(schedule.due(), 86_401 * SECOND);
-    }
-
-    #[test]
-    fn slots_take_turns_and_stand_in_line_once() {
-        let mut pace = Pace::new(NonZeroU32::MIN, 0, 1, 3);
-        for slot in [2, 0, 2, 1] {
-            pace.freed(slot);
-        }
-        assert_eq!([0; 4].map(|_| pace.next_free()), [Some(2), Some(0), Some(1), None]);
-        pace.freed(2);
-        assert_eq!(pace.next_free(), Some(2));
     }
 }

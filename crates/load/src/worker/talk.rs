@@ -181,6 +181,13 @@ impl Worker<'_> {
         }
         if connection.state == State::Open {
             self.open -= 1;
+            if let Some(pace) = &mut self.pace {
+                pace.turns.gone(slot);
+            }
+            if let Some(in_flight) = &mut self.in_flight {
+                in_flight.turns.gone(slot);
+                in_flight.left += owed as u32;
+            }
         } else if !self.plan.churn {
             self.shared.opening_done();
         }
@@ -201,8 +208,15 @@ impl Worker<'_> {
         self.settled += u64::from(replies);
         self.awaited -= u64::from(replies);
         let mut rest = replies;
-        // At a rate, the first request of a connection that was opened again is beside the schedule.
-        let scheduled = self.pace.is_none() || connection.state == State::Open;
+        // Where requests do not belong to connections, the first one of a connection that was opened
+        // again is beside them.
+        let apart = self.pace.is_none() && self.in_flight.is_none();
+        let scheduled = apart || connection.state == State::Open;
+        if let Some(in_flight) = &mut self.in_flight
+            && scheduled
+        {
+            in_flight.left += replies;
+        }
         while rest > 0 {
             let (sent_at, run) = self.times.pop_run(&mut connection.sent, rest);
             if self.phase == Phase::Measuring && scheduled && slot < self.active {
@@ -222,7 +236,10 @@ impl Worker<'_> {
     /// What an answered connection does where it does not simply go on.
     fn next(&mut self, slot: u32) {
         if let Some(pace) = &mut self.pace {
-            pace.freed(slot);
+            pace.turns.freed(slot, self.now);
+        } else if let Some(in_flight) = &mut self.in_flight {
+            in_flight.turns.freed(slot, self.now);
+            self.send_in_turn();
         } else if self.burst.is_some() {
             self.next_in_burst(slot);
         } else {

@@ -146,6 +146,7 @@ pub fn plan(target: SocketAddr) -> Plan {
         pipeline: 1,
         rate: None,
         arrivals: Arrivals::Poisson,
+        in_flight: None,
         threads: 1,
         cpus: vec![],
         timeout: Duration::from_secs(10),

@@ -21,6 +21,7 @@ mod verdict;
 pub use diff::{NothingInCommon, Side, diff};
 pub use of_load::of_load;
 pub use precision::{Due, LEAST_PASSES, MOST_PASSES, due};
+pub use verdict::{BUSY, HELD, Used};
 
 use crate::statistics::{self, Series, geometric, mean, paired, present};
 use observed::Observed;

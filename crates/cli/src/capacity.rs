@@ -1,0 +1,317 @@
+//! `regatta capacity`: how many clients, or requests per second, a server carries within a limit of
+//! latency.
+
+mod text;
+
+use crate::{
+    args::{duration, one_of, rate, workload},
+    exit::Done,
+    interrupt,
+    load::target,
+    output,
+    race::known,
+};
+use anyhow::{Context, bail};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use regatta_load::{Arrivals, Phase, Plan, Progress, Workload};
+use regatta_race::{
+    Containment,
+    capacity::{self, CapacityError, Place, Question, Watch},
+    read_setup,
+};
+use regatta_record::{Asked, Capacity, CapacityLoad, CapacityPhase, CapacityStep, Limit};
+use std::{
+    env,
+    num::{NonZeroU32, NonZeroUsize},
+    path::PathBuf,
+    time::Duration,
+};
+
+/// Find how many clients, or requests per second, a server carries while a percentile of its
+/// latency stays within a limit. The load steps up until that is passed, the boundary is bisected,
+/// and both its sides are tried several times more: the result is an interval.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("server").required(true))]
+#[command(after_help = "Examples:
+  regatta capacity line://127.0.0.1:4000 --limit p95=250ms
+  regatta capacity line://127.0.0.1:4000 --limit p99=10ms --by rate --pid $(pidof my-server)
+  regatta capacity --contender epoll --limit p95=50ms --in-flight 4
+  regatta capacity --contender 'mine=./my-server --port {port}' --limit p99=5ms --by rate
+
+With a URL every step has fresh connections to the same server; with --contender every step is a
+fresh start.
+
+Exit status: 0 found; 1 nothing could be found (even the lowest level fails, or the load was the
+limit at once), or the ends could not be verified; 2 wrong usage, or the server cannot be reached;
+130 after Ctrl-C, with what was found until then.")]
+pub struct CapacityArgs {
+    /// The server, which runs already: line://HOST:PORT
+    #[arg(group = "server")]
+    url: Option<String>,
+    /// Start this server afresh for every step instead: a contender by name, or one of your own
+    #[arg(long, group = "server", value_name = "NAME | 'NAME=CMD {port}'")]
+    contender: Option<String>,
+    /// The longest latency permitted: p50, p90, p95, p99 or p99.9, and a time
+    #[arg(short, long, value_parser = limit, value_name = "pN=TIME")]
+    limit: Limit,
+    /// What to search for: clients in closed loop, or the rate of an open loop
+    #[arg(long, default_value = "clients", value_enum)]
+    by: By,
+    /// By clients: requests outstanding over all clients, at most; no limit if absent
+    #[arg(long, value_name = "N")]
+    in_flight: Option<NonZeroU32>,
+    /// The first level, and by clients the distance to the next ones; rates double
+    #[arg(long, default_value = "1000", value_parser = rate, value_name = "N")]
+    step: NonZeroU32,
+    /// The highest level to be tried; 20,000 clients, or a rate of 10M/s if absent
+    #[arg(long, value_parser = rate, value_name = "N")]
+    max: Option<NonZeroU32>,
+    /// By rate: connections that share it
+    #[arg(short, long, value_name = "N")]
+    connections: Option<NonZeroU32>,
+    /// Requests outstanding on each connection, at most; 1 by clients, 16 by rate if absent
+    #[arg(short, long, value_name = "N")]
+    pipeline: Option<NonZeroU32>,
+    /// By rate: how requests arrive, poisson or constant; poisson if absent
+    #[arg(long, value_parser = |text: &str| one_of(text, &Arrivals::ALL, Arrivals::name))]
+    arrivals: Option<Arrivals>,
+    /// What to send, and what must come back: double, dialogue, echo, or a workload file
+    #[arg(long, default_value = "double", value_parser = workload, value_name = "NAME|FILE.toml")]
+    workload: Workload,
+    /// Length of a step's measured window; 1s, or twice the limit if that is longer. A window
+    /// becomes longer where the percentile needs more replies
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    window: Option<Duration>,
+    /// Warm-up of a step; at least a little longer than the limit
+    #[arg(long, default_value = "300ms", value_parser = duration, value_name = "TIME")]
+    warm_up: Duration,
+    /// How long a reply may take before it is an error; 5s, or twice the limit if that is longer
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    timeout: Option<Duration>,
+    /// Load threads; with --contender as many as the load has CPUs if absent, else 1
+    #[arg(short, long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+    /// CPUs of the load threads
+    #[arg(long, value_name = "CPUS", value_delimiter = ',')]
+    cpus: Option<Vec<u32>>,
+    /// With --contender: CPUs of the server
+    #[arg(long, value_name = "CPUS", value_delimiter = ',', requires = "contender")]
+    server_cpus: Option<Vec<u32>>,
+    /// Also measure the process PID and all below it: its memory, and who was the limit
+    #[arg(long, value_name = "PID", conflicts_with = "contender")]
+    pid: Option<u32>,
+    /// Seed of the requests
+    #[arg(long, default_value = "1", value_name = "S")]
+    seed: u64,
+    /// Write the result as JSON; - for stdout instead of the text
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Start a contender although this is a debug build: for tests of regatta itself
+    #[arg(long, hide = true)]
+    debug_build: bool,
+}
+
+/// What is searched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum By {
+    /// Connections in closed loop
+    Clients,
+    /// Requests per second in open loop
+    Rate,
+}
+
+/// `p95=250ms`.
+fn limit(text: &str) -> Result<Limit, String> {
+    const KNOWN: [(&str, f64); 5] =
+        [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
+    let form = "expected a percentile and a time, as p95=250ms";
+    let (name, time) = text.split_once('=').ok_or(form)?;
+    let known = KNOWN.iter().find(|(known, _)| *known == name.trim());
+    let (_, quantile) = *known.ok_or_else(|| {
+        let names = KNOWN.map(|(name, _)| name).join(", ");
+        format!("{name:?} is none of the percentiles {names}; write it as p95=250ms")
+    })?;
+    let time = crate::args::limit(time.trim())?;
+    if time > Plan::MAX_TIMEOUT / 2 {
+        return Err(format!("{time:?} is too long; at most {:?}", Plan::MAX_TIMEOUT / 2));
+    }
+    Ok(Limit { quantile, ns: time.as_nanos() as u64 })
+}
+
+/// Searches and tells.
+pub fn run(args: CapacityArgs) -> anyhow::Result<Done> {
+    args.json.iter().try_for_each(|path| output::check(path))?;
+    regatta_serve::raise_open_files();
+    let stop = interrupt::flag()?;
+    let binary = env::current_exe().context("cannot tell where this program is")?;
+    let asked = args.contender.as_deref().map(|name| ask(&args, name)).transpose()?;
+    let question = question(&args, asked.as_ref())?;
+    let place = match (&asked, &args.url) {
+        (Some(asked), _) => {
+            Place::Contender { asked, binary: &binary, containment: Containment::Best }
+        }
+        (None, Some(url)) => Place::Address {
+            url: url.clone(),
+            addr: target(url)?,
+            workload: args.workload.clone(),
+            pid: args.pid,
+        },
+        (None, None) => bail!("give a URL, or --contender"),
+    };
+    let mut live = Live::new(&question);
+    let found = capacity::run(&question, &place, &mut live, &stop);
+    live.bar.finish_and_clear();
+    let found = match found {
+        Err(CapacityError::NotStarted(because)) => {
+            eprintln!("regatta: {because}");
+            return Ok(Done::Short);
+        }
+        found => found.with_context(|| args.url.clone().unwrap_or_default())?,
+    };
+    tell(&args, &found)?;
+    Ok(match () {
+        () if stop.load(std::sync::atomic::Ordering::Relaxed) => Done::Interrupted,
+        () if found.clients.or(found.rate_per_s).is_none() || found.unverified.is_some() => {
+            Done::Short
+        }
+        () => Done::Well,
+    })
+}
+
+fn tell(args: &CapacityArgs, found: &Capacity) -> anyhow::Result<()> {
+    if let Some(path) = &args.json {
+        let json = serde_json::to_string_pretty(found).context("the result has no JSON")?;
+        output::write(path, &format!("{json}\n"))?;
+    }
+    if args.json.as_deref() != Some("-".as_ref()) {
+        output::print(&text::text(found, output::width()))?;
+    }
+    Ok(())
+}
+
+fn ask(args: &CapacityArgs, contender: &str) -> anyhow::Result<Asked> {
+    if cfg!(debug_assertions) && !args.debug_build {
+        bail!(
+            "this is a debug build, whose servers are slow; run `cargo run --release -- capacity`"
+        );
+    }
+    let setup = read_setup(env!("CARGO_PKG_VERSION"), None, env::args().collect());
+    let (server_cpus, load_cpus) = (args.server_cpus.clone(), args.cpus.clone());
+    let workload = args.workload.name();
+    Ok(capacity::alone(contender, workload, server_cpus, load_cpus, &known()?, setup)?)
+}
+
+fn question(args: &CapacityArgs, asked: Option<&Asked>) -> anyhow::Result<Question> {
+    let twice = Duration::from_nanos(args.limit.ns) * 2;
+    let timeout = args.timeout.unwrap_or(Duration::from_secs(5).max(twice));
+    if timeout <= twice / 2 {
+        bail!("--timeout {timeout:?} is no longer than the limit: every late reply were an error");
+    }
+    let (load, max) = match args.by {
+        By::Clients => {
+            let by_rate = [
+                ("--connections", args.connections.is_some()),
+                ("--arrivals", args.arrivals.is_some()),
+            ];
+            refuse(&by_rate, "--by rate")?;
+            let pipeline = args.pipeline.map_or(1, NonZeroU32::get);
+            let in_flight = args.in_flight.map(NonZeroU32::get);
+            (CapacityLoad::Clients { pipeline, in_flight }, 20_000)
+        }
+        By::Rate => {
+            refuse(&[("--in-flight", args.in_flight.is_some())], "--by clients")?;
+            let pipeline = args.pipeline.map_or(16, NonZeroU32::get);
+            let connections = args.connections.map_or(64, NonZeroU32::get);
+            let arrivals = args.arrivals.unwrap_or_default();
+            (CapacityLoad::Rate { connections, pipeline, arrivals }, 10_000_000)
+        }
+    };
+    let cpus = asked.map(|asked| asked.cpus.load.clone()).or(args.cpus.clone()).unwrap_or_default();
+    let threads = match (args.threads, asked) {
+        (Some(threads), _) => threads.get(),
+        (None, Some(_)) => cpus.len().max(1),
+        (None, None) => 1,
+    };
+    Ok(Question {
+        load,
+        limit: args.limit,
+        step: args.step.get(),
+        max: args.max.map_or(max, NonZeroU32::get),
+        window: args.window.unwrap_or(Duration::from_secs(1).max(twice)),
+        warm_up: args.warm_up,
+        timeout,
+        threads,
+        cpus,
+        seed: args.seed,
+    })
+}
+
+/// Options that belong to the other way of searching.
+fn refuse(given: &[(&str, bool)], belongs_to: &str) -> anyhow::Result<()> {
+    match given.iter().find(|(_, given)| *given) {
+        Some((name, _)) => bail!("{name} belongs to {belongs_to}; leave out one of the two"),
+        None => Ok(()),
+    }
+}
+
+/// Live progress on a terminal's stderr.
+struct Live {
+    bar: ProgressBar,
+    unit: &'static str,
+    place: String,
+}
+
+impl Live {
+    fn new(question: &Question) -> Live {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{spinner} {elapsed:>3}  {wide_msg}");
+        bar.set_style(style.expect("the template is right"));
+        Live { bar, unit: text::unit(&question.load), place: String::new() }
+    }
+}
+
+impl Watch for Live {
+    fn step_begins(&mut self, done: usize, level: u32, phase: CapacityPhase) {
+        let (level, phase) = (HumanCount(level.into()), text::phase(phase));
+        self.place = format!("step {} · {phase} · {level} {}", done + 1, self.unit);
+        self.bar.set_message(self.place.clone());
+    }
+
+    fn under_load(&mut self, progress: &Progress) {
+        let phase = match progress.phase {
+            Phase::Starting => "starting".into(),
+            Phase::Connecting => format!("{} connected", HumanCount(progress.open as u64)),
+            Phase::WarmingUp => "warming up".into(),
+            Phase::Measuring => "measuring".into(),
+            Phase::Draining | Phase::Ended => "stopping".into(),
+        };
+        self.bar.set_message(format!("{} · {phase}", self.place));
+    }
+
+    fn step_ended(&mut self, step: &CapacityStep) {
+        if !self.bar.is_hidden() {
+            self.bar.suspend(|| eprint!("{}", text::row(step, 80)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_a_percentile_and_a_time() {
+        assert_eq!(limit("p95=250ms"), Ok(Limit { quantile: 0.95, ns: 250_000_000 }));
+        assert_eq!(limit("p99.9=1s"), Ok(Limit { quantile: 0.999, ns: 1_000_000_000 }));
+        for (text, said) in [
+            ("250ms", "as p95=250ms"),
+            ("p96=250ms", "p50, p90, p95, p99, p99.9"),
+            ("p95=250", "unit"),
+            ("p95=0ms", "above zero"),
+            ("p95=2h", "too long"),
+        ] {
+            let told = limit(text).unwrap_err();
+            assert!(told.contains(said), "{text}: {told}");
+        }
+    }
+}

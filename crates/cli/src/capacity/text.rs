@@ -1,0 +1,136 @@
+//! What `regatta capacity` prints: every step, and then the result in words.
+
+use regatta_record::{
+    Arrivals, Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep,
+};
+use regatta_report::{grouped, memory, time, wrap};
+use std::fmt::Write;
+
+/// Prose wider than this is hard to read.
+const WIDEST: usize = 80;
+/// Columns before what a step showed.
+const ROW: usize = 45;
+/// Columns of a line's name.
+const NAME: usize = 10;
+
+/// What the levels count.
+pub fn unit(load: &CapacityLoad) -> &'static str {
+    match load {
+        CapacityLoad::Clients { .. } => "clients",
+        CapacityLoad::Rate { .. } => "requests/s",
+    }
+}
+
+/// Why a level was tried, in a word.
+pub fn phase(phase: CapacityPhase) -> &'static str {
+    match phase {
+        CapacityPhase::StepUp => "step up",
+        CapacityPhase::Bisect => "bisect",
+        CapacityPhase::Verify => "verify",
+    }
+}
+
+/// All of it, no line wider than `width`, nor than 80 columns.
+pub fn text(found: &Capacity, width: usize) -> String {
+    let width = width.min(WIDEST);
+    let head = format!(
+        "{:7}  {:>10}  {:>9}  {:>11}",
+        "step",
+        unit(&found.load),
+        found.limit.percentile(),
+        "replies/s"
+    );
+    let mut text = folded(&head, width, 0);
+    found.steps.iter().for_each(|step| text += &row(step, width));
+    text.push('\n');
+    let mut line = |name: &str, value: String| {
+        text += &folded(&format!("{name:NAME$}{value}"), width, NAME);
+    };
+    line("capacity", capacity(found));
+    if let Some(because) = &found.unverified {
+        line("", format!("not verified: {because}"));
+    }
+    line("server", server(found));
+    line("load", load(&found.load, &found.workload));
+    if let Some(bytes) = found.memory_bytes {
+        line("memory", format!("{} with the connections open", memory(bytes)));
+    }
+    text
+}
+
+/// A step in a line, or in several where it says why it did not pass.
+pub fn row(step: &CapacityStep, width: usize) -> String {
+    let level = grouped(step.level.into());
+    let percentile = step.percentile_ns.map_or("–".into(), |ns| time(ns as f64));
+    let rate = grouped(step.reply_rate_per_s.round() as u64);
+    let showed = match (step.passed, &step.because) {
+        (Some(true), _) => "passed".to_string(),
+        (Some(false), Some(because)) => format!("failed: {because}"),
+        (None, Some(because)) => format!("not judged: {because}"),
+        (Some(false), None) => "failed".to_string(),
+        (None, None) => "not judged".to_string(),
+    };
+    let line =
+        format!("{:7}  {level:>10}  {percentile:>9}  {rate:>11}  {showed}", phase(step.phase));
+    folded(&line, width, ROW)
+}
+
+/// `4,850 clients [4,600–5,050] at p95 ≤ 250 ms`.
+fn capacity(found: &Capacity) -> String {
+    let (unit, limit) = (unit(&found.load), found.limit);
+    let Some(CapacityInterval { best, low, high }) = found.clients.or(found.rate_per_s) else {
+        return match found.steps.last() {
+            None => format!("unknown at {limit}: no step came to its end"),
+            Some(_) => format!("none found at {limit}: no level passed every time, see above"),
+        };
+    };
+    let number = |level: u32| grouped(level.into());
+    match (high, &found.one_sided) {
+        (Some(high), _) => {
+            let (best, low, high) = (number(best), number(low), number(high));
+            format!("{best} {unit} [{low}–{high}] at {limit}")
+        }
+        (None, Some(because)) => format!("≥ {} {unit} ({because}) at {limit}", number(low)),
+        (None, None) => format!("≥ {} {unit} at {limit}", number(low)),
+    }
+}
+
+fn server(found: &Capacity) -> String {
+    let steps = match found.steps.len() {
+        1 => "1 step".to_string(),
+        steps => format!("{steps} steps"),
+    };
+    match found.fresh_starts {
+        true => format!("{}, started afresh for each of {steps}", found.server),
+        false => format!("{}, running; fresh connections for each of {steps}", found.server),
+    }
+}
+
+fn load(load: &CapacityLoad, workload: &str) -> String {
+    let mut text = workload.to_string();
+    let written = match load {
+        CapacityLoad::Clients { pipeline, in_flight } => {
+            let each = if *pipeline == 1 { "request" } else { "requests" };
+            let all = in_flight.map(|most| format!(", at most {} over all", grouped(most.into())));
+            let all = all.unwrap_or_default();
+            write!(text, " · closed loop, {pipeline} {each} outstanding on each client{all}")
+        }
+        CapacityLoad::Rate { connections, pipeline, arrivals } => {
+            let arrivals = match arrivals {
+                Arrivals::Poisson => "Poisson",
+                Arrivals::Constant => "evenly spaced",
+            };
+            write!(
+                text,
+                " · open loop, {arrivals}, over {connections} connections with at most {pipeline} \
+                 outstanding each; latency counts from the intended send"
+            )
+        }
+    };
+    written.expect("a string can be written to");
+    text
+}
+
+fn folded(text: &str, width: usize, indent: usize) -> String {
+    wrap(text, width, indent).iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}

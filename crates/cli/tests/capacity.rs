@@ -1,0 +1,200 @@
+//! `regatta capacity` as it is called: capacities that are known by construction, ends of the
+//! machine, Ctrl-C, and wrong usage.
+
+mod support;
+
+use serde_json::Value;
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::{TcpListener, TcpStream},
+    process::{Command, Output, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+use support::{Server, until};
+
+/// `double` at one request per millisecond over all connections, first come first served: with n
+/// clients in closed loop every request takes n ms, and no rate above 1,000/s can be held.
+struct Serial {
+    url: String,
+    accepted: Arc<AtomicUsize>,
+}
+
+const TURN: Duration = Duration::from_millis(1);
+
+impl Serial {
+    fn start() -> Serial {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let url = format!("line://{}", listener.local_addr().unwrap());
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let (queue, requests) = mpsc::channel();
+        thread::spawn(move || answer_in_turn(&requests));
+        let count = Arc::clone(&accepted);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (stream, queue) = (stream.unwrap(), queue.clone());
+                count.fetch_add(1, Relaxed);
+                thread::spawn(move || enqueue(stream, &queue));
+            }
+        });
+        Serial { url, accepted }
+    }
+}
+
+fn enqueue(stream: TcpStream, queue: &mpsc::Sender<(TcpStream, i128)>) {
+    let _ = stream.set_nodelay(true);
+    for line in BufReader::new(stream.try_clone().unwrap()).lines() {
+        let Ok(line) = line else { return };
+        let number = line.trim_start_matches('+').parse().unwrap();
+        queue.send((stream.try_clone().unwrap(), number)).unwrap();
+    }
+}
+
+/// A turn that came late makes the next ones no later, so that the rate holds whatever else the
+/// machine does.
+fn answer_in_turn(requests: &mpsc::Receiver<(TcpStream, i128)>) {
+    let mut turn = Instant::now();
+    for (mut stream, number) in requests {
+        turn = (turn + TURN).max(Instant::now() - 20 * TURN);
+        thread::sleep(turn.saturating_duration_since(Instant::now()));
+        // Who has gone needs no answer.
+        let _ = stream.write_all(format!("{}\n", 2 * number).as_bytes());
+    }
+}
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.arg("capacity").args(args);
+    command
+}
+
+fn capacity(args: &[&str]) -> Output {
+    command(args).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+#[test]
+fn a_server_that_answers_one_per_millisecond_has_50_clients_at_50_ms() {
+    let server = Serial::start();
+    let more = ["--limit", "p95=50ms", "--step", "40", "--window", "400ms", "--json", "-"];
+    let output = capacity(&[&[server.url.as_str()], &more[..]].concat());
+    let found = json(&output);
+    assert_eq!(output.status.code(), Some(0), "{found:#}");
+    let of = |name: &str| found["clients"][name].as_u64().unwrap();
+    let (best, low, high) = (of("best"), of("low"), of("high"));
+    // By Little's law the mean latency of n clients is n ms at least.
+    assert!(low <= best && best < high && low <= 55, "{found:#}");
+    assert!(best >= 20 && high >= 30, "{found:#}");
+    assert_eq!(found["limit"], serde_json::json!({ "quantile": 0.95, "ns": 50_000_000 }));
+    let steps = found["steps"].as_array().unwrap();
+    let at = |level: u64, passed: bool| {
+        steps.iter().filter(|s| s["level"] == level && s["passed"] == passed).count()
+    };
+    assert!(at(low, true) >= 3 && at(high, false) >= 3, "{found:#}");
+    assert_eq!((&found["rate_per_s"], &found["memory_bytes"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn a_server_that_answers_one_per_millisecond_holds_1000_per_second() {
+    let server = Serial::start();
+    let more = ["--by", "rate", "--limit", "p50=40ms", "--step", "150", "--window", "500ms"];
+    let rest = ["--arrivals", "constant", "-c", "8", "--json", "-"];
+    let output = capacity(&[&[server.url.as_str()], &more[..], &rest].concat());
+    let found = json(&output);
+    assert_eq!(output.status.code(), Some(0), "{found:#}");
+    let of = |name: &str| found["rate_per_s"][name].as_u64().unwrap();
+    assert!(of("low") <= 1_200 && of("high") >= 500, "{found:#}");
+    assert!((400..=1_200).contains(&of("best")), "{found:#}");
+    assert_eq!(found["clients"], Value::Null);
+}
+
+#[test]
+fn a_contender_is_started_afresh_for_every_step_and_its_memory_is_told() {
+    let args = ["--contender", "epoll", "--limit", "p50=2s", "--step", "10", "--max", "20"];
+    let more = ["--window", "100ms", "--warm-up", "0s", "--debug-build", "--in-flight", "4"];
+    let output = capacity(&[&args[..], &more].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("≥ 20 clients (--max) at p50 ≤ 2 s"), "{text}");
+    assert!(text.contains("epoll, started afresh for each of 5 steps"), "{text}");
+    assert!(text.contains("MiB with the connections open"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn the_servers_descriptor_limit_makes_it_one_sided() {
+    let mut shell = Command::new("sh");
+    let serve = "ulimit -n 100; exec \"$0\" serve double --model epoll";
+    shell.args(["-c", serve, env!("CARGO_BIN_EXE_regatta")]);
+    let server = Server::start(shell);
+    let (url, pid) = (format!("line://{}", server.addr), server.child.id().to_string());
+    let more = ["--limit", "p50=2s", "--step", "80", "--window", "100ms", "--warm-up", "0s"];
+    let rest = ["--pid", &pid, "--json", "-"];
+    let output = capacity(&[&[url.as_str()], &more[..], &rest].concat());
+    let found = json(&output);
+    assert_eq!(output.status.code(), Some(0), "{found:#}");
+    assert_eq!(found["one_sided"], "the server's descriptor limit");
+    assert_eq!(found["clients"]["high"], Value::Null);
+    assert!((81..100).contains(&found["clients"]["low"].as_u64().unwrap()), "{found:#}");
+    assert!(found["memory_bytes"].as_u64().unwrap() > 100_000, "{found:#}");
+}
+
+#[test]
+fn where_even_one_client_is_too_many_nothing_is_found() {
+    let server = Serial::start();
+    let more = ["--limit", "p50=100us", "--step", "2", "--window", "100ms", "--warm-up", "0s"];
+    let output = capacity(&[&[server.url.as_str()], &more[..]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("none found at p50 ≤ 100 µs"), "{text}");
+    assert!(text.contains("failed: p50 is above the limit"), "{text}");
+}
+
+#[test]
+fn ctrl_c_tells_what_was_found_until_then() {
+    let server = Serial::start();
+    let more = ["--limit", "p95=2s", "--step", "2", "--window", "100ms", "--json", "-"];
+    let mut command = command(&[&[server.url.as_str()], &more[..]].concat());
+    let child = command.stdout(Stdio::piped()).spawn().unwrap();
+    // With 2, 4 and 6 clients, each at most twice, the second time for longer.
+    until("two steps are over", || server.accepted.load(Relaxed) > 12);
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let found = json(&output);
+    assert_eq!(output.status.code(), Some(130), "{found:#}");
+    assert!(found["clients"]["low"].as_u64().unwrap() >= 4, "{found:#}");
+    assert_eq!(found["clients"]["high"], Value::Null);
+    assert_eq!(found["unverified"], "it was interrupted");
+}
+
+#[test]
+fn wrong_usage_is_told_with_what_to_do() {
+    let nobody = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+    let url = format!("line://{nobody}");
+    let limit = ["--limit", "p95=250ms"];
+    for (args, said) in [
+        (vec![url.as_str()], "--limit"),
+        (vec![url.as_str(), "--limit", "p96=1ms"], "p50, p90, p95, p99, p99.9"),
+        (vec![limit[0], limit[1]], "--contender"),
+        (vec![url.as_str(), limit[0], limit[1], "--contender", "epoll"], "cannot be used with"),
+        (vec![url.as_str(), limit[0], limit[1], "--by", "rate", "--in-flight", "4"], "--in-flight"),
+        (vec![url.as_str(), limit[0], limit[1], "-c", "4"], "--by rate"),
+        (vec![url.as_str(), limit[0], limit[1], "--timeout", "1ms"], "--timeout"),
+        (vec!["--contender", "epol", "--debug-build", limit[0], limit[1]], "epol"),
+        (vec![url.as_str(), limit[0], limit[1]], "refused"),
+    ] {
+        let output = capacity(&args);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {told}");
+        assert!(told.contains(said), "{args:?}: {told}");
+    }
+}

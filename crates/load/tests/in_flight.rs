@@ -1,0 +1,96 @@
+//! A bound on the requests of all connections together: it is never exceeded, and connections take
+//! turns.
+
+mod common;
+
+use common::{Server, assert_undisturbed, double, plan, run};
+use regatta_load::{Error, Plan, Until};
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    thread,
+    time::Duration,
+};
+
+#[test]
+fn no_more_are_in_flight_than_asked_for() {
+    for (threads, pipeline) in [(1, 1), (2, 1), (1, 4)] {
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let server = Server::lines({
+            let (now, most) = (now.clone(), most.clone());
+            move |i, line| {
+                // The first request of each connection is beside the bound.
+                if i > 0 {
+                    most.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
+                    thread::sleep(Duration::from_micros(500));
+                    now.fetch_sub(1, SeqCst);
+                }
+                Some(double(line))
+            }
+        });
+        let in_flight = Some(5);
+        let plan = Plan { in_flight, connections: 20, threads, pipeline, ..plan(server.address) };
+        let tally = run(&plan).unwrap();
+        assert_undisturbed(&tally);
+        let most = most.load(SeqCst);
+        assert!((2..=5).contains(&most), "{most} were in flight");
+    }
+}
+
+#[test]
+fn connections_take_turns() {
+    let served: Arc<Mutex<Vec<u64>>> = Arc::default();
+    let server = Server::start({
+        let served = served.clone();
+        move |stream, requests| {
+            let mine = Mutex::new(0);
+            common::answer_lines(stream, requests, |i, line| {
+                *mine.lock().unwrap() = i;
+                Some(double(line))
+            });
+            served.lock().unwrap().push(mine.into_inner().unwrap());
+        }
+    });
+    let in_flight = Some(4);
+    let tally = run(&Plan { in_flight, connections: 40, ..plan(server.address) }).unwrap();
+    assert_undisturbed(&tally);
+    drop(server);
+    let served = served.lock().unwrap();
+    let (least, most) = (served.iter().min().unwrap(), served.iter().max().unwrap());
+    assert_eq!(served.len(), 40);
+    // Replies overtake each other by as many places as there are in flight, at most once a turn.
+    assert!(*most > 0 && least * 2 + 8 >= *most, "from {least} to {most} requests each");
+}
+
+#[test]
+fn what_was_lost_with_its_connection_is_no_longer_in_flight() {
+    // Every connection is closed after 3 answers; two requests at a time keep being sent.
+    let server = Server::lines(|i, line| (i < 4).then(|| double(line)));
+    let in_flight = Some(2);
+    let tally = run(&Plan { in_flight, connections: 300, ..plan(server.address) }).unwrap();
+    assert_eq!(tally.first_wrong, None);
+    assert!(tally.requests > 3 * 10, "{}", tally.requests);
+    assert!(tally.errors.total() > 10, "{:?}", tally.errors);
+    assert_eq!(tally.histogram.len(), tally.requests);
+}
+
+#[test]
+fn a_bound_needs_a_window_of_time_and_connections_that_are_kept() {
+    let server = Server::double();
+    let plan = Plan { in_flight: Some(1), ..plan(server.address) };
+    for refused in [
+        Plan { churn: true, ..plan.clone() },
+        Plan { rate: NonZeroU32::new(1), ..plan.clone() },
+        Plan { until: Until::Requests(100), ..plan.clone() },
+        Plan { in_flight: Some(0), ..plan.clone() },
+    ] {
+        match run(&refused) {
+            Err(Error::Plan(why)) => assert!(why.contains("in flight"), "{why}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(server.requests(), 0);
+}

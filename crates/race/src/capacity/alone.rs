@@ -1,0 +1,62 @@
+//! A single contender, prepared as a race would prepare it.
+
+use crate::{
+    contender::Contender,
+    contest::Contest,
+    prepare::{Changes, PrepareError, prepare},
+};
+use regatta_record::{Asked, Setup};
+
+/// Prepares one contender on its own: `contender` is the name of one that is known, or
+/// `name=command {port}`. CPUs are shared out as in a race, unless given.
+pub fn alone(
+    contender: &str,
+    workload: &str,
+    server_cpus: Option<Vec<u32>>,
+    load_cpus: Option<Vec<u32>>,
+    known: &[Contender],
+    setup: Setup,
+) -> Result<Asked, PrepareError> {
+    let (name, given) = match contender.split_once('=') {
+        Some((name, _)) => (name.trim(), vec![contender.to_string()]),
+        None => (contender, Vec::new()),
+    };
+    let contest = Contest {
+        workload: workload.to_string(),
+        contenders: vec![name.to_string()],
+        ..Contest::parse(RACE, "capacity").expect("the race is right")
+    };
+    let only = vec![name.to_string()];
+    let changes = Changes { only, contenders: given, server_cpus, load_cpus, ..Changes::default() };
+    prepare(&contest, &changes, known, setup)
+}
+
+/// A race of nothing in particular: its loads are not used.
+const RACE: &str = "name = 'capacity'\nworkload = 'double'\nrounds = 1\nwindow = '1s'\n\
+                    warm_up = '0s'\n[[load]]\nconnections = 1\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{prepare::built_in, setup::read_setup};
+
+    fn asked(contender: &str) -> Result<Asked, PrepareError> {
+        let setup = read_setup("0", None, Vec::new());
+        alone(contender, "double", None, None, &built_in(), setup)
+    }
+
+    #[test]
+    fn a_known_contender_and_one_of_the_command_line_stand_alone() {
+        let epoll = asked("epoll").unwrap();
+        assert_eq!((epoll.contenders.len(), epoll.baseline.as_str()), (1, "epoll"));
+        assert!(!epoll.cpus.server.is_empty() && !epoll.cpus.load.is_empty());
+        let mine = asked("mine=sh -c 'serve {port}'").unwrap();
+        assert_eq!((mine.contenders.len(), mine.baseline.as_str()), (1, "mine"));
+    }
+
+    #[test]
+    fn one_that_is_not_known_is_told() {
+        let error = asked("epol").unwrap_err().to_string();
+        assert!(error.contains("epol") && error.contains("regatta peers"), "{error}");
+    }
+}

@@ -1,0 +1,211 @@
+//! Capacity: how many clients, or requests per second, a server carries while a percentile of its
+//! latency stays within a limit (method, rule 8).
+//!
+//! `search` decides which level is tried next, `place` starts the server (or takes one that runs)
+//! and puts one load on it, `level` makes that load and judges what came of it, and this file goes
+//! on until the search is over.
+
+mod alone;
+mod level;
+mod place;
+pub mod search;
+
+pub use alone::alone;
+pub use place::Place;
+
+use crate::{entrant::EntrantError, round::MachineError, running::SupervisorError};
+use level::Judged;
+use regatta_load::{Arrivals, Progress};
+use regatta_record::{
+    Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep, FORMAT, Limit,
+};
+use search::{Above, Rise, Search, Shown, Why};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+/// After this long no further level is tried.
+const LONGEST: Duration = Duration::from_secs(15 * 60);
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// What is searched for, and the rest of the load's shape.
+    pub load: CapacityLoad,
+    /// What latency is permitted.
+    pub limit: Limit,
+    /// The first level. By clients, also how far apart the next ones are; rates double.
+    pub step: u32,
+    /// The highest level to be tried.
+    pub max: u32,
+    /// Length of a measured window; longer where the percentile needs more replies.
+    pub window: Duration,
+    /// Warm-up; at least a little longer than the limit, since all clients begin at once and what
+    /// overtaxes a server is late only after a while.
+    pub warm_up: Duration,
+    /// How long a reply may take before it is an error.
+    pub timeout: Duration,
+    /// Load threads.
+    pub threads: usize,
+    /// CPUs of the load threads; empty: not pinned.
+    pub cpus: Vec<u32>,
+    /// Seed of the requests.
+    pub seed: u64,
+}
+
+impl Question {
+    fn by_clients(&self) -> bool {
+        matches!(self.load, CapacityLoad::Clients { .. })
+    }
+
+    fn arrivals(&self) -> Arrivals {
+        match self.load {
+            CapacityLoad::Rate { arrivals, .. } => arrivals,
+            CapacityLoad::Clients { .. } => Arrivals::default(),
+        }
+    }
+}
+
+/// Told of how a search goes, for whoever watches.
+pub trait Watch {
+    /// A level is tried; `done` steps are behind.
+    fn step_begins(&mut self, done: usize, level: u32, phase: CapacityPhase);
+    /// The load tells how it goes, about ten times a second.
+    fn under_load(&mut self, progress: &Progress);
+    /// A step was judged.
+    fn step_ended(&mut self, step: &CapacityStep);
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum CapacityError {
+    /// The contender did not come to be ready; a sentence.
+    #[error("{0}")]
+    NotStarted(String),
+    /// No connection came open, or the load refused.
+    #[error(transparent)]
+    Load(#[from] regatta_load::Error),
+    /// Of the machine.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// Of the contender's supervisor.
+    #[error(transparent)]
+    Supervisor(#[from] SupervisorError),
+    /// Of the contender's manifest.
+    #[error(transparent)]
+    Entrant(#[from] EntrantError),
+    /// The server that was to be observed cannot be.
+    #[error("cannot observe process {pid}: {error}")]
+    Observe {
+        /// Its id.
+        pid: u32,
+        /// What the system said.
+        error: std::io::Error,
+    },
+}
+
+/// Searches. `stop` ends the search within moments, with what is known by then.
+///
+/// # Errors
+/// Where not one level could be tried, or the machine fails on the way.
+pub fn run(
+    question: &Question,
+    place: &Place<'_>,
+    watch: &mut dyn Watch,
+    stop: &AtomicBool,
+) -> Result<Capacity, CapacityError> {
+    let ready = place.prepare(question, stop)?;
+    let (max, mut end) = match ready.stated_limit() {
+        Some((limit, because)) if question.by_clients() && limit < question.max => (limit, because),
+        _ => (question.max, "--max".to_string()),
+    };
+    let rise = if question.by_clients() { Rise::Equal } else { Rise::Doubling };
+    let mut search = Search::new(question.step, rise, max);
+    let mut steps: Vec<CapacityStep> = Vec::new();
+    let began = Instant::now();
+    let mut cut_short = None;
+    while let Some((level, why)) = search.next() {
+        if began.elapsed() > LONGEST {
+            cut_short = Some(format!("it ended after {} minutes", LONGEST.as_secs() / 60));
+            break;
+        }
+        let phase = phase(why);
+        watch.step_begins(steps.len(), level, phase);
+        let seed = question.seed.wrapping_add(steps.len() as u64);
+        let passed = steps.iter().any(|step| step.passed == Some(true));
+        let mut progress = |progress: &Progress| watch.under_load(progress);
+        let judged = level::measure(question, &ready, level, seed, passed, &mut progress)?;
+        let Some(Judged { shown, step }) = judged else { break };
+        let step = CapacityStep { phase, ..step };
+        watch.step_ended(&step);
+        if let (Shown::Impossible { .. }, Some(because)) = (shown, &step.because) {
+            end = because.clone();
+        }
+        steps.push(step);
+        search.tell(level, shown);
+    }
+    if stop.load(Ordering::Relaxed) {
+        cut_short = Some("it was interrupted".to_string());
+    } else if steps.len() >= search::MOST_TRIES {
+        cut_short = Some(format!("it ended after {} steps", search::MOST_TRIES));
+    }
+    Ok(conclude(question, place, &ready, &search, steps, &end, cut_short))
+}
+
+fn phase(why: Why) -> CapacityPhase {
+    match why {
+        Why::StepUp => CapacityPhase::StepUp,
+        Why::Bisect => CapacityPhase::Bisect,
+        Why::Verify => CapacityPhase::Verify,
+    }
+}
+
+/// The record of what was found.
+fn conclude(
+    question: &Question,
+    place: &Place<'_>,
+    ready: &place::Ready<'_>,
+    search: &Search,
+    steps: Vec<CapacityStep>,
+    end: &str,
+    cut_short: Option<String>,
+) -> Capacity {
+    let found = search.found();
+    let because_at = |level: u32| {
+        let step = steps.iter().rev().find(|step| step.level == level && step.passed.is_none());
+        step.and_then(|step| step.because.clone()).unwrap_or_default()
+    };
+    let (mut interval, mut one_sided, mut memory_bytes) = (None, None, None);
+    if let Some(found) = found {
+        let mut high = None;
+        match found.above {
+            Above::Failed(level) | Above::Unverified(level) => high = Some(level),
+            Above::End(_) => one_sided = Some(end.to_string()),
+            Above::Unclear(level) => one_sided = Some(because_at(level)),
+            Above::Open => one_sided = cut_short.clone(),
+        }
+        interval = Some(CapacityInterval { best: found.best, low: found.low, high });
+        let held = |step: &&CapacityStep| step.passed == Some(true) && step.level <= found.best;
+        let last_highest = steps.iter().filter(held).max_by_key(|step| step.level);
+        memory_bytes = last_highest.and_then(|step| step.memory_bytes);
+    }
+    let unverified = found.is_some_and(|found| !found.verified).then(|| {
+        cut_short.clone().unwrap_or_else(|| "nothing above it could be tried again".into())
+    });
+    let by_clients = question.by_clients();
+    Capacity {
+        format: FORMAT,
+        server: place.name(),
+        workload: ready.workload().name().to_string(),
+        load: question.load,
+        limit: question.limit,
+        fresh_starts: matches!(place, Place::Contender { .. }),
+        clients: interval.filter(|_| by_clients),
+        rate_per_s: interval.filter(|_| !by_clients),
+        memory_bytes,
+        one_sided,
+        unverified,
+        steps,
+    }
+}

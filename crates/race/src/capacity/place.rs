@@ -1,0 +1,214 @@
+//! Where the load of one step goes: to a server that runs already, or to a contender that is
+//! started afresh for it; and what is read of the server meanwhile.
+
+use super::{CapacityError, Question};
+use crate::{
+    cgroup::Containment,
+    entrant::Entrant,
+    round::{Course, STOP_WITHIN, Start, Started, start},
+    running::Running,
+    stop_report::last_words,
+    usage::{Observed, Spent, Usage},
+};
+use regatta_load::{Edges, Plan, Progress, Tally, Workload};
+use regatta_record::{Asked, LoadShape};
+use std::{
+    fs,
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    sync::atomic::AtomicBool,
+    time::Duration,
+};
+
+/// Whose capacity is searched for.
+#[derive(Clone, Debug)]
+pub enum Place<'a> {
+    /// A server that runs already: every step has fresh connections, no more.
+    Address {
+        /// As it was given, for the record.
+        url: String,
+        /// Where it listens.
+        addr: SocketAddr,
+        /// What it is asked.
+        workload: Workload,
+        /// Its process, whose CPU and memory are read, with all below it.
+        pid: Option<u32>,
+    },
+    /// A contender, started afresh for every step: the first of `asked` that takes part.
+    Contender {
+        /// As for a race.
+        asked: &'a Asked,
+        /// The regatta binary, for the supervisor and for built-in contenders.
+        binary: &'a Path,
+        /// How its processes are kept together.
+        containment: Containment,
+    },
+}
+
+impl<'a> Place<'a> {
+    /// The server's name in the record.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Place::Address { url, .. } => url.clone(),
+            Place::Contender { asked, .. } => asked.baseline.clone(),
+        }
+    }
+
+    /// Looks whether it can be used at all.
+    pub(super) fn prepare(
+        &self,
+        question: &Question,
+        stop: &'a AtomicBool,
+    ) -> Result<Ready<'a>, CapacityError> {
+        match self {
+            Place::Address { addr, workload, pid, .. } => {
+                let observed = pid.map(Observed::tree);
+                if let (Some(observed), Some(pid)) = (&observed, *pid) {
+                    observed.usage().map_err(|error| CapacityError::Observe { pid, error })?;
+                }
+                let (addr, workload) = (*addr, workload.clone());
+                Ok(Ready { server: Server::Runs { addr, workload, observed }, stop })
+            }
+            Place::Contender { asked, binary, containment } => {
+                let course = Course { asked, binary, containment: *containment, stop };
+                let mut entrants = Entrant::of_race(asked)?;
+                let entrant = entrants.swap_remove(0);
+                // No load has cores of its own: which CPUs are whose follows from `asked` alone.
+                let shape = LoadShape::closed(question.step, 1);
+                let server = Server::Starts { course, entrant: Box::new(entrant), shape };
+                Ok(Ready { server, stop })
+            }
+        }
+    }
+}
+
+/// A place that was looked at.
+pub(super) struct Ready<'a> {
+    server: Server<'a>,
+    pub stop: &'a AtomicBool,
+}
+
+enum Server<'a> {
+    Runs { addr: SocketAddr, workload: Workload, observed: Option<Observed> },
+    Starts { course: Course<'a>, entrant: Box<Entrant>, shape: LoadShape },
+}
+
+/// What came of one load.
+pub(super) struct Came {
+    pub loaded: Result<Tally, regatta_load::Error>,
+    /// What the server used in the window, and on how many CPUs it could.
+    pub spent: Option<(Spent, u32)>,
+    /// Proportional set size with the connections open, bytes.
+    pub memory_bytes: Option<u64>,
+    /// How many files the most limited of the server's processes may have open.
+    pub descriptors: Option<u64>,
+    /// How the server ended, if it did under load.
+    pub died: Option<String>,
+}
+
+impl Ready<'_> {
+    /// What the server is asked.
+    pub fn workload(&self) -> Workload {
+        match &self.server {
+            Server::Runs { workload, .. } => workload.clone(),
+            Server::Starts { entrant, .. } => entrant.speaks.clone(),
+        }
+    }
+
+    /// The limit of connections that the contender states, with a few words on it.
+    pub fn stated_limit(&self) -> Option<(u32, String)> {
+        let Server::Starts { entrant, .. } = &self.server else { return None };
+        let limit = entrant.contender.manifest.limits.connections?;
+        Some((limit, format!("the limit that {} states", entrant.name)))
+    }
+
+    /// Carries out a plan, whose target is filled in. `None` if it was interrupted.
+    pub fn load(
+        &self,
+        plan: Plan,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> Result<Option<Came>, CapacityError> {
+        match &self.server {
+            Server::Runs { addr, observed, .. } => {
+                let plan = Plan { target: *addr, ..plan };
+                let cpus = observed.as_ref().and_then(Observed::cpus).unwrap_or(1);
+                Ok(not_interrupted(self.under(&plan, observed.clone(), cpus, progress)))
+            }
+            Server::Starts { course, entrant, shape } => {
+                let Started { mut running, port, run: _run } = match start(course, entrant, *shape)?
+                {
+                    Start::Ready(started) => *started,
+                    Start::Failed { because } => return Err(CapacityError::NotStarted(because)),
+                    Start::Interrupted => return Ok(None),
+                };
+                let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+                let plan = Plan { target, ..plan };
+                let cpus = course.asked.cpus.of_server(shape).len() as u32;
+                let mut came = self.under(&plan, Some(running.observed()), cpus, progress);
+                came.died = died(&mut running)?;
+                running.stop(STOP_WITHIN)?;
+                Ok(not_interrupted(came))
+            }
+        }
+    }
+
+    fn under(
+        &self,
+        plan: &Plan,
+        observed: Option<Observed>,
+        cpus: u32,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> Came {
+        let mut read = Read { observed, opened: None, spent: None, memory_bytes: None };
+        let loaded = regatta_load::run(plan, &mut read, progress, self.stop);
+        let descriptors = read.observed.as_ref().and_then(descriptor_limit);
+        // A server cannot be busy on more CPUs than it has threads.
+        let spent = read.spent.map(|spent| (cpus.min(spent.threads).max(1), spent));
+        let spent = spent.map(|(cpus, spent)| (spent, cpus));
+        Came { loaded, spent, memory_bytes: read.memory_bytes, descriptors, died: None }
+    }
+}
+
+fn not_interrupted(came: Came) -> Option<Came> {
+    let interrupted = came.loaded.as_ref().is_ok_and(|tally| tally.interrupted);
+    (!interrupted).then_some(came)
+}
+
+fn died(running: &mut Running) -> Result<Option<String>, CapacityError> {
+    let name = running.name().to_string();
+    let exited = running.exited_within(Duration::ZERO)?;
+    Ok(exited.map(|e| format!("{name} {} under load{}", e.status, last_words(&e.last_words))))
+}
+
+/// The soft limit of the most limited of its processes.
+fn descriptor_limit(observed: &Observed) -> Option<u64> {
+    let limit = |pid: u32| {
+        let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    observed.pids().into_iter().filter_map(limit).min()
+}
+
+/// Reads the server at the edges of the window, and its memory after it.
+struct Read {
+    observed: Option<Observed>,
+    opened: Option<Usage>,
+    spent: Option<Spent>,
+    memory_bytes: Option<u64>,
+}
+
+impl Edges for Read {
+    fn window_opens(&mut self) {
+        self.opened = self.observed.as_ref().and_then(|observed| observed.usage().ok());
+    }
+
+    fn window_closes(&mut self) {
+        let closed = self.observed.as_ref().and_then(|observed| observed.usage().ok());
+        self.spent = self.opened.as_ref().zip(closed).map(|(opened, closed)| closed.since(opened));
+    }
+
+    fn connections_open(&mut self) {
+        self.memory_bytes = self.observed.as_ref().map(|o| o.memory().proportional);
+    }
+}
