@@ -8,6 +8,7 @@ mod load;
 mod manual;
 mod output;
 mod peers;
+mod planted;
 mod race;
 mod report;
 mod serve;
