@@ -89,6 +89,7 @@ pub fn prepare(
             "the window of {window:?} is too short to measure anything; give it 50ms at least"
         )));
     }
+    let known = &with_own(contest, known)?;
     let mut entries = named(contest, known);
     // Whoever is asked for by name takes part, whether the file thought of it or not.
     for name in &changes.only {
@@ -155,6 +156,14 @@ pub fn prepare(
         workload_file: None,
         entries,
     })
+}
+
+/// The contenders that are `known`, and those of the race file itself, which come first.
+fn with_own(contest: &Contest, known: &[Contender]) -> Result<Vec<Contender>, PrepareError> {
+    let dir = env::current_dir()
+        .map_err(|error| PrepareError(format!("the working directory cannot be told: {error}")))?;
+    let own = contest.own.iter().map(|m| Contender { manifest: m.clone(), dir: dir.clone() });
+    Ok(own.chain(known.iter().cloned()).collect())
 }
 
 /// The contenders that the file names, or all that serve its workload. One that is not known here
