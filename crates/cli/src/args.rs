@@ -1,8 +1,8 @@
 //! The command line, as clap reads it.
 
 use crate::{
-    doctor::DoctorArgs, load::LoadArgs, peers::PeersArgs, race::RaceArgs, report::ReportArgs,
-    serve::ServeArgs,
+    diff::DiffArgs, doctor::DoctorArgs, load::LoadArgs, peers::PeersArgs, race::RaceArgs,
+    report::ReportArgs, serve::ServeArgs,
 };
 use clap::{Parser, Subcommand};
 use std::num::NonZeroU32;
@@ -25,6 +25,8 @@ pub enum Command {
     Load(Box<LoadArgs>),
     /// Show a result directory again
     Report(ReportArgs),
+    /// Compare two result directories: did something become dearer?
+    Diff(DiffArgs),
     /// List the peers, or install some
     Peers(PeersArgs),
     /// Say what here would make results wrong

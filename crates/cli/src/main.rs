@@ -1,6 +1,7 @@
 //! `regatta`: one binary, a command for each job.
 
 mod args;
+mod diff;
 mod doctor;
 mod exit;
 mod interrupt;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
         Command::Race(args) => race::run(*args),
         Command::Load(args) => load::run(*args),
         Command::Report(args) => report::run(args),
+        Command::Diff(args) => diff::run(args),
         Command::Peers(args) => peers::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Serve(args) => serve::run(args),
