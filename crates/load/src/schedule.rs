@@ -67,7 +67,7 @@ impl Schedule {
 /// Makes sends, one after the other.
 enum Source {
     Poisson {
-        random: StdRng,
+        random: Box<StdRng>,
         mean_gap: f64,
         /// Nanoseconds with their fraction: a day is known to a hundredth of one.
         at: f64,
@@ -84,7 +84,8 @@ impl Source {
     fn poisson(rate: NonZeroU32, part: Part, seed: u64, stream: u64) -> Self {
         // Odd multiples of the golden ratio: no thread begins where another or the requests do.
         let nth = 2 * (stream * part.threads as u64 + part.thread as u64) + 1;
-        let random = StdRng::seed_from_u64(seed ^ nth.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let random =
+            Box::new(StdRng::seed_from_u64(seed ^ nth.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
         let mean_gap = part.threads as f64 * SECOND as f64 / f64::from(rate.get());
         Source::Poisson { random, mean_gap, at: 0.0 }
     }
