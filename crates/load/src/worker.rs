@@ -163,8 +163,10 @@ impl<'a> Worker<'a> {
             self.take(ready);
             self.scan();
             self.open_due();
-            self.send_due();
-            self.send_in_turn();
+            if !self.closed_loop {
+                self.send_due();
+                self.send_in_turn();
+            }
             self.tell();
             if let Some(director) = &mut director {
                 director.turn(self.now);
@@ -185,7 +187,9 @@ impl<'a> Worker<'a> {
             if ready.read && self.connections[ready.token as usize].state != State::Connecting {
                 self.read(ready.token);
                 // What is due goes before what else is ready.
-                if self.open_loop.as_ref().is_some_and(|open| open.is_due(self.now)) {
+                if !self.closed_loop
+                    && self.open_loop.as_ref().is_some_and(|open| open.is_due(self.now))
+                {
                     self.send_due();
                 }
             }
