@@ -260,8 +260,8 @@ fn rates_that_are_bounds_or_void_are_told() {
     let curve = only(&summary);
     assert!(of_connections(curve).is_some());
     let doubt = curve.doubt.as_deref().unwrap();
-    assert!(doubt.contains("void at 256 connections"), "{doubt}");
-    assert!(doubt.contains("the rates are lower bounds: co-bound at 64 connections"), "{doubt}");
+    assert!(doubt.contains("void at 256 conn"), "{doubt}");
+    assert!(doubt.contains("the rates are lower bounds: co-bound at 64 conn"), "{doubt}");
     let Over::Connections { points, .. } = &curve.over else { panic!("{curve:?}") };
     assert_eq!(points[4].rate_per_s, None);
 
@@ -283,7 +283,7 @@ fn what_follows_no_law_has_none() {
     }
     let summary = judge(&asked, &rounds);
     let doubt = only(&summary).doubt.as_deref().unwrap();
-    assert!(doubt.contains("the rates do not follow the law: at 1 connections"), "{doubt}");
+    assert!(doubt.contains("the rates do not follow the law: at 1 conn"), "{doubt}");
     let (asked, rounds) = at_connections(&COUNTS, [9_000.0, 0.04, 2e-5], 1, 6);
     assert!(of_connections(only(&judge(&asked, &rounds))).is_none(), "one round");
     let (asked, rounds) = at_connections(&COUNTS[..3], [9_000.0, 0.04, 2e-5], 5, 6);

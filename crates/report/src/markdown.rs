@@ -31,6 +31,16 @@ pub fn lay_out(view: &View) -> String {
             push(&mut out, &format!("- {} · {names}: {because}", note.kind));
         }
     }
+    for sweep in &view.sweeps {
+        push(&mut out, &format!("\n### {}\n", escaped(&sweep.title)));
+        for found in &sweep.found {
+            let told = [&found.text, &found.doubt].map(|text| escaped(text));
+            let told: Vec<&str> =
+                told.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
+            push(&mut out, &format!("- **{}**: {}", escaped(&found.name), told.join("; but ")));
+        }
+        push(&mut out, &format!("\n{}", escaped(sweep.key)));
+    }
     for (title, lines) in [
         (
             "Skipped",

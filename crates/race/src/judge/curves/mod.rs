@@ -88,7 +88,7 @@ impl Axis {
     fn unit(self) -> &'static str {
         match self {
             Axis::Rate => "/s",
-            Axis::Connections => "connections",
+            Axis::Connections => "conn",
             Axis::Cores => "cores",
         }
     }
