@@ -53,7 +53,7 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
         observed.iter().flat_map(|field| field.judged(asked, margin)).collect();
     scaling::scale(asked, &observed, &mut cells);
     precision::plan(asked, &observed, &mut cells);
-    let curves = curves::curves(asked, &observed, &cells, rounds);
+    let curves = curves::curves(asked, &observed, &cells);
     let complete = observed.iter().all(|field| field.is_complete(asked));
     let doubts = doubts::doubts(asked, &observed, &cells, noise_floor, &twin_ratios);
     let pass_s = precision::pass_s(rounds);
