@@ -5,13 +5,43 @@
 #[allow(dead_code)]
 mod simulated;
 
-use hdrhistogram::Histogram;
-use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_race::judge::judge;
 use regatta_record::{
-    Asked, Curve, Estimate, Knee, LoadShape, Over, RateCost, Round, Summary, Usl, encode_histogram,
+    Asked, Curve, Estimate, Knee, LoadShape, Over, RateCost, Round, Summary, Usl,
 };
-use simulated::{LOAD, Machine, QUIET, asked, normal, rounds, truth};
+use simulated::{
+    LOAD, Machine, QUIET, asked, rounds,
+    sweep::{QUEUE, Queue, at, law, queue},
+    truth,
+};
+
+const RATES: [u32; 8] = [10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 75_000, 90_000];
+
+/// A race of one contender at these rates.
+fn at_rates(rates: &[u32], passes: u32, seed: u64) -> (Asked, Vec<Round>) {
+    at_rates_of(QUEUE, rates, passes, seed)
+}
+
+fn at_rates_of(truth: Queue, rates: &[u32], passes: u32, seed: u64) -> (Asked, Vec<Round>) {
+    let loads: Vec<LoadShape> = rates.iter().map(|rate| at(*rate)).collect();
+    let (asked, mut rounds) = alone(&loads, passes, seed);
+    queue(rounds.iter_mut(), truth, seed);
+    (asked, rounds)
+}
+
+/// A race of one contender in closed loop at these connections.
+fn at_connections(counts: &[u32], truth: [f64; 3], passes: u32, seed: u64) -> (Asked, Vec<Round>) {
+    let loads: Vec<LoadShape> = counts.iter().map(|n| LoadShape::closed(*n, 1)).collect();
+    let (asked, mut rounds) = alone(&loads, passes, seed);
+    law(rounds.iter_mut(), truth, seed);
+    (asked, rounds)
+}
+
+fn alone(loads: &[LoadShape], passes: u32, seed: u64) -> (Asked, Vec<Round>) {
+    let machine = Machine { samples: 1, ..QUIET };
+    let rounds = rounds(&[truth("epoll", 5_000.0)], loads, passes, machine, seed);
+    (asked(&["epoll"], passes, loads), rounds)
+}
 
 fn only(summary: &Summary) -> &Curve {
     assert_eq!(summary.curves.len(), 1, "{:?}", summary.curves);
@@ -46,13 +76,17 @@ fn the_line_of_cost_covers_what_was_planted() {
     let (mut standing, mut marginal) = (0, 0);
     for seed in 0..races as u64 {
         // Few passes and many: Student's interval, and the bootstrap's.
-        let (asked, rounds) =
-            at_rates_with(&RATES[..6], if seed % 10 == 0 { 25 } else { 5 }, seed, 1);
+        let (asked, rounds) = at_rates_of(
+            Queue { samples: 1, ..QUEUE },
+            &RATES[..6],
+            if seed % 10 == 0 { 25 } else { 5 },
+            seed,
+        );
         let cost = of_rate(only(&judge(&asked, &rounds))).0.unwrap();
-        standing += usize::from(covers(cost.standing_ns_per_s, STANDING_NS));
-        marginal += usize::from(covers(cost.marginal_ns, MARGINAL_NS));
+        standing += usize::from(covers(cost.standing_ns_per_s, QUEUE.standing_ns));
+        marginal += usize::from(covers(cost.marginal_ns, QUEUE.marginal_ns));
         let width = cost.marginal_ns.high - cost.marginal_ns.low;
-        assert!(width < 0.4 * MARGINAL_NS, "the machine drifts by 5%: {cost:?}");
+        assert!(width < 0.4 * QUEUE.marginal_ns, "the machine drifts by 5%: {cost:?}");
     }
     assert!(standing >= fewest && marginal >= fewest, "{standing} and {marginal} of {races}");
 }
@@ -69,7 +103,7 @@ fn rates_that_were_not_held_do_not_enter_the_line() {
         [20_000, 40_000, 60_000, 200_000]
     );
     assert!(points.iter().all(|p| p.p99_ns > p.p50_ns && p.cpu_ns_per_s.is_some()));
-    assert!(covers(cost.unwrap().marginal_ns, MARGINAL_NS), "{cost:?}");
+    assert!(covers(cost.unwrap().marginal_ns, QUEUE.marginal_ns), "{cost:?}");
 
     let (asked, rounds) = at_rates(&[20_000, 40_000, 200_000], 5, 1);
     let summary = judge(&asked, &rounds);
@@ -106,7 +140,7 @@ fn the_knee_of_a_queue_lies_at_half_of_its_capacity() {
         let summary = judge(&asked, &rounds);
         let knee = of_rate(only(&summary)).1.unwrap();
         let (low, high) = (knee.low.unwrap(), knee.high.unwrap());
-        assert!(low < CAPACITY / 2.0 && CAPACITY / 2.0 < high, "{seed}: {knee:?}");
+        assert!(low < QUEUE.capacity / 2.0 && QUEUE.capacity / 2.0 < high, "{seed}: {knee:?}");
         assert!(low < knee.rate && knee.rate < high && high <= 90_000.0, "{seed}: {knee:?}");
     }
 }

@@ -12,18 +12,18 @@ pub struct Sweep {
     /// How to read it.
     pub key: &'static str,
     /// What was found, in the order of the contenders.
-    pub found: Vec<Found>,
+    pub found: Vec<Said>,
+    /// What must be taken with care, or could not be told.
+    pub doubts: Vec<Said>,
 }
 
-/// What was found of a contender.
+/// What is said of contenders.
 #[derive(Debug, Serialize)]
-pub struct Found {
-    /// The contender.
-    pub name: String,
-    /// The findings; empty where there are none.
+pub struct Said {
+    /// The contenders.
+    pub names: String,
+    /// The sentence.
     pub text: String,
-    /// What must be taken with care, or could not be told; empty where there is nothing.
-    pub doubt: String,
 }
 
 /// The sweeps, in the order of the record.
@@ -74,11 +74,12 @@ fn sweep(summary: &Summary, curves: &[&Curve]) -> Sweep {
     Sweep {
         title: visible(&format!("over {over} · {} · {load}", summary.asked.workload)),
         key,
-        found: curves.iter().map(|curve| found(curve)).collect(),
+        found: curves.iter().filter_map(|curve| found(curve)).collect(),
+        doubts: doubts(curves),
     }
 }
 
-fn found(curve: &Curve) -> Found {
+fn found(curve: &Curve) -> Option<Said> {
     let text = match &curve.over {
         Over::Rate { cost, knee, .. } => {
             let parts = [cost.as_ref().map(self::cost), knee.as_ref().map(self::knee)];
@@ -93,8 +94,21 @@ fn found(curve: &Curve) -> Found {
             usl.as_ref().map_or_else(String::new, |usl| law(usl, most, "cores"))
         }
     };
-    let doubt = visible(curve.doubt.as_deref().unwrap_or_default());
-    Found { name: visible(&curve.contender), text, doubt }
+    (!text.is_empty()).then(|| Said { names: visible(&curve.contender), text })
+}
+
+/// What is alike for several contenders is said once.
+fn doubts(curves: &[&Curve]) -> Vec<Said> {
+    let mut said: Vec<Said> = Vec::new();
+    for curve in curves {
+        let (Some(doubt), name) = (&curve.doubt, visible(&curve.contender)) else { continue };
+        let text = visible(doubt);
+        match said.iter_mut().find(|said| said.text == text) {
+            Some(said) => said.names = format!("{}, {name}", said.names),
+            None => said.push(Said { names: name, text }),
+        }
+    }
+    said
 }
 
 /// `CPU = 3.2 [3.0–3.4] ms/s standing + 4.9 [4.8–5.0] µs per request`.
@@ -121,7 +135,7 @@ fn knee(knee: &Knee) -> String {
     format!("knee at {} {name} ({between})", told(knee.rate))
 }
 
-/// `λ 9.17 [8.72–9.64] k/s, σ 0.040 [0.039–0.041], κ 2.0e-5 [1.9e-5–2.1e-5]; most at 219 conn …`.
+/// `λ 9.17 [8.72–9.64] k/s, σ 0.040 [0.039–0.041], κ 2.00 [1.90–2.10] ×10⁻⁵; fastest at 219 conn …`.
 fn law(usl: &Usl, most: Option<u32>, unit: &str) -> String {
     let rate = numbers::rate_unit([usl.lambda.mean].into_iter());
     let peak = match usl.peak {
@@ -137,20 +151,21 @@ fn law(usl: &Usl, most: Option<u32>, unit: &str) -> String {
         "λ {} {}, σ {}, κ {}; {peak}; r² {:.3}",
         numbers::estimate(&usl.lambda, rate.size),
         rate.name,
-        small(&usl.sigma),
-        small(&usl.kappa),
+        numbers::estimate(&usl.sigma, 1.0),
+        tiny(&usl.kappa),
         usl.r2
     )
 }
 
-/// Two significant digits, with a power of ten where there are many zeros.
-fn small(e: &Estimate) -> String {
-    let told = |v: f64| match v {
-        0.0 => "0".to_owned(),
-        v if v < 1e-3 => format!("{v:.1e}"),
-        v => format!("{v:.*}", (1 - v.log10().floor() as i32).max(0) as usize),
-    };
-    format!("{} [{}–{}]", told(e.mean), told(e.low), told(e.high))
+/// `2.4 [1.5–3.2] ×10⁻⁶`.
+fn tiny(e: &Estimate) -> String {
+    let power = e.mean.max(e.high).log10().floor();
+    if !power.is_finite() || power >= -2.0 {
+        return numbers::estimate(e, 1.0);
+    }
+    let digits = format!("{:.0}", -power);
+    let raised = digits.chars().filter_map(|c| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(c.to_digit(10)? as usize));
+    format!("{} ×10⁻{}", numbers::estimate(e, 10f64.powf(power)), raised.collect::<String>())
 }
 
 #[cfg(test)]
@@ -187,8 +202,8 @@ mod tests {
         };
         assert_eq!(
             law(&usl, Some(100), "conn"),
-            "λ 9170 [8720–9640] /s, σ 0.040 [0–0.12], κ 2.0e-5 [1.9e-5–2.1e-5]; fastest at 219 \
-             [210–228] conn, beyond the 100 that were run; r² 0.998"
+            "λ 9170 [8720–9640] /s, σ 0.04 [0.00–0.12], κ 2.00 [1.90–2.10] ×10⁻⁵; fastest at \
+             219 [210–228] conn, beyond the 100 that were run; r² 0.998"
         );
         assert!(law(&Usl { peak: None, ..usl }, Some(1_000), "conn").contains("; no peak told;"));
     }

@@ -34,10 +34,12 @@ pub fn lay_out(view: &View) -> String {
     for sweep in &view.sweeps {
         push(&mut out, &format!("\n### {}\n", escaped(&sweep.title)));
         for found in &sweep.found {
-            let told = [&found.text, &found.doubt].map(|text| escaped(text));
-            let told: Vec<&str> =
-                told.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
-            push(&mut out, &format!("- **{}**: {}", escaped(&found.name), told.join("; but ")));
+            let (names, text) = (escaped(&found.names), escaped(&found.text));
+            push(&mut out, &format!("- **{names}**: {text}"));
+        }
+        for doubt in &sweep.doubts {
+            let (names, text) = (escaped(&doubt.names), escaped(&doubt.text));
+            push(&mut out, &format!("- but {names}: {text}"));
         }
         push(&mut out, &format!("\n{}", escaped(sweep.key)));
     }

@@ -165,7 +165,8 @@ fn rate(curves: &[&Curve]) -> Option<Plot> {
         }
     };
     let all: Vec<_> = curves.iter().map(|curve| points(curve)).collect();
-    let unit = numbers::rate_unit(all.iter().flat_map(|(p, _)| p.iter().map(|(_, e)| e.mean)));
+    let rates = all.iter().flat_map(|(points, _)| points.iter().map(|(_, e)| e.mean));
+    let unit = numbers::rate_unit(rates.fold(None, larger).into_iter());
     let draw = |(points, usl): &(Vec<(f64, Estimate)>, Option<Usl>)| {
         let mark = |(n, e): &(f64, Estimate)| {
             let told = format!("{} {}", numbers::estimate(e, unit.size), unit.name);
@@ -181,7 +182,7 @@ fn rate(curves: &[&Curve]) -> Option<Plot> {
         Over::Cores { .. } => (Axis::from_zero(xs(&drawn), 1.0)?, "cores"),
         _ => (Axis::of_factors(xs(&drawn), numbers::short)?, "connections"),
     };
-    let title = format!("{}, and the law of scalability", unit.name);
+    let title = format!("requests answered, {}, and the law of scalability", unit.name);
     Some(plot(title, Axis { label: over.to_owned(), ..x }, y, curves, &drawn))
 }
 

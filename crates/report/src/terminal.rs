@@ -49,11 +49,11 @@ pub fn lay_out(view: &View, width: usize, colour: bool) -> String {
     for sweep in &view.sweeps {
         out.line("");
         out.paragraph(&sweep.title, width, 0, BOLD);
-        for found in sweep.found.iter().filter(|found| !found.text.is_empty()) {
-            out.paragraph(&format!("{}: {}", found.name, found.text), width, 2, "");
+        for found in &sweep.found {
+            out.paragraph(&format!("{}: {}", found.names, found.text), width, 2, "");
         }
-        for found in sweep.found.iter().filter(|found| !found.doubt.is_empty()) {
-            out.paragraph(&format!("but {}: {}", found.name, found.doubt), width, 2, DIM);
+        for doubt in &sweep.doubts {
+            out.paragraph(&format!("but {}: {}", doubt.names, doubt.text), width, 2, DIM);
         }
         out.paragraph(sweep.key, width, 2, DIM);
     }
