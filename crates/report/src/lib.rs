@@ -11,10 +11,11 @@
 mod chart;
 mod columns;
 mod csv;
-mod gate;
+mod curves;
 mod html;
 mod markdown;
 mod numbers;
+mod plot;
 mod scaling;
 mod sentences;
 mod terminal;

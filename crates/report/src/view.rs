@@ -4,7 +4,8 @@
 
 use crate::{
     columns::fields,
-    gate, numbers,
+    curves::{Sweep, sweeps},
+    numbers,
     scaling::scaling,
     sentences::{notes, result},
 };
@@ -22,6 +23,8 @@ pub struct View {
     pub tables: Vec<Table>,
     /// What more cores changed: a table for each load that was run on several counts of them.
     pub scaling: Vec<Table>,
+    /// What loads that differ in one number say together.
+    pub sweeps: Vec<Sweep>,
     /// Contenders that did not take part: name, and why with how to get it.
     pub skipped: Vec<(String, String)>,
     /// What might mislead.
@@ -110,11 +113,9 @@ pub fn view(summary: &Summary) -> View {
         .iter()
         .filter_map(|e| Some((visible(&e.name), visible(e.skipped.as_deref()?))))
         .collect();
-    let missing = summary.precision.iter().flat_map(|precision| &precision.missing);
-    let of_gate = summary.gate.iter().flat_map(|gate| &gate.doubts);
-    let doubts = missing.chain(of_gate).chain(&summary.doubts).map(|d| visible(d)).collect();
-    let gate = summary.gate.as_ref().map(gate::table);
-    View { heading: heading(summary), gate, tables, scaling: scaling(summary), skipped, doubts }
+    let doubts = summary.doubts.iter().map(|d| visible(d)).collect();
+    let (scaling, sweeps) = (scaling(summary), sweeps(summary));
+    View { heading: heading(summary), tables, scaling, sweeps, skipped, doubts }
 }
 
 /// A text with its control characters, and those that turn the direction of writing, made visible.

@@ -7,7 +7,7 @@ fn each_is_told_with_what_is_permitted() {
     let course = Course::new();
     course.write("wrong.toml", "name = 'wrong'\nrounds = 'many'\n");
     for (args, said) in [
-        (&["dubble"][..], &["no race `dubble`", "quick, double, models, dialogue"][..]),
+        (&["dubble"][..], &["no race `dubble`", "quick, double, models, sweep, dialogue"][..]),
         (&["./mine.toml"], &["cannot read the race ./mine.toml"]),
         (&["wrong.toml"], &["the race wrong.toml cannot be understood", "line 2"]),
         (&["--only", "null,nul"], &["no contender \"nul\" in this race", "there are: epoll, "]),
