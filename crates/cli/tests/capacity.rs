@@ -161,10 +161,10 @@ fn where_even_one_client_is_too_many_nothing_is_found() {
 #[test]
 fn ctrl_c_tells_what_was_found_until_then() {
     let server = Serial::start();
-    let more = ["--limit", "p95=2s", "--step", "2", "--window", "100ms", "--json", "-"];
+    let more = ["--limit", "p95=300ms", "--step", "2", "--window", "300ms", "--json", "-"];
     let mut command = command(&[&[server.url.as_str()], &more[..]].concat());
     let child = command.stdout(Stdio::piped()).spawn().unwrap();
-    // With 2, 4 and 6 clients, each at most twice, the second time for longer.
+    // With 2, 4 and 6 clients, each at most twice (where replies were too few).
     until("two steps are over", || server.accepted.load(Relaxed) > 12);
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
