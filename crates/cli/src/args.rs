@@ -5,7 +5,8 @@ use crate::{
     report::ReportArgs, serve::ServeArgs,
 };
 use clap::{Parser, Subcommand};
-use std::num::NonZeroU32;
+use regatta_load::Workload;
+use std::{num::NonZeroU32, path::Path};
 
 /// Races network servers, honestly.
 #[derive(Debug, Parser)]
@@ -64,6 +65,19 @@ pub fn one_of<T: Copy>(
     })
 }
 
+/// A built-in workload by its name, or a workload file by its path.
+pub fn workload(text: &str) -> Result<Workload, String> {
+    if let Some(workload) = Workload::parse(text) {
+        return Ok(workload);
+    }
+    let path = Path::new(text);
+    if path.extension().is_some_and(|ending| ending == "toml") {
+        return Workload::read(path).map_err(|error| error.to_string());
+    }
+    let names = Workload::ALL.map(|one| one.name().to_owned()).join(", ");
+    Err(format!("expected one of {names}, or the path of a workload file, as mine.toml"))
+}
+
 /// A duration with its unit, at most a day: `250ms`, `10s`, `2m`.
 pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     const LONGEST: std::time::Duration = std::time::Duration::from_secs(86_400);
@@ -76,6 +90,14 @@ pub fn duration(text: &str) -> Result<std::time::Duration, String> {
 pub fn limit(text: &str) -> Result<std::time::Duration, String> {
     let limit = duration(text)?;
     (!limit.is_zero()).then_some(limit).ok_or_else(|| "expected a time above zero".into())
+}
+
+/// A percentage above 0 and up to 100, as a fraction: `5%` is 0.05.
+pub fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(|digits| digits.trim_end().parse::<f64>().ok());
+    number.filter(|n| *n > 0.0 && *n <= 100.0).map(|n| n / 100.0).ok_or_else(|| {
+        "expected a percentage above 0% and up to 100%, with its sign, as 5% or 2.5%".into()
+    })
 }
 
 /// Requests per second: `20000`, `20k`, `20k/s`.

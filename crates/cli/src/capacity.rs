@@ -4,7 +4,7 @@
 mod text;
 
 use crate::{
-    args::{duration, one_of, rate},
+    args::{duration, one_of, rate, workload},
     exit::Done,
     interrupt,
     load::target,
@@ -75,9 +75,8 @@ pub struct CapacityArgs {
     /// By rate: how requests arrive, poisson or constant; poisson if absent
     #[arg(long, value_parser = |text: &str| one_of(text, &Arrivals::ALL, Arrivals::name))]
     arrivals: Option<Arrivals>,
-    /// What to send, and what must come back: double, dialogue, or echo
-    #[arg(long, default_value = "double",
-          value_parser = |text: &str| one_of(text, &Workload::ALL, Workload::name))]
+    /// What to send, and what must come back: double, dialogue, echo, or a workload file
+    #[arg(long, default_value = "double", value_parser = workload, value_name = "NAME|FILE.toml")]
     workload: Workload,
     /// Length of a step's measured window; 1s, or twice the limit if that is longer. A window
     /// becomes longer where the percentile needs more replies
@@ -154,7 +153,7 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Done> {
         (None, Some(url)) => Place::Address {
             url: url.clone(),
             addr: target(url)?,
-            workload: args.workload,
+            workload: args.workload.clone(),
             pid: args.pid,
         },
         (None, None) => bail!("give a URL, or --contender"),

@@ -3,14 +3,14 @@
 mod text;
 
 use crate::{
-    args::{count, duration, one_of, rate},
+    args::{count, duration, rate, workload},
     exit::Done,
     interrupt, output,
 };
 use anyhow::{Context, bail};
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_load::{Arrivals, Edges, Phase, Plan, Progress, Tally, Until, WarmUp, Workload};
-use regatta_race::{Observed, Usage, judge, judge::Used};
+use regatta_race::{Observed, Spent, Usage, judge};
 use regatta_record::{Burst, FORMAT, Latency, LoadResult, encode_histogram};
 use std::{
     net::{SocketAddr, ToSocketAddrs},
@@ -28,6 +28,7 @@ use std::{
   regatta load line://127.0.0.1:4000 -c 10 --idle 10000
   regatta load line://127.0.0.1:4000 --rate 20k/s
   regatta load line://127.0.0.1:4000 --burst 10x500x10
+  regatta load line://127.0.0.1:4000 --workload workloads/double.toml
 
 Exit status: 0 loaded and judged; 1 a reply was wrong or missing, or more than 1% of the requests
 that a rate asked for could not be sent; 2 wrong usage, or the server cannot be reached; 130 after
@@ -71,10 +72,9 @@ pub struct LoadArgs {
     /// A new connection for every request
     #[arg(long, conflicts_with = "pipeline")]
     churn: bool,
-    /// What to send, and what must come back: double, dialogue, or echo (for a server that sends
-    /// back what it gets)
-    #[arg(long, default_value = "double",
-          value_parser = |text: &str| one_of(text, &Workload::ALL, Workload::name))]
+    /// What to send, and what must come back: double, dialogue, echo (for a server that sends back
+    /// what it gets), or a workload file of your own
+    #[arg(long, default_value = "double", value_parser = workload, value_name = "NAME|FILE.toml")]
     workload: Workload,
     /// Also measure the process PID and all below it
     #[arg(long, value_name = "PID")]
@@ -141,7 +141,7 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
         observed.usage().with_context(|| format!("cannot observe process {pid}"))?;
     }
     let cpus = observed.as_ref().and_then(Observed::cpus).unwrap_or(1);
-    let mut server = Server { observed, cpus, opened: None, cpu_ns: None };
+    let mut server = Server { observed, cpus, opened: None, spent: None };
     let bar = progress_bar();
     let mut last = 0;
     let mut progress = |progress: &Progress| {
@@ -152,7 +152,7 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
     bar.finish_and_clear();
     let tally = tally.with_context(|| args.url.clone())?;
 
-    let result = result(&args, &tally, &server);
+    let result = result(&args, &plan, &tally, &server);
     if let Some(path) = &args.json {
         let json = serde_json::to_string_pretty(&result).context("the result has no JSON")?;
         output::write(path, &format!("{json}\n"))?;
@@ -177,7 +177,7 @@ fn rate_was_reached(result: &LoadResult) -> bool {
 fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
     Ok(Plan {
         target: target(&args.url)?,
-        workload: args.workload,
+        workload: args.workload.clone(),
         connections: args.connections(),
         idle: args.idle,
         pipeline: args.pipeline(),
@@ -225,7 +225,7 @@ struct Server {
     observed: Option<Observed>,
     cpus: u32,
     opened: Option<Usage>,
-    cpu_ns: Option<u64>,
+    spent: Option<Spent>,
 }
 
 impl Edges for Server {
@@ -235,12 +235,7 @@ impl Edges for Server {
 
     fn window_closes(&mut self) {
         let closed = self.observed.as_ref().and_then(|observed| observed.usage().ok());
-        let spent = self.opened.as_ref().zip(closed).map(|(opened, closed)| closed.since(opened));
-        if let Some(spent) = spent {
-            self.cpu_ns = Some(spent.cpu_ns);
-            // A server cannot be busy on more CPUs than it has threads.
-            self.cpus = self.cpus.min(spent.threads).max(1);
-        }
+        self.spent = self.opened.as_ref().zip(closed).map(|(opened, closed)| closed.since(opened));
     }
 
     fn connections_open(&mut self) {}
@@ -265,15 +260,10 @@ fn message(progress: &Progress, replies: u64) -> String {
     format!("{phase} · {open} connections · {rate}/s · {} errors", progress.errors)
 }
 
-fn result(args: &LoadArgs, tally: &Tally, server: &Server) -> LoadResult {
+fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadResult {
     let duration_s = tally.window_ns as f64 / 1e9;
     let per_request = |ns: u64| (tally.requests > 0).then(|| ns as f64 / tally.requests as f64);
-    let used = |ns: u64, cpus: u32| Used {
-        fraction: ns as f64 / (tally.window_ns.max(1) as f64 * f64::from(cpus)),
-        cpus,
-    };
-    let load = used(tally.load_cpu_ns, args.threads() as u32);
-    let server_used = server.cpu_ns.map(|ns| used(ns, server.cpus));
+    let spent = server.spent.as_ref();
     LoadResult {
         format: FORMAT,
         requests: tally.requests,
@@ -292,9 +282,9 @@ fn result(args: &LoadArgs, tally: &Tally, server: &Server) -> LoadResult {
         instances_s: tally.instances_ns.iter().map(|&ns| ns as f64 / 1e9).collect(),
         latency_ns: Latency::of(&tally.histogram),
         load_cpu_ns_per_request: per_request(tally.load_cpu_ns),
-        server_cpu_ns_per_request: server.cpu_ns.and_then(per_request),
+        server_cpu_ns_per_request: spent.and_then(|spent| per_request(spent.cpu_ns)),
         first_wrong: tally.first_wrong.clone(),
-        verdict: judge::of_load(tally, args.rate.map(NonZeroU32::get), load, server_used),
+        verdict: judge::of_load(plan, tally, spent.map(|spent| (spent, server.cpus))),
         histogram: encode_histogram(&tally.histogram),
     }
 }

@@ -1,17 +1,23 @@
 //! `regatta race`: prepares, runs with live progress, judges, reports.
 
-use crate::{args::duration, exit::Done, interrupt, output};
+use crate::{
+    args::{duration, percent},
+    exit::Done,
+    interrupt, output,
+};
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_load::{Phase, Progress};
 use regatta_race::{
-    Cell, Changes, Containment, Contender, Contest, Store, Watch, built_in, judge, peers_folder,
-    prepare, read_setup, run as run_race,
+    Cell, Changes, Containment, Contender, Contest, PilotStep, Store, Watch, built_in,
+    judge::{self, Due},
+    peers_folder, pilot, prepare, read_setup, run as run_race,
 };
 use regatta_record::{Asked, Figure, Kind, Outcome, Round, Summary};
 use std::{
     env,
     path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
     time::Duration,
 };
 
@@ -23,17 +29,27 @@ use std::{
   regatta race
   regatta race double --only epoll,green,null --rounds 7
   regatta race --contender 'mine=./my-server --port {port}' --baseline mine
+  regatta race --only epoll,green,null --precision 2%
+  regatta race --contender 'old=./old {port}' --contender 'new=./new {port}' --baseline old \
+               --only old,new,null --rounds 10 --fail-over 5%
   regatta race --resume results/20260101-120000-double
 
-Exit status: 0 judged; 1 a cell failed, was disqualified or has no cost; 2 wrong usage or an
-unusable machine; 130 after Ctrl-C, with what was finished saved.")]
+Exit status: 0 judged; 1 a cell failed, was disqualified or has no cost, the --precision was not
+reached, or --fail-over found something dearer; 2 wrong usage or an unusable machine; 130 after Ctrl-C, with what was finished saved.")]
 pub struct RaceArgs {
     /// A bundled race by name (quick, double, models, dialogue), or a race file
     #[arg(default_value = "quick", value_name = "FILE.toml | NAME")]
     race: String,
-    /// Passes over all cells
+    /// Passes over all cells; with --precision the most of them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
+    /// Add rounds until every ratio to the baseline is known to ± this, as 2%; --rounds is then the
+    /// most (50 if absent), and 5 are the least
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    precision: Option<f64>,
+    /// Fail (exit status 1) if a contender is surely dearer than the baseline by more than this, as 5%
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    fail_over: Option<f64>,
     /// Length of the measured window of a round
     #[arg(long, value_name = "TIME", value_parser = duration)]
     window: Option<Duration>,
@@ -64,7 +80,7 @@ pub struct RaceArgs {
     /// Continue the race in this result directory; everything is as it was asked there
     #[arg(long, value_name = "DIR", conflicts_with_all = [
         "race", "rounds", "window", "seed", "only", "skip", "baseline", "contenders",
-        "server_cpus", "load_cpus",
+        "server_cpus", "load_cpus", "precision", "fail_over",
     ])]
     resume: Option<PathBuf>,
     /// Write the judged summary as JSON; - for stdout instead of the table
@@ -96,7 +112,10 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
     let (mut store, asked, mut rounds) = match &args.resume {
         Some(dir) => Store::resume(dir)?,
         None => {
-            let asked = ask(&args)?;
+            let Some(asked) = ask(&args, &binary, &stop)? else {
+                eprintln!("interrupted in the pilot pass; nothing is saved");
+                return Ok(Done::Interrupted);
+            };
             let dir = args.out.clone().unwrap_or_else(|| default_dir(&asked));
             (Store::create(&dir, &asked)?, asked, Vec::new())
         }
@@ -137,10 +156,13 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
     }
 }
 
-fn ask(args: &RaceArgs) -> anyhow::Result<Asked> {
+/// What is asked, with all rates known. `None` if interrupted while finding them out.
+fn ask(args: &RaceArgs, binary: &Path, stop: &AtomicBool) -> anyhow::Result<Option<Asked>> {
     let contest = Contest::find(&args.race)?;
     let changes = Changes {
         rounds: args.rounds,
+        precision: args.precision,
+        fail_over: args.fail_over,
         window: args.window,
         seed: args.seed,
         only: args.only.clone(),
@@ -152,7 +174,12 @@ fn ask(args: &RaceArgs) -> anyhow::Result<Asked> {
     };
     let revision = Some(env!("REGATTA_REVISION")).filter(|revision| !revision.is_empty());
     let setup = read_setup(env!("CARGO_PKG_VERSION"), revision, env::args().collect());
-    Ok(prepare(&contest, &changes, &known()?, setup)?)
+    let asked = prepare(&contest, &changes, &known()?, setup)?;
+    let live = Live::new();
+    let mut begins = |step: PilotStep<'_>| live.pilot_begins(step);
+    let asked = pilot(&contest, asked, binary, Containment::Best, &mut begins, stop)?;
+    live.bar.finish_and_clear();
+    Ok(asked)
 }
 
 /// The built-in contenders and the peers.
@@ -188,13 +215,18 @@ fn report(args: &RaceArgs, summary: &Summary, dir: &Path) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Whether a cell that was asked for is disqualified or failed, or lost its cost. One that was
-/// skipped, or that its contender says it cannot hold, has been told and is no failure.
+/// Whether a cell that was asked for is disqualified or failed, or lost its cost; or the precision
+/// was not reached, or the gate not passed. One that was skipped, or that its contender says it
+/// cannot hold, has been told and is no failure.
 fn is_short(summary: &Summary) -> bool {
-    summary.cells.iter().any(|cell| match cell.verdict.kind {
-        Kind::Skipped | Kind::CannotHold => false,
-        _ => cell.verdict.voids(Figure::Cost),
-    })
+    let imprecise = summary.precision.as_ref().is_some_and(|precision| !precision.reached);
+    let stopped = summary.gate.as_ref().is_some_and(|gate| !gate.passes());
+    imprecise
+        || stopped
+        || summary.cells.iter().any(|cell| match cell.verdict.kind {
+            Kind::Skipped | Kind::CannotHold => false,
+            _ => cell.verdict.voids(Figure::Cost),
+        })
 }
 
 /// Live progress on a terminal's stderr; a line per pass elsewhere.
@@ -202,6 +234,8 @@ struct Live {
     bar: ProgressBar,
     place: String,
     pass: Option<u32>,
+    /// How precise the race is by now, where that decides when it ends.
+    precision: String,
 }
 
 impl Live {
@@ -210,18 +244,38 @@ impl Live {
         let style = ProgressStyle::with_template("{pos}/{len} {bar:24} {eta:>4} left  {wide_msg}")
             .expect("the template is right");
         bar.set_style(style.progress_chars("━╸─"));
-        Live { bar, place: String::new(), pass: None }
+        Live { bar, place: String::new(), pass: None, precision: String::new() }
+    }
+
+    fn pilot_begins(&self, step: PilotStep<'_>) {
+        self.bar.set_length(step.all as u64);
+        self.bar.set_position(step.done as u64);
+        self.bar.set_message(format!("pilot · {} · {}", step.contender, step.load));
+        if self.bar.is_hidden() && step.done == 0 {
+            eprintln!("pilot: short rounds, to find out the rates: {}", step.all);
+        }
     }
 }
 
 impl Watch for Live {
+    fn pass_begins(&mut self, due: &Due) {
+        let widest = due.widest.map(|widest| format!(" · widest ratio ±{:.1}%", widest * 100.0));
+        self.precision = widest.unwrap_or_default();
+    }
+
     fn round_begins(&mut self, done: usize, all: usize, at: &Cell<'_>) {
         self.bar.set_length(all as u64);
         self.bar.set_position(done as u64);
-        self.place = format!("round {} · {} · {}", at.pass + 1, at.contender, at.load);
+        self.place =
+            format!("round {}{} · {} · {}", at.pass + 1, self.precision, at.contender, at.load);
         self.bar.set_message(format!("{} · starting", self.place));
         if self.bar.is_hidden() && self.pass.replace(at.pass) != Some(at.pass) {
-            eprintln!("round {}: {done} of {all} starts are done", at.pass + 1);
+            let about = if self.precision.is_empty() { "" } else { "about " };
+            eprintln!(
+                "round {}: {done} of {about}{all} starts are done{}",
+                at.pass + 1,
+                self.precision
+            );
         }
     }
 

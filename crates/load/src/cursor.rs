@@ -1,15 +1,19 @@
 //! One connection's place in the script, as a pure state machine: what to send next, and whether
-//! what came is what had to come. Owns no socket and no clock.
+//! what came is what had to come. Owns no socket and no clock. How replies are checked that are not
+//! known to the byte is in `cursor/lines.rs`.
 //!
 //! Another protocol is another such type beside this one: the engine asks it for bytes to write
 //! and tells it bytes that were read.
 
-use crate::script::{EXCHANGES, Script};
+mod lines;
+
+use crate::script::Script;
+use lines::Part;
 use regatta_record::Exchange;
 
 /// A place in the script. Invariant: `answered <= asked`, and no more than the script's repeated
 /// tail apart.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Cursor {
     /// First exchange without its whole reply.
     answered: u32,
@@ -19,6 +23,8 @@ pub(crate) struct Cursor {
     written_to: u32,
     /// Reply bytes before this offset came and were right.
     checked_to: u32,
+    /// Where the script has patterns: what came of a line whose end has not come.
+    part: Option<Box<Part>>,
 }
 
 /// The bytes are not what had to come; [`Cursor::explain`] tells more.
@@ -30,12 +36,12 @@ impl Cursor {
     pub fn new(script: &Script, start: u32) -> Self {
         let begin = script.begin(start);
         let (written_to, checked_to) = (begin.request, begin.reply);
-        Cursor { answered: start, asked: start, written_to, checked_to }
+        Cursor { answered: start, asked: start, written_to, checked_to, part: None }
     }
 
     /// The exchange that a new connection continues with.
-    pub fn next_start(&self, stride: u32) -> u32 {
-        self.asked.next_multiple_of(stride) % EXCHANGES as u32
+    pub fn next_start(&self, script: &Script) -> u32 {
+        script.conversation_from(self.asked)
     }
 
     /// `k` more requests are to be sent.
@@ -66,6 +72,9 @@ impl Cursor {
     /// changed.
     #[inline]
     pub fn receive(&mut self, bytes: &[u8], script: &Script) -> Result<u32, Wrong> {
+        if let Some(patterns) = script.patterns() {
+            return self.receive_lines(bytes, script, patterns);
+        }
         let to = self.checked_to + bytes.len() as u32;
         if to > self.owed_to(script) || script.replies(self.checked_to, to) != bytes {
             return Err(Wrong);
@@ -76,7 +85,7 @@ impl Cursor {
             self.answered += 1;
         }
         let complete = self.answered - before;
-        if self.answered >= EXCHANGES as u32 {
+        if self.answered >= script.count() {
             self.wrap(script);
         }
         Ok(complete)
@@ -85,6 +94,9 @@ impl Cursor {
     /// Says which exchange the bytes that [`Cursor::receive`] refused belong to, and how.
     /// `replies` is how many whole replies came on this connection before.
     pub fn explain(&self, bytes: &[u8], script: &Script, replies: u64) -> Exchange {
+        if let Some(patterns) = script.patterns() {
+            return self.explain_lines(bytes, script, patterns, replies);
+        }
         let owed = script.replies(self.checked_to, self.owed_to(script));
         let right = bytes.iter().zip(owed).take_while(|(came, due)| came == due).count();
         let at = self.checked_to + right as u32;
@@ -125,13 +137,16 @@ impl Cursor {
         script.whole_requests(self.written_to)
     }
 
-    /// Goes back by one period of the script, to the same bytes.
+    /// Goes back by whole periods of the script, to the same bytes: by more than one only where it
+    /// is shorter than the pipeline.
     fn wrap(&mut self, script: &Script) {
         let period = script.period();
-        self.answered -= EXCHANGES as u32;
-        self.asked -= EXCHANGES as u32;
-        self.written_to -= period.request;
-        self.checked_to -= period.reply;
+        while self.answered >= script.count() {
+            self.answered -= script.count();
+            self.asked -= script.count();
+            self.written_to -= period.request;
+            self.checked_to -= period.reply;
+        }
     }
 }
 
@@ -154,13 +169,13 @@ fn printable(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Workload;
+    use crate::{Workload, script::EXCHANGES};
     use proptest::prelude::*;
     use std::sync::LazyLock;
 
     const PIPELINE: u32 = 512;
     static DOUBLE: LazyLock<Script> =
-        LazyLock::new(|| Workload::Double.script(1, PIPELINE as usize));
+        LazyLock::new(|| Workload::Double.script(1, PIPELINE as usize).unwrap());
 
     /// At `start`, with `k` requests written.
     fn asked(start: u32, k: u32) -> Cursor {

@@ -4,8 +4,10 @@
 //! requests outstanding and sends as many again as were answered. At a fixed rate requests go out
 //! when they are due, on connections in turn; in a burst every connection sends what it has to and
 //! closes. The replies to all requests are known
-//! in advance, so checking is one comparison of memory. Phases: connect all → warm up → measure →
-//! stop sending and await what is owed → close; all threads change phase together.
+//! in advance, so checking is one comparison of memory; only those that a workload file describes by
+//! their beginning or by a regular expression are looked at line by line. Phases: connect all →
+//! warm up → measure → stop sending and await what is owed → close; all threads change phase
+//! together.
 //!
 //! A wrong reply ends the run and is told whole ([`Tally::first_wrong`]); lost connections are
 //! counted and opened again after a pause. What the numbers mean is the design's `method`, rules
@@ -18,6 +20,7 @@ mod connection;
 mod cursor;
 mod director;
 mod limits;
+mod patterns;
 mod plan;
 mod poller;
 mod script;
@@ -32,7 +35,7 @@ pub use plan::{Error, Plan, Until, WarmUp};
 pub use regatta_record::Arrivals;
 pub use shared::Phase;
 pub use tally::Tally;
-pub use workload::Workload;
+pub use workload::{Workload, WorkloadError, WorkloadFile};
 
 use director::Director;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -96,7 +99,7 @@ pub fn run(
         }
     });
     limits::make_room(plan.connections + plan.idle, threads)?;
-    let script = plan.workload.script(plan.seed, plan.pipeline);
+    let script = plan.workload.script(plan.seed, plan.pipeline)?;
     let shared = Shared::new(threads);
     let mut director = Director::new(plan, &shared, stop, edges);
     let mut directs = Some(&mut director);

@@ -14,7 +14,7 @@ use crate::{
     cursor::Cursor,
     director::Director,
     poller::Poller,
-    script::{EXCHANGES, Script},
+    script::Script,
     shared::{Gauge, Phase, Shared},
     source::Sources,
     tally::Count,
@@ -96,7 +96,7 @@ impl<'a> Worker<'a> {
             }
         };
         let slots = active + share(plan.idle as u64) as usize;
-        let start = |slot: usize| start(slot * threads + thread, plan.workload.stride());
+        let start = |slot: usize| start(slot * threads + thread, script);
         // An idle connection has never more than one request outstanding.
         let first = |slot: usize| slot.min(active) * plan.pipeline + slot.saturating_sub(active);
         let connections = (0..slots)
@@ -317,7 +317,6 @@ impl<'a> Worker<'a> {
 
 /// Where in the script a connection begins: spread by the golden ratio, so that no two read the
 /// same lines of memory, nor such that fall into the same cache set.
-fn start(slot: usize, stride: u32) -> u32 {
-    let spread = (slot as u32).wrapping_mul(0x9E37_79B1) % EXCHANGES as u32;
-    spread - spread % stride
+fn start(slot: usize, script: &Script) -> u32 {
+    script.conversation_from((slot as u32).wrapping_mul(0x9E37_79B1) % script.count())
 }

@@ -1,11 +1,27 @@
 //! The line workloads: which requests, and what must come back. Their bytes are laid out by
-//! `script`; the contract is workload `double` and the two-step dialogue of the design.
+//! `script`; the contract of those that are built in is workload `double` and the two-step dialogue
+//! of the design. A user's own are in `workload/file.rs`.
 
-use crate::script::{EXCHANGES, Script};
+mod compose;
+mod draw;
+mod expression;
+mod file;
+mod lists;
+mod reader;
+mod template;
+
+pub use file::{WorkloadError, WorkloadFile};
+
+use crate::{
+    Error,
+    patterns::Due,
+    script::{Conversations, EXCHANGES, Script, TooLarge},
+};
 use rand::{Rng, SeedableRng, rngs::StdRng};
+use std::{path::Path, sync::Arc};
 
 /// What is sent, and what must come back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Workload {
     /// Decimal 64-bit integers; the reply is the exact double.
     Double,
@@ -14,64 +30,88 @@ pub enum Workload {
     Echo,
     /// First name → `last name?`, last name → `hello FIRST LAST`, alternating.
     Dialogue,
+    /// A workload file.
+    File(Arc<WorkloadFile>),
+    /// The requests of a workload file; the reply is the request.
+    EchoOf(Arc<WorkloadFile>),
 }
 
 impl Workload {
-    /// All of them.
+    /// All that are built in.
     pub const ALL: [Workload; 3] = [Workload::Double, Workload::Echo, Workload::Dialogue];
 
-    /// The name as on the command line.
-    pub fn name(self) -> &'static str {
+    /// The name as on the command line and in manifests; of a file, its own.
+    pub fn name(&self) -> &str {
         match self {
             Workload::Double => "double",
             Workload::Echo => "echo",
             Workload::Dialogue => "dialogue",
+            Workload::File(file) | Workload::EchoOf(file) => file.name(),
         }
     }
 
-    /// The workload of this name.
+    /// The built-in workload of this name.
     pub fn parse(name: &str) -> Option<Workload> {
         Self::ALL.into_iter().find(|w| w.name() == name)
     }
 
-    /// A conversation may only begin at a multiple of this many exchanges.
-    pub(crate) fn stride(self) -> u32 {
+    /// Reads a workload file.
+    pub fn read(path: &Path) -> Result<Workload, WorkloadError> {
+        Ok(Workload::File(Arc::new(WorkloadFile::read(path)?)))
+    }
+
+    /// What a server is asked, and has to answer, that sends back what it gets.
+    pub fn echoed(&self) -> Workload {
         match self {
-            Workload::Double | Workload::Echo => 1,
-            Workload::Dialogue => 2,
+            Workload::File(file) | Workload::EchoOf(file) => Workload::EchoOf(file.clone()),
+            Workload::Double | Workload::Echo | Workload::Dialogue => Workload::Echo,
         }
     }
 
     /// The seeded exchanges of a run; `pipeline` is the most that one connection has outstanding.
-    pub(crate) fn script(self, seed: u64, pipeline: usize) -> Script {
+    pub(crate) fn script(&self, seed: u64, pipeline: usize) -> Result<Script, Error> {
+        let mut script = match self {
+            Workload::Double | Workload::Echo => self.integers(seed),
+            Workload::Dialogue => dialogue(seed),
+            Workload::File(file) => file.compose(seed, false),
+            Workload::EchoOf(file) => file.compose(seed, true),
+        };
+        script.close(pipeline).map_err(|TooLarge| {
+            Error::Plan(format!(
+                "{pipeline} requests of {} outstanding on a connection are too many for lines that \
+                 long; use a smaller pipeline",
+                self.name()
+            ))
+        })?;
+        Ok(script)
+    }
+
+    fn integers(&self, seed: u64) -> Script {
         let mut random = StdRng::seed_from_u64(seed);
-        let mut script = Script::default();
-        match self {
-            Workload::Double | Workload::Echo => {
-                for i in 0..EXCHANGES {
-                    let n = integer(i, &mut random);
-                    let request = format!("{n}\n");
-                    match self {
-                        Workload::Echo => script.push(request.as_bytes(), request.as_bytes()),
-                        _ => {
-                            let double = i128::from(n) * 2;
-                            script.push(request.as_bytes(), format!("{double}\n").as_bytes());
-                        }
-                    }
-                }
-            }
-            Workload::Dialogue => {
-                for _ in 0..EXCHANGES / 2 {
-                    let (first, last) = (name(&mut random), name(&mut random));
-                    script.push(format!("{first}\n").as_bytes(), b"last name?\n");
-                    let hello = format!("hello {first} {last}\n");
-                    script.push(format!("{last}\n").as_bytes(), hello.as_bytes());
-                }
-            }
+        let mut script = Script::new(Conversations::Each(1), None);
+        for i in 0..EXCHANGES {
+            let n = integer(i, &mut random);
+            let request = format!("{n}\n");
+            let reply = match self {
+                Workload::Echo => request.clone(),
+                _ => format!("{}\n", i128::from(n) * 2),
+            };
+            script.push(request.as_bytes(), reply.as_bytes(), Due::Exact);
         }
-        script.close(pipeline);
         script
     }
+}
+
+fn dialogue(seed: u64) -> Script {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut script = Script::new(Conversations::Each(2), None);
+    for _ in 0..EXCHANGES / 2 {
+        let (first, last) = (name(&mut random), name(&mut random));
+        script.push(format!("{first}\n").as_bytes(), b"last name?\n", Due::Exact);
+        let hello = format!("hello {first} {last}\n");
+        script.push(format!("{last}\n").as_bytes(), hello.as_bytes(), Due::Exact);
+    }
+    script
 }
 
 /// Where doubling goes wrong: signs, ends of digits, of 32 bits, of a double's 53 and of 64 bits.
@@ -132,14 +172,15 @@ mod tests {
     #[test]
     fn names_are_parsed_back() {
         for workload in Workload::ALL {
-            assert_eq!(Workload::parse(workload.name()), Some(workload));
+            let parsed = Workload::parse(workload.name()).unwrap();
+            assert_eq!(parsed.name(), workload.name());
         }
-        assert_eq!(Workload::parse("triple"), None);
+        assert!(Workload::parse("triple").is_none());
     }
 
     #[test]
     fn doubles_are_exact_over_all_magnitudes_and_edges() {
-        let script = Workload::Double.script(7, 1);
+        let script = Workload::Double.script(7, 1).unwrap();
         let mut seen = std::collections::HashSet::new();
         let mut lengths = [0_u32; 66];
         for i in 0..EXCHANGES as u32 {
@@ -155,14 +196,14 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
-        let bytes = |seed| Workload::Double.script(seed, 1).requests(0, 100).to_vec();
+        let bytes = |seed| Workload::Double.script(seed, 1).unwrap().requests(0, 100).to_vec();
         assert_eq!(bytes(1), bytes(1));
         assert_ne!(bytes(1), bytes(2));
     }
 
     #[test]
     fn a_dialogue_greets_by_both_names() {
-        let script = Workload::Dialogue.script(3, 1);
+        let script = Workload::Dialogue.script(3, 1).unwrap();
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap().trim_end().to_owned();
         for i in (0..200).step_by(2) {
             let (first, last) = (text(script.request(i)), text(script.request(i + 1)));

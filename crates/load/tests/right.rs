@@ -79,6 +79,7 @@ fn every_workload_passes_against_its_server() {
     let dialogue = Server::start(last_first_name);
     for (server, workload) in [(&echo, Workload::Echo), (&dialogue, Workload::Dialogue)] {
         for pipeline in [1, 10] {
+            let workload = workload.clone();
             let plan = Plan { workload, connections: 3, pipeline, ..plan(server.address) };
             assert_undisturbed(&run(&plan).unwrap());
         }

@@ -1,21 +1,29 @@
 //! A race as asked: `races/*.toml`, bundled or the user's own, and what the command line changes.
 
-use crate::loads::{CoreCount, Loads, available};
-use regatta_record::{CpuSets, LoadShape, Then};
+use crate::{
+    loads::{CoreCount, Loads, available},
+    rate::Paces,
+};
+use regatta_load::WorkloadFile;
+use regatta_record::{Arrivals, CpuSets, LoadShape, Then};
 use serde::{Deserialize, Deserializer};
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 /// Of a shorter window nothing can be said: slices, and the ticks of CPU clocks, are too coarse.
 pub(crate) const SHORTEST_WINDOW: Duration = Duration::from_millis(50);
 
 /// A race file.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contest {
     /// Name of the race.
     pub name: String,
-    /// Workload of all its cells.
+    /// Workload of all its cells: its name. In the file also a workload file, by its path relative
+    /// to the race file.
     pub workload: String,
+    /// The workload, where it is a file.
+    #[serde(skip)]
+    pub workload_file: Option<Arc<WorkloadFile>>,
     /// Contenders by name; `peers` stands for every one that is not built in and serves the
     /// workload. Absent: every one that is known and serves it.
     #[serde(default)]
@@ -142,10 +150,19 @@ impl Contest {
         }
         let text = std::fs::read_to_string(name)
             .map_err(|error| ContestError::Read { origin: name.into(), error })?;
-        Contest::parse(&text, name)
+        let mut contest = Contest::parse(&text, name)?;
+        if contest.workload.ends_with(".toml") {
+            let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+            let file = WorkloadFile::read(&folder.join(&contest.workload)).map_err(|error| {
+                ContestError::Value { origin: name.into(), because: error.to_string() }
+            })?;
+            contest.workload = file.name().into();
+            contest.workload_file = Some(Arc::new(file));
+        }
+        Ok(contest)
     }
 
-    /// Reads a race file; `origin` is named in errors.
+    /// Reads a race file, but not the workload file that it may name; `origin` is named in errors.
     pub fn parse(text: &str, origin: &str) -> Result<Self, ContestError> {
         let contest: Contest = toml::from_str(text)
             .map_err(|error| ContestError::Syntax { origin: origin.into(), error })?;
@@ -173,19 +190,26 @@ impl Contest {
     }
 
     /// The loads on these CPUs, multiplied out, in the order of the file, without repetitions; and
-    /// which of them these CPUs cannot give, a sentence each.
+    /// which of them these CPUs cannot give, a sentence each. Loads at a share of what the
+    /// contenders can do stand there in closed loop, until a pilot pass has told the rates.
     pub fn loads(&self, cpus: &CpuSets) -> (Vec<LoadShape>, Vec<String>) {
-        let (mut loads, mut left_out) = (Vec::new(), Vec::new());
-        for entry in &self.loads {
-            let (shapes, without) = entry.shapes(cpus);
-            left_out.extend(without);
-            for load in shapes {
-                if !loads.contains(&load) {
-                    loads.push(load);
-                }
-            }
-        }
-        (loads, left_out)
+        self.loads_at(cpus, &Paces::default())
+    }
+
+    /// The same, after a pilot pass.
+    pub(crate) fn loads_at(&self, cpus: &CpuSets, paces: &Paces) -> (Vec<LoadShape>, Vec<String>) {
+        let (shapes, left_out) =
+            self.loads.iter().map(|entry| entry.shapes(cpus, paces)).collect::<(Vec<_>, Vec<_>)>();
+        (without_repetitions(shapes.into_iter().flatten()), left_out.concat())
+    }
+
+    /// The closed-loop loads whose rates a pilot pass must find out, without repetitions.
+    pub(crate) fn pilot_loads(&self, cpus: &CpuSets) -> Vec<LoadShape> {
+        let entries = self.loads.iter().filter(|entry| entry.needs_pilot());
+        let shapes = entries.flat_map(|entry| entry.shapes(cpus, &Paces::default()).0);
+        let closed =
+            |load: LoadShape| LoadShape { rate: None, arrivals: Arrivals::default(), ..load };
+        without_repetitions(shapes.map(closed))
     }
 
     /// What was once measured, with the loads that each figure belongs to.
@@ -199,6 +223,16 @@ impl Contest {
         });
         resolved.filter(|then| !then.loads.is_empty()).collect()
     }
+}
+
+fn without_repetitions(all: impl Iterator<Item = LoadShape>) -> Vec<LoadShape> {
+    let mut loads = Vec::new();
+    for load in all {
+        if !loads.contains(&load) {
+            loads.push(load);
+        }
+    }
+    loads
 }
 
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
@@ -224,6 +258,10 @@ mod tests {
         assert!(double.rounds >= 5);
         let models = Contest::find("models").unwrap();
         assert_eq!(models.loads(&cpus).0.len(), 9);
+        for race in [double, models] {
+            // One more, at a rate that the pilot pass finds out.
+            assert_eq!(race.pilot_loads(&cpus), [LoadShape::closed(64, 1)]);
+        }
     }
 
     #[test]

@@ -7,9 +7,9 @@ use crate::{
     placeholders::Values,
     wire::Launch,
 };
-use regatta_load::Workload;
+use regatta_load::{Workload, WorkloadFile};
 use regatta_record::{Asked, Entry, LoadShape};
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 /// A contender in a race.
 #[derive(Clone, Debug)]
@@ -33,18 +33,20 @@ impl Entrant {
     /// The entrants of a race that were not skipped.
     pub fn of_race(asked: &Asked) -> Result<Vec<Entrant>, EntrantError> {
         let taking_part = asked.entries.iter().filter(|entry| entry.skipped.is_none());
-        taking_part.map(|entry| Entrant::of_entry(entry, &asked.workload)).collect()
+        let workload = workload(asked);
+        taking_part.map(|entry| Entrant::of_entry(entry, workload.as_ref())).collect()
     }
 
-    fn of_entry(entry: &Entry, workload: &str) -> Result<Entrant, EntrantError> {
+    fn of_entry(
+        entry: &Entry,
+        workload: Result<&Workload, &String>,
+    ) -> Result<Entrant, EntrantError> {
         let error = |because: String| EntrantError { name: entry.name.clone(), because };
         let manifest = Manifest::parse(&entry.manifest).map_err(error)?;
+        let workload = workload.map_err(|because| error(because.clone()))?;
         let speaks = match manifest.adapter {
-            Some(Adapter::Echo) => Workload::Echo,
-            _ => Workload::parse(workload).ok_or_else(|| {
-                let known = Workload::ALL.map(Workload::name).join(", ");
-                error(format!("the load does not speak {workload:?} yet; it speaks {known}"))
-            })?,
+            Some(Adapter::Echo) => workload.echoed(),
+            _ => workload.clone(),
         };
         let contender = Contender { manifest, dir: entry.dir.clone() };
         Ok(Entrant { name: entry.name.clone(), speaks, contender })
@@ -87,6 +89,19 @@ impl Entrant {
         let launch = self.contender.launch(&values, &cpus, containment)?;
         Ok(Launch { name: self.name.clone(), ..launch })
     }
+}
+
+/// The workload of a race: its file's, else the built-in one of its name.
+fn workload(asked: &Asked) -> Result<Workload, String> {
+    let name = &asked.workload;
+    if let Some(text) = &asked.workload_file {
+        let file = WorkloadFile::from_text(text, name).map_err(|error| error.to_string())?;
+        return Ok(Workload::File(Arc::new(file)));
+    }
+    Workload::parse(name).ok_or_else(|| {
+        let known = Workload::ALL.map(|one| one.name().to_owned()).join(", ");
+        format!("the load does not speak {name:?} yet; it speaks {known}")
+    })
 }
 
 #[cfg(test)]

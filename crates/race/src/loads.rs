@@ -1,5 +1,6 @@
 //! `[[load]]` of a race file: lists that multiply out, and what this machine makes of them.
 
+use crate::rate::{Paces, Rate};
 use regatta_record::{Arrivals, Burst, CpuSets, LoadShape};
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -19,8 +20,9 @@ pub struct Loads {
     pipeline: OneOrMany<u32>,
     #[serde(default)]
     churn: bool,
-    /// Requests per second over all connections; absent: closed loop.
-    rate: Option<OneOrMany<u32>>,
+    /// Requests per second over all connections, or a share of what the contenders can do (`"50% of
+    /// slowest"`, `"90% of fastest"`); absent: closed loop.
+    rate: Option<OneOrMany<Rate>>,
     /// How requests at a rate arrive.
     #[serde(default)]
     arrivals: Arrivals,
@@ -34,7 +36,8 @@ pub struct Loads {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(
     untagged,
-    expecting = "a value or a list of values; they are numbers, and \"all\" in cores"
+    expecting = "a value or a list of values; they are numbers, \"all\" in cores, and shares such as \
+                 \"50% of slowest\" in rate"
 )]
 enum OneOrMany<T> {
     One(T),
@@ -107,10 +110,12 @@ impl Loads {
         if self.connections.is_none_or_zero() || self.pipeline.is_none_or_zero() {
             return told("`connections` and `pipeline` must be at least 1");
         }
-        if self.rate.as_ref().is_some_and(OneOrMany::is_none_or_zero)
-            || self.rate_when_shared == Some(0)
-        {
-            return told("a `rate` must be at least 1 request per second; leave it out for none");
+        let rates = self.rate.iter().flat_map(OneOrMany::values);
+        if let Some(because) = rates.clone().find_map(Rate::contradiction) {
+            return Some(because);
+        }
+        if rated && rates.count() == 0 || self.rate_when_shared == Some(0) {
+            return Rate::Number(0).contradiction();
         }
         if counts.clone().any(|count| *count == CoreCount::Count(0)) {
             return told("`cores` must be at least 1");
@@ -157,8 +162,14 @@ impl Loads {
         ))
     }
 
-    /// The loads on these CPUs, in the order of the file, and which of them cannot be had here.
-    pub fn shapes(&self, cpus: &CpuSets) -> (Vec<LoadShape>, Vec<String>) {
+    /// Whether it takes a pilot pass to know its rates.
+    pub(crate) fn needs_pilot(&self) -> bool {
+        self.rate.iter().flat_map(OneOrMany::values).any(Rate::is_share)
+    }
+
+    /// The loads on these CPUs, in the order of the file, and which of them cannot be had here. A
+    /// load at a share of what nobody has shown under `paces` stands there in closed loop.
+    pub(crate) fn shapes(&self, cpus: &CpuSets, paces: &Paces) -> (Vec<LoadShape>, Vec<String>) {
         let available = available(cpus);
         let mut left_out = Vec::new();
         let mut counts = self.core_counts(available);
@@ -177,24 +188,22 @@ impl Loads {
         });
         let fixed = counts.iter().any(|cores| shared(*cores)) && self.burst.is_none();
         let when_shared = fixed.then(|| self.rate_when_shared.unwrap_or(RATE_WHEN_SHARED));
-        let rates: Vec<Option<u32>> = match &self.rate {
-            Some(rates) => rates.values().iter().copied().map(Some).collect(),
-            None => vec![when_shared],
+        let rates: Vec<Option<&Rate>> = match &self.rate {
+            Some(rates) => rates.values().iter().map(Some).collect(),
+            None => vec![None],
         };
         let mut shapes = Vec::new();
         for &connections in self.connections.values() {
             for &idle in self.idle.values() {
                 for &pipeline in self.pipeline.values() {
                     for &rate in &rates {
-                        shapes.extend(counts.iter().map(|&cores| LoadShape {
-                            connections,
-                            idle,
-                            pipeline,
-                            churn: self.churn,
-                            rate,
-                            arrivals: self.arrivals,
-                            cores,
-                            burst: self.burst,
+                        shapes.extend(counts.iter().map(|&cores| {
+                            let (churn, burst) = (self.churn, self.burst);
+                            let closed = LoadShape::closed(connections, pipeline);
+                            let closed = LoadShape { idle, churn, cores, burst, ..closed };
+                            let of_file = |rate: &Rate| rate.resolve(&closed, paces);
+                            let rate = rate.map_or(when_shared, of_file);
+                            LoadShape { rate, arrivals: self.arrivals, ..closed }
                         }));
                     }
                 }
@@ -240,7 +249,7 @@ mod tests {
     }
 
     fn told(text: &str, cpus: &CpuSets) -> Vec<String> {
-        loads(text).shapes(cpus).0.iter().map(LoadShape::to_string).collect()
+        loads(text).shapes(cpus, &Paces::default()).0.iter().map(LoadShape::to_string).collect()
     }
 
     #[test]
@@ -256,7 +265,7 @@ mod tests {
     #[test]
     fn cores_that_must_be_shared_put_the_whole_entry_at_one_rate() {
         let text = "connections = 64\ncores = [1, 2, \"all\"]";
-        let (shapes, left_out) = loads(text).shapes(&cpus(&[0], &[1]));
+        let (shapes, left_out) = loads(text).shapes(&cpus(&[0], &[1]), &Paces::default());
         assert_eq!(
             told(text, &cpus(&[0], &[1])),
             ["64 conn, 20000/s, 1 core", "64 conn, 20000/s, 2 cores"]
@@ -277,12 +286,12 @@ mod tests {
     #[test]
     fn what_this_machine_cannot_give_is_left_out_with_a_word() {
         let text = "connections = [64, 1000]\ncores = [1, 8]";
-        let (shapes, left_out) = loads(text).shapes(&cpus(&[0], &[1]));
+        let (shapes, left_out) = loads(text).shapes(&cpus(&[0], &[1]), &Paces::default());
         assert_eq!(shapes.len(), 2);
         assert!(shapes.iter().all(|l| l.cores == Some(1) && l.rate.is_none()));
         assert_eq!(left_out, ["64, 1000 conn on 8 CPUs: there are 2 to use"]);
-        let (shapes, left_out) =
-            loads("connections = 64\nchurn = true\ncores = [1, 2]").shapes(&cpus(&[0], &[1]));
+        let (shapes, left_out) = loads("connections = 64\nchurn = true\ncores = [1, 2]")
+            .shapes(&cpus(&[0], &[1]), &Paces::default());
         assert_eq!(shapes.len(), 1);
         assert!(left_out[0].contains("needs a fixed rate"), "{left_out:?}");
     }
@@ -293,6 +302,8 @@ mod tests {
         for (text, said) in [
             ("pipeline = 0".to_owned(), "at least 1"),
             ("rate = 0".to_owned(), "at least 1 request per second"),
+            ("rate = []".to_owned(), "at least 1 request per second"),
+            ("rate = [5, \"half\"]".to_owned(), "\"50% of slowest\" or \"90% of fastest\""),
             ("cores = [1, 0]".to_owned(), "`cores` must be at least 1"),
             ("churn = true\npipeline = [1, 2]".to_owned(), "does not go with `pipeline`"),
             ("churn = true\nrate = 5".to_owned(), "does not go with `rate`"),

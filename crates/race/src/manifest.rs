@@ -4,7 +4,7 @@ use crate::ready::Ready;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::collections::BTreeMap;
 
-/// The workloads that a manifest can name.
+/// The workloads of the design. A manifest may also name a workload file, by the name in it.
 pub const WORKLOADS: [&str; 6] = ["double", "dialogue", "hello", "hub", "hash", "shard"];
 
 /// `manifest.toml` of a contender.
@@ -152,10 +152,15 @@ impl Manifest {
         }
         let known = WORKLOADS.join(", ");
         if workloads.is_empty() {
-            return Err(format!("{name} names no workload; there are {known}"));
+            return Err(format!(
+                "{name} names no workload; there are {known}, and the names of workload files"
+            ));
         }
-        if let Some(wrong) = workloads.iter().find(|one| !WORKLOADS.contains(&one.as_str())) {
-            return Err(format!("{name} names the unknown workload {wrong:?}; there are {known}"));
+        if let Some(wrong) = workloads.iter().find(|name| !is_workload_name(name)) {
+            return Err(format!(
+                "{name} names the workload {wrong:?}; there are {known}, and the names of workload \
+                 files: letters, digits, '-', '_' and '.', not ending in .toml"
+            ));
         }
         if start.first().is_none_or(String::is_empty) {
             return Err(format!("{name} has an empty start command"));
@@ -181,6 +186,11 @@ impl Manifest {
         }
         Ok(())
     }
+}
+
+fn is_workload_name(name: &str) -> bool {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    !name.is_empty() && name.chars().all(is_good) && !name.ends_with(".toml")
 }
 
 #[cfg(test)]
@@ -249,7 +259,8 @@ one_core_as = "epoll"
             (with("config = [\"nginx.conf\"]"), "does not end in .in: \"nginx.conf\""),
             (with("path = \"ws\""), "does not begin with '/'"),
             (with("one_core_as = \"node\""), "names another contender"),
-            (SHORT.replace("double", "dubble"), "unknown workload \"dubble\"; there are double,"),
+            (SHORT.replace("double", "mine.toml"), "the workload \"mine.toml\"; there are double,"),
+            (SHORT.replace("double", "a b"), "the names of workload files: letters"),
             (SHORT.replace("\"double\"", ""), "names no workload"),
             (SHORT.replace("{port}", "80"), "nothing tells node its port"),
             (SHORT.replace("\"node\"\n", "\"a b\"\n"), "a name has letters"),

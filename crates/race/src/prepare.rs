@@ -3,7 +3,8 @@
 use crate::{
     contender::Contender,
     contest::{Contest, SHORTEST_WINDOW},
-    manifest::Manifest,
+    judge::{LEAST_PASSES, MOST_PASSES},
+    manifest::{Adapter, Manifest},
 };
 use regatta_load::Workload;
 use regatta_record::{Asked, CpuSets, Entry, FORMAT, NULL, Setup, twin_name};
@@ -20,6 +21,10 @@ use std::{
 pub struct Changes {
     /// Passes.
     pub rounds: Option<u32>,
+    /// Half-width that the intervals of all ratios are to have, as a fraction.
+    pub precision: Option<f64>,
+    /// How much dearer than the baseline a contender may be, as a fraction.
+    pub fail_over: Option<f64>,
     /// Length of the window.
     pub window: Option<Duration>,
     /// Seed; must be below 2⁶³, since TOML has no larger integers.
@@ -73,6 +78,8 @@ pub fn built_in() -> Vec<Contender> {
 }
 
 /// Settles what a race consists of. `known` are the contenders that there are, `setup` the machine.
+/// Loads at a share of what the contenders can do stand there in closed loop: [`crate::pilot`] puts
+/// their rates in.
 pub fn prepare(
     contest: &Contest,
     changes: &Changes,
@@ -80,8 +87,11 @@ pub fn prepare(
     setup: Setup,
 ) -> Result<Asked, PrepareError> {
     let workload = contest.workload.as_str();
-    if Workload::parse(workload).is_none() {
-        return Err(PrepareError(format!("the load does not speak the workload {workload:?} yet")));
+    if contest.workload_file.is_none() && Workload::parse(workload).is_none() {
+        return Err(PrepareError(format!(
+            "the load does not speak the workload {workload:?} yet; a file of your own is named by \
+             its path, which ends in .toml"
+        )));
     }
     let window = changes.window.unwrap_or(contest.window);
     if window < SHORTEST_WINDOW {
@@ -92,9 +102,7 @@ pub fn prepare(
     let mut entries = named(contest, known);
     // Whoever is asked for by name takes part, whether the file thought of it or not.
     for name in &changes.only {
-        let asked_for = |c: &&Contender| {
-            c.manifest.name == *name && c.manifest.workloads.contains(&contest.workload)
-        };
+        let asked_for = |c: &&Contender| c.manifest.name == *name && serves(contest, c);
         if !entries.iter().any(|entry| entry.name == *name) {
             entries.extend(known.iter().find(asked_for).map(entry));
         }
@@ -108,7 +116,10 @@ pub fn prepare(
     }
     choose(&mut entries, &given, &changes.only, &changes.skip)?;
     let baseline = baseline(contest, changes, &entries)?;
-    let rounds = changes.rounds.unwrap_or(contest.rounds);
+    let rounds = rounds(contest, changes)?;
+    if changes.fail_over.is_some() {
+        check_gate(&entries, &baseline, rounds)?;
+    }
     // The file's, or the baseline where that one does not take part: without a twin there is no
     // noise floor. One round has no interval, so a twin would show nothing.
     let twin_of = contest.twin_of.iter().chain([&baseline]).find_map(|name| {
@@ -140,8 +151,8 @@ pub fn prepare(
         baseline,
         twin_of,
         rounds,
-        precision: None,
-        fail_over: None,
+        precision: changes.precision,
+        fail_over: changes.fail_over,
         window_s: window.as_secs_f64(),
         warm_up_s: contest.warm_up.as_secs_f64(),
         seed,
@@ -152,15 +163,48 @@ pub fn prepare(
         setup,
         left_out,
         pilot: Vec::new(),
-        workload_file: None,
+        workload_file: contest.workload_file.as_ref().map(|file| file.text().to_owned()),
         entries,
     })
+}
+
+/// Passes; with a precision the most of them.
+fn rounds(contest: &Contest, changes: &Changes) -> Result<u32, PrepareError> {
+    if changes.precision.is_none() {
+        return Ok(changes.rounds.unwrap_or(contest.rounds));
+    }
+    let most = changes.rounds.unwrap_or(MOST_PASSES);
+    if most < LEAST_PASSES {
+        return Err(PrepareError(format!(
+            "--precision takes at least {LEAST_PASSES} rounds, and --rounds {most} permits fewer; \
+             --rounds is the most that may be run"
+        )));
+    }
+    Ok(most)
+}
+
+/// A gate needs something to judge, and an interval to judge it by.
+fn check_gate(entries: &[Entry], baseline: &str, rounds: u32) -> Result<(), PrepareError> {
+    let judged = |e: &Entry| e.name != baseline && e.name != NULL && e.skipped.is_none();
+    if !entries.iter().any(judged) {
+        return Err(PrepareError(format!(
+            "--fail-over has nothing to compare with {baseline}: enter the other build, as \
+             --contender 'new=./new {{port}}'"
+        )));
+    }
+    if rounds < 2 {
+        return Err(PrepareError(
+            "--fail-over needs intervals, and so at least 2 rounds; give it 10 (--rounds 10)"
+                .into(),
+        ));
+    }
+    Ok(())
 }
 
 /// The contenders that the file names, or all that serve its workload. One that is not known here
 /// is skipped, not an error: the file may have come from elsewhere.
 fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
-    let serves = |c: &&Contender| c.manifest.workloads.contains(&contest.workload);
+    let serves = |c: &&Contender| serves(contest, c);
     if contest.contenders.is_empty() {
         return known.iter().filter(serves).map(entry).collect();
     }
@@ -179,6 +223,14 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
         entries.append(&mut found);
     }
     entries
+}
+
+/// Whether a contender speaks the workload: its manifest names it. Who sends back what it gets need
+/// not know a workload file to do so.
+fn serves(contest: &Contest, contender: &Contender) -> bool {
+    let Contender { manifest, .. } = contender;
+    let echoes = contest.workload_file.is_some() && manifest.adapter == Some(Adapter::Echo);
+    echoes || manifest.workloads.contains(&contest.workload)
 }
 
 /// In a race file: all contenders that are not built in.

@@ -3,6 +3,7 @@
 use crate::{
     cgroup::Containment,
     entrant::{Entrant, EntrantError},
+    judge::{self, Due},
     round::{self, Course, MachineError},
     store::{Store, StoreError},
 };
@@ -16,7 +17,9 @@ use std::{
 
 /// Told of how a race goes, for whoever watches.
 pub trait Watch {
-    /// A round begins; `done` of `all` are behind.
+    /// A pass begins, and this is due. With a precision asked for, how many follow is a forecast.
+    fn pass_begins(&mut self, due: &Due);
+    /// A round begins; `done` are behind, of `all` as far as can be told.
     fn round_begins(&mut self, done: usize, all: usize, at: &Cell<'_>);
     /// The load tells how it goes, about ten times a second.
     fn under_load(&mut self, progress: &Progress);
@@ -52,7 +55,8 @@ pub enum RaceError {
 }
 
 /// Runs what `rounds` lacks of the race that `store` holds, adding each round to both. False if
-/// `stop` was set before all were done.
+/// `stop` was set before all were done. Where a precision is asked for, what is due is decided after
+/// each pass.
 pub fn run(
     binary: &Path,
     containment: Containment,
@@ -64,48 +68,63 @@ pub fn run(
 ) -> Result<bool, RaceError> {
     let entrants = Entrant::of_race(asked)?;
     let course = Course { asked, binary, containment, stop };
-    let schedule = schedule(asked, &entrants);
-    let all = schedule.len();
-    for (done, cell) in schedule.into_iter().enumerate() {
-        if stop.load(Ordering::Relaxed) {
-            return Ok(false);
+    let mut done = 0;
+    for pass in 0.. {
+        let due = judge::due(asked, rounds, pass);
+        if due.loads.is_empty() {
+            break;
         }
-        if is_done(&cell, rounds) || is_settled(&cell, rounds) {
-            continue;
+        watch.pass_begins(&due);
+        let passes_left = due.passes.saturating_sub(pass) as usize;
+        let all = done + passes_left * due.loads.len() * entrants.len();
+        for cell in schedule(asked, &entrants, pass, &due.loads) {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            done += 1;
+            if is_done(&cell, rounds) || is_settled(&cell, rounds) {
+                continue;
+            }
+            watch.round_begins(done - 1, all, &cell);
+            let mut progress = |progress: &Progress| watch.under_load(progress);
+            let Cell { pass, entrant, load, seed, .. } = cell;
+            let ran = round::run(&course, pass, entrant, load, seed, &mut progress)?;
+            let Some(round) = ran else { return Ok(false) };
+            store.append(&round)?;
+            watch.round_ended(&round);
+            rounds.push(round);
         }
-        watch.round_begins(done, all, &cell);
-        let mut progress = |progress: &Progress| watch.under_load(progress);
-        let Cell { pass, entrant, load, seed, .. } = cell;
-        let ran = round::run(&course, pass, entrant, load, seed, &mut progress)?;
-        let Some(round) = ran else { return Ok(false) };
-        store.append(&round)?;
-        watch.round_ended(&round);
-        rounds.push(round);
     }
     Ok(true)
 }
 
-/// Every start of the race. Within a pass the loads are shuffled, and within a load the contenders:
-/// those that are compared run close together, since the machine's speed drifts over seconds. All
-/// contenders of a pass get the same requests under the same load.
-fn schedule<'a>(asked: &Asked, entrants: &'a [Entrant]) -> Vec<Cell<'a>> {
-    let mut all = Vec::new();
-    for pass in 0..asked.rounds {
-        let mut random = StdRng::seed_from_u64(asked.seed ^ u64::from(pass));
-        let mut loads: Vec<(usize, LoadShape)> = asked.loads.iter().copied().enumerate().collect();
-        loads.shuffle(&mut random);
-        for (index, load) in loads {
-            let nth = u64::from(pass) * asked.loads.len() as u64 + index as u64;
-            let seed = asked.seed.wrapping_add(nth);
-            let mut entrants: Vec<&Entrant> = entrants.iter().collect();
-            entrants.shuffle(&mut random);
-            all.extend(entrants.into_iter().map(|entrant| {
+/// Every start of a pass. Within it the loads are shuffled, and within a load the contenders: those
+/// that are compared run close together, since the machine's speed drifts over seconds. All
+/// contenders of a pass get the same requests under the same load. Order and requests follow from
+/// the seed and the pass alone, whichever loads are `due`.
+fn schedule<'a>(
+    asked: &Asked,
+    entrants: &'a [Entrant],
+    pass: u32,
+    due: &[LoadShape],
+) -> Vec<Cell<'a>> {
+    let mut starts = Vec::new();
+    let mut random = StdRng::seed_from_u64(asked.seed ^ u64::from(pass));
+    let mut loads: Vec<(usize, LoadShape)> = asked.loads.iter().copied().enumerate().collect();
+    loads.shuffle(&mut random);
+    for (index, load) in loads {
+        let nth = u64::from(pass) * asked.loads.len() as u64 + index as u64;
+        let seed = asked.seed.wrapping_add(nth);
+        let mut entrants: Vec<&Entrant> = entrants.iter().collect();
+        entrants.shuffle(&mut random);
+        if due.contains(&load) {
+            starts.extend(entrants.into_iter().map(|entrant| {
                 let contender = entrant.name.as_str();
                 Cell { pass, contender, load, entrant, seed }
             }));
         }
     }
-    all
+    starts
 }
 
 fn is_of(cell: &Cell<'_>, round: &Round) -> bool {

@@ -5,15 +5,14 @@ use crate::{
     cgroup::Containment,
     entrant::Entrant,
     fault,
-    memory::Memory,
     port::{free_port, is_taken},
     ready::NotReady,
     running::Running,
     stop_report::{background, last_words},
-    usage::Usage,
+    watched::Watched,
 };
 use regatta_load::{Edges, Plan, Progress, Tally, Until, WarmUp, Workload};
-use regatta_record::{Asked, Errors, FORMAT, LoadShape, Outcome, Round, Server, encode_histogram};
+use regatta_record::{Asked, Errors, FORMAT, LoadShape, Outcome, Round, encode_histogram};
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
@@ -103,20 +102,14 @@ pub(crate) fn run(
         Start::Failed { because } => return ended(round, Outcome::Failed { because }),
         Start::Interrupted => return Ok(None),
     };
-    let plan = plan(asked, entrant.speaks, port, load, seed);
-    let mut server = Watched {
-        running: &running,
-        ready: running.memory(),
-        opened: None,
-        spent: None,
-        leaves_none_open: load.burst.is_some(),
-        cpus: asked.cpus.of_server(&load).len() as u32,
-    };
+    let plan = plan(asked, entrant.speaks.clone(), port, load, seed);
+    let mut server = Watched::new(&running, &asked.cpus, &load);
     let (loaded, late) = match load.burst {
         Some(_) => run_burst(&plan, &mut server, progress, course.stop, BURST_WITHIN),
         None => (regatta_load::run(&plan, &mut server, progress, course.stop), false),
     };
     round.server = server.spent;
+    round.machine = Some(server.machine);
     let exited = running.exited_within(Duration::ZERO);
     let died = match exited {
         Ok(None) => None,
@@ -318,44 +311,6 @@ fn outcome(entrant: &Entrant, tally: &Tally, died: Option<String>) -> Outcome {
         (_, Some(because)) => Outcome::Failed { because },
         (Some(fault), None) => fault,
         (None, None) => Outcome::Finished,
-    }
-}
-
-/// Reads the contender's usage at the edges of the window, and its memory after it.
-struct Watched<'a> {
-    running: &'a Running,
-    /// Before the load.
-    ready: Memory,
-    opened: Option<Usage>,
-    spent: Option<Server>,
-    /// The connections of a burst are closed at its end: what memory there is then is told.
-    leaves_none_open: bool,
-    /// How many CPUs the contender has.
-    cpus: u32,
-}
-
-impl Edges for Watched<'_> {
-    fn window_opens(&mut self) {
-        self.opened = self.running.usage().ok();
-    }
-
-    fn window_closes(&mut self) {
-        // A server that cannot be read is told as not observed, by the absence of these figures.
-        let closed = self.running.usage().ok();
-        let spent = self.opened.as_ref().zip(closed).map(|(opened, closed)| closed.since(opened));
-        self.spent = spent.map(|spent| spent.into_record(self.cpus, 0));
-        if self.leaves_none_open {
-            self.connections_open();
-        }
-    }
-
-    fn connections_open(&mut self) {
-        let Some(spent) = &mut self.spent else { return };
-        let memory = self.running.memory();
-        spent.memory_bytes = memory.proportional;
-        spent.memory_at_ready_bytes = Some(self.ready.proportional);
-        spent.user_growth_bytes = memory.user_growth(&self.ready);
-        spent.kernel_growth = memory.kernel_growth(&self.ready);
     }
 }
 

@@ -48,7 +48,12 @@ struct Process {
     waited_for: Ticks,
     /// By thread; none for one that has ended and only waits to be reaped.
     switches: BTreeMap<u32, Switches>,
+    /// By thread: how long it was runnable and had no CPU; `None` where that was not read.
+    run_delay_ns: Option<BTreeMap<u32, u64>>,
 }
+
+/// Of more threads than this at a time the run-queue delay is not read: it takes a file each.
+const THREADS_READ: usize = 256;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Switches {
@@ -71,6 +76,9 @@ pub struct Spent {
     pub voluntary_switches: u64,
     /// Involuntary ones, likewise.
     pub involuntary_switches: u64,
+    /// How long the threads that were alive at both moments were runnable and had no CPU,
+    /// nanoseconds; `None` where the kernel does not tell, or there are more than 256 threads.
+    pub run_delay_ns: Option<u64>,
     /// Processes alive at the later moment.
     pub processes: u32,
     /// Threads alive at the later moment.
@@ -106,13 +114,18 @@ impl Observed {
             io::Error::new(error.kind(), format!("process {} cannot be read: {error}", self.root))
         })?;
         let mut processes = BTreeMap::new();
+        let mut threads = 0;
         for (pid, cpu_ns) in clocks {
             // Who ended meanwhile is accounted for by who waited for it.
             if let (Ok(cpu_ns), Ok(stat)) = (cpu_ns, Stat::of(pid)) {
                 let identity = Identity { pid, started: stat.started };
                 let switches = if stat.is_zombie() { BTreeMap::new() } else { switches(pid) };
+                threads += switches.len();
+                let run_delay_ns =
+                    (threads <= THREADS_READ).then(|| run_delays(pid, switches.keys()));
                 let Stat { own, waited_for, .. } = stat;
-                processes.insert(identity, Process { cpu_ns, own, waited_for, switches });
+                let process = Process { cpu_ns, own, waited_for, switches, run_delay_ns };
+                processes.insert(identity, process);
             }
         }
         let reaped = if self.with_root { Ticks::default() } else { root.waited_for };
@@ -166,6 +179,7 @@ impl Usage {
             source,
             voluntary_switches: switches.voluntary,
             involuntary_switches: switches.involuntary,
+            run_delay_ns: self.run_delay_since(earlier),
             processes: living.clone().count() as u32,
             threads: living.map(|process| process.switches.len() as u32).sum(),
         }
@@ -206,6 +220,19 @@ impl Usage {
                 let then = then.unwrap_or_default();
                 sum.voluntary += now.voluntary.saturating_sub(then.voluntary);
                 sum.involuntary += now.involuntary.saturating_sub(then.involuntary);
+            }
+        }
+        sum
+    }
+
+    fn run_delay_since(&self, earlier: &Usage) -> Option<u64> {
+        let mut sum = None;
+        for (identity, process) in &self.processes {
+            let Some(then) = earlier.processes.get(identity) else { continue };
+            let (now, then) = (process.run_delay_ns.as_ref()?, then.run_delay_ns.as_ref()?);
+            for (thread, delay) in now {
+                let waited = then.get(thread).map(|then| delay.saturating_sub(*then));
+                sum = waited.map(|waited| sum.unwrap_or(0) + waited).or(sum);
             }
         }
         sum
@@ -256,6 +283,16 @@ fn switches(pid: u32) -> BTreeMap<u32, Switches> {
     threads(pid).into_iter().filter_map(of_thread).collect()
 }
 
+/// The second figure of `schedstat` (Documentation/scheduler/sched-stats.rst): time spent waiting
+/// to run. What a CPU takes to wake from its sleep is in it.
+fn run_delays<'a>(pid: u32, threads: impl Iterator<Item = &'a u32>) -> BTreeMap<u32, u64> {
+    let of_thread = |&tid: &u32| {
+        let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
+        Some((tid, text.split_ascii_whitespace().nth(1)?.parse().ok()?))
+    };
+    threads.filter_map(of_thread).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,8 +300,9 @@ mod tests {
     fn usage(pids: &[(u32, u64)], reaped: u64, cgroup: Option<u64>) -> Usage {
         let process = |&(pid, cpu_ns): &(u32, u64)| {
             let (own, waited_for) = (Ticks::default(), Ticks::default());
-            let switches = BTreeMap::new();
-            (Identity { pid, started: 1 }, Process { cpu_ns, own, waited_for, switches })
+            let (switches, run_delay_ns) = (BTreeMap::new(), Some(BTreeMap::new()));
+            let process = Process { cpu_ns, own, waited_for, switches, run_delay_ns };
+            (Identity { pid, started: 1 }, process)
         };
         Usage {
             processes: pids.iter().map(process).collect(),
@@ -281,6 +319,23 @@ mod tests {
         let later = usage(&[(1, 15 * MS), (2, 7 * MS)], 3, Some(12 * MS));
         let spent = later.since(&earlier);
         assert_eq!((spent.cpu_ns, spent.source), (10 * MS, UsageSource::ProcessClocks));
+    }
+
+    #[test]
+    fn threads_that_are_there_at_both_moments_tell_how_long_they_waited() {
+        let with = |delays: &[(u32, u64)]| {
+            let mut usage = usage(&[(1, 0)], 0, None);
+            let process = usage.processes.first_entry().unwrap().into_mut();
+            process.run_delay_ns = Some(delays.iter().copied().collect());
+            usage
+        };
+        let earlier = with(&[(1, 10), (2, 5), (4, 9)]);
+        let later = with(&[(1, 25), (3, 99), (4, 9)]);
+        assert_eq!(later.since(&earlier).run_delay_ns, Some(15));
+        assert_eq!(with(&[]).since(&earlier).run_delay_ns, None, "the kernel does not tell");
+        let mut many = with(&[]);
+        many.processes.first_entry().unwrap().into_mut().run_delay_ns = None;
+        assert_eq!(many.since(&earlier).run_delay_ns, None);
     }
 
     #[test]

@@ -1,9 +1,11 @@
-//! Curves over cells: one contender under loads that differ in a single number.
+//! Curves over cells: one contender under loads that differ in a single number (method, rules 9
+//! and 10).
 
 use crate::{Estimate, LoadShape};
 use serde::{Deserialize, Serialize};
 
-/// One contender under loads that differ in their rate alone, or in their connections alone.
+/// One contender under loads that differ in their rate alone, in their connections alone, or in
+/// their cores alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Curve {
     /// Name of the contender.
@@ -12,6 +14,9 @@ pub struct Curve {
     pub load: LoadShape,
     /// What it is over, and what was found.
     pub over: Over,
+    /// What of it must be taken with care, or could not be told, and why; sentences.
+    #[serde(default)]
+    pub doubt: Option<String>,
 }
 
 /// What a curve is over.
@@ -34,6 +39,13 @@ pub enum Over {
         /// The Universal Scalability Law; `None` with fewer than 4 numbers of connections.
         usl: Option<Usl>,
     },
+    /// Cores of the server in closed loop.
+    Cores {
+        /// The points, in rising order of the cores.
+        points: Vec<CoresPoint>,
+        /// The Universal Scalability Law; `None` with fewer than 4 numbers of cores.
+        usl: Option<Usl>,
+    },
 }
 
 /// A contender at a rate.
@@ -51,7 +63,9 @@ pub struct RatePoint {
     pub cpu_ns_per_s: Option<Estimate>,
 }
 
-/// CPU(rate) = standing + marginal × rate, by least squares over rounds.
+/// CPU(rate) = standing + marginal × rate, over the rates that were held. A line is laid through
+/// each pass (least squares on relative errors); the intervals are over the passes' lines, since the
+/// points of a pass share the machine's drift.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateCost {
     /// CPU nanoseconds per second without any request.
@@ -60,15 +74,19 @@ pub struct RateCost {
     pub marginal_ns: Estimate,
 }
 
-/// Where latency leaves its plateau.
+/// Where latency leaves its plateau: the rate of the sweep at which *power*, the rate over the 99th
+/// percentile of latency, is highest. Up to it more load costs less than its share of latency, from
+/// there on latency grows faster than the rate (Kleinrock, *Power and deterministic rules of thumb
+/// for probabilistic problems in computer communications*, ICC 1979).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Knee {
     /// Requests per second.
     pub rate: f64,
-    /// Highest rate of the sweep that lies before it, with certainty.
-    pub low: f64,
-    /// Lowest rate of the sweep that lies beyond it, with certainty.
-    pub high: f64,
+    /// Highest rate of the sweep that lies before it, with 95% confidence; `None` where none does.
+    pub low: Option<f64>,
+    /// Lowest rate of the sweep that lies beyond it, with 95% confidence or because it was not held;
+    /// `None` where none does.
+    pub high: Option<f64>,
 }
 
 /// A contender at a number of connections.
@@ -76,20 +94,30 @@ pub struct Knee {
 pub struct ConnectionsPoint {
     /// Open connections that send.
     pub connections: u32,
-    /// Requests per second.
+    /// Requests per second; `None` where they are void.
     pub rate_per_s: Option<Estimate>,
 }
 
-/// `X(N) = λN / (1 + σ(N−1) + κN(N−1))` (Gunther, *Guerrilla Capacity Planning*, 2007).
+/// A contender on a number of cores.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CoresPoint {
+    /// CPUs of the contender.
+    pub cores: u32,
+    /// Requests per second; `None` where they are void.
+    pub rate_per_s: Option<Estimate>,
+}
+
+/// `X(N) = λN / (1 + σ(N−1) + κN(N−1))` (Gunther, *Guerrilla Capacity Planning*, 2007), fitted to
+/// each pass by least squares on relative errors; the intervals are over the passes' fits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Usl {
-    /// λ: requests per second of one connection alone.
+    /// λ: requests per second of one connection, or core, alone.
     pub lambda: Estimate,
     /// σ: contention, the share that is serial.
     pub sigma: Estimate,
     /// κ: coherency, the cost of keeping in step.
     pub kappa: Estimate,
-    /// Connections at which the rate is highest, √((1−σ)/κ); `None` where κ is not told from 0.
+    /// Connections, or cores, at which the rate is highest, √((1−σ)/κ); `None` where κ is not told from 0.
     pub peak: Option<Estimate>,
     /// Share of the variance of the rates that the law explains.
     pub r2: f64,

@@ -46,7 +46,8 @@ pub enum Judgement {
     Differs,
     /// No difference can be told.
     Same,
-    /// Only one side has a cost.
+    /// It could not be judged: only one side has a cost, or the ratio (where one is given) must not
+    /// be trusted.
     Unknown,
 }
 
@@ -54,5 +55,12 @@ impl Gate {
     /// Whether a cell is surely worse than allowed.
     pub fn fails(&self) -> bool {
         self.lines.iter().any(|line| line.judgement == Judgement::Worse)
+    }
+
+    /// Whether all was judged and nothing is surely worse than allowed.
+    pub fn passes(&self) -> bool {
+        let stands =
+            |line: &GateLine| !matches!(line.judgement, Judgement::Worse | Judgement::Unknown);
+        !self.lines.is_empty() && self.lines.iter().all(stands)
     }
 }

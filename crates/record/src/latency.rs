@@ -65,6 +65,9 @@ pub enum HistogramError {
     /// Not an HDR histogram in the V2 compressed format.
     #[error("the histogram is not in HDR V2 format: {0:?}")]
     Hdr(hdrhistogram::serialization::DeserializeError),
+    /// Not as [`encode_histogram`] writes it.
+    #[error("the histogram cannot be read: {0}")]
+    Format(&'static str),
 }
 
 /// HDR histogram, V2 format (compressed), in base64: what other HDR tools read.

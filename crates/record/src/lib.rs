@@ -4,10 +4,12 @@
 //! those three, so whatever a report says can be recomputed from a result directory alone.
 
 mod capacity;
+mod counts;
 mod curve;
 mod gate;
 mod latency;
 mod load;
+mod needed;
 mod race;
 mod round;
 mod shape;
@@ -15,10 +17,12 @@ mod summary;
 mod verdict;
 
 pub use capacity::{Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep, Limit};
-pub use curve::{ConnectionsPoint, Curve, Knee, Over, RateCost, RatePoint, Usl};
+pub use counts::{Counts, CountsReader, CountsSum};
+pub use curve::{ConnectionsPoint, CoresPoint, Curve, Knee, Over, RateCost, RatePoint, Usl};
 pub use gate::{Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
 pub use load::{Errors, Exchange, LoadResult};
+pub use needed::rounds_in_words;
 pub use race::{Asked, Entry, NULL, PilotRate, Setup, Then, twin_name};
 pub use round::{
     ArrivalCheck, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome, Round, Server,

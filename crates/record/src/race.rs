@@ -104,6 +104,11 @@ impl Asked {
         self.then.iter().find(|then| then.contender == contender && then.loads.contains(load))
     }
 
+    /// Half-width that a ratio's interval should have: as asked, or else 2%.
+    pub fn half_width(&self) -> f64 {
+        self.precision.unwrap_or(0.02)
+    }
+
     /// Whether a contender is there for reference and not ranked: the null server and the twin.
     pub fn is_reference(&self, contender: &str) -> bool {
         contender == NULL || self.twin().is_some_and(|twin| twin == contender)

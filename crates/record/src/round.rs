@@ -113,6 +113,8 @@ pub struct Machine {
     pub server_run_delay_ns: Option<u64>,
     /// The same of the load threads.
     pub load_run_delay_ns: Option<u64>,
+    /// How often load threads inside the window were given a CPU.
+    pub load_turns: Option<u64>,
     /// CPU time of a fixed piece of work before and after the load, nanoseconds: how fast the
     /// machine was.
     pub probe_ns: Option<[u64; 2]>,

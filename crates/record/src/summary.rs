@@ -130,6 +130,9 @@ pub struct Cell {
     /// was), at the spread that was seen.
     #[serde(default)]
     pub rounds_needed: Option<u32>,
+    /// The same at the largest spread that the rounds so far leave possible (80%).
+    #[serde(default)]
+    pub rounds_needed_at_most: Option<u32>,
     /// Ranks that it could hold among the contenders of this load.
     pub band: Option<Band>,
     /// Against the same load with the fewest cores, where this one has more.
@@ -216,6 +219,9 @@ pub struct Summary {
     /// What became of `--fail-over`.
     #[serde(default)]
     pub gate: Option<Gate>,
+    /// Median time that a round of all cells took, seconds; `None` with fewer than 2.
+    #[serde(default)]
+    pub pass_s: Option<f64>,
     /// What in this race might mislead, one sentence each, with advice.
     pub doubts: Vec<String>,
 }

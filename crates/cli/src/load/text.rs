@@ -127,7 +127,7 @@ fn is_the_articles(args: &LoadArgs) -> bool {
     let burst = Burst { instances: 10, requests: 10 };
     args.burst == Some(Shape { burst, connections: 500 })
         && args.pipeline() == 3
-        && args.workload == Workload::Double
+        && matches!(args.workload, Workload::Double)
 }
 
 #[cfg(test)]

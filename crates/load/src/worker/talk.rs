@@ -191,7 +191,7 @@ impl Worker<'_> {
         } else if !self.plan.churn {
             self.shared.opening_done();
         }
-        let start = connection.cursor.next_start(self.plan.workload.stride());
+        let start = connection.cursor.next_start(self.script);
         connection.socket = None;
         connection.state = State::Closed;
         connection.waits_to_write = false;

@@ -66,7 +66,7 @@ impl<'a> Place<'a> {
                 if let (Some(observed), Some(pid)) = (&observed, *pid) {
                     observed.usage().map_err(|error| CapacityError::Observe { pid, error })?;
                 }
-                let (addr, workload) = (*addr, *workload);
+                let (addr, workload) = (*addr, workload.clone());
                 Ok(Ready { server: Server::Runs { addr, workload, observed }, stop })
             }
             Place::Contender { asked, binary, containment } => {
@@ -110,8 +110,8 @@ impl Ready<'_> {
     /// What the server is asked.
     pub fn workload(&self) -> Workload {
         match &self.server {
-            Server::Runs { workload, .. } => *workload,
-            Server::Starts { entrant, .. } => entrant.speaks,
+            Server::Runs { workload, .. } => workload.clone(),
+            Server::Starts { entrant, .. } => entrant.speaks.clone(),
         }
     }
 

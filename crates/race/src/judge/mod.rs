@@ -2,23 +2,32 @@
 //!
 //! Pure: reads no file, clock or machine, so any figure of a report can be recomputed from a result
 //! directory. `observed` reads one cell's rounds, `verdict` judges the cell, `scaling` compares loads
-//! that differ in cores alone, `doubts` looks at the race as a whole, and this file compares the
-//! cells of a load with each other.
+//! that differ in cores alone, `curves` draws lines through loads that differ in one number, `doubts`
+//! looks at the race as a whole, and this file compares the cells of a load with each other.
 
+mod curves;
+mod diff;
 mod doubts;
+mod gate;
+mod latency;
+mod little;
 mod observed;
+mod of_load;
+mod precision;
 mod scaling;
+mod signals;
 mod verdict;
 
+pub use diff::{NothingInCommon, Side, diff};
+pub use of_load::of_load;
+pub use precision::{Due, LEAST_PASSES, MOST_PASSES, due};
 pub use verdict::{BUSY, HELD, Used};
 
-use crate::fault;
 use crate::statistics::{self, Series, geometric, mean, paired, present};
 use observed::Observed;
-use regatta_load::Tally;
 use regatta_record::{
-    Asked, Cell, Estimate, Figure, Kind, Latency, LoadShape, NULL, Outcome, Percentiles, Relation,
-    Round, Summary, Verdict,
+    Asked, Cell, CpuSets, Estimate, Figure, Latency, LoadShape, NULL, Percentiles, Relation, Round,
+    Summary, Verdict,
 };
 use std::collections::{BTreeSet, HashMap};
 use verdict::Conditions;
@@ -43,33 +52,23 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     let mut cells: Vec<Cell> =
         observed.iter().flat_map(|field| field.judged(asked, margin)).collect();
     scaling::scale(asked, &observed, &mut cells);
+    precision::plan(asked, &observed, &mut cells);
+    let curves = curves::curves(asked, &observed, &cells, rounds);
     let complete = observed.iter().all(|field| field.is_complete(asked));
     let doubts = doubts::doubts(asked, &observed, &cells, noise_floor, &twin_ratios);
+    let pass_s = precision::pass_s(rounds);
+    let gate = gate::of_race(asked, &observed, &cells, noise_floor);
     Summary {
         format: regatta_record::FORMAT,
         asked: asked.clone(),
         noise_floor,
         complete,
         cells,
-        curves: Vec::new(),
-        precision: None,
-        gate: None,
+        precision: precision::precision(asked, &observed, pass_s),
+        gate,
+        pass_s,
+        curves,
         doubts,
-    }
-}
-
-/// Judges a single load without a race, at an asked `rate` or in closed loop. `server` is `None`
-/// where it was not observed.
-pub fn of_load(tally: &Tally, rate: Option<u32>, load: Used, server: Option<Used>) -> Verdict {
-    let limit = verdict::limit(server, Some(load), None);
-    let held = tally.requests as f64 * 1e9 / tally.window_ns.max(1) as f64;
-    match fault::of_replies("the server", tally) {
-        Some(Outcome::Disqualified { because, .. }) => Verdict::new(Kind::Disqualified, because),
-        Some(Outcome::Failed { because }) => Verdict::new(Kind::Failed, because),
-        _ if tally.requests == 0 => Verdict::new(Kind::Failed, "not one right answer came"),
-        // A generator that could not make the rate says nothing of the server.
-        _ if limit.kind == Kind::GeneratorBound => limit,
-        _ => rate.map_or(limit, |asked| verdict::at_rate(held, asked)),
     }
 }
 
@@ -78,6 +77,8 @@ struct Field {
     load: LoadShape,
     /// The CPUs that server and load had to share; empty if none.
     shared: Vec<u32>,
+    /// Which CPUs were given to whom.
+    cpus: CpuSets,
     /// In the order asked.
     contenders: Vec<Observed>,
 }
@@ -102,7 +103,7 @@ fn observe(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
                 true => asked.cpus.of_load(&load),
                 false => Vec::new(),
             };
-            Field { load, shared, contenders }
+            Field { load, shared, cpus: asked.cpus.clone(), contenders }
         })
         .collect()
 }
@@ -135,9 +136,17 @@ impl Field {
         (!self.verdict(observed).voids(Figure::Cost)).then(|| observed.cost.clone())
     }
 
+    /// `ln(a/b)` of the costs of two contenders by pass: what every comparison of costs is made of.
+    fn log_ratios(&self, a: &str, b: &str) -> Vec<f64> {
+        match (self.of(a), self.of(b)) {
+            (Some(a), Some(b)) => paired(&a.cost, &b.cost),
+            _ => Vec::new(),
+        }
+    }
+
     fn verdict(&self, observed: &Observed) -> Verdict {
         let (load, shared, headroom) = (&self.load, &self.shared[..], self.headroom(observed));
-        verdict::verdict(observed, Conditions { load, shared, headroom })
+        verdict::verdict(observed, Conditions { load, shared, headroom, cpus: &self.cpus })
     }
 
     /// Rate of the null server over this one's in the same rounds; `None` for itself, and where
@@ -148,11 +157,6 @@ impl Field {
         }
         let null = self.of(NULL).filter(|_| observed.name != NULL)?;
         mean(&paired(&null.rate, &observed.rate)).map(f64::exp)
-    }
-
-    /// Whether nothing that was asked for is left to run.
-    fn is_complete(&self, asked: &Asked) -> bool {
-        self.contenders.iter().all(|o| o.settled.is_some() || o.there >= asked.rounds)
     }
 
     /// The cells of this load: believed costs in rising order, then the other cells as asked.
@@ -182,14 +186,17 @@ impl Field {
             slowest_instance_s: observed.slowest_instance_s,
             latency_ns: match cost_only {
                 true => Latency::default(),
-                false => observed.latency.clone(),
+                false => observed.latencies.all.clone(),
             },
-            latency_intervals: Percentiles::default(),
-            open_loop: None,
-            little_residual: None,
-            steal: None,
-            server_run_delay: None,
-            load_run_delay: None,
+            latency_intervals: match cost_only {
+                true => Percentiles::default(),
+                false => statistics::percentiles(&observed.latencies.by_round, asked.seed),
+            },
+            open_loop: observed.latencies.open_loop.clone().filter(|_| !cost_only),
+            little_residual: little::residual(&self.load, observed).filter(|_| !cost_only),
+            steal: observed.signals.steal,
+            server_run_delay: observed.signals.server_delay,
+            load_run_delay: observed.signals.load_delay,
             memory_bytes: observed.memory_bytes,
             user_bytes_per_connection: observed.user_per_connection,
             kernel_bytes_per_connection: observed.kernel_per_connection,
@@ -202,6 +209,7 @@ impl Field {
             ratio_to_baseline: None,
             relation: None,
             rounds_needed: None,
+            rounds_needed_at_most: None,
             band: None,
             scaling: None,
             then: asked.then(&observed.name, &self.load).map(|then| then.figure.clone()),
@@ -212,14 +220,16 @@ impl Field {
     /// Ratios to the baseline and what they mean. The null server gets a ratio and no relation;
     /// so does a cell whose cost is void. No ratios where the baseline's own cost is void.
     fn relate(&self, asked: &Asked, cells: &mut [Cell], margin: f64) {
-        let Some(base) = self.cost(&asked.baseline) else { return };
+        if self.cost(&asked.baseline).is_none() {
+            return;
+        }
         let mut compared: Vec<(usize, Estimate, f64)> = Vec::new();
         for (i, (cell, observed)) in cells.iter_mut().zip(&self.contenders).enumerate() {
             if cell.contender == asked.baseline {
                 cell.relation = cell.cost_ns_per_request.map(|_| Relation::Baseline);
                 continue;
             }
-            let log_ratios = paired(&observed.cost, &base);
+            let log_ratios = self.log_ratios(&observed.name, &asked.baseline);
             cell.ratio_to_baseline = geometric(&log_ratios, asked.seed);
             let believed = cell.contender != NULL && !cell.verdict.voids(Figure::Cost);
             let p = statistics::p_value(&log_ratios);

@@ -1,9 +1,12 @@
 //! What the rounds of one cell showed: figures by pass, totals, and what went wrong.
 
+use super::{
+    latency::{self, Latencies},
+    signals::Signals,
+};
 use crate::statistics::{Series, log, mean};
 use regatta_record::{
-    Errors, Exchange, HistogramError, KernelMemorySource, Kind, Latency, Outcome, Round, Server,
-    UsageSource, Verdict, decode_histogram,
+    Errors, Exchange, KernelMemorySource, Kind, Outcome, Round, Server, UsageSource, Verdict,
 };
 use std::collections::BTreeSet;
 
@@ -35,8 +38,10 @@ pub struct Observed {
     pub requests: u64,
     /// Errors in rounds that finished all the same.
     pub errors: Errors,
-    /// Percentiles of all rounds' histograms merged.
-    pub latency: Latency,
+    /// What the histograms say.
+    pub latencies: Latencies,
+    /// What the machine did.
+    pub signals: Signals,
     /// Why a histogram could not be read, where one could not.
     pub unreadable: Option<String>,
     /// Median over rounds.
@@ -110,8 +115,9 @@ impl Observed {
             there.iter().map(|r| r.window_ns as f64 * f64::from(r.load_cpus)).sum(),
         );
         self.cpus.1 = there.iter().map(|r| r.load_cpus).max().unwrap_or(0);
-        match merged_latency(there) {
-            Ok(latency) => self.latency = latency,
+        self.signals = Signals::of(there);
+        match latency::read(there) {
+            Ok(latencies) => self.latencies = latencies,
             Err(why) => self.unreadable = Some(why),
         }
         self.with_usage(there)
@@ -219,24 +225,6 @@ fn failure(round: &Round) -> Option<String> {
         ),
         _ => None,
     }
-}
-
-/// All histograms added up, without loss, and read.
-fn merged_latency(rounds: &[&Round]) -> Result<Latency, String> {
-    let unreadable = |r: &Round, why: String| format!("round {}: {why}", r.round + 1);
-    let mut sum: Option<hdrhistogram::Histogram<u64>> = None;
-    for round in rounds {
-        let one = decode_histogram(&round.histogram)
-            .map_err(|why: HistogramError| unreadable(round, why.to_string()))?;
-        match &mut sum {
-            Some(sum) => sum.add(&one).map_err(|why| unreadable(round, format!("{why:?}")))?,
-            None => {
-                sum = Some(one);
-                sum.iter_mut().for_each(|sum| sum.auto(true));
-            }
-        }
-    }
-    Ok(sum.map(|sum| Latency::of(&sum)).unwrap_or_default())
 }
 
 fn fraction(part: f64, whole: f64) -> Option<f64> {

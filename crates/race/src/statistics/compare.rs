@@ -2,6 +2,7 @@
 
 use super::{CONFIDENCE, Series, p_value, paired, student, t_quantile};
 use regatta_record::{Band, Estimate, Relation};
+use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 /// The half-width of the interval of "a contender over itself", as a fraction, from the log-ratios
 /// of the twin to its original under each load.
@@ -21,6 +22,23 @@ pub fn noise_floor(log_ratios_by_load: &[Vec<f64>]) -> Option<f64> {
     let rounds = pairs / loads.len() as f64;
     let half = t_quantile(0.5 + CONFIDENCE / 2.0, pairs) * (variance / rounds).sqrt();
     Some(half.exp_m1())
+}
+
+/// Whether the twin differs from its original under one load by so much more than under the
+/// `others` that chance alone does it in 1 of 100: the ratio of the two variances about zero
+/// against Fisher's F with as many degrees of freedom as there are pairs (Snedecor and Cochran,
+/// *Statistical Methods*, section on comparing two variances). False with fewer than 2 pairs on
+/// either side.
+pub fn is_noisier(log_ratios: &[f64], others: &[f64]) -> bool {
+    const CHANCE: f64 = 0.01;
+    let variance = |d: &[f64]| d.iter().map(|d| d * d).sum::<f64>() / d.len() as f64;
+    if log_ratios.len() < 2 || others.len() < 2 {
+        return false;
+    }
+    let ratio = variance(log_ratios) / variance(others);
+    let f = FisherSnedecor::new(log_ratios.len() as f64, others.len() as f64)
+        .expect("degrees of freedom are positive");
+    ratio.is_finite() && f.sf(ratio) < CHANCE
 }
 
 /// Which of a family of hypotheses fall when any wrong fall at all shall have probability `alpha`
@@ -115,6 +133,17 @@ mod tests {
         assert!((floor - ((2.7764 * 0.01 / 2f64.sqrt()).exp() - 1.0)).abs() < 1e-6, "{floor}");
         assert_eq!(noise_floor(&[vec![0.01], vec![]]), None);
         assert_eq!(noise_floor(&[]), None);
+    }
+
+    #[test]
+    fn a_load_is_noisier_where_its_twins_are_surely_further_apart() {
+        let d = |by: f64| [by, -by, by, -by, by, -by, by];
+        // F(0.99; 7, 7) is 6.99 in any table.
+        assert!(is_noisier(&d(0.0265), &d(0.01)));
+        assert!(!is_noisier(&d(0.0263), &d(0.01)));
+        assert!(!is_noisier(&d(0.01), &d(0.05)));
+        assert!(!is_noisier(&[1.0], &d(0.01)));
+        assert!(!is_noisier(&d(0.01), &[0.0; 7]), "nothing to compare with");
     }
 
     #[test]

@@ -20,11 +20,17 @@ const TAIL: f64 = (1.0 - CONFIDENCE) / 2.0;
 /// Geometric mean and 95% interval of the figures whose logarithms are `logs`: Student's t up to
 /// [`STUDENT_UP_TO`] rounds, a seeded bootstrap beyond. `None` with fewer than 2 rounds.
 pub fn geometric(logs: &[f64], seed: u64) -> Option<Estimate> {
-    let on_logs = match logs.len() {
-        0..=STUDENT_UP_TO => student(logs)?,
-        _ => bootstrap(logs, seed),
-    };
+    let on_logs = arithmetic(logs, seed)?;
     Some(Estimate { mean: on_logs.mean.exp(), low: on_logs.low.exp(), high: on_logs.high.exp() })
+}
+
+/// Arithmetic mean and 95% interval of `values`, made as in [`geometric`]: for figures that may be
+/// zero or below. `None` with fewer than 2 rounds.
+pub fn arithmetic(values: &[f64], seed: u64) -> Option<Estimate> {
+    match values.len() {
+        0..=STUDENT_UP_TO => student(values),
+        _ => Some(bootstrap(values, seed)),
+    }
 }
 
 /// Mean and 95% interval `mean ± t(0.975; n−1) · s/√n` of values as they are, `s` with n−1 in its
@@ -80,12 +86,12 @@ fn bootstrap(values: &[f64], seed: u64) -> Estimate {
     Estimate { mean: values.iter().sum::<f64>() / n as f64, low: at(tail), high: at(1.0 - tail) }
 }
 
-fn students_t(freedom: f64) -> StudentsT {
+pub(super) fn students_t(freedom: f64) -> StudentsT {
     StudentsT::new(0.0, 1.0, freedom).expect("degrees of freedom are positive")
 }
 
 /// `s/√n`, the standard error of the mean; `None` with fewer than 2 values.
-fn standard_error(values: &[f64]) -> Option<f64> {
+pub(super) fn standard_error(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
     }

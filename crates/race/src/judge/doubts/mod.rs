@@ -1,8 +1,10 @@
 //! What in a race might mislead its reader: one sentence each, with advice, printed beside the
 //! figures.
 
-use super::{Field, TIE_MARGIN, verdict::BUSY};
-use crate::statistics::{self, CONFIDENCE, geometric, holm, p_value};
+mod cells;
+
+use super::{Field, TIE_MARGIN, verdict};
+use crate::statistics::{self, CONFIDENCE, geometric, holm, is_noisier, p_value};
 use regatta_record::{Asked, Cell, Figure, NULL, Relation};
 use std::collections::BTreeSet;
 
@@ -31,15 +33,25 @@ pub fn doubts(
     doubts.extend(shared_cpus(asked));
     doubts.extend(noise(asked, noise_floor));
     doubts.extend(twin_differs(asked, fields, twin_ratios));
+    doubts.extend(noisier_loads(asked, fields, twin_ratios));
     doubts.extend(sources(fields));
     doubts.extend(no_null_server(fields));
     for field in fields {
-        doubts.extend(errors_and_gaps(field));
+        doubts.extend(cells::errors_and_gaps(field));
+        doubts.extend(cells::arrivals(field));
+        doubts.extend(cells::little(field));
     }
     doubts
 }
 
 fn incomplete(asked: &Asked, fields: &[Field]) -> Option<String> {
+    if asked.precision.is_some() {
+        return (!fields.iter().all(|field| field.is_complete(asked))).then(|| {
+            "the race is incomplete: further rounds were due for the precision asked for; `regatta \
+             race --resume` with its directory runs them"
+                .to_owned()
+        });
+    }
     let open = || fields.iter().flat_map(|f| &f.contenders).filter(|o| o.settled.is_none());
     let wanted: u32 = open().map(|_| asked.rounds).sum();
     let there: u32 = open().map(|o| o.there.min(asked.rounds)).sum();
@@ -121,8 +133,7 @@ fn twin_differs(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Ve
     let (Some(original), Some(twin)) = (&asked.twin_of, asked.twin()) else { return Vec::new() };
     let p_values: Vec<f64> = twin_ratios.iter().map(|d| p_value(d).unwrap_or(1.0)).collect();
     let differs = holm(&p_values, 1.0 - CONFIDENCE);
-    let loads = fields.iter().filter(|f| f.cost(original).is_some() && f.cost(&twin).is_some());
-    loads
+    with_twins(fields, original, &twin)
         .zip(twin_ratios)
         .zip(differs)
         .filter_map(|((field, log_ratios), differs)| {
@@ -138,6 +149,35 @@ fn twin_differs(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Ve
             })
         })
         .collect()
+}
+
+/// The loads that `twin_ratios` are of.
+fn with_twins<'a>(
+    fields: &'a [Field],
+    original: &str,
+    twin: &str,
+) -> impl Iterator<Item = &'a Field> {
+    fields.iter().filter(move |f| f.cost(original).is_some() && f.cost(twin).is_some())
+}
+
+/// The noise floor is pooled over the loads; where one load is noisier than the others, its own
+/// floor must be told beside it.
+fn noisier_loads(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Vec<String> {
+    let (Some(original), Some(twin)) = (&asked.twin_of, asked.twin()) else { return Vec::new() };
+    let loads = with_twins(fields, original, &twin);
+    let doubt = |(nth, field): (usize, &Field)| {
+        let others: Vec<f64> = [&twin_ratios[..nth], &twin_ratios[nth + 1..]].concat().concat();
+        let floor = statistics::noise_floor(&twin_ratios[nth..=nth])?;
+        (floor > TIE_MARGIN && is_noisier(&twin_ratios[nth], &others)).then(|| {
+            format!(
+                "at {} the noise floor is ±{:.1}%, above that of the other loads: ties there are \
+                 judged too strictly, and small differences mean nothing",
+                field.load,
+                floor * 100.0
+            )
+        })
+    };
+    loads.enumerate().filter_map(doubt).collect()
 }
 
 fn sources(fields: &[Field]) -> Vec<String> {
@@ -174,39 +214,9 @@ fn no_null_server(fields: &[Field]) -> Option<String> {
     (!fields.iter().any(raced)).then(|| {
         format!(
             "the null server did not race: that the load was not the limit is known only from its \
-             CPUs (busy from {BUSY:.2} on); enter `{}`",
+             CPUs (busy from {:.2} on); enter `{}`",
+            verdict::BUSY,
             NULL
         )
     })
-}
-
-/// Of each cell: errors beside right answers, rounds that were not observed, unreadable files.
-fn errors_and_gaps(field: &Field) -> Vec<String> {
-    let mut doubts = Vec::new();
-    for o in &field.contenders {
-        let cell = format!("{} at {}", o.name, field.load);
-        if o.errors.total() > 0 {
-            let kinds = o.errors.by_kind().into_iter().filter(|(_, n)| *n > 0);
-            let kinds: Vec<String> = kinds.map(|(kind, n)| format!("{n} {kind}")).collect();
-            doubts.push(format!(
-                "{cell} met errors ({}) beside {} right answers; they are in no latency: see \
-                 `regatta doctor` for limits of this machine",
-                kinds.join(", "),
-                o.requests
-            ));
-        }
-        if o.unobserved > 0 && o.unobserved < o.finished {
-            doubts.push(format!(
-                "{cell} was observed in {} of {} rounds only; the cost is from those",
-                o.finished - o.unobserved,
-                o.finished
-            ));
-        }
-        if let Some(why) = &o.unreadable {
-            doubts.push(format!(
-                "{cell} has no latency: a histogram could not be read ({why}); run that round again"
-            ));
-        }
-    }
-    doubts
 }

@@ -1,0 +1,168 @@
+//! What a placeholder can draw: counters, integers, random letters, lines of a list. Everything is
+//! decided by the seed.
+
+use super::expression::{Bounds, number};
+use rand::{Rng, rngs::StdRng};
+use std::ops::RangeInclusive;
+
+/// A value that a placeholder draws for every request.
+#[derive(Debug, PartialEq)]
+pub(super) enum Draw {
+    /// The next number of the workload's only counter, counted from here.
+    Counter(i128),
+    /// Any of these, equally often.
+    Integer(RangeInclusive<i128>),
+    /// So many characters of these, equally often.
+    Characters(&'static [u8], RangeInclusive<usize>),
+    /// A line of this list.
+    Line { list: usize, in_turn: bool },
+}
+
+/// A drawn or captured value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    Integer(i128),
+    Text(Vec<u8>),
+}
+
+/// What a value can be, known before a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Integer(Bounds),
+    /// Of at most so many bytes.
+    Text(usize),
+}
+
+impl Kind {
+    /// Most bytes of it when it is written.
+    pub fn longest(self) -> usize {
+        match self {
+            Kind::Integer(Bounds { low, high }) => {
+                low.to_string().len().max(high.to_string().len())
+            }
+            Kind::Text(longest) => longest,
+        }
+    }
+}
+
+const HEX: &[u8] = b"0123456789abcdef";
+const ALNUM: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+/// Most characters of one random string.
+const MOST_CHARACTERS: i128 = 65_536;
+/// No script draws more numbers from the counter.
+const MOST_COUNTED: i128 = 1 << 40;
+
+impl Draw {
+    /// Reads `word:argument`; `None` if there is no such word. `list` finds the lines of a name.
+    pub fn parse(
+        word: &str,
+        argument: Option<&str>,
+        list: impl FnOnce(&str) -> Result<usize, String>,
+    ) -> Option<Result<Draw, String>> {
+        let needed = |example: &str| {
+            argument.ok_or_else(|| format!("{word} needs more, as {{{word}:{example}}}"))
+        };
+        Some(match word {
+            "counter" => argument.map_or(Ok(0), number).map(Draw::Counter),
+            "int" => needed("1..1000").and_then(|argument| {
+                let range = range(argument, "{int:1..1000}")?;
+                Ok(Draw::Integer(range))
+            }),
+            "hex" => needed("16").and_then(|length| characters(word, HEX, length)),
+            "alnum" => needed("8").and_then(|length| characters(word, ALNUM, length)),
+            "line" => {
+                needed("words.txt").and_then(list).map(|list| Draw::Line { list, in_turn: true })
+            }
+            "random_line" => {
+                needed("words.txt").and_then(list).map(|list| Draw::Line { list, in_turn: false })
+            }
+            _ => return None,
+        })
+    }
+
+    /// What it can draw; `longest` tells the longest line of a list.
+    pub fn kind(&self, longest: impl FnOnce(usize) -> usize) -> Kind {
+        match self {
+            Draw::Counter(from) => Kind::Integer(Bounds { low: *from, high: from + MOST_COUNTED }),
+            Draw::Integer(range) => {
+                Kind::Integer(Bounds { low: *range.start(), high: *range.end() })
+            }
+            Draw::Characters(_, lengths) => Kind::Text(*lengths.end()),
+            Draw::Line { list, .. } => Kind::Text(longest(*list)),
+        }
+    }
+}
+
+/// What draws: the seeded generator, the counter, and how far each list was read.
+pub(super) struct Drawer<'f> {
+    random: StdRng,
+    counted: i128,
+    lists: &'f [Vec<Vec<u8>>],
+    turns: Vec<usize>,
+}
+
+impl<'f> Drawer<'f> {
+    pub fn new(random: StdRng, lists: &'f [Vec<Vec<u8>>]) -> Self {
+        Drawer { random, counted: 0, lists, turns: vec![0; lists.len()] }
+    }
+
+    pub fn draw(&mut self, draw: &Draw) -> Value {
+        match draw {
+            Draw::Counter(from) => {
+                self.counted += 1;
+                Value::Integer(from + self.counted - 1)
+            }
+            Draw::Integer(range) => Value::Integer(self.random.random_range(range.clone())),
+            Draw::Characters(of, lengths) => {
+                let length = self.random.random_range(lengths.clone());
+                let one = |_| of[self.random.random_range(0..of.len())];
+                Value::Text((0..length).map(one).collect())
+            }
+            Draw::Line { list, in_turn } => {
+                let lines = &self.lists[*list];
+                let at = match in_turn {
+                    true => {
+                        self.turns[*list] += 1;
+                        (self.turns[*list] - 1) % lines.len()
+                    }
+                    false => self.random.random_range(0..lines.len()),
+                };
+                Value::Text(lines[at].clone())
+            }
+        }
+    }
+
+    /// A number below `end`, for choosing.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.random.random_range(0..end)
+    }
+}
+
+fn characters(word: &str, of: &'static [u8], lengths: &str) -> Result<Draw, String> {
+    let example = format!("{{{word}:8}} or {{{word}:3..10}}");
+    let lengths = match lengths.contains("..") {
+        true => range(lengths, &example)?,
+        false => {
+            let length = number(lengths)
+                .map_err(|_| format!("expected a length as {example}, found {lengths:?}"))?;
+            length..=length
+        }
+    };
+    if *lengths.start() < 0 || *lengths.end() > MOST_CHARACTERS {
+        return Err(format!("expected lengths from 0 to {MOST_CHARACTERS}, as {example}"));
+    }
+    Ok(Draw::Characters(of, *lengths.start() as usize..=*lengths.end() as usize))
+}
+
+/// `A..B`, both included.
+fn range(text: &str, example: &str) -> Result<RangeInclusive<i128>, String> {
+    let wrong = || {
+        format!("expected a range as {example}, of integers between -2^64 and 2^64, found {text:?}")
+    };
+    let (low, high) = text.split_once("..").ok_or_else(wrong)?;
+    let (low, high) = (number(low).map_err(|_| wrong())?, number(high).map_err(|_| wrong())?);
+    if low > high {
+        return Err(format!("the range {text} is empty: write the smaller number first"));
+    }
+    Ok(low..=high)
+}

@@ -1,0 +1,323 @@
+//! Templates of requests and replies: text with placeholders in braces. Reading them, with all that
+//! can be wrong, and filling them in. What placeholders draw is in `draw`, arithmetic in
+//! `expression`.
+
+use super::{
+    draw::{Draw, Drawer, Kind, Value},
+    expression::{Bounds, Expression, is_name},
+};
+
+/// A line with placeholders.
+#[derive(Debug, PartialEq)]
+pub(super) struct Template {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, PartialEq)]
+enum Part {
+    Text(Vec<u8>),
+    /// A value, which is captured if it has a name.
+    Value {
+        captured: bool,
+        gives: Gives,
+    },
+}
+
+/// What a placeholder gives.
+#[derive(Debug, PartialEq)]
+enum Gives {
+    Draw(Draw),
+    /// The capture in this place.
+    Capture(usize),
+    Arithmetic(Expression),
+    /// The whole request line.
+    Request,
+    Function(Function, Box<Gives>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Function {
+    Upper,
+    Lower,
+    Reverse,
+    Length,
+}
+
+/// What the placeholders of a conversation can refer to, as it is read.
+pub(super) struct Scope<'l> {
+    /// Names that were captured so far, and what their values can be.
+    pub captures: Vec<(String, Kind)>,
+    pub lists: &'l mut dyn Lists,
+}
+
+impl Scope<'_> {
+    /// The bounds of a capture that an expression has.
+    fn integer(&self, at: usize) -> Bounds {
+        match self.captures[at].1 {
+            Kind::Integer(bounds) => bounds,
+            Kind::Text(_) => unreachable!("an expression has only integers"),
+        }
+    }
+}
+
+/// The lists of lines that placeholders name.
+pub(super) trait Lists {
+    /// The place of the list of this name, read now if it was not before.
+    fn find(&mut self, name: &str) -> Result<usize, String>;
+    /// Bytes of its longest line.
+    fn longest(&self, list: usize) -> usize;
+}
+
+/// On which side a template stands.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Side {
+    /// It may draw and capture.
+    Send,
+    /// It may refer to what was sent, by a request of at most so many bytes.
+    Expect { request: usize },
+}
+
+const PLACEHOLDERS: &str = "there are {counter} {counter:FROM} {int:A..B} {hex:LENGTH} \
+    {alnum:LENGTH} {line:FILE} {random_line:FILE}, {name=…} that captures one of them, and of what \
+    is captured {name} {name*2+1} {upper:name} {lower:name} {reverse:name} {len:name}; {{ and }} \
+    are braces";
+const RESERVED: [&str; 11] = [
+    "counter",
+    "int",
+    "hex",
+    "alnum",
+    "line",
+    "random_line",
+    "upper",
+    "lower",
+    "reverse",
+    "len",
+    "request",
+];
+
+impl Template {
+    /// Reads a template, and adds what it captures to the scope.
+    pub fn parse(text: &str, side: Side, scope: &mut Scope<'_>) -> Result<Template, String> {
+        if text.contains('\n') {
+            return Err("a newline ends a line, and is added to each: leave it out, or write \
+                        several requests as steps"
+                .into());
+        }
+        let (mut parts, mut plain, mut rest) = (Vec::new(), Vec::new(), text);
+        while let Some(at) = rest.find(['{', '}']) {
+            plain.extend_from_slice(&rest.as_bytes()[..at]);
+            let brace = rest.as_bytes()[at];
+            rest = &rest[at + 1..];
+            if rest.as_bytes().first() == Some(&brace) {
+                plain.push(brace);
+                rest = &rest[1..];
+                continue;
+            }
+            let (true, Some((hole, after))) = (brace == b'{', rest.split_once('}')) else {
+                let brace = char::from(brace);
+                return Err(format!(
+                    "a single {brace}; a placeholder is written {{int:1..9}}, and \
+                                    a brace that is meant is doubled: {brace}{brace}"
+                ));
+            };
+            if !plain.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut plain)));
+            }
+            parts.push(placeholder(hole, side, scope).map_err(|why| format!("{{{hole}}}: {why}"))?);
+            rest = after;
+        }
+        plain.extend_from_slice(rest.as_bytes());
+        if !plain.is_empty() {
+            parts.push(Part::Text(plain));
+        }
+        Ok(Template { parts })
+    }
+
+    /// Most bytes that it can have when it is filled in.
+    pub fn longest(&self, side: Side, scope: &Scope<'_>) -> usize {
+        let of = |part: &Part| match part {
+            Part::Text(text) => text.len(),
+            Part::Value { gives, .. } => gives.kind(side, scope).longest(),
+        };
+        self.parts.iter().map(of).sum()
+    }
+
+    /// Appends the filled-in text to `line`. `captures` are those of the conversation so far.
+    pub fn fill(
+        &self,
+        line: &mut Vec<u8>,
+        request: &[u8],
+        captures: &mut Vec<Value>,
+        drawer: &mut Drawer<'_>,
+    ) {
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => line.extend_from_slice(text),
+                Part::Value { captured, gives } => {
+                    let value = gives.value(request, captures, drawer);
+                    value.write(line);
+                    if *captured {
+                        captures.push(value);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Reads what stands between braces.
+fn placeholder(text: &str, side: Side, scope: &mut Scope<'_>) -> Result<Part, String> {
+    let (name, text) = match text.split_once('=') {
+        // In the name of a file it is part of that.
+        Some((name, text)) if !name.contains(':') => (Some(name.trim()), text.trim()),
+        _ => (None, text.trim()),
+    };
+    let gives = gives(text, side, scope)?;
+    let Some(name) = name else { return Ok(Part::Value { captured: false, gives }) };
+    if side != Side::Send {
+        return Err(format!("only what is sent can be captured; write {{{name}}} here"));
+    }
+    if !is_name(name) || RESERVED.contains(&name) {
+        return Err(format!(
+            "{name:?} cannot be a name: it begins with a letter, has letters, digits and _, and is \
+             none of {}",
+            RESERVED.join(", ")
+        ));
+    }
+    if scope.captures.iter().any(|(taken, _)| taken == name) {
+        return Err(format!("{name} is captured already; give it another name"));
+    }
+    let kind = gives.kind(side, scope);
+    scope.captures.push((name.into(), kind));
+    Ok(Part::Value { captured: true, gives })
+}
+
+fn gives(text: &str, side: Side, scope: &mut Scope<'_>) -> Result<Gives, String> {
+    let (word, argument) = match text.split_once(':') {
+        Some((word, argument)) => (word.trim(), Some(argument.trim())),
+        None => (text, None),
+    };
+    if let Some(draw) = Draw::parse(word, argument, |name| scope.lists.find(name)) {
+        return match side {
+            Side::Send => draw.map(Gives::Draw),
+            Side::Expect { .. } => Err(format!(
+                "what must come back cannot be drawn anew: capture it in `send`, as {{n={text}}}, \
+                 and write {{n}} here"
+            )),
+        };
+    }
+    let function = match word {
+        "upper" => Function::Upper,
+        "lower" => Function::Lower,
+        "reverse" => Function::Reverse,
+        "len" => Function::Length,
+        _ if argument.is_some() => return Err(format!("no placeholder {word:?}; {PLACEHOLDERS}")),
+        _ => return of_captures(text, side, scope),
+    };
+    let Some(argument) = argument.filter(|name| is_name(name)) else {
+        return Err(format!("{word} needs the name of a capture, as {{{word}:name}}"));
+    };
+    Ok(Gives::Function(function, Box::new(of_captures(argument, side, scope)?)))
+}
+
+/// The request, a capture, or arithmetic with captures.
+fn of_captures(text: &str, side: Side, scope: &Scope<'_>) -> Result<Gives, String> {
+    if text == "request" {
+        return match side {
+            Side::Expect { .. } => Ok(Gives::Request),
+            Side::Send => Err("the request is known only where a reply is expected".into()),
+        };
+    }
+    let find = |name: &str| {
+        let at = scope.captures.iter().position(|(captured, _)| captured == name);
+        at.ok_or_else(|| {
+            let names: Vec<&str> = scope.captures.iter().map(|(name, _)| name.as_str()).collect();
+            let so_far = match &names[..] {
+                [] => "nothing is captured so far".into(),
+                names => format!("captured so far: {}", names.join(", ")),
+            };
+            format!("no placeholder and no capture {name:?}; {so_far}; {PLACEHOLDERS}")
+        })
+    };
+    if is_name(text) {
+        return find(text).map(Gives::Capture);
+    }
+    let expression = Expression::parse(text, |name| {
+        let at = find(name)?;
+        match scope.captures[at].1 {
+            Kind::Integer(_) => Ok(at),
+            Kind::Text(_) => Err(format!("{name} is text; only integers can be reckoned with")),
+        }
+    })?;
+    if expression.bounds(|at| scope.integer(at)).is_none() {
+        return Err("this can exceed 128 bits; use smaller integers".into());
+    }
+    Ok(Gives::Arithmetic(expression))
+}
+
+impl Gives {
+    fn kind(&self, side: Side, scope: &Scope<'_>) -> Kind {
+        match self {
+            Gives::Draw(draw) => draw.kind(|list| scope.lists.longest(list)),
+            Gives::Capture(at) => scope.captures[*at].1,
+            Gives::Arithmetic(expression) => {
+                let bounds = expression.bounds(|at| scope.integer(at));
+                Kind::Integer(bounds.expect("looked at when it was read"))
+            }
+            Gives::Request => match side {
+                Side::Expect { request } => Kind::Text(request),
+                Side::Send => unreachable!("refused when it was read"),
+            },
+            Gives::Function(function, of) => match (function, of.kind(side, scope).longest()) {
+                (Function::Length, longest) => {
+                    Kind::Integer(Bounds { low: 0, high: longest as i128 })
+                }
+                (_, longest) => Kind::Text(longest),
+            },
+        }
+    }
+
+    fn value(&self, request: &[u8], captures: &[Value], drawer: &mut Drawer<'_>) -> Value {
+        match self {
+            Gives::Draw(draw) => drawer.draw(draw),
+            Gives::Capture(at) => captures[*at].clone(),
+            Gives::Arithmetic(expression) => {
+                Value::Integer(expression.value(|at| match captures[at] {
+                    Value::Integer(n) => n,
+                    Value::Text(_) => unreachable!("an expression has only integers"),
+                }))
+            }
+            Gives::Request => Value::Text(request.to_vec()),
+            Gives::Function(function, of) => {
+                let mut text = Vec::new();
+                of.value(request, captures, drawer).write(&mut text);
+                function.of(text)
+            }
+        }
+    }
+}
+
+impl Function {
+    /// Upper and lower case are those of ASCII; characters are reversed, bytes counted.
+    fn of(self, mut text: Vec<u8>) -> Value {
+        match self {
+            Function::Upper => text.make_ascii_uppercase(),
+            Function::Lower => text.make_ascii_lowercase(),
+            Function::Reverse => {
+                let reversed: String = String::from_utf8_lossy(&text).chars().rev().collect();
+                text = reversed.into_bytes();
+            }
+            Function::Length => return Value::Integer(text.len() as i128),
+        }
+        Value::Text(text)
+    }
+}
+
+impl Value {
+    fn write(&self, line: &mut Vec<u8>) {
+        match self {
+            Value::Integer(n) => line.extend_from_slice(n.to_string().as_bytes()),
+            Value::Text(text) => line.extend_from_slice(text),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What the rounds of one cell showed of latency: histograms added up, percentiles by round, and in
+//! open loop what became of what was scheduled.
+
+use regatta_record::{
+    CountsReader, CountsSum, HistogramError, Latency, OpenLoop, OpenLoopFigures, Round,
+};
+
+/// Latency of one cell.
+#[derive(Debug, Default)]
+pub struct Latencies {
+    /// Percentiles of all rounds' histograms added up.
+    pub all: Latency,
+    /// 50, 90, 95, 99 and 99.9 of each round.
+    pub by_round: Vec<[Option<u64>; 5]>,
+    /// In open loop.
+    pub open_loop: Option<OpenLoopFigures>,
+}
+
+/// Reads the histograms of a cell. The error is a sentence that names the round.
+///
+/// A request that was never sent or never answered is in no histogram, but it took longer than any
+/// that is (method, rules 1 and 5): percentiles count it so, and those that fall among such
+/// requests are not given.
+pub fn read(rounds: &[&Round]) -> Result<Latencies, String> {
+    let mut reader = CountsReader::default();
+    let mut latencies = Latencies::default();
+    let (mut all, mut beyond_all) = (CountsSum::default(), 0);
+    let mut parts = [const { None::<CountsSum> }; 3];
+    for round in rounds {
+        let unreadable = |why: HistogramError| format!("round {}: {why}", round.round + 1);
+        let counts = reader.read(&round.histogram).map_err(unreadable)?;
+        let beyond = beyond(round);
+        latencies.by_round.push(counts.percentiles(beyond));
+        all.add(&counts);
+        beyond_all += beyond;
+        if let Some(open) = &round.open_loop {
+            for (sum, text) in parts.iter_mut().zip([&open.wait, &open.lag, &open.service]) {
+                let counts = reader.read(text).map_err(unreadable)?;
+                sum.get_or_insert_default().add(&counts);
+            }
+        }
+    }
+    latencies.all = all.counts().latency(beyond_all);
+    let [wait, lag, service] =
+        parts.map(|sum| sum.map(|sum| sum.counts().latency(0)).unwrap_or_default());
+    latencies.open_loop = totals(rounds).map(|totals| OpenLoopFigures {
+        wait_ns: wait,
+        send_lag_ns: lag,
+        service_ns: service,
+        ..totals
+    });
+    Ok(latencies)
+}
+
+/// Requests that took longer than all in the histogram.
+fn beyond(round: &Round) -> u64 {
+    match &round.open_loop {
+        Some(open) => open.unsent + open.timed_out,
+        None => round.errors.timeout,
+    }
+}
+
+fn totals(rounds: &[&Round]) -> Option<OpenLoopFigures> {
+    let open: Vec<&OpenLoop> = rounds.iter().filter_map(|r| r.open_loop.as_ref()).collect();
+    let sum = |of: fn(&OpenLoop) -> u64| open.iter().map(|open| of(open)).sum();
+    (!open.is_empty()).then(|| OpenLoopFigures {
+        due: sum(|open| open.due),
+        unsent: sum(|open| open.unsent),
+        late: sum(|open| open.late),
+        timed_out: sum(|open| open.timed_out),
+        lost: sum(|open| open.lost),
+        wait_ns: Latency::default(),
+        send_lag_ns: Latency::default(),
+        service_ns: Latency::default(),
+        misshapen: open.iter().filter(|open| !open.arrivals.kept).count() as u32,
+    })
+}

@@ -1,0 +1,61 @@
+//! The judgement on a single load, without a race.
+
+use super::{
+    signals,
+    verdict::{self, AtRate, Remedy, Used},
+};
+use crate::{Spent, fault};
+use regatta_load::{Plan, Tally};
+use regatta_record::{Kind, Latency, Outcome, Verdict};
+
+/// Judges what came of `plan`. `server` is what the server spent inside the window, and how many
+/// CPUs it had; `None` where it was not observed.
+pub fn of_load(plan: &Plan, tally: &Tally, server: Option<(&Spent, u32)>) -> Verdict {
+    match fault::of_replies("the server", tally) {
+        Some(Outcome::Disqualified { because, .. }) => {
+            return Verdict::new(Kind::Disqualified, because);
+        }
+        Some(Outcome::Failed { because }) => return Verdict::new(Kind::Failed, because),
+        _ if tally.requests == 0 => {
+            return Verdict::new(Kind::Failed, "not one right answer came");
+        }
+        _ => {}
+    }
+    let threads = plan.threads as u32;
+    let remedy = Remedy::Load { threads };
+    let window_ns = tally.window_ns.max(1) as f64;
+    let load = Used {
+        fraction: tally.load_cpu_ns as f64 / (window_ns * f64::from(threads)),
+        cpus: threads,
+        waited: None,
+    };
+    let server = server.map(|(spent, cpus)| server_used(spent, cpus, window_ns));
+    match plan.rate {
+        None => verdict::limit(server, Some(load), None, remedy),
+        Some(asked) => {
+            let at_rate = AtRate {
+                asked: asked.get(),
+                arrivals: plan.arrivals,
+                answered: tally.requests as f64 * 1e9 / window_ns,
+                open_loop: None,
+                latency: &Latency::of(&tally.histogram),
+                rounds: 1,
+            };
+            at_rate.verdict(server, Some(load), remedy)
+        }
+    }
+}
+
+fn server_used(spent: &Spent, cpus: u32, window_ns: f64) -> Used {
+    // It cannot be busy on more CPUs than it has threads.
+    let usable = cpus.min(spent.threads).max(1);
+    let whole = window_ns * f64::from(usable);
+    // More threads than CPUs wait for each other.
+    let delay = spent.run_delay_ns.filter(|_| spent.threads <= cpus);
+    let waited = delay.map(|delay| signals::waited(delay, spent.voluntary_switches));
+    Used {
+        fraction: spent.cpu_ns as f64 / whole,
+        cpus: usable,
+        waited: waited.map(|ns| ns as f64 / whole),
+    }
+}

@@ -1,0 +1,185 @@
+//! The verdict on a cell (method, rule 7): kind, cause with figures, remedy.
+//!
+//! `limit` finds which side was the limit, `open` judges an open loop, `noise` the machine;
+//! `remedy` spells what to type. This file puts their findings together.
+
+mod limit;
+mod noise;
+mod open;
+mod remedy;
+
+pub use limit::limit;
+pub use open::{AtRate, partly_misshapen};
+pub use remedy::Remedy;
+
+use super::observed::Observed;
+use crate::statistics::{mean, present};
+use limit::of_burst;
+use noise::{bimodal, disturbed, drifting};
+pub use open::HELD;
+use regatta_record::{CpuSets, Figure, Kind, LoadShape, Verdict};
+use std::fmt;
+
+/// Fraction of its CPUs from which on a side counts as busy. Not 1: under 64 connections the
+/// leanest server and the leanest load each use 0.98 of a core, since both sleep for a moment
+/// whenever they have overtaken the other; and a CPU also serves its timer and the kernel's threads.
+pub const BUSY: f64 = 0.90;
+
+/// Under what a cell was measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions<'a> {
+    /// The load.
+    pub load: &'a LoadShape,
+    /// The CPUs that server and load had to share; empty if none.
+    pub shared: &'a [u32],
+    /// The null server's rate over this one's, `None` for the null server itself or without one.
+    pub headroom: Option<f64>,
+    /// Which CPUs were given to whom.
+    pub cpus: &'a CpuSets,
+}
+
+/// How busy a side was: the fraction used of its CPUs, and how many these are.
+#[derive(Clone, Copy, Debug)]
+pub struct Used {
+    /// CPU time over (window × CPUs).
+    pub fraction: f64,
+    /// CPUs that it had.
+    pub cpus: u32,
+    /// Share of the time of its CPUs that it surely waited for another program; `None` where that
+    /// cannot be told.
+    pub waited: Option<f64>,
+}
+
+impl Used {
+    fn is_busy(self) -> bool {
+        self.fraction >= BUSY
+    }
+
+    /// Not busy, but would have been, had others left it its CPU.
+    fn is_starved(self) -> bool {
+        let waited = self.waited.unwrap_or(0.0);
+        !self.is_busy() && waited >= noise::WAITED && self.fraction + waited >= BUSY
+    }
+}
+
+impl fmt::Display for Used {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Used { fraction, cpus, .. } = self;
+        match cpus {
+            1 => write!(f, "{fraction:.2}"),
+            _ => write!(f, "{fraction:.2} of {cpus} CPUs"),
+        }
+    }
+}
+
+/// Judges a cell.
+///
+/// The first finding names the verdict; the others add their voids and their sentences.
+pub fn verdict(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
+    if let Some(settled) = &observed.settled {
+        return settled.clone();
+    }
+    if observed.finished == 0 {
+        return Verdict::new(
+            Kind::Skipped,
+            "no round was run yet: the race was interrupted; `regatta race --resume` runs the rest",
+        );
+    }
+    let Conditions { load: shape, shared, headroom, cpus } = conditions;
+    let remedy = Remedy::Race { cpus, load: shape };
+    let (server, load) = (observed.server(), observed.load());
+    if !shared.is_empty() && server.is_some() {
+        return of_shared(observed, conditions);
+    }
+    if shape.burst.is_some() {
+        return of_burst(server, load, remedy);
+    }
+    let steal = observed.signals.steal;
+    if let (Some(asked), Some(_)) = (shape.rate, server) {
+        // The lag tells what the load waited, and voids only what it spoiled.
+        let noise = disturbed(steal, server, None, remedy);
+        let at_rate = observed.at_rate(asked, shape).verdict(server, load, remedy);
+        return together([noise, Some(at_rate)].into_iter().flatten());
+    }
+    let limit = limit(server, load, headroom, remedy);
+    let noise = disturbed(steal, server, load, remedy);
+    together([drifting(observed), bimodal(observed), noise, Some(limit)].into_iter().flatten())
+}
+
+/// # Panics
+/// Of no findings.
+fn together(mut findings: impl Iterator<Item = Verdict>) -> Verdict {
+    let first = findings.next().expect("the limit is always found");
+    findings.fold(first, |mut verdict, next| {
+        let new: Vec<Figure> =
+            next.void.iter().filter(|f| !verdict.void.contains(f)).copied().collect();
+        verdict.void.extend(new);
+        verdict.because =
+            format!("{}. Also {}: {}", verdict.because, next.kind.name(), next.because);
+        verdict
+    })
+}
+
+/// The verdict where server and load shared their CPUs: neither can be the limit that is looked
+/// for.
+fn of_shared(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
+    let Conditions { load, shared, cpus, .. } = conditions;
+    let share = match shared {
+        [cpu] => format!("server and load share CPU {cpu}"),
+        cpus => {
+            let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+            format!("server and load share CPUs {}", cpus.join(", "))
+        }
+    };
+    match load.rate.zip(observed.answered_per_s()) {
+        Some((asked, rate)) if rate < HELD * f64::from(asked) => {
+            let remedy = Remedy::Race { cpus, load };
+            // Costs at unequal rates say nothing of cores.
+            let void = vec![Figure::Cost, Figure::Rate, Figure::Latency];
+            let because = format!(
+                "{share}; of the {asked} requests asked for per second {rate:.0} were answered; {}",
+                remedy.more_for_server()
+            );
+            Verdict { kind: Kind::Overloaded, void, because }
+        }
+        _ => Verdict::new(Kind::CostOnly, share),
+    }
+}
+
+impl Observed {
+    fn server(&self) -> Option<Used> {
+        let (fraction, cpus) = (self.server_busy?, self.cpus.0);
+        Some(Used { fraction, cpus, waited: self.signals.server_waited })
+    }
+
+    fn load(&self) -> Option<Used> {
+        let (fraction, cpus) = (self.load_busy?, self.cpus.1);
+        Some(Used { fraction, cpus, waited: self.signals.load_waited })
+    }
+
+    /// Mean over rounds.
+    fn answered_per_s(&self) -> Option<f64> {
+        mean(&present(&self.rate)).map(f64::exp)
+    }
+
+    fn at_rate(&self, asked: u32, load: &LoadShape) -> AtRate<'_> {
+        AtRate {
+            asked,
+            arrivals: load.arrivals,
+            answered: self.answered_per_s().unwrap_or(0.0),
+            open_loop: self.latencies.open_loop.as_ref(),
+            latency: &self.latencies.all,
+            rounds: self.finished,
+        }
+    }
+}
+
+fn both(server: Used, load: Used) -> String {
+    format!("server busy {server}, load {load}")
+}
+
+/// `3.2%`, `12%`.
+fn percent(fraction: f64) -> String {
+    let decimals = usize::from(fraction < 0.0995);
+    format!("{:.decimals$}%", fraction * 100.0)
+}

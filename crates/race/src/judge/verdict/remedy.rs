@@ -1,0 +1,156 @@
+//! Remedies, spelled as what the user can type, on the CPUs of this machine.
+
+use regatta_record::{CpuSets, LoadShape};
+
+/// What can be changed.
+#[derive(Clone, Copy, Debug)]
+pub enum Remedy<'a> {
+    /// Of a race.
+    Race {
+        /// CPUs as they were given.
+        cpus: &'a CpuSets,
+        /// The load.
+        load: &'a LoadShape,
+    },
+    /// Of `regatta load`, with so many threads.
+    Load {
+        /// Threads.
+        threads: u32,
+    },
+}
+
+impl Remedy<'_> {
+    /// For a load that was busy.
+    pub fn more_for_load(self) -> String {
+        match self {
+            Remedy::Race { cpus, load } => {
+                let own = cpus.of_load(load);
+                match free(cpus, load) {
+                    Some(cpu) => format!(
+                        "give the load a {} core: --load-cpus {}",
+                        nth(own.len() + 1),
+                        list(&[&own[..], &[cpu]].concat())
+                    ),
+                    None => "this machine has no CPU left for the load: set a `rate` that it can \
+                             make in the race file, or believe the cost only"
+                        .to_owned(),
+                }
+            }
+            Remedy::Load { threads } => format!(
+                "give the load a {} thread, on a CPU that the server does not need: --threads {}",
+                nth(threads as usize + 1),
+                threads + 1
+            ),
+        }
+    }
+
+    /// For a load whose CPU another program took.
+    pub fn another_for_load(self) -> String {
+        match self {
+            Remedy::Race { cpus, load } => match free(cpus, load) {
+                Some(cpu) => format!("end it, or give --load-cpus {cpu}"),
+                None => "end it: this machine has no other CPU for the load".to_owned(),
+            },
+            Remedy::Load { .. } => {
+                "end it, or give the load another CPU: --cpus with its number".to_owned()
+            }
+        }
+    }
+
+    /// For a server whose CPU another program took.
+    pub fn another_for_server(self) -> String {
+        match self {
+            Remedy::Race { cpus, load } => match free(cpus, load) {
+                Some(cpu) => format!("end it, or give --server-cpus {cpu}"),
+                None => "end it: this machine has no other CPU for the server".to_owned(),
+            },
+            Remedy::Load { .. } => {
+                "end it, or start the server on another CPU (taskset -c)".to_owned()
+            }
+        }
+    }
+
+    /// For a server that does not hold a rate.
+    pub fn more_for_server(self) -> String {
+        match self {
+            Remedy::Race { cpus, load } => match free(cpus, load) {
+                Some(cpu) => format!(
+                    "ask for less, or give it a {} core: --server-cpus {}",
+                    nth(cpus.of_server(load).len() + 1),
+                    list(&[&cpus.of_server(load)[..], &[cpu]].concat())
+                ),
+                None => "ask for less (`rate` in the race file)".to_owned(),
+            },
+            Remedy::Load { .. } => "ask for less (--rate), or give it more CPUs".to_owned(),
+        }
+    }
+
+    /// For a cell in which nobody was busy.
+    pub fn more_requests(self) -> &'static str {
+        match self {
+            Remedy::Race { .. } => {
+                "more `connections` or a deeper `pipeline` in the race file would show the limit"
+            }
+            Remedy::Load { .. } => {
+                "more connections (--connections) or deeper pipelining (--pipeline) would show \
+                 the limit"
+            }
+        }
+    }
+
+    /// Whether server and load were put on the same CPUs.
+    pub fn shares(self) -> bool {
+        match self {
+            Remedy::Race { cpus, load } => {
+                let server = cpus.of_server(load);
+                cpus.of_load(load).iter().any(|cpu| server.contains(cpu))
+            }
+            Remedy::Load { .. } => false,
+        }
+    }
+}
+
+/// A CPU that neither has.
+fn free(cpus: &CpuSets, load: &LoadShape) -> Option<u32> {
+    let (server, own) = (cpus.of_server(load), cpus.of_load(load));
+    cpus.spare.iter().copied().find(|cpu| !server.contains(cpu) && !own.contains(cpu))
+}
+
+fn nth(n: usize) -> String {
+    match n {
+        2 => "second".to_owned(),
+        3 => "third".to_owned(),
+        n => format!("{n}th"),
+    }
+}
+
+fn list(cpus: &[u32]) -> String {
+    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remedies_name_the_cpus_that_there_are() {
+        let load = &LoadShape::closed(64, 1);
+        let four = &CpuSets { server: vec![0], load: vec![1], spare: vec![2, 3] };
+        let remedy = Remedy::Race { cpus: four, load };
+        assert_eq!(remedy.more_for_load(), "give the load a second core: --load-cpus 1,2");
+        assert_eq!(remedy.another_for_load(), "end it, or give --load-cpus 2");
+        assert!(remedy.more_for_server().ends_with("a second core: --server-cpus 0,2"));
+
+        let on_three = &LoadShape { cores: Some(3), ..*load };
+        let remedy = Remedy::Race { cpus: four, load: on_three };
+        assert!(remedy.more_for_load().contains("no CPU left"), "the contender has 0, 2 and 3");
+
+        let two = &CpuSets { server: vec![0], load: vec![1], spare: vec![] };
+        let remedy = Remedy::Race { cpus: two, load };
+        assert!(remedy.more_for_load().starts_with("this machine has no CPU left for the load"));
+        assert!(!remedy.shares());
+        let same = &CpuSets { server: vec![0, 1], load: vec![1], spare: vec![] };
+        assert!(Remedy::Race { cpus: same, load }.shares());
+        assert!(Remedy::Load { threads: 1 }.more_for_load().ends_with("--threads 2"));
+    }
+}

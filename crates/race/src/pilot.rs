@@ -1,0 +1,229 @@
+//! The pilot pass: how fast each contender is, found out before the race where the race file asks
+//! for rates relative to that. Its rounds are no results: only the rates are kept.
+
+use crate::{
+    cgroup::Containment,
+    contest::Contest,
+    entrant::{Entrant, EntrantError},
+    rate::Paces,
+    round::{self, Course, MachineError},
+};
+use regatta_record::{Asked, LoadShape, Outcome, PilotRate, Round};
+use std::{path::Path, sync::atomic::AtomicBool};
+
+/// Window of a pilot round, and its longest warm-up, in seconds.
+const WINDOW_S: f64 = 0.3;
+
+/// A pilot round begins.
+#[derive(Clone, Copy, Debug)]
+pub struct PilotStep<'a> {
+    /// Pilot rounds that are behind.
+    pub done: usize,
+    /// Pilot rounds in all.
+    pub all: usize,
+    /// Name of the contender.
+    pub contender: &'a str,
+    /// The closed-loop load.
+    pub load: LoadShape,
+}
+
+/// Why the rates of a race could not be found out.
+#[derive(Debug, thiserror::Error)]
+pub enum PilotError {
+    /// Of the machine.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// Of a contender's manifest.
+    #[error(transparent)]
+    Entrant(#[from] EntrantError),
+    /// There is nothing to take a share of.
+    #[error(
+        "a rate is asked for as a share of what the contenders can do, and under {load} none \
+         finished the pilot round: {because}; mend that, or give the rate as a number"
+    )]
+    Nobody {
+        /// The closed-loop load.
+        load: LoadShape,
+        /// What became of each.
+        because: String,
+    },
+}
+
+/// Puts numbers in the place of relative rates: runs one short round of every contender that is not
+/// there for reference under each closed-loop load that is needed, stores what came of it in
+/// `asked.pilot`, and settles `asked.loads` by it. Does nothing where all rates are numbers. `None`
+/// if `stop` was set meanwhile.
+pub fn pilot(
+    contest: &Contest,
+    asked: Asked,
+    binary: &Path,
+    containment: Containment,
+    begins: &mut dyn FnMut(PilotStep<'_>),
+    stop: &AtomicBool,
+) -> Result<Option<Asked>, PilotError> {
+    let loads = contest.pilot_loads(&asked.cpus);
+    if loads.is_empty() {
+        return Ok(Some(asked));
+    }
+    let mut entrants = Entrant::of_race(&asked)?;
+    entrants.retain(|entrant| !asked.is_reference(&entrant.name));
+    let short =
+        Asked { window_s: WINDOW_S, warm_up_s: asked.warm_up_s.min(WINDOW_S), ..asked.clone() };
+    let course = Course { asked: &short, binary, containment, stop };
+    let all = loads.len() * entrants.len();
+    let (mut rates, mut reasons) = (Vec::new(), Vec::new());
+    for load in loads {
+        for entrant in &entrants {
+            begins(PilotStep { done: rates.len(), all, contender: &entrant.name, load });
+            let ran = round::run(&course, 0, entrant, load, asked.seed, &mut |_| ())?;
+            let Some(round) = ran else { return Ok(None) };
+            let rate_per_s = rate(&round);
+            if rate_per_s == 0.0 {
+                reasons.push((load, because(&round)));
+            }
+            rates.push(PilotRate { contender: entrant.name.clone(), load, rate_per_s });
+        }
+    }
+    settled(contest, asked, rates, &reasons).map(Some)
+}
+
+/// What is asked, with the rates that the pilot pass showed.
+fn settled(
+    contest: &Contest,
+    asked: Asked,
+    pilot: Vec<PilotRate>,
+    reasons: &[(LoadShape, String)],
+) -> Result<Asked, PilotError> {
+    let paces = Paces::of(&asked, &pilot);
+    for load in contest.pilot_loads(&asked.cpus) {
+        if !paces.has(&load) {
+            let of_load = reasons.iter().filter(|(of, _)| *of == load);
+            let told: Vec<&str> = of_load.map(|(_, why)| why.as_str()).collect();
+            let because = match told[..] {
+                [] => "only contenders that are there for reference take part".to_owned(),
+                _ => told.join("; "),
+            };
+            return Err(PilotError::Nobody { load, because });
+        }
+    }
+    let (loads, left_out) = contest.loads_at(&asked.cpus, &paces);
+    let then = contest.then(&asked.cpus, &loads);
+    Ok(Asked { loads, left_out, then, pilot, ..asked })
+}
+
+/// Requests per second; 0 where the round did not finish.
+fn rate(round: &Round) -> f64 {
+    match round.outcome {
+        Outcome::Finished if round.window_ns > 0 => {
+            round.requests as f64 * 1e9 / round.window_ns as f64
+        }
+        _ => 0.0,
+    }
+}
+
+fn because(round: &Round) -> String {
+    match &round.outcome {
+        Outcome::Finished => format!("{} gave not one right answer", round.contender),
+        Outcome::Disqualified { because, .. }
+        | Outcome::Failed { because }
+        | Outcome::CannotHold { because } => because.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regatta_record::{Arrivals, CpuSets, Setup};
+
+    fn asked(cpus: CpuSets) -> Asked {
+        Asked {
+            format: 1,
+            name: "x".into(),
+            workload: "double".into(),
+            contenders: vec![],
+            baseline: "fast".into(),
+            twin_of: Some("fast".into()),
+            rounds: 1,
+            precision: None,
+            fail_over: None,
+            window_s: 1.0,
+            warm_up_s: 1.0,
+            seed: 1,
+            loads: vec![],
+            cpus,
+            setup: Setup::default(),
+            left_out: vec![],
+            then_source: None,
+            then: vec![],
+            pilot: vec![],
+            workload_file: None,
+            entries: vec![],
+        }
+    }
+
+    fn contest(loads: &str) -> Contest {
+        let head = "name='x'\nworkload='double'\nrounds=1\nwindow='1s'\nwarm_up='0s'\n";
+        Contest::parse(&format!("{head}{loads}"), "x").unwrap()
+    }
+
+    const ONE: &str = "[[load]]\nconnections = 64\n";
+    const SWEPT: &str = "[[load]]\nconnections = [8, 64]\narrivals = \"constant\"\n\
+                         rate = [100, \"50% of slowest\", \"110% of fastest\"]\n";
+
+    fn rate_of(contender: &str, connections: u32, rate_per_s: f64) -> PilotRate {
+        let load = LoadShape::closed(connections, 1);
+        PilotRate { contender: contender.into(), load, rate_per_s }
+    }
+
+    #[test]
+    fn shares_become_numbers_for_each_shape_and_references_do_not_count() {
+        let contest = contest(&format!("{ONE}{SWEPT}"));
+        let asked = asked(CpuSets { server: vec![0], load: vec![1], spare: vec![] });
+        assert_eq!(
+            contest.pilot_loads(&asked.cpus),
+            [LoadShape::closed(8, 1), LoadShape::closed(64, 1)],
+            "once each, in closed loop"
+        );
+        let pilot = vec![
+            rate_of("fast", 8, 50_000.0),
+            rate_of("slow", 8, 10_000.0),
+            rate_of("fast", 64, 100_000.0),
+            rate_of("slow", 64, 0.0),
+            rate_of("null", 64, 900_000.0),
+            rate_of("fast-twin", 64, 5.0),
+        ];
+        let asked = settled(&contest, asked, pilot.clone(), &[]).unwrap();
+        let told: Vec<(u32, Option<u32>)> =
+            asked.loads.iter().map(|l| (l.connections, l.rate)).collect();
+        let at = |connections, rate| (connections, Some(rate));
+        assert_eq!(
+            told,
+            [
+                (64, None),
+                at(8, 100),
+                at(8, 5_000),
+                at(8, 55_000),
+                at(64, 100),
+                at(64, 50_000),
+                at(64, 110_000),
+            ]
+        );
+        assert!(asked.loads[1..].iter().all(|l| l.arrivals == Arrivals::Constant));
+        assert_eq!(asked.pilot, pilot);
+    }
+
+    #[test]
+    fn a_pilot_that_nobody_finished_is_an_error_with_the_reason() {
+        let contest = contest(SWEPT);
+        let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
+        let pilot = vec![rate_of("fast", 8, 5.0), rate_of("fast", 64, 0.0)];
+        let reasons = [(LoadShape::closed(64, 1), "fast exited with status 3".to_owned())];
+        let told = settled(&contest, asked(cpus.clone()), pilot, &reasons).unwrap_err().to_string();
+        assert!(
+            told.contains("under 64 conn none finished") && told.contains("status 3"),
+            "{told}"
+        );
+        let told = settled(&contest, asked(cpus), vec![], &[]).unwrap_err().to_string();
+        assert!(told.contains("for reference"), "{told}");
+    }
+}

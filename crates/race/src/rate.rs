@@ -1,0 +1,165 @@
+//! `rate` of a race file: requests per second as they are, or a share of what the contenders of the
+//! race can do, and what a pilot pass makes of it.
+
+use regatta_record::{Asked, LoadShape, PilotRate};
+use serde::Deserialize;
+
+/// A rate as written.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Rate {
+    /// So many requests per second.
+    Number(u32),
+    /// `50% of slowest`; checked by [`Rate::contradiction`].
+    Text(String),
+}
+
+/// A share of what a contender can do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Share {
+    percent: f64,
+    of: Whose,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Whose {
+    Slowest,
+    Fastest,
+}
+
+/// Ten times what is possible is enough to overload anything.
+const MOST_PERCENT: f64 = 1_000.0;
+
+impl Rate {
+    /// What is wrong with it, and what is permitted.
+    pub fn contradiction(&self) -> Option<String> {
+        match self {
+            Rate::Number(0) => Some(
+                "a `rate` must be at least 1 request per second; leave it out for none".to_owned(),
+            ),
+            Rate::Number(_) => None,
+            Rate::Text(text) => share(text).is_none().then(|| {
+                format!(
+                    "the `rate` {text:?} is not understood; write a number of requests per \
+                     second, or a share of what the contenders can do, from above 0% to \
+                     {MOST_PERCENT}%, as \"50% of slowest\" or \"90% of fastest\""
+                )
+            }),
+        }
+    }
+
+    /// Whether it takes a pilot pass to know it.
+    pub fn is_share(&self) -> bool {
+        matches!(self, Rate::Text(_))
+    }
+
+    /// Requests per second; `None` where it is a share and no pilot has run under `closed`.
+    pub fn resolve(&self, closed: &LoadShape, paces: &Paces) -> Option<u32> {
+        match self {
+            Rate::Number(rate) => Some(*rate),
+            Rate::Text(text) => paces.resolve(closed, share(text)?),
+        }
+    }
+}
+
+fn share(text: &str) -> Option<Share> {
+    let (percent, of) = text.split_once('%')?;
+    let percent: f64 = percent.trim_end().parse().ok()?;
+    let of = match of.split_whitespace().collect::<Vec<_>>()[..] {
+        ["of", "slowest"] => Whose::Slowest,
+        ["of", "fastest"] => Whose::Fastest,
+        _ => return None,
+    };
+    (percent > 0.0 && percent <= MOST_PERCENT).then_some(Share { percent, of })
+}
+
+/// How fast the slowest and the fastest contender were under each load of the pilot pass.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Paces(Vec<(LoadShape, [f64; 2])>);
+
+impl Paces {
+    /// From the pilot's rates. The null server and the twin are no contenders; who did not finish
+    /// counts for nothing.
+    pub fn of(asked: &Asked, pilot: &[PilotRate]) -> Self {
+        let mut paces: Vec<(LoadShape, [f64; 2])> = Vec::new();
+        let counts = |p: &&PilotRate| p.rate_per_s > 0.0 && !asked.is_reference(&p.contender);
+        for PilotRate { load, rate_per_s, .. } in pilot.iter().filter(counts) {
+            match paces.iter_mut().find(|(of, _)| of == load) {
+                Some((_, [slowest, fastest])) => {
+                    (*slowest, *fastest) = (slowest.min(*rate_per_s), fastest.max(*rate_per_s));
+                }
+                None => paces.push((*load, [*rate_per_s; 2])),
+            }
+        }
+        Paces(paces)
+    }
+
+    /// Whether anybody finished under this load.
+    pub fn has(&self, closed: &LoadShape) -> bool {
+        self.0.iter().any(|(load, _)| load == closed)
+    }
+
+    fn resolve(&self, closed: &LoadShape, share: Share) -> Option<u32> {
+        let (_, [slowest, fastest]) = self.0.iter().find(|(load, _)| load == closed)?;
+        let whole = match share.of {
+            Whose::Slowest => slowest,
+            Whose::Fastest => fastest,
+        };
+        Some(two_digits(whole * share.percent / 100.0))
+    }
+}
+
+/// Rounded to two significant digits, and at least 1: a short pilot knows no more.
+fn two_digits(rate: f64) -> u32 {
+    let step = 10f64.powf((rate.max(1.0).log10().floor() - 1.0).max(0.0));
+    ((rate / step).round() * step).max(1.0) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOAD: LoadShape = LoadShape::closed(64, 1);
+
+    fn resolved(text: &str, slowest: f64, fastest: f64) -> Option<u32> {
+        Rate::Text(text.into()).resolve(&LOAD, &Paces(vec![(LOAD, [slowest, fastest])]))
+    }
+
+    #[test]
+    fn shares_are_taken_of_the_slowest_or_the_fastest() {
+        assert_eq!(resolved("50% of slowest", 87_300.0, 203_000.0), Some(44_000));
+        assert_eq!(resolved("110 %  of fastest", 87_300.0, 203_000.0), Some(220_000));
+        assert_eq!(resolved("0.5% of slowest", 100.0, 100.0), Some(1));
+        assert_eq!(resolved("50% of slowest", 17.0, 17.0), Some(9));
+        assert_eq!(Rate::Number(7).resolve(&LOAD, &Paces::default()), Some(7));
+        assert_eq!(Rate::Text("5% of slowest".into()).resolve(&LOAD, &Paces::default()), None);
+    }
+
+    #[test]
+    fn rates_have_two_significant_digits() {
+        assert_eq!([99_600.0, 99_400.0, 1_234.0, 0.2].map(two_digits), [100_000, 99_000, 1_200, 1]);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_told() {
+        for text in [
+            "50 of slowest",
+            "% of slowest",
+            "50% of epoll",
+            "0% of slowest",
+            "-5% of fastest",
+            "50%",
+            "1001% of fastest",
+            "inf% of fastest",
+            "NaN% of fastest",
+            "fast",
+        ] {
+            let told = Rate::Text(text.into()).contradiction();
+            assert!(
+                told.is_some_and(|t| t.contains(text) && t.contains("50% of slowest")),
+                "{text}"
+            );
+        }
+        assert_eq!(Rate::Text("12.5% of fastest".into()).contradiction(), None);
+    }
+}

@@ -1,0 +1,47 @@
+//! Intervals of latency percentiles over rounds.
+
+use super::{geometric, log};
+use regatta_record::{Estimate, Percentiles};
+
+/// 95% intervals of percentiles, from those of each round (50, 90, 95, 99, 99.9; nanoseconds).
+///
+/// The round, a fresh start, is the unit: within a round requests queue behind each other, so an
+/// interval that takes them as independent (by order statistics: Le Boudec, *Performance Evaluation
+/// of Computer and Communication Systems*, EPFL Press 2010, section 2.2.2) is far too narrow. So
+/// each round gives one value, and [`geometric`] makes the interval of these, on their logarithms:
+/// of the percentile that a round has in the middle, which is not quite that of all rounds'
+/// requests thrown together (Chen and Kelton, *Quantile and tolerance-interval estimation in
+/// simulation*, European Journal of Operational Research 168, 2006, use batches alike).
+///
+/// A percentile that one round has not (fewer than ten samples beyond it) has no interval, nor has
+/// any with fewer than 2 rounds.
+pub fn percentiles(rounds: &[[Option<u64>; 5]], seed: u64) -> Percentiles {
+    let interval = |nth: usize| -> Option<Estimate> {
+        let logs: Option<Vec<f64>> = rounds.iter().map(|p| log(p[nth]? as f64)).collect();
+        geometric(&logs?, seed)
+    };
+    Percentiles {
+        p50: interval(0),
+        p90: interval(1),
+        p95: interval(2),
+        p99: interval(3),
+        p99_9: interval(4),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_that_one_round_lacks_has_no_interval() {
+        let round = |ns: u64, p99| [Some(ns), Some(2 * ns), Some(3 * ns), p99, None];
+        let p = percentiles(&[round(90, Some(5)), round(100, None), round(111, Some(7))], 1);
+        let p50 = p.p50.unwrap();
+        assert!((p50.mean - 99.97).abs() < 0.1 && p50.low < 90.0 && p50.high > 111.0, "{p50:?}");
+        assert!(p.p95.is_some());
+        assert_eq!((p.p99, p.p99_9), (None, None));
+        assert_eq!(percentiles(&[round(90, Some(5))], 1), Percentiles::default());
+        assert_eq!(percentiles(&[], 1), Percentiles::default());
+    }
+}

@@ -1,0 +1,69 @@
+//! How many rounds an interval of a given width takes.
+
+use super::{CONFIDENCE, interval::standard_error, t_quantile};
+use statrs::distribution::{ChiSquared, ContinuousCDF};
+
+/// Beyond this it is told as "a million".
+const MOST: u32 = 1_000_000;
+/// With this probability the spread is no larger than what [`Needed::at_most`] reckons with.
+const SURE: f64 = 0.80;
+
+/// Rounds that an interval takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needed {
+    /// At the spread that was seen.
+    pub likely: u32,
+    /// At the largest spread that the rounds so far leave possible, with a probability of 80%.
+    pub at_most: u32,
+}
+
+/// Rounds until the 95% interval of a ratio has the half-width `half_width` (a fraction), from its
+/// log-ratios so far: the least n with `t(0.975; n−1) · s/√n ≤ ln(1 + half_width)` (Snedecor and
+/// Cochran, *Statistical Methods*, on the size of samples). `s` itself is uncertain: at most
+/// `s · √((m−1)/χ²(0.2; m−1))` after m rounds, with a probability of 80%. `None` with fewer than 2.
+pub fn rounds_needed(log_ratios: &[f64], half_width: f64) -> Option<Needed> {
+    let rounds = log_ratios.len() as f64;
+    let spread = standard_error(log_ratios)? * rounds.sqrt();
+    let freedom = rounds - 1.0;
+    let chi = ChiSquared::new(freedom).expect("degrees of freedom are positive");
+    let largest = spread * (freedom / chi.inverse_cdf(1.0 - SURE)).sqrt();
+    let half = half_width.ln_1p();
+    Some(Needed { likely: least(spread, half), at_most: least(largest, half) })
+}
+
+/// The least n: the half-width falls with n, so it is bisected.
+fn least(spread: f64, half: f64) -> u32 {
+    let is_enough = |n: u32| {
+        let n = f64::from(n);
+        t_quantile(0.5 + CONFIDENCE / 2.0, n - 1.0) * spread / n.sqrt() <= half
+    };
+    let (mut too_few, mut enough) = (1, MOST);
+    while enough - too_few > 1 {
+        let middle = too_few.midpoint(enough);
+        if is_enough(middle) { enough = middle } else { too_few = middle }
+    }
+    enough
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rounds_of_a_worked_example() {
+        // s = 0.05; for ±2%: ln 1.02 = 0.0198. n = 27: t(0.975; 26) = 2.0555, half-width 0.01978;
+        // n = 26: t = 2.0595, 0.02020.
+        let wobble = [0.05, -0.05, 0.05, -0.05, 0.0];
+        let needed = rounds_needed(&wobble, 0.02).unwrap();
+        assert_eq!(needed.likely, 27);
+        // χ²(0.2; 4) = 1.6488: a spread 1.5576 times as large takes about its square, 2.43 times.
+        assert!((60..=63).contains(&needed.at_most), "{needed:?}");
+    }
+
+    #[test]
+    fn few_rounds_do_and_none_never_do() {
+        assert_eq!(rounds_needed(&[0.1; 5], 0.02), Some(Needed { likely: 2, at_most: 2 }));
+        assert_eq!(rounds_needed(&[100.0, -100.0], 0.001).unwrap().likely, MOST);
+        assert_eq!(rounds_needed(&[0.1], 0.02), None);
+    }
+}
