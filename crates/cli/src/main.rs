@@ -9,6 +9,7 @@ mod load;
 mod manual;
 mod output;
 mod peers;
+mod planted;
 mod race;
 mod report;
 mod serve;

@@ -4,6 +4,7 @@ use crate::{
     args::{duration, limit, one_of},
     exit::Done,
     output,
+    planted::Planted,
 };
 use regatta_report::grouped;
 use regatta_serve::{Host, Model, Service, Stop, Written, catalogue::Traits, serve};
@@ -48,6 +49,8 @@ pub struct ServeArgs {
     /// How long connections may finish what they owe after SIGTERM or SIGINT
     #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     grace: Duration,
+    #[command(flatten)]
+    planted: Planted,
 }
 
 /// Serves until a signal.
@@ -69,6 +72,9 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
         },
         stop,
     };
+    if args.planted.serve(args.service, args.model, &host)? {
+        return Ok(Done::Well);
+    }
     let written = if args.by_hand { Written::ByHand } else { Written::Shared };
     serve(args.service, written, args.model, &host)?;
     Ok(Done::Well)

@@ -2,6 +2,7 @@
 
 use crate::{
     loads::{CoreCount, Loads, available},
+    manifest::Manifest,
     rate::Paces,
 };
 use regatta_load::WorkloadFile;
@@ -40,6 +41,10 @@ pub struct Contest {
     /// The longest warm-up; it ends earlier once the rate is steady.
     #[serde(deserialize_with = "duration")]
     pub warm_up: Duration,
+    /// Manifests of contenders that there are in this race alone, beside those that are known. They
+    /// are started in the working directory.
+    #[serde(default, rename = "contender")]
+    pub own: Vec<Manifest>,
     /// The loads: every combination of each entry's values.
     #[serde(rename = "load")]
     pub loads: Vec<Loads>,
@@ -128,11 +133,12 @@ pub enum ContestError {
     },
 }
 
-const BUNDLED: [(&str, &str); 4] = [
+const BUNDLED: [(&str, &str); 5] = [
     ("quick", include_str!("../../../races/quick.toml")),
     ("double", include_str!("../../../races/double.toml")),
     ("models", include_str!("../../../races/models.toml")),
     ("dialogue", include_str!("../../../races/dialogue.toml")),
+    ("truth", include_str!("../../../races/truth.toml")),
 ];
 
 fn bundled_names() -> String {
@@ -179,6 +185,9 @@ impl Contest {
             return wrong("it has no load; add [[load]] with connections = 64");
         }
         if let Some(because) = contest.loads.iter().find_map(Loads::contradiction) {
+            return wrong(&because);
+        }
+        if let Some(because) = contest.own.iter().find_map(|own| own.check().err()) {
             return wrong(&because);
         }
         if !contest.then.is_empty() && contest.then_source.is_none() {
@@ -304,6 +313,12 @@ mod tests {
                     "{valid}then_source='x'\n{load}[[then]]\ncontender='a'\nfigure='1 s'\nload={{core=1}}"
                 ),
                 "unknown field `core`",
+            ),
+            (
+                format!(
+                    "{valid}{load}[[contender]]\nname='a'\nabout=''\nworkloads=['double']\nstart=['a']"
+                ),
+                "nothing tells a its port",
             ),
             (format!("{valid}{load}").replace("1s", "1"), "unit"),
             (format!("{valid}{load}").replace("1s", "1ms"), "50ms"),

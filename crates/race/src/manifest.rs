@@ -144,7 +144,8 @@ impl Manifest {
         Ok(manifest)
     }
 
-    fn check(&self) -> Result<(), String> {
+    /// Whether its values can be; the error is a sentence.
+    pub(crate) fn check(&self) -> Result<(), String> {
         let Manifest { name, workloads, start, .. } = self;
         let is_good = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
         if name.is_empty() || !name.chars().all(is_good) {

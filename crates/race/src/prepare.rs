@@ -99,6 +99,7 @@ pub fn prepare(
             "the window of {window:?} is too short to measure anything; give it 50ms at least"
         )));
     }
+    let known = &with_own(contest, known)?;
     let mut entries = named(contest, known);
     // Whoever is asked for by name takes part, whether the file thought of it or not.
     for name in &changes.only {
@@ -244,13 +245,23 @@ fn is_built_in(contender: &Contender) -> bool {
 /// A contender of the command line. One that is not there is a slip of whoever gave it: an error.
 fn of_argument(argument: &str, workload: &str) -> Result<Entry, PrepareError> {
     let manifest = Manifest::from_argument(argument, workload).map_err(PrepareError)?;
-    let dir = env::current_dir()
-        .map_err(|error| PrepareError(format!("the working directory cannot be told: {error}")))?;
-    let entry = entry(&Contender { manifest, dir });
+    let entry = entry(&Contender { manifest, dir: working_directory()? });
     match &entry.skipped {
         None => Ok(entry),
         Some(why) => Err(PrepareError(format!("the contender {} cannot race: {why}", entry.name))),
     }
+}
+
+/// The contenders that are `known`, and those of the race file itself, which come first.
+fn with_own(contest: &Contest, known: &[Contender]) -> Result<Vec<Contender>, PrepareError> {
+    let dir = working_directory()?;
+    let own = contest.own.iter().map(|m| Contender { manifest: m.clone(), dir: dir.clone() });
+    Ok(own.chain(known.iter().cloned()).collect())
+}
+
+fn working_directory() -> Result<PathBuf, PrepareError> {
+    env::current_dir()
+        .map_err(|error| PrepareError(format!("the working directory cannot be told: {error}")))
 }
 
 fn blank(name: &str) -> Entry {

@@ -1,10 +1,11 @@
 //! The catalogue: every model and every service by name.
 
 use crate::{
-    Host, ServeError, asynchronous, cluster, epoll, fork, green, null, percore, poll, prefork,
-    select, threads, uring,
+    Host, ServeError, asynchronous, burn::Burning, cluster, epoll, fork, green, null, percore,
+    poll, prefork, select, threads, uring,
 };
 use regatta_service::{Program, Shared, by_hand, double};
+use std::time::Duration;
 
 /// An I/O model: a way of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,6 +199,15 @@ pub fn serve(
             Err(unsupported("the null server is an epoll loop of its own; use --model epoll"))
         }
     }
+}
+
+/// Runs `double` on `epoll` with a handicap: every call burns `cost` of CPU besides, on average. For
+/// tests of whoever measures.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_burning(cost: Duration, host: &Host) -> Result<(), ServeError> {
+    epoll::run(Shared(Burning::new(cost, double::Double)), host)
 }
 
 fn run<P: Program>(program: P, model: Model, host: &Host) -> Result<(), ServeError> {

@@ -4,9 +4,12 @@
 //! for. What a server answers is in `regatta-service`; nothing here looks at a byte.
 
 mod asynchronous;
+mod burn;
 pub mod catalogue;
 mod children;
 mod cluster;
+mod delay;
+mod delayed;
 mod epoll;
 mod fork;
 mod green;
@@ -22,6 +25,8 @@ mod select;
 mod threads;
 mod uring;
 
-pub use catalogue::{Model, Service, Written, serve};
+pub use catalogue::{Model, Service, Written, serve, serve_burning};
+pub use delay::Delay;
+pub use delayed::serve_delayed;
 pub use host::{Host, ServeError, Stop};
 pub use regatta_sys::limit::raise_open_files;

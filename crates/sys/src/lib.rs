@@ -13,6 +13,7 @@ mod readiness;
 pub mod select;
 pub mod shared;
 pub mod signal;
+pub mod timer;
 pub mod uring;
 pub mod wake;
 

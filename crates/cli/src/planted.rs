@@ -1,0 +1,89 @@
+//! What can be planted in a server, so that whoever measures can be held against the truth: a delay
+//! or a burn that is known. Options of `regatta serve` that its help does not show.
+
+use crate::args::{duration, limit};
+use anyhow::bail;
+use regatta_serve::{Delay, Host, Model, Service, serve_burning, serve_delayed};
+use std::time::Duration;
+
+/// The options.
+#[derive(Debug, clap::Args)]
+#[group(multiple = false, conflicts_with = "by_hand")]
+pub struct Planted {
+    /// Burn so much CPU before each call, on average, such as 150ns; for double on epoll
+    #[arg(long, hide = true, value_parser = limit, value_name = "TIME")]
+    burn: Option<Duration>,
+    /// Answer after a known delay: fixed:2ms, bimodal:1ms,20ms,0.05 (5% of the requests after
+    /// 20 ms) or stall:100ms/1s (nothing in the first 100 ms of every second); for double
+    #[arg(long, hide = true, value_parser = delay, value_name = "DELAY")]
+    delay: Option<Delay>,
+}
+
+impl Planted {
+    /// Serves with what was planted; false where nothing was.
+    pub fn serve(&self, service: Service, model: Model, host: &Host) -> anyhow::Result<bool> {
+        if self.burn.is_none() && self.delay.is_none() {
+            return Ok(false);
+        }
+        if (service, model) != (Service::Double, Model::Epoll) {
+            bail!("--burn and --delay are for `serve double --model epoll` alone");
+        }
+        if let Some(cost) = self.burn {
+            serve_burning(cost, host)?;
+        }
+        if let Some(delay) = self.delay {
+            serve_delayed(delay, host)?;
+        }
+        Ok(true)
+    }
+}
+
+fn delay(text: &str) -> Result<Delay, String> {
+    let wanted = "expected fixed:2ms, bimodal:1ms,20ms,0.05 or stall:100ms/1s";
+    let (kind, values) = text.split_once(':').ok_or(wanted)?;
+    let values: Vec<&str> = values.split([',', '/']).collect();
+    Ok(match (kind, &values[..]) {
+        ("fixed", [delay]) => Delay::Fixed(duration(delay)?),
+        ("bimodal", [usual, rare, share]) => {
+            let share = share.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+            let share = share.ok_or("expected a share from 0 to 1")?;
+            Delay::Bimodal { usual: duration(usual)?, rare: duration(rare)?, share }
+        }
+        ("stall", [length, every]) => {
+            let (length, every) = (duration(length)?, duration(every)?);
+            if length >= every {
+                return Err("expected a stall that is shorter than its period".into());
+            }
+            Delay::Stall { length, every }
+        }
+        _ => return Err(wanted.into()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn delays_are_read_as_they_are_written() {
+        assert_eq!(delay("fixed:2ms"), Ok(Delay::Fixed(ms(2))));
+        let bimodal = Delay::Bimodal { usual: ms(1), rare: ms(20), share: 0.05 };
+        assert_eq!(delay("bimodal:1ms,20ms,0.05"), Ok(bimodal));
+        let stall = Delay::Stall { length: ms(100), every: ms(1_000) };
+        assert_eq!(delay("stall:100ms/1s"), Ok(stall));
+        for (text, said) in [
+            ("2ms", "fixed:2ms"),
+            ("fixed:2", "unit"),
+            ("fixed:1ms,2ms", "fixed:2ms"),
+            ("bimodal:1ms,2ms,5", "from 0 to 1"),
+            ("stall:1s/1s", "shorter than its period"),
+        ] {
+            let error = delay(text).unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+}

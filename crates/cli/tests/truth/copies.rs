@@ -1,0 +1,146 @@
+//! A server against its copy: nothing may be found that is not there.
+//!
+//! Twenty real races of two copies of one server, which run once and are shared by all tests of
+//! copies: their claims, the claims of races simulated from their twin rounds, their gates, and
+//! comparisons of two of them.
+
+use crate::{
+    gate::diff,
+    raced::{Race, Raced, cell, half_width, median, told},
+    stage::{Turn, is_full, turn},
+};
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use regatta_race::judge::judge;
+use regatta_record::{Asked, Relation, Round, twin_name};
+use std::{collections::HashSet, sync::OnceLock};
+
+const RACES: usize = 20;
+const SIMULATED: usize = 200;
+const OLD: &str = "old";
+const NEW: &str = "new";
+
+fn race(turn: &Turn, rounds: u32, window_ms: u32, seed: u64) -> Raced {
+    let contenders = &[(OLD, ""), (NEW, "")];
+    let (load, more) = ("connections = 64", "--baseline old --fail-over 5%");
+    Race { contenders, null: true, load, rounds, window_ms, seed, more }.run(turn)
+}
+
+/// The races of the full form, run by whoever asks first.
+fn races(turn: &Turn) -> &'static [Raced] {
+    static RUN: OnceLock<Vec<Raced>> = OnceLock::new();
+    RUN.get_or_init(|| {
+        let one = |n| {
+            eprintln!("race {} of {RACES} of a server against its copy", n + 1);
+            race(turn, 10, 300, 20_000 + n as u64)
+        };
+        (0..RACES).map(one).collect()
+    })
+}
+
+fn claims(relation: Option<Relation>) -> bool {
+    matches!(relation, Some(Relation::Cheaper | Relation::Dearer))
+}
+
+#[test]
+fn copies_are_not_told_apart() {
+    let Some(turn) = turn().filter(|_| is_full()) else { return };
+    let mut claimed = 0;
+    let mut widths = Vec::new();
+    println!("\nratio of a server to its copy, and what is said of it");
+    for raced in races(&turn) {
+        let cell = raced.cell(NEW);
+        println!("{}  {:?}", told(cell), cell.relation);
+        claimed += u32::from(claims(cell.relation));
+        widths.extend(cell.ratio_to_baseline.as_ref().map(half_width));
+    }
+    println!(
+        "{claimed} of {RACES} claim a difference (3 at most); median width ±{:.2}%",
+        median(widths)
+    );
+    // 20 tries at 5%: 4 or more are as rare as 1 in 60.
+    assert!(claimed <= 3, "{claimed} of {RACES}");
+}
+
+#[test]
+fn simulated_copies_are_not_told_apart() {
+    let Some(turn) = turn().filter(|_| is_full()) else { return };
+    let mut random = StdRng::seed_from_u64(200);
+    let mut claimed = 0;
+    let mut widths = Vec::new();
+    for n in 0..SIMULATED {
+        let (asked, rounds) = twins(&races(&turn)[n % RACES]);
+        let swapped = swap_some(rounds, |_| random.random());
+        let summary = judge(&asked, &swapped);
+        let cell = cell(&summary, &twin_name(OLD));
+        claimed += u32::from(claims(cell.relation));
+        widths.extend(cell.ratio_to_baseline.as_ref().map(half_width));
+    }
+    println!(
+        "\n{claimed} of {SIMULATED} simulated races of twins claim a difference (16 at most); \
+         median width ±{:.2}%",
+        median(widths)
+    );
+    // 200 tries at 5%: 17 or more are as rare as 1 in 36.
+    assert!(claimed <= 16, "{claimed} of {SIMULATED}");
+}
+
+#[test]
+fn the_gate_passes_copies() {
+    let Some(turn) = turn().filter(|_| is_full()) else { return };
+    let passed = races(&turn).iter().filter(|raced| raced.code == 0).count();
+    println!("\nthe gate of 5% passes {passed} of {RACES} races of two copies (17 at least)");
+    assert!(passed >= 17, "{passed} of {RACES}");
+}
+
+#[test]
+fn diff_passes_two_runs_of_one_build() {
+    let Some(turn) = turn().filter(|_| is_full()) else { return };
+    let races = races(&turn);
+    // Five races lie a minute and a half apart.
+    let passes = |n: &usize| diff(&races[*n].dir(), &races[(n + 5) % RACES].dir()) == 0;
+    let passed = (0..RACES).filter(passes).count();
+    println!("\ndiff passes {passed} of {RACES} pairs of runs of one build (17 at least)");
+    assert!(passed >= 17, "{passed} of {RACES}");
+}
+
+#[test]
+fn who_is_called_the_twin_is_no_matter() {
+    let Some(turn) = turn() else { return };
+    let raced = race(&turn, 3, 100, 7);
+    let (asked, rounds) = twins(&raced);
+    assert_eq!(rounds.len(), 6, "three of each, and nobody else's");
+    let ratio =
+        |rounds: &[Round]| cell(&judge(&asked, rounds), &twin_name(OLD)).ratio_to_baseline.unwrap();
+    let there = ratio(&rounds);
+    let back = ratio(&swap_some(rounds.clone(), |_| true));
+    for (there, back) in [(there.mean, back.mean), (there.low, back.high), (there.high, back.low)] {
+        assert!((there * back - 1.0).abs() < 1e-9, "{there} there, {back} back");
+    }
+    let first = swap_some(rounds.clone(), |pass| pass == 0);
+    assert_ne!(ratio(&first), there, "one pass of three is swapped");
+    assert_eq!(swap_some(first, |pass| pass == 0), rounds);
+}
+
+/// The race as if its twins had been alone in it.
+fn twins(raced: &Raced) -> (Asked, Vec<Round>) {
+    let (mut asked, mut rounds) = raced.stored();
+    let is_twin = |name: &str| name == OLD || name == twin_name(OLD);
+    asked.contenders.retain(|name| is_twin(name));
+    asked.entries.retain(|entry| is_twin(&entry.name));
+    rounds.retain(|round| is_twin(&round.contender));
+    rounds.sort_by(|a, b| (a.round, &a.contender).cmp(&(b.round, &b.contender)));
+    (asked, rounds)
+}
+
+/// Calls each twin by the other's name in the passes that `swaps` names: the sign of the pass's
+/// log-ratio flips.
+fn swap_some(mut rounds: Vec<Round>, mut swaps: impl FnMut(u32) -> bool) -> Vec<Round> {
+    let mut passes: Vec<u32> = rounds.iter().map(|round| round.round).collect();
+    passes.dedup();
+    let swapped: HashSet<u32> = passes.into_iter().filter(|pass| swaps(*pass)).collect();
+    for round in rounds.iter_mut().filter(|round| swapped.contains(&round.round)) {
+        round.contender = if round.contender == OLD { twin_name(OLD) } else { OLD.into() };
+    }
+    rounds.sort_by(|a, b| (a.round, &a.contender).cmp(&(b.round, &b.contender)));
+    rounds
+}

@@ -1,0 +1,246 @@
+//! Servers whose delays are known by construction: what open loop says of them is the truth, and
+//! what closed loop says of a stall is not.
+//!
+//! The truth is the law of the delay plus what the same server takes without one, at the same rate
+//! in the same minute: the distribution of the sum of the two, one independent of the other.
+
+use crate::stage::{Loaded, Turn, is_full, turn};
+use hdrhistogram::Histogram;
+use regatta_record::{Figure, Kind, Latency, decode_histogram};
+
+const MS: f64 = 1e6;
+const PERCENTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
+
+/// A delay, as the server is told and as a distribution.
+#[derive(Clone, Copy)]
+enum Law {
+    /// Milliseconds.
+    Fixed(f64),
+    /// Most so many milliseconds, a share so many.
+    Bimodal(f64, f64, f64),
+    /// Milliseconds of a stall, and of its period.
+    Stall(f64, f64),
+}
+
+impl Law {
+    fn option(self) -> String {
+        match self {
+            Law::Fixed(delay) => format!("--delay fixed:{delay}ms"),
+            Law::Bimodal(usual, rare, share) => {
+                format!("--delay bimodal:{usual}ms,{rare}ms,{share}")
+            }
+            Law::Stall(length, every) => format!("--delay stall:{length}ms/{every}ms"),
+        }
+    }
+
+    /// The delay in nanoseconds that a share `q` of all requests does not exceed. Who comes while
+    /// the server rests waits for its rest, which is anything up to its length alike.
+    fn quantile(self, q: f64) -> f64 {
+        let ms = match self {
+            Law::Fixed(delay) => delay,
+            Law::Bimodal(usual, rare, share) => {
+                if q < 1.0 - share {
+                    usual
+                } else {
+                    rare
+                }
+            }
+            Law::Stall(length, every) => {
+                let resting = length / every;
+                length * ((q - (1.0 - resting)) / resting).max(0.0)
+            }
+        };
+        ms * MS
+    }
+
+    /// The law on top of what the server takes without a delay: quantiles in nanoseconds.
+    fn on_top_of(self, floor: &Histogram<u64>) -> Truth {
+        const DELAYS: u32 = 5_000;
+        const FLOORS: u32 = 100;
+        let middle = |i: u32, n: u32| (f64::from(i) + 0.5) / f64::from(n);
+        let floors: Vec<f64> =
+            (0..FLOORS).map(|i| floor.value_at_quantile(middle(i, FLOORS)) as f64).collect();
+        let mut sums: Vec<f64> = (0..DELAYS)
+            .map(|i| self.quantile(middle(i, DELAYS)))
+            .flat_map(|delay| floors.iter().map(move |floor| delay + floor))
+            .collect();
+        sums.sort_by(f64::total_cmp);
+        Truth(sums)
+    }
+}
+
+/// Equally likely latencies in nanoseconds, in rising order.
+struct Truth(Vec<f64>);
+
+impl Truth {
+    fn quantile(&self, q: f64) -> f64 {
+        let last = self.0.len() - 1;
+        self.0[((q.clamp(0.0, 1.0) * self.0.len() as f64) as usize).min(last)]
+    }
+}
+
+/// A delay, and how it is loaded.
+struct Case {
+    law: Law,
+    rate: u32,
+    arrivals: &'static str,
+    seconds: u32,
+}
+
+fn load(turn: &Turn, law: Law, case: &Case) -> Loaded {
+    let Case { rate, arrivals, seconds, .. } = case;
+    let server = turn.server(&law.option());
+    let how = format!("-c 64 -r {rate} --arrivals {arrivals} -d {seconds}s --warm-up 300ms");
+    turn.load(&server, &how)
+}
+
+fn at(latency: &Latency) -> [Option<u64>; 4] {
+    [latency.p50, latency.p90, latency.p99, latency.p99_9]
+}
+
+fn told(ns: Option<u64>) -> String {
+    ns.map_or("–".into(), |ns| format!("{:.3}", ns as f64 / MS))
+}
+
+#[test]
+fn percentiles_are_the_truth() {
+    let Some(turn) = turn().filter(|_| is_full()) else { return };
+    let (poisson, constant) = ("poisson", "constant");
+    let cases = [
+        Case { law: Law::Fixed(2.0), rate: 2_000, arrivals: poisson, seconds: 10 },
+        Case { law: Law::Bimodal(1.0, 20.0, 0.05), rate: 2_000, arrivals: poisson, seconds: 10 },
+        Case { law: Law::Stall(100.0, 1_000.0), rate: 2_000, arrivals: poisson, seconds: 10 },
+        // Of a tenth of the requests p90 is the very edge; of a twentieth it is not.
+        Case { law: Law::Stall(100.0, 2_000.0), rate: 2_000, arrivals: constant, seconds: 10 },
+    ];
+    let mut wrong = Vec::new();
+    for case in cases {
+        wrong.extend(compare(&turn, &case));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Loads, prints, and tells the percentiles that are not within 3% or 100 µs of the truth.
+fn compare(turn: &Turn, case: &Case) -> Vec<String> {
+    let floor = load(turn, Law::Fixed(0.0), case).result;
+    let floor = decode_histogram(&floor.histogram).unwrap();
+    let result = load(turn, case.law, case).result;
+    let truth = case.law.on_top_of(&floor);
+    let name = case.law.option();
+    println!("\n{name}, {}/s {}, 64 connections, {} s; ms", case.rate, case.arrivals, case.seconds);
+    println!("         truth  measured   error        wait      lag  service");
+    let parts = [&result.wait_ns, &result.send_lag_ns, &result.service_ns]
+        .map(|part| at(part.as_ref().expect("an open loop tells the parts")));
+    let mut wrong = Vec::new();
+    for (i, (q, measured)) in PERCENTILES.into_iter().zip(at(&result.latency_ns)).enumerate() {
+        let measured = measured.expect("there are samples enough") as f64;
+        // Which share of independent arrivals meets a stall of exactly a tenth is chance; so is on
+        // which side of that edge p90 lies.
+        let chance = match (case.law, case.arrivals) {
+            (Law::Stall(length, every), "poisson") if length / every == 1.0 - q => {
+                3.0 * (q * (1.0 - q) / result.requests as f64).sqrt()
+            }
+            _ => 0.0,
+        };
+        let (low, high) = (truth.quantile(q - chance), truth.quantile(q + chance));
+        let low = low - (0.03 * low).max(0.1 * MS);
+        let high = high + (0.03 * high).max(0.1 * MS);
+        let true_ns = truth.quantile(q);
+        println!(
+            "p{:<5} {:8.3}  {:8.3}  {:+6.3}    {:>8} {:>8} {:>8}",
+            q * 100.0,
+            true_ns / MS,
+            measured / MS,
+            (measured - true_ns) / MS,
+            told(parts[0][i]),
+            told(parts[1][i]),
+            told(parts[2][i])
+        );
+        if !(low..=high).contains(&measured) {
+            wrong.push(format!(
+                "{name}: p{} is {:.3} ms instead of {:.3} to {:.3} ms",
+                q * 100.0,
+                measured / MS,
+                low / MS,
+                high / MS
+            ));
+        }
+    }
+    println!("verdict  {}: {}", result.verdict.kind.name(), result.verdict.because);
+    if let Law::Stall(..) = case.law {
+        wrong.extend(blamed(&Loaded { code: 0, result }));
+    }
+    wrong
+}
+
+/// What says that the generator did it, where a stall of the server did.
+fn blamed(loaded: &Loaded) -> Vec<String> {
+    let result = &loaded.result;
+    let mut wrong = Vec::new();
+    let p99 = |part: &Option<Latency>| {
+        part.as_ref().and_then(|part| part.p99).expect("there are samples enough") as f64 / MS
+    };
+    let (wait, lag, service) =
+        (p99(&result.wait_ns), p99(&result.send_lag_ns), p99(&result.service_ns));
+    if wait.max(service) < 30.0 || lag > 5.0 {
+        wrong.push(format!(
+            "the stall stands not in wait ({wait:.3} ms at p99) and service ({service:.3} ms), but \
+             in lag ({lag:.3} ms)"
+        ));
+    }
+    let verdict = &result.verdict;
+    if verdict.kind == Kind::GeneratorBound || verdict.voids(Figure::Latency) {
+        wrong.push(format!("the verdict blames the generator: {verdict:?}"));
+    }
+    wrong
+}
+
+#[test]
+fn a_stall_shows_in_open_loop_and_hides_in_closed_loop() {
+    let Some(turn) = turn() else { return };
+    let (rate, seconds) = if is_full() { (2_000, 10) } else { (1_000, 2) };
+    let law = Law::Stall(100.0, 1_000.0);
+    let open = load(&turn, law, &Case { law, rate, arrivals: "poisson", seconds });
+    let server = turn.server(&law.option());
+    let closed = turn.load(&server, &format!("-c 64 -d {seconds}s --warm-up 300ms"));
+    println!("\na stall of 100 ms in every second; ms");
+    println!("             p50       p90       p99     p99.9");
+    for (name, loaded) in [("closed", &closed), ("open", &open)] {
+        let [p50, p90, p99, p99_9] = at(&loaded.result.latency_ns).map(told);
+        println!("{name:6}  {p50:>8}  {p90:>8}  {p99:>8}  {p99_9:>8}");
+    }
+    let p99 = |loaded: &Loaded| loaded.result.latency_ns.p99.unwrap() as f64 / MS;
+    assert!((70.0..150.0).contains(&p99(&open)), "{} ms", p99(&open));
+    assert!(p99(&closed) < 50.0, "{} ms", p99(&closed));
+    assert_eq!(open.code, 0, "the rate was held");
+    let wrong = blamed(&open);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_reply_comes_before_its_delay() {
+    let Some(turn) = turn() else { return };
+    for law in [Law::Fixed(20.0), Law::Bimodal(20.0, 40.0, 0.5)] {
+        let case = Case { law, rate: 500, arrivals: "poisson", seconds: 1 };
+        let result = load(&turn, law, &case).result;
+        assert_eq!(result.errors.total(), 0, "{:?}", result.errors);
+        let (least, half) = (result.latency_ns.min.unwrap(), result.latency_ns.p90.unwrap());
+        // Histograms keep three digits.
+        assert!(least as f64 >= 20.0 * MS * 0.999, "{least} ns");
+        assert!(half as f64 >= law.quantile(0.9) * 0.999, "{half} ns");
+    }
+}
+
+#[test]
+fn the_truth_of_a_law_is_its_distribution() {
+    let mut floor = Histogram::<u64>::new(3).unwrap();
+    floor.record(50_000).unwrap();
+    let truth = |law: Law| {
+        let truth = law.on_top_of(&floor);
+        PERCENTILES.map(|q| (truth.quantile(q) / MS * 10.0).round() / 10.0)
+    };
+    assert_eq!(truth(Law::Fixed(2.0)), [2.1; 4]);
+    assert_eq!(truth(Law::Bimodal(1.0, 20.0, 0.05)), [1.1, 1.1, 20.1, 20.1]);
+    assert_eq!(truth(Law::Stall(100.0, 1_000.0)), [0.1, 0.2, 90.2, 99.2]);
+    assert_eq!(truth(Law::Stall(100.0, 2_000.0)), [0.1, 0.1, 80.2, 98.2]);
+}

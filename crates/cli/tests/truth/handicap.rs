@@ -1,0 +1,82 @@
+//! A known number of extra nanoseconds of CPU per request: the intervals cover it, and it is found.
+//!
+//! The truth of a race is 1 + extra / the baseline's cost. For that nothing else may differ:
+//!
+//! - The baseline burns too, so that both run the very same instructions. What a reading of the
+//!   clock costs beside what it can see, right after a system call, then cancels out.
+//! - One connection, one request outstanding: each costs a wait, a read and a write, whatever the
+//!   server's speed. With many connections a slower server finds more requests at each wait and
+//!   answers them for less; at an equal rate ρ of the time of a CPU, a burn of x saves about the
+//!   share ρ·x/cost of the waits, which takes a tenth off a handicap at ρ = 0.2.
+
+use crate::{
+    raced::{Race, Raced, half_width, median, told},
+    stage::{Turn, is_full, turn},
+};
+use regatta_record::Relation;
+
+/// What the baseline burns, nanoseconds.
+const BASE_NS: f64 = 100.0;
+const RACES: u64 = 10;
+const LOCKSTEP: &str = "connections = 1";
+
+/// A race of the baseline with one that burns `extra_ns` more.
+fn race(turn: &Turn, extra_ns: f64, rounds: u32, seed: u64) -> Raced {
+    let burn = |ns: f64| format!("--burn {ns:.0}ns");
+    let (base, burdened) = (burn(BASE_NS), burn(BASE_NS + extra_ns));
+    let contenders = [("base", base.as_str()), ("burdened", burdened.as_str())];
+    let (load, more) = (LOCKSTEP, "");
+    Race { contenders: &contenders, null: false, load, rounds, window_ms: 300, seed, more }
+        .run(turn)
+}
+
+/// Cost of the baseline in nanoseconds: the handicaps are shares of it.
+fn cost_of_baseline(turn: &Turn) -> f64 {
+    race(turn, 0.0, 3, 1).cell("base").cost_ns_per_request.unwrap().mean
+}
+
+#[test]
+fn a_coarse_handicap_is_found() {
+    let Some(turn) = turn() else { return };
+    // As much again as the whole request, several times: no machine can hide it.
+    let raced = race(&turn, 100_000.0, 5, 5);
+    assert_eq!(raced.code, 0, "{}", raced.stderr);
+    let cell = raced.cell("burdened");
+    assert_eq!(cell.relation, Some(Relation::Dearer), "{:?}", cell.ratio_to_baseline);
+    let more = cell.cost_ns_per_request.unwrap().mean
+        - raced.cell("base").cost_ns_per_request.unwrap().mean;
+    assert!((90_000.0..200_000.0).contains(&more), "{more} ns more instead of 100000");
+}
+
+#[test]
+fn handicaps_are_covered_and_found() {
+    let Some(turn) = turn().filter(|_| is_full()) else { return };
+    let base = cost_of_baseline(&turn);
+    println!("\n{BASE_NS} ns burnt, one connection in lockstep: {base:.0} ns per request");
+    println!("asked    truth   ratio [95% interval]        covered  found");
+    let (mut covered, mut found_10, mut widths) = (0, 0, Vec::new());
+    for (percent, seed) in [(3.0, 300), (10.0, 1_000), (30.0, 3_000)] {
+        let extra = (base * percent / 100.0).round();
+        for race_no in 0..RACES {
+            let raced = race(&turn, extra, 10, seed + race_no);
+            let cell = raced.cell("burdened");
+            let base = raced.cell("base").cost_ns_per_request.map(|cost| cost.mean);
+            let truth = base.map(|ns| 1.0 + extra / ns).unwrap_or(f64::NAN);
+            let ratio = cell.ratio_to_baseline;
+            let covers = ratio.is_some_and(|ratio| (ratio.low..=ratio.high).contains(&truth));
+            let found = cell.relation == Some(Relation::Dearer);
+            println!("{percent:+4.0}%  {truth:.4}   {}  {covers:7}  {found}", told(cell));
+            covered += u32::from(covers);
+            found_10 += u32::from(found && percent == 10.0);
+            widths.extend(ratio.as_ref().map(half_width));
+        }
+    }
+    let width = median(widths);
+    println!(
+        "the interval covers the truth in {covered} of 30 (24 at least), +10% is found in \
+         {found_10} of 10 (8 at least); median width ±{width:.2}%"
+    );
+    // 30 tries at 95%: 23 or fewer are as rare as 1 in 3,000.
+    assert!(covered >= 24, "{covered} of 30");
+    assert!(found_10 >= 8, "{found_10} of 10");
+}

@@ -1,0 +1,79 @@
+//! Who was the limit: a load that is starved on purpose, a server that sleeps, and both at work.
+
+use crate::{
+    raced::Race,
+    stage::{is_full, turn},
+};
+use regatta_record::{Figure, Kind, Verdict};
+
+fn voids_what_the_generator_limits(verdict: &Verdict) -> bool {
+    verdict.voids(Figure::Rate) && verdict.voids(Figure::Latency) && !verdict.voids(Figure::Cost)
+}
+
+#[test]
+fn a_starved_load_is_the_limit() {
+    let Some(turn) = turn() else { return };
+    let seconds = if is_full() { 3 } else { 1 };
+    let server = turn.server("");
+    let _spinner = turn.spinner();
+    // More than a load can make that has half a CPU, and than a server can hold.
+    let result = turn.load(&server, &format!("-c 64 -r 1M -d {seconds}s --warm-up 300ms")).result;
+    let cost = result.server_cpu_ns_per_request;
+    let verdict = &result.verdict;
+    println!(
+        "\nload beside a busy loop: {}: {}; cost {cost:?} ns",
+        verdict.kind.name(),
+        verdict.because
+    );
+    assert_eq!(verdict.kind, Kind::GeneratorBound, "{verdict:?}");
+    assert!(voids_what_the_generator_limits(verdict), "{verdict:?}");
+    assert!(cost.is_some_and(|ns| ns > 0.0));
+}
+
+#[test]
+fn a_starved_load_is_the_limit_in_a_race() {
+    let Some(turn) = turn() else { return };
+    let (rounds, window_ms) = if is_full() { (5, 500) } else { (2, 300) };
+    let _spinner = turn.spinner();
+    let (contenders, load, more) = (&[("epoll", "")], "connections = 64\nrate = 1000000", "");
+    let race = Race { contenders, null: false, load, rounds, window_ms, seed: 11, more };
+    let raced = race.run(&turn);
+    let cell = raced.cell("epoll");
+    let verdict = &cell.verdict;
+    println!("\nthe same in a race: {}: {}", verdict.kind.name(), verdict.because);
+    assert_eq!(verdict.kind, Kind::GeneratorBound, "{verdict:?}");
+    assert!(voids_what_the_generator_limits(verdict), "{verdict:?}");
+    assert!(cell.cost_ns_per_request.is_some());
+}
+
+#[test]
+fn a_server_that_sleeps_is_idle() {
+    let Some(turn) = turn() else { return };
+    let seconds = if is_full() { 3 } else { 1 };
+    let sleeps = "--delay fixed:20ms";
+    let server = turn.server(sleeps);
+    let loaded = turn.load(&server, &format!("-c 16 -d {seconds}s --warm-up 300ms"));
+    let verdict = &loaded.result.verdict;
+    println!("\na sleep per request: {}: {}", verdict.kind.name(), verdict.because);
+    assert_eq!(verdict.kind, Kind::Idle, "{verdict:?}");
+    drop(server);
+
+    let (rounds, window_ms) = if is_full() { (5, 500) } else { (2, 300) };
+    let (contenders, load, more) = (&[("sleeps", sleeps)], "connections = 16", "");
+    let race = Race { contenders, null: false, load, rounds, window_ms, seed: 12, more };
+    let raced = race.run(&turn);
+    let verdict = &raced.cell("sleeps").verdict;
+    println!("the same in a race: {}: {}", verdict.kind.name(), verdict.because);
+    assert_eq!(verdict.kind, Kind::Idle, "{verdict:?}");
+}
+
+#[test]
+fn both_at_work_are_both_the_limit() {
+    let Some(turn) = turn().filter(|_| is_full()) else { return };
+    let server = turn.server("");
+    let result = turn.load(&server, "-c 64 -d 3s --warm-up 1s").result;
+    let verdict = &result.verdict;
+    println!("\n64 connections: {}: {}", verdict.kind.name(), verdict.because);
+    assert_eq!(verdict.kind, Kind::CoBound, "{verdict:?}");
+    assert!(verdict.void.is_empty(), "{verdict:?}");
+}

@@ -1,0 +1,220 @@
+//! `double` with delays that are known by construction, for tests of whoever measures: one thread,
+//! epoll to the nanosecond, and a short spin before a reply is due. It is no model to be raced.
+//!
+//! A request counts as come when it is read. The replies of a connection keep their order, so one
+//! that is due may wait for a slower one before it.
+
+use crate::{
+    delay::Delay,
+    host::{Host, PAUSE, ServeError},
+};
+use regatta_service::{
+    Codec, Decoded, Flow, Service,
+    double::{Double, Lines},
+};
+use regatta_sys::{Event, Interest, Readiness, epoll::Epoll, net, poll::Poll, timer};
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap},
+    io,
+    os::fd::{AsFd, OwnedFd},
+    time::{Duration, Instant},
+};
+
+/// Bytes of one read.
+const READ: usize = 64 * 1024;
+/// Most bytes of replies that a connection may be owed; one that asks for more is closed.
+const OWED: usize = 1 << 20;
+/// The last stretch before a reply is due, which is spent asking instead of sleeping: longer than
+/// a sleeping thread usually takes to wake.
+const SPIN: Duration = Duration::from_micros(60);
+
+const LISTENER: usize = usize::MAX;
+const STOP: usize = usize::MAX - 1;
+
+/// Serves `double`, every reply after its delay, until the host stops. What is owed then is not
+/// answered.
+///
+/// # Errors
+/// The address cannot be listened on, or the kernel refused what it cannot go on without.
+pub fn serve_delayed(delay: Delay, host: &Host) -> Result<(), ServeError> {
+    timer::as_exact_as_can_be()?;
+    let listener = host.listen(false)?;
+    let mut epoll = Epoll::new()?;
+    epoll.add(host.stop.as_fd(), STOP, Interest::Read)?;
+    epoll.add(listener.as_fd(), LISTENER, Interest::Read)?;
+    host.ready(&listener)?;
+    let server = Server {
+        delay,
+        epoll,
+        listener,
+        connections: HashMap::new(),
+        accepted: 0,
+        requests: 0,
+        due: BinaryHeap::new(),
+        input: vec![0; READ],
+    };
+    Ok(server.run(host)?)
+}
+
+struct Server {
+    delay: Delay,
+    epoll: Epoll,
+    listener: OwnedFd,
+    /// By the number of their accept, which is their token.
+    connections: HashMap<usize, Connection>,
+    accepted: usize,
+    requests: u64,
+    /// The next to be sent on top.
+    due: BinaryHeap<Reverse<Due>>,
+    input: Vec<u8>,
+}
+
+struct Connection {
+    socket: OwnedFd,
+    codec: Lines,
+    /// The begin of a request whose end has not come.
+    partial: Vec<u8>,
+    /// Replies that are not due yet, one after the other.
+    owed: Vec<u8>,
+    /// When the last of them is due.
+    last: Instant,
+}
+
+/// A reply, or the end of a connection. In the order of time, and of requests within it.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    at: Instant,
+    request: u64,
+    token: usize,
+    bytes: usize,
+    ends: bool,
+}
+
+impl Server {
+    fn run(mut self, host: &Host) -> io::Result<()> {
+        let mut stop = Poll::new();
+        stop.add(host.stop.as_fd(), STOP, Interest::Read)?;
+        let began = Instant::now();
+        let mut events: Vec<Event> = Vec::new();
+        loop {
+            if let Some(rest) = self.delay.rest(began.elapsed()) {
+                stop.wait(&mut events, Some(rest))?;
+                if !events.is_empty() {
+                    return Ok(());
+                }
+                continue;
+            }
+            self.epoll.wait(&mut events, self.timeout())?;
+            let now = Instant::now();
+            for event in &events {
+                match event.token {
+                    STOP => return Ok(()),
+                    LISTENER => self.accept(now)?,
+                    token => self.read(token, now)?,
+                }
+            }
+            self.send_what_is_due();
+        }
+    }
+
+    /// Sleeps until shortly before the next reply is due; from then on it does not.
+    fn timeout(&self) -> Option<Duration> {
+        let Reverse(next) = self.due.peek()?;
+        Some(next.at.saturating_duration_since(Instant::now()).saturating_sub(SPIN))
+    }
+
+    fn accept(&mut self, now: Instant) -> io::Result<()> {
+        loop {
+            match net::accept(&self.listener) {
+                Ok(socket) => {
+                    let token = self.accepted;
+                    self.accepted += 1;
+                    self.epoll.add(socket.as_fd(), token, Interest::Read)?;
+                    let connection = Connection {
+                        socket,
+                        codec: Lines,
+                        partial: Vec::new(),
+                        owed: Vec::new(),
+                        last: now,
+                    };
+                    self.connections.insert(token, connection);
+                }
+                Err(error) if net::is_transient(&error) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(_) => {
+                    std::thread::sleep(PAUSE); // out of descriptors
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, token: usize, now: Instant) -> io::Result<()> {
+        let Some(connection) = self.connections.get_mut(&token) else { return Ok(()) };
+        let flow = match net::read(&connection.socket, &mut self.input) {
+            Ok(0) => Flow::Close,
+            Ok(read) => {
+                connection.partial.extend_from_slice(&self.input[..read]);
+                connection.answer(token, now, &self.delay, &mut self.requests, &mut self.due)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(_) => {
+                self.connections.remove(&token);
+                return Ok(());
+            }
+        };
+        if connection.owed.len() > OWED {
+            self.connections.remove(&token);
+        } else if flow == Flow::Close {
+            // It is closed once it has all that it is owed.
+            self.epoll.remove(connection.socket.as_fd())?;
+            let (at, request) = (connection.last, self.requests);
+            self.due.push(Reverse(Due { at, request, token, bytes: 0, ends: true }));
+        }
+        Ok(())
+    }
+
+    fn send_what_is_due(&mut self) {
+        while self.due.peek().is_some_and(|Reverse(next)| next.at <= Instant::now()) {
+            let Some(Reverse(due)) = self.due.pop() else { return };
+            let Some(connection) = self.connections.get_mut(&due.token) else { continue };
+            let reply = &connection.owed[..due.bytes];
+            // A client that does not read is closed: the truth is about those that do.
+            let sent = reply.is_empty()
+                || net::write(&connection.socket, reply).is_ok_and(|sent| sent == due.bytes);
+            connection.owed.drain(..due.bytes);
+            if !sent || due.ends {
+                self.connections.remove(&due.token);
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// Answers all whole requests that have come, each reply to be sent when it is due.
+    fn answer(
+        &mut self,
+        token: usize,
+        now: Instant,
+        delay: &Delay,
+        requests: &mut u64,
+        due: &mut BinaryHeap<Reverse<Due>>,
+    ) -> Flow {
+        let mut consumed = 0;
+        let mut flow = Flow::Continue;
+        while let (Flow::Continue, Decoded::Request(request, bytes)) =
+            (flow, self.codec.decode(&self.partial[consumed..]))
+        {
+            consumed += bytes;
+            let before = self.owed.len();
+            flow = Double.call(request, &mut self.owed);
+            self.last = self.last.max(now + delay.of_request(*requests));
+            let bytes = self.owed.len() - before;
+            due.push(Reverse(Due { at: self.last, request: *requests, token, bytes, ends: false }));
+            *requests += 1;
+        }
+        self.partial.drain(..consumed);
+        flow
+    }
+}
