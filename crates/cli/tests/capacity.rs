@@ -110,9 +110,14 @@ fn a_server_that_answers_one_per_millisecond_holds_1000_per_second() {
     let output = capacity(&[&[server.url.as_str()], &more[..], &rest].concat());
     let found = json(&output);
     assert_eq!(output.status.code(), Some(0), "{found:#}");
-    let of = |name: &str| found["rate_per_s"][name].as_u64().unwrap();
-    assert!(of("low") <= 1_200 && of("high") >= 500, "{found:#}");
-    assert!((400..=1_200).contains(&of("best")), "{found:#}");
+    let of = |name: &str| found["rate_per_s"][name].as_u64();
+    assert!((400..=1_200).contains(&of("best").unwrap()), "{found:#}");
+    assert!(of("low").unwrap() <= 1_200, "{found:#}");
+    // On a busy machine the load may have been late itself, which must not speak for an end.
+    match of("high") {
+        Some(high) => assert!(high >= 500, "{found:#}"),
+        None => assert!(found["one_sided"].as_str().unwrap().contains("load"), "{found:#}"),
+    }
     assert_eq!(found["clients"], Value::Null);
 }
 

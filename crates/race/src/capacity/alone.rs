@@ -5,13 +5,14 @@ use crate::{
     contest::Contest,
     prepare::{Changes, PrepareError, prepare},
 };
+use regatta_load::Workload;
 use regatta_record::{Asked, Setup};
 
 /// Prepares one contender on its own: `contender` is the name of one that is known, or
 /// `name=command {port}`. CPUs are shared out as in a race, unless given.
 pub fn alone(
     contender: &str,
-    workload: &str,
+    workload: &Workload,
     server_cpus: Option<Vec<u32>>,
     load_cpus: Option<Vec<u32>>,
     known: &[Contender],
@@ -22,7 +23,11 @@ pub fn alone(
         None => (contender, Vec::new()),
     };
     let contest = Contest {
-        workload: workload.to_string(),
+        workload: workload.name().to_string(),
+        workload_file: match workload {
+            Workload::File(file) | Workload::EchoOf(file) => Some(file.clone()),
+            Workload::Double | Workload::Echo | Workload::Dialogue => None,
+        },
         contenders: vec![name.to_string()],
         ..Contest::parse(RACE, "capacity").expect("the race is right")
     };
@@ -42,7 +47,7 @@ mod tests {
 
     fn asked(contender: &str) -> Result<Asked, PrepareError> {
         let setup = read_setup("0", None, Vec::new());
-        alone(contender, "double", None, None, &built_in(), setup)
+        alone(contender, &Workload::Double, None, None, &built_in(), setup)
     }
 
     #[test]
