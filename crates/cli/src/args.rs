@@ -1,8 +1,8 @@
 //! The command line, as clap reads it.
 
 use crate::{
-    capacity::CapacityArgs, doctor::DoctorArgs, load::LoadArgs, peers::PeersArgs, race::RaceArgs,
-    report::ReportArgs, serve::ServeArgs,
+    capacity::CapacityArgs, diff::DiffArgs, doctor::DoctorArgs, load::LoadArgs, peers::PeersArgs,
+    race::RaceArgs, report::ReportArgs, serve::ServeArgs,
 };
 use clap::{Parser, Subcommand};
 use regatta_load::Workload;
@@ -28,6 +28,8 @@ pub enum Command {
     Capacity(Box<CapacityArgs>),
     /// Show a result directory again
     Report(ReportArgs),
+    /// Compare two result directories: did something become dearer?
+    Diff(DiffArgs),
     /// List the peers, or install some
     Peers(PeersArgs),
     /// Say what here would make results wrong

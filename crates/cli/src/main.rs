@@ -2,6 +2,7 @@
 
 mod args;
 mod capacity;
+mod diff;
 mod doctor;
 mod exit;
 mod interrupt;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Command::Load(args) => load::run(*args),
         Command::Capacity(args) => capacity::run(*args),
         Command::Report(args) => report::run(args),
+        Command::Diff(args) => diff::run(args),
         Command::Peers(args) => peers::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Serve(args) => serve::run(args),

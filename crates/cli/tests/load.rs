@@ -2,7 +2,11 @@
 
 mod support;
 
-use std::process::{Command, Output};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
 use support::Server;
 
 /// `regatta load` towards the server, with more arguments.
@@ -67,6 +71,45 @@ fn a_rate_that_is_not_reached_is_said_so_with_status_1() {
 }
 
 #[test]
+fn the_example_workload_files_pass_against_the_built_in_servers() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
+    let double = Server::double("epoll", &[]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["serve", "dialogue", "--by-hand", "--model", "epoll"]);
+    let dialogue = Server::start(command);
+    for (server, file) in
+        [(&double, "double.toml"), (&double, "patterns.toml"), (&dialogue, "dialogue.toml")]
+    {
+        let path = examples.join(file);
+        let more = ["-n", "20000", "-p", "8", "--workload", path.to_str().unwrap()];
+        let output = load(server, &[&more[..], &["--json", "-"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{file}: {output:?}");
+        assert_eq!(json(&output)["requests"], 20_000, "{file}");
+    }
+}
+
+#[test]
+fn a_reply_that_a_workload_file_does_not_expect_is_shown_beside_what_it_expects() {
+    let server = Server::double("epoll", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    for (expectation, told) in [
+        ("exact = '{n*3}'", "  expected  21\\n\n"),
+        ("prefix = '{n}'", "  expected  a line beginning with 7\n"),
+        ("regex = '[a-z]+'", "  expected  a line matching [a-z]+\n"),
+    ] {
+        let text =
+            format!("protocol = 'line'\n[[request]]\nsend = '{{n=int:7..7}}'\n{expectation}");
+        fs::write(&path, text).unwrap();
+        let output = load(&server, &["-n", "100", "--workload", path.to_str().unwrap()]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        let exchange = format!("  sent      7\\n\n{told}  received  14\\n\n");
+        assert!(text.contains(&exchange) && text.contains(" · mine · "), "{text}");
+    }
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_with_what_is_permitted() {
     let server = Server::double("epoll", &[]);
     let burst = |more: &[&'static str]| [&["--burst", "2x3x4"], more].concat();
@@ -88,6 +131,8 @@ fn what_makes_no_sense_is_refused_with_what_is_permitted() {
         (vec!["--idle", "10", "-n", "10"], "cannot be used with"),
         (vec!["--idle", "10", "--churn"], "cannot be used with"),
         (vec!["--idle", "50000000"], "more descriptors"),
+        (vec!["--workload", "triple"], "one of double, echo, dialogue, or the path of a workload"),
+        (vec!["--workload", "no/such.toml"], "the workload no/such.toml: cannot read"),
     ] {
         let output = load(&server, &args);
         let told = String::from_utf8(output.stderr).unwrap();

@@ -16,7 +16,7 @@ fn time(seconds: f64) -> String {
         s if s < 1.0 => format!("{s:.1} s"),
         s if s < 100.0 => format!("{s:.0} s"),
         s if s < 6_000.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.0} h", s / 3_600.0),
+        s => format!("{:.1} h", s / 3_600.0),
     }
 }
 
@@ -30,7 +30,10 @@ mod tests {
             rounds_in_words(34, Some(51), Some(27.0)),
             "about 34 rounds, perhaps 51 (27 s each: 15 min)"
         );
-        assert_eq!(rounds_in_words(340, None, Some(120.0)), "about 340 rounds (2 min each: 11 h)");
+        assert_eq!(
+            rounds_in_words(340, None, Some(120.0)),
+            "about 340 rounds (2 min each: 11.3 h)"
+        );
         assert_eq!(rounds_in_words(6, Some(6), None), "about 6 rounds");
     }
 }

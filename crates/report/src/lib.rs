@@ -11,6 +11,7 @@
 mod chart;
 mod columns;
 mod csv;
+mod gate;
 mod html;
 mod markdown;
 mod numbers;
@@ -20,6 +21,7 @@ mod terminal;
 mod view;
 
 pub use csv::csv;
+pub use gate::{gate_json, gate_markdown, gate_terminal};
 pub use html::html;
 pub use markdown::markdown;
 pub use numbers::{grouped, memory, time};

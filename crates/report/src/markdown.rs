@@ -1,19 +1,23 @@
 //! Markdown for a pull request: the same tables, with all columns.
 
-use crate::view::{Table, Tone, view};
+use crate::view::{Table, Tone, View, view};
 use regatta_record::Summary;
 use std::fmt::Write;
 
 /// The race as GitHub's Markdown.
 pub fn markdown(summary: &Summary) -> String {
-    let view = view(summary);
+    lay_out(&view(summary))
+}
+
+/// A view likewise.
+pub fn lay_out(view: &View) -> String {
     let mut out = String::new();
     let (first, rest) = view.heading.split_first().expect("a heading has lines");
     push(&mut out, &format!("## {}\n", escaped(first)));
     for line in rest {
         push(&mut out, &format!("{}  ", escaped(line)));
     }
-    for table in view.tables.iter().chain(&view.scaling) {
+    for table in view.gate.iter().chain(&view.tables).chain(&view.scaling) {
         push(&mut out, &format!("\n### {}\n", escaped(&table.title)));
         if !table.result.is_empty() {
             push(&mut out, &format!("**{}**\n", escaped(&table.result)));

@@ -5,7 +5,9 @@ use crate::{
     numbers,
     view::{Note, Tone, verdict_tone, visible},
 };
-use regatta_record::{Cell, KernelMemorySource, Kind, LoadShape, Relation, Summary};
+use regatta_record::{
+    Cell, KernelMemorySource, Kind, LoadShape, Relation, Summary, rounds_in_words,
+};
 
 /// Why, for every verdict that voids something; one line for each kind that is alike for all; and
 /// what must be known of columns.
@@ -46,10 +48,37 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
             notes.push(Note { names, kind: kind.name(), because: because.to_owned(), bad: false });
         }
     }
+    notes.extend(rounds_needed(summary, cells));
     notes.extend(one_core(summary, load, cells));
     notes.extend(then(summary, load, cells));
     notes.extend(kernel_memory(load, cells));
     notes
+}
+
+/// What it would take to tell apart who was not. A ratio that is as narrow as that already is not
+/// told: the difference, if there is one, is smaller.
+fn rounds_needed(summary: &Summary, cells: &[&Cell]) -> Vec<Note> {
+    let wide = |c: &&&Cell| {
+        c.relation == Some(Relation::NotToldApart)
+            && !summary.asked.is_reference(&c.contender)
+            && c.rounds_needed.is_some_and(|needed| needed > c.rounds)
+    };
+    let note = |c: &&Cell| Note {
+        names: visible(&c.contender),
+        kind: "more rounds",
+        because: visible(&format!(
+            "to tell it from {} at ±{} here: {}",
+            summary.asked.baseline,
+            numbers::percent(summary.asked.half_width()),
+            rounds_in_words(
+                c.rounds_needed.unwrap_or_default(),
+                c.rounds_needed_at_most,
+                summary.pass_s
+            )
+        )),
+        bad: false,
+    };
+    cells.iter().filter(wide).map(note).collect()
 }
 
 /// Which contenders are the same loop as another when they have one CPU, and how they compare.

@@ -1,6 +1,6 @@
 //! The terminal's form: one table per load, cut to the width by leaving out whole columns.
 
-use crate::view::{Column, Row, Table, Text, Tone, view};
+use crate::view::{Column, Row, Table, Text, Tone, View, view};
 use regatta_record::Summary;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -19,13 +19,17 @@ const NARROWEST: usize = 40;
 ///
 /// No line is wider than `width`, but for a terminal under 40 columns.
 pub fn terminal(summary: &Summary, width: usize, colour: bool) -> String {
+    lay_out(&view(summary), width, colour)
+}
+
+/// Lays out a view likewise.
+pub fn lay_out(view: &View, width: usize, colour: bool) -> String {
     let width = width.max(NARROWEST);
-    let view = view(summary);
     let mut out = Out { text: String::new(), colour };
     for (i, line) in view.heading.iter().enumerate() {
         out.paragraph(line, width, 0, if i == 0 { BOLD } else { "" });
     }
-    for table in view.tables.iter().chain(&view.scaling) {
+    for table in view.gate.iter().chain(&view.tables).chain(&view.scaling) {
         out.line("");
         out.paragraph(&table.title, width, 0, BOLD);
         out.table(table, width);

@@ -4,7 +4,7 @@
 
 use crate::{
     columns::fields,
-    numbers,
+    gate, numbers,
     scaling::scaling,
     sentences::{notes, result},
 };
@@ -16,6 +16,8 @@ use serde::Serialize;
 pub struct View {
     /// Race, machine, noise floor: a line each.
     pub heading: Vec<String>,
+    /// What became of `--fail-over`.
+    pub gate: Option<Table>,
     /// A table for each load.
     pub tables: Vec<Table>,
     /// What more cores changed: a table for each load that was run on several counts of them.
@@ -108,8 +110,11 @@ pub fn view(summary: &Summary) -> View {
         .iter()
         .filter_map(|e| Some((visible(&e.name), visible(e.skipped.as_deref()?))))
         .collect();
-    let doubts = summary.doubts.iter().map(|d| visible(d)).collect();
-    View { heading: heading(summary), tables, scaling: scaling(summary), skipped, doubts }
+    let missing = summary.precision.iter().flat_map(|precision| &precision.missing);
+    let of_gate = summary.gate.iter().flat_map(|gate| &gate.doubts);
+    let doubts = missing.chain(of_gate).chain(&summary.doubts).map(|d| visible(d)).collect();
+    let gate = summary.gate.as_ref().map(gate::table);
+    View { heading: heading(summary), gate, tables, scaling: scaling(summary), skipped, doubts }
 }
 
 /// A text with its control characters, and those that turn the direction of writing, made visible.
@@ -131,11 +136,17 @@ fn heading(summary: &Summary) -> Vec<String> {
     let list = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let rounds = if asked.rounds == 1 { "round" } else { "rounds" };
     let unfinished = if summary.complete { "" } else { " · INCOMPLETE" };
+    let run = match &summary.precision {
+        Some(precision) if precision.rounds < asked.rounds => {
+            format!("{} of at most {}", precision.rounds, asked.rounds)
+        }
+        _ => asked.rounds.to_string(),
+    };
     let kernel = setup.kernel.split(" #").next().unwrap_or_default();
-    vec![
+    let mut lines = vec![
         visible(&format!(
             "{} · {} · {} {rounds} of {} s · seed {}{unfinished}",
-            asked.name, asked.workload, asked.rounds, asked.window_s, asked.seed
+            asked.name, asked.workload, run, asked.window_s, asked.seed
         )),
         visible(&format!(
             "{}, {} CPUs, {}, {kernel} · server on CPU {}, load on CPU {}",
@@ -152,7 +163,17 @@ fn heading(summary: &Summary) -> Vec<String> {
             ),
             None => "noise floor unknown: small differences may mean nothing".to_owned(),
         },
-    ]
+    ];
+    lines.extend(summary.precision.as_ref().map(|precision| {
+        let (asked, rounds) = (numbers::percent(precision.asked), precision.rounds);
+        match precision.reached {
+            true => format!("precision ±{asked}: reached after {rounds} rounds"),
+            false => {
+                format!("precision ±{asked}: NOT REACHED after {rounds} rounds; see the doubts")
+            }
+        }
+    }));
+    lines
 }
 
 fn table(summary: &Summary, load: &LoadShape) -> Table {

@@ -14,3 +14,4 @@ mod results;
 mod soak;
 mod started;
 mod starts;
+mod workload;

@@ -47,11 +47,7 @@ fn a_tenth_more_fails() {
     let extra = (base * 0.1).round();
     let fails = |n: &u64| {
         let raced = gate(&turn, load, extra, 10, 10_000 + n);
-        let ratio = raced.cell("new").ratio_to_baseline.expect("both have a cost");
-        println!(
-            "{:.4} [{:.4} to {:.4}]: status {}",
-            ratio.mean, ratio.low, ratio.high, raced.code
-        );
+        println!("{}: status {}", told(raced.cell("new")), raced.code);
         raced.code == 1
     };
     println!("\na gate of 5%, and a new build that is dearer by {extra} of {base:.0} ns");

@@ -11,7 +11,7 @@ fn race(turn: &Turn, precision: &str, rounds: u32, seed: u64) -> Raced {
     let contenders = &[("old", "--burn 100ns"), ("new", "--burn 100ns")];
     let more = format!("--precision {precision} --rounds {rounds}");
     let (load, window_ms) = ("connections = 64", if is_full() { 300 } else { 100 });
-    Race { contenders, null: false, load, rounds, window_ms, seed, more: &more }.run(turn)
+    Race { contenders, null: false, load, rounds, window_ms, seed, more: &more }.run_steady(turn)
 }
 
 #[test]

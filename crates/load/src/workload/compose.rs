@@ -186,7 +186,10 @@ mod tests {
 
     #[test]
     fn long_lines_make_a_script_of_fewer_exchanges() {
-        let script = script("[[request]]\nsend='{hex:65536}'\nexact='{request}'");
+        let line = "x".repeat(65_536);
+        let lines = format!("[lines]\nlong = ['{line}']");
+        let request = "[[request]]\nsend='{line:long}'\nexact='{request}'";
+        let script = script(&format!("{request}\n{lines}"));
         assert!(script.bytes() < BYTES + (1 << 20), "{} bytes", script.bytes());
         assert_eq!(script.count(), 512);
     }

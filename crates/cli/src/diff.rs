@@ -1,0 +1,80 @@
+//! `regatta diff`: two result directories against each other, and whether anything became dearer.
+
+use crate::{args::percent, exit::Done, output};
+use anyhow::{Context, bail};
+use regatta_race::{
+    Store,
+    judge::{self, Side},
+};
+use regatta_record::{Asked, Round};
+use std::path::{Path, PathBuf};
+
+/// Compare the costs of two results. Each cost is taken relative to the null server of the same
+/// round, so that what the machine did between the two runs falls out.
+///
+/// The surer gate is one race of both builds, whose rounds are paired:
+/// race --contender 'old=…' --contender 'new=…' --baseline old --fail-over 5%
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  regatta diff results/main results/branch
+  regatta diff results/main results/branch --fail-over 5% --md comment.md
+
+Exit status: 0 compared; 1 with --fail-over, where a cost is surely higher by more than that or
+cannot be judged; 2 wrong usage.")]
+pub struct DiffArgs {
+    /// The result directory to compare with
+    old: PathBuf,
+    /// The result directory to judge
+    new: PathBuf,
+    /// Fail (exit status 1) where a cost is higher by more than this with 95% confidence, as 5%
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    fail_over: Option<f64>,
+    /// Write the comparison as Markdown for a pull request; - for stdout instead of the table
+    #[arg(long, value_name = "FILE")]
+    md: Option<PathBuf>,
+    /// Write the comparison as JSON; - for stdout instead of the table
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Reads, compares, tells.
+pub fn run(args: DiffArgs) -> anyhow::Result<Done> {
+    let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+    if is_stdout(&args.json) && is_stdout(&args.md) {
+        bail!("--json and --md cannot both go to stdout; give one of them a file");
+    }
+    let (old, new) = (read(&args.old)?, read(&args.new)?);
+    let names = [&args.old, &args.new].map(|dir| dir.display().to_string());
+    let side = |name, (asked, rounds)| Side { name, asked, rounds };
+    let gate = judge::diff(
+        side(&names[0], (&old.0, &old.1)),
+        side(&names[1], (&new.0, &new.1)),
+        args.fail_over,
+    )?;
+    let mut table = true;
+    for (path, form) in [
+        (&args.json, regatta_report::gate_json as fn(&_) -> String),
+        (&args.md, regatta_report::gate_markdown),
+    ] {
+        if let Some(path) = path {
+            output::write(path, &form(&gate))?;
+            table &= path != Path::new("-");
+        }
+    }
+    if table {
+        let text = regatta_report::gate_terminal(&gate, output::width(), output::colour());
+        output::print(&text)?;
+    }
+    let short = gate.fail_over.is_some() && !gate.passes();
+    Ok(if short { Done::Short } else { Done::Well })
+}
+
+fn read(dir: &Path) -> anyhow::Result<(Asked, Vec<Round>)> {
+    Store::read(dir).with_context(|| {
+        format!(
+            "{} cannot be compared: expected a result directory, as `regatta race` makes it, with \
+             race.toml and rounds.jsonl",
+            dir.display()
+        )
+    })
+}

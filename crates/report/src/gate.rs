@@ -1,0 +1,153 @@
+//! Gates as tables: of a race against its baseline, and of two results (`regatta diff`).
+
+use crate::{
+    columns::{none, plain},
+    markdown, numbers, terminal,
+    view::{Column, Note, Row, Table, Text, Tone, View, visible},
+};
+use regatta_record::{Gate, GateLine, Judgement};
+
+/// `regatta diff` for a terminal `width` columns wide.
+pub fn gate_terminal(gate: &Gate, width: usize, colour: bool) -> String {
+    terminal::lay_out(&alone(gate), width, colour)
+}
+
+/// `regatta diff` as GitHub's Markdown, for a pull request.
+pub fn gate_markdown(gate: &Gate) -> String {
+    markdown::lay_out(&alone(gate))
+}
+
+/// `regatta diff` as JSON: the record itself.
+pub fn gate_json(gate: &Gate) -> String {
+    let mut text = serde_json::to_string_pretty(gate).expect("a gate is plain data");
+    text.push('\n');
+    text
+}
+
+/// A gate that is no part of a race.
+fn alone(gate: &Gate) -> View {
+    View {
+        heading: vec![visible(&format!("{} against {}", gate.new, gate.old))],
+        gate: Some(table(gate)),
+        tables: Vec::new(),
+        scaling: Vec::new(),
+        skipped: Vec::new(),
+        doubts: gate.doubts.iter().map(|doubt| visible(doubt)).collect(),
+    }
+}
+
+/// The table of a gate, with its verdict in one sentence.
+pub fn table(gate: &Gate) -> Table {
+    let title = match gate.fail_over {
+        Some(limit) => format!("gate · cost at most {} above {}", percent(limit), gate.old),
+        None => format!("cost over {}", gate.old),
+    };
+    let column = |title: &str, right, goes| Column { title: title.to_owned(), right, goes };
+    let row = |line: &GateLine| Row {
+        reference: false,
+        cells: vec![
+            plain(visible(&line.contender)),
+            plain(line.load.to_string()),
+            ratio(line),
+            word(line, gate.fail_over.is_some()),
+        ],
+    };
+    let says_more = |line: &&GateLine| match line.judgement {
+        Judgement::Worse | Judgement::Unknown => true,
+        Judgement::Differs | Judgement::Same => {
+            gate.fail_over.is_some_and(|limit| is_above(line, limit))
+        }
+    };
+    let mut notes: Vec<Note> = gate.lines.iter().filter(says_more).map(note).collect();
+    notes.push(Note {
+        names: "ratio".to_owned(),
+        kind: "method",
+        because: visible(&gate.method),
+        bad: false,
+    });
+    Table {
+        title: visible(&title),
+        result: visible(&verdict(gate)),
+        columns: vec![
+            column("contender", false, 0),
+            column("load", false, 2),
+            column("new/old", true, 1),
+            column("", false, 0),
+        ],
+        rows: gate.lines.iter().map(row).collect(),
+        notes,
+    }
+}
+
+/// Whether more than the limit is possible: the word alone would say too little.
+fn is_above(line: &GateLine, limit: f64) -> bool {
+    line.ratio.is_some_and(|e| e.high > 1.0 + limit)
+}
+
+fn note(line: &GateLine) -> Note {
+    Note {
+        names: visible(&format!("{} at {}", line.contender, line.load)),
+        kind: match line.judgement {
+            Judgement::Worse => "worse",
+            Judgement::Differs => "differs",
+            Judgement::Same => "same",
+            Judgement::Unknown => "unknown",
+        },
+        because: visible(&line.because),
+        bad: line.judgement == Judgement::Worse,
+    }
+}
+
+/// In parentheses where it must not be trusted.
+fn ratio(line: &GateLine) -> Text {
+    match (&line.ratio, line.judgement) {
+        (None, _) => none(),
+        (Some(e), Judgement::Unknown) => {
+            Text { text: format!("({})", numbers::ratio(e)), tone: Tone::Void }
+        }
+        (Some(e), _) => plain(numbers::ratio(e)),
+    }
+}
+
+/// The judgement in a word, with a mark where there is a limit that it stands.
+fn word(line: &GateLine, limited: bool) -> Text {
+    let dearer = line.ratio.is_some_and(|e| e.mean > 1.0);
+    let (mark, word, tone) = match line.judgement {
+        Judgement::Worse => ("✘ ", "worse", Tone::Bad),
+        Judgement::Differs if dearer => ("✔ ", "dearer", Tone::Warn),
+        Judgement::Differs => ("✔ ", "cheaper", Tone::Good),
+        Judgement::Same => ("✔ ", "no difference", Tone::Plain),
+        Judgement::Unknown => ("✘ ", "unknown", Tone::Bad),
+    };
+    Text { text: format!("{}{word}", if limited { mark } else { "" }), tone }
+}
+
+/// The verdict in one sentence.
+fn verdict(gate: &Gate) -> String {
+    let of = |judgement| {
+        let lines = gate.lines.iter().filter(move |line| line.judgement == judgement);
+        lines.map(|l| format!("{} at {}", l.contender, l.load)).collect::<Vec<_>>().join(", ")
+    };
+    let (worse, unknown, differs) =
+        (of(Judgement::Worse), of(Judgement::Unknown), of(Judgement::Differs));
+    let Some(limit) = gate.fail_over.map(percent) else {
+        return match differs.as_str() {
+            "" => "no difference was found".to_owned(),
+            differs => format!("surely different: {differs}"),
+        };
+    };
+    match (worse.as_str(), unknown.as_str()) {
+        ("", "") if gate.lines.is_empty() => "NOT PASSED: there was nothing to judge".to_owned(),
+        ("", "") => format!("passed: nothing is surely more than {limit} dearer"),
+        ("", unknown) => format!("NOT PASSED: {unknown} could not be judged"),
+        (worse, "") => format!("FAILED: surely more than {limit} dearer: {worse}"),
+        (worse, unknown) => format!(
+            "FAILED: surely more than {limit} dearer: {worse}; and {unknown} could not be judged"
+        ),
+    }
+}
+
+/// A limit as it was given.
+fn percent(fraction: f64) -> String {
+    format!("{}%", (fraction * 1e4).round() / 100.0)
+}
