@@ -31,6 +31,7 @@ fn alone(gate: &Gate) -> View {
         gate: Some(table(gate)),
         tables: Vec::new(),
         scaling: Vec::new(),
+        sweeps: Vec::new(),
         skipped: Vec::new(),
         doubts: gate.doubts.iter().map(|doubt| visible(doubt)).collect(),
     }
