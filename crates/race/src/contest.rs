@@ -133,7 +133,7 @@ pub enum ContestError {
     },
 }
 
-const BUNDLED: [(&str, &str); 5] = [
+const BUNDLED: [(&str, &str); 6] = [
     ("quick", include_str!("../../../races/quick.toml")),
     ("double", include_str!("../../../races/double.toml")),
     ("models", include_str!("../../../races/models.toml")),

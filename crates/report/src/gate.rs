@@ -31,6 +31,7 @@ fn alone(gate: &Gate) -> View {
         gate: Some(table(gate)),
         tables: Vec::new(),
         scaling: Vec::new(),
+        sweeps: Vec::new(),
         skipped: Vec::new(),
         doubts: gate.doubts.iter().map(|doubt| visible(doubt)).collect(),
     }
@@ -152,7 +153,7 @@ fn too_wide(gate: &Gate) -> String {
     let wide = |line: &&GateLine| gate.fail_over.is_some_and(|limit| is_above(line, limit));
     match gate.lines.iter().filter(wide).count() {
         0 => String::new(),
-        n => format!("; {n} of {} cannot be excluded to be (see below)", gate.lines.len()),
+        n => format!("; {n} of {} too wide to exclude it", gate.lines.len()),
     }
 }
 

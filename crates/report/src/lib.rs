@@ -12,6 +12,7 @@ mod chart;
 mod columns;
 mod csv;
 mod curves;
+mod gate;
 mod html;
 mod markdown;
 mod numbers;

@@ -5,7 +5,7 @@
 use crate::{
     columns::fields,
     curves::{Sweep, sweeps},
-    numbers,
+    gate, numbers,
     scaling::scaling,
     sentences::{notes, result},
 };
@@ -113,9 +113,12 @@ pub fn view(summary: &Summary) -> View {
         .iter()
         .filter_map(|e| Some((visible(&e.name), visible(e.skipped.as_deref()?))))
         .collect();
-    let doubts = summary.doubts.iter().map(|d| visible(d)).collect();
+    let missing = summary.precision.iter().flat_map(|precision| &precision.missing);
+    let of_gate = summary.gate.iter().flat_map(|gate| &gate.doubts);
+    let doubts = missing.chain(of_gate).chain(&summary.doubts).map(|d| visible(d)).collect();
+    let gate = summary.gate.as_ref().map(gate::table);
     let (scaling, sweeps) = (scaling(summary), sweeps(summary));
-    View { heading: heading(summary), tables, scaling, sweeps, skipped, doubts }
+    View { heading: heading(summary), gate, tables, scaling, sweeps, skipped, doubts }
 }
 
 /// A text with its control characters, and those that turn the direction of writing, made visible.
