@@ -15,8 +15,8 @@ mod windows;
 
 pub use compare::{bands, holm, is_noisier, noise_floor, relation};
 pub use interval::{
-    BOOTSTRAP_SAMPLES, CONFIDENCE, STUDENT_UP_TO, arithmetic, geometric, p_value, student,
-    t_quantile,
+    BOOTSTRAP_SAMPLES, CONFIDENCE, STUDENT_UP_TO, arithmetic, geometric, geometric_each, p_value,
+    student, t_quantile,
 };
 pub use percentiles::percentiles;
 pub use windows::{ANSWERS_PER_SLICE, Modes, drift, modes};
