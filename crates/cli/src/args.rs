@@ -5,7 +5,7 @@ use crate::{
     race::RaceArgs, report::ReportArgs, serve::ServeArgs,
 };
 use clap::{Parser, Subcommand};
-use regatta_load::Workload;
+use regatta_load::{Plan, Workload};
 use std::{num::NonZeroU32, path::Path};
 
 /// Races network servers, honestly.
@@ -105,8 +105,9 @@ pub fn percent(text: &str) -> Result<f64, String> {
 /// Requests per second: `20000`, `20k`, `20k/s`.
 pub fn rate(text: &str) -> Result<NonZeroU32, String> {
     let number = count(text.strip_suffix("/s").unwrap_or(text)).ok();
-    number.and_then(|n| u32::try_from(n).ok()).and_then(NonZeroU32::new).ok_or_else(|| {
-        format!("expected requests per second, at most {}, as 20000, 20k or 20k/s", u32::MAX)
+    let number = number.and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= Plan::MAX_RATE);
+    number.and_then(NonZeroU32::new).ok_or_else(|| {
+        format!("expected requests per second, at most {}, as 20000, 20k or 20k/s", Plan::MAX_RATE)
     })
 }
 

@@ -1,5 +1,6 @@
 //! `regatta load`: the load engine on its own, against any server.
 
+mod open;
 mod text;
 
 use crate::{
@@ -12,6 +13,10 @@ use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_load::{Arrivals, Edges, Phase, Plan, Progress, Tally, Until, WarmUp, Workload};
 use regatta_race::{Observed, Spent, Usage, judge};
 use regatta_record::{Burst, FORMAT, Latency, LoadResult, encode_histogram};
+use rustix::{
+    process::Pid,
+    thread::{CpuSet, sched_getaffinity},
+};
 use std::{
     net::{SocketAddr, ToSocketAddrs},
     num::{NonZeroU32, NonZeroUsize},
@@ -19,7 +24,7 @@ use std::{
     time::Duration,
 };
 
-/// Load a server and check every reply: in closed loop, at a fixed rate, or by a burst.
+/// Load a server and check every reply: in closed loop, in open loop at a rate, or by a burst.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta load line://127.0.0.1:4000
@@ -27,11 +32,17 @@ use std::{
   regatta load line://127.0.0.1:4000 -n 5000 -c 500 -p 3 --json -
   regatta load line://127.0.0.1:4000 -c 10 --idle 10000
   regatta load line://127.0.0.1:4000 --rate 20k/s
+  regatta load line://127.0.0.1:4000 --rate 20k/s --arrivals constant --cpus 1
   regatta load line://127.0.0.1:4000 --burst 10x500x10
   regatta load line://127.0.0.1:4000 --workload workloads/double.toml
 
+With --rate requests are sent when they are due, whatever became of those before, and latency counts
+from then: the wait for a free connection (the server's doing), the send lag (the load's), and the
+service. Before a send the load spins for 50 µs if --cpus gives it CPUs that the process of --pid may
+not use; else it sleeps, and sends some 50 µs later.
+
 Exit status: 0 loaded and judged; 1 a reply was wrong or missing, or more than 1% of the requests
-that a rate asked for could not be sent; 2 wrong usage, or the server cannot be reached; 130 after
+that a rate asked for were not sent, or timed out; 2 wrong usage, or the server cannot be reached; 130 after
 Ctrl-C.")]
 pub struct LoadArgs {
     /// What to load: line://HOST:PORT
@@ -48,10 +59,14 @@ pub struct LoadArgs {
     /// Requests outstanding on each connection, at most; 1 if absent, 3 with --burst
     #[arg(short, long, value_name = "N")]
     pipeline: Option<NonZeroUsize>,
-    /// Requests per second in all, evenly spaced, such as 20k/s; as fast as the replies come if
-    /// absent
+    /// Requests per second in all, scheduled ahead (open loop), such as 20k/s; as fast as the replies
+    /// come if absent
     #[arg(short, long, value_parser = rate, value_name = "R", conflicts_with_all = ["requests", "churn"])]
     rate: Option<NonZeroU32>,
+    /// How the requests of --rate arrive: poisson (as from many users) or constant (evenly spaced)
+    #[arg(long, default_value = "poisson", requires = "rate",
+          value_parser = |text: &str| one_of(text, &Arrivals::ALL, Arrivals::name))]
+    arrivals: Arrivals,
     /// Further connections that send one request when they open and are silent from then on
     #[arg(long, default_value = "0", value_name = "N", conflicts_with_all = ["requests", "churn"])]
     idle: usize,
@@ -82,7 +97,7 @@ pub struct LoadArgs {
     /// Pin the load threads to these CPUs
     #[arg(long, value_name = "CPUS", value_delimiter = ',')]
     cpus: Vec<u32>,
-    /// Seed of the requests
+    /// Seed of the requests, and of their moments
     #[arg(long, default_value = "1", value_name = "S")]
     seed: u64,
     /// Write the result as JSON; - for stdout instead of the text
@@ -163,15 +178,9 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
     Ok(match () {
         () if tally.interrupted => Done::Interrupted,
         () if result.errors.total() > result.errors.connect || tally.server_died => Done::Short,
-        () if !rate_was_reached(&result) => Done::Short,
+        () if !open::rate_was_reached(&result) => Done::Short,
         () => Done::Well,
     })
-}
-
-/// Whether at least 99% of the requests that a rate asked for were sent, where there was a rate.
-fn rate_was_reached(result: &LoadResult) -> bool {
-    let asked = result.target_rate_per_s.map_or(0.0, |rate| f64::from(rate) * result.duration_s);
-    result.unsent == 0 || result.unsent as f64 <= 0.01 * asked
 }
 
 fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
@@ -182,7 +191,8 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
         idle: args.idle,
         pipeline: args.pipeline(),
         rate: args.rate,
-        arrivals: Arrivals::Constant,
+        arrivals: args.arrivals,
+        spin: if has_cpus_of_its_own(args) { Plan::SPIN } else { Duration::ZERO },
         in_flight: None,
         threads: args.threads(),
         cpus: args.cpus.clone(),
@@ -199,6 +209,17 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
         churn: args.churn,
         seed: args.seed,
     })
+}
+
+/// Whether the load's CPUs are given, and none of them is one that the server may run on.
+fn has_cpus_of_its_own(args: &LoadArgs) -> bool {
+    let server = args.pid.and_then(|pid| Pid::from_raw(pid.try_into().ok()?));
+    let server = server.and_then(|pid| sched_getaffinity(Some(pid)).ok());
+    let shared = |&cpu: &u32| {
+        let cpu = cpu as usize;
+        server.as_ref().is_some_and(|set| cpu < CpuSet::MAX_CPU && set.is_set(cpu))
+    };
+    !args.cpus.is_empty() && !args.cpus.iter().any(shared)
 }
 
 /// The address that a URL names.
@@ -264,7 +285,7 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
     let duration_s = tally.window_ns as f64 / 1e9;
     let per_request = |ns: u64| (tally.requests > 0).then(|| ns as f64 / tally.requests as f64);
     let spent = server.spent.as_ref();
-    LoadResult {
+    let mut result = LoadResult {
         format: FORMAT,
         requests: tally.requests,
         errors: tally.errors,
@@ -274,7 +295,7 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
         idle: args.idle as u64,
         target_rate_per_s: args.rate.map(NonZeroU32::get),
         open_loop: None,
-        unsent: tally.unsent,
+        unsent: 0,
         late: 0,
         wait_ns: None,
         send_lag_ns: None,
@@ -286,5 +307,7 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
         first_wrong: tally.first_wrong.clone(),
         verdict: judge::of_load(plan, tally, spent.map(|spent| (spent, server.cpus))),
         histogram: encode_histogram(&tally.histogram),
-    }
+    };
+    open::fill(&mut result, tally);
+    result
 }

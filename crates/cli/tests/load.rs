@@ -59,15 +59,21 @@ fn idle_connections_and_a_rate_stand_in_the_result() {
     assert_eq!((&result["connections"], &result["idle"]), (&50.into(), &30.into()));
     assert_eq!((&result["target_rate_per_s"], &result["unsent"]), (&1_000.into(), &0.into()));
     assert!(result["instances_s"].as_array().unwrap().is_empty());
+    let open = &result["open_loop"];
+    assert!(open["due"].as_u64().is_some_and(|due| (200..400).contains(&due)), "{open}");
+    for part in ["latency_ns", "wait_ns", "send_lag_ns", "service_ns"] {
+        assert!(result[part]["p50"].as_u64().is_some_and(|p50| p50 > 0), "{part}");
+    }
+    assert!(result["late"].is_u64() && open["arrivals"]["distance"].is_f64());
 }
 
 #[test]
 fn a_rate_that_is_not_reached_is_said_so_with_status_1() {
     let server = Server::double("epoll", &[]);
-    let output = load(&server, &["-c", "1", "-r", "50M", "-d", "200ms", "--warm-up", "0s"]);
+    let output = load(&server, &["-c", "1", "-r", "10M", "-d", "200ms", "--warm-up", "0s"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("50,000,000/s asked for and NOT REACHED: "), "{text}");
+    assert!(text.contains("10,000,000/s poisson asked for and NOT REACHED: "), "{text}");
 }
 
 #[test]
@@ -125,7 +131,8 @@ fn what_makes_no_sense_is_refused_with_what_is_permitted() {
         (burst(&["--idle", "1"]), "cannot be used with"),
         (vec!["-r", "0"], "20k/s"),
         (vec!["-r", "10/m"], "20k/s"),
-        (vec!["-r", "5000M"], "4294967295"),
+        (vec!["--arrivals", "constant"], "--rate"),
+        (vec!["-r", "5000M"], "10000000"),
         (vec!["-r", "10", "-n", "10"], "cannot be used with"),
         (vec!["-r", "10", "--churn"], "cannot be used with"),
         (vec!["--idle", "10", "-n", "10"], "cannot be used with"),

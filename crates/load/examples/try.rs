@@ -42,6 +42,7 @@ fn main() {
         pipeline: number(3).max(1),
         rate: None,
         arrivals: Arrivals::Poisson,
+        spin: Duration::ZERO,
         in_flight: None,
         threads: 1,
         cpus: args.get(5).map(|cpu| cpu.parse().expect("a CPU")).into_iter().collect(),

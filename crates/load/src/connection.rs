@@ -98,6 +98,24 @@ impl Times {
         (at, run)
     }
 
+    /// Where the next request will be, among all.
+    #[inline]
+    pub fn next_place(&self, ring: &Ring) -> usize {
+        (ring.first + ring.tail) as usize
+    }
+
+    /// Where the oldest outstanding request is, among all.
+    #[inline]
+    pub fn oldest_place(&self, ring: &Ring) -> usize {
+        (ring.first + ring.head) as usize
+    }
+
+    /// Where the `k` oldest outstanding requests are.
+    pub fn places(&self, ring: &Ring, k: u32) -> impl Iterator<Item = usize> {
+        let (first, pipeline) = (ring.first, self.pipeline);
+        (ring.head..ring.head + k).map(move |i| (first + i % pipeline) as usize)
+    }
+
     /// When the oldest outstanding request was sent.
     #[inline]
     pub fn oldest(&self, ring: &Ring) -> Nanos {
@@ -134,6 +152,8 @@ mod tests {
         assert_eq!(times.pop_run(&mut ring, 2), (10, 2));
         times.push(&mut ring, 2, 20);
         assert_eq!(times.oldest(&ring), 10);
+        assert_eq!(times.places(&ring, 3).collect::<Vec<_>>(), [6, 7, 4]);
+        assert_eq!((times.oldest_place(&ring), times.next_place(&ring)), (6, 5));
         assert_eq!(times.pop_run(&mut ring, 3), (10, 1));
         assert_eq!(times.pop_run(&mut ring, 2), (20, 2));
         assert!(times.at[..4].iter().all(|&at| at == 0), "another connection's ring was written");

@@ -6,6 +6,7 @@ use crate::{
     clock::{self, MS, Nanos, SECOND},
     shared::{Phase, Shared, Sums},
     tally::Frame,
+    worker::GRACE,
 };
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -178,7 +179,8 @@ impl<'a> Director<'a> {
 
     /// Requests that are not answered within the limit are counted by the threads.
     fn draining(&mut self, now: Nanos, sums: Sums) {
-        let longest = self.plan.timeout.as_nanos() as Nanos + 2 * SLICE;
+        let grace = if self.plan.rate.is_some() { GRACE } else { 0 };
+        let longest = grace + self.plan.timeout.as_nanos() as Nanos + 2 * SLICE;
         let drained = sums.together && sums.awaited == 0;
         if drained || now - self.began > longest {
             if !matches!(self.plan.until, Until::Burst { .. }) {

@@ -15,14 +15,18 @@
 //!
 //! Its event loop is its own, not the servers': a bug in one would hide in the other.
 
+mod arrivals;
 mod clock;
 mod connection;
 mod cursor;
 mod director;
 mod limits;
+mod open_tally;
 mod patterns;
 mod plan;
 mod poller;
+mod run_delay;
+mod schedule;
 mod script;
 mod shared;
 mod socket;
@@ -31,6 +35,7 @@ mod tally;
 mod worker;
 mod workload;
 
+pub use open_tally::OpenTally;
 pub use plan::{Error, Plan, Until, WarmUp};
 pub use regatta_record::Arrivals;
 pub use shared::Phase;
@@ -128,7 +133,7 @@ pub fn run(
         joins.into_iter().map(|join| join.join().expect("a load thread panicked")).collect()
     });
     let counts: Vec<_> = counts?;
-    Ok(tally::merge(counts, director.outcome()?, plan.until))
+    Ok(tally::merge(counts, director.outcome()?, plan))
 }
 
 /// Calls `progress` until all threads have ended.

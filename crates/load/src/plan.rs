@@ -19,14 +19,20 @@ pub struct Plan {
     pub idle: usize,
     /// Requests outstanding on each connection, at most [`Plan::MAX_PIPELINE`].
     pub pipeline: usize,
-    /// Requests per second over all connections, sent at even intervals, each on the next
-    /// connection in turn that has fewer than `pipeline` outstanding. Where none has, it is sent as
-    /// soon as one has; what was not sent by the end of the window is [`crate::Tally::unsent`].
-    /// Latency counts from the write and is service time only. Only with [`Until::Elapsed`], and
-    /// not with `churn`. `None`: closed loop, as fast as the replies come.
+    /// Open loop: requests per second over all connections, at most [`Plan::MAX_RATE`], scheduled
+    /// ahead from `seed`. Each is sent when it is due, on the connection that has been free longest
+    /// (with fewer than `pipeline` outstanding). Where none is free, requests stand in line; one that
+    /// has stood there for longer than `timeout` is given up, and so is what is left 1 s (or
+    /// `timeout`, if shorter) after the window: see [`crate::OpenTally::unsent`]. Latency counts from
+    /// the intended send. The warm-up has a schedule of its own at the same rate. Only with
+    /// [`Until::Elapsed`], and not with `churn`. `None`: closed loop, as fast as the replies come.
     pub rate: Option<NonZeroU32>,
     /// How the requests of `rate` arrive; without a rate it says nothing.
     pub arrivals: Arrivals,
+    /// How long before a send of an open loop the load thread stops sleeping and spins, since a
+    /// sleeping thread wakes late ([`Plan::SPIN`] is sensible). Zero where the load shares its CPUs
+    /// with the server: it would take them from it. No thread spins while no connection is free.
+    pub spin: Duration,
     /// At most so many requests outstanding over all connections, in closed loop: connections take
     /// turns, the one that has been free longest first, and each has at most `pipeline`. The first
     /// request of a connection that is opened again is beside it. Only with [`Until::Elapsed`], and
@@ -97,10 +103,14 @@ pub enum Until {
 impl Plan {
     /// Most requests outstanding on one connection.
     pub const MAX_PIPELINE: usize = 65_536;
-    /// Most requests outstanding in all: each takes 8 bytes.
+    /// Most requests outstanding in all: each takes 8 bytes, in an open loop 24.
     pub const MAX_OUTSTANDING: usize = 1 << 26;
     /// Longest limit for a reply: the end of the latency histogram.
     pub const MAX_TIMEOUT: Duration = Duration::from_secs(120);
+    /// Most requests per second of an open loop: some times what a few threads can send.
+    pub const MAX_RATE: u32 = 10_000_000;
+    /// A sensible [`Plan::spin`] on a CPU that is the load's own.
+    pub const SPIN: Duration = Duration::from_micros(50);
     /// A sensible [`Plan::patience`].
     pub const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -156,6 +166,13 @@ impl Plan {
         }
         if self.rate.is_some() && (self.churn || !by_time) {
             return refuse("a rate needs a window of time, and connections that are kept".into());
+        }
+        if let Some(rate) = self.rate.filter(|rate| rate.get() > Self::MAX_RATE) {
+            return refuse(format!(
+                "{rate} requests per second are more than a load can make; at most {} can be asked \
+                 for",
+                Self::MAX_RATE
+            ));
         }
         if self.in_flight == Some(0) {
             return refuse("at least 1 request must be in flight".into());

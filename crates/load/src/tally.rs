@@ -1,8 +1,10 @@
 //! What came of a load: what each thread counts, and the merged result.
 
 use crate::{
-    Plan, Until,
+    OpenTally, Plan, Until,
     clock::{self, MS, Nanos},
+    open_tally::{self, OpenCount},
+    run_delay::RunDelay,
 };
 use hdrhistogram::Histogram;
 use regatta_record::{Errors, Exchange};
@@ -27,19 +29,22 @@ pub struct Tally {
     pub timeouts_in_window: u64,
     /// The first wrong exchange. The run ended there: the server is disqualified.
     pub first_wrong: Option<Exchange>,
-    /// Nanoseconds from request to reply, for replies inside the window: 1 ns to 120 s with three
-    /// significant digits.
+    /// Latency in nanoseconds: 1 ns to 240 s with three significant digits. In closed loop from the
+    /// write to the reply, of the replies that came inside the window; in open loop from the intended
+    /// send to the reply, of the requests that were due inside the window, whenever the reply came.
     pub histogram: Histogram<u64>,
     /// CPU of the load threads inside the window, user and system, in nanoseconds.
     pub load_cpu_ns: u64,
+    /// Time that the load threads inside the window were runnable and had no CPU, in nanoseconds;
+    /// `None` where the kernel does not tell (`/proc/thread-self/schedstat`).
+    pub load_run_delay_ns: Option<u64>,
     /// Connections that came open over the whole run, reopened ones included.
     pub connections_opened: u64,
     /// Wall time of each instance of a burst in nanoseconds, from the window's begin (before its
     /// first connect) to its last reply; 0 for one that got none; empty without a burst.
     pub instances_ns: Vec<u64>,
-    /// With a rate: requests that were due inside the window and were not sent by its end, since
-    /// every connection had its pipeline full.
-    pub unsent: u64,
+    /// With a rate: what became of what was scheduled, and the parts of the latency.
+    pub open_loop: Option<OpenTally>,
     /// How long the warm-up took, in nanoseconds.
     pub warm_up_ns: u64,
     /// Stopped by the caller; the rest is what there was until then.
@@ -59,8 +64,8 @@ pub(crate) struct Count {
     pub load_cpu_ns: Nanos,
     /// When the last reply inside the window came.
     pub last_reply: Nanos,
-    /// See [`Tally::unsent`].
-    pub unsent: u64,
+    pub open_loop: Option<OpenCount>,
+    run_delay: RunDelay,
     /// When the last reply of each instance of a burst came, of those on this thread; 0 for none.
     pub last_replies: Vec<Nanos>,
     slices: Slices,
@@ -76,7 +81,8 @@ impl Count {
             connections_opened: 0,
             load_cpu_ns: 0,
             last_reply: 0,
-            unsent: 0,
+            open_loop: None,
+            run_delay: RunDelay::open(),
             last_replies: Vec::new(),
             slices: Slices::new(plan.until),
         }
@@ -85,20 +91,27 @@ impl Count {
     /// The window began at this moment, maybe a little ago.
     pub fn window_opens(&mut self, at: Nanos) {
         self.slices.begin(at);
+        self.run_delay.begins();
         self.load_cpu_ns = clock::thread_cpu();
     }
 
     /// The window is over.
     pub fn window_closes(&mut self) {
         self.load_cpu_ns = clock::thread_cpu() - self.load_cpu_ns;
+        self.run_delay.ends();
     }
 
-    /// `run` replies of the same latency came now, inside the window.
+    /// `run` replies came now, inside the window.
     #[inline]
-    pub fn replies(&mut self, now: Nanos, latency: Nanos, run: u32) {
+    pub fn came(&mut self, now: Nanos, run: u32) {
         self.requests += u64::from(run);
         self.last_reply = now;
         self.slices.add(now, run);
+    }
+
+    /// `run` requests took so long.
+    #[inline]
+    pub fn took(&mut self, latency: Nanos, run: u32) {
         self.histogram.saturating_record_n(latency.max(1), u64::from(run));
     }
 }
@@ -114,7 +127,9 @@ pub(crate) struct Frame {
 }
 
 /// Adds up what the threads counted, without loss.
-pub(crate) fn merge(counts: Vec<Count>, frame: Frame, until: Until) -> Tally {
+pub(crate) fn merge(mut counts: Vec<Count>, frame: Frame, plan: &Plan) -> Tally {
+    let until = plan.until;
+    let open_loops: Vec<_> = counts.iter_mut().filter_map(|count| count.open_loop.take()).collect();
     let mut sum = Tally {
         requests: 0,
         window_ns: 0,
@@ -125,9 +140,10 @@ pub(crate) fn merge(counts: Vec<Count>, frame: Frame, until: Until) -> Tally {
         first_wrong: frame.first_wrong,
         histogram: new_histogram(),
         load_cpu_ns: 0,
+        load_run_delay_ns: counts.iter().map(|count| count.run_delay.inside()).sum(),
         connections_opened: 0,
         instances_ns: Vec::new(),
-        unsent: 0,
+        open_loop: None,
         warm_up_ns: frame.warm_up_ns,
         interrupted: frame.interrupted,
         server_died: frame.server_died,
@@ -144,7 +160,6 @@ pub(crate) fn merge(counts: Vec<Count>, frame: Frame, until: Until) -> Tally {
         sum.timeouts_in_window += count.timeouts_in_window;
         sum.histogram.add(&count.histogram).expect("all histograms have the same bounds");
         sum.load_cpu_ns += count.load_cpu_ns;
-        sum.unsent += count.unsent;
         sum.connections_opened += count.connections_opened;
         last_reply = last_reply.max(count.last_reply);
         let slices = count.slices.replies;
@@ -157,11 +172,14 @@ pub(crate) fn merge(counts: Vec<Count>, frame: Frame, until: Until) -> Tally {
         sum.window_ns = to - from;
         sum.slices.truncate((sum.window_ns / sum.slice_ns) as usize);
     }
+    sum.open_loop = open_tally::merge(plan, open_loops.into_iter(), sum.window_ns);
     sum
 }
 
-fn new_histogram() -> Histogram<u64> {
-    let longest = Plan::MAX_TIMEOUT.as_nanos() as u64;
+/// What all histograms of a load are like: as long as a request can stand in line and then wait for
+/// its reply.
+pub(crate) fn new_histogram() -> Histogram<u64> {
+    let longest = 2 * Plan::MAX_TIMEOUT.as_nanos() as u64;
     Histogram::new_with_bounds(1, longest, 3).expect("the bounds are valid")
 }
 
@@ -224,6 +242,7 @@ mod tests {
             pipeline: 1,
             rate: None,
             arrivals: Arrivals::Poisson,
+            spin: Duration::ZERO,
             in_flight: None,
             threads: 1,
             cpus: vec![],
@@ -255,15 +274,17 @@ mod tests {
             count.window_opens(1_000);
             for i in 0..1_000_u64 {
                 let latency = 1 + (i * i * (thread + 7)) % 120_000_000_000;
-                count.replies(1_000 + i * 200_000, latency, 1);
+                count.came(1_000 + i * 200_000, 1);
+                count.took(latency, 1);
                 all.record(latency).unwrap();
             }
-            count.replies(1_000 + 201 * MS, 50, 4);
+            count.came(1_000 + 201 * MS, 4);
+            count.took(50, 4);
             all.record_n(50, 4).unwrap();
             count
         });
         let counts = counts.collect();
-        let tally = merge(counts, frame(1_000, 1_000 + 200 * MS), until);
+        let tally = merge(counts, frame(1_000, 1_000 + 200 * MS), &plan(until));
         assert_eq!(tally.histogram, all);
         assert_eq!(tally.requests, 3 * 1_004);
         assert_eq!((tally.slices.len(), tally.slice_ns), (10, 20 * MS));
@@ -278,9 +299,9 @@ mod tests {
         let mut count = Count::new(&plan(until));
         count.window_opens(0);
         for at in [50 * MS, 150 * MS, 250 * MS] {
-            count.replies(at, 1, 1);
+            count.came(at, 1);
         }
-        let tally = merge(vec![count], frame(0, 300 * MS), until);
+        let tally = merge(vec![count], frame(0, 300 * MS), &plan(until));
         assert_eq!((tally.window_ns, tally.slices), (250 * MS, vec![1, 1]));
     }
 
@@ -288,7 +309,7 @@ mod tests {
     fn a_latency_beyond_the_histogram_is_kept_at_its_end() {
         let mut count = Count::new(&plan(Until::Requests(1)));
         count.window_opens(0);
-        count.replies(1, u64::MAX / 2, 1);
+        count.took(u64::MAX / 2, 1);
         assert_eq!(count.histogram.len(), 1);
     }
 }

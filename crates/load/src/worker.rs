@@ -3,7 +3,7 @@
 
 mod burst;
 mod in_flight;
-mod pace;
+mod open;
 mod talk;
 mod turns;
 
@@ -14,6 +14,7 @@ use crate::{
     cursor::Cursor,
     director::Director,
     poller::Poller,
+    schedule::Part,
     script::Script,
     shared::{Gauge, Phase, Shared},
     source::Sources,
@@ -21,13 +22,16 @@ use crate::{
 };
 use burst::Burst;
 use in_flight::InFlight;
-use pace::Pace;
+pub(crate) use open::GRACE;
+use open::OpenLoop;
 use rustix::thread::set_current_timer_slack;
 use std::{cmp::Reverse, collections::BinaryHeap, num::NonZeroU64, sync::atomic::Ordering::*};
 use talk::Loss;
 
 /// Longest wait for events: how late a thread without events may notice a new phase.
 const TURN: Nanos = 5 * MS;
+/// The same where a schedule begins with the next phase.
+const TURN_BEFORE_WINDOW: Nanos = MS / 4;
 /// What one read can take.
 const BUFFER: usize = 64 * 1024;
 
@@ -51,7 +55,7 @@ pub(crate) struct Worker<'a> {
     /// bound on all, no churn. The hot path asks only this.
     closed_loop: bool,
     burst: Option<Burst>,
-    pace: Option<Pace>,
+    open_loop: Option<OpenLoop>,
     in_flight: Option<InFlight>,
     /// The thread's number, of how many: slot `i` is slot `thread + i * threads` of the plan.
     thread: usize,
@@ -121,7 +125,9 @@ impl<'a> Worker<'a> {
                 && plan.in_flight.is_none()
                 && !plan.churn,
             burst,
-            pace: plan.rate.map(|rate| Pace::new(rate, thread, threads, active)),
+            open_loop: plan.rate.map(|rate| {
+                OpenLoop::new(plan, rate, Part { thread, threads }, active, first(slots))
+            }),
             in_flight: plan
                 .in_flight
                 .map(|most| InFlight::new(share(most as u64) as usize, active)),
@@ -143,21 +149,24 @@ impl<'a> Worker<'a> {
 
     /// Works until the phase is [`Phase::Ended`]. The first thread brings the director.
     pub fn run(mut self, mut director: Option<&mut Director<'_>>) -> Count {
-        if self.pace.is_some() {
+        if self.open_loop.is_some() {
             // By default the kernel may wake a thread 50 µs late, to save wakes. Where it refuses
             // to be exact, requests go out that much later.
             let _ = set_current_timer_slack(NonZeroU64::new(1));
         }
         while self.phase != Phase::Ended {
-            let ready = self.poller.wait(self.longest_wait(director.as_deref()));
+            let longest = self.longest_wait(director.as_deref());
+            let ready = self.poller.wait(longest);
             if ready == 0 {
-                self.now = clock::now();
+                self.nothing_ready(longest);
             }
             self.take(ready);
             self.scan();
             self.open_due();
-            self.send_due();
-            self.send_in_turn();
+            if !self.closed_loop {
+                self.send_due();
+                self.send_in_turn();
+            }
             self.tell();
             if let Some(director) = &mut director {
                 director.turn(self.now);
@@ -168,6 +177,7 @@ impl<'a> Worker<'a> {
             }
         }
         self.count.last_replies = self.burst.map_or(Vec::new(), Burst::into_last_replies);
+        self.count.open_loop = self.open_loop.map(|open| open.count);
         self.count
     }
 
@@ -176,6 +186,12 @@ impl<'a> Worker<'a> {
             let ready = self.poller.ready(i);
             if ready.read && self.connections[ready.token as usize].state != State::Connecting {
                 self.read(ready.token);
+                // What is due goes before what else is ready.
+                if !self.closed_loop
+                    && self.open_loop.as_ref().is_some_and(|open| open.is_due(self.now))
+                {
+                    self.send_due();
+                }
             }
             if ready.write && self.connections[ready.token as usize].waits_to_write {
                 self.write(ready.token);
@@ -183,17 +199,27 @@ impl<'a> Worker<'a> {
         }
     }
 
+    fn nothing_ready(&mut self, waited_for: Nanos) {
+        let now = clock::now();
+        if waited_for == 0
+            && self.phase == Phase::Measuring
+            && let Some(open) = &mut self.open_loop
+        {
+            open.count.spun_ns += now - self.now;
+        }
+        self.now = now;
+    }
+
     fn longest_wait(&self, director: Option<&Director<'_>>) -> Nanos {
-        let mut until = self.now + TURN;
+        let opens_soon = self.open_loop.is_some() && self.phase == Phase::WarmingUp;
+        let mut until = self.now + if opens_soon { TURN_BEFORE_WINDOW } else { TURN };
         if let Some(director) = director {
             until = until.min(director.next_look());
         }
-        // A request that is due but was not sent waits for a connection to be free.
-        if let Some(pace) = &self.pace
+        if let Some(wakes_at) = self.open_loop.as_ref().and_then(OpenLoop::wakes_at)
             && self.depth > 0
-            && pace.next_due() > self.now
         {
-            until = until.min(pace.next_due());
+            until = until.min(wakes_at);
         }
         // A slot that is due but was not opened waits for others to be answered.
         if let Some(Reverse((due, _))) = self.waiting.peek()
@@ -243,7 +269,10 @@ impl<'a> Worker<'a> {
     fn tell(&self) {
         self.gauge.replies.store(self.replies, Relaxed);
         self.gauge.settled.store(self.settled, Relaxed);
-        self.gauge.awaited.store(self.awaited, Relaxed);
+        // After the window, what is still to be sent is awaited too.
+        let line = self.phase == Phase::Draining
+            && self.open_loop.as_ref().is_some_and(|open| !open.is_over());
+        self.gauge.awaited.store(self.awaited + u64::from(line), Relaxed);
         self.gauge.refused.store(self.refused, Relaxed);
         self.gauge.errors.store(self.count.errors.total(), Relaxed);
         self.gauge.open.store(self.open, Relaxed);
@@ -253,11 +282,7 @@ impl<'a> Worker<'a> {
     fn enter(&mut self, phase: Phase) {
         let before = std::mem::replace(&mut self.phase, phase);
         if before == Phase::Measuring {
-            if phase == Phase::Draining {
-                // What was due before the end is sent, though this thread be late.
-                self.send_due();
-            }
-            self.count.unsent = self.pace.as_ref().map_or(0, |pace| pace.unsent(clock::now()));
+            self.close_schedule();
             self.count.window_closes();
         }
         match phase {
@@ -266,31 +291,22 @@ impl<'a> Worker<'a> {
                     self.count.window_opens(self.shared.window_opened_at());
                 }
                 self.depth = self.plan.pipeline as u32;
-                match (&self.pace, &self.in_flight) {
+                match (&self.open_loop, &self.in_flight) {
                     (Some(_), _) => self.begin_schedule(),
                     (None, Some(_)) => self.send_in_turn(),
                     (None, None) => self.load_all(),
                 }
             }
             Phase::Draining => self.stop_sending(),
-            Phase::Ended if before == Phase::Draining => {
-                // Bytes that came unasked meanwhile.
-                let ready = self.poller.wait(0);
-                self.take(ready);
+            Phase::Ended => {
+                if before == Phase::Draining {
+                    // Bytes that came unasked meanwhile.
+                    let ready = self.poller.wait(0);
+                    self.take(ready);
+                }
+                self.settle_schedule();
             }
-            Phase::Starting | Phase::Connecting | Phase::Ended => {}
-        }
-    }
-
-    /// The schedule of the window is counted from its begin, the same moment for all threads.
-    fn begin_schedule(&mut self) {
-        let Some(pace) = &mut self.pace else { return };
-        match (self.phase, self.plan.until) {
-            (Phase::Measuring, Until::Elapsed(window)) => {
-                let at = self.shared.window_opened_at();
-                pace.begin(at, at + window.as_nanos() as Nanos);
-            }
-            _ => pace.begin(clock::now(), Nanos::MAX),
+            Phase::Starting | Phase::Connecting => {}
         }
     }
 
@@ -305,7 +321,9 @@ impl<'a> Worker<'a> {
     }
 
     fn stop_sending(&mut self) {
-        self.depth = 0;
+        if self.open_loop.is_none() {
+            self.depth = 0;
+        }
         self.waiting.clear();
         for slot in 0..self.connections.len() as u32 {
             if self.connections[slot as usize].state == State::Connecting {

@@ -11,7 +11,7 @@ use crate::{
     stop_report::{background, last_words},
     watched::Watched,
 };
-use regatta_load::{Edges, Plan, Progress, Tally, Until, WarmUp, Workload};
+use regatta_load::{Edges, OpenTally, Plan, Progress, Tally, Until, WarmUp, Workload};
 use regatta_record::{Asked, Errors, FORMAT, LoadShape, Outcome, Round, encode_histogram};
 use std::{
     io,
@@ -153,6 +153,10 @@ pub(crate) fn run(
     round.errors = tally.errors;
     round.load_cpu_ns = tally.load_cpu_ns;
     round.histogram = encode_histogram(&tally.histogram);
+    round.open_loop = tally.open_loop.as_ref().map(OpenTally::to_record);
+    if tally.load_run_delay_ns.is_some() {
+        round.machine.get_or_insert_default().load_run_delay_ns = tally.load_run_delay_ns;
+    }
     round.outcome = outcome(entrant, &tally, died);
     round.slices = tally.slices;
     round.instances_ns = tally.instances_ns;
@@ -279,6 +283,8 @@ fn run_burst(
 
 fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) -> Plan {
     let cpus = asked.cpus.of_load(&load);
+    let of_server = asked.cpus.of_server(&load);
+    let shares_cpus = cpus.is_empty() || cpus.iter().any(|cpu| of_server.contains(cpu));
     let window = Until::Elapsed(Duration::from_secs_f64(asked.window_s));
     let until = load.burst.map_or(window, |burst| Until::Burst {
         instances: burst.instances as usize,
@@ -292,6 +298,8 @@ fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) 
         pipeline: load.pipeline as usize,
         rate: load.rate.and_then(NonZeroU32::new),
         arrivals: load.arrivals,
+        // Where they share CPUs, a load that spins takes them from the server.
+        spin: if shares_cpus { Duration::ZERO } else { Plan::SPIN },
         in_flight: None,
         threads: cpus.len().max(1),
         cpus,
@@ -339,6 +347,7 @@ mod tests {
             pipeline: 1,
             rate: None,
             arrivals: Arrivals::Poisson,
+            spin: Duration::ZERO,
             in_flight: None,
             threads: 1,
             cpus: vec![],

@@ -35,13 +35,22 @@ impl Latency {
 
     /// Reads the percentiles off a histogram of nanoseconds.
     pub fn of(histogram: &Histogram<u64>) -> Self {
+        Self::of_censored(histogram, 0)
+    }
+
+    /// The same where `beyond` samples more are known only to be longer than all in the histogram,
+    /// such as requests that timed out. A percentile that falls among them is `None`, and so is the
+    /// longest; the mean is that of the histogram alone.
+    pub fn of_censored(histogram: &Histogram<u64>, beyond: u64) -> Self {
         let n = histogram.len();
         if n == 0 {
             return Latency::default();
         }
         let at = |quantile: f64| {
-            let beyond = n - (n as f64 * quantile).ceil() as u64;
-            (beyond >= Self::SAMPLES_BEYOND).then(|| histogram.value_at_quantile(quantile))
+            let rank = ((n + beyond) as f64 * quantile).ceil() as u64;
+            let known = rank <= n && n + beyond - rank >= Self::SAMPLES_BEYOND;
+            // Half a rank less: the histogram rounds up.
+            known.then(|| histogram.value_at_quantile((rank as f64 - 0.5) / n as f64))
         };
         Latency {
             min: Some(histogram.min()),
@@ -51,7 +60,7 @@ impl Latency {
             p95: at(0.95),
             p99: at(0.99),
             p99_9: at(0.999),
-            max: Some(histogram.max()),
+            max: (beyond == 0).then(|| histogram.max()),
         }
     }
 }
@@ -108,5 +117,18 @@ mod tests {
         assert_eq!(l.p90, Some(89));
         assert_eq!(l.p95, None);
         assert_eq!(Latency::of(&Histogram::<u64>::new(3).unwrap()), Latency::default());
+    }
+
+    #[test]
+    fn samples_beyond_all_others_move_the_percentiles_and_hide_the_last_ones() {
+        let mut h = Histogram::<u64>::new(3).unwrap();
+        (1..=900).for_each(|v| h.record(v).unwrap());
+        let l = Latency::of_censored(&h, 100);
+        assert_eq!((l.min, l.p50, l.p90), (Some(1), Some(500), Some(900)));
+        assert_eq!((l.p95, l.p99, l.max), (None, None, None));
+        assert_eq!(Latency::of_censored(&h, 101).p90, None);
+        let all = Latency::of_censored(&h, 0);
+        assert_eq!((all.p50, all.p95, all.max), (Some(450), Some(855), Some(900)));
+        assert_eq!(Latency::of_censored(&Histogram::<u64>::new(3).unwrap(), 5), Latency::default());
     }
 }

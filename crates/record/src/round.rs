@@ -64,7 +64,7 @@ pub struct OpenLoop {
     pub late: u64,
     /// Of those: written, and without a reply within the limit.
     pub timed_out: u64,
-    /// Of those: written, and lost to another error.
+    /// Of those: written, and lost to another error or to an early end of the run.
     pub lost: u64,
     /// Intended send → a connection is free; the server's doing. HDR, V2, base64, nanoseconds.
     pub wait: String,
@@ -77,6 +77,10 @@ pub struct OpenLoop {
     pub arrivals: ArrivalCheck,
     /// Last stretch before a send that the load waits for by spinning, in nanoseconds; 0: none.
     pub spin_ns: u64,
+    /// CPU of the load spent on that inside the window, nanoseconds: the load is busy, but could do
+    /// more.
+    #[serde(default)]
+    pub spun_ns: u64,
 }
 
 impl OpenLoop {
@@ -90,7 +94,7 @@ impl OpenLoop {
 pub struct ArrivalCheck {
     /// Gaps that were looked at.
     pub gaps: u64,
-    /// Mean rate of the sends, per second.
+    /// Mean rate of the arrivals, per second; what was never sent arrived all the same.
     pub rate_per_s: f64,
     /// Largest distance between the distribution of the gaps and the one asked for
     /// (Kolmogorov–Smirnov; 0 to 1).

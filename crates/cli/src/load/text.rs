@@ -1,9 +1,9 @@
 //! What `regatta load` prints: the result in words.
 
-use super::{LoadArgs, Shape, rate_was_reached};
+use super::{LoadArgs, Shape, open};
 use indicatif::HumanCount;
 use regatta_load::Workload;
-use regatta_record::{Burst, Figure, LoadResult};
+use regatta_record::{Burst, Figure, Latency, LoadResult};
 use std::fmt::Write;
 
 /// What the article that the burst comes from measured (workload `double` of the design).
@@ -29,8 +29,9 @@ pub fn text(args: &LoadArgs, result: &LoadResult) -> String {
             voided(Figure::Rate, format!("{}/s", HumanCount(result.rate_per_s.round() as u64)))
         ),
     );
-    if let Some(rate) = result.target_rate_per_s {
-        line("rate", asked(rate, result));
+    if let (Some(rate), Some(open)) = (result.target_rate_per_s, &result.open_loop) {
+        line("rate", open::rate(rate, args.arrivals, open, result));
+        line("arrivals", open::arrivals(args.arrivals, &open.arrivals));
     }
     if !result.instances_s.is_empty() {
         line("instances", instances(&result.instances_s));
@@ -38,17 +39,16 @@ pub fn text(args: &LoadArgs, result: &LoadResult) -> String {
     if is_the_articles(args) {
         line("then", THEN.into());
     }
-    let l = &result.latency_ns;
-    let time = |ns: Option<u64>| ns.map_or("–".into(), |ns| regatta_report::time(ns as f64));
-    let latency = format!(
-        "p50 {}  p90 {}  p99 {}  p99.9 {}  max {}",
-        time(l.p50),
-        time(l.p90),
-        time(l.p99),
-        time(l.p99_9),
-        time(l.max)
-    );
-    line("latency", voided(Figure::Latency, latency));
+    line("latency", voided(Figure::Latency, percentiles(&result.latency_ns)));
+    for (name, part) in [
+        ("  wait", &result.wait_ns),
+        ("  send lag", &result.send_lag_ns),
+        ("  service", &result.service_ns),
+    ] {
+        if let Some(part) = part {
+            line(name, voided(Figure::Latency, percentiles(part)));
+        }
+    }
     let cpu = |ns: Option<f64>| ns.map_or("–".into(), |ns| format!("{:.2} µs/request", ns / 1e3));
     line("server CPU", cpu(result.server_cpu_ns_per_request));
     line("load CPU", cpu(result.load_cpu_ns_per_request));
@@ -83,21 +83,16 @@ fn shape(args: &LoadArgs) -> String {
     format!("{} connections{idle}, {each}", args.connections())
 }
 
-/// How the rate that was asked for was kept.
-fn asked(rate: u32, result: &LoadResult) -> String {
-    let rate = HumanCount(rate.into());
-    let unsent = HumanCount(result.unsent);
-    if !rate_was_reached(result) {
-        format!(
-            "{rate}/s asked for and NOT REACHED: {unsent} requests were due and not sent, every \
-             connection waited for replies, or was gone; ask for less, or give more connections or \
-             pipeline"
-        )
-    } else if result.unsent > 0 {
-        format!("{rate}/s asked for; all sent but {unsent} requests")
-    } else {
-        format!("{rate}/s asked for; all sent")
-    }
+fn percentiles(l: &Latency) -> String {
+    let time = |ns: Option<u64>| ns.map_or("–".into(), |ns| regatta_report::time(ns as f64));
+    format!(
+        "p50 {}  p90 {}  p99 {}  p99.9 {}  max {}",
+        time(l.p50),
+        time(l.p90),
+        time(l.p99),
+        time(l.p99_9),
+        time(l.max)
+    )
 }
 
 /// How long the instances of a burst took, in seconds.

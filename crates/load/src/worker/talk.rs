@@ -88,6 +88,11 @@ impl Worker<'_> {
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Connecting;
         connection.cursor.ask(1);
+        if let Some(open) = &mut self.open_loop
+            && slot < self.active
+        {
+            open.beside(self.times.next_place(&connection.sent));
+        }
         self.times.push(&mut connection.sent, 1, clock::now());
         self.left -= 1;
         if let Some(burst) = &mut self.burst {
@@ -140,6 +145,9 @@ impl Worker<'_> {
                 if self.phase == Phase::Measuring {
                     self.count.timeouts_in_window += owed;
                 }
+                if let Some(open) = &mut self.open_loop {
+                    open.no_reply(&self.times, &connection.sent, owed as u32, true);
+                }
             }
         }
         if state != State::Open {
@@ -166,6 +174,9 @@ impl Worker<'_> {
     pub(super) fn close(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         let owed = u64::from(connection.cursor.owed());
+        if let Some(open) = &mut self.open_loop {
+            open.no_reply(&self.times, &connection.sent, owed as u32, false);
+        }
         match connection.state {
             State::Closed => return,
             State::Connecting => {
@@ -181,8 +192,8 @@ impl Worker<'_> {
         }
         if connection.state == State::Open {
             self.open -= 1;
-            if let Some(pace) = &mut self.pace {
-                pace.turns.gone(slot);
+            if let Some(open) = &mut self.open_loop {
+                open.turns.gone(slot);
             }
             if let Some(in_flight) = &mut self.in_flight {
                 in_flight.turns.gone(slot);
@@ -207,24 +218,18 @@ impl Worker<'_> {
         self.replies += u64::from(replies);
         self.settled += u64::from(replies);
         self.awaited -= u64::from(replies);
-        let mut rest = replies;
-        // Where requests do not belong to connections, the first one of a connection that was opened
-        // again is beside them.
-        let apart = self.pace.is_none() && self.in_flight.is_none();
-        let scheduled = apart || connection.state == State::Open;
-        if let Some(in_flight) = &mut self.in_flight
-            && scheduled
-        {
-            in_flight.left += replies;
-        }
-        while rest > 0 {
-            let (sent_at, run) = self.times.pop_run(&mut connection.sent, rest);
-            if self.phase == Phase::Measuring && scheduled && slot < self.active {
-                self.count.replies(self.now, self.now - sent_at, run);
+        let opens = connection.state == State::Unanswered;
+        match &mut self.in_flight {
+            _ if self.open_loop.is_some() => self.answered_in_open_loop(slot, replies),
+            // The first request of a connection that was opened again is beside the bound.
+            Some(_) if opens => connection.sent.clear(),
+            Some(in_flight) => {
+                in_flight.left += replies;
+                self.answered_in_closed_loop(slot, replies);
             }
-            rest -= run;
+            None => self.answered_in_closed_loop(slot, replies),
         }
-        if connection.state == State::Unanswered {
+        if opens {
             self.opened(slot);
             if slot >= self.active {
                 return;
@@ -233,10 +238,25 @@ impl Worker<'_> {
         if self.closed_loop { self.fill(slot) } else { self.next(slot) }
     }
 
+    /// Replies that come inside the window are recorded.
+    #[inline]
+    fn answered_in_closed_loop(&mut self, slot: u32, replies: u32) {
+        let connection = &mut self.connections[slot as usize];
+        let mut rest = replies;
+        while rest > 0 {
+            let (sent_at, run) = self.times.pop_run(&mut connection.sent, rest);
+            if self.phase == Phase::Measuring && slot < self.active {
+                self.count.came(self.now, run);
+                self.count.took(self.now - sent_at, run);
+            }
+            rest -= run;
+        }
+    }
+
     /// What an answered connection does where it does not simply go on.
     fn next(&mut self, slot: u32) {
-        if let Some(pace) = &mut self.pace {
-            pace.turns.freed(slot, self.now);
+        if let Some(open) = &mut self.open_loop {
+            open.turns.freed(slot, self.now);
         } else if let Some(in_flight) = &mut self.in_flight {
             in_flight.turns.freed(slot, self.now);
             self.send_in_turn();

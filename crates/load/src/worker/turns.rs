@@ -35,6 +35,12 @@ impl Turns {
         Some((slot, since))
     }
 
+    /// Whether no slot is free.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.free.is_empty()
+    }
+
     /// The slot's connection is gone.
     pub fn gone(&mut self, slot: u32) {
         if self.since.get_mut(slot as usize).and_then(Option::take).is_some() {

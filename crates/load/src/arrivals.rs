@@ -1,0 +1,406 @@
+//! Whether requests arrived in the shape that was asked for: a running check of the moments at which
+//! a thread sent them, in constant memory. Owns no clock.
+//!
+//! The gaps of each thread are looked at on their own and thrown together: under Poisson arrivals
+//! every thread has an independent Poisson process of the same rate, and under constant ones every
+//! thread has the same even gap. Consecutive gaps are added up to *strides* of about half a
+//! millisecond or more, since a write takes microseconds: two requests that are due at once cannot be
+//! written at once. What a user feels of arrivals is their bunching over longer times.
+
+use crate::clock::Nanos;
+use regatta_record::{ArrivalCheck, Arrivals};
+
+/// A stride is expected to be at least so long, in nanoseconds.
+const SHORTEST_STRIDE: f64 = 500_000.0;
+/// Most gaps in a stride: enough at any rate that a thread can make, and below where the sum of
+/// [`erlang`] would lose its digits.
+const MOST_GAPS: f64 = 500.0;
+/// Steps of the distribution function that are counted.
+const STEPS: usize = 1_000;
+/// Parts of the window whose rates are compared.
+const TENTHS: usize = 10;
+
+/// What is permitted beside chance. The share of strides that may be out of place, as a distance
+/// between distributions: beyond it percentiles up to the 95th could move.
+const DISTANCE: f64 = 0.05;
+/// Correlation of a stride with the next one: at 0.1 the variance of counts over long times is a
+/// fifth above that of independent arrivals, and so is the mean queue that they cause.
+const CORRELATION: f64 = 0.1;
+/// Mean rate against the one asked for; the margin within which a rate is held.
+const RATE: f64 = 0.01;
+/// Rate of a tenth of the window against the mean.
+const UNSTEADINESS: f64 = 0.05;
+/// How much a constant stride may be off: what a wake may be late, or this part of it.
+const OFF_NS: f64 = 50_000.0;
+const OFF: f64 = 0.05;
+
+/// What one thread's arrivals looked like.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    arrivals: Arrivals,
+    /// Requests per nanosecond, of this thread.
+    rate: f64,
+    /// Gaps in a stride.
+    gaps: u32,
+    last: Option<Nanos>,
+    /// The stride that is under way: how many gaps it has, and when it began.
+    under_way: (u32, Nanos),
+    /// The stride before, in units of its expectation.
+    before: Option<f64>,
+    /// Strides by their place in the distribution asked for.
+    places: Vec<u64>,
+    strides: Moments,
+    window: Window,
+}
+
+impl Seen {
+    /// Nothing yet of a thread that has `1 / threads` of the `rate` per second.
+    pub fn new(arrivals: Arrivals, rate: u32, threads: usize) -> Self {
+        let rate = f64::from(rate) / threads as f64 / 1e9;
+        Seen {
+            arrivals,
+            rate,
+            gaps: (SHORTEST_STRIDE * rate).ceil().clamp(1.0, MOST_GAPS) as u32,
+            last: None,
+            under_way: (0, 0),
+            before: None,
+            places: vec![0; STEPS + 1],
+            strides: Moments::default(),
+            window: Window { at: 0, length: 1, tenths: [0; TENTHS] },
+        }
+    }
+
+    /// What is seen from now on counts.
+    pub fn window_opens(&mut self, at: Nanos, length: Nanos) {
+        self.window = Window { at, length: length.max(1), tenths: [0; TENTHS] };
+    }
+
+    /// A request arrived at this moment; moments come in order, or nearly.
+    #[inline]
+    pub fn arrived(&mut self, at: Nanos) {
+        self.window.arrived(at);
+        let Some(last) = self.last.replace(at) else {
+            self.under_way = (0, at);
+            return;
+        };
+        self.under_way.0 += 1;
+        if self.under_way.0 == self.gaps {
+            let began = std::mem::replace(&mut self.under_way, (0, at)).1;
+            self.stride(at.max(last).saturating_sub(began));
+        }
+    }
+
+    fn stride(&mut self, length: Nanos) {
+        let (length, gaps) = (length as f64, f64::from(self.gaps));
+        let place = match self.arrivals {
+            Arrivals::Poisson => erlang(self.gaps, length * self.rate),
+            Arrivals::Constant => even(length, gaps / self.rate),
+        };
+        self.places[(place * STEPS as f64) as usize] += 1;
+        let length = length * self.rate / gaps;
+        self.strides.add(self.before.replace(length), length);
+    }
+
+    /// Adds what another thread has seen.
+    pub fn add(&mut self, other: &Seen) {
+        self.places.iter_mut().zip(&other.places).for_each(|(sum, n)| *sum += n);
+        self.strides.merge(&other.strides);
+        self.window.tenths.iter_mut().zip(other.window.tenths).for_each(|(sum, n)| *sum += n);
+    }
+
+    /// The check of all that was seen by `threads` threads; `window_ns` is how long the window was
+    /// in the end.
+    pub fn check(&self, threads: usize, window_ns: Nanos) -> ArrivalCheck {
+        let (strides, arrived) = (self.strides.n, self.window.tenths.iter().sum::<u64>());
+        let rate = arrived as f64 / window_ns.max(1) as f64;
+        let mut check = ArrivalCheck {
+            gaps: strides * u64::from(self.gaps),
+            rate_per_s: rate * 1e9,
+            distance: self.distance(),
+            lag1: self.strides.correlation(),
+            unsteadiness: self.window.unsteadiness(window_ns),
+            kept: true,
+        };
+        // Chance: 4 standard deviations where a number is judged, and the Kolmogorov-Smirnov
+        // distance that one in a thousand samples exceeds, 1.95 / √n (Smirnov 1948).
+        let by_chance = |n: f64, deviations: f64| deviations / n.max(1.0).sqrt();
+        let asked = self.rate * threads as f64;
+        let expected = asked * window_ns as f64;
+        let independent = match self.arrivals {
+            Arrivals::Poisson => check.lag1.abs() <= CORRELATION + by_chance(strides as f64, 4.0),
+            // Whatever moves one even send makes one gap longer and the next one shorter.
+            Arrivals::Constant => true,
+        };
+        check.kept = check.distance <= DISTANCE + by_chance(strides as f64, 1.95)
+            && (rate / asked - 1.0).abs() <= RATE + by_chance(expected, 4.0)
+            && check.unsteadiness <= UNSTEADINESS + by_chance(expected / TENTHS as f64, 4.0)
+            && independent;
+        check
+    }
+
+    /// Kolmogorov-Smirnov: the largest distance between the distribution function of the strides and
+    /// the one asked for, looked at in steps of a thousandth. Constant strides have three places:
+    /// too short, right, too long; the distance is the larger share of the outer two.
+    fn distance(&self) -> f64 {
+        let n = self.strides.n.max(1) as f64;
+        if self.arrivals == Arrivals::Constant {
+            return self.places[0].max(self.places[STEPS]) as f64 / n;
+        }
+        let mut below = 0;
+        let steps = self.places.iter().enumerate().map(|(i, count)| {
+            below += count;
+            ((i + 1) as f64 / STEPS as f64 - below as f64 / n).abs()
+        });
+        let largest = steps.take(STEPS).fold(0.0, f64::max);
+        if self.strides.n == 0 { 0.0 } else { largest }
+    }
+}
+
+/// Share of sums of `k` exponential gaps that are shorter than `x` mean gaps: the Erlang
+/// distribution (Devroye 1986, IX.3), `1 - e^-x (1 + x + x²/2! + ... )` with `k` terms.
+fn erlang(k: u32, x: f64) -> f64 {
+    let mut term = (-x).exp();
+    let mut longer = term;
+    for j in 1..k {
+        term *= x / f64::from(j);
+        longer += term;
+    }
+    (1.0 - longer).clamp(0.0, 1.0)
+}
+
+/// Whether a stride is too short (0), even (a half) or too long (1).
+fn even(length: f64, expected: f64) -> f64 {
+    let off = OFF_NS.max(OFF * expected);
+    match length - expected {
+        by if by < -off => 0.0,
+        by if by > off => 1.0,
+        _ => 0.5,
+    }
+}
+
+/// The window and how many requests arrived in each tenth of it.
+#[derive(Clone, Debug)]
+struct Window {
+    at: Nanos,
+    length: Nanos,
+    tenths: [u64; TENTHS],
+}
+
+impl Window {
+    #[inline]
+    fn arrived(&mut self, at: Nanos) {
+        let tenth = at.saturating_sub(self.at) / (self.length / TENTHS as u64).max(1);
+        self.tenths[(tenth as usize).min(TENTHS - 1)] += 1;
+    }
+
+    /// Largest deviation of a tenth from the mean, of those that were whole.
+    fn unsteadiness(&self, window_ns: Nanos) -> f64 {
+        let whole = (window_ns.saturating_mul(TENTHS as u64) / self.length).min(TENTHS as u64);
+        let tenths = &self.tenths[..whole as usize];
+        let mean = tenths.iter().sum::<u64>() as f64 / tenths.len() as f64;
+        let off = |n: &u64| (*n as f64 / mean - 1.0).abs();
+        tenths.iter().map(off).filter(|off| off.is_finite()).fold(0.0, f64::max)
+    }
+}
+
+/// Sums for the correlation of a length with the next one.
+#[derive(Clone, Debug, Default)]
+struct Moments {
+    n: u64,
+    sum: f64,
+    squares: f64,
+    pairs: u64,
+    products: f64,
+}
+
+impl Moments {
+    /// Lengths near 1: sums of their squares lose no digits that matter.
+    fn add(&mut self, before: Option<f64>, length: f64) {
+        self.n += 1;
+        self.sum += length;
+        self.squares += length * length;
+        if let Some(before) = before {
+            self.pairs += 1;
+            self.products += before * length;
+        }
+    }
+
+    fn merge(&mut self, other: &Moments) {
+        self.n += other.n;
+        self.sum += other.sum;
+        self.squares += other.squares;
+        self.pairs += other.pairs;
+        self.products += other.products;
+    }
+
+    /// Serial correlation at lag 1 (Box & Jenkins, "Time Series Analysis", 2.1.5); 0 where nothing
+    /// varies.
+    fn correlation(&self) -> f64 {
+        let (n, pairs) = (self.n as f64, self.pairs as f64);
+        let mean = self.sum / n;
+        let variance = self.squares / n - mean * mean;
+        let covariance = self.products / pairs - mean * mean;
+        // Where all are equal, what is left is rounding.
+        if self.pairs > 0 && variance > 1e-9 { covariance / variance } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        clock::{MS, SECOND},
+        schedule::{Part, Schedule},
+    };
+    use std::num::NonZeroU32;
+
+    const SEEDS: u64 = 100;
+
+    /// The check of sends that were scheduled with `scheduled` arrivals and moved by `moved`, for
+    /// one that were asked to be `asked`: 5 s.
+    fn check(
+        asked: Arrivals,
+        scheduled: Arrivals,
+        rate: u32,
+        seed: u64,
+        mut moved: impl FnMut(Nanos) -> Option<Nanos>,
+    ) -> ArrivalCheck {
+        let part = Part { thread: 0, threads: 1 };
+        let some = NonZeroU32::new(rate).unwrap();
+        let mut schedule = Schedule::new(scheduled, some, part, seed, 0);
+        let mut seen = Seen::new(asked, rate, 1);
+        seen.window_opens(SECOND, 5 * SECOND);
+        while schedule.first() < 5 * SECOND {
+            if let Some(at) = moved(schedule.take()) {
+                seen.arrived(SECOND + at);
+            }
+        }
+        seen.check(1, 5 * SECOND)
+    }
+
+    #[test]
+    fn poisson_arrivals_are_kept_in_nearly_all_seeds() {
+        for rate in [20, 1_000, 20_000] {
+            let kept = |seed| check(Arrivals::Poisson, Arrivals::Poisson, rate, seed, Some).kept;
+            let seeds = if rate > 10_000 { SEEDS / 10 } else { SEEDS };
+            let kept = (0..seeds).filter(|seed| kept(*seed)).count() as u64;
+            assert!(kept >= seeds - seeds / 50, "{kept} of {seeds} at {rate}/s");
+        }
+    }
+
+    #[test]
+    fn constant_arrivals_are_no_poisson_ones_and_the_other_way_round() {
+        for rate in [20, 1_000, 20_000, 200_000] {
+            let even = check(Arrivals::Constant, Arrivals::Constant, rate, 1, Some);
+            assert!(even.kept && even.distance == 0.0, "{even:?}");
+            let even = check(Arrivals::Poisson, Arrivals::Constant, rate, 1, Some);
+            assert!(!even.kept && even.distance > 0.4, "{even:?}");
+            let uneven = check(Arrivals::Constant, Arrivals::Poisson, rate, 1, Some);
+            assert!(!uneven.kept && uneven.distance > 0.1, "{uneven:?}");
+        }
+    }
+
+    #[test]
+    fn bursts_are_found() {
+        // All requests of 5 ms at its end.
+        let bursty = |at: Nanos| Some(at.next_multiple_of(5 * MS));
+        for asked in Arrivals::ALL {
+            let found = check(asked, asked, 20_000, 1, bursty);
+            assert!(!found.kept && found.distance > 0.5, "{found:?}");
+            assert!((found.rate_per_s / 20_000.0 - 1.0).abs() < 0.02, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_generator_that_stalls_and_forgets_what_was_due_is_found() {
+        // 100 ms of every second nothing is sent, nor made up for: coordinated omission.
+        let forgets = |at: Nanos| (at % SECOND >= 100 * MS).then_some(at);
+        for asked in Arrivals::ALL {
+            let found = check(asked, asked, 20_000, 1, forgets);
+            assert!(!found.kept && (found.rate_per_s / 18_000.0 - 1.0).abs() < 0.02, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_rate_that_wanders_is_found() {
+        // The first half of the window comes a fifth faster than the second.
+        let half = 5 * SECOND / 2;
+        let wanders = |at: Nanos| {
+            Some(if at < half { at * 10 / 11 } else { half * 10 / 11 + (at - half) * 12 / 11 })
+        };
+        let found = check(Arrivals::Poisson, Arrivals::Poisson, 20_000, 1, wanders);
+        assert!(!found.kept && found.unsteadiness > 0.08, "{found:?}");
+    }
+
+    #[test]
+    fn strides_that_follow_each_other_are_found() {
+        // Long and short strides come in runs of twenty gaps.
+        let mut at = 0;
+        let mut i = 0;
+        let mut last = 0;
+        let runs = |due: Nanos| {
+            let gap = due - std::mem::replace(&mut last, due);
+            i += 1;
+            at += if i / 20 % 2 == 0 { gap * 16 / 10 } else { gap * 4 / 10 };
+            Some(at)
+        };
+        let found = check(Arrivals::Poisson, Arrivals::Poisson, 1_000, 1, runs);
+        assert!(!found.kept && found.lag1 > 0.15, "{found:?}");
+    }
+
+    #[test]
+    fn what_a_machine_must_do_is_permitted() {
+        // A write takes 8 µs, so requests that are due sooner wait for it.
+        for arrivals in Arrivals::ALL {
+            let mut free = 0;
+            let writes = |at: Nanos| {
+                let at = at.max(free);
+                free = at + 8_000;
+                Some(at)
+            };
+            let found = check(arrivals, arrivals, 20_000, 1, writes);
+            assert!(found.kept, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn threads_are_checked_together() {
+        let mut all: Option<Seen> = None;
+        for thread in 0..4 {
+            let part = Part { thread, threads: 4 };
+            let rate = NonZeroU32::new(20_000).unwrap();
+            let mut schedule = Schedule::new(Arrivals::Poisson, rate, part, 5, 0);
+            let mut seen = Seen::new(Arrivals::Poisson, 20_000, 4);
+            seen.window_opens(0, SECOND);
+            while schedule.first() < SECOND {
+                seen.arrived(schedule.take());
+            }
+            match &mut all {
+                Some(all) => all.add(&seen),
+                None => all = Some(seen),
+            }
+        }
+        let check = all.unwrap().check(4, SECOND);
+        assert!(check.kept && (check.rate_per_s - 20_000.0).abs() < 600.0, "{check:?}");
+        assert!((18_000..20_500).contains(&check.gaps), "{check:?}");
+    }
+
+    #[test]
+    fn nothing_seen_says_nothing_bad_of_the_gaps() {
+        let seen = Seen::new(Arrivals::Poisson, 1, 1);
+        let check = seen.check(1, SECOND);
+        assert_eq!((check.gaps, check.distance, check.lag1, check.kept), (0, 0.0, 0.0, true));
+    }
+
+    #[test]
+    fn the_erlang_distribution_is_right_at_known_points() {
+        // Medians and tails as tabulated (χ² with 2k degrees of freedom, halved).
+        for (k, x, below) in
+            [(1, std::f64::consts::LN_2, 0.5), (5, 4.670_91, 0.5), (10, 15.705_2, 0.95)]
+        {
+            assert!((erlang(k, x) - below).abs() < 1e-4, "{k} {x}: {}", erlang(k, x));
+        }
+        assert_eq!(erlang(500, 1e6), 1.0);
+        assert_eq!(erlang(500, 0.0), 0.0);
+    }
+}

@@ -1,0 +1,157 @@
+//! What came of an open loop: what became of each request that was due, and the parts of the time
+//! that the answered ones took.
+
+use crate::{Plan, arrivals::Seen, clock::Nanos, tally::new_histogram};
+use hdrhistogram::Histogram;
+use regatta_record::{ArrivalCheck, OpenLoop, encode_histogram};
+
+/// What came of an open loop. Every request that was due inside the window is exactly one of:
+/// answered (in all of the histograms), timed out, lost, unsent.
+#[derive(Clone, Debug)]
+pub struct OpenTally {
+    /// Requests whose intended send lay inside the window.
+    pub due: u64,
+    /// Of those: not written. No connection came free within the limit for a reply, or by the end
+    /// of the grace after the window.
+    pub unsent: u64,
+    /// Of those: written more than [`OpenLoop::LATE_NS`] after their intended send.
+    pub late: u64,
+    /// Of those: written, and without a reply within the limit.
+    pub timed_out: u64,
+    /// Of those: written, and lost to another error, or to an early end of the run.
+    pub lost: u64,
+    /// Nanoseconds from the intended send until a connection was free: the server's doing.
+    pub wait: Histogram<u64>,
+    /// Nanoseconds from then until the write: the generator's doing.
+    pub lag: Histogram<u64>,
+    /// Nanoseconds from the write to the reply.
+    pub service: Histogram<u64>,
+    /// Whether the requests arrived as was asked for.
+    pub arrivals: ArrivalCheck,
+    /// Last stretch before a send that was waited for by spinning, in nanoseconds; 0: none.
+    pub spin_ns: u64,
+    /// CPU spent on that inside the window, in nanoseconds: a part of the load's CPU that no
+    /// request needed.
+    pub spun_ns: u64,
+}
+
+impl OpenTally {
+    /// As it is stored.
+    pub fn to_record(&self) -> OpenLoop {
+        OpenLoop {
+            due: self.due,
+            unsent: self.unsent,
+            late: self.late,
+            timed_out: self.timed_out,
+            lost: self.lost,
+            wait: encode_histogram(&self.wait),
+            lag: encode_histogram(&self.lag),
+            service: encode_histogram(&self.service),
+            arrivals: self.arrivals,
+            spin_ns: self.spin_ns,
+            spun_ns: self.spun_ns,
+        }
+    }
+
+    /// Requests that have no latency but were due: to be thought of as longer than any that has.
+    pub fn unanswered(&self) -> u64 {
+        self.unsent + self.timed_out + self.lost
+    }
+}
+
+/// What one load thread counts of its open loop.
+pub(crate) struct OpenCount {
+    pub due: u64,
+    pub unsent: u64,
+    pub late: u64,
+    pub timed_out: u64,
+    pub lost: u64,
+    pub spun_ns: Nanos,
+    pub seen: Seen,
+    wait: Histogram<u64>,
+    lag: Histogram<u64>,
+    service: Histogram<u64>,
+}
+
+impl OpenCount {
+    pub fn new(seen: Seen) -> Self {
+        OpenCount {
+            due: 0,
+            unsent: 0,
+            late: 0,
+            timed_out: 0,
+            lost: 0,
+            spun_ns: 0,
+            seen,
+            wait: new_histogram(),
+            lag: new_histogram(),
+            service: new_histogram(),
+        }
+    }
+
+    /// A request is written: `lag` after it could have been, and so long after it was due.
+    #[inline]
+    pub fn written(&mut self, intended: Nanos, lag: Nanos, after: Nanos) {
+        self.due += 1;
+        self.late += u64::from(after > OpenLoop::LATE_NS);
+        self.seen.arrived(intended + lag);
+    }
+
+    /// A request is given up, unwritten. It arrived all the same.
+    pub fn given_up(&mut self, intended: Nanos) {
+        self.due += 1;
+        self.unsent += 1;
+        self.seen.arrived(intended);
+    }
+
+    /// A reply came. An instant counts as a nanosecond: histograms begin there.
+    #[inline]
+    pub fn answered(&mut self, wait: Nanos, lag: Nanos, service: Nanos) {
+        self.wait.saturating_record(wait.max(1));
+        self.lag.saturating_record(lag.max(1));
+        self.service.saturating_record(service.max(1));
+    }
+}
+
+/// Adds up what the threads counted; `None` without an open loop.
+pub(crate) fn merge(
+    plan: &Plan,
+    counts: impl Iterator<Item = OpenCount>,
+    window_ns: Nanos,
+) -> Option<OpenTally> {
+    let (mut threads, mut sum) = (0, None::<OpenCount>);
+    for count in counts {
+        threads += 1;
+        let Some(sum) = &mut sum else {
+            sum = Some(count);
+            continue;
+        };
+        sum.due += count.due;
+        sum.unsent += count.unsent;
+        sum.late += count.late;
+        sum.timed_out += count.timed_out;
+        sum.lost += count.lost;
+        sum.spun_ns += count.spun_ns;
+        sum.seen.add(&count.seen);
+        for (sum, one) in [
+            (&mut sum.wait, &count.wait),
+            (&mut sum.lag, &count.lag),
+            (&mut sum.service, &count.service),
+        ] {
+            sum.add(one).expect("all histograms have the same bounds");
+        }
+    }
+    sum.map(|sum| OpenTally {
+        due: sum.due,
+        unsent: sum.unsent,
+        late: sum.late,
+        timed_out: sum.timed_out,
+        lost: sum.lost,
+        arrivals: sum.seen.check(threads, window_ns),
+        wait: sum.wait,
+        lag: sum.lag,
+        service: sum.service,
+        spin_ns: plan.spin.as_nanos() as u64,
+        spun_ns: sum.spun_ns,
+    })
+}

@@ -1,0 +1,192 @@
+//! When the requests of an open loop are to be sent: made ahead, in nanoseconds, from a seed. Owns
+//! no clock; moments count from the schedule's start.
+//!
+//! The arrivals of all threads together have the rate that was asked for. Poisson: each thread has a
+//! process of its own with its share of the rate, since independent Poisson processes add up to one
+//! of the sum of their rates. Constant: threads take the evenly spaced moments in turn.
+
+use crate::clock::{Nanos, SECOND};
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use regatta_record::Arrivals;
+use std::{collections::VecDeque, num::NonZeroU32};
+
+/// Sends made ahead, at most: 512 KiB, the sends of some seconds at usual rates.
+const AHEAD: usize = 1 << 16;
+/// Sends made in one go meanwhile: a microsecond or two.
+const PORTION: usize = 64;
+
+/// Which load thread of how many a schedule is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub thread: usize,
+    pub threads: usize,
+}
+
+/// The intended sends of one load thread, in order. It has no end; whoever uses it has.
+pub(crate) struct Schedule {
+    source: Source,
+    /// Made and not taken, with the first of all. Never empty.
+    ahead: VecDeque<Nanos>,
+}
+
+impl Schedule {
+    /// `stream` tells schedules of the same seed apart.
+    pub fn new(arrivals: Arrivals, rate: NonZeroU32, part: Part, seed: u64, stream: u64) -> Self {
+        let source = match arrivals {
+            Arrivals::Poisson => Source::poisson(rate, part, seed, stream),
+            Arrivals::Constant => Source::constant(rate, part),
+        };
+        let mut schedule = Schedule { source, ahead: VecDeque::with_capacity(AHEAD) };
+        schedule.ahead.extend((0..AHEAD).map(|_| schedule.source.next()));
+        schedule
+    }
+
+    /// The next send, counted from the start.
+    #[inline]
+    pub fn first(&self) -> Nanos {
+        self.ahead[0]
+    }
+
+    /// The next send is dealt with. Makes one only where none is left.
+    #[inline]
+    pub fn take(&mut self) -> Nanos {
+        if self.ahead.len() == 1 {
+            self.ahead.push_back(self.source.next());
+        }
+        self.ahead.pop_front().unwrap_or(Nanos::MAX)
+    }
+
+    /// Makes some of those that were taken anew: for a moment when nothing is due.
+    pub fn make_ahead(&mut self) {
+        if self.ahead.len() + PORTION <= AHEAD {
+            self.ahead.extend((0..PORTION).map(|_| self.source.next()));
+        }
+    }
+}
+
+/// Makes sends, one after the other.
+enum Source {
+    Poisson {
+        random: Box<StdRng>,
+        mean_gap: f64,
+        /// Nanoseconds with their fraction: a day is known to a hundredth of one.
+        at: f64,
+    },
+    Constant {
+        rate: u64,
+        /// The next one, counted over all threads.
+        next: u64,
+        step: u64,
+    },
+}
+
+impl Source {
+    fn poisson(rate: NonZeroU32, part: Part, seed: u64, stream: u64) -> Self {
+        // Odd multiples of the golden ratio: no thread begins where another or the requests do.
+        let nth = 2 * (stream * part.threads as u64 + part.thread as u64) + 1;
+        let random =
+            Box::new(StdRng::seed_from_u64(seed ^ nth.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+        let mean_gap = part.threads as f64 * SECOND as f64 / f64::from(rate.get());
+        Source::Poisson { random, mean_gap, at: 0.0 }
+    }
+
+    fn constant(rate: NonZeroU32, Part { thread, threads }: Part) -> Self {
+        Source::Constant { rate: rate.get().into(), next: thread as u64, step: threads as u64 }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Nanos {
+        match self {
+            Source::Poisson { random, mean_gap, at } => {
+                // The inverse of the exponential distribution function (Devroye, "Non-Uniform
+                // Random Variate Generation", 1986, II.2).
+                *at -= *mean_gap * (1.0 - random.random::<f64>()).ln();
+                *at as Nanos
+            }
+            Source::Constant { rate, next, step } => {
+                let i = *next;
+                *next += *step;
+                // In two steps: `i * SECOND` alone would overflow after some minutes at a high rate.
+                i / *rate * SECOND + i % *rate * SECOND / *rate
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::MS;
+
+    fn schedule(arrivals: Arrivals, rate: u32, part: Part, seed: u64, stream: u64) -> Schedule {
+        Schedule::new(arrivals, NonZeroU32::new(rate).unwrap(), part, seed, stream)
+    }
+
+    const ALONE: Part = Part { thread: 0, threads: 1 };
+
+    fn until(mut schedule: Schedule, end: Nanos) -> Vec<Nanos> {
+        std::iter::from_fn(|| (schedule.first() < end).then(|| schedule.take())).collect()
+    }
+
+    #[test]
+    fn constant_threads_interleave_at_even_intervals_and_share_exactly() {
+        let mut all = Vec::new();
+        for thread in 0..3 {
+            let part = Part { thread, threads: 3 };
+            all.extend(until(schedule(Arrivals::Constant, 40_000, part, 1, 0), 250 * MS));
+        }
+        all.sort_unstable();
+        assert_eq!(all, (0..10_000).map(|i| i * 25_000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_highest_constant_rate_does_not_overflow_in_a_long_run() {
+        let rate = NonZeroU32::MAX;
+        let mut source = Source::constant(rate, ALONE);
+        let Source::Constant { next, .. } = &mut source else { unreachable!() };
+        *next = 86_400 * u64::from(rate.get());
+        assert_eq!(source.next(), 86_400 * SECOND);
+    }
+
+    #[test]
+    fn poisson_arrivals_have_the_rate_whatever_the_number_of_threads() {
+        for threads in [1, 4] {
+            let all = (0..threads).flat_map(|thread| {
+                let part = Part { thread, threads };
+                until(schedule(Arrivals::Poisson, 10_000, part, 7, 0), 10 * SECOND)
+            });
+            // 100,000 are expected, with a standard deviation of 316.
+            let all = all.count();
+            assert!((98_500..101_500).contains(&all), "{all}");
+        }
+    }
+
+    #[test]
+    fn a_seed_says_it_all_and_threads_and_streams_differ() {
+        let first = |seed, thread, stream| {
+            let part = Part { thread, threads: 2 };
+            until(schedule(Arrivals::Poisson, 1_000, part, seed, stream), SECOND)
+        };
+        assert_eq!(first(1, 0, 0), first(1, 0, 0));
+        let all = [first(1, 0, 0), first(1, 1, 0), first(1, 0, 1), first(1, 1, 1), first(2, 0, 0)];
+        for (i, one) in all.iter().enumerate() {
+            assert!(all[i + 1..].iter().all(|other| other != one));
+        }
+    }
+
+    #[test]
+    fn what_is_made_meanwhile_continues_what_was_made_ahead() {
+        let (mut dry, mut fed) = (
+            schedule(Arrivals::Poisson, 1_000, ALONE, 3, 0),
+            schedule(Arrivals::Poisson, 1_000, ALONE, 3, 0),
+        );
+        for i in 0..3 * AHEAD {
+            if i % 50 == 0 {
+                fed.make_ahead();
+            }
+            assert_eq!(dry.first(), fed.first());
+            assert_eq!(dry.take(), fed.take());
+        }
+        assert!(fed.ahead.len() > AHEAD / 2 && fed.ahead.capacity() < 2 * AHEAD);
+    }
+}

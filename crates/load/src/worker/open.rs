@@ -1,0 +1,263 @@
+//! An open loop on one load thread: sends what is due, whatever became of what was sent before, and
+//! knows of every request when it was to be sent and when it could be.
+//!
+//! A request that is due takes the connection that has been free longest; where none is, requests
+//! stand in line. The line is the schedule itself, so it takes no memory. What has stood there for
+//! longer than the limit for a reply is given up.
+
+use super::{Worker, turns::Turns};
+use crate::{
+    Plan, Until,
+    arrivals::Seen,
+    clock::{self, Nanos, SECOND},
+    connection::{Ring, State, Times},
+    open_tally::OpenCount,
+    schedule::{Part, Schedule},
+    shared::Phase,
+};
+use std::num::NonZeroU32;
+
+/// For so long after the window, at most, what was due in it may still be written: a momentary line
+/// is not cut off.
+pub(crate) const GRACE: Nanos = SECOND;
+/// With at least so much time until the next send, further ones are made ahead.
+const QUIET: Nanos = 10_000;
+
+/// The open loop of one load thread.
+pub(super) struct OpenLoop {
+    pub turns: Turns,
+    pub count: OpenCount,
+    warm_up: Schedule,
+    window: Schedule,
+    /// When the next request is due; never, if none is any more.
+    due: Nanos,
+    /// When the window opened; never, before that.
+    opened: Nanos,
+    /// When the schedule in use begins and ends.
+    begins: Nanos,
+    ends: Nanos,
+    /// When no more is written.
+    sends_until: Nanos,
+    timeout: Nanos,
+    spin: Nanos,
+    /// Of all outstanding requests, place by place as in [`Times`].
+    asked: Vec<Asked>,
+}
+
+/// A request that was written.
+#[derive(Clone, Copy, Default)]
+struct Asked {
+    /// When it was to be sent; 0 for one that is beside the schedule, or already accounted for.
+    intended: Nanos,
+    /// When it could be: a connection was free. Not before `intended`.
+    free: Nanos,
+}
+
+impl OpenLoop {
+    /// `slots` slots with so many `places` for outstanding requests.
+    pub fn new(plan: &Plan, rate: NonZeroU32, part: Part, slots: usize, places: usize) -> Self {
+        let made = |stream| Schedule::new(plan.arrivals, rate, part, plan.seed, stream);
+        OpenLoop {
+            turns: Turns::new(slots),
+            count: OpenCount::new(Seen::new(plan.arrivals, rate.get(), part.threads)),
+            warm_up: made(1),
+            window: made(0),
+            due: Nanos::MAX,
+            opened: Nanos::MAX,
+            begins: 0,
+            ends: 0,
+            sends_until: Nanos::MAX,
+            timeout: plan.timeout.as_nanos() as Nanos,
+            spin: plan.spin.as_nanos() as Nanos,
+            asked: vec![Asked::default(); places],
+        }
+    }
+
+    /// Whether something is due at this moment.
+    #[inline]
+    pub fn is_due(&self, now: Nanos) -> bool {
+        self.due <= now
+    }
+
+    /// Whether everything that was due is dealt with, and nothing more will be.
+    pub fn is_over(&self) -> bool {
+        self.due == Nanos::MAX
+    }
+
+    /// How long to wait for events at most, if there is anything to wait for: without a free
+    /// connection only an event helps. Nothing is left of it in the last stretch, which is spun.
+    pub fn wakes_at(&self) -> Option<Nanos> {
+        (!self.turns.is_empty()).then(|| self.due.saturating_sub(self.spin))
+    }
+
+    /// The warm-up begins.
+    fn warms_up(&mut self, at: Nanos) {
+        (self.begins, self.ends) = (at, Nanos::MAX);
+        self.due = self.next_due();
+    }
+
+    /// The window opens. What the warm-up left in line is forgotten.
+    fn opens(&mut self, at: Nanos, length: Nanos) {
+        self.opened = at;
+        (self.begins, self.ends) = (at, at + length);
+        self.count.seen.window_opens(at, length);
+        self.due = self.next_due();
+    }
+
+    /// The window is over: what is due after this moment never was.
+    fn closes(&mut self, at: Nanos) {
+        self.ends = self.ends.min(at);
+        self.sends_until = at + self.timeout.min(GRACE);
+        self.due = self.next_due();
+    }
+
+    /// In the warm-up's stream before the window, then in the window's.
+    fn schedule(&mut self) -> &mut Schedule {
+        if self.opened == Nanos::MAX { &mut self.warm_up } else { &mut self.window }
+    }
+
+    fn next_due(&mut self) -> Nanos {
+        let due = self.begins.saturating_add(self.schedule().first());
+        if due < self.ends { due } else { Nanos::MAX }
+    }
+
+    /// Takes the request that is due next: returns when it was to be sent.
+    #[inline]
+    fn take(&mut self) -> Nanos {
+        let intended = self.due;
+        self.schedule().take();
+        self.due = self.next_due();
+        intended
+    }
+
+    /// Gives up what has stood in line for too long, or everything once no more is written.
+    fn give_up(&mut self, now: Nanos) {
+        let over = now >= self.sends_until;
+        while !self.is_over() && (over || self.due.saturating_add(self.timeout) < now) {
+            let intended = self.take();
+            if self.counts(intended) {
+                self.count.given_up(intended);
+            }
+        }
+    }
+
+    /// A request that was due at `intended` is written now to a connection that is free since
+    /// `since`.
+    #[inline]
+    fn writes(&mut self, intended: Nanos, since: Nanos, now: Nanos, place: usize) {
+        let free = since.max(intended);
+        self.asked[place] = Asked { intended, free };
+        if self.counts(intended) {
+            self.count.written(intended, now.saturating_sub(free), now - intended);
+        }
+    }
+
+    /// Whether a request belongs to the window.
+    #[inline]
+    fn counts(&self, intended: Nanos) -> bool {
+        intended >= self.opened
+    }
+
+    /// The request at this place is beside the schedule.
+    pub fn beside(&mut self, place: usize) {
+        self.asked[place] = Asked::default();
+    }
+
+    /// The outstanding requests of a connection will get no reply.
+    pub fn no_reply(&mut self, times: &Times, ring: &Ring, owed: u32, timed_out: bool) {
+        for place in times.places(ring, owed) {
+            let Asked { intended, .. } = std::mem::take(&mut self.asked[place]);
+            if intended > 0 && self.counts(intended) {
+                *(if timed_out { &mut self.count.timed_out } else { &mut self.count.lost }) += 1;
+            }
+        }
+    }
+}
+
+impl Worker<'_> {
+    /// Sends what is due, as far as connections are free.
+    pub(super) fn send_due(&mut self) {
+        if self.depth == 0 || self.open_loop.is_none() {
+            return;
+        }
+        loop {
+            self.now = clock::now();
+            let Some(open) = &mut self.open_loop else { return };
+            if !open.is_due(self.now) {
+                if open.due - self.now > QUIET {
+                    open.schedule().make_ahead();
+                }
+                return;
+            }
+            open.give_up(self.now);
+            if !open.is_due(self.now) {
+                continue;
+            }
+            let Some((slot, since)) = open.turns.next() else { return };
+            let connection = &self.connections[slot as usize];
+            let owed = connection.cursor.owed();
+            if connection.state != State::Open || owed >= self.depth {
+                continue;
+            }
+            let intended = open.take();
+            open.writes(intended, since, self.now, self.times.next_place(&connection.sent));
+            if owed + 1 < self.depth {
+                open.turns.freed(slot, since);
+            }
+            self.ask(slot, 1);
+        }
+    }
+
+    /// Replies came: those of the window are recorded, whenever that is.
+    pub(super) fn answered_in_open_loop(&mut self, slot: u32, replies: u32) {
+        let Some(open) = &mut self.open_loop else { return };
+        let connection = &mut self.connections[slot as usize];
+        for _ in 0..replies {
+            let Asked { intended, free } = open.asked[self.times.oldest_place(&connection.sent)];
+            let (written, _) = self.times.pop_run(&mut connection.sent, 1);
+            if intended > 0 && open.counts(intended) {
+                open.count.answered(free - intended, written - free, self.now - written);
+                self.count.took(self.now - intended, 1);
+            }
+        }
+        if self.phase == Phase::Measuring && slot < self.active {
+            self.count.came(self.now, replies);
+        }
+    }
+
+    /// The schedule of the window counts from its begin, the same moment for all threads.
+    pub(super) fn begin_schedule(&mut self) {
+        let Some(open) = &mut self.open_loop else { return };
+        match (self.phase, self.plan.until) {
+            (Phase::Measuring, Until::Elapsed(window)) => {
+                open.opens(self.shared.window_opened_at(), window.as_nanos() as Nanos);
+            }
+            _ => open.warms_up(clock::now()),
+        }
+    }
+
+    /// The window is over, for this thread.
+    pub(super) fn close_schedule(&mut self) {
+        // What was due before the end is sent, though this thread be late.
+        self.send_due();
+        if let Some(open) = &mut self.open_loop {
+            open.closes(clock::now());
+        }
+    }
+
+    /// The run is over: nothing may stay without an outcome.
+    pub(super) fn settle_schedule(&mut self) {
+        if self.open_loop.is_none() {
+            return;
+        }
+        self.now = clock::now();
+        self.next_scan = 0;
+        self.scan();
+        let Some(open) = &mut self.open_loop else { return };
+        open.sends_until = 0;
+        open.give_up(self.now);
+        for connection in &self.connections {
+            open.no_reply(&self.times, &connection.sent, connection.cursor.owed(), false);
+        }
+    }
+}

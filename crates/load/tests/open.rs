@@ -1,0 +1,322 @@
+//! The open loop: what is due is sent whatever became of what was sent before, nothing that was due
+//! is left out, and latency has its parts where they belong.
+
+mod common;
+
+use common::{Server, assert_undisturbed, double, plan, run};
+use regatta_load::{Arrivals, Error, OpenTally, Phase, Plan, Progress, Tally, Until, WarmUp};
+use std::{
+    io::Read,
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+const RATE: u32 = 1_000;
+
+/// Constant arrivals, 300 of them in a window of 300 ms.
+fn at_rate(server: &Server) -> Plan {
+    let arrivals = Arrivals::Constant;
+    Plan { rate: NonZeroU32::new(RATE), arrivals, ..plan(server.address) }
+}
+
+fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// What must hold of every open loop: nothing that was due is left out.
+fn open(tally: &Tally) -> &OpenTally {
+    let open = tally.open_loop.as_ref().expect("an open loop");
+    let answered = tally.histogram.len();
+    assert_eq!(open.due, answered + open.timed_out + open.lost + open.unsent, "{open:?}");
+    for part in [&open.wait, &open.lag, &open.service] {
+        assert_eq!(part.len(), answered);
+    }
+    assert!(open.late <= open.due - open.unsent, "{open:?}");
+    let sum = open.wait.mean() + open.lag.mean() + open.service.mean();
+    let off = (sum - tally.histogram.mean()).abs();
+    assert!(answered == 0 || off <= 0.005 * sum + 10.0, "parts of {sum}, off by {off}");
+    open
+}
+
+/// All pipelines together hold more than is due, so that a stall of whatever length changes nothing.
+#[test]
+fn constant_arrivals_are_exactly_as_many_as_the_rate_asks_for() {
+    for threads in [1, 2] {
+        let server = Server::double();
+        let plan = Plan { connections: 60, pipeline: 8, threads, ..at_rate(&server) };
+        let tally = run(&plan).unwrap();
+        assert_undisturbed(&tally);
+        let open = open(&tally);
+        assert_eq!((open.due, open.unsent, tally.histogram.len()), (300, 0, 300));
+        // Beside the opening requests; a thread may send in a warm-up of no length.
+        let sent = server.requests() - 60;
+        assert!((300..=300 + threads as u64).contains(&sent), "{sent}");
+    }
+}
+
+#[test]
+fn a_seed_tells_how_many_poisson_arrivals_there_are() {
+    let server = Server::double();
+    let arrivals = Arrivals::Poisson;
+    let due = |seed, threads, warm_up| {
+        let warm_up = WarmUp::Fixed(ms(warm_up));
+        let plan =
+            Plan { connections: 60, pipeline: 8, arrivals, seed, threads, ..at_rate(&server) };
+        let tally = run(&Plan { warm_up, ..plan }).unwrap();
+        assert_undisturbed(&tally);
+        open(&tally).due
+    };
+    for threads in [1, 2] {
+        let first = due(1, threads, 0);
+        // 300 are expected, with a standard deviation of 17.
+        assert!((200..400).contains(&first), "{first}");
+        assert_eq!(first, due(1, threads, 50), "whatever the warm-up");
+    }
+    let others: Vec<_> = (2..5).map(|seed| due(seed, 1, 0)).collect();
+    assert!(others.iter().any(|other| *other != others[0]), "{others:?}");
+}
+
+#[test]
+fn the_warm_up_has_the_same_rate_and_its_replies_are_in_no_histogram() {
+    let server = Server::double();
+    let warm_up = WarmUp::Fixed(ms(200));
+    let plan = Plan { connections: 60, pipeline: 10, warm_up, ..at_rate(&server) };
+    let tally = run(&plan).unwrap();
+    assert_undisturbed(&tally);
+    assert_eq!((open(&tally).due, tally.histogram.len()), (300, 300));
+    let before = server.requests() - 60 - 300;
+    let due = tally.warm_up_ns / (1_000_000_000 / u64::from(RATE)) + 2;
+    assert!((150..=due).contains(&before), "{before} of {due}");
+}
+
+#[test]
+fn replies_of_the_warm_up_that_come_late_are_not_recorded_as_the_windows() {
+    // Whatever is asked is answered after 150 ms: the warm-up's last requests inside the window, the
+    // window's last ones after it.
+    let server = Server::lines(|i, line| {
+        if i > 0 {
+            thread::sleep(ms(150));
+        }
+        Some(double(line))
+    });
+    let rate = NonZeroU32::new(100);
+    let warm_up = WarmUp::Fixed(ms(300));
+    let plan = Plan { connections: 100, rate, warm_up, ..at_rate(&server) };
+    let tally = run(&plan).unwrap();
+    let open = open(&tally);
+    assert_eq!((open.due, tally.histogram.len()), (30, 30));
+    // Replies inside the window were mostly of requests before it.
+    assert!(tally.requests > 0 && tally.errors.total() == 0, "{:?}", tally.errors);
+    assert!(open.service.min() >= 149_000_000, "{}", open.service.min());
+    assert!(server.requests() - 100 > 30 + 10, "{}", server.requests());
+}
+
+#[test]
+fn the_load_sleeps_between_requests() {
+    let server = Server::double();
+    let rate = NonZeroU32::new(20);
+    let until = Until::Elapsed(Duration::from_secs(1));
+    for (spin, spun) in [(Duration::ZERO, 0..=0), (Duration::from_micros(50), 1..=200_000_000)] {
+        let plan = Plan { connections: 4, rate, until, spin, ..at_rate(&server) };
+        let tally = run(&plan).unwrap();
+        assert_undisturbed(&tally);
+        let open = open(&tally);
+        assert_eq!((open.due, open.spin_ns), (20, spin.as_nanos() as u64));
+        assert!(spun.contains(&open.spun_ns), "{}", open.spun_ns);
+        assert!(tally.load_cpu_ns < tally.window_ns / 4, "it was busy for {}", tally.load_cpu_ns);
+        assert!(open.arrivals.gaps == 19, "{:?}", open.arrivals);
+    }
+}
+
+/// A server that rests for 100 ms of every 400 ms, on all of its connections at once.
+fn stalling() -> Server {
+    let began = Instant::now();
+    Server::lines(move |_, line| {
+        let at = began.elapsed().as_millis() % 400;
+        if at < 100 {
+            thread::sleep(ms(100 - at as u64));
+        }
+        Some(double(line))
+    })
+}
+
+/// A quarter of all requests are due while the server rests. In closed loop one request of each
+/// connection meets the rest, and nobody else is there to.
+#[test]
+fn open_loop_shows_a_stall_that_closed_loop_hides() {
+    let until = Until::Elapsed(ms(1_200));
+    let (server, at_p90) =
+        (stalling(), |h: &hdrhistogram::Histogram<u64>| h.value_at_quantile(0.9));
+    let plan = Plan { connections: 4, until, ..at_rate(&server) };
+    let tally = run(&plan).unwrap();
+    let open = open(&tally);
+    let latency = at_p90(&tally.histogram);
+    assert!(latency > 30_000_000, "{latency} ns");
+    assert!(at_p90(&open.wait) > latency / 2, "{} ns for a connection", at_p90(&open.wait));
+    assert!(open.service.max() > 60_000_000, "{} ns", open.service.max());
+    let lag = open.lag.value_at_quantile(0.5);
+    assert!(lag < latency / 10, "{lag} ns of the load's own");
+    let closed = run(&Plan { rate: None, ..plan }).unwrap();
+    let seen = at_p90(&closed.histogram);
+    assert!(seen < latency / 3, "{seen} ns in closed loop, {latency} ns in open");
+}
+
+#[test]
+fn what_a_slow_server_leaves_no_connection_for_waits_in_line_and_is_counted() {
+    for (threads, arrivals) in
+        [(1, Arrivals::Constant), (2, Arrivals::Constant), (2, Arrivals::Poisson)]
+    {
+        let server = Server::lines(|_, line| {
+            thread::sleep(ms(10));
+            Some(double(line))
+        });
+        let timeout = ms(200);
+        let plan =
+            Plan { connections: 2, pipeline: 2, threads, arrivals, timeout, ..at_rate(&server) };
+        let began = Instant::now();
+        let tally = run(&plan).unwrap();
+        // The window, the grace, a reply, and what a busy machine adds.
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        let open = open(&tally);
+        // 300 were due; two connections answer one each 10 ms each, for 500 ms at most.
+        assert!(open.unsent > 100, "{}", open.unsent);
+        assert!(open.late > 0 && open.wait.max() > 20_000_000, "{open:?}");
+        // Nothing is sent that has waited for longer than the limit.
+        assert!(open.wait.max() < 400_000_000, "{}", open.wait.max());
+        let sent = server.requests() - 2;
+        let written = open.due - open.unsent;
+        assert!((written..=written + threads as u64 + 2).contains(&sent), "{sent}, {written}");
+        assert!(open.arrivals.rate_per_s > 700.0, "{:?}", open.arrivals);
+    }
+}
+
+#[test]
+fn pipelines_are_filled_and_never_more_than_that() {
+    let (most, outstanding) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    // Reads what there is, rests, answers all.
+    let server = Server::start({
+        let (most, outstanding) = (most.clone(), outstanding.clone());
+        move |mut stream, requests| {
+            let mut buffer = [0; 4096];
+            while let Ok(n @ 1..) = stream.read(&mut buffer) {
+                let text = std::str::from_utf8(&buffer[..n]).unwrap();
+                let lines = text.lines().count() as u64;
+                requests.fetch_add(lines, SeqCst);
+                most.fetch_max(outstanding.fetch_add(lines, SeqCst) + lines, SeqCst);
+                thread::sleep(ms(10));
+                let replies: String = text.lines().map(double).collect();
+                outstanding.fetch_sub(lines, SeqCst);
+                if std::io::Write::write_all(&mut stream, replies.as_bytes()).is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    let plan = Plan { pipeline: 4, timeout: ms(500), ..at_rate(&server) };
+    let tally = run(&plan).unwrap();
+    open(&tally);
+    let most = most.load(SeqCst);
+    assert!((2..=4).contains(&most), "{most} were outstanding");
+    assert!(tally.histogram.len() > 20, "{}", tally.histogram.len());
+}
+
+#[test]
+fn a_server_that_falls_silent_leaves_requests_timed_out_and_unsent() {
+    for threads in [1, 2] {
+        // The opening requests are answered.
+        let server = Server::lines(|i, line| {
+            if i > 0 {
+                thread::sleep(ms(700));
+            }
+            Some(double(line))
+        });
+        let timeout = ms(100);
+        let plan = Plan { connections: 20, threads, timeout, ..at_rate(&server) };
+        let tally = run(&plan).unwrap();
+        let open = open(&tally);
+        assert!(open.due >= 250, "{open:?}");
+        assert!(open.timed_out >= 15 && open.unsent > 50, "{open:?}");
+        assert_eq!(tally.histogram.len(), 0);
+        assert!(tally.errors.timeout >= open.timed_out, "{:?}", tally.errors);
+    }
+}
+
+#[test]
+fn a_server_that_closes_leaves_requests_lost_and_the_schedule_to_other_connections() {
+    for pipeline in [1, 4] {
+        let server = Server::lines(|i, line| (i < 20).then(|| double(line)));
+        let plan = Plan { connections: 30, pipeline, ..at_rate(&server) };
+        let tally = run(&plan).unwrap();
+        assert_eq!(tally.first_wrong, None);
+        let open = open(&tally);
+        assert!(tally.histogram.len() > 100, "{open:?}");
+        assert!(open.lost <= tally.errors.total(), "{open:?} {:?}", tally.errors);
+    }
+    // None is left, nor comes back.
+    let server = Server::lines(|i, line| (i < 2).then(|| double(line)));
+    let plan = Plan { connections: 4, timeout: ms(300), ..at_rate(&server) };
+    let tally = run(&plan).unwrap();
+    let open = open(&tally);
+    assert!(open.lost > 0, "{open:?}");
+}
+
+#[test]
+fn a_wrong_reply_and_a_stop_leave_nothing_out_either() {
+    let server = Server::lines(|i, line| Some(if i < 5 { double(line) } else { "0.5\n".into() }));
+    let tally = run(&Plan { connections: 10, pipeline: 2, ..at_rate(&server) }).unwrap();
+    assert!(tally.first_wrong.is_some());
+    assert!(open(&tally).due < 300);
+
+    let server = Server::lines(|i, line| {
+        if i > 0 {
+            thread::sleep(ms(20));
+        }
+        Some(double(line))
+    });
+    let stop = AtomicBool::new(false);
+    let mut stops = |progress: &Progress| stop.store(progress.phase == Phase::Measuring, SeqCst);
+    let until = Until::Elapsed(Duration::from_secs(60));
+    let plan = Plan { connections: 2, until, ..at_rate(&server) };
+    let tally =
+        regatta_load::run(&plan, &mut common::Called::default(), &mut stops, &stop).unwrap();
+    assert!(tally.interrupted);
+    let open = open(&tally);
+    assert!(open.due < 60_000 / 2 && open.lost > 0 && open.unsent > 0, "{open:?}");
+}
+
+#[test]
+fn ten_times_what_is_possible_ends_in_time() {
+    let server = Server::double();
+    let rate = NonZeroU32::new(Plan::MAX_RATE);
+    let plan = Plan { connections: 8, rate, timeout: ms(500), ..at_rate(&server) };
+    for arrivals in Arrivals::ALL {
+        let until = Until::Elapsed(ms(100));
+        let tally = run(&Plan { arrivals, until, ..plan.clone() }).unwrap();
+        let open = open(&tally);
+        assert!((990_000..1_010_000).contains(&open.due), "{}", open.due);
+        assert!(open.unsent > open.due / 2 && open.late > 0, "{} unsent", open.unsent);
+        assert!(open.arrivals.gaps > 900_000, "{:?}", open.arrivals);
+    }
+}
+
+#[test]
+fn a_rate_needs_a_window_of_time_and_connections_that_are_kept() {
+    let server = Server::double();
+    let plan = at_rate(&server);
+    for (refused, said) in [
+        (Plan { churn: true, ..plan.clone() }, "a rate needs a window"),
+        (Plan { until: Until::Requests(100), ..plan.clone() }, "a rate needs a window"),
+        (Plan { rate: NonZeroU32::new(Plan::MAX_RATE + 1), ..plan.clone() }, "at most 10000000"),
+    ] {
+        match run(&refused) {
+            Err(Error::Plan(why)) => assert!(why.contains(said), "{why}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(server.requests(), 0);
+}
