@@ -4,7 +4,7 @@ mod open;
 mod text;
 
 use crate::{
-    args::{count, duration, rate, workload},
+    args::{count, duration, one_of, rate, workload},
     exit::Done,
     interrupt, output,
 };

@@ -1,4 +1,5 @@
-//! How long this thread was runnable and had no CPU, as the kernel counts it.
+//! How long this thread was runnable and had no CPU, and how often it got one, as the kernel counts
+//! it.
 
 use rustix::io::pread;
 use std::fs::File;
@@ -6,8 +7,15 @@ use std::fs::File;
 /// The run-queue delay of the thread that opened it, inside a window.
 pub(crate) struct RunDelay {
     file: Option<File>,
-    began: Option<u64>,
-    inside: Option<u64>,
+    began: Option<Waited>,
+    inside: Option<Waited>,
+}
+
+/// What the kernel counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Waited {
+    delay_ns: u64,
+    turns: u64,
 }
 
 impl RunDelay {
@@ -24,20 +32,31 @@ impl RunDelay {
 
     /// The window ends.
     pub fn ends(&mut self) {
-        self.inside = self.read().zip(self.began).map(|(end, begin)| end.saturating_sub(begin));
+        self.inside = self.read().zip(self.began).map(|(end, begin)| Waited {
+            delay_ns: end.delay_ns.saturating_sub(begin.delay_ns),
+            turns: end.turns.saturating_sub(begin.turns),
+        });
     }
 
     /// Nanoseconds inside the window; `None` where they are not known.
     pub fn inside(&self) -> Option<u64> {
-        self.inside
+        self.inside.map(|waited| waited.delay_ns)
+    }
+
+    /// How often it was given a CPU inside the window: after each sleep, and each time that another
+    /// had it.
+    pub fn turns(&self) -> Option<u64> {
+        self.inside.map(|waited| waited.turns)
     }
 
     /// `schedstat` has the time on a CPU, the time waiting for one, both in nanoseconds, and the
     /// number of turns (Documentation/scheduler/sched-stats.rst).
-    fn read(&self) -> Option<u64> {
+    fn read(&self) -> Option<Waited> {
         let mut buffer = [0; 64];
         let n = pread(self.file.as_ref()?, &mut buffer, 0).ok()?;
-        std::str::from_utf8(&buffer[..n]).ok()?.split_whitespace().nth(1)?.parse().ok()
+        let mut figures = std::str::from_utf8(&buffer[..n]).ok()?.split_whitespace().skip(1);
+        let mut next = || figures.next()?.parse().ok();
+        Some(Waited { delay_ns: next()?, turns: next()? })
     }
 }
 
@@ -52,6 +71,8 @@ mod tests {
         std::thread::yield_now();
         delay.ends();
         assert_eq!(delay.inside().is_some(), delay.file.is_some());
-        assert!(delay.inside() <= delay.read());
+        let whole = delay.read();
+        assert!(delay.inside() <= whole.map(|whole| whole.delay_ns));
+        assert!(delay.turns() <= whole.map(|whole| whole.turns));
     }
 }

@@ -38,6 +38,8 @@ pub struct Tally {
     /// Time that the load threads inside the window were runnable and had no CPU, in nanoseconds;
     /// `None` where the kernel does not tell (`/proc/thread-self/schedstat`).
     pub load_run_delay_ns: Option<u64>,
+    /// How often load threads inside the window were given a CPU, likewise.
+    pub load_turns: Option<u64>,
     /// Connections that came open over the whole run, reopened ones included.
     pub connections_opened: u64,
     /// Wall time of each instance of a burst in nanoseconds, from the window's begin (before its
@@ -141,6 +143,7 @@ pub(crate) fn merge(mut counts: Vec<Count>, frame: Frame, plan: &Plan) -> Tally 
         histogram: new_histogram(),
         load_cpu_ns: 0,
         load_run_delay_ns: counts.iter().map(|count| count.run_delay.inside()).sum(),
+        load_turns: counts.iter().map(|count| count.run_delay.turns()).sum(),
         connections_opened: 0,
         instances_ns: Vec::new(),
         open_loop: None,

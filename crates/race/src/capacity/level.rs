@@ -88,6 +88,7 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
         rate,
         in_flight: in_flight.map(|most| most as usize),
         arrivals: question.arrivals(),
+        spin: Duration::ZERO,
         threads: threads(question, level),
         cpus: question.cpus.clone(),
         timeout: question.timeout,
