@@ -8,7 +8,7 @@ mod simulated;
 use regatta_race::judge::judge;
 use regatta_record::{LoadShape, Round};
 use simulated::{LOAD, Machine, QUIET, asked, open_loop, rounds, truth};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 fn main() {
     let names: Vec<&str> = "a a-twin null d e f g h i j k l m n o p q r s t".split(' ').collect();
@@ -27,8 +27,15 @@ fn main() {
 fn time(what: &str, names: &[&str], rounds: &[Round]) {
     let asked = asked(names, 1_000, &[rounds[0].load]);
     for _ in 0..5 {
-        let start = Instant::now();
+        let (start, cpu) = (Instant::now(), cpu());
         let summary = judge(&asked, rounds);
-        println!("{what}: {} cells judged in {:?}", summary.cells.len(), start.elapsed());
+        let (wall, cpu) = (start.elapsed(), self::cpu() - cpu);
+        println!("{what}: {} cells judged in {wall:.2?}, {cpu:.2?} of CPU", summary.cells.len());
     }
+}
+
+/// What this process has used: on a busy machine it says more than the wall clock.
+fn cpu() -> Duration {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
 }

@@ -98,7 +98,8 @@ impl Counts {
     }
 
     /// The percentiles, `beyond` further samples being longer than any that is in here: a
-    /// percentile that falls among those is `None`, and so is the longest.
+    /// percentile that falls among those is `None`, and so is the longest; the mean is of those in
+    /// here alone.
     pub fn latency(&self, beyond: u64) -> Latency {
         let (Some(&(first, _)), Some(&(last, _))) = (self.buckets.first(), self.buckets.last())
         else {
@@ -109,7 +110,7 @@ impl Counts {
         let [p50, p90, p95, p99, p99_9] = self.percentiles(beyond);
         Latency {
             min: Some(lowest(first)),
-            mean: (beyond == 0).then(|| sum / self.total as f64),
+            mean: Some(sum / self.total as f64),
             p50,
             p90,
             p95,
@@ -252,7 +253,7 @@ mod tests {
         assert_eq!((whole.p50, whole.p90, whole.max), (Some(500), Some(900), Some(1_000)));
         let cut = counts.latency(1_000);
         assert_eq!((cut.min, cut.p50, cut.p90, cut.max), (Some(1), Some(1_000), None, None));
-        assert_eq!(cut.mean, None);
+        assert_eq!(cut.mean, whole.mean);
         assert_eq!(counts.latency(1_001).p50, None);
         assert_eq!(Counts::default().latency(5), Latency::default());
     }

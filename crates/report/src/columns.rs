@@ -4,7 +4,9 @@ use crate::{
     numbers::{self, NONE},
     view::{Column, Text, Tone, verdict_tone, visible},
 };
-use regatta_record::{Cell, Estimate, Figure, Kind, LoadShape, NULL, Relation, Summary};
+use regatta_record::{
+    Cell, Estimate, Figure, Kind, LoadShape, NULL, OpenLoopFigures, Relation, Summary,
+};
 
 /// Connections from which on it is told what each of them takes of memory. With fewer, what else
 /// the program does meanwhile is more.
@@ -35,10 +37,22 @@ pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Ve
         fields.extend(then.then(self::then));
         fields.push(field("slowest", 6, slowest));
     } else if !summary.asked.cpus.are_shared(load) {
-        fields.push(rate(cells));
+        fields.push(match load.rate {
+            None => rate(cells),
+            // It says little more than the verdict.
+            Some(_) => rate(cells).brief().goes(8),
+        });
         fields.extend(then.then(self::then));
-        fields.push(field("p50", 7, |c| latency(c, c.latency_ns.p50)));
-        fields.push(field("p99", 5, |c| latency(c, c.latency_ns.p99)));
+        fields.push(
+            field("p50", 7, |c| latency(c, c.latency_ns.p50, c.latency_intervals.p50)).brief(),
+        );
+        fields.push(
+            field("p99", 5, |c| latency(c, c.latency_ns.p99, c.latency_intervals.p99)).brief(),
+        );
+        if cells.iter().any(|c| c.open_loop.is_some()) {
+            fields.push(field("lag p99", 6, |c| of_open_loop(c, lag)));
+            fields.push(field("unsent", 6, |c| of_open_loop(c, unsent)));
+        }
     }
     fields.push(field("memory", 9, |c| {
         figure(c, Figure::Memory, c.memory_bytes.map(numbers::memory))
@@ -77,13 +91,23 @@ pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Ve
 }
 
 fn field<'a>(title: &str, goes: u8, text: impl Fn(&Cell) -> Text + 'a) -> Field<'a> {
-    let column = Column { title: title.to_owned(), right: true, goes };
+    let column = Column { title: title.to_owned(), right: true, goes, brief: false };
     Field { column, text: Box::new(text) }
 }
 
 impl Field<'_> {
     fn left(mut self) -> Self {
         self.column.right = false;
+        self
+    }
+
+    fn goes(mut self, goes: u8) -> Self {
+        self.column.goes = goes;
+        self
+    }
+
+    fn brief(mut self) -> Self {
+        self.column.brief = true;
         self
     }
 }
@@ -161,8 +185,26 @@ fn slowest(cell: &Cell) -> Text {
     figure(cell, Figure::Rate, cell.slowest_instance_s.map(|s| numbers::time(s * 1e9)))
 }
 
-fn latency(cell: &Cell, ns: Option<u64>) -> Text {
-    figure(cell, Figure::Latency, ns.map(|v| numbers::time(v as f64)))
+/// A percentile: the mean over rounds with its interval where there is one, else that of all rounds
+/// together.
+fn latency(cell: &Cell, all: Option<u64>, interval: Option<Estimate>) -> Text {
+    let over_rounds = interval.filter(|_| all.is_some()).map(|e| numbers::time_estimate(&e));
+    let text = over_rounds.or(all.map(|ns| numbers::time(ns as f64)));
+    figure(cell, Figure::Latency, text)
+}
+
+fn of_open_loop(cell: &Cell, text: fn(&OpenLoopFigures) -> Option<String>) -> Text {
+    // What the load itself did is no figure that its lateness could void.
+    cell.open_loop.as_ref().and_then(text).map_or_else(none, plain)
+}
+
+fn lag(open: &OpenLoopFigures) -> Option<String> {
+    open.send_lag_ns.p99.map(|ns| numbers::time(ns as f64))
+}
+
+fn unsent(open: &OpenLoopFigures) -> Option<String> {
+    let share = || numbers::percent(open.unsent as f64 / open.due as f64);
+    (open.due > 0).then(|| if open.unsent == 0 { "0".to_owned() } else { share() })
 }
 
 /// Growth can come out below nothing, where it is less than what else went on.

@@ -1,7 +1,7 @@
 //! Comma-separated values (RFC 4180): a line for each cell, figures in the units of the record.
 
 use crate::view::visible;
-use regatta_record::{Cell, Estimate, Relation, Summary};
+use regatta_record::{Cell, Estimate, OpenLoopFigures, Percentiles, Relation, Summary};
 
 const COLUMNS: &str = "workload,connections,pipeline,churn,contender,rounds,requests,\
 cost_ns_per_request,cost_low,cost_high,ratio_to_baseline,ratio_low,ratio_high,relation,\
@@ -10,7 +10,12 @@ memory_bytes,switches_per_request,load_cpu_ns_per_request,headroom,server_busy,l
 verdict,void,because,idle,asked_rate_per_s,cores,shared_cpus,burst_instances,burst_requests,\
 instance_s,instance_low,instance_high,slowest_instance_s,user_bytes_per_connection,\
 kernel_bytes_per_connection,scaling_from_cores,scaling_cost,scaling_cost_low,scaling_cost_high,\
-scaling_rate,scaling_rate_low,scaling_rate_high,then";
+scaling_rate,scaling_rate_low,scaling_rate_high,then,arrivals,\
+p50_over_rounds_ns,p50_low,p50_high,p90_over_rounds_ns,p90_low,p90_high,\
+p95_over_rounds_ns,p95_low,p95_high,p99_over_rounds_ns,p99_low,p99_high,\
+p99_9_over_rounds_ns,p99_9_low,p99_9_high,due,unsent,late,timed_out,lost,misshapen_rounds,\
+wait_p50_ns,wait_p99_ns,lag_p50_ns,lag_p99_ns,service_p50_ns,service_p99_ns,\
+little_residual,steal,server_run_delay,load_run_delay";
 
 /// All cells; a figure that is not there is empty. Which figures must not be believed stands under
 /// `void`, parted by spaces.
@@ -52,6 +57,7 @@ fn fields(cell: &Cell) -> Vec<String> {
     fields.push(void.join(" "));
     fields.push(text(&cell.verdict.because));
     fields.extend(axes(cell));
+    fields.extend(open_loop(cell));
     fields
 }
 
@@ -74,6 +80,26 @@ fn axes(cell: &Cell) -> Vec<String> {
     fields.extend(estimate(cell.scaling.and_then(|s| s.cost)));
     fields.extend(estimate(cell.scaling.and_then(|s| s.rate)));
     fields.push(cell.then.as_deref().map_or_else(String::new, text));
+    fields
+}
+
+fn open_loop(cell: &Cell) -> Vec<String> {
+    let arrivals = cell.load.rate.map(|_| cell.load.arrivals.name());
+    let mut fields = vec![optional(arrivals)];
+    let Percentiles { p50, p90, p95, p99, p99_9 } = cell.latency_intervals;
+    fields.extend([p50, p90, p95, p99, p99_9].into_iter().flat_map(estimate));
+    let open = cell.open_loop.as_ref();
+    let counts = |o: &OpenLoopFigures| {
+        [o.due, o.unsent, o.late, o.timed_out, o.lost, o.misshapen.into()].map(Some)
+    };
+    fields.extend(open.map_or([None; 6], counts).map(optional));
+    let parts = |o: &OpenLoopFigures| {
+        let (wait, lag, service) = (&o.wait_ns, &o.send_lag_ns, &o.service_ns);
+        [wait.p50, wait.p99, lag.p50, lag.p99, service.p50, service.p99]
+    };
+    fields.extend(open.map_or([None; 6], parts).map(optional));
+    let signals = [cell.little_residual, cell.steal, cell.server_run_delay, cell.load_run_delay];
+    fields.extend(signals.map(optional));
     fields
 }
 

@@ -43,7 +43,8 @@ pub fn table(gate: &Gate) -> Table {
         Some(limit) => format!("gate · cost at most {} above {}", percent(limit), gate.old),
         None => format!("cost over {}", gate.old),
     };
-    let column = |title: &str, right, goes| Column { title: title.to_owned(), right, goes };
+    let column =
+        |title: &str, right, goes| Column { title: title.to_owned(), right, goes, brief: false };
     let row = |line: &GateLine| Row {
         reference: false,
         cells: vec![

@@ -58,6 +58,21 @@ pub fn time(ns: f64) -> String {
     with_unit(ns, &TIMES)
 }
 
+/// `511 µs [498–524]`: a time in nanoseconds with its interval, in the unit of its mean.
+pub fn time_estimate(e: &Estimate) -> String {
+    let unit = TIMES.iter().rev().find(|unit| e.mean >= unit.size).unwrap_or(&TIMES[0]);
+    let text = estimate(e, unit.size);
+    text.replacen(" [", &format!(" {} [", unit.name), 1)
+}
+
+/// A text without its interval.
+pub fn brief(text: &str) -> String {
+    match text.find(" [").zip(text.find(']')) {
+        Some((from, to)) if from < to => format!("{}{}", &text[..from], &text[to + 1..]),
+        _ => text.to_owned(),
+    }
+}
+
 /// Memory in bytes, with its unit.
 pub fn memory(bytes: u64) -> String {
     with_unit(bytes as f64, &MEMORIES)
@@ -173,6 +188,17 @@ mod tests {
     fn short_numbers_have_no_zeros_at_their_end() {
         let all = [0.0, 40.0, 52.5, 52.54321, 123_456.0, 0.25, 1e6].map(short);
         assert_eq!(all, ["0", "40", "52.5", "52.54", "123500", "0.25", "1000000"]);
+    }
+
+    #[test]
+    fn a_time_with_its_interval_is_in_one_unit() {
+        let e = |mean, low, high| Estimate { mean, low, high };
+        let text = time_estimate(&e(511_400.0, 498_200.0, 524_900.0));
+        assert_eq!(text, "511 µs [498–525]");
+        assert_eq!(brief(&text), "511 µs");
+        assert_eq!(brief(&format!("({text})")), "(511 µs)");
+        assert_eq!(time_estimate(&e(1_110_000.0, 900_000.0, 1_400_000.0)), "1.1 ms [0.9–1.4]");
+        assert_eq!(brief("511 µs"), "511 µs");
     }
 
     #[test]

@@ -34,7 +34,8 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
     let scaled: Vec<(&Cell, Scaling)> = names.flat_map(of).collect();
     let fewest = scaled.iter().map(|(_, scaling)| scaling.from_cores).min()?;
     let with_rate = scaled.iter().any(|(_, scaling)| scaling.rate.is_some());
-    let column = |title: &str, right, goes| Column { title: title.to_owned(), right, goes };
+    let column =
+        |title: &str, right, goes| Column { title: title.to_owned(), right, goes, brief: false };
     let mut columns = vec![
         column("contender", false, 0),
         column("cores", true, 1),

@@ -6,7 +6,7 @@ use crate::{
     view::{Note, Tone, verdict_tone, visible},
 };
 use regatta_record::{
-    Cell, KernelMemorySource, Kind, LoadShape, Relation, Summary, rounds_in_words,
+    Arrivals, Cell, KernelMemorySource, Kind, LoadShape, Relation, Summary, rounds_in_words,
 };
 
 /// Why, for every verdict that voids something; one line for each kind that is alike for all; and
@@ -49,6 +49,7 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
         }
     }
     notes.extend(rounds_needed(summary, cells));
+    notes.extend(open_loop(load, cells));
     notes.extend(one_core(summary, load, cells));
     notes.extend(then(summary, load, cells));
     notes.extend(kernel_memory(load, cells));
@@ -79,6 +80,24 @@ fn rounds_needed(summary: &Summary, cells: &[&Cell]) -> Vec<Note> {
         bad: false,
     };
     cells.iter().filter(wide).map(note).collect()
+}
+
+/// What the latencies of an open loop count from, and whose doing their parts are.
+fn open_loop(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
+    let shown = load.rate.is_some() && cells.iter().any(|c| c.open_loop.is_some());
+    let arrivals = match load.arrivals {
+        Arrivals::Poisson => "Poisson arrivals",
+        Arrivals::Constant => "evenly spaced",
+    };
+    shown.then(|| Note {
+        names: "p50, p99".to_owned(),
+        kind: "open loop",
+        because: format!(
+            "{arrivals}; latency counts from when each request was due. The lag is the load's own, \
+             the rest the server's; unsent are those for which no connection came free"
+        ),
+        bad: false,
+    })
 }
 
 /// Which contenders are the same loop as another when they have one CPU, and how they compare.

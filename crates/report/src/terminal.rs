@@ -1,6 +1,9 @@
 //! The terminal's form: one table per load, cut to the width by leaving out whole columns.
 
-use crate::view::{Column, Row, Table, Text, Tone, View, view};
+use crate::{
+    numbers,
+    view::{Column, Row, Table, Text, Tone, View, view},
+};
 use regatta_record::Summary;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -110,21 +113,20 @@ impl Out {
         let shown = fitting(table, width);
         let title = |i: usize| Text { text: table.columns[i].title.clone(), tone: Tone::Void };
         let titles: Vec<(usize, usize, Text)> =
-            shown.iter().map(|&(i, w)| (i, w, title(i))).collect();
+            shown.iter().map(|s| (s.column, s.width, title(s.column))).collect();
         self.row(&table.columns, &titles, false);
         let mut ruled = false;
         for row in &table.rows {
             if row.reference && !ruled {
                 ruled = true;
-                let across = shown.iter().map(|(_, w)| w + GAP).sum::<usize>() - GAP;
-                let rule = self.styled(&"─".repeat(across), DIM);
+                let rule = self.styled(&"─".repeat(across(&shown)), DIM);
                 self.line(&rule);
             }
             let cells: Vec<(usize, usize, Text)> =
-                shown.iter().map(|&(i, w)| (i, w, row.cells[i].clone())).collect();
+                shown.iter().map(|s| (s.column, s.width, s.text(row))).collect();
             self.row(&table.columns, &cells, row.reference);
         }
-        let is_left_out = |i: &usize| shown.iter().all(|(shown, _)| shown != i);
+        let is_left_out = |i: &usize| shown.iter().all(|shown| shown.column != *i);
         let left_out: Vec<&str> = (0..table.columns.len())
             .filter(|i| is_left_out(i) && !table.columns[*i].title.is_empty())
             .map(|i| table.columns[i].title.as_str())
@@ -163,28 +165,61 @@ impl Out {
     }
 }
 
-/// The columns that fit, with their widths: the least needed go first, then the names are cut.
-fn fitting(table: &Table, width: usize) -> Vec<(usize, usize)> {
-    let needed = |i: usize| {
-        let texts = table.rows.iter().map(|r: &Row| r.cells[i].text.width());
-        let widest = texts.max().unwrap_or(0).max(table.columns[i].title.width());
-        if i == 0 { widest.min(NAME) } else { widest }
-    };
-    let mut shown: Vec<(usize, usize)> =
-        (0..table.columns.len()).map(|i| (i, needed(i))).filter(|(_, w)| *w > 0).collect();
-    let across = |shown: &[(usize, usize)]| shown.iter().map(|(_, w)| w + GAP).sum::<usize>() - GAP;
+/// A column that fits.
+struct Shown {
+    /// Its place in the table.
+    column: usize,
+    width: usize,
+    /// Without its intervals.
+    brief: bool,
+}
+
+impl Shown {
+    fn of(table: &Table, column: usize, brief: bool) -> Shown {
+        let mut shown = Shown { column, width: 0, brief };
+        let widest = table.rows.iter().map(|row| shown.text(row).text.width()).max();
+        shown.width = widest.unwrap_or(0).max(table.columns[column].title.width());
+        if column == 0 {
+            shown.width = shown.width.min(NAME);
+        }
+        shown
+    }
+
+    fn text(&self, row: &Row) -> Text {
+        let Text { text, tone } = &row.cells[self.column];
+        let text = if self.brief { numbers::brief(text) } else { text.clone() };
+        Text { text, tone: *tone }
+    }
+}
+
+fn across(shown: &[Shown]) -> usize {
+    shown.iter().map(|shown| shown.width + GAP).sum::<usize>() - GAP
+}
+
+/// The columns that fit: first the intervals go that may, then the least needed columns, then the
+/// names are cut.
+fn fitting(table: &Table, width: usize) -> Vec<Shown> {
+    let columns = 0..table.columns.len();
+    let mut shown: Vec<Shown> =
+        columns.map(|i| Shown::of(table, i, false)).filter(|shown| shown.width > 0).collect();
     while across(&shown) > width {
+        let column = |shown: &Shown| &table.columns[shown.column];
+        let may_be_brief = shown.iter_mut().filter(|s| column(s).brief && !s.brief);
+        if let Some(next) = may_be_brief.max_by_key(|s| column(s).goes) {
+            *next = Shown::of(table, next.column, true);
+            continue;
+        }
         let (nth, goes) = (0..shown.len())
-            .map(|nth| (nth, table.columns[shown[nth].0].goes))
+            .map(|nth| (nth, column(&shown[nth]).goes))
             .max_by_key(|(_, goes)| *goes)
             .expect("the first column stays");
         let over = across(&shown) - width;
-        let name = shown[0].1;
+        let name = shown[0].width;
         if goes == 0 {
-            shown[0].1 = name.saturating_sub(over).max(1);
+            shown[0].width = name.saturating_sub(over).max(1);
             break;
         } else if goes <= WORTH_A_NAME && name >= SHORT_NAME + over {
-            shown[0].1 = name - over;
+            shown[0].width = name - over;
         } else {
             shown.remove(nth);
         }

@@ -55,6 +55,8 @@ pub struct Column {
     pub right: bool,
     /// Columns go in falling order of this when there is no room; 0 stays.
     pub goes: u8,
+    /// Whether its figures are shown without their intervals before any column goes.
+    pub brief: bool,
 }
 
 /// A contender under a load.

@@ -55,7 +55,7 @@ pub fn read(rounds: &[&Round]) -> Result<Latencies, String> {
 /// Requests that took longer than all in the histogram.
 fn beyond(round: &Round) -> u64 {
     match &round.open_loop {
-        Some(open) => open.unsent + open.timed_out,
+        Some(open) => open.unsent + open.timed_out + open.lost,
         None => round.errors.timeout,
     }
 }

@@ -23,7 +23,7 @@ pub use of_load::of_load;
 pub use precision::{Due, LEAST_PASSES, MOST_PASSES, due};
 pub use verdict::{BUSY, HELD, Used};
 
-use crate::statistics::{self, Series, geometric, mean, paired, present};
+use crate::statistics::{self, Series, geometric_each, mean, paired, present};
 use observed::Observed;
 use regatta_record::{
     Asked, Cell, CpuSets, Estimate, Figure, Latency, LoadShape, NULL, Percentiles, Relation, Round,
@@ -170,7 +170,13 @@ impl Field {
 
     /// A cell by itself, not yet compared.
     fn figures(&self, asked: &Asked, observed: &Observed) -> Cell {
-        let estimate = |series: &Series| geometric(&present(series), asked.seed);
+        let [cost, rate, instance, load_cost] =
+            [&observed.cost, &observed.rate, &observed.instance, &observed.load_cost]
+                .map(|series| present(series));
+        let estimates = geometric_each(&[&cost, &rate, &instance, &load_cost], asked.seed);
+        let [cost, rate, instance, load_cost] = estimates[..] else {
+            unreachable!("each figure has an estimate or none")
+        };
         let cost_only = !self.shared.is_empty();
         let unless_shared = |estimate: Option<Estimate>| estimate.filter(|_| !cost_only);
         Cell {
@@ -180,9 +186,9 @@ impl Field {
             contender: observed.name.clone(),
             rounds: observed.finished,
             requests: observed.requests,
-            cost_ns_per_request: estimate(&observed.cost),
-            rate_per_s: unless_shared(estimate(&observed.rate)),
-            instance_s: estimate(&observed.instance),
+            cost_ns_per_request: cost,
+            rate_per_s: unless_shared(rate),
+            instance_s: instance,
             slowest_instance_s: observed.slowest_instance_s,
             latency_ns: match cost_only {
                 true => Latency::default(),
@@ -202,7 +208,7 @@ impl Field {
             kernel_bytes_per_connection: observed.kernel_per_connection,
             kernel_memory_source: observed.kernel_source,
             switches_per_request: observed.switches_per_request,
-            load_cpu_ns_per_request: estimate(&observed.load_cost),
+            load_cpu_ns_per_request: load_cost,
             headroom: self.headroom(observed),
             server_busy: observed.server_busy,
             load_busy: observed.load_busy,
@@ -223,16 +229,19 @@ impl Field {
         if self.cost(&asked.baseline).is_none() {
             return;
         }
+        let log_ratios: Vec<Vec<f64>> =
+            self.contenders.iter().map(|o| self.log_ratios(&o.name, &asked.baseline)).collect();
+        let each: Vec<&[f64]> = log_ratios.iter().map(|logs| &logs[..]).collect();
+        let ratios = geometric_each(&each, asked.seed);
         let mut compared: Vec<(usize, Estimate, f64)> = Vec::new();
-        for (i, (cell, observed)) in cells.iter_mut().zip(&self.contenders).enumerate() {
+        for (i, cell) in cells.iter_mut().enumerate() {
             if cell.contender == asked.baseline {
                 cell.relation = cell.cost_ns_per_request.map(|_| Relation::Baseline);
                 continue;
             }
-            let log_ratios = self.log_ratios(&observed.name, &asked.baseline);
-            cell.ratio_to_baseline = geometric(&log_ratios, asked.seed);
+            cell.ratio_to_baseline = ratios[i];
             let believed = cell.contender != NULL && !cell.verdict.voids(Figure::Cost);
-            let p = statistics::p_value(&log_ratios);
+            let p = statistics::p_value(&log_ratios[i]);
             if let (true, Some(ratio), Some(p)) = (believed, cell.ratio_to_baseline, p) {
                 compared.push((i, ratio, p));
             }

@@ -24,18 +24,14 @@ pub fn of_load(plan: &Plan, tally: &Tally, server: Option<(&Spent, u32)>) -> Ver
     let threads = plan.threads as u32;
     let remedy = Remedy::Load { threads };
     let window_ns = tally.window_ns.max(1) as f64;
-    // A load that spins until the next send could send instead.
-    let spun_ns = tally.open_loop.as_ref().map_or(0, |open| open.spun_ns.min(tally.load_cpu_ns));
-    let delay = tally.load_run_delay_ns.zip(tally.load_turns);
-    let waited = delay.map(|(delay, turns)| signals::waited(delay, turns));
-    let load = Used {
-        fraction: (tally.load_cpu_ns - spun_ns) as f64 / (window_ns * f64::from(threads)),
-        cpus: threads,
-        waited: waited.map(|ns| ns as f64 / (window_ns * f64::from(threads))),
-    };
+    let load = load_used(tally, threads, window_ns);
     let server = server.map(|(spent, cpus)| server_used(spent, cpus, window_ns));
     match plan.rate {
-        None => verdict::limit(server, Some(load), None, remedy),
+        None => {
+            let noise = verdict::disturbed(None, server, Some(load), remedy);
+            let limit = verdict::limit(server, Some(load), None, remedy);
+            verdict::together(noise.into_iter().chain([limit]))
+        }
         Some(asked) => {
             let open_loop = tally.open_loop.as_ref().map(figures);
             let unanswered = tally.open_loop.as_ref().map_or(0, OpenTally::unanswered);
@@ -47,9 +43,20 @@ pub fn of_load(plan: &Plan, tally: &Tally, server: Option<(&Spent, u32)>) -> Ver
                 latency: &Latency::of_censored(&tally.histogram, unanswered),
                 rounds: 1,
             };
-            at_rate.verdict(server, Some(load), remedy)
+            let noise = verdict::disturbed(None, server, None, remedy);
+            let at_rate = at_rate.verdict(server, Some(load), remedy);
+            verdict::together(noise.into_iter().chain([at_rate]))
         }
     }
+}
+
+fn load_used(tally: &Tally, threads: u32, window_ns: f64) -> Used {
+    let whole = window_ns * f64::from(threads);
+    let spun_ns = tally.open_loop.as_ref().map_or(0, |open| open.spun_ns);
+    let waited = tally.load_run_delay_ns.zip(tally.load_turns);
+    let waited = waited.map(|(delay, turns)| signals::waited(delay, turns) as f64 / whole);
+    let fraction = tally.load_cpu_ns.saturating_sub(spun_ns) as f64 / whole;
+    Used { fraction, cpus: threads, waited }
 }
 
 fn figures(open: &OpenTally) -> OpenLoopFigures {

@@ -17,8 +17,8 @@ mod windows;
 pub use compare::{bands, holm, is_noisier, noise_floor, relation};
 pub use difference::Difference;
 pub use interval::{
-    BOOTSTRAP_SAMPLES, CONFIDENCE, STUDENT_UP_TO, arithmetic, geometric, p_value, student,
-    t_quantile,
+    BOOTSTRAP_SAMPLES, CONFIDENCE, STUDENT_UP_TO, arithmetic, geometric, geometric_each, p_value,
+    student, t_quantile,
 };
 pub use line::Line;
 pub use percentiles::percentiles;

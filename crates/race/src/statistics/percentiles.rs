@@ -1,14 +1,14 @@
 //! Intervals of latency percentiles over rounds.
 
-use super::{geometric, log};
-use regatta_record::{Estimate, Percentiles};
+use super::{geometric_each, log};
+use regatta_record::Percentiles;
 
 /// 95% intervals of percentiles, from those of each round (50, 90, 95, 99, 99.9; nanoseconds).
 ///
 /// The round, a fresh start, is the unit: within a round requests queue behind each other, so an
 /// interval that takes them as independent (by order statistics: Le Boudec, *Performance Evaluation
 /// of Computer and Communication Systems*, EPFL Press 2010, section 2.2.2) is far too narrow. So
-/// each round gives one value, and [`geometric`] makes the interval of these, on their logarithms:
+/// each round gives one value, and [`super::geometric`] makes the interval of these, on their logarithms:
 /// of the percentile that a round has in the middle, which is not quite that of all rounds'
 /// requests thrown together (Chen and Kelton, *Quantile and tolerance-interval estimation in
 /// simulation*, European Journal of Operational Research 168, 2006, use batches alike).
@@ -16,17 +16,12 @@ use regatta_record::{Estimate, Percentiles};
 /// A percentile that one round has not (fewer than ten samples beyond it) has no interval, nor has
 /// any with fewer than 2 rounds.
 pub fn percentiles(rounds: &[[Option<u64>; 5]], seed: u64) -> Percentiles {
-    let interval = |nth: usize| -> Option<Estimate> {
-        let logs: Option<Vec<f64>> = rounds.iter().map(|p| log(p[nth]? as f64)).collect();
-        geometric(&logs?, seed)
-    };
-    Percentiles {
-        p50: interval(0),
-        p90: interval(1),
-        p95: interval(2),
-        p99: interval(3),
-        p99_9: interval(4),
-    }
+    let logs: Vec<Option<Vec<f64>>> =
+        (0..5).map(|nth| rounds.iter().map(|round| log(round[nth]? as f64)).collect()).collect();
+    let figures: Vec<&[f64]> = logs.iter().map(|logs| logs.as_deref().unwrap_or(&[])).collect();
+    let mut intervals = geometric_each(&figures, seed).into_iter();
+    let mut next = || intervals.next().flatten();
+    Percentiles { p50: next(), p90: next(), p95: next(), p99: next(), p99_9: next() }
 }
 
 #[cfg(test)]

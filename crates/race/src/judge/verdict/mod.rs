@@ -9,13 +9,14 @@ mod open;
 mod remedy;
 
 pub use limit::limit;
+pub use noise::disturbed;
 pub use open::{AtRate, partly_misshapen};
 pub use remedy::Remedy;
 
 use super::observed::Observed;
 use crate::statistics::{mean, present};
 use limit::of_burst;
-use noise::{bimodal, disturbed, drifting};
+use noise::{bimodal, drifting};
 pub use open::HELD;
 use regatta_record::{CpuSets, Figure, Kind, LoadShape, Verdict};
 use std::fmt;
@@ -106,9 +107,11 @@ pub fn verdict(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
     together([drifting(observed), bimodal(observed), noise, Some(limit)].into_iter().flatten())
 }
 
+/// One verdict of several findings: the first names it, the others add their voids and sentences.
+///
 /// # Panics
 /// Of no findings.
-fn together(mut findings: impl Iterator<Item = Verdict>) -> Verdict {
+pub fn together(mut findings: impl Iterator<Item = Verdict>) -> Verdict {
     let first = findings.next().expect("the limit is always found");
     findings.fold(first, |mut verdict, next| {
         let new: Vec<Figure> =

@@ -81,18 +81,15 @@ impl AtRate<'_> {
         let cause = match load {
             Some(load) if load.is_starved() => starved(load, remedy),
             Some(load) if load.is_busy() => remedy.more_for_load(),
-            _ => format!("ask for less, or {}", remedy.more_for_load()),
+            _ => "end other programs (`regatta doctor` finds them), or ask for less".to_owned(),
         };
-        Verdict::new(
-            Kind::GeneratorBound,
-            format!(
-                "{late}{used}: of {} requests asked for per second, {}, {:.0} were answered; \
-                 {cause}",
-                self.asked,
-                self.shape(),
-                self.answered
-            ),
-        )
+        let because = format!(
+            "{late}{used}, at {} requests asked for per second, {} ({:.0} were answered); {cause}",
+            self.asked,
+            self.shape(),
+            self.answered
+        );
+        Verdict::new(Kind::GeneratorBound, because)
     }
 
     /// Why the generator was not in time, where it was not: its lag was long, or in most rounds the

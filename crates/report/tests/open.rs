@@ -1,0 +1,96 @@
+//! What the forms of a report must say of open loops, on the summary of a simulated race
+//! (`open.json`, made by the example `simulated_open` of regatta-race).
+
+use regatta_record::Summary;
+use regatta_report::{csv, html, json, markdown, terminal};
+use unicode_width::UnicodeWidthStr;
+
+fn summary() -> Summary {
+    serde_json::from_str(include_str!("open.json")).expect("the fixture is a summary")
+}
+
+/// The lines of one table and what is said under it.
+fn table<'a>(text: &'a str, title: &str) -> Vec<&'a str> {
+    let from = text.lines().skip_while(|line| *line != title);
+    let lines: Vec<&str> = from.take_while(|line| !line.is_empty()).collect();
+    assert!(!lines.is_empty(), "no table {title:?}:\n{text}");
+    lines
+}
+
+fn words(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn row<'a>(table: &[&'a str], name: &str) -> &'a str {
+    table.iter().find(|line| line.starts_with(name)).unwrap()
+}
+
+#[test]
+fn percentiles_have_their_intervals_and_the_lag_stands_beside_them() {
+    let wide = terminal(&summary(), 220, false);
+    let poisson = table(&wide, "double · 64 conn, 10000/s");
+    assert_eq!(
+        words(poisson[1]),
+        "contender µs/req vs epoll band /s p50 p99 lag p99 unsent memory switches/req lines verdict"
+    );
+    let epoll = words(row(&poisson, "epoll "));
+    assert!(
+        epoll.contains(" µs [45.") && epoll.contains(" 11.") && epoll.contains(" µs 0 "),
+        "{epoll}"
+    );
+    assert!(row(&poisson, "node").contains(" 30% ") && row(&poisson, "node").contains(" – "));
+    assert!(row(&poisson, "late").contains("(45"), "void");
+    let note = words(&poisson.join(" "));
+    assert!(note.contains("open loop · p50, p99: Poisson arrivals; latency counts from when"));
+    assert!(
+        note.contains(
+            "generator-bound · late: the load itself was late: 1% of the sends by 3.0 ms"
+        )
+    );
+    assert!(note.contains("overloaded · node: of the 10000 requests asked for per second"));
+    assert!(note.contains("noisy · crowded: another program took the server's CPU"));
+    let even = table(&wide, "double · 64 conn, 10000/s even").join(" ");
+    assert!(even.contains("p99: evenly spaced; latency"), "{even}");
+}
+
+#[test]
+fn intervals_of_percentiles_go_before_columns_and_no_line_is_too_long() {
+    let s = summary();
+    let at = |width| {
+        let text = terminal(&s, width, false);
+        table(&text, "double · 64 conn, 10000/s").join("\n")
+    };
+    assert!(at(220).contains(" µs [45."));
+    let narrower = at(150);
+    assert!(narrower.contains("lines") && !narrower.contains(" µs [45."), "{narrower}");
+    for width in 40..230 {
+        let text = terminal(&s, width, false);
+        let too_long = text.lines().find(|line| line.width() > width);
+        assert_eq!(too_long, None, "{width}");
+    }
+}
+
+#[test]
+fn every_form_has_the_figures() {
+    let s = summary();
+    assert!(markdown(&s).contains("| lag p99 | unsent |"));
+    assert!(html(&s).contains(">lag p99</th>"));
+    let lines = csv(&s);
+    let columns = lines.lines().next().unwrap().split(',').count();
+    assert!(
+        lines
+            .lines()
+            .next()
+            .unwrap()
+            .ends_with("little_residual,steal,server_run_delay,load_run_delay")
+    );
+    let node = lines.lines().find(|l| l.contains("\"node\"")).unwrap();
+    assert!(node.contains(",poisson,") && node.contains(",140000,42000,98000,0,0,0,"), "{node}");
+    let plain = s.cells.iter().position(|c| c.contender == "epoll").unwrap() + 1;
+    let epoll = lines.lines().nth(plain).unwrap();
+    // Its sentence has commas of its own, in quotes.
+    let in_quotes: usize =
+        epoll.split('"').skip(1).step_by(2).map(|text| text.matches(',').count()).sum();
+    assert_eq!(epoll.split(',').count() - in_quotes, columns, "{epoll}");
+    assert_eq!(serde_json::from_str::<Summary>(&json(&s)).unwrap(), s);
+}
