@@ -11,7 +11,7 @@ use regatta_race::judge::judge;
 use regatta_record::LoadShape;
 use simulated::{
     Machine, QUIET, asked, rounds,
-    sweep::{QUEUE, Queue, at, law, queue},
+    sweep::{Queue, at, law, queue},
     truth,
 };
 
@@ -40,7 +40,7 @@ fn main() {
     let mut rounds = rounds(&field, &loads, 7, machine, 11);
     for (name, ([capacity, standing_ns, marginal_ns], truth)) in names.iter().zip(truths) {
         let samples = 2_000;
-        let over_rates = Queue { standing_ns, marginal_ns, capacity, samples, ..QUEUE };
+        let over_rates = Queue { standing_ns, marginal_ns, capacity, samples };
         let of = |rated: bool| {
             move |r: &&mut regatta_record::Round| {
                 r.contender == *name && r.load.rate.is_some() == rated
