@@ -38,6 +38,8 @@ pub struct Tally {
     /// Time that the load threads inside the window were runnable and had no CPU, in nanoseconds;
     /// `None` where the kernel does not tell (`/proc/thread-self/schedstat`).
     pub load_run_delay_ns: Option<u64>,
+    /// How often the load threads inside the window were given a CPU.
+    pub load_turns: Option<u64>,
     /// Connections that came open over the whole run, reopened ones included.
     pub connections_opened: u64,
     /// Wall time of each instance of a burst in nanoseconds, from the window's begin (before its
@@ -130,6 +132,8 @@ pub(crate) struct Frame {
 pub(crate) fn merge(mut counts: Vec<Count>, frame: Frame, plan: &Plan) -> Tally {
     let until = plan.until;
     let open_loops: Vec<_> = counts.iter_mut().filter_map(|count| count.open_loop.take()).collect();
+    let waited = counts.iter().map(|count| count.run_delay.inside());
+    let waited = waited.reduce(|sum, one| Some(sum?.plus(one?))).flatten();
     let mut sum = Tally {
         requests: 0,
         window_ns: 0,
@@ -140,7 +144,8 @@ pub(crate) fn merge(mut counts: Vec<Count>, frame: Frame, plan: &Plan) -> Tally 
         first_wrong: frame.first_wrong,
         histogram: new_histogram(),
         load_cpu_ns: 0,
-        load_run_delay_ns: counts.iter().map(|count| count.run_delay.inside()).sum(),
+        load_run_delay_ns: waited.map(|waited| waited.delay_ns),
+        load_turns: waited.map(|waited| waited.turns),
         connections_opened: 0,
         instances_ns: Vec::new(),
         open_loop: None,

@@ -154,8 +154,9 @@ pub(crate) fn run(
     round.load_cpu_ns = tally.load_cpu_ns;
     round.histogram = encode_histogram(&tally.histogram);
     round.open_loop = tally.open_loop.as_ref().map(OpenTally::to_record);
-    if tally.load_run_delay_ns.is_some() {
-        round.machine.get_or_insert_default().load_run_delay_ns = tally.load_run_delay_ns;
+    if let Some(machine) = &mut round.machine {
+        machine.load_run_delay_ns = tally.load_run_delay_ns;
+        machine.load_turns = tally.load_turns;
     }
     round.outcome = outcome(entrant, &tally, died);
     round.slices = tally.slices;

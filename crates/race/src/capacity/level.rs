@@ -5,7 +5,7 @@ use crate::{
     judge::{BUSY, of_load},
     usage::Spent,
 };
-use regatta_load::{Error, Plan, Progress, Tally, Until, WarmUp};
+use regatta_load::{Error, OpenTally, Plan, Progress, Tally, Until, WarmUp};
 use regatta_record::{
     CapacityLoad, CapacityPhase, CapacityStep, Errors, Figure, Kind, Latency, Limit, Verdict,
 };
@@ -89,8 +89,9 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
         pipeline: pipeline as usize,
         rate,
         in_flight: in_flight.map(|most| most as usize),
-        spin: Duration::ZERO,
         arrivals: question.arrivals(),
+        // How busy the load is tells whether it was the limit.
+        spin: Duration::ZERO,
         threads: threads(question, level),
         cpus: question.cpus.clone(),
         timeout: question.timeout,
@@ -114,9 +115,12 @@ fn more_time(tally: &Tally, limit: Limit) -> Option<f64> {
 }
 
 fn percentile(tally: &Tally, limit: Limit) -> Option<u64> {
+    // What was never answered took longer than all that was.
+    let unanswered = tally.open_loop.as_ref().map_or(0, OpenTally::unanswered);
     let replies = tally.histogram.len();
-    let beyond = replies - (replies as f64 * limit.quantile).ceil() as u64;
-    (beyond >= Latency::SAMPLES_BEYOND).then(|| tally.histogram.value_at_quantile(limit.quantile))
+    let rank = ((replies + unanswered) as f64 * limit.quantile).ceil() as u64;
+    let known = rank <= replies && replies + unanswered - rank >= Latency::SAMPLES_BEYOND;
+    known.then(|| tally.histogram.value_at_quantile((rank as f64 - 0.5) / replies as f64))
 }
 
 /// What was seen of a level.

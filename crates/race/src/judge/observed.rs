@@ -111,7 +111,7 @@ impl Observed {
         self.window_s = there.iter().map(|r| r.window_ns as f64 / 1e9).sum();
         self.slices = there.iter().map(|r| r.slices.clone()).collect();
         self.load_busy = fraction(
-            there.iter().map(|r| r.load_cpu_ns as f64).sum(),
+            there.iter().map(|r| (r.load_cpu_ns - spun_ns(r)) as f64).sum(),
             there.iter().map(|r| r.window_ns as f64 * f64::from(r.load_cpus)).sum(),
         );
         self.cpus.1 = there.iter().map(|r| r.load_cpus).max().unwrap_or(0);
@@ -238,4 +238,9 @@ fn source_name(source: UsageSource) -> &'static str {
         UsageSource::CgroupV1 => "cgroup v1",
         UsageSource::ProcessTree => "process tree (10 ms steps)",
     }
+}
+
+/// A load that spins until the next send could send instead.
+fn spun_ns(round: &Round) -> u64 {
+    round.open_loop.as_ref().map_or(0, |open| open.spun_ns.min(round.load_cpu_ns))
 }

@@ -5,8 +5,8 @@ use super::{
     verdict::{self, AtRate, Remedy, Used},
 };
 use crate::{Spent, fault};
-use regatta_load::{Plan, Tally};
-use regatta_record::{Kind, Latency, Outcome, Verdict};
+use regatta_load::{OpenTally, Plan, Tally};
+use regatta_record::{Kind, Latency, OpenLoopFigures, Outcome, Verdict};
 
 /// Judges what came of `plan`. `server` is what the server spent inside the window, and how many
 /// CPUs it had; `None` where it was not observed.
@@ -24,25 +24,45 @@ pub fn of_load(plan: &Plan, tally: &Tally, server: Option<(&Spent, u32)>) -> Ver
     let threads = plan.threads as u32;
     let remedy = Remedy::Load { threads };
     let window_ns = tally.window_ns.max(1) as f64;
+    // A load that spins until the next send could send instead.
+    let spun_ns = tally.open_loop.as_ref().map_or(0, |open| open.spun_ns.min(tally.load_cpu_ns));
+    let delay = tally.load_run_delay_ns.zip(tally.load_turns);
+    let waited = delay.map(|(delay, turns)| signals::waited(delay, turns));
     let load = Used {
-        fraction: tally.load_cpu_ns as f64 / (window_ns * f64::from(threads)),
+        fraction: (tally.load_cpu_ns - spun_ns) as f64 / (window_ns * f64::from(threads)),
         cpus: threads,
-        waited: None,
+        waited: waited.map(|ns| ns as f64 / (window_ns * f64::from(threads))),
     };
     let server = server.map(|(spent, cpus)| server_used(spent, cpus, window_ns));
     match plan.rate {
         None => verdict::limit(server, Some(load), None, remedy),
         Some(asked) => {
+            let open_loop = tally.open_loop.as_ref().map(figures);
+            let unanswered = tally.open_loop.as_ref().map_or(0, OpenTally::unanswered);
             let at_rate = AtRate {
                 asked: asked.get(),
                 arrivals: plan.arrivals,
                 answered: tally.requests as f64 * 1e9 / window_ns,
-                open_loop: None,
-                latency: &Latency::of(&tally.histogram),
+                open_loop: open_loop.as_ref(),
+                latency: &Latency::of_censored(&tally.histogram, unanswered),
                 rounds: 1,
             };
             at_rate.verdict(server, Some(load), remedy)
         }
+    }
+}
+
+fn figures(open: &OpenTally) -> OpenLoopFigures {
+    OpenLoopFigures {
+        due: open.due,
+        unsent: open.unsent,
+        late: open.late,
+        timed_out: open.timed_out,
+        lost: open.lost,
+        wait_ns: Latency::of(&open.wait),
+        send_lag_ns: Latency::of(&open.lag),
+        service_ns: Latency::of(&open.service),
+        misshapen: u32::from(!open.arrivals.kept),
     }
 }
 
