@@ -159,6 +159,9 @@ impl Seen {
             .server_died
             .then(|| "the server took no connection and answered nothing any more".to_string());
         let threads = plan.threads as f64;
+        // What was spun away before sends is no work.
+        let spun_ns = tally.open_loop.as_ref().map_or(0, |open| open.spun_ns);
+        let load_cpu_ns = tally.load_cpu_ns.saturating_sub(spun_ns);
         let observed = spent.as_ref().map(|(spent, cpus)| (spent, *cpus));
         Seen {
             verdict: Some(of_load(plan, tally, observed)),
@@ -168,7 +171,7 @@ impl Seen {
             window_s: tally.window_ns as f64 / 1e9,
             errors: tally.errors,
             fault: wrong.or(died).or(gone),
-            load_busy: tally.load_cpu_ns as f64 / (window_ns * threads),
+            load_busy: load_cpu_ns as f64 / (window_ns * threads),
             server_busy: observed
                 .map(|(spent, cpus)| spent.cpu_ns as f64 / (window_ns * f64::from(cpus))),
         }
