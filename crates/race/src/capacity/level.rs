@@ -2,11 +2,13 @@
 
 use super::{CapacityError, Question, place::Ready, search::Shown};
 use crate::{
-    judge::{BUSY, HELD},
+    judge::{BUSY, of_load},
     usage::Spent,
 };
-use regatta_load::{Error, Plan, Progress, Tally, Until, WarmUp};
-use regatta_record::{CapacityLoad, CapacityPhase, CapacityStep, Errors, Latency, Limit};
+use regatta_load::{Error, OpenTally, Plan, Progress, Tally, Until, WarmUp};
+use regatta_record::{
+    CapacityLoad, CapacityPhase, CapacityStep, Errors, Figure, Kind, Latency, Limit, Verdict,
+};
 use std::{num::NonZeroU32, time::Duration};
 
 /// How much longer a window may become so that enough replies lie beyond the percentile.
@@ -37,7 +39,7 @@ pub(super) fn measure(
     let mut prolonged = false;
     loop {
         let plan = plan(question, ready, level, window, seed);
-        let Some(came) = ready.load(plan, progress)? else { return Ok(None) };
+        let Some(came) = ready.load(plan.clone(), progress)? else { return Ok(None) };
         if let Ok(tally) = &came.loaded
             && !prolonged
             && let Some(factor) = more_time(tally, question.limit)
@@ -49,8 +51,8 @@ pub(super) fn measure(
         let died = came.died;
         let (seen, judgement) = match came.loaded {
             Ok(tally) => {
-                let seen = Seen::of(question, level, &tally, came.spent, died);
-                let judgement = judge(question, level, &seen);
+                let seen = Seen::of(question.limit, &plan, &tally, came.spent, died);
+                let judgement = judge(question, &seen);
                 (seen, judgement)
             }
             Err(error) => match not_opened(&error, came.descriptors) {
@@ -88,6 +90,7 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
         rate,
         in_flight: in_flight.map(|most| most as usize),
         arrivals: question.arrivals(),
+        // How busy the load is tells whether it was the limit.
         spin: Duration::ZERO,
         threads: threads(question, level),
         cpus: question.cpus.clone(),
@@ -112,9 +115,12 @@ fn more_time(tally: &Tally, limit: Limit) -> Option<f64> {
 }
 
 fn percentile(tally: &Tally, limit: Limit) -> Option<u64> {
+    // What was never answered took longer than all that was.
+    let unanswered = tally.open_loop.as_ref().map_or(0, OpenTally::unanswered);
     let replies = tally.histogram.len();
-    let beyond = replies - (replies as f64 * limit.quantile).ceil() as u64;
-    (beyond >= Latency::SAMPLES_BEYOND).then(|| tally.histogram.value_at_quantile(limit.quantile))
+    let rank = ((replies + unanswered) as f64 * limit.quantile).ceil() as u64;
+    let known = rank <= replies && replies + unanswered - rank >= Latency::SAMPLES_BEYOND;
+    known.then(|| tally.histogram.value_at_quantile((rank as f64 - 0.5) / replies as f64))
 }
 
 /// What was seen of a level.
@@ -132,12 +138,14 @@ struct Seen {
     /// Fraction of their CPUs' time that both sides used.
     load_busy: f64,
     server_busy: Option<f64>,
+    /// The verdict of `regatta load` on it.
+    verdict: Option<Verdict>,
 }
 
 impl Seen {
     fn of(
-        question: &Question,
-        level: u32,
+        limit: Limit,
+        plan: &Plan,
         tally: &Tally,
         spent: Option<(Spent, u32)>,
         died: Option<String>,
@@ -150,16 +158,21 @@ impl Seen {
         let gone = tally
             .server_died
             .then(|| "the server took no connection and answered nothing any more".to_string());
-        let threads = threads(question, level) as f64;
+        let threads = plan.threads as f64;
+        // What was spun away before sends is no work.
+        let spun_ns = tally.open_loop.as_ref().map_or(0, |open| open.spun_ns);
+        let load_cpu_ns = tally.load_cpu_ns.saturating_sub(spun_ns);
+        let observed = spent.as_ref().map(|(spent, cpus)| (spent, *cpus));
         Seen {
-            percentile_ns: percentile(tally, question.limit),
+            verdict: Some(of_load(plan, tally, observed)),
+            percentile_ns: percentile(tally, limit),
             replies: tally.histogram.len(),
             rate_per_s: tally.requests as f64 * 1e9 / window_ns,
             window_s: tally.window_ns as f64 / 1e9,
             errors: tally.errors,
             fault: wrong.or(died).or(gone),
-            load_busy: tally.load_cpu_ns as f64 / (window_ns * threads),
-            server_busy: spent
+            load_busy: load_cpu_ns as f64 / (window_ns * threads),
+            server_busy: observed
                 .map(|(spent, cpus)| spent.cpu_ns as f64 / (window_ns * f64::from(cpus))),
         }
     }
@@ -177,11 +190,11 @@ fn threads(question: &Question, level: u32) -> usize {
 /// What a level showed, and why where it did not pass.
 type Judgement = (Shown, Option<String>);
 
-fn judge(question: &Question, level: u32, seen: &Seen) -> Judgement {
+fn judge(question: &Question, seen: &Seen) -> Judgement {
     if let Some(fault) = &seen.fault {
         return (Shown::Failed, Some(fault.clone()));
     }
-    let Some(because) = short_of(question, level, seen) else { return (Shown::Passed, None) };
+    let Some(because) = short_of(question, seen) else { return (Shown::Passed, None) };
     match load_was_the_limit(seen) {
         Some(limit) => (Shown::Unclear, Some(format!("{limit} ({because})"))),
         None if seen.percentile_ns.is_none() && seen.errors.total() == 0 => {
@@ -192,7 +205,7 @@ fn judge(question: &Question, level: u32, seen: &Seen) -> Judgement {
 }
 
 /// What is missing to a pass.
-fn short_of(question: &Question, level: u32, seen: &Seen) -> Option<String> {
+fn short_of(question: &Question, seen: &Seen) -> Option<String> {
     let name = question.limit.percentile();
     if seen.errors.total() > 0 {
         let kinds = seen.errors.by_kind();
@@ -201,8 +214,10 @@ fn short_of(question: &Question, level: u32, seen: &Seen) -> Option<String> {
             there.map(|(kind, count)| format!("{} {count}", kind.replace('_', " "))).collect();
         return Some(format!("errors: {}", there.join(", ")));
     }
-    if !question.by_clients() && seen.rate_per_s < HELD * f64::from(level) {
-        return Some(format!("{:.0}/s were answered", seen.rate_per_s));
+    if let Some(verdict) = &seen.verdict
+        && verdict.kind == Kind::Overloaded
+    {
+        return Some(verdict.because.clone());
     }
     match seen.percentile_ns {
         None => {
@@ -215,6 +230,15 @@ fn short_of(question: &Question, level: u32, seen: &Seen) -> Option<String> {
 
 /// Why a level that did not pass says nothing of the server, if so.
 fn load_was_the_limit(seen: &Seen) -> Option<String> {
+    let speaks = |verdict: &&Verdict| match verdict.kind {
+        Kind::GeneratorBound => true,
+        // At a rate the load may have been late though the server was busy.
+        Kind::Overloaded | Kind::AtAskedRate => verdict.voids(Figure::Latency),
+        _ => false,
+    };
+    if let Some(verdict) = seen.verdict.as_ref().filter(speaks) {
+        return Some(verdict.because.clone());
+    }
     let load = seen.load_busy;
     match seen.server_busy {
         _ if load < BUSY => None,
@@ -311,7 +335,7 @@ mod tests {
     }
 
     fn shows(load: CapacityLoad, seen: Seen, shown: Shown, said: &str) {
-        let (judged, because) = judge(&question(load), 100, &seen);
+        let (judged, because) = judge(&question(load), &seen);
         assert_eq!(judged, shown, "{seen:?}");
         let because = because.unwrap_or_default();
         assert!(because.contains(said), "{because}");
@@ -323,8 +347,9 @@ mod tests {
         shows(RATE, good(), Shown::Passed, "");
         let late = || Seen { percentile_ns: Some(1_000_001), ..good() };
         shows(CLIENTS, late(), Shown::Failed, "p95 is above the limit");
-        let slow = Seen { rate_per_s: 97.0, ..good() };
-        shows(RATE, slow, Shown::Failed, "97/s were answered");
+        let overloaded = Some(Verdict::new(Kind::Overloaded, "97 of 100 were answered"));
+        let slow = Seen { verdict: overloaded, ..good() };
+        shows(RATE, slow, Shown::Failed, "97 of 100 were answered");
         let errors = Errors { timeout: 2, closed_early: 1, ..Errors::default() };
         let lossy = Seen { errors, ..good() };
         shows(CLIENTS, lossy, Shown::Failed, "errors: timeout 2, closed early 1");
@@ -346,6 +371,13 @@ mod tests {
         shows(CLIENTS, late(0.97, None), Shown::Unclear, "--pid");
         shows(CLIENTS, late(0.97, Some(0.95)), Shown::Failed, "above the limit");
         shows(CLIENTS, late(0.5, None), Shown::Failed, "above the limit");
+        let bound = Verdict::new(Kind::GeneratorBound, "the load itself was late");
+        let too_late = Seen { verdict: Some(bound), ..late(0.2, Some(0.2)) };
+        shows(RATE, too_late, Shown::Unclear, "the load itself was late (p95 is above the limit)");
+        let void = vec![Figure::Latency];
+        let at_rate = Verdict { void, ..Verdict::new(Kind::AtAskedRate, "held, but late") };
+        let too_late = Seen { verdict: Some(at_rate), ..late(0.2, Some(0.95)) };
+        shows(RATE, too_late, Shown::Unclear, "held, but late");
         // One that is held is held, however busy the load was.
         shows(CLIENTS, Seen { load_busy: 0.99, ..good() }, Shown::Passed, "");
     }
