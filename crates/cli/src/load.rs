@@ -97,6 +97,10 @@ pub struct LoadArgs {
     /// Pin the load threads to these CPUs
     #[arg(long, value_name = "CPUS", value_delimiter = ',')]
     cpus: Vec<u32>,
+    /// Never sleep inside the window: waking the load is charged to a server on the same machine.
+    /// Only where no server runs on the load's CPUs
+    #[arg(long)]
+    busy_poll: bool,
     /// Seed of the requests, and of their moments
     #[arg(long, default_value = "1", value_name = "S")]
     seed: u64,
@@ -192,6 +196,7 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
         pipeline: args.pipeline(),
         rate: args.rate,
         arrivals: args.arrivals,
+        busy_poll: args.busy_poll,
         spin: if has_cpus_of_its_own(args) { Plan::SPIN } else { Duration::ZERO },
         in_flight: None,
         threads: args.threads(),
@@ -302,7 +307,7 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
         service_ns: None,
         instances_s: tally.instances_ns.iter().map(|&ns| ns as f64 / 1e9).collect(),
         latency_ns: Latency::of(&tally.histogram),
-        load_cpu_ns_per_request: per_request(tally.load_cpu_ns),
+        load_cpu_ns_per_request: per_request(tally.load_cpu_ns - tally.spun_ns),
         server_cpu_ns_per_request: spent.and_then(|spent| per_request(spent.cpu_ns)),
         first_wrong: tally.first_wrong.clone(),
         verdict: judge::of_load(plan, tally, spent.map(|spent| (spent, server.cpus))),

@@ -74,13 +74,17 @@ pub struct RaceArgs {
     /// CPUs of the load
     #[arg(long, value_name = "CPUS", value_delimiter = ',')]
     load_cpus: Option<Vec<u32>>,
+    /// Let the load sleep where there is nothing for it to do; else it polls, since waking it is
+    /// charged to the server
+    #[arg(long)]
+    load_sleeps: bool,
     /// Result directory; results/<time>-<race> if absent
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     out: Option<PathBuf>,
     /// Continue the race in this result directory; everything is as it was asked there
     #[arg(long, value_name = "DIR", conflicts_with_all = [
         "race", "rounds", "window", "seed", "only", "skip", "baseline", "contenders",
-        "server_cpus", "load_cpus", "precision", "fail_over",
+        "server_cpus", "load_cpus", "load_sleeps", "precision", "fail_over",
     ])]
     resume: Option<PathBuf>,
     /// Write the judged summary as JSON; - for stdout instead of the table
@@ -171,6 +175,7 @@ fn ask(args: &RaceArgs, binary: &Path, stop: &AtomicBool) -> anyhow::Result<Opti
         contenders: args.contenders.clone(),
         server_cpus: args.server_cpus.clone(),
         load_cpus: args.load_cpus.clone(),
+        load_sleeps: args.load_sleeps,
     };
     let revision = Some(env!("REGATTA_REVISION")).filter(|revision| !revision.is_empty());
     let setup = read_setup(env!("CARGO_PKG_VERSION"), revision, env::args().collect());

@@ -43,6 +43,7 @@ fn main() {
         rate: None,
         arrivals: Arrivals::Poisson,
         spin: Duration::ZERO,
+        busy_poll: false,
         in_flight: None,
         threads: 1,
         cpus: args.get(5).map(|cpu| cpu.parse().expect("a CPU")).into_iter().collect(),

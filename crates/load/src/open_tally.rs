@@ -30,9 +30,6 @@ pub struct OpenTally {
     pub arrivals: ArrivalCheck,
     /// Last stretch before a send that was waited for by spinning, in nanoseconds; 0: none.
     pub spin_ns: u64,
-    /// CPU spent on that inside the window, in nanoseconds: a part of the load's CPU that no
-    /// request needed.
-    pub spun_ns: u64,
 }
 
 impl OpenTally {
@@ -49,7 +46,6 @@ impl OpenTally {
             service: encode_histogram(&self.service),
             arrivals: self.arrivals,
             spin_ns: self.spin_ns,
-            spun_ns: self.spun_ns,
         }
     }
 
@@ -66,7 +62,6 @@ pub(crate) struct OpenCount {
     pub late: u64,
     pub timed_out: u64,
     pub lost: u64,
-    pub spun_ns: Nanos,
     pub seen: Seen,
     wait: Histogram<u64>,
     lag: Histogram<u64>,
@@ -81,7 +76,6 @@ impl OpenCount {
             late: 0,
             timed_out: 0,
             lost: 0,
-            spun_ns: 0,
             seen,
             wait: new_histogram(),
             lag: new_histogram(),
@@ -131,7 +125,6 @@ pub(crate) fn merge(
         sum.late += count.late;
         sum.timed_out += count.timed_out;
         sum.lost += count.lost;
-        sum.spun_ns += count.spun_ns;
         sum.seen.add(&count.seen);
         for (sum, one) in [
             (&mut sum.wait, &count.wait),
@@ -152,6 +145,5 @@ pub(crate) fn merge(
         lag: sum.lag,
         service: sum.service,
         spin_ns: plan.spin.as_nanos() as u64,
-        spun_ns: sum.spun_ns,
     })
 }

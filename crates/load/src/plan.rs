@@ -33,6 +33,11 @@ pub struct Plan {
     /// sleeping thread wakes late ([`Plan::SPIN`] is sensible). Zero where the load shares its CPUs
     /// with the server: it would take them from it. No thread spins while no connection is free.
     pub spin: Duration,
+    /// The load threads never sleep in warm-up and window: they ask epoll again and again. Then no
+    /// reply has to wake a CPU, which the kernel would charge to the server that sent it; that part
+    /// of a cost over loopback is large, jumps with the state of the machine, and is not there over
+    /// a network. Not where the load shares its CPUs with the server.
+    pub busy_poll: bool,
     /// At most so many requests outstanding over all connections, in closed loop: connections take
     /// turns, the one that has been free longest first, and each has at most `pipeline`. The first
     /// request of a connection that is opened again is beside it. Only with [`Until::Elapsed`], and

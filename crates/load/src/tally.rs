@@ -35,6 +35,8 @@ pub struct Tally {
     pub histogram: Histogram<u64>,
     /// CPU of the load threads inside the window, user and system, in nanoseconds.
     pub load_cpu_ns: u64,
+    /// Of that: spent on polling with nothing to do, by a load that spins. No request needed it.
+    pub spun_ns: u64,
     /// Time that the load threads inside the window were runnable and had no CPU, in nanoseconds;
     /// `None` where the kernel does not tell (`/proc/thread-self/schedstat`).
     pub load_run_delay_ns: Option<u64>,
@@ -64,6 +66,8 @@ pub(crate) struct Count {
     pub histogram: Histogram<u64>,
     pub connections_opened: u64,
     pub load_cpu_ns: Nanos,
+    /// See [`Tally::spun_ns`].
+    pub spun_ns: Nanos,
     /// When the last reply inside the window came.
     pub last_reply: Nanos,
     pub open_loop: Option<OpenCount>,
@@ -82,6 +86,7 @@ impl Count {
             histogram: new_histogram(),
             connections_opened: 0,
             load_cpu_ns: 0,
+            spun_ns: 0,
             last_reply: 0,
             open_loop: None,
             run_delay: RunDelay::open(),
@@ -142,6 +147,7 @@ pub(crate) fn merge(mut counts: Vec<Count>, frame: Frame, plan: &Plan) -> Tally 
         first_wrong: frame.first_wrong,
         histogram: new_histogram(),
         load_cpu_ns: 0,
+        spun_ns: 0,
         load_run_delay_ns: counts.iter().map(|count| count.run_delay.inside()).sum(),
         load_turns: counts.iter().map(|count| count.run_delay.turns()).sum(),
         connections_opened: 0,
@@ -163,6 +169,7 @@ pub(crate) fn merge(mut counts: Vec<Count>, frame: Frame, plan: &Plan) -> Tally 
         sum.timeouts_in_window += count.timeouts_in_window;
         sum.histogram.add(&count.histogram).expect("all histograms have the same bounds");
         sum.load_cpu_ns += count.load_cpu_ns;
+        sum.spun_ns += count.spun_ns.min(count.load_cpu_ns);
         sum.connections_opened += count.connections_opened;
         last_reply = last_reply.max(count.last_reply);
         let slices = count.slices.replies;
@@ -246,6 +253,7 @@ mod tests {
             rate: None,
             arrivals: Arrivals::Poisson,
             spin: Duration::ZERO,
+            busy_poll: false,
             in_flight: None,
             threads: 1,
             cpus: vec![],

@@ -32,6 +32,8 @@ use talk::Loss;
 const TURN: Nanos = 5 * MS;
 /// The same where a schedule begins with the next phase.
 const TURN_BEFORE_WINDOW: Nanos = MS / 4;
+/// A turn that finds nothing to do and takes longer than this was interrupted: others had the CPU.
+const LONGEST_POLL: Nanos = 20_000;
 /// What one read can take.
 const BUFFER: usize = 64 * 1024;
 
@@ -67,6 +69,8 @@ pub(crate) struct Worker<'a> {
     left: u64,
     /// The moment of the last readiness, or of the turn if there was none.
     now: Nanos,
+    /// In the last turn nothing was ready.
+    idle: bool,
     next_scan: Nanos,
     /// See [`Gauge`], where these are told.
     replies: u64,
@@ -137,6 +141,7 @@ impl<'a> Worker<'a> {
             depth: 0,
             left,
             now: clock::now(),
+            idle: false,
             next_scan: 0,
             replies: 0,
             settled: 0,
@@ -157,8 +162,9 @@ impl<'a> Worker<'a> {
         while self.phase != Phase::Ended {
             let longest = self.longest_wait(director.as_deref());
             let ready = self.poller.wait(longest);
-            if ready == 0 {
-                self.nothing_ready(longest);
+            match ready {
+                0 => self.nothing_ready(longest),
+                _ => self.idle = false,
             }
             self.take(ready);
             self.scan();
@@ -201,16 +207,19 @@ impl<'a> Worker<'a> {
 
     fn nothing_ready(&mut self, waited_for: Nanos) {
         let now = clock::now();
-        if waited_for == 0
-            && self.phase == Phase::Measuring
-            && let Some(open) = &mut self.open_loop
-        {
-            open.count.spun_ns += now - self.now;
+        let turn = now - self.now;
+        // The first turn without anything to do ends with what there was to do before it.
+        if waited_for == 0 && self.idle && turn < LONGEST_POLL && self.phase == Phase::Measuring {
+            self.count.spun_ns += turn;
         }
+        self.idle = true;
         self.now = now;
     }
 
     fn longest_wait(&self, director: Option<&Director<'_>>) -> Nanos {
+        if self.plan.busy_poll && matches!(self.phase, Phase::WarmingUp | Phase::Measuring) {
+            return 0;
+        }
         let opens_soon = self.open_loop.is_some() && self.phase == Phase::WarmingUp;
         let mut until = self.now + if opens_soon { TURN_BEFORE_WINDOW } else { TURN };
         if let Some(director) = director {

@@ -146,6 +146,7 @@ mod tests {
             rounds: 1,
             precision: None,
             fail_over: None,
+            busy_poll: false,
             window_s: 1.0,
             warm_up_s: 1.0,
             seed: 1,

@@ -41,6 +41,8 @@ pub struct Changes {
     pub server_cpus: Option<Vec<u32>>,
     /// CPUs of the load.
     pub load_cpus: Option<Vec<u32>>,
+    /// The load sleeps while there is nothing for it to do.
+    pub load_sleeps: bool,
 }
 
 /// What was asked cannot be run; a sentence.
@@ -154,6 +156,7 @@ pub fn prepare(
         rounds,
         precision: changes.precision,
         fail_over: changes.fail_over,
+        busy_poll: !changes.load_sleeps,
         window_s: window.as_secs_f64(),
         warm_up_s: contest.warm_up.as_secs_f64(),
         seed,

@@ -83,6 +83,7 @@ pub(crate) fn run(
         slices: Vec::new(),
         errors: Errors::default(),
         load_cpu_ns: 0,
+        load_spun_ns: 0,
         load_cpus: asked.cpus.of_load(&load).len() as u32,
         server: None,
         instances_ns: Vec::new(),
@@ -152,6 +153,7 @@ pub(crate) fn run(
     round.window_ns = tally.window_ns;
     round.errors = tally.errors;
     round.load_cpu_ns = tally.load_cpu_ns;
+    round.load_spun_ns = tally.spun_ns;
     round.histogram = encode_histogram(&tally.histogram);
     round.open_loop = tally.open_loop.as_ref().map(OpenTally::to_record);
     if tally.load_run_delay_ns.is_some() {
@@ -302,6 +304,7 @@ fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) 
         arrivals: load.arrivals,
         // Where they share CPUs, a load that spins takes them from the server.
         spin: if shares_cpus { Duration::ZERO } else { Plan::SPIN },
+        busy_poll: asked.busy_poll && !shares_cpus,
         in_flight: None,
         threads: cpus.len().max(1),
         cpus,
@@ -350,6 +353,7 @@ mod tests {
             rate: None,
             arrivals: Arrivals::Poisson,
             spin: Duration::ZERO,
+            busy_poll: false,
             in_flight: None,
             threads: 1,
             cpus: vec![],

@@ -28,6 +28,9 @@ pub struct Asked {
     /// How much dearer than the baseline a contender may be, as a fraction, before the race fails.
     #[serde(default)]
     pub fail_over: Option<f64>,
+    /// The load never sleeps inside the window, where it has CPUs of its own.
+    #[serde(default)]
+    pub busy_poll: bool,
     /// Measured window in seconds.
     pub window_s: f64,
     /// Longest warm-up in seconds.

@@ -33,6 +33,9 @@ pub struct Round {
     pub errors: Errors,
     /// CPU of the load threads inside the window, in nanoseconds.
     pub load_cpu_ns: u64,
+    /// Of that: spent on polling with nothing to do, by a load that does not sleep.
+    #[serde(default)]
+    pub load_spun_ns: u64,
     /// How many CPUs the load had.
     pub load_cpus: u32,
     /// What was read of the contender's processes; `None` where they could not be observed.
@@ -77,10 +80,6 @@ pub struct OpenLoop {
     pub arrivals: ArrivalCheck,
     /// Last stretch before a send that the load waits for by spinning, in nanoseconds; 0: none.
     pub spin_ns: u64,
-    /// CPU of the load spent on that inside the window, nanoseconds: the load is busy, but could do
-    /// more.
-    #[serde(default)]
-    pub spun_ns: u64,
 }
 
 impl OpenLoop {
@@ -122,6 +121,13 @@ pub struct Machine {
     /// CPU time of a fixed piece of work before and after the load, nanoseconds: how fast the
     /// machine was.
     pub probe_ns: Option<[u64; 2]>,
+}
+
+impl Round {
+    /// CPU that the load needed inside the window, without what it spun, in nanoseconds.
+    pub fn load_work_ns(&self) -> u64 {
+        self.load_cpu_ns.saturating_sub(self.load_spun_ns)
+    }
 }
 
 /// How a round ended.

@@ -147,6 +147,7 @@ pub fn plan(target: SocketAddr) -> Plan {
         rate: None,
         arrivals: Arrivals::Poisson,
         spin: Duration::ZERO,
+        busy_poll: false,
         in_flight: None,
         threads: 1,
         cpus: vec![],

@@ -92,6 +92,7 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
         arrivals: question.arrivals(),
         // How busy the load is tells whether it was the limit.
         spin: Duration::ZERO,
+        busy_poll: false,
         threads: threads(question, level),
         cpus: question.cpus.clone(),
         timeout: question.timeout,
@@ -160,8 +161,7 @@ impl Seen {
             .then(|| "the server took no connection and answered nothing any more".to_string());
         let threads = plan.threads as f64;
         // What was spun away before sends is no work.
-        let spun_ns = tally.open_loop.as_ref().map_or(0, |open| open.spun_ns);
-        let load_cpu_ns = tally.load_cpu_ns.saturating_sub(spun_ns);
+        let load_cpu_ns = tally.load_cpu_ns - tally.spun_ns;
         let observed = spent.as_ref().map(|(spent, cpus)| (spent, *cpus));
         Seen {
             verdict: Some(of_load(plan, tally, observed)),

@@ -99,7 +99,7 @@ impl Observed {
         };
         self.cost = by_pass(&|r| Some(r.server.as_ref()?.cpu_ns as f64 / r.requests as f64));
         self.rate = by_pass(&|r| Some(r.requests as f64 / (r.window_ns as f64 / 1e9)));
-        self.load_cost = by_pass(&|r| Some(r.load_cpu_ns as f64 / r.requests as f64));
+        self.load_cost = by_pass(&|r| Some(r.load_work_ns() as f64 / r.requests as f64));
 
         self.instance = by_pass(&|r| mean(&seconds(&r.instances_ns)));
         let instances = there.iter().flat_map(|r| seconds(&r.instances_ns));
@@ -111,7 +111,7 @@ impl Observed {
         self.window_s = there.iter().map(|r| r.window_ns as f64 / 1e9).sum();
         self.slices = there.iter().map(|r| r.slices.clone()).collect();
         self.load_busy = fraction(
-            there.iter().map(|r| r.load_cpu_ns.saturating_sub(spun_ns(r)) as f64).sum(),
+            there.iter().map(|r| r.load_work_ns() as f64).sum(),
             there.iter().map(|r| r.window_ns as f64 * f64::from(r.load_cpus)).sum(),
         );
         self.cpus.1 = there.iter().map(|r| r.load_cpus).max().unwrap_or(0);
@@ -157,11 +157,6 @@ impl Observed {
         self.kernel_source = lasting().find_map(|(_, s)| Some(s.kernel_growth?.source));
         self
     }
-}
-
-/// CPU that the load had left and spent on waiting.
-fn spun_ns(round: &Round) -> u64 {
-    round.open_loop.as_ref().map_or(0, |open| open.spun_ns)
 }
 
 fn seconds(ns: &[u64]) -> Vec<f64> {

@@ -52,10 +52,9 @@ pub fn of_load(plan: &Plan, tally: &Tally, server: Option<(&Spent, u32)>) -> Ver
 
 fn load_used(tally: &Tally, threads: u32, window_ns: f64) -> Used {
     let whole = window_ns * f64::from(threads);
-    let spun_ns = tally.open_loop.as_ref().map_or(0, |open| open.spun_ns);
     let waited = tally.load_run_delay_ns.zip(tally.load_turns);
     let waited = waited.map(|(delay, turns)| signals::waited(delay, turns) as f64 / whole);
-    let fraction = tally.load_cpu_ns.saturating_sub(spun_ns) as f64 / whole;
+    let fraction = (tally.load_cpu_ns - tally.spun_ns) as f64 / whole;
     Used { fraction, cpus: threads, waited }
 }
 

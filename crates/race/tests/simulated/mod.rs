@@ -83,6 +83,7 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
         workload_file: None,
         precision: None,
         fail_over: None,
+        busy_poll: false,
         entries: names.iter().map(entry).collect(),
     }
 }
@@ -143,6 +144,7 @@ fn round(
         slices: (0..20).map(|_| (requests / 20.0 * (0.01 * normal(random)).exp()) as u64).collect(),
         errors: Errors::default(),
         load_cpu_ns: (requests * load_ns) as u64,
+        load_spun_ns: 0,
         load_cpus: 1,
         server: Some(Server {
             cpu_ns: (requests.floor() * cost_ns) as u64,

@@ -59,6 +59,5 @@ pub fn set(round: &mut Round, requests: &[Parts], unsent: u64) {
             kept: true,
         },
         spin_ns: 0,
-        spun_ns: 0,
     });
 }
