@@ -197,8 +197,7 @@ fn ask(args: &CapacityArgs, contender: &str) -> anyhow::Result<Asked> {
     }
     let setup = read_setup(env!("CARGO_PKG_VERSION"), None, env::args().collect());
     let (server_cpus, load_cpus) = (args.server_cpus.clone(), args.cpus.clone());
-    let workload = args.workload.name();
-    Ok(capacity::alone(contender, workload, server_cpus, load_cpus, &known()?, setup)?)
+    Ok(capacity::alone(contender, &args.workload, server_cpus, load_cpus, &known()?, setup)?)
 }
 
 fn question(args: &CapacityArgs, asked: Option<&Asked>) -> anyhow::Result<Question> {

@@ -110,9 +110,14 @@ fn a_server_that_answers_one_per_millisecond_holds_1000_per_second() {
     let output = capacity(&[&[server.url.as_str()], &more[..], &rest].concat());
     let found = json(&output);
     assert_eq!(output.status.code(), Some(0), "{found:#}");
-    let of = |name: &str| found["rate_per_s"][name].as_u64().unwrap();
-    assert!(of("low") <= 1_200 && of("high") >= 500, "{found:#}");
-    assert!((400..=1_200).contains(&of("best")), "{found:#}");
+    let of = |name: &str| found["rate_per_s"][name].as_u64();
+    assert!((400..=1_200).contains(&of("best").unwrap()), "{found:#}");
+    assert!(of("low").unwrap() <= 1_200, "{found:#}");
+    // On a busy machine the load may have been late itself, which must not speak for an end.
+    match of("high") {
+        Some(high) => assert!(high >= 500, "{found:#}"),
+        None => assert!(found["one_sided"].as_str().unwrap().contains("load"), "{found:#}"),
+    }
     assert_eq!(found["clients"], Value::Null);
 }
 
@@ -161,10 +166,10 @@ fn where_even_one_client_is_too_many_nothing_is_found() {
 #[test]
 fn ctrl_c_tells_what_was_found_until_then() {
     let server = Serial::start();
-    let more = ["--limit", "p95=2s", "--step", "2", "--window", "100ms", "--json", "-"];
+    let more = ["--limit", "p95=300ms", "--step", "2", "--window", "300ms", "--json", "-"];
     let mut command = command(&[&[server.url.as_str()], &more[..]].concat());
     let child = command.stdout(Stdio::piped()).spawn().unwrap();
-    // With 2, 4 and 6 clients, each at most twice, the second time for longer.
+    // With 2, 4 and 6 clients, each at most twice (where replies were too few).
     until("two steps are over", || server.accepted.load(Relaxed) > 12);
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());

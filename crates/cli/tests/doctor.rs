@@ -16,13 +16,17 @@ use std::{
 };
 use support::{DEADLINE, until};
 
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 21] = [
     "cpus",
     "cpu-quota",
     "clock-source",
     "governor",
     "mitigations",
     "other-work",
+    "speed",
+    "stalls",
+    "steal",
+    "wake-ups",
     "open-files",
     "processes",
     "memory",

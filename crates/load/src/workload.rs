@@ -60,6 +60,14 @@ impl Workload {
         Ok(Workload::File(Arc::new(WorkloadFile::read(path)?)))
     }
 
+    /// The workload file, where it is one whose replies are checked as it says.
+    pub fn file(&self) -> Option<&Arc<WorkloadFile>> {
+        match self {
+            Workload::File(file) => Some(file),
+            _ => None,
+        }
+    }
+
     /// What a server is asked, and has to answer, that sends back what it gets.
     pub fn echoed(&self) -> Workload {
         match self {

@@ -133,10 +133,11 @@ pub enum ContestError {
     },
 }
 
-const BUNDLED: [(&str, &str); 5] = [
+const BUNDLED: [(&str, &str); 6] = [
     ("quick", include_str!("../../../races/quick.toml")),
     ("double", include_str!("../../../races/double.toml")),
     ("models", include_str!("../../../races/models.toml")),
+    ("sweep", include_str!("../../../races/sweep.toml")),
     ("dialogue", include_str!("../../../races/dialogue.toml")),
     ("truth", include_str!("../../../races/truth.toml")),
 ];

@@ -121,7 +121,7 @@ fn place(fraction: f64) -> f64 {
 }
 
 /// The next of 1, 2, 5 times a power of ten.
-fn round_step(at_least: f64) -> f64 {
+pub fn round_step(at_least: f64) -> f64 {
     let power = 10f64.powf(at_least.log10().floor());
     [1.0, 2.0, 5.0].map(|d| d * power).into_iter().find(|s| *s >= at_least).unwrap_or(10.0 * power)
 }

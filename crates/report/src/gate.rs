@@ -31,6 +31,7 @@ fn alone(gate: &Gate) -> View {
         gate: Some(table(gate)),
         tables: Vec::new(),
         scaling: Vec::new(),
+        sweeps: Vec::new(),
         skipped: Vec::new(),
         doubts: gate.doubts.iter().map(|doubt| visible(doubt)).collect(),
     }
@@ -139,12 +140,21 @@ fn verdict(gate: &Gate) -> String {
     };
     match (worse.as_str(), unknown.as_str()) {
         ("", "") if gate.lines.is_empty() => "NOT PASSED: there was nothing to judge".to_owned(),
-        ("", "") => format!("passed: nothing is surely more than {limit} dearer"),
+        ("", "") => format!("passed: nothing is surely more than {limit} dearer{}", too_wide(gate)),
         ("", unknown) => format!("NOT PASSED: {unknown} could not be judged"),
         (worse, "") => format!("FAILED: surely more than {limit} dearer: {worse}"),
         (worse, unknown) => format!(
             "FAILED: surely more than {limit} dearer: {worse}; and {unknown} could not be judged"
         ),
+    }
+}
+
+/// Who passed only because little is known.
+fn too_wide(gate: &Gate) -> String {
+    let wide = |line: &&GateLine| gate.fail_over.is_some_and(|limit| is_above(line, limit));
+    match gate.lines.iter().filter(wide).count() {
+        0 => String::new(),
+        n => format!("; {n} of {} too wide to exclude it", gate.lines.len()),
     }
 }
 

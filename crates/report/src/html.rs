@@ -4,6 +4,7 @@
 use crate::{
     chart::{self, Chart},
     numbers,
+    plot::{self, Plots},
     view::{View, view, visible},
 };
 use minijinja::{Environment, context};
@@ -28,6 +29,7 @@ pub fn html(summary: &Summary) -> String {
                 latency: chart::latency(summary, load),
             })
             .collect(),
+        plots: plot::plots(summary),
         contenders: contenders(summary),
         setup: setup(summary),
     };
@@ -43,6 +45,8 @@ struct Page {
     view: View,
     /// In the order of the view's tables.
     charts: Vec<Charts>,
+    /// In the order of the view's sweeps.
+    plots: Vec<Plots>,
     contenders: Vec<Contender>,
     /// Names and values.
     setup: Vec<(&'static str, String)>,

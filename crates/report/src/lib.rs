@@ -11,10 +11,12 @@
 mod chart;
 mod columns;
 mod csv;
+mod curves;
 mod gate;
 mod html;
 mod markdown;
 mod numbers;
+mod plot;
 mod scaling;
 mod sentences;
 mod terminal;

@@ -31,6 +31,18 @@ pub fn lay_out(view: &View) -> String {
             push(&mut out, &format!("- {} · {names}: {because}", note.kind));
         }
     }
+    for sweep in &view.sweeps {
+        push(&mut out, &format!("\n### {}\n", escaped(&sweep.title)));
+        for found in &sweep.found {
+            let (names, text) = (escaped(&found.names), escaped(&found.text));
+            push(&mut out, &format!("- **{names}**: {text}"));
+        }
+        for doubt in &sweep.doubts {
+            let (names, text) = (escaped(&doubt.names), escaped(&doubt.text));
+            push(&mut out, &format!("- but {names}: {text}"));
+        }
+        push(&mut out, &format!("\n{}", escaped(sweep.key)));
+    }
     for (title, lines) in [
         (
             "Skipped",

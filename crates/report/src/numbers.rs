@@ -89,11 +89,19 @@ pub fn three_digits(value: f64) -> String {
     format!("{value:.*}", decimals.clamp(0, 4) as usize)
 }
 
-/// `4.41 [4.38–4.45]`, in `unit`.
+/// No more than four significant digits, and no zeros after the last of them.
+pub fn short(value: f64) -> String {
+    let decimals = if value == 0.0 { 0 } else { 3 - value.abs().log10().floor() as i32 };
+    let power = 10f64.powi(decimals);
+    format!("{}", (value * power).round() / power)
+}
+
+/// `4.41 [4.38–4.45]`, in `unit`; `1 [-2 to 4]` where it goes below zero.
 pub fn estimate(e: &Estimate, unit: f64) -> String {
     let decimals = decimals(e, unit);
     let [mean, low, high] = [e.mean, e.low, e.high].map(|v| format!("{:.decimals$}", v / unit));
-    format!("{mean} [{low}–{high}]")
+    let to = if e.low < 0.0 { " to " } else { "–" };
+    format!("{mean} [{low}{to}{high}]")
 }
 
 /// `1.40× [1.36–1.45]`. Three decimals where the half-width is under half a hundredth, or where an
@@ -174,6 +182,12 @@ mod tests {
         assert_eq!(ratio(&e(1.0012, 0.9987, 1.0031)), "1.001× [0.999–1.003]");
         assert_eq!(ratio(&e(1.015, 1.0047, 1.0259)), "1.015× [1.005–1.026]");
         assert_eq!(ratio(&e(24.0, 12.0, 48.0)), "24× [12–48]");
+    }
+
+    #[test]
+    fn short_numbers_have_no_zeros_at_their_end() {
+        let all = [0.0, 40.0, 52.5, 52.54321, 123_456.0, 0.25, 1e6].map(short);
+        assert_eq!(all, ["0", "40", "52.5", "52.54", "123500", "0.25", "1000000"]);
     }
 
     #[test]

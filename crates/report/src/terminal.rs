@@ -49,6 +49,17 @@ pub fn lay_out(view: &View, width: usize, colour: bool) -> String {
             );
         }
     }
+    for sweep in &view.sweeps {
+        out.line("");
+        out.paragraph(&sweep.title, width, 0, BOLD);
+        for found in &sweep.found {
+            out.paragraph(&format!("{}: {}", found.names, found.text), width, 2, "");
+        }
+        for doubt in &sweep.doubts {
+            out.paragraph(&format!("but {}: {}", doubt.names, doubt.text), width, 2, DIM);
+        }
+        out.paragraph(sweep.key, width, 2, DIM);
+    }
     if !view.skipped.is_empty() {
         out.line("");
     }

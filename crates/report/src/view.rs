@@ -4,6 +4,7 @@
 
 use crate::{
     columns::fields,
+    curves::{Sweep, sweeps},
     gate, numbers,
     scaling::scaling,
     sentences::{notes, result},
@@ -22,6 +23,8 @@ pub struct View {
     pub tables: Vec<Table>,
     /// What more cores changed: a table for each load that was run on several counts of them.
     pub scaling: Vec<Table>,
+    /// What loads that differ in one number say together.
+    pub sweeps: Vec<Sweep>,
     /// Contenders that did not take part: name, and why with how to get it.
     pub skipped: Vec<(String, String)>,
     /// What might mislead.
@@ -116,7 +119,8 @@ pub fn view(summary: &Summary) -> View {
     let of_gate = summary.gate.iter().flat_map(|gate| &gate.doubts);
     let doubts = missing.chain(of_gate).chain(&summary.doubts).map(|d| visible(d)).collect();
     let gate = summary.gate.as_ref().map(gate::table);
-    View { heading: heading(summary), gate, tables, scaling: scaling(summary), skipped, doubts }
+    let (scaling, sweeps) = (scaling(summary), sweeps(summary));
+    View { heading: heading(summary), gate, tables, scaling, sweeps, skipped, doubts }
 }
 
 /// A text with its control characters, and those that turn the direction of writing, made visible.

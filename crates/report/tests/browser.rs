@@ -3,6 +3,7 @@
 //!
 //! Skipped, and said so, where no Chromium is installed (scripts/setup gets it).
 
+use regatta_record::{Curve, Over};
 use std::{
     env, fs,
     path::Path,
@@ -40,7 +41,7 @@ fn the_page_lays_out_in_a_browser_and_fits_the_window() {
         eprintln!("skipped: no browser is installed; scripts/setup gets chromium");
         return;
     };
-    for fixture in ["summary.json", "axes.json"] {
+    for fixture in ["summary.json", "axes.json", "sweep.json"] {
         lays_out(browser, fixture);
     }
 }
@@ -62,7 +63,7 @@ fn lays_out(browser: &str, fixture: &str) {
     let page = folder.path().join("report.html");
     let allowed = format!("{policy}; script-src 'unsafe-inline'");
     fs::write(&page, html.replace(policy, &allowed).replace("</body>", probe)).unwrap();
-    for width in [1280, 700] {
+    for width in [1280, 700, 400] {
         let (dom, log) = open(browser, &page, width);
         assert!(dom.contains("data-wider=\"false\""), "wider than {width} pixels");
         assert!(dom.contains("data-asked=\"0\""), "it asks for something outside of itself");
@@ -70,6 +71,13 @@ fn lays_out(browser: &str, fixture: &str) {
         assert!(dom.matches("<svg").count() >= 2, "plots of cost and latency");
         let scaled = summary.cells.iter().any(|cell| cell.scaling.is_some());
         assert_eq!(dom.contains("<h2>scaling over cores"), scaled);
+        // Three over rates, one over connections; a mark at least for each curve in each of them.
+        let swept = |what| summary.curves.iter().filter(what).count();
+        let over_rates = swept(|c: &&Curve| matches!(c.over, Over::Rate { .. }));
+        let others = summary.curves.len() - over_rates;
+        let plots = 3 * usize::from(over_rates > 0) + usize::from(others > 0);
+        assert_eq!(dom.matches("<figure>").count(), plots);
+        assert!(dom.matches("<g class=\"series").count() == 3 * over_rates + others);
         for entry in &summary.asked.entries {
             let shown = entry.name.replace('<', "&lt;").replace('>', "&gt;");
             assert!(dom.contains(&shown), "{shown} is missing");

@@ -1,7 +1,8 @@
 //! `regatta doctor`: what here would make results wrong, each with the remedy.
 //!
 //! A check has two parts: what is read from the system, and a pure judgement of it. Nothing is
-//! changed here but for what is tried and taken back at once: a control group, a ring, a socket.
+//! changed here but for what is tried and taken back at once: a control group, a ring, a socket; and
+//! all CPUs work for two seconds.
 
 mod busy;
 mod check;
@@ -9,6 +10,8 @@ mod cpus;
 mod kernel;
 mod limits;
 mod network;
+mod noise;
+mod selftest;
 mod show;
 
 use crate::{exit::Done, output};
@@ -23,7 +26,8 @@ const BURST: u64 = 5_000;
 /// The most connections that a bundled race holds.
 const MOST_CONNECTIONS: u64 = 19_000;
 
-/// Say what on this machine, and at this moment, would make results wrong, with the remedy.
+/// Say what on this machine, and at this moment, would make results wrong, with the remedy. Works
+/// on all CPUs for two seconds, to tell how noisy they are.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Marks:
   ok    as it should be
@@ -65,9 +69,11 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<Done> {
 fn checks() -> Vec<Check> {
     // First, so that the work of the other checks is not in its sample.
     let busy = busy::checks();
+    let noise = noise::checks();
     let setup = regatta_race::read_setup(env!("CARGO_PKG_VERSION"), None, Vec::new());
     let mut checks = cpus::checks(&setup);
     checks.extend(busy);
+    checks.extend(noise);
     checks.extend(limits::checks());
     checks.extend(network::checks(&setup));
     checks.extend(kernel::checks());

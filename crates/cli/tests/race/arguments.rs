@@ -7,7 +7,7 @@ fn each_is_told_with_what_is_permitted() {
     let course = Course::new();
     course.write("wrong.toml", "name = 'wrong'\nrounds = 'many'\n");
     for (args, said) in [
-        (&["dubble"][..], &["no race `dubble`", "quick, double, models, dialogue"][..]),
+        (&["dubble"][..], &["no race `dubble`", "quick, double, models, sweep, dialogue"][..]),
         (&["./mine.toml"], &["cannot read the race ./mine.toml"]),
         (&["wrong.toml"], &["the race wrong.toml cannot be understood", "line 2"]),
         (&["--only", "null,nul"], &["no contender \"nul\" in this race", "there are: epoll, "]),
@@ -27,6 +27,15 @@ fn each_is_told_with_what_is_permitted() {
         (&["--contender", "my server=x {port}"], &["a name has letters"]),
         (&["--contender", "mine=sh -c 'x {port}"], &["'name=command {port}'", "quote"]),
         (&["--resume", "out", "--rounds", "2"], &["cannot be used with", "--rounds"]),
+        (&["--precision", "2"], &["--precision", "with its sign, as 5%"]),
+        (&["--precision", "2%", "--rounds", "4"], &["--precision takes at least 5 rounds"]),
+        (&["--fail-over", "-5%"], &["-5"]),
+        (
+            &["--only", "null,epoll", "--baseline", "epoll", "--fail-over", "5%"],
+            &["--fail-over has nothing to compare with epoll", "--contender"],
+        ),
+        (&["--rounds", "1", "--fail-over", "5%"], &["--fail-over needs intervals"]),
+        (&["--resume", "out", "--fail-over", "5%"], &["cannot be used with", "--fail-over"]),
         (&["--json", "-", "--md", "-"], &["--json", "--md", "stdout"]),
     ] {
         let args = [args, if args[0] == "--resume" { &[] } else { &["--out", "out"] }].concat();

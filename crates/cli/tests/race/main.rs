@@ -5,6 +5,7 @@ mod answers;
 mod arguments;
 mod axes;
 mod course;
+mod gate;
 mod interrupted;
 mod killed;
 mod manifests;

@@ -219,15 +219,8 @@ impl Worker<'_> {
         self.settled += u64::from(replies);
         self.awaited -= u64::from(replies);
         let opens = connection.state == State::Unanswered;
-        match &mut self.in_flight {
-            _ if self.open_loop.is_some() => self.answered_in_open_loop(slot, replies),
-            // The first request of a connection that was opened again is beside the bound.
-            Some(_) if opens => connection.sent.clear(),
-            Some(in_flight) => {
-                in_flight.left += replies;
-                self.answered_in_closed_loop(slot, replies);
-            }
-            None => self.answered_in_closed_loop(slot, replies),
+        if self.closed_loop || !self.answered_apart(slot, replies) {
+            self.record(slot, replies);
         }
         if opens {
             self.opened(slot);
@@ -238,9 +231,26 @@ impl Worker<'_> {
         if self.closed_loop { self.fill(slot) } else { self.next(slot) }
     }
 
+    /// Replies where requests do not belong to connections; false if they are recorded as others.
+    fn answered_apart(&mut self, slot: u32, replies: u32) -> bool {
+        if self.open_loop.is_some() {
+            self.answered_in_open_loop(slot, replies);
+            return true;
+        }
+        let Some(in_flight) = &mut self.in_flight else { return false };
+        let connection = &mut self.connections[slot as usize];
+        // The first request of a connection that was opened again is beside the bound.
+        if connection.state == State::Unanswered {
+            connection.sent.clear();
+            return true;
+        }
+        in_flight.left += replies;
+        false
+    }
+
     /// Replies that come inside the window are recorded.
     #[inline]
-    fn answered_in_closed_loop(&mut self, slot: u32, replies: u32) {
+    fn record(&mut self, slot: u32, replies: u32) {
         let connection = &mut self.connections[slot as usize];
         let mut rest = replies;
         while rest > 0 {

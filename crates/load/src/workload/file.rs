@@ -179,8 +179,65 @@ fn check_name(name: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const HEAD: &str = "protocol = 'line'\n";
+
+    proptest! {
+        #[test]
+        fn whatever_stands_in_a_template_is_read_or_told(
+            send in prop::collection::vec(fragment(), 0..12),
+            exact in prop::collection::vec(fragment(), 0..12),
+        ) {
+            let (send, exact) = (send.concat(), exact.concat());
+            let text = format!("{HEAD}[[request]]\nsend='{send}'\nexact='{exact}'");
+            if let Err(error) = WorkloadFile::from_text(&text, "mine") {
+                prop_assert!(error.to_string().contains("request 1: `"), "{}", error);
+            }
+        }
+    }
+
+    fn fragment() -> impl Strategy<Value = String> {
+        let parts = [
+            "{",
+            "}",
+            "{{",
+            "}}",
+            "=",
+            ":",
+            "..",
+            "*",
+            "+",
+            "-",
+            " ",
+            "n",
+            "s",
+            "int",
+            "hex",
+            "len",
+            "request",
+            "1",
+            "99999999999999999999",
+            "{n=int:1..9}",
+            "{s=hex:3}",
+            "{counter}",
+            "{n}",
+        ];
+        prop_oneof![
+            4 => prop::sample::select(parts.to_vec()).prop_map(str::to_owned),
+            1 => "[^'\\p{Cc}]{1,3}",
+        ]
+    }
+
+    #[test]
+    fn the_example_of_the_readme_is_right() {
+        let readme = include_str!("../../../../README.md");
+        let blocks = readme.split("```toml\n").skip(1).filter_map(|part| part.split_once("```"));
+        let mut files = blocks.map(|(block, _)| block).filter(|text| text.starts_with("protocol"));
+        let text = format!("{}\n[lines]\n'passwords.txt' = ['x']", files.next().unwrap());
+        assert_eq!(WorkloadFile::from_text(&text, "mine").unwrap().conversations.len(), 2);
+        assert!(files.next().is_none(), "another one is not tried");
+    }
 
     fn error(text: &str) -> String {
         match WorkloadFile::from_text(text, "mine") {

@@ -190,9 +190,8 @@ fn conclude(
         let last_highest = steps.iter().filter(held).max_by_key(|step| step.level);
         memory_bytes = last_highest.and_then(|step| step.memory_bytes);
     }
-    let unverified = found.is_some_and(|found| !found.verified).then(|| {
-        cut_short.clone().unwrap_or_else(|| "nothing above it could be tried again".into())
-    });
+    // Only a search that was cut short leaves an end unverified.
+    let unverified = cut_short.filter(|_| found.is_some_and(|found| !found.verified));
     let by_clients = question.by_clients();
     Capacity {
         format: FORMAT,

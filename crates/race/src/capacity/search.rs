@@ -3,10 +3,15 @@
 //!
 //! Steps up until a level does not pass, bisects, and then tries both sides of the boundary several
 //! times more, moving outwards wherever a try contradicts. A single try near the boundary is luck;
-//! only levels at which every verification agreed are the ends of the interval.
+//! only levels at which every verification agreed are the ends of the interval. Where level after
+//! level above the boundary passes, what failed there was bad luck, and the steps up go on.
 
 /// Tries that each end of the interval must pass, or fail, without an exception.
 pub const VERIFICATIONS: u32 = 3;
+/// So many levels above the boundary that pass one after the other put it in doubt.
+const DOUBTS: u32 = 2;
+/// So often a boundary in doubt is looked for again, from the highest level that passed.
+const MOST_RESUMED: u32 = 2;
 /// Most tries of a search.
 pub const MOST_TRIES: usize = 60;
 /// Bisection ends when the boundary is known to one part in so many.
@@ -90,6 +95,8 @@ pub struct Search {
     /// The level above it that did not, and whether it failed (or was unclear).
     not_passed: Option<(u32, bool)>,
     sides: Option<Sides>,
+    /// How often a boundary was put in doubt, and the steps up went on beyond it.
+    resumed: u32,
 }
 
 /// The verification of the two sides in turn, so that a drift of the machine meets both.
@@ -100,6 +107,8 @@ struct Sides {
     above: Option<Side>,
     /// Whether it is the turn of the side above.
     turn_above: bool,
+    /// Levels above that passed one after the other.
+    doubts: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +144,8 @@ impl Search {
     /// Begins at `step` (or `max`, if that is less); levels are 1 to `max`.
     pub fn new(step: u32, rise: Rise, max: u32) -> Search {
         let (step, max) = (step.max(1), max.max(1));
-        Search { step, rise, max, tried: Vec::new(), passed: 0, not_passed: None, sides: None }
+        let tried = Vec::new();
+        Search { step, rise, max, tried, passed: 0, not_passed: None, sides: None, resumed: 0 }
     }
 
     /// The level to try next, and why; `None`: the search is over.
@@ -164,6 +174,12 @@ impl Search {
             Some(mut sides) => {
                 sides.tell(shown, self.max);
                 self.sides = Some(sides);
+                if sides.doubts >= DOUBTS && self.resumed < MOST_RESUMED {
+                    // What failed on the way up was a hiccup.
+                    self.resumed += 1;
+                    (self.sides, self.not_passed) = (None, None);
+                    self.narrow(level, Shown::Passed);
+                }
             }
             // Once may be a hiccup of the machine.
             None if shown == Shown::Unclear && !again => {}
@@ -230,6 +246,7 @@ impl Search {
                 below: Side::at(self.passed, above.map_or(fine, |(level, _)| width(level))),
                 above: above.map(|(level, _)| Side::at(level, width(level))),
                 turn_above: false,
+                doubts: 0,
             });
         }
     }
@@ -272,13 +289,17 @@ impl Sides {
         self.turn_above = !is_above;
         match &mut self.above {
             Some(side) if is_above => match shown {
-                Shown::Failed => side.agreed += 1,
+                Shown::Failed => {
+                    side.agreed += 1;
+                    self.doubts = 0;
+                }
                 Shown::Unclear => side.ended = Some(End::Unclear),
                 Shown::Impossible { .. } => side.ended = Some(End::Highest),
                 Shown::Passed if side.level >= max => side.ended = Some(End::Highest),
                 Shown::Passed => {
                     let higher = side.level.saturating_add(side.width).min(max);
                     *side = Side::at(higher, side.width.saturating_mul(2));
+                    self.doubts += 1;
                 }
             },
             _ if shown == Shown::Passed => self.below.agreed += 1,
@@ -379,6 +400,20 @@ mod tests {
             assert!(unfinished <= 6, "noise {width}: {unfinished}");
             assert!(median <= widest, "noise {width}: median width {median}");
         }
+    }
+
+    #[test]
+    fn bad_luck_on_the_way_up_does_not_hide_what_lies_above() {
+        let mut unlucky = [3_000, 2_500, 14_000].to_vec();
+        let server = |level| {
+            let hit = unlucky.iter().position(|unlucky| *unlucky == level);
+            let luck = hit.map(|at| unlucky.remove(at)).is_none();
+            passes(luck && level <= 14_500)
+        };
+        let (found, tries) = search(Search::new(1_000, Rise::Equal, 20_000), server);
+        let found = found.unwrap();
+        assert!(found.verified && found.low > 14_000, "{found:?} after {tries:?}");
+        assert!(matches!(found.above, Above::Failed(14_501..=15_100)), "{found:?}");
     }
 
     #[test]

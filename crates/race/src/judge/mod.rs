@@ -2,8 +2,8 @@
 //!
 //! Pure: reads no file, clock or machine, so any figure of a report can be recomputed from a result
 //! directory. `observed` reads one cell's rounds, `verdict` judges the cell, `scaling` compares loads
-//! that differ in cores alone, `curves` draws lines through loads that differ in one number, `doubts`
-//! looks at the race as a whole, and this file compares the cells of a load with each other.
+//! that differ in cores alone, `curves` tells what loads that differ in one number say together,
+//! `doubts` looks at the race as a whole, and this file compares the cells of a load with each other.
 
 mod curves;
 mod diff;
@@ -53,7 +53,7 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
         observed.iter().flat_map(|field| field.judged(asked, margin)).collect();
     scaling::scale(asked, &observed, &mut cells);
     precision::plan(asked, &observed, &mut cells);
-    let curves = curves::curves(asked, &observed, &cells, rounds);
+    let curves = curves::curves(asked, &observed, &cells);
     let complete = observed.iter().all(|field| field.is_complete(asked));
     let doubts = doubts::doubts(asked, &observed, &cells, noise_floor, &twin_ratios);
     let pass_s = precision::pass_s(rounds);
@@ -64,10 +64,10 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
         noise_floor,
         complete,
         cells,
+        curves,
         precision: precision::precision(asked, &observed, pass_s),
         gate,
         pass_s,
-        curves,
         doubts,
     }
 }

@@ -10,23 +10,21 @@ mod difference;
 mod interval;
 mod line;
 mod percentiles;
+mod planner;
 mod usl;
 mod windows;
 
 pub use compare::{bands, holm, is_noisier, noise_floor, relation};
+pub use difference::Difference;
 pub use interval::{
     BOOTSTRAP_SAMPLES, CONFIDENCE, STUDENT_UP_TO, arithmetic, geometric, geometric_each, p_value,
     student, t_quantile,
 };
-pub use percentiles::percentiles;
-pub use windows::{ANSWERS_PER_SLICE, Modes, drift, modes};
-mod planner;
-
-pub use difference::Difference;
-pub use planner::{Needed, rounds_needed};
-
 pub use line::Line;
+pub use percentiles::percentiles;
+pub use planner::{Needed, rounds_needed};
 pub use usl::{Free, Law};
+pub use windows::{ANSWERS_PER_SLICE, Modes, drift, modes};
 
 /// The natural logarithm of one figure by pass over the cells. `None` where that pass has no valid
 /// figure: not run, not finished, not observed, or not above zero.

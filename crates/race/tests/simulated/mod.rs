@@ -3,6 +3,8 @@
 
 pub mod open_loop;
 
+pub mod sweep;
+
 use hdrhistogram::Histogram;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_record::{

@@ -2,7 +2,7 @@
 
 use super::{Place, rate::is_held};
 use crate::statistics::{Series, bands, log, mean, present};
-use regatta_record::{Asked, Figure, Knee, Latency, Outcome, Round, decode_histogram};
+use regatta_record::{Figure, Kind, Knee};
 
 /// Fewest rates with a latency to look for a knee among.
 const RATES: usize = 4;
@@ -13,12 +13,12 @@ const RATES: usize = 4;
 /// within passes, Holm's correction over all pairs, 95% in all. The rates that could be the one of
 /// the highest power are those that none surely beats; the ends of the interval are their
 /// neighbours.
-pub(super) fn knee(asked: &Asked, places: &[Place], rounds: &[Round]) -> Result<Knee, String> {
+pub(super) fn knee(places: &[Place]) -> Result<Knee, String> {
     let no = |why: String| Err(format!("no knee: {why}"));
     let sure = |place: &&Place| {
         is_held(place) && !place.cell.shared_cpus && !place.cell.verdict.voids(Figure::Latency)
     };
-    let held = places.iter().filter(sure).map(|place| (place.n, weakness(asked, place, rounds)));
+    let held = places.iter().filter(sure).map(|place| (place.n, weakness(place)));
     let held: Vec<(u32, Series)> = held.filter(|(_, series)| present(series).len() >= 2).collect();
     if held.len() < RATES {
         return no(format!(
@@ -32,7 +32,11 @@ pub(super) fn knee(asked: &Asked, places: &[Place], rounds: &[Round]) -> Result<
         .min_by(|&a, &b| mean_of(a).total_cmp(&mean_of(b)))
         .expect("there are rates");
     let last = held.len() - 1;
-    let not_held = places.iter().find(|p| p.n > held[last].0 && !is_held(p)).map(|p| p.n);
+    // Where the generator was the limit, nothing is known of the server.
+    let overloaded = |p: &&Place| {
+        p.n > held[last].0 && !is_held(p) && p.cell.verdict.kind != Kind::GeneratorBound
+    };
+    let not_held = places.iter().find(overloaded).map(|place| place.n);
     if best == 0 {
         return no(format!(
             "the 99th percentile grows faster than the rate from the lowest one on, {}/s",
@@ -60,14 +64,13 @@ pub(super) fn knee(asked: &Asked, places: &[Place], rounds: &[Round]) -> Result<
 }
 
 /// Logarithm of latency over rate, the reciprocal of power, by pass.
-fn weakness(asked: &Asked, place: &Place, rounds: &[Round]) -> Series {
-    let mut series = vec![None; asked.rounds as usize];
-    let of_cell = |r: &&Round| r.contender == place.cell.contender && r.load == place.cell.load;
-    let finished = rounds.iter().filter(of_cell).filter(|r| r.outcome == Outcome::Finished);
-    for round in finished {
-        let Some(at) = series.get_mut(round.round as usize) else { continue };
-        let latency = decode_histogram(&round.histogram).ok().map(|h| Latency::of(&h));
-        *at = latency.and_then(|l| log(l.p99? as f64 / f64::from(place.n)));
-    }
-    series
+fn weakness(place: &Place) -> Series {
+    const P99: usize = 3;
+    let mut rounds = place.observed.latencies.by_round.iter();
+    let of_pass = |rate: &Option<f64>| {
+        // Passes without a rate are not there, and have no percentiles either.
+        let percentiles = rate.and_then(|_| rounds.next())?;
+        log(percentiles[P99]? as f64 / f64::from(place.n))
+    };
+    place.observed.rate.iter().map(of_pass).collect()
 }

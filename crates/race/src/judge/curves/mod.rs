@@ -6,19 +6,14 @@ mod rate;
 mod scalability;
 
 use super::{Field, observed::Observed};
-use regatta_record::{Asked, Cell, Curve, LoadShape, Round};
+use regatta_record::{Asked, Cell, Curve, LoadShape};
 
 /// Fewest rates of a curve.
 const RATES: usize = 3;
 
 /// All curves: by what they are over, then by load and contender in the order asked. The twin has
 /// none: it is there for the noise.
-pub(super) fn curves(
-    asked: &Asked,
-    fields: &[Field],
-    cells: &[Cell],
-    rounds: &[Round],
-) -> Vec<Curve> {
+pub(super) fn curves(asked: &Asked, fields: &[Field], cells: &[Cell]) -> Vec<Curve> {
     let twin = asked.twin();
     let mut curves = Vec::new();
     for axis in [Axis::Rate, Axis::Connections, Axis::Cores] {
@@ -30,7 +25,7 @@ pub(super) fn curves(
                     continue;
                 }
                 let (over, doubts) = match axis {
-                    Axis::Rate => rate::over(asked, &places, rounds),
+                    Axis::Rate => rate::over(asked, &places),
                     _ => scalability::over(asked, &places, axis),
                 };
                 curves.push(Curve {
@@ -88,7 +83,7 @@ impl Axis {
     fn unit(self) -> &'static str {
         match self {
             Axis::Rate => "/s",
-            Axis::Connections => "connections",
+            Axis::Connections => "conn",
             Axis::Cores => "cores",
         }
     }

@@ -1,18 +1,15 @@
 //! A contender over rates: its points, and CPU(rate) = standing + marginal × rate.
 
 use super::{Place, RATES, by_pass, farthest, knee, list};
-use crate::{
-    judge::verdict::HELD,
-    statistics::{Line, arithmetic, geometric, mean, present},
-};
-use regatta_record::{Asked, Figure, Kind, Over, RateCost, RatePoint, Round};
+use crate::statistics::{Line, arithmetic, geometric, mean, present};
+use regatta_record::{Asked, Figure, Over, RateCost, RatePoint};
 
 /// The curve, and what must be said of it.
-pub(super) fn over(asked: &Asked, places: &[Place], rounds: &[Round]) -> (Over, Vec<String>) {
+pub(super) fn over(asked: &Asked, places: &[Place]) -> (Over, Vec<String>) {
     let mut doubts = Vec::new();
     let points = places.iter().map(|place| point(asked, place)).collect();
     let cost = cost(asked, places, &mut doubts);
-    let knee = knee::knee(asked, places, rounds).map_err(|why| doubts.push(why)).ok();
+    let knee = knee::knee(places).map_err(|why| doubts.push(why)).ok();
     (Over::Rate { points, cost, knee }, doubts)
 }
 
@@ -33,14 +30,7 @@ fn point(asked: &Asked, place: &Place) -> RatePoint {
 
 /// Whether the server was given the rate and kept up with it.
 pub(super) fn is_held(place: &Place) -> bool {
-    match place.cell.verdict.kind {
-        Kind::AtAskedRate | Kind::CostOnly => true,
-        Kind::Overloaded | Kind::GeneratorBound => false,
-        _ => {
-            let rate = mean(&present(&place.observed.rate)).map_or(0.0, f64::exp);
-            rate >= HELD * f64::from(place.n)
-        }
-    }
+    place.observed.at_rate(place.n, &place.cell.load).is_held()
 }
 
 /// The line through the rates that were held. A line is laid through each pass, and the intervals

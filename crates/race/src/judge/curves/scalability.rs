@@ -70,13 +70,14 @@ fn law(
     let column = |i: usize| mean(&passes.iter().map(|pass| pass[i].ln()).collect::<Vec<_>>());
     let rates: Vec<f64> = (0..counts.len()).map_while(column).map(f64::exp).collect();
     let together = on(&rates);
-    let fits = |free| passes.iter().map(|pass| Law::fit(&on(pass), free)).collect();
-    let found: Option<(Free, Vec<Law>)> = Free::within_bounds(&together)
-        .and_then(|free| Some((free, Option::<Vec<Law>>::from(fits(free))?)));
+    let fits = |free| -> Option<Vec<Law>> {
+        passes.iter().map(|pass| Law::fit(&on(pass), free)).collect()
+    };
+    let found = Free::within_bounds(&together).and_then(|free| Some((free, fits(free)?)));
     let Some((free, laws)) = found else {
         return no("the rates grow faster than in proportion");
     };
-    let wide: Option<Vec<Law>> = fits(Free::BOTH);
+    let wide = fits(Free::BOTH);
     let over_passes = |laws: &[Law], of: fn(&Law) -> f64| {
         arithmetic(&laws.iter().map(of).collect::<Vec<_>>(), asked.seed)
     };

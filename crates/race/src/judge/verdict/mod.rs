@@ -165,7 +165,8 @@ impl Observed {
         mean(&present(&self.rate)).map(f64::exp)
     }
 
-    fn at_rate(&self, asked: u32, load: &LoadShape) -> AtRate<'_> {
+    /// What it showed at an asked rate.
+    pub fn at_rate(&self, asked: u32, load: &LoadShape) -> AtRate<'_> {
         AtRate {
             asked,
             arrivals: load.arrivals,

@@ -121,7 +121,8 @@ impl AtRate<'_> {
         lag.p99.or(lag.p90).or(lag.p50)
     }
 
-    fn is_held(&self) -> bool {
+    /// Whether what was asked for was answered.
+    pub fn is_held(&self) -> bool {
         match self.open_loop {
             Some(open) => {
                 let missed = open.unsent + open.timed_out + open.lost;

@@ -1,0 +1,136 @@
+//! Gates and precision from the command line. What is judged was written by hand, as rounds whose
+//! costs are known: exit statuses and words do not depend on how busy this machine is.
+
+use crate::course::Course;
+use regatta_race::Store;
+use regatta_record::{Asked, Gate, Judgement};
+use simulated::{LOAD, Machine, asked, rounds, truth};
+use std::process::Command;
+
+#[path = "../../../race/tests/simulated/mod.rs"]
+#[allow(dead_code)]
+mod simulated;
+
+const PASSES: u32 = 10;
+const STEADY: Machine = Machine { noise: 0.01, drift: 0.05, load_ns: 3_600.0, samples: 20 };
+
+/// Writes a finished race of `old`, `null` and a `new` that is `by` times as dear; everything is
+/// slower by `slower`.
+fn result(course: &Course, dir: &str, by: f64, slower: f64, change: impl Fn(&mut Asked)) {
+    let mut asked = asked(&["old", "null", "new"], PASSES, &[LOAD]);
+    for entry in &mut asked.entries {
+        entry.manifest = format!(
+            "name = '{}'\nabout = 'simulated'\nworkloads = ['double']\nstart = ['true', '{{port}}']\n\
+             ready = 'tcp'\n",
+            entry.name
+        );
+    }
+    change(&mut asked);
+    let costs = [("old", 1.0), ("null", 0.8), ("new", by)];
+    let field = costs.map(|(name, cost)| truth(name, 5_000.0 * cost * slower));
+    let seed = (1_000.0 * by * slower) as u64;
+    let mut store = Store::create(&course.path(dir), &asked).unwrap();
+    for round in rounds(&field, &[LOAD], PASSES, STEADY, seed) {
+        store.append(&round).unwrap();
+    }
+}
+
+/// `regatta diff ARGS`: exit status, stdout, stderr.
+fn diff(course: &Course, args: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    let ended = command.arg("diff").args(args).current_dir(course.path("")).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (ended.status.code().unwrap(), text(ended.stdout), text(ended.stderr))
+}
+
+#[test]
+fn a_race_with_a_gate_ends_by_what_it_found() {
+    let course = Course::new();
+    let gated = |asked: &mut Asked| asked.fail_over = Some(0.05);
+    result(&course, "same", 1.0, 1.0, gated);
+    result(&course, "dearer", 1.1, 1.0, gated);
+    let passed = course.race(&["--resume", "same"]).with_status(0).stdout;
+    assert!(passed.contains("passed: nothing is surely more than 5% dearer"), "{passed}");
+    assert!(passed.contains("✔ no difference"), "{passed}");
+    let failed = course.race(&["--resume", "dearer", "--md", "pr.md"]).with_status(1).stdout;
+    assert!(failed.contains("FAILED: surely more than 5% dearer: new at 64 conn"), "{failed}");
+    let comment = std::fs::read_to_string(course.path("pr.md")).unwrap();
+    assert!(comment.contains("| new | 64 conn | 1."), "{comment}");
+    assert!(comment.contains("**✘ worse**"), "{comment}");
+    let page = std::fs::read_to_string(course.path("dearer/report.html")).unwrap();
+    assert!(page.contains("FAILED: surely more than 5% dearer: new at 64 conn"));
+}
+
+#[test]
+fn a_race_whose_precision_was_not_reached_ends_so() {
+    let course = Course::new();
+    let precise = |width: f64| move |asked: &mut Asked| asked.precision = Some(width);
+    result(&course, "easy", 1.1, 1.0, precise(0.05));
+    result(&course, "hard", 1.1, 1.0, precise(0.004));
+    let easy = course.race(&["--resume", "easy"]).with_status(0).stdout;
+    assert!(easy.contains("precision ±5.0%: reached after 10 rounds"), "{easy}");
+    let hard = course.race(&["--resume", "hard"]).with_status(1).stdout;
+    assert!(hard.contains("precision ±0.40%: NOT REACHED after 10 rounds"), "{hard}");
+    assert!(hard.contains("±0.4% takes about "), "{hard}");
+    assert!(course.log().is_empty(), "nothing was left to start");
+}
+
+#[test]
+fn a_race_for_precision_runs_no_more_than_that_takes() {
+    let course = Course::new();
+    course.write_race("'null'", "50ms", "connections = 8");
+    let contender = |name: &str| format!("{name}=sh -c 'exec \"$ILL\" {{port}}'");
+    let (old, new) = (contender("old"), contender("new"));
+    let args = ["race.toml", "--contender", &old, "--contender", &new, "--baseline", "old"];
+    let more = ["--precision", "100%", "--out", "out", "--json", "-"];
+    // What a busy machine makes of the costs is not the question here, nor so the status.
+    let summary = course.race(&[&args[..], &more].concat()).summary();
+    course.assert_nothing_left();
+    assert_eq!(summary.asked.rounds, 50);
+    let precision = summary.precision.unwrap();
+    assert_eq!(precision.asked, 1.0);
+    assert!((5..50).contains(&precision.rounds), "{precision:?}");
+    assert!(summary.complete);
+}
+
+#[test]
+fn two_results_are_compared() {
+    let course = Course::new();
+    result(&course, "before", 1.0, 1.0, |_| {});
+    result(&course, "after", 1.3, 1.2, |asked| asked.setup.kernel = "6.18".to_owned());
+    let (status, told, _) = diff(&course, &["before", "after", "--fail-over", "5%"]);
+    assert_eq!(status, 1, "{told}");
+    assert!(told.starts_with("after against before\n"), "{told}");
+    assert!(told.contains("FAILED: surely more than 5% dearer: new at 64 conn\n"), "{told}");
+    let line = told.lines().find(|line| line.starts_with("old ")).unwrap();
+    assert!(line.ends_with("✔ no difference"), "slower alike is no difference: {line}");
+    assert!(told.contains("doubt: the kernel is not the same in both"), "{told}");
+    let (status, told, _) = diff(&course, &["before", "after"]);
+    assert_eq!(status, 0, "without a limit nothing fails: {told}");
+    let (status, json, _) = diff(&course, &["after", "after", "--fail-over", "5%", "--json", "-"]);
+    let gate: Gate = serde_json::from_str(&json).unwrap();
+    assert_eq!((status, gate.passes(), gate.lines.len()), (0, true, 2), "{json}");
+    assert!(gate.lines.iter().all(|line| line.judgement == Judgement::Same));
+    let (status, comment, _) = diff(&course, &["before", "after", "--md", "-"]);
+    assert_eq!(status, 0);
+    assert!(comment.contains("| contender | load | new/old |  |\n"), "{comment}");
+}
+
+#[test]
+fn wrong_usage_is_told() {
+    let course = Course::new();
+    result(&course, "one", 1.0, 1.0, |_| {});
+    result(&course, "other", 1.0, 1.0, |asked| asked.workload = "dialogue".to_owned());
+    for (args, said) in [
+        (&["one"][..], "<NEW>"),
+        (&["one", "nowhere"], "nowhere cannot be compared: expected a result directory"),
+        (&["one", "other"], "one raced the workload double, and other dialogue"),
+        (&["one", "one", "--fail-over", "5"], "with its sign, as 5%"),
+        (&["one", "one", "--fail-over", "0%"], "above 0%"),
+        (&["one", "one", "--json", "-", "--md", "-"], "cannot both go to stdout"),
+    ] {
+        let (status, stdout, stderr) = diff(&course, args);
+        assert_eq!((status, stdout.as_str()), (2, ""), "{args:?}: {stderr}");
+        assert!(stderr.contains(said), "{args:?}: {stderr}");
+    }
+}

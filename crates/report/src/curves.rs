@@ -1,0 +1,210 @@
+//! What is said of curves: a section for each sweep, and in it what was found of each contender.
+
+use crate::{numbers, view::visible};
+use regatta_record::{Curve, Estimate, Knee, LoadShape, Over, RateCost, Summary, Usl};
+use serde::Serialize;
+
+/// Loads that differ in a single number.
+#[derive(Debug, Serialize)]
+pub struct Sweep {
+    /// What it is over, workload and load.
+    pub title: String,
+    /// How to read it.
+    pub key: &'static str,
+    /// What was found, in the order of the contenders.
+    pub found: Vec<Said>,
+    /// What must be taken with care, or could not be told.
+    pub doubts: Vec<Said>,
+}
+
+/// What is said of contenders.
+#[derive(Debug, Serialize)]
+pub struct Said {
+    /// The contenders.
+    pub names: String,
+    /// The sentence.
+    pub text: String,
+}
+
+/// The sweeps, in the order of the record.
+pub fn sweeps(summary: &Summary) -> Vec<Sweep> {
+    groups(summary).into_iter().map(|curves| sweep(summary, &curves)).collect()
+}
+
+/// The curves of each sweep.
+pub fn groups(summary: &Summary) -> Vec<Vec<&Curve>> {
+    let mut groups: Vec<Vec<&Curve>> = Vec::new();
+    for curve in &summary.curves {
+        match groups.iter_mut().find(|group| rest(group[0]) == rest(curve)) {
+            Some(group) => group.push(curve),
+            None => groups.push(vec![curve]),
+        }
+    }
+    groups
+}
+
+/// What all loads of a curve have in common, and what they differ in.
+fn rest(curve: &Curve) -> (&'static str, LoadShape) {
+    let load = curve.load;
+    match curve.over {
+        Over::Rate { .. } => ("rates", LoadShape { rate: None, ..load }),
+        Over::Connections { .. } => ("connections", LoadShape { connections: 0, ..load }),
+        Over::Cores { .. } => ("cores", LoadShape { cores: None, ..load }),
+    }
+}
+
+fn sweep(summary: &Summary, curves: &[&Curve]) -> Sweep {
+    let (over, rest) = rest(curves[0]);
+    let numbers = curves.iter().flat_map(|curve| match &curve.over {
+        Over::Connections { points, .. } => points.iter().map(|p| p.connections).collect(),
+        _ => Vec::new(),
+    });
+    let load = match numbers.clone().min().zip(numbers.max()) {
+        Some((first, connections)) => {
+            format!("{first} to {}", LoadShape { connections, ..rest })
+        }
+        None => rest.to_string(),
+    };
+    let key = match curves[0].over {
+        Over::Rate { .. } => {
+            "standing: CPU without any request; knee: the rate at which rate over p99 is highest"
+        }
+        _ => "X(N) = λN / (1 + σ(N−1) + κN(N−1)): λ alone, σ contention, κ coherency",
+    };
+    Sweep {
+        title: visible(&format!("over {over} · {} · {load}", summary.asked.workload)),
+        key,
+        found: curves.iter().filter_map(|curve| found(curve)).collect(),
+        doubts: doubts(curves),
+    }
+}
+
+fn found(curve: &Curve) -> Option<Said> {
+    let text = match &curve.over {
+        Over::Rate { cost, knee, .. } => {
+            let parts = [cost.as_ref().map(self::cost), knee.as_ref().map(self::knee)];
+            parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+        }
+        Over::Connections { points, usl } => {
+            let most = points.iter().map(|p| p.connections).max();
+            usl.as_ref().map_or_else(String::new, |usl| law(usl, most, "conn"))
+        }
+        Over::Cores { points, usl } => {
+            let most = points.iter().map(|p| p.cores).max();
+            usl.as_ref().map_or_else(String::new, |usl| law(usl, most, "cores"))
+        }
+    };
+    (!text.is_empty()).then(|| Said { names: visible(&curve.contender), text })
+}
+
+/// What is alike for several contenders is said once.
+fn doubts(curves: &[&Curve]) -> Vec<Said> {
+    let mut said: Vec<Said> = Vec::new();
+    for curve in curves {
+        let (Some(doubt), name) = (&curve.doubt, visible(&curve.contender)) else { continue };
+        let text = visible(doubt);
+        match said.iter_mut().find(|said| said.text == text) {
+            Some(said) => said.names = format!("{}, {name}", said.names),
+            None => said.push(Said { names: name, text }),
+        }
+    }
+    said
+}
+
+/// `CPU = 3.2 [3.0–3.4] ms/s standing + 4.9 [4.8–5.0] µs per request`.
+fn cost(cost: &RateCost) -> String {
+    let (standing, marginal) = (&cost.standing_ns_per_s, &cost.marginal_ns);
+    format!(
+        "CPU = {} ms/s standing + {} µs per request",
+        numbers::estimate(standing, 1e6),
+        numbers::estimate(marginal, 1e3)
+    )
+}
+
+/// `knee at 40 k/s (between 30 and 50 k/s)`.
+fn knee(knee: &Knee) -> String {
+    let unit = numbers::rate_unit([knee.rate].into_iter());
+    let told = |rate: f64| numbers::short(rate / unit.size);
+    let name = unit.name;
+    let between = match (knee.low, knee.high) {
+        (Some(low), Some(high)) => format!("between {} and {} {name}", told(low), told(high)),
+        (Some(low), None) => format!("above {} {name}", told(low)),
+        (None, Some(high)) => format!("below {} {name}", told(high)),
+        (None, None) => "anywhere in the sweep".to_owned(),
+    };
+    format!("knee at {} {name} ({between})", told(knee.rate))
+}
+
+/// `λ 9.17 [8.72–9.64] k/s, σ 0.040 [0.039–0.041], κ 2.00 [1.90–2.10] ×10⁻⁵; fastest at 219 conn …`.
+fn law(usl: &Usl, most: Option<u32>, unit: &str) -> String {
+    let rate = numbers::rate_unit([usl.lambda.mean].into_iter());
+    let peak = match usl.peak {
+        Some(peak) => {
+            let beyond = most.filter(|most| peak.mean > f64::from(*most));
+            let beyond = beyond
+                .map_or_else(String::new, |most| format!(", beyond the {most} that were run"));
+            format!("fastest at {} {unit}{beyond}", numbers::estimate(&peak, 1.0))
+        }
+        None => "no peak told".to_owned(),
+    };
+    format!(
+        "λ {} {}, σ {}, κ {}; {peak}; r² {:.3}",
+        numbers::estimate(&usl.lambda, rate.size),
+        rate.name,
+        numbers::estimate(&usl.sigma, 1.0),
+        tiny(&usl.kappa),
+        usl.r2
+    )
+}
+
+/// `2.4 [1.5–3.2] ×10⁻⁶`.
+fn tiny(e: &Estimate) -> String {
+    let power = e.mean.max(e.high).log10().floor();
+    if !power.is_finite() || power >= -2.0 {
+        return numbers::estimate(e, 1.0);
+    }
+    let digits = format!("{:.0}", -power);
+    let raised = digits.chars().filter_map(|c| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(c.to_digit(10)? as usize));
+    format!("{} ×10⁻{}", numbers::estimate(e, 10f64.powf(power)), raised.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_in_words() {
+        let e = |mean, low, high| Estimate { mean, low, high };
+        let line = RateCost {
+            standing_ns_per_s: e(3.21e6, 2.9e6, 3.5e6),
+            marginal_ns: e(4_900.0, 4_800.0, 5_000.0),
+        };
+        assert_eq!(
+            cost(&line),
+            "CPU = 3.2 [2.9–3.5] ms/s standing + 4.90 [4.80–5.00] µs per request"
+        );
+        let not_told = RateCost { standing_ns_per_s: e(1e6, -2e6, 4e6), ..line };
+        assert!(
+            cost(&not_told).starts_with("CPU = 1 [-2 to 4] ms/s standing"),
+            "{}",
+            cost(&not_told)
+        );
+        let at = |low, high| knee(&Knee { rate: 40_000.0, low, high });
+        assert_eq!(at(Some(30_000.0), Some(52_500.0)), "knee at 40 k/s (between 30 and 52.5 k/s)");
+        assert_eq!(at(None, Some(50_000.0)), "knee at 40 k/s (below 50 k/s)");
+        assert_eq!(at(Some(9_000.0), None), "knee at 40 k/s (above 9 k/s)");
+        let usl = Usl {
+            lambda: e(9_170.0, 8_720.0, 9_640.0),
+            sigma: e(0.0401, 0.0, 0.123),
+            kappa: e(2e-5, 1.9e-5, 2.1e-5),
+            peak: Some(e(219.0, 210.0, 228.0)),
+            r2: 0.99812,
+        };
+        assert_eq!(
+            law(&usl, Some(100), "conn"),
+            "λ 9170 [8720–9640] /s, σ 0.04 [0.00–0.12], κ 2.00 [1.90–2.10] ×10⁻⁵; fastest at \
+             219 [210–228] conn, beyond the 100 that were run; r² 0.998"
+        );
+        assert!(law(&Usl { peak: None, ..usl }, Some(1_000), "conn").contains("; no peak told;"));
+    }
+}
