@@ -31,7 +31,7 @@ fn open(round: &mut Round, seed: u64) {
     let mut parts = open_loop::quiet(20_000 - unsent, seed);
     for (i, part) in parts.iter_mut().enumerate() {
         match round.contender.as_str() {
-            "late" if i % 40 == 0 => part.lag = 3_000_000,
+            "late" if i.is_multiple_of(40) => part.lag = 3_000_000,
             "node" => *part = Parts { wait: 400_000_000, service: 6_000_000, ..*part },
             _ => {}
         }

@@ -201,7 +201,8 @@ fn a_server_that_stalls_is_not_the_generators_fault() {
 
 #[test]
 fn a_load_that_is_late_is_the_limit() {
-    let late = |i: u64, p: Parts| if i % 50 == 0 { Parts { lag: 3_000_000, ..p } } else { p };
+    let late =
+        |i: u64, p: Parts| if i.is_multiple_of(50) { Parts { lag: 3_000_000, ..p } } else { p };
     let mut rounds = at_rate(AT_RATE, 0, late);
     let cell = judged(&rounds);
     says(&cell, Kind::GeneratorBound, &["1% of the sends by 3.0 ms or more", "Poisson arrivals"]);
