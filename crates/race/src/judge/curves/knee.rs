@@ -22,8 +22,8 @@ pub(super) fn knee(places: &[Place]) -> Result<Knee, String> {
     let held: Vec<(u32, Series)> = held.filter(|(_, series)| present(series).len() >= 2).collect();
     if held.len() < RATES {
         return no(format!(
-            "it takes {RATES} rates that were held, each with a 99th percentile in 2 rounds, and \
-             {} have that",
+            "it takes {RATES} rates that were held, each with a 99th percentile in 2 rounds that is \
+             not void, and {} have that",
             held.len()
         ));
     }
