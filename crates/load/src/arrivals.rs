@@ -254,7 +254,7 @@ mod tests {
     };
     use std::num::NonZeroU32;
 
-    const SEEDS: u64 = 100;
+    const SEEDS: u64 = 50;
 
     /// The check of sends that were scheduled with `scheduled` arrivals and moved by `moved`, for
     /// one that were asked to be `asked`: 5 s.
