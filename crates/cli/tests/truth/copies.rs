@@ -12,26 +12,33 @@ use crate::{
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use regatta_race::judge::judge;
 use regatta_record::{Asked, Relation, Round, twin_name};
-use std::{collections::HashSet, sync::OnceLock};
+use std::{collections::HashSet, fs, path::Path, sync::OnceLock};
 
 const RACES: usize = 20;
 const SIMULATED: usize = 200;
 const OLD: &str = "old";
 const NEW: &str = "new";
 
-fn race(turn: &Turn, rounds: u32, window_ms: u32, seed: u64) -> Raced {
+fn race(rounds: u32, window_ms: u32, seed: u64) -> Race<'static> {
     let contenders = &[(OLD, ""), (NEW, "")];
     let (load, more) = ("connections = 64", "--baseline old --fail-over 5%");
-    Race { contenders, null: true, load, rounds, window_ms, seed, more }.run(turn)
+    Race { contenders, null: true, load, rounds, window_ms, seed, more }
 }
 
-/// The races of the full form, run by whoever asks first.
+/// The races of the full form, run by whoever asks first. Their results stay, until they are run
+/// again, where cargo keeps what tests leave.
 fn races(turn: &Turn) -> &'static [Raced] {
     static RUN: OnceLock<Vec<Raced>> = OnceLock::new();
+    let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join("copies");
     RUN.get_or_init(|| {
-        let one = |n| {
+        if all.exists() {
+            fs::remove_dir_all(&all).unwrap();
+        }
+        let one = |n: usize| {
             eprintln!("race {} of {RACES} of a server against its copy", n + 1);
-            race(turn, 10, 300, 20_000 + n as u64)
+            let folder = all.join(n.to_string());
+            fs::create_dir_all(&folder).unwrap();
+            race(10, 300, 20_000 + n as u64).run_in(turn, &folder)
         };
         (0..RACES).map(one).collect()
     })
@@ -97,7 +104,7 @@ fn diff_passes_two_runs_of_one_build() {
     let Some(turn) = turn().filter(|_| is_full()) else { return };
     let races = races(&turn);
     // Five races lie a minute and a half apart.
-    let passes = |n: &usize| diff(&races[*n].dir(), &races[(n + 5) % RACES].dir()) == 0;
+    let passes = |n: &usize| diff(&races[*n].dir, &races[(n + 5) % RACES].dir) == 0;
     let passed = (0..RACES).filter(passes).count();
     println!("\ndiff passes {passed} of {RACES} pairs of runs of one build (17 at least)");
     assert!(passed >= 17, "{passed} of {RACES}");
@@ -106,7 +113,7 @@ fn diff_passes_two_runs_of_one_build() {
 #[test]
 fn who_is_called_the_twin_is_no_matter() {
     let Some(turn) = turn() else { return };
-    let raced = race(&turn, 3, 100, 7);
+    let raced = race(3, 100, 7).run_steady(&turn);
     let (asked, rounds) = twins(&raced);
     assert_eq!(rounds.len(), 6, "three of each, and nobody else's");
     let ratio =

@@ -34,9 +34,9 @@ fn what_is_much_dearer_fails() {
     let failed = dearer.summary.gate.as_ref().expect("a gate was asked for");
     assert!(failed.fails(), "{failed:?}");
     let cheaper = gate(&turn, "connections = 8", -50.0, 4, 2);
-    assert_eq!(diff(&cheaper.dir(), &dearer.dir()), 1, "the new one of the second is much dearer");
-    assert_eq!(diff(&dearer.dir(), &cheaper.dir()), 0, "cheaper is no failure");
-    assert_eq!(diff(&dearer.dir(), &dearer.dir()), 0, "nothing differs from itself");
+    assert_eq!(diff(&cheaper.dir, &dearer.dir), 1, "the new one of the second is much dearer");
+    assert_eq!(diff(&dearer.dir, &cheaper.dir), 0, "cheaper is no failure");
+    assert_eq!(diff(&dearer.dir, &dearer.dir), 0, "nothing differs from itself");
 }
 
 #[test]

@@ -37,18 +37,27 @@ pub struct Raced {
     pub code: i32,
     pub stderr: String,
     pub summary: Summary,
-    folder: TempDir,
+    /// Where its results are.
+    pub dir: PathBuf,
+    /// Removed with it.
+    _folder: Option<TempDir>,
 }
 
 impl Race<'_> {
-    /// Runs it.
+    /// Runs it, in a folder that goes with it.
     pub fn run(&self, turn: &Turn) -> Raced {
         let folder = TempDir::new().unwrap();
-        let file = folder.path().join("race.toml");
+        let raced = self.run_in(turn, folder.path());
+        Raced { _folder: Some(folder), ..raced }
+    }
+
+    /// Runs it in `folder`, where its results stay, in `out`.
+    pub fn run_in(&self, turn: &Turn, folder: &Path) -> Raced {
+        let file = folder.join("race.toml");
         fs::write(&file, self.file()).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         command.arg("race").arg(&file).args(["--out", "out", "--json", "-"]);
-        command.current_dir(folder.path()).args(["--seed", &self.seed.to_string()]);
+        command.current_dir(folder).args(["--seed", &self.seed.to_string()]);
         command.args(["--server-cpus", &turn.server_cpu.to_string()]);
         command.args(["--load-cpus", &turn.load_cpu.to_string()]);
         command.args(self.more.split_whitespace());
@@ -58,7 +67,8 @@ impl Race<'_> {
         let ended = run(command, Duration::from_secs(300));
         let summary = serde_json::from_str(&ended.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr));
-        Raced { code: ended.code(), stderr: ended.stderr, summary, folder }
+        let (code, dir) = (ended.code(), folder.join("out"));
+        Raced { code, stderr: ended.stderr, summary, dir, _folder: None }
     }
 
     /// Runs it again, twice at most, where the machine did not hold its speed, so that a cost was
@@ -99,14 +109,9 @@ impl Race<'_> {
 }
 
 impl Raced {
-    /// Where its results are.
-    pub fn dir(&self) -> PathBuf {
-        self.folder.path().join("out")
-    }
-
     /// What was asked, and the rounds, as they are stored.
     pub fn stored(&self) -> (Asked, Vec<Round>) {
-        Store::read(Path::new(&self.dir())).unwrap()
+        Store::read(&self.dir).unwrap()
     }
 
     /// The cell of a contender.
