@@ -210,7 +210,9 @@ fn a_stall_shows_in_open_loop_and_hides_in_closed_loop() {
         println!("{name:6}  {p50:>8}  {p90:>8}  {p99:>8}  {p99_9:>8}");
     }
     let p99 = |loaded: &Loaded| loaded.result.latency_ns.p99.unwrap() as f64 / MS;
-    assert!((70.0..150.0).contains(&p99(&open)), "{} ms", p99(&open));
+    // The short form runs on machines that others use, where a stall may seem longer.
+    let most = if is_full() { 110.0 } else { 1_000.0 };
+    assert!((70.0..most).contains(&p99(&open)), "{} ms", p99(&open));
     assert!(p99(&closed) < 50.0, "{} ms", p99(&closed));
     assert_eq!(open.code, 0, "the rate was held");
     let wrong = blamed(&open);
