@@ -116,7 +116,10 @@ fn a_server_that_answers_one_per_millisecond_holds_1000_per_second() {
     // On a busy machine the load may have been late itself, which must not speak for an end.
     match of("high") {
         Some(high) => assert!(high >= 500, "{found:#}"),
-        None => assert!(found["one_sided"].as_str().unwrap().contains("load"), "{found:#}"),
+        None => {
+            let why = found["one_sided"].as_str().unwrap();
+            assert!(why.contains("load") || why.contains("the sends"), "{found:#}");
+        }
     }
     assert_eq!(found["clients"], Value::Null);
 }

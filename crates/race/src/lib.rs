@@ -20,6 +20,7 @@ mod pilot;
 mod placeholders;
 mod port;
 mod prepare;
+mod probe;
 mod process;
 mod race;
 mod rate;

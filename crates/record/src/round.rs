@@ -118,8 +118,8 @@ pub struct Machine {
     pub load_run_delay_ns: Option<u64>,
     /// How often load threads inside the window were given a CPU.
     pub load_turns: Option<u64>,
-    /// CPU time of a fixed piece of work before and after the load, nanoseconds: how fast the
-    /// machine was.
+    /// CPU time of a fixed piece of work on the server's first CPU before and after the load,
+    /// nanoseconds: how fast it was.
     pub probe_ns: Option<[u64; 2]>,
 }
 

@@ -206,6 +206,10 @@ pub struct Summary {
     pub asked: Asked,
     /// Half-width of the twin's interval, pooled over cells, as a fraction; `None` without a twin.
     pub noise_floor: Option<f64>,
+    /// Share of the variance of costs that was the machine's, as a probe saw it, and that ratios
+    /// are free of; `None` where the probe said nothing.
+    #[serde(default)]
+    pub machine_noise: Option<f64>,
     /// Whether all rounds that were asked for are there.
     pub complete: bool,
     /// The cells: loads in the order asked, contenders by cost within each.

@@ -170,6 +170,10 @@ fn heading(summary: &Summary) -> Vec<String> {
             None => "noise floor unknown: small differences may mean nothing".to_owned(),
         },
     ];
+    lines.extend(summary.machine_noise.map(|share| {
+        let share = numbers::percent(share);
+        format!("a probe saw {share} of the variance of costs come from the machine: ratios are free of it")
+    }));
     lines.extend(summary.precision.as_ref().map(|precision| {
         let (asked, rounds) = (numbers::percent(precision.asked), precision.rounds);
         match precision.reached {

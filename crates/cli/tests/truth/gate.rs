@@ -2,6 +2,7 @@
 //! pass what is the same stands in `copies`.
 
 use crate::{
+    handicap::{BASE_NS, LOAD},
     raced::{Race, Raced, told},
     stage::{Turn, is_full, run, turn},
 };
@@ -20,8 +21,8 @@ pub fn diff(old: &Path, new: &Path) -> i32 {
 
 /// A race of two builds behind a gate, the new one dearer by `extra_ns`.
 fn gate(turn: &Turn, load: &str, extra_ns: f64, rounds: u32, seed: u64) -> Raced {
-    let burn = format!("--burn {:.0}ns", 100.0 + extra_ns);
-    let contenders = &[("old", "--burn 100ns"), ("new", burn.as_str())];
+    let [old, new] = [BASE_NS, BASE_NS + extra_ns].map(|ns| format!("--burn {ns:.0}ns"));
+    let contenders = &[("old", old.as_str()), ("new", new.as_str())];
     let more = "--baseline old --fail-over 5%";
     Race { contenders, null: true, load, rounds, window_ms: 300, seed, more }.run_steady(turn)
 }
@@ -42,11 +43,10 @@ fn what_is_much_dearer_fails() {
 #[test]
 fn a_tenth_more_fails() {
     let Some(turn) = turn().filter(|_| is_full()) else { return };
-    let load = "connections = 1"; // where the truth is clean: see `handicap`
-    let base = gate(&turn, load, 0.0, 3, 1).cell("old").cost_ns_per_request.unwrap().mean;
+    let base = gate(&turn, LOAD, 0.0, 3, 1).cell("old").cost_ns_per_request.unwrap().mean;
     let extra = (base * 0.1).round();
     let fails = |n: &u64| {
-        let raced = gate(&turn, load, extra, 10, 10_000 + n);
+        let raced = gate(&turn, LOAD, extra, 10, 10_000 + n);
         println!("{}: status {}", told(raced.cell("new")), raced.code);
         raced.code == 1
     };

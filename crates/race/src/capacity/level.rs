@@ -139,6 +139,8 @@ struct Seen {
     /// Fraction of their CPUs' time that both sides used.
     load_busy: f64,
     server_busy: Option<f64>,
+    /// At a rate: requests that were due and piled up inside the window, where they surely did.
+    piled_up: Option<u64>,
     /// The verdict of `regatta load` on it.
     verdict: Option<Verdict>,
 }
@@ -164,6 +166,7 @@ impl Seen {
         let load_cpu_ns = tally.load_cpu_ns - tally.spun_ns;
         let observed = spent.as_ref().map(|(spent, cpus)| (spent, *cpus));
         Seen {
+            piled_up: piled_up(tally),
             verdict: Some(of_load(plan, tally, observed)),
             percentile_ns: percentile(tally, limit),
             replies: tally.histogram.len(),
@@ -176,6 +179,21 @@ impl Seen {
                 .map(|(spent, cpus)| spent.cpu_ns as f64 / (window_ns * f64::from(cpus))),
         }
     }
+}
+
+/// What a server falls behind by within a window may all be answered after it, and late by less than
+/// the limit, so that any window is too short for a rate just above what is held. So the answers
+/// inside the window are counted: a server that keeps up answers as many as are due, but for 2%, and
+/// for what happens to be outstanding at either end: about L = rate × mean latency (Little's law),
+/// with a standard deviation of √L at each end if arrivals are independent.
+fn piled_up(tally: &Tally) -> Option<u64> {
+    let open = tally.open_loop.as_ref()?;
+    let window_ns = tally.window_ns.max(1) as f64;
+    let due = open.due as f64;
+    let outstanding = due / window_ns * tally.histogram.mean();
+    let chance = 3.0 * (2.0 * outstanding + 1.0).sqrt();
+    let behind = due - tally.requests as f64;
+    (behind > 0.02 * due + chance).then_some(behind as u64)
 }
 
 /// Load threads that there are: each has a connection, and a request that may be outstanding.
@@ -218,6 +236,9 @@ fn short_of(question: &Question, seen: &Seen) -> Option<String> {
         && verdict.kind == Kind::Overloaded
     {
         return Some(verdict.because.clone());
+    }
+    if let Some(behind) = seen.piled_up {
+        return Some(format!("{behind} requests piled up within the window"));
     }
     match seen.percentile_ns {
         None => {
@@ -350,6 +371,8 @@ mod tests {
         let overloaded = Some(Verdict::new(Kind::Overloaded, "97 of 100 were answered"));
         let slow = Seen { verdict: overloaded, ..good() };
         shows(RATE, slow, Shown::Failed, "97 of 100 were answered");
+        let behind = Seen { piled_up: Some(43), ..good() };
+        shows(RATE, behind, Shown::Failed, "43 requests piled up");
         let errors = Errors { timeout: 2, closed_early: 1, ..Errors::default() };
         let lossy = Seen { errors, ..good() };
         shows(CLIENTS, lossy, Shown::Failed, "errors: timeout 2, closed early 1");

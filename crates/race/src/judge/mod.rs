@@ -23,7 +23,7 @@ pub use of_load::of_load;
 pub use precision::{Due, LEAST_PASSES, MOST_PASSES, due};
 pub use verdict::{BUSY, HELD, Used};
 
-use crate::statistics::{self, Series, geometric_each, mean, paired, present};
+use crate::statistics::{self, Control, Series, geometric_each, mean, paired, present};
 use observed::Observed;
 use regatta_record::{
     Asked, Cell, CpuSets, Estimate, Figure, Latency, LoadShape, NULL, Percentiles, Relation, Round,
@@ -62,6 +62,7 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
         format: regatta_record::FORMAT,
         asked: asked.clone(),
         noise_floor,
+        machine_noise: machine_noise(&observed),
         complete,
         cells,
         curves,
@@ -72,6 +73,12 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     }
 }
 
+/// Share of the variance of costs that the probe saw, the mean over the loads.
+fn machine_noise(fields: &[Field]) -> Option<f64> {
+    let seen: Vec<f64> = fields.iter().filter_map(|f| Some(f.control?.explained)).collect();
+    mean(&seen).map(|sum| sum * seen.len() as f64 / fields.len() as f64)
+}
+
 /// All contenders under one load.
 struct Field {
     load: LoadShape,
@@ -79,6 +86,8 @@ struct Field {
     shared: Vec<u32>,
     /// Which CPUs were given to whom.
     cpus: CpuSets,
+    /// What the probe said of the costs, where it said something.
+    control: Option<Control>,
     /// In the order asked.
     contenders: Vec<Observed>,
 }
@@ -98,14 +107,25 @@ fn observe(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
         .loads
         .iter()
         .map(|&load| {
-            let contenders = in_parallel(&asked.contenders, |name| cell(load, name));
+            let mut contenders = in_parallel(&asked.contenders, |name| cell(load, name));
+            let control = take_off_the_machine(&mut contenders);
             let shared = match asked.cpus.are_shared(&load) {
                 true => asked.cpus.of_load(&load),
                 false => Vec::new(),
             };
-            Field { load, shared, cpus: asked.cpus.clone(), contenders }
+            Field { load, shared, cpus: asked.cpus.clone(), control, contenders }
         })
         .collect()
+}
+
+/// Costs are compared at one state of the machine, as far as the probe saw it.
+fn take_off_the_machine(contenders: &mut [Observed]) -> Option<Control> {
+    let seen: Vec<_> = contenders.iter().map(|o| (&o.cost, &o.probe)).collect();
+    let control = Control::of(&seen)?;
+    for observed in contenders {
+        observed.compared = control.taken_off(&observed.cost, &observed.probe);
+    }
+    Some(control)
 }
 
 /// Maps over all CPUs: histograms to unpack and bootstraps take nearly all of the time.
@@ -133,13 +153,13 @@ impl Field {
     /// Logarithms of a contender's cost, unless its verdict voids them.
     fn cost(&self, contender: &str) -> Option<Series> {
         let observed = self.of(contender)?;
-        (!self.verdict(observed).voids(Figure::Cost)).then(|| observed.cost.clone())
+        (!self.verdict(observed).voids(Figure::Cost)).then(|| observed.compared.clone())
     }
 
     /// `ln(a/b)` of the costs of two contenders by pass: what every comparison of costs is made of.
     fn log_ratios(&self, a: &str, b: &str) -> Vec<f64> {
         match (self.of(a), self.of(b)) {
-            (Some(a), Some(b)) => paired(&a.cost, &b.cost),
+            (Some(a), Some(b)) => paired(&a.compared, &b.compared),
             _ => Vec::new(),
         }
     }
@@ -260,7 +280,7 @@ impl Field {
                 !asked.is_reference(&cells[i].contender) && believed_cost(&cells[i]).is_some()
             })
             .collect();
-        let logs: Vec<&Series> = ranked.iter().map(|&i| &self.contenders[i].cost).collect();
+        let logs: Vec<&Series> = ranked.iter().map(|&i| &self.contenders[i].compared).collect();
         for (i, band) in ranked.iter().zip(statistics::bands(&logs, margin)) {
             cells[*i].band = Some(band);
         }

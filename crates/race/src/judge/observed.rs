@@ -26,6 +26,11 @@ pub struct Observed {
     pub settled: Option<Verdict>,
     /// Logarithm of server CPU per request (ns) by pass.
     pub cost: Series,
+    /// The same without what a probe saw of the machine, where that was much: what contenders are
+    /// compared by.
+    pub compared: Series,
+    /// Logarithm of what the probe read (ns) by pass, before and after the load.
+    pub probe: Series,
     /// Logarithm of requests per second by pass.
     pub rate: Series,
     /// Logarithm of load CPU per request (ns) by pass.
@@ -80,6 +85,8 @@ impl Observed {
             name: name.to_owned(),
             there: there.len() as u32,
             cost: vec![None; rounds.len()],
+            compared: vec![None; rounds.len()],
+            probe: vec![None; rounds.len()],
             rate: vec![None; rounds.len()],
             load_cost: vec![None; rounds.len()],
             instance: vec![None; rounds.len()],
@@ -98,6 +105,11 @@ impl Observed {
             rounds.iter().map(|r| r.and_then(figure).and_then(log)).collect()
         };
         self.cost = by_pass(&|r| Some(r.server.as_ref()?.cpu_ns as f64 / r.requests as f64));
+        self.compared = self.cost.clone();
+        self.probe = by_pass(&|r| {
+            let [before, after] = r.machine?.probe_ns?;
+            Some((before as f64 * after as f64).sqrt())
+        });
         self.rate = by_pass(&|r| Some(r.requests as f64 / (r.window_ns as f64 / 1e9)));
         self.load_cost = by_pass(&|r| Some(r.load_work_ns() as f64 / r.requests as f64));
 

@@ -6,6 +6,7 @@
 //! of loads, verdicts or files; `judge` does.
 
 mod compare;
+mod control;
 mod difference;
 mod interval;
 mod line;
@@ -15,6 +16,7 @@ mod usl;
 mod windows;
 
 pub use compare::{bands, holm, is_noisier, noise_floor, relation};
+pub use control::Control;
 pub use difference::Difference;
 pub use interval::{
     BOOTSTRAP_SAMPLES, CONFIDENCE, STUDENT_UP_TO, arithmetic, geometric, geometric_each, p_value,

@@ -15,10 +15,13 @@ pub const STEAL: f64 = 0.02;
 pub const WAITED: f64 = 0.05;
 
 /// Drift: unstable where the interval of the rate's drift inside the window lies wholly beyond
-/// [`DRIFT`], up or down.
+/// [`DRIFT`], up or down. Where replies come in step (a server that sleeps), a third of the window
+/// holds one step more or less, so that much is no drift.
 pub fn drifting(observed: &Observed) -> Option<Verdict> {
     let drift = drift(&observed.slices)?;
-    let sure = drift.low > DRIFT || drift.high < 1.0 / DRIFT;
+    let third_ns = observed.window_s * 1e9 / observed.slices.len() as f64 / 3.0;
+    let limit = DRIFT + observed.latencies.all.mean.unwrap_or(0.0) / third_ns;
+    let sure = drift.low > limit || drift.high < 1.0 / limit;
     sure.then(|| {
         let percent = |factor: f64| (factor - 1.0) * 100.0;
         let because = format!(
