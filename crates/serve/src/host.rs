@@ -103,9 +103,8 @@ impl Host {
     /// One listener per core on the same port (SO_REUSEPORT).
     pub(crate) fn listen_per_core(&self) -> Result<Vec<OwnedFd>, ServeError> {
         // A socket that shares its port would not notice that another server shares it too.
-        let alone = self.listen(false)?;
-        let addr = net::local_addr(&alone)?;
-        drop(alone);
+        let addr = net::free_addr(self.listen)
+            .map_err(|error| ServeError::Listen { addr: self.listen, error })?;
         (0..self.cores.get()).map(|_| self.listen_as(addr, Port::Shared, false)).collect()
     }
 

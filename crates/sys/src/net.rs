@@ -29,6 +29,18 @@ pub enum Port {
 
 /// Listens on `addr`. Accepted connections send without delay (TCP_NODELAY is inherited).
 pub fn listen(addr: SocketAddr, port: Port, blocking: bool) -> io::Result<OwnedFd> {
+    let fd = bound(addr, port, blocking)?;
+    listen_on(&fd, BACKLOG)?;
+    Ok(fd)
+}
+
+/// The address that `addr` names, port 0 being any port: an error if somebody listens on it. Nothing
+/// listens on it meanwhile, since who connected in that moment would be reset.
+pub fn free_addr(addr: SocketAddr) -> io::Result<SocketAddr> {
+    local_addr(bound(addr, Port::Exclusive, false)?)
+}
+
+fn bound(addr: SocketAddr, port: Port, blocking: bool) -> io::Result<OwnedFd> {
     let family = if addr.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let mut flags = SocketFlags::CLOEXEC;
     if !blocking {
@@ -41,7 +53,6 @@ pub fn listen(addr: SocketAddr, port: Port, blocking: bool) -> io::Result<OwnedF
     }
     sockopt::set_tcp_nodelay(&fd, true)?;
     bind(&fd, &addr)?;
-    listen_on(&fd, BACKLOG)?;
     Ok(fd)
 }
 
@@ -109,4 +120,22 @@ pub fn finish_reading(socket: impl AsFd) -> io::Result<()> {
 /// Ends both directions.
 pub fn finish(socket: impl AsFd) -> io::Result<()> {
     Ok(shutdown(socket, Shutdown::Both)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_somebody_listens_on_is_not_free_however_they_do() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        for port in [Port::Exclusive, Port::Shared] {
+            let listener = listen(any, port, false).unwrap();
+            let addr = local_addr(&listener).unwrap();
+            assert_eq!(free_addr(addr).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+            drop(listener);
+            assert_eq!(free_addr(addr).unwrap(), addr);
+        }
+        assert_ne!(free_addr(any).unwrap().port(), 0);
+    }
 }

@@ -137,7 +137,7 @@ fn compare(turn: &Turn, case: &Case) -> Vec<String> {
         // Which share of independent arrivals meets a stall of exactly a tenth is chance; so is on
         // which side of that edge p90 lies.
         let chance = match (case.law, case.arrivals) {
-            (Law::Stall(length, every), "poisson") if length / every == 1.0 - q => {
+            (Law::Stall(length, every), "poisson") if (length / every - (1.0 - q)).abs() < 1e-9 => {
                 3.0 * (q * (1.0 - q) / result.requests as f64).sqrt()
             }
             _ => 0.0,
