@@ -50,7 +50,7 @@ fn content() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// `bytes` in pieces of these lengths, over and over.
-fn pieces<'a>(bytes: &'a [u8], lengths: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
+pub fn pieces<'a>(bytes: &'a [u8], lengths: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
     let (mut rest, mut lengths) = (bytes, lengths.iter().cycle());
     std::iter::from_fn(move || {
         let length = rest.len().min(*lengths.next()?);
