@@ -2,6 +2,7 @@
 //! where the path is.
 
 use super::{Fault, Method};
+use memchr::memchr;
 use std::net::Ipv6Addr;
 
 /// Checks a target. It must have the form that goes with the method and hold only what RFC 3986
@@ -20,12 +21,12 @@ pub(super) fn check(method: Method, target: &[u8]) -> Result<(), Fault> {
 /// is missing is `/` (RFC 9110, 4.2.3).
 #[inline]
 pub(super) fn path_and_query(target: &str) -> (&str, Option<&str>) {
-    let relative = match target.find("://") {
-        Some(scheme) if !target.starts_with('/') => {
-            let rest = &target[scheme + 3..];
-            &rest[rest.find(['/', '?']).unwrap_or(rest.len())..]
+    let relative = match target.as_bytes() {
+        [b'/' | b'*', ..] => target,
+        _ => {
+            let host = target.find("://").map_or(target, |scheme| &target[scheme + 3..]);
+            &host[host.find(['/', '?']).unwrap_or(host.len())..]
         }
-        _ => target,
     };
     let (path, query) = match relative.split_once('?') {
         Some((path, query)) => (path, Some(query)),
@@ -35,9 +36,10 @@ pub(super) fn path_and_query(target: &str) -> (&str, Option<&str>) {
 }
 
 /// Is `text` a host with an optional port, or empty? (RFC 9110, 7.2; RFC 3986, 3.2.2 and 3.2.3.)
+#[inline]
 pub(super) fn is_host(text: &[u8]) -> bool {
     let (host, port) = match text {
-        [b'[', rest @ ..] => match rest.iter().position(|&b| b == b']') {
+        [b'[', rest @ ..] => match memchr(b']', rest) {
             Some(end) if is_ip_literal(&rest[..end]) => (&[][..], &rest[end + 1..]),
             _ => return false,
         },
@@ -48,7 +50,7 @@ pub(super) fn is_host(text: &[u8]) -> bool {
         [b':', digits @ ..] => digits.iter().all(u8::is_ascii_digit),
         _ => false,
     };
-    port_is_fine && host.iter().all(|&b| b == b'%' || is_plain(b)) && escapes_are_whole(host)
+    port_is_fine && host.iter().all(|&b| IN_HOST[usize::from(b)]) && escapes_are_whole(host)
 }
 
 const ASTERISK: Fault = Fault::bad("The target * goes with OPTIONS only.");
@@ -59,7 +61,7 @@ const AUTHORITY: Fault = Fault::bad("The target's host is missing or is no host.
 
 /// `absolute-path [ "?" query ]`. A fragment is no part of a target, so `#` is refused too.
 fn path(text: &[u8]) -> Result<(), Fault> {
-    if !text.iter().all(|&b| PATH[usize::from(b)]) {
+    if !text.iter().all(|&b| IN_PATH[usize::from(b)]) {
         return Err(BYTES);
     }
     if escapes_are_whole(text) { Ok(()) } else { Err(ESCAPE) }
@@ -84,7 +86,7 @@ fn absolute(target: &[u8]) -> Result<(), Fault> {
 
 fn escapes_are_whole(text: &[u8]) -> bool {
     let mut rest = text;
-    while let Some(at) = memchr::memchr(b'%', rest) {
+    while let Some(at) = memchr(b'%', rest) {
         match rest[at + 1..] {
             [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => rest = &rest[at + 3..],
             _ => return false,
@@ -119,17 +121,27 @@ const fn is_plain(byte: u8) -> bool {
         )
 }
 
+/// What may stand in a host that is a name (RFC 3986, 3.2.2).
+const IN_HOST: [bool; 256] = with_plain(b"%");
+
 /// What may stand in a path and its query (RFC 3986, 3.3 and 3.4).
-const PATH: [bool; 256] = {
+const IN_PATH: [bool; 256] = with_plain(b"/?:@%");
+
+/// The plain bytes and `others`.
+const fn with_plain(others: &[u8]) -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
-        table[byte] =
-            is_plain(byte as u8) || matches!(byte as u8, b'/' | b'?' | b':' | b'@' | b'%');
+        table[byte] = is_plain(byte as u8);
         byte += 1;
     }
+    let mut other = 0;
+    while other < others.len() {
+        table[others[other] as usize] = true;
+        other += 1;
+    }
     table
-};
+}
 
 #[cfg(test)]
 mod tests {
