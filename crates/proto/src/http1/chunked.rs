@@ -4,12 +4,11 @@
 //! request is hidden in another one's content.
 
 use super::{
-    Fault, MAX_CHUNK_LINE, MAX_TRAILERS, Status,
-    fields::is_token_byte,
-    head::check_trailers,
+    Fault, MAX_TRAILERS, Status,
+    head::{LINE_END, check_trailers},
     scan::{Broken, Limits, Scan},
+    size_line,
 };
-use memchr::memchr;
 
 /// Reads a chunked content from its first size line to the end of its trailers.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +52,7 @@ impl Chunked {
     ) -> Result<Option<(Piece<'a>, usize)>, Fault> {
         match &mut self.state {
             State::Size => {
-                let Some((size, length)) = size_line(input)? else { return Ok(None) };
+                let Some((size, length)) = size_line::read(input)? else { return Ok(None) };
                 self.state = match size {
                     0 => State::Trailers(Scan::default()),
                     size => State::Data(size),
@@ -88,7 +87,7 @@ impl Chunked {
                     self.state = State::End;
                     Ok(Some((Piece::End, end)))
                 }
-                Err(Broken::BareLf) => Err(BARE_LF),
+                Err(Broken::BareLf) => Err(LINE_END),
                 Err(Broken::FirstLineTooLong | Broken::BlockTooLong) => {
                     Err(Fault::new(Status::FieldsTooLarge, "The trailers are too long."))
                 }
@@ -104,80 +103,6 @@ impl Chunked {
 }
 
 const TRAILER_LIMITS: Limits = Limits { first_line: MAX_TRAILERS, block: MAX_TRAILERS };
-
-const SIZE: Fault = Fault::bad("Expected a chunk's size: hexadecimal digits and nothing else.");
-const BARE_LF: Fault = Fault::bad("Expected CR LF at the end of a line.");
-const EXTENSION: Fault = Fault::bad("A chunk's extension is malformed.");
-const TOO_LONG: Fault = Fault::bad("The line with a chunk's size is too long.");
-
-/// Reads `chunk-size [ chunk-ext ] CRLF`: the size and the length of the line. A size that does
-/// not fit is as large as can be.
-fn size_line(input: &[u8]) -> Result<Option<(u64, usize)>, Fault> {
-    let window = &input[..input.len().min(MAX_CHUNK_LINE)];
-    if window.first().is_some_and(|byte| !byte.is_ascii_hexdigit()) {
-        return Err(SIZE);
-    }
-    let Some(lf) = memchr(b'\n', window) else {
-        return if window.len() == MAX_CHUNK_LINE { Err(TOO_LONG) } else { Ok(None) };
-    };
-    let Some(line) = window[..lf].strip_suffix(b"\r") else { return Err(BARE_LF) };
-    let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    let (digits, extensions) = line.split_at(digits);
-    match extensions.first() {
-        None => {}
-        Some(b';' | b' ' | b'\t') if are_extensions(extensions) => {}
-        Some(b';') => return Err(EXTENSION),
-        Some(_) => return Err(SIZE),
-    }
-    let size = digits.iter().fold(0u64, |size, &digit| {
-        let digit = char::from(digit).to_digit(16).unwrap_or(0);
-        size.saturating_mul(16).saturating_add(u64::from(digit))
-    });
-    Ok(Some((size, lf + 1)))
-}
-
-/// `*( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] )` (RFC 9112, 7.1.1). They
-/// are checked and ignored, as a recipient must.
-fn are_extensions(text: &[u8]) -> bool {
-    let mut rest = text;
-    while !rest.is_empty() {
-        let Some(name) = skip_blanks(rest).strip_prefix(b";").map(skip_blanks) else {
-            return false;
-        };
-        let Some(after) = skip_token(name) else { return false };
-        rest = after;
-        if let Some(value) = skip_blanks(after).strip_prefix(b"=").map(skip_blanks) {
-            let Some(after) = skip_token(value).or_else(|| skip_quoted(value)) else {
-                return false;
-            };
-            rest = after;
-        }
-    }
-    true
-}
-
-fn skip_blanks(text: &[u8]) -> &[u8] {
-    let blanks = text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-    &text[blanks..]
-}
-
-fn skip_token(text: &[u8]) -> Option<&[u8]> {
-    let token = text.iter().take_while(|&&byte| is_token_byte(byte)).count();
-    (token > 0).then_some(&text[token..])
-}
-
-/// Skips a quoted string (RFC 9110, 5.6.4).
-fn skip_quoted(text: &[u8]) -> Option<&[u8]> {
-    let mut rest = text.strip_prefix(b"\"")?;
-    loop {
-        rest = match rest {
-            [b'"', after @ ..] => return Some(after),
-            [b'\\', b'\t' | b' '..=b'~' | 0x80.., after @ ..] => after,
-            [b'\t' | b' '..=b'[' | b']'..=b'~' | 0x80.., after @ ..] => after,
-            _ => return None,
-        };
-    }
-}
 
 /// Is the field one that a trailer must not hold (RFC 9110, 6.5.1)? Those that frame the message,
 /// route it, say who asks, steer the connection, or tell how to read the content.
@@ -237,47 +162,6 @@ mod tests {
             for cut in 0..input.len() {
                 assert_eq!(read(&input[..cut]), Ok(None), "{}", input[..cut].escape_ascii());
             }
-        }
-    }
-
-    #[test]
-    fn size_lines_are_strict() {
-        for (line, expected) in [
-            ("\r\n", SIZE),
-            (" 1\r\n", SIZE),
-            ("+1\r\n", SIZE),
-            ("-1\r\n", SIZE),
-            ("0x1\r\n", SIZE),
-            ("1 \r\n", SIZE),
-            ("1\t\r\n", SIZE),
-            ("1_0\r\n", SIZE),
-            ("1g\r\n", SIZE),
-            ("1\r\r\n", SIZE),
-            ("1\n", BARE_LF),
-            ("1;a\n", BARE_LF),
-            ("1;\r\n", EXTENSION),
-            ("1;a \r\n", EXTENSION),
-            ("1;a=\r\n", EXTENSION),
-            ("1;a=b c\r\n", EXTENSION),
-            ("1;a=\"b\r\n", EXTENSION),
-            ("1;a=\"b\\\r\n", EXTENSION),
-            ("1;a\rb\r\n", EXTENSION),
-            ("1;a\0\r\n", EXTENSION),
-        ] {
-            assert_eq!(read(line.as_bytes()), Err(expected), "{}", line.escape_default());
-        }
-        let long = |length: usize| format!("1;{}\r\nx\r\n0\r\n\r\n", "a".repeat(length - 4));
-        assert_eq!(read(long(MAX_CHUNK_LINE).as_bytes()).map(|r| r.is_some()), Ok(true));
-        assert_eq!(read(long(MAX_CHUNK_LINE + 1).as_bytes()), Err(TOO_LONG));
-    }
-
-    #[test]
-    fn sizes_that_do_not_fit_are_as_large_as_can_be() {
-        for (digits, expected) in [("ffffffffffffffff", u64::MAX), ("10000000000000000", u64::MAX)]
-        {
-            let mut chunked = Chunked::default();
-            assert!(chunked.next(format!("{digits}\r\n").as_bytes()).is_ok());
-            assert_eq!(chunked.left(), expected);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{
     Fault, Fields, MAX_HEAD, MAX_LINE, Method, Version,
     chunked::{Chunked, Piece},
-    head::ResponseHead,
+    head::{LINE_END, ResponseHead},
     scan::{Broken, Limits, Scan},
 };
 use std::fmt;
@@ -268,7 +268,7 @@ fn find_head(scan: &mut Scan, input: &[u8]) -> Result<Option<usize>, Malformed> 
         Err(broken) => {
             ResponseHead::check_lines(&input[..scan.whole_lines()])?;
             Err(Malformed(match broken {
-                Broken::BareLf => "Expected CR LF at the end of a line.",
+                Broken::BareLf => LINE_END.why,
                 Broken::FirstLineTooLong => "The status line is longer than 8192 bytes.",
                 Broken::BlockTooLong => "The head is longer than 16384 bytes.",
             }))

@@ -239,7 +239,8 @@ const NAME: Fault = Fault::bad(
      is not joined to the one before it.",
 );
 const VALUE: Fault = Fault::bad("A field's value holds a control character or a bare CR.");
-const LINE_END: Fault = Fault::bad("Expected CR LF at the end of a line.");
+/// A line that does not end as lines do (RFC 9112, 2.2).
+pub(super) const LINE_END: Fault = Fault::bad("Expected CR LF at the end of a line.");
 const TOO_MANY_FIELDS: Fault =
     Fault::new(Status::FieldsTooLarge, "There are more than 100 fields.");
 const METHOD: Fault = Fault::new(Status::NotImplemented, "The method is not implemented here.");

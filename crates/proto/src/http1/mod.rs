@@ -23,6 +23,7 @@ mod head;
 mod reply;
 mod scan;
 pub mod server;
+mod size_line;
 mod target;
 
 pub use body::Body;

@@ -65,7 +65,9 @@ impl<'a> Reply<'a> {
         // RFC 9110, 8.6: 204 has neither content nor its length. The reply to HEAD has the length
         // that the content would have.
         if self.status != Status::NoContent {
-            field(out, "Content-Type: ", self.content_type);
+            if !self.content_type.is_empty() {
+                field(out, "Content-Type: ", self.content_type);
+            }
             field(out, "Content-Length: ", itoa::Buffer::new().format(self.content.len()));
         }
         match (terms.keep_alive, terms.version) {

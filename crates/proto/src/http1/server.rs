@@ -3,7 +3,7 @@
 use super::{
     Body, Date, Fault, Fields, MAX_BODY, MAX_HEAD, MAX_LINE, Method, Reply, Status, Terms, Version,
     chunked::{Chunked, Piece},
-    head::RequestHead,
+    head::{LINE_END, RequestHead},
     scan::{Broken, Limits, Scan},
     target,
 };
@@ -165,7 +165,7 @@ fn read_head(scan: &mut Scan, input: &[u8]) -> Result<Option<Pending>, Fault> {
         Err(broken) => {
             RequestHead::check_lines(&input[..scan.whole_lines()])?;
             Err(match broken {
-                Broken::BareLf => Fault::bad("Expected CR LF at the end of a line."),
+                Broken::BareLf => LINE_END,
                 // RFC 9112, 3: a target that is longer than any that is parsed.
                 Broken::FirstLineTooLong => {
                     Fault::new(Status::UriTooLong, "The request line is longer than 8192 bytes.")
