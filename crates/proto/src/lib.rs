@@ -2,4 +2,5 @@
 //!
 //! Nothing here owns a socket, a clock or a thread. *Incomplete* is an answer, never an error.
 
+pub mod http1;
 pub mod line;

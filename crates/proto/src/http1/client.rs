@@ -1,0 +1,287 @@
+//! The client end: requests → bytes, and bytes → responses.
+
+use super::{
+    Fault, Fields, MAX_HEAD, MAX_LINE, Method, Version,
+    chunked::{Chunked, Piece},
+    head::{LINE_END, ResponseHead},
+    scan::{Broken, Limits, Scan},
+};
+use std::fmt;
+
+/// Most interim responses (1xx) in front of a response.
+pub const MAX_INTERIM: u32 = 16;
+
+/// A request as it is sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// Its method.
+    pub method: Method,
+    /// Its target: a path with its query, as a rule.
+    pub target: &'a str,
+    /// Who is asked: host and port.
+    pub host: &'a str,
+    /// More fields. Host and Content-Length are written without being told.
+    pub fields: &'a [(&'a str, &'a str)],
+    /// Its content. `None` has no length either; an empty one has a length of zero.
+    pub content: Option<&'a [u8]>,
+}
+
+impl Ask<'_> {
+    /// Appends the request. What is told must be fit to be sent: it is written as it is.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let mut write = |texts: &[&str]| {
+            texts.iter().for_each(|text| out.extend_from_slice(text.as_bytes()));
+        };
+        write(&[self.method.as_str(), " ", self.target, " HTTP/1.1\r\nHost: ", self.host, "\r\n"]);
+        for (name, value) in self.fields {
+            write(&[name, ": ", value, "\r\n"]);
+        }
+        if let Some(content) = self.content {
+            let mut length = itoa::Buffer::new();
+            write(&["Content-Length: ", length.format(content.len()), "\r\n"]);
+        }
+        write(&["\r\n"]);
+        out.extend_from_slice(self.content.unwrap_or(&[]));
+    }
+}
+
+/// Reads the responses of one connection, in the order of the requests.
+///
+/// Contents are given as they come and may have any length; a head is given when it is whole.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    state: State,
+    /// Interim responses since the last final one.
+    interim: u32,
+}
+
+/// What came.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// The head of a final response. Interim ones are skipped, but for 101, which is final: what
+    /// follows it is no HTTP (RFC 9110, 15.2.2).
+    Head(Response<'a>),
+    /// Some of its content, never empty.
+    Content(&'a [u8]),
+    /// Its end.
+    End {
+        /// Another request may be sent. If not, the connection ends here.
+        keep_alive: bool,
+    },
+}
+
+/// The head of a response.
+#[derive(Clone, Copy, Debug)]
+pub struct Response<'a> {
+    /// 101, or 200 to 599.
+    pub status: u16,
+    /// What the server speaks.
+    pub version: Version,
+    /// Its fields.
+    pub fields: Fields<'a>,
+    /// How its content ends.
+    pub framing: Framing,
+}
+
+/// How the content of a response ends (RFC 9112, 6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// There is none: the reply to HEAD, 101, 204, 304.
+    None,
+    /// After so many bytes.
+    Length(u64),
+    /// With its last chunk.
+    Chunked,
+    /// With the connection.
+    UntilEnd,
+}
+
+/// Why a response cannot be read. Nothing behind it can be trusted: the connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed(pub &'static str);
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "malformed HTTP response: {}", self.0)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+impl From<Fault> for Malformed {
+    fn from(fault: Fault) -> Self {
+        Malformed(fault.why)
+    }
+}
+
+#[derive(Debug)]
+enum State {
+    /// Waits for the end of a head.
+    Head(Scan),
+    /// So many bytes of content are to come; then the connection goes on or not.
+    Length { left: u64, keep_alive: bool },
+    /// Chunks are to come.
+    Chunked { chunked: Chunked, keep_alive: bool },
+    /// Content comes until the connection ends.
+    UntilEnd,
+    /// Nothing is interpreted any more.
+    Closed,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        State::Head(Scan::default())
+    }
+}
+
+impl Decoder {
+    /// The next event, taken off the front of `input`; `None` if more must come, and then what is
+    /// left of `input` must be there again. `asked` is the method of the request that is answered.
+    ///
+    /// An end may need no bytes: ask until there is no event. After an end that does not keep the
+    /// connection alive, and after an error, there are no more events.
+    #[inline]
+    pub fn next<'a>(
+        &mut self,
+        input: &mut &'a [u8],
+        asked: Method,
+    ) -> Result<Option<Event<'a>>, Malformed> {
+        let event = self.take(input, asked);
+        if event.is_err() {
+            self.state = State::Closed;
+        }
+        event
+    }
+
+    /// The server ended its sending direction, and [`Decoder::next`] has nothing more to give. The
+    /// end of a response that ends so, or `None` if it is after one that did not keep the
+    /// connection alive.
+    pub fn end_of_input(&mut self) -> Result<Option<Event<'static>>, Malformed> {
+        match std::mem::replace(&mut self.state, State::Closed) {
+            State::UntilEnd => Ok(Some(Event::End { keep_alive: false })),
+            State::Closed => Ok(None),
+            State::Head(_) => Err(Malformed("The connection ended before a whole head.")),
+            // RFC 9112, section 8: such a message is incomplete.
+            State::Length { .. } | State::Chunked { .. } => {
+                Err(Malformed("The connection ended before the whole content."))
+            }
+        }
+    }
+
+    #[inline]
+    fn take<'a>(
+        &mut self,
+        input: &mut &'a [u8],
+        asked: Method,
+    ) -> Result<Option<Event<'a>>, Malformed> {
+        loop {
+            match &mut self.state {
+                State::Head(scan) => {
+                    let Some(end) = find_head(scan, input)? else { return Ok(None) };
+                    let bytes = take_front(input, end);
+                    let head = ResponseHead::read(bytes)?;
+                    if let 100 | 102..=199 = head.status {
+                        self.skip_interim()?;
+                        continue;
+                    }
+                    self.interim = 0;
+                    return Ok(Some(Event::Head(self.begin(head, bytes, asked))));
+                }
+                &mut State::Length { left: 0, keep_alive } => {
+                    return Ok(Some(self.end(keep_alive)));
+                }
+                State::Length { left, .. } => {
+                    let length = input.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    *left -= length as u64;
+                    return Ok(content(take_front(input, length)));
+                }
+                State::Chunked { chunked, keep_alive } => {
+                    let keep_alive = *keep_alive;
+                    let Some((piece, length)) = chunked.next(input)? else { return Ok(None) };
+                    take_front(input, length);
+                    match piece {
+                        Piece::Data(data) => return Ok(Some(Event::Content(data))),
+                        Piece::Framing => {}
+                        Piece::End => return Ok(Some(self.end(keep_alive))),
+                    }
+                }
+                State::UntilEnd => return Ok(content(take_front(input, input.len()))),
+                State::Closed => return Ok(None),
+            }
+        }
+    }
+
+    fn skip_interim(&mut self) -> Result<(), Malformed> {
+        self.interim += 1;
+        self.state = State::default();
+        if self.interim > MAX_INTERIM {
+            return Err(Malformed("There are more than 16 interim responses."));
+        }
+        Ok(())
+    }
+
+    /// RFC 9112, 6.3: where the content ends.
+    #[inline]
+    fn begin<'a>(&mut self, head: ResponseHead, bytes: &'a [u8], asked: Method) -> Response<'a> {
+        let ResponseHead { version, status, length, chunked, keep_alive, fields_at } = head;
+        let framing = match (chunked, length) {
+            _ if asked == Method::Head || matches!(status, 101 | 204 | 304) => Framing::None,
+            (true, _) => Framing::Chunked,
+            (false, Some(length)) => Framing::Length(length),
+            (false, None) => Framing::UntilEnd,
+        };
+        self.state = match framing {
+            Framing::None => State::Length { left: 0, keep_alive },
+            Framing::Length(left) => State::Length { left, keep_alive },
+            Framing::Chunked => State::Chunked { chunked: Chunked::default(), keep_alive },
+            Framing::UntilEnd => State::UntilEnd,
+        };
+        let fields = Fields::new(&bytes[fields_at..bytes.len() - 2]);
+        Response { status, version, fields, framing }
+    }
+
+    #[inline]
+    fn end(&mut self, keep_alive: bool) -> Event<'static> {
+        self.state = if keep_alive { State::default() } else { State::Closed };
+        Event::End { keep_alive }
+    }
+}
+
+const LIMITS: Limits = Limits { first_line: MAX_LINE, block: MAX_HEAD };
+
+/// Where the head ends, once it is whole. If it never can be, the first fault in it.
+#[inline]
+fn find_head(scan: &mut Scan, input: &[u8]) -> Result<Option<usize>, Malformed> {
+    // What is no HTTP at all may never have a line end.
+    if input.first().is_some_and(|&byte| byte != b'H') {
+        return Err(Malformed("Expected a status line: HTTP/1.1, three digits, a reason."));
+    }
+    let line_was_whole = scan.first_line().is_some();
+    match scan.end(input, LIMITS) {
+        Ok(None) => {
+            if let (false, Some(end)) = (line_was_whole, scan.first_line()) {
+                ResponseHead::check_lines(&input[..end])?;
+            }
+            Ok(None)
+        }
+        Ok(end) => Ok(end),
+        Err(broken) => {
+            ResponseHead::check_lines(&input[..scan.whole_lines()])?;
+            Err(Malformed(match broken {
+                Broken::BareLf => LINE_END.why,
+                Broken::FirstLineTooLong => "The status line is longer than 8192 bytes.",
+                Broken::BlockTooLong => "The head is longer than 16384 bytes.",
+            }))
+        }
+    }
+}
+
+fn take_front<'a>(input: &mut &'a [u8], length: usize) -> &'a [u8] {
+    let (front, rest) = input.split_at(length);
+    *input = rest;
+    front
+}
+
+fn content(bytes: &[u8]) -> Option<Event<'_>> {
+    (!bytes.is_empty()).then_some(Event::Content(bytes))
+}

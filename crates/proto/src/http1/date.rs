@@ -1,0 +1,50 @@
+//! The Date field, formatted once per second by whoever has a clock.
+
+use std::{
+    io::Write,
+    time::{Duration, UNIX_EPOCH},
+};
+
+/// A whole Date field (RFC 9110, 6.6.1), ready to be copied into replies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Date([u8; Date::LEN]);
+
+impl Date {
+    const LEN: usize = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n".len();
+
+    /// The latest second that can be written, the last of the year 9999.
+    pub const MAX_S: u64 = 253_402_300_799;
+
+    /// The field for so many seconds after the beginning of 1970, UTC; [`Date::MAX_S`] at most.
+    pub fn at(unix_s: u64) -> Self {
+        let time = UNIX_EPOCH + Duration::from_secs(unix_s.min(Date::MAX_S));
+        let mut field = [b' '; Date::LEN];
+        // It has one length for all times, so it fits.
+        let fits = write!(&mut field[..], "Date: {}\r\n", httpdate::HttpDate::from(time));
+        debug_assert!(fits.is_ok());
+        Date(field)
+    }
+
+    /// The field with its line end.
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_have_one_length() {
+        for (unix_s, expected) in [
+            (0, "Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n"),
+            (784_111_777, "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n"),
+            (951_782_400, "Date: Tue, 29 Feb 2000 00:00:00 GMT\r\n"),
+            (Date::MAX_S, "Date: Fri, 31 Dec 9999 23:59:59 GMT\r\n"),
+            (u64::MAX, "Date: Fri, 31 Dec 9999 23:59:59 GMT\r\n"),
+        ] {
+            assert_eq!(Date::at(unix_s).as_bytes(), expected.as_bytes());
+        }
+    }
+}

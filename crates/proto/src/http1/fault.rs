@@ -1,0 +1,88 @@
+//! Why a message is refused, and the status that says so.
+
+use std::fmt;
+
+/// The statuses that our servers answer with (RFC 9110, section 15; 431: RFC 6585, section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the names are those of the RFC
+pub enum Status {
+    Ok,
+    NoContent,
+    BadRequest,
+    NotFound,
+    MethodNotAllowed,
+    ContentTooLarge,
+    UriTooLong,
+    ExpectationFailed,
+    FieldsTooLarge,
+    InternalServerError,
+    NotImplemented,
+    VersionNotSupported,
+}
+
+impl Status {
+    /// The number.
+    pub fn code(self) -> u16 {
+        match self {
+            Status::Ok => 200,
+            Status::NoContent => 204,
+            Status::BadRequest => 400,
+            Status::NotFound => 404,
+            Status::MethodNotAllowed => 405,
+            Status::ContentTooLarge => 413,
+            Status::UriTooLong => 414,
+            Status::ExpectationFailed => 417,
+            Status::FieldsTooLarge => 431,
+            Status::InternalServerError => 500,
+            Status::NotImplemented => 501,
+            Status::VersionNotSupported => 505,
+        }
+    }
+
+    /// The whole status line. The version is the server's own, whatever the client's
+    /// (RFC 9110, 6.2).
+    pub(super) fn line(self) -> &'static [u8] {
+        match self {
+            Status::Ok => b"HTTP/1.1 200 OK\r\n",
+            Status::NoContent => b"HTTP/1.1 204 No Content\r\n",
+            Status::BadRequest => b"HTTP/1.1 400 Bad Request\r\n",
+            Status::NotFound => b"HTTP/1.1 404 Not Found\r\n",
+            Status::MethodNotAllowed => b"HTTP/1.1 405 Method Not Allowed\r\n",
+            Status::ContentTooLarge => b"HTTP/1.1 413 Content Too Large\r\n",
+            Status::UriTooLong => b"HTTP/1.1 414 URI Too Long\r\n",
+            Status::ExpectationFailed => b"HTTP/1.1 417 Expectation Failed\r\n",
+            Status::FieldsTooLarge => b"HTTP/1.1 431 Request Header Fields Too Large\r\n",
+            Status::InternalServerError => b"HTTP/1.1 500 Internal Server Error\r\n",
+            Status::NotImplemented => b"HTTP/1.1 501 Not Implemented\r\n",
+            Status::VersionNotSupported => b"HTTP/1.1 505 HTTP Version Not Supported\r\n",
+        }
+    }
+}
+
+/// A rule that a message breaks. Nothing behind it can be trusted: the connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What a server answers.
+    pub status: Status,
+    /// A sentence for whoever sent the message. It never repeats what was sent.
+    pub why: &'static str,
+}
+
+impl Fault {
+    /// A malformed message: 400.
+    pub(super) const fn bad(why: &'static str) -> Self {
+        Fault { status: Status::BadRequest, why }
+    }
+
+    pub(super) const fn new(status: Status, why: &'static str) -> Self {
+        Fault { status, why }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.why)
+    }
+}
+
+impl std::error::Error for Fault {}

@@ -1,0 +1,170 @@
+//! What a message's fields say about where it ends and about its connection
+//! (RFC 9112, sections 6 and 9). The fields are gathered here for both ends; each end draws its
+//! own conclusions.
+
+use super::{
+    Fault, Status,
+    fields::{is_token, trim},
+    target::is_host,
+};
+use httparse::Header;
+
+/// What was found in the fields that matter.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Content-Length. A number that does not fit is as large as can be.
+    pub(super) length: Option<u64>,
+    pub(super) coding: Coding,
+    /// Connection has `close` among its options.
+    pub(super) close: bool,
+    /// Connection has `keep-alive` among its options.
+    pub(super) keep_alive: bool,
+    /// There is a Host field.
+    pub(super) host: bool,
+    pub(super) expects: Expects,
+}
+
+/// What Transfer-Encoding says, all its fields taken as one list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Coding {
+    #[default]
+    Absent,
+    /// `chunked` alone.
+    Chunked,
+    /// `chunked` after other codings.
+    ThenChunked,
+    /// The last one is not `chunked`.
+    Other,
+}
+
+/// What Expect says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Expects {
+    #[default]
+    Nothing,
+    /// `100-continue`.
+    Continue,
+    /// Something that nobody has defined.
+    Unknown,
+}
+
+impl Found {
+    /// Gathers, and refuses what is malformed or told twice.
+    #[inline]
+    pub(super) fn new(fields: &[Header<'_>]) -> Result<Found, Fault> {
+        let mut found = Found::default();
+        for field in fields {
+            // Most fields do not matter, and their length tells.
+            match field.name.len() {
+                4 if field.name.eq_ignore_ascii_case("Host") => found.host(field.value)?,
+                6 if field.name.eq_ignore_ascii_case("Expect") => found.expect(field.value),
+                10 if field.name.eq_ignore_ascii_case("Connection") => {
+                    found.connection(field.value);
+                }
+                14 if field.name.eq_ignore_ascii_case("Content-Length") => {
+                    found.content_length(field.value)?;
+                }
+                17 if field.name.eq_ignore_ascii_case("Transfer-Encoding") => {
+                    found.transfer_encoding(field.value)?;
+                }
+                _ => {}
+            }
+        }
+        // RFC 9112, 6.1: a sender must not send both, and who receives both should suspect an
+        // attempt to smuggle.
+        if found.length.is_some() && found.coding != Coding::Absent {
+            return Err(Fault::bad(
+                "Content-Length and Transfer-Encoding contradict each other: send one of them.",
+            ));
+        }
+        Ok(found)
+    }
+
+    /// RFC 9112, 3.2: more than one Host field, or one that is no host, is answered with 400.
+    fn host(&mut self, value: &[u8]) -> Result<(), Fault> {
+        if std::mem::replace(&mut self.host, true) {
+            return Err(Fault::bad("There is more than one Host field: send one."));
+        }
+        if !is_host(value) {
+            return Err(Fault::bad("Expected a host and an optional port in the Host field."));
+        }
+        Ok(())
+    }
+
+    /// RFC 9110, 10.1.1: what is expected and unknown may be answered with 417.
+    fn expect(&mut self, value: &[u8]) {
+        let known = value.eq_ignore_ascii_case(b"100-continue");
+        self.expects = match self.expects {
+            Expects::Nothing | Expects::Continue if known => Expects::Continue,
+            _ => Expects::Unknown,
+        };
+    }
+
+    /// RFC 9112, 9.3 and 9.6.
+    fn connection(&mut self, value: &[u8]) {
+        for option in value.split(|&b| b == b',').map(trim) {
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    /// RFC 9112, 6.3, rule 5, and RFC 9110, 8.6: digits and nothing else. A second field is
+    /// refused even if it says the same, as both permit.
+    fn content_length(&mut self, value: &[u8]) -> Result<(), Fault> {
+        if self.length.is_some() {
+            return Err(Fault::bad("There is more than one Content-Length: send one."));
+        }
+        if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+            return Err(Fault::bad("Expected digits and nothing else in Content-Length."));
+        }
+        self.length = Some(value.iter().fold(0, |length: u64, digit| {
+            length.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
+        }));
+        Ok(())
+    }
+
+    /// RFC 9112, 6.1 and 7: `chunked` once, without parameters; whatever else is in the list, only
+    /// its place matters here, since we know no other coding. An empty element is refused: it is
+    /// no coding, and its only known use is to be read in two ways.
+    fn transfer_encoding(&mut self, value: &[u8]) -> Result<(), Fault> {
+        const MALFORMED: Fault = Fault::bad("Expected a list of codings in Transfer-Encoding.");
+        for coding in value.split(|&b| b == b',').map(trim) {
+            let name = coding.split(|&b| b == b';').next().map_or(coding, trim);
+            if !is_token(name) {
+                return Err(MALFORMED);
+            }
+            self.coding = match (name.eq_ignore_ascii_case(b"chunked"), self.coding) {
+                (true, _) if name.len() < coding.len() => {
+                    return Err(Fault::bad("The chunked coding has no parameters."));
+                }
+                (true, Coding::Absent) => Coding::Chunked,
+                (true, Coding::Other) => Coding::ThenChunked,
+                (true, Coding::Chunked | Coding::ThenChunked) => {
+                    return Err(Fault::bad("The chunked coding is applied more than once."));
+                }
+                (false, Coding::Chunked | Coding::ThenChunked) => {
+                    return Err(Fault::bad("The chunked coding is not the last one."));
+                }
+                (false, _) => Coding::Other,
+            };
+        }
+        Ok(())
+    }
+}
+
+impl Coding {
+    /// Is the content chunked? RFC 9112, 6.3, rule 4: if `chunked` is not the last coding of a
+    /// request, its end cannot be known: 400. RFC 9112, 6.1: a coding that is not understood is
+    /// answered with 501.
+    pub(super) fn chunked(self) -> Result<bool, Fault> {
+        match self {
+            Coding::Absent => Ok(false),
+            Coding::Chunked => Ok(true),
+            Coding::Other => Err(Fault::bad("Expected chunked as the last transfer coding.")),
+            Coding::ThenChunked => Err(Fault::new(
+                Status::NotImplemented,
+                "Of all transfer codings only chunked is known here.",
+            )),
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Heads through `httparse`: the first line and the fields of a message whose end was found.
+//!
+//! `httparse` is lenient in three things that [`super::scan`] has refused before: a bare LF, empty
+//! lines in front, and a head without limits.
+
+use super::{
+    Fault, MAX_FIELDS, Status,
+    fields::is_token_byte,
+    framing::{Coding, Expects, Found},
+    target,
+};
+use httparse::{Error, Header, Status::Complete};
+use std::mem::MaybeUninit;
+
+/// The methods of RFC 9110, section 9, and PATCH of RFC 5789. Others are answered with 501.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the names are those of the RFC
+pub enum Method {
+    Get,
+    Head,
+    Post,
+    Put,
+    Delete,
+    Connect,
+    Options,
+    Trace,
+    Patch,
+}
+
+impl Method {
+    /// As it is written in a request. Methods are case-sensitive.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Head => "HEAD",
+            Method::Post => "POST",
+            Method::Put => "PUT",
+            Method::Delete => "DELETE",
+            Method::Connect => "CONNECT",
+            Method::Options => "OPTIONS",
+            Method::Trace => "TRACE",
+            Method::Patch => "PATCH",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "GET" => Method::Get,
+            "HEAD" => Method::Head,
+            "POST" => Method::Post,
+            "PUT" => Method::Put,
+            "DELETE" => Method::Delete,
+            "CONNECT" => Method::Connect,
+            "OPTIONS" => Method::Options,
+            "TRACE" => Method::Trace,
+            "PATCH" => Method::Patch,
+            _ => return None,
+        })
+    }
+}
+
+/// The versions that are spoken here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// HTTP/1.0
+    Http10,
+    /// HTTP/1.1
+    Http11,
+}
+
+impl Version {
+    fn from_minor(minor: Option<u8>) -> Self {
+        if minor == Some(0) { Version::Http10 } else { Version::Http11 }
+    }
+
+    /// Bytes of `HTTP/1.x`.
+    pub(super) const LEN: usize = 8;
+}
+
+/// A request's head that was accepted. It holds places in the head, not references, so that a
+/// decoder can keep it while the content comes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RequestHead {
+    pub(super) method: Method,
+    pub(super) version: Version,
+    /// Where the target ends. It begins one space after the method.
+    pub(super) target_end: usize,
+    pub(super) length: Option<u64>,
+    pub(super) chunked: bool,
+    pub(super) keep_alive: bool,
+    pub(super) awaits_continue: bool,
+}
+
+impl RequestHead {
+    /// Reads a whole head, from the request line to the empty line.
+    #[inline]
+    pub(super) fn read(head: &[u8]) -> Result<Self, Fault> {
+        let mut space = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+        let mut parsed = httparse::Request::new(&mut []);
+        match parsed.parse_with_uninit_headers(head, &mut space) {
+            Ok(Complete(end)) if end == head.len() => {}
+            Ok(_) => return Err(REQUEST_LINE),
+            Err(error) => return Err(request_fault(error, head)),
+        }
+        let (Some(method), Some(target)) = (parsed.method, parsed.path) else {
+            return Err(REQUEST_LINE);
+        };
+        let version = Version::from_minor(parsed.version);
+        // RFC 9110, 9.1: a method that is not known or not implemented is answered with 501.
+        // CONNECT among them: what follows it may be no HTTP at all (9.3.6).
+        let target_end = method.len() + 1 + target.len();
+        let method = match Method::parse(method) {
+            Some(Method::Connect) | None => return Err(METHOD),
+            Some(method) => method,
+        };
+        target::check(method, target.as_bytes())?;
+        let found = Found::new(parsed.headers)?;
+        if version == Version::Http11 && !found.host {
+            return Err(Fault::bad("HTTP/1.1 needs a Host field."));
+        }
+        // RFC 9112, 6.1: with 1.0 such framing is faulty.
+        if version == Version::Http10 && found.coding != Coding::Absent {
+            return Err(Fault::bad("HTTP/1.0 has no Transfer-Encoding."));
+        }
+        if found.expects == Expects::Unknown {
+            return Err(Fault::new(
+                Status::ExpectationFailed,
+                "Of all expectations only 100-continue is known here.",
+            ));
+        }
+        Ok(RequestHead {
+            method,
+            version,
+            target_end,
+            length: found.length,
+            chunked: found.coding.chunked()?,
+            keep_alive: persists(version, &found),
+            // RFC 9110, 10.1.1: that of a 1.0 client is ignored.
+            awaits_continue: found.expects == Expects::Continue && version == Version::Http11,
+        })
+    }
+
+    /// The first fault in whole lines that do not make a head yet.
+    pub(super) fn check_lines(lines: &[u8]) -> Result<(), Fault> {
+        let mut space = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+        match httparse::Request::new(&mut []).parse_with_uninit_headers(lines, &mut space) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(request_fault(error, lines)),
+        }
+    }
+
+    /// Can a request begin with `byte`? RFC 9112, 3: it begins with a method, a token.
+    pub(super) fn check_first(byte: u8) -> Result<(), Fault> {
+        if is_token_byte(byte) { Ok(()) } else { Err(REQUEST_LINE) }
+    }
+}
+
+/// A response's head that was accepted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResponseHead {
+    pub(super) version: Version,
+    pub(super) status: u16,
+    /// Where the fields begin in the head.
+    pub(super) fields_at: usize,
+    pub(super) length: Option<u64>,
+    pub(super) chunked: bool,
+    pub(super) keep_alive: bool,
+}
+
+impl ResponseHead {
+    /// Reads a whole head, from the status line to the empty line.
+    #[inline]
+    pub(super) fn read(head: &[u8]) -> Result<Self, Fault> {
+        let mut space = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+        let mut parsed = httparse::Response::new(&mut []);
+        let config = httparse::ParserConfig::default();
+        match config.parse_response_with_uninit_headers(&mut parsed, head, &mut space) {
+            Ok(Complete(end)) if end == head.len() => {}
+            Ok(_) => return Err(STATUS_LINE),
+            Err(error) => return Err(response_fault(error)),
+        }
+        let version = Version::from_minor(parsed.version);
+        // RFC 9110, section 15: the classes are 1 to 5.
+        let status = match parsed.code {
+            Some(status @ 100..=599) => status,
+            _ => return Err(Fault::bad("Expected a status from 100 to 599.")),
+        };
+        let found = Found::new(parsed.headers)?;
+        if version == Version::Http10 && found.coding != Coding::Absent {
+            return Err(Fault::bad("HTTP/1.0 has no Transfer-Encoding."));
+        }
+        let line_end = memchr::memchr(b'\n', head).ok_or(STATUS_LINE)?;
+        Ok(ResponseHead {
+            version,
+            status,
+            fields_at: line_end + 1,
+            length: found.length,
+            chunked: found.coding.chunked()?,
+            keep_alive: persists(version, &found),
+        })
+    }
+
+    /// The first fault in whole lines that do not make a head yet.
+    pub(super) fn check_lines(lines: &[u8]) -> Result<(), Fault> {
+        let mut space = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+        let mut parsed = httparse::Response::new(&mut []);
+        let config = httparse::ParserConfig::default();
+        match config.parse_response_with_uninit_headers(&mut parsed, lines, &mut space) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(response_fault(error)),
+        }
+    }
+}
+
+/// Checks a whole block of field lines with the empty line behind them, and that none of them is
+/// `forbidden`.
+pub(super) fn check_trailers(block: &[u8], forbidden: fn(&str) -> bool) -> Result<(), Fault> {
+    let mut space = [httparse::EMPTY_HEADER; MAX_FIELDS];
+    match httparse::parse_headers(block, &mut space) {
+        Ok(Complete((end, fields))) if end == block.len() => {
+            let forbidden = fields.iter().any(|field: &Header<'_>| forbidden(field.name));
+            if forbidden { Err(FORBIDDEN_TRAILER) } else { Ok(()) }
+        }
+        Err(Error::TooManyHeaders) => Err(TOO_MANY_FIELDS),
+        Ok(_) | Err(_) => Err(Fault::bad("A trailer field is malformed.")),
+    }
+}
+
+/// RFC 9112, 9.3: 1.1 persists unless told otherwise, 1.0 does not unless asked to.
+fn persists(version: Version, found: &Found) -> bool {
+    !found.close && (version == Version::Http11 || found.keep_alive)
+}
+
+const REQUEST_LINE: Fault =
+    Fault::bad("Expected a request line: method, target and HTTP/1.1 with one space between.");
+const STATUS_LINE: Fault = Fault::bad("Expected a status line: HTTP/1.1, three digits, a reason.");
+const NAME: Fault = Fault::bad(
+    "Expected a field: a name, a colon right behind it, a value. A line that begins with a space \
+     is not joined to the one before it.",
+);
+const VALUE: Fault = Fault::bad("A field's value holds a control character or a bare CR.");
+/// A line that does not end as lines do (RFC 9112, 2.2).
+pub(super) const LINE_END: Fault = Fault::bad("Expected CR LF at the end of a line.");
+const TOO_MANY_FIELDS: Fault =
+    Fault::new(Status::FieldsTooLarge, "There are more than 100 fields.");
+const METHOD: Fault = Fault::new(Status::NotImplemented, "The method is not implemented here.");
+const FORBIDDEN_TRAILER: Fault =
+    Fault::bad("A trailer field is one that may stand in a head only.");
+
+fn request_fault(error: Error, head: &[u8]) -> Fault {
+    match error {
+        Error::HeaderName => NAME,
+        Error::HeaderValue => VALUE,
+        Error::NewLine => LINE_END,
+        Error::TooManyHeaders => TOO_MANY_FIELDS,
+        Error::Version if names_another_version(head) => {
+            Fault::new(Status::VersionNotSupported, "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
+        }
+        Error::Version | Error::Status | Error::Token => REQUEST_LINE,
+    }
+}
+
+fn response_fault(error: Error) -> Fault {
+    match error {
+        Error::HeaderName => NAME,
+        Error::HeaderValue => VALUE,
+        Error::NewLine => LINE_END,
+        Error::TooManyHeaders => TOO_MANY_FIELDS,
+        Error::Version | Error::Status | Error::Token => STATUS_LINE,
+    }
+}
+
+/// Does the request line end with a version that is well-formed (RFC 9112, 2.3), but not ours?
+/// RFC 9110, 15.6.6 has 505 for it.
+fn names_another_version(head: &[u8]) -> bool {
+    let line = head.split(|&b| b == b'\r').next().unwrap_or(head);
+    let mut parts = line.split(|&b| b == b' ').skip(2);
+    let version = parts.next().unwrap_or(&[]);
+    parts.next().is_none()
+        && matches!(version, [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'])
+}

@@ -1,0 +1,58 @@
+//! HTTP/1.1, both ends, as RFC 9112 (messages) and RFC 9110 (meaning) have it.
+//!
+//! Heads are read by `httparse`; what ends where, and what is refused, is decided here. The server
+//! end is [`server::Decoder`] (bytes → requests) and [`Reply`] (a reply → bytes appended to a
+//! buffer); the client end is [`client::Decoder`] and [`client::Ask`].
+//!
+//! It is strict wherever two readers of the same bytes might disagree on where a message ends,
+//! since that is how requests are smuggled: a line ends with CR LF and nothing else, a length is
+//! told once, and a message that breaks a rule is answered, never repaired. What a decoder says
+//! depends on the bytes alone, never on how they were cut into pieces.
+//!
+//! Nothing is allocated for a message, and nothing is copied: what a decoder gives borrows from
+//! the buffer that it was handed.
+
+mod body;
+mod chunked;
+pub mod client;
+mod date;
+mod fault;
+mod fields;
+mod framing;
+mod head;
+mod reply;
+mod scan;
+pub mod server;
+mod size_line;
+mod target;
+
+pub use body::Body;
+pub use date::Date;
+pub use fault::{Fault, Status};
+pub use fields::Fields;
+pub use head::{Method, Version};
+pub use reply::{CONTINUE, Reply, Terms};
+
+/// Longest request line or status line in bytes, its CR LF counted. RFC 9112, section 3 asks for
+/// at least 8,000.
+pub const MAX_LINE: usize = 8 * 1024;
+
+/// Longest head in bytes: first line, fields and the empty line.
+pub const MAX_HEAD: usize = 16 * 1024;
+
+/// Most fields of a head.
+pub const MAX_FIELDS: usize = 100;
+
+/// Longest content of a request in bytes; of a chunked one, its chunk framing counted.
+pub const MAX_BODY: usize = 64 * 1024;
+
+/// Longest line that tells the size of a chunk, in bytes, extensions and CR LF counted
+/// (RFC 9112, 7.1.1 asks for a limit).
+pub const MAX_CHUNK_LINE: usize = 256;
+
+/// Longest trailer section in bytes, its empty line counted.
+pub const MAX_TRAILERS: usize = 4 * 1024;
+
+/// The longest request: a buffer of this size always makes progress. The two bytes are the one
+/// empty line that may stand before a request (RFC 9112, 2.2).
+pub const MAX_FRAME: usize = 2 + MAX_HEAD + MAX_BODY + MAX_CHUNK_LINE + MAX_TRAILERS;

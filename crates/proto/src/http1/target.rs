@@ -1,0 +1,211 @@
+//! Request targets (RFC 9112, 3.2) and authorities (RFC 3986, 3.2): what may stand in them, and
+//! where the path is.
+
+use super::{Fault, Method};
+use memchr::memchr;
+use std::net::Ipv6Addr;
+
+/// Checks a target. It must have the form that goes with the method and hold only what RFC 3986
+/// permits: a recipient should answer 400 rather than repair it (RFC 9112, 3.2).
+#[inline]
+pub(super) fn check(method: Method, target: &[u8]) -> Result<(), Fault> {
+    match target {
+        [b'/', ..] => path(target),
+        [b'*'] if method == Method::Options => Ok(()),
+        [b'*'] => Err(ASTERISK),
+        _ => absolute(target),
+    }
+}
+
+/// The path of a checked target and its query, without the `?`. The path of `*` is `*`; one that
+/// is missing is `/` (RFC 9110, 4.2.3).
+#[inline]
+pub(super) fn path_and_query(target: &str) -> (&str, Option<&str>) {
+    let relative = match target.as_bytes() {
+        [b'/' | b'*', ..] => target,
+        _ => {
+            let host = target.find("://").map_or(target, |scheme| &target[scheme + 3..]);
+            &host[host.find(['/', '?']).unwrap_or(host.len())..]
+        }
+    };
+    let (path, query) = match relative.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (relative, None),
+    };
+    (if path.is_empty() { "/" } else { path }, query)
+}
+
+/// Is `text` a host with an optional port, or empty? (RFC 9110, 7.2; RFC 3986, 3.2.2 and 3.2.3.)
+#[inline]
+pub(super) fn is_host(text: &[u8]) -> bool {
+    let (host, port) = match text {
+        [b'[', rest @ ..] => match memchr(b']', rest) {
+            Some(end) if is_ip_literal(&rest[..end]) => (&[][..], &rest[end + 1..]),
+            _ => return false,
+        },
+        _ => text.split_at(text.iter().position(|&b| b == b':').unwrap_or(text.len())),
+    };
+    let port_is_fine = match port {
+        [] => true,
+        [b':', digits @ ..] => digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    port_is_fine && host.iter().all(|&b| IN_HOST[usize::from(b)]) && escapes_are_whole(host)
+}
+
+const ASTERISK: Fault = Fault::bad("The target * goes with OPTIONS only.");
+const FORM: Fault = Fault::bad("Expected a target that begins with / or http://host.");
+const BYTES: Fault = Fault::bad("The target holds a character that must be percent-encoded.");
+const ESCAPE: Fault = Fault::bad("A % in the target is not followed by two hexadecimal digits.");
+const AUTHORITY: Fault = Fault::bad("The target's host is missing or is no host.");
+
+/// `absolute-path [ "?" query ]`. A fragment is no part of a target, so `#` is refused too.
+fn path(text: &[u8]) -> Result<(), Fault> {
+    if !text.iter().all(|&b| IN_PATH[usize::from(b)]) {
+        return Err(BYTES);
+    }
+    if escapes_are_whole(text) { Ok(()) } else { Err(ESCAPE) }
+}
+
+/// `http://host[:port]` with a path and a query; a user's name in it is an error (RFC 9110, 4.2.4).
+fn absolute(target: &[u8]) -> Result<(), Fault> {
+    let after = |scheme: &[u8]| {
+        let (start, rest) = target.split_at_checked(scheme.len())?;
+        start.eq_ignore_ascii_case(scheme).then_some(rest)
+    };
+    let Some(rest) = after(b"http://").or_else(|| after(b"https://")) else {
+        return Err(FORM);
+    };
+    let end = rest.iter().position(|b| matches!(b, b'/' | b'?')).unwrap_or(rest.len());
+    let (host, rest) = rest.split_at(end);
+    if host.is_empty() || host[0] == b':' || !is_host(host) {
+        return Err(AUTHORITY);
+    }
+    path(rest)
+}
+
+fn escapes_are_whole(text: &[u8]) -> bool {
+    let mut rest = text;
+    while let Some(at) = memchr(b'%', rest) {
+        match rest[at + 1..] {
+            [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => rest = &rest[at + 3..],
+            _ => return false,
+        }
+    }
+    true
+}
+
+fn is_ip_literal(text: &[u8]) -> bool {
+    std::str::from_utf8(text).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
+}
+
+/// `unreserved` and `sub-delims` of RFC 3986, 2.
+const fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'-' | b'.'
+                | b'_'
+                | b'~'
+                | b'!'
+                | b'$'
+                | b'&'
+                | b'\''
+                | b'('
+                | b')'
+                | b'*'
+                | b'+'
+                | b','
+                | b';'
+                | b'='
+        )
+}
+
+/// What may stand in a host that is a name (RFC 3986, 3.2.2).
+const IN_HOST: [bool; 256] = with_plain(b"%");
+
+/// What may stand in a path and its query (RFC 3986, 3.3 and 3.4).
+const IN_PATH: [bool; 256] = with_plain(b"/?:@%");
+
+/// The plain bytes and `others`.
+const fn with_plain(others: &[u8]) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = is_plain(byte as u8);
+        byte += 1;
+    }
+    let mut other = 0;
+    while other < others.len() {
+        table[others[other] as usize] = true;
+        other += 1;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_go_with_methods() {
+        for (method, target, expected) in [
+            (Method::Get, "/", Ok(())),
+            (Method::Get, "/hash?n=1000", Ok(())),
+            (Method::Get, "//a/../b;c=d/%7Euser?x=/?y", Ok(())),
+            (Method::Get, "http://a.b:80/c?d", Ok(())),
+            (Method::Get, "HTTP://a", Ok(())),
+            (Method::Get, "https://[::1]:443?d", Ok(())),
+            (Method::Options, "*", Ok(())),
+            (Method::Get, "*", Err(ASTERISK)),
+            (Method::Options, "**", Err(FORM)),
+            (Method::Get, "a.b:80", Err(FORM)),
+            (Method::Get, "index.html", Err(FORM)),
+            (Method::Get, "", Err(FORM)),
+            (Method::Get, "ftp://a/", Err(FORM)),
+            (Method::Get, "http:/a", Err(FORM)),
+            (Method::Get, "http:///a", Err(AUTHORITY)),
+            (Method::Get, "http://:80/a", Err(AUTHORITY)),
+            (Method::Get, "http://u:p@a/", Err(AUTHORITY)),
+            (Method::Get, "http://a:80:80/", Err(AUTHORITY)),
+            (Method::Get, "/a#b", Err(BYTES)),
+            (Method::Get, "/a\\b", Err(BYTES)),
+            (Method::Get, "/\u{e9}", Err(BYTES)),
+            (Method::Get, "/a\"<>", Err(BYTES)),
+            (Method::Get, "/%", Err(ESCAPE)),
+            (Method::Get, "/%2", Err(ESCAPE)),
+            (Method::Get, "/%zz", Err(ESCAPE)),
+        ] {
+            assert_eq!(check(method, target.as_bytes()), expected, "{target}");
+        }
+    }
+
+    #[test]
+    fn paths_and_queries() {
+        for (target, expected) in [
+            ("/", ("/", None)),
+            ("/hash?n=1", ("/hash", Some("n=1"))),
+            ("/a?", ("/a", Some(""))),
+            ("/a?b?c", ("/a", Some("b?c"))),
+            ("/a?u=http://b/c", ("/a", Some("u=http://b/c"))),
+            ("http://a/b?c", ("/b", Some("c"))),
+            ("http://a", ("/", None)),
+            ("http://a?b", ("/", Some("b"))),
+            ("*", ("*", None)),
+        ] {
+            assert_eq!(path_and_query(target), expected, "{target}");
+        }
+    }
+
+    #[test]
+    fn hosts() {
+        for host in ["", "a", "a.b:80", "a:", "127.0.0.1:8080", "[::1]", "[::1]:80", "a_b", "%41"] {
+            assert!(is_host(host.as_bytes()), "{host}");
+        }
+        for other in
+            ["a b", "a/", "a@b", "a:b", "a:80:80", "[::1", "[1]", "[::1]80", "a:-1", "%4", "\u{e9}"]
+        {
+            assert!(!is_host(other.as_bytes()), "{other}");
+        }
+    }
+}

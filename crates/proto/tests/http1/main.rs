@@ -1,0 +1,8 @@
+//! HTTP/1.1 as transcripts: bytes in, bytes out, however they are cut.
+
+mod accepted;
+mod client;
+mod cuts;
+mod malformed;
+mod oracle;
+mod served;
