@@ -4,10 +4,10 @@
 //! now they do not, for seconds at a time. Every message between server and load then costs both of
 //! them more, whatever the contender. A single CPU at work by itself shows nothing of that. So the
 //! work is messages to and fro over a loopback connection, between a thread on the server's CPU and
-//! one on the load's, neither of which ever sleeps. It is done right before and right after the
-//! load, when nobody else of the round works, and so depends on no contender: `statistics::control`
-//! takes it off.
+//! one on the load's, neither of which ever sleeps. It is done before a contender is started and after
+//! it is gone, and so depends on none: `statistics::control` takes it off.
 
+use regatta_record::{CpuSets, LoadShape};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::{
     io::{self, ErrorKind::WouldBlock, Read, Write},
@@ -23,12 +23,14 @@ const BATCHES: usize = 15;
 /// A reading takes some 10 ms; one that takes longer than this is given up.
 const LONGEST: Duration = Duration::from_millis(500);
 
-/// Nanoseconds of a message to and fro between two CPUs. Where both are the same CPU, or one cannot
-/// be had, there is none.
-pub(crate) fn read(server_cpu: u32, load_cpu: u32) -> io::Result<u64> {
-    if server_cpu == load_cpu {
-        return Err(io::Error::other("there is one CPU only"));
-    }
+/// Nanoseconds of a message to and fro between the first CPU of the contender and the first of the
+/// load. `None` where these are one, or cannot be had.
+pub(crate) fn read(cpus: &CpuSets, load: &LoadShape) -> Option<u64> {
+    let (server, load) = (*cpus.of_server(load).first()?, *cpus.of_load(load).first()?);
+    (server != load).then(|| between(server, load).ok())?
+}
+
+fn between(server_cpu: u32, load_cpu: u32) -> io::Result<u64> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let mut near = TcpStream::connect(listener.local_addr()?)?;
     let (mut far, _) = listener.accept()?;
@@ -86,4 +88,26 @@ fn on_cpu<T>(cpu: u32, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let done = work();
     sched_setaffinity(None, &before)?;
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_take_time_and_the_thread_may_be_where_it_might() {
+        let may_be = || sched_getaffinity(None).unwrap();
+        let before = may_be();
+        let mut all = (0..CpuSet::MAX_CPU).filter(|cpu| before.is_set(*cpu)).map(|cpu| cpu as u32);
+        let (Some(one), Some(other)) = (all.next(), all.next()) else {
+            return eprintln!("skipped: a probe needs two CPUs");
+        };
+        let cpus = |server, load| CpuSets { server: vec![server], load: vec![load], spare: vec![] };
+        let shape = LoadShape::closed(1, 1);
+        // Two system calls on each side, none of them for nothing. A busy machine may give up.
+        assert!(read(&cpus(one, other), &shape).is_none_or(|ns| ns > 500));
+        assert_eq!(read(&cpus(one, one), &shape), None);
+        assert_eq!(read(&cpus(one, u32::MAX), &shape), None);
+        assert_eq!(may_be(), before);
+    }
 }

@@ -6,6 +6,7 @@ use crate::{
     entrant::Entrant,
     fault,
     port::{free_port, is_taken},
+    probe,
     ready::NotReady,
     running::Running,
     stop_report::{background, last_words},
@@ -98,6 +99,7 @@ pub(crate) fn run(
     if let Some(because) = entrant.cannot_hold(load) {
         return ended(round, Outcome::CannotHold { because });
     }
+    let before = probe::read(&asked.cpus, &load);
     let Started { mut running, port, run: _run } = match start(course, entrant, load)? {
         Start::Ready(started) => *started,
         Start::Failed { because } => return ended(round, Outcome::Failed { because }),
@@ -124,6 +126,10 @@ pub(crate) fn run(
         Err(error) => Some(error.to_string()),
     };
     let stopped = running.stop(STOP_WITHIN);
+    if let Some(machine) = &mut round.machine {
+        let after = before.and_then(|_| probe::read(&asked.cpus, &load));
+        machine.probe_ns = before.zip(after).map(|(before, after)| [before, after]);
+    }
     let tally = match loaded {
         Ok(tally) if late => {
             round.requests = tally.requests;

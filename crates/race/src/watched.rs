@@ -1,6 +1,6 @@
 //! What is read of a contender while it is under load.
 
-use crate::{memory::Memory, probe, running::Running, steal::Steal, usage::Usage};
+use crate::{memory::Memory, running::Running, steal::Steal, usage::Usage};
 use regatta_load::Edges;
 use regatta_record::{CpuSets, LoadShape, Machine, Server};
 
@@ -10,8 +10,6 @@ pub(crate) struct Watched<'a> {
     running: &'a Running,
     /// Before the load.
     ready: Memory,
-    /// What the probe read before the load.
-    probed: Option<u64>,
     opened: Option<Usage>,
     pub spent: Option<Server>,
     /// The connections of a burst are closed at its end: what memory there is then is told.
@@ -30,25 +28,18 @@ impl<'a> Watched<'a> {
     /// Reads what there is before the load.
     pub fn new(running: &'a Running, cpus: &CpuSets, load: &LoadShape) -> Self {
         let of_server = cpus.of_server(load);
-        let of_load = cpus.of_load(load);
         Watched {
             running,
-            probed: probe(&of_server, &of_load),
             ready: running.memory(),
             opened: None,
             spent: None,
             leaves_none_open: load.burst.is_some(),
             cpus: of_server.len() as u32,
-            used_cpus: [of_server, of_load].concat(),
+            used_cpus: [of_server, cpus.of_load(load)].concat(),
             stolen: None,
             machine: Machine::default(),
         }
     }
-}
-
-/// What the machine asks for a message between the first CPUs of server and load.
-fn probe(server: &[u32], load: &[u32]) -> Option<u64> {
-    probe::read(*server.first()?, *load.first()?).ok()
 }
 
 impl Edges for Watched<'_> {
@@ -71,9 +62,6 @@ impl Edges for Watched<'_> {
     }
 
     fn connections_open(&mut self) {
-        let (server, load) = self.used_cpus.split_at(self.cpus as usize);
-        let after = self.probed.and_then(|_| probe(server, load));
-        self.machine.probe_ns = self.probed.zip(after).map(|(before, after)| [before, after]);
         let Some(spent) = &mut self.spent else { return };
         let memory = self.running.memory();
         spent.memory_bytes = memory.proportional;

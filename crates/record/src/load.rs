@@ -116,6 +116,6 @@ pub struct LoadResult {
     pub first_wrong: Option<Exchange>,
     /// The judgement.
     pub verdict: Verdict,
-    /// HDR histogram of the service times, V2 format, base64.
+    /// HDR histogram of the latencies, V2 format, base64.
     pub histogram: String,
 }

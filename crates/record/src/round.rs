@@ -118,8 +118,8 @@ pub struct Machine {
     pub load_run_delay_ns: Option<u64>,
     /// How often load threads inside the window were given a CPU.
     pub load_turns: Option<u64>,
-    /// CPU time of a fixed piece of work on the server's first CPU before and after the load,
-    /// nanoseconds: how fast it was.
+    /// Time of a message to and fro between the first CPUs of server and load, before the contender
+    /// was started and after it was gone, nanoseconds. `None` where they share one.
     pub probe_ns: Option<[u64; 2]>,
 }
 

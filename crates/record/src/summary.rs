@@ -80,7 +80,8 @@ pub struct Cell {
     /// Wall time of the slowest instance of all rounds, seconds.
     #[serde(default)]
     pub slowest_instance_s: Option<f64>,
-    /// Service time over all rounds, merged without loss.
+    /// Latency over all rounds, merged without loss: in closed loop from the write of a request, in
+    /// open loop from its intended send.
     pub latency_ns: Latency,
     /// 95% intervals of the percentiles over rounds.
     #[serde(default)]
@@ -206,8 +207,9 @@ pub struct Summary {
     pub asked: Asked,
     /// Half-width of the twin's interval, pooled over cells, as a fraction; `None` without a twin.
     pub noise_floor: Option<f64>,
-    /// Share of the variance of costs that was the machine's, as a probe saw it, and that ratios
-    /// are free of; `None` where the probe said nothing.
+    /// Share of the scatter (variance) of costs within a pass that was the machine's, as a probe saw
+    /// it, and that ratios are free of: the mean over the loads where the probe said enough; `None`
+    /// where it nowhere did.
     #[serde(default)]
     pub machine_noise: Option<f64>,
     /// Whether all rounds that were asked for are there.

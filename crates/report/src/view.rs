@@ -172,7 +172,9 @@ fn heading(summary: &Summary) -> Vec<String> {
     ];
     lines.extend(summary.machine_noise.map(|share| {
         let share = numbers::percent(share);
-        format!("a probe saw {share} of the variance of costs come from the machine: ratios are free of it")
+        format!(
+            "a probe saw {share} of the scatter within rounds: the machine's, taken off the ratios"
+        )
     }));
     lines.extend(summary.precision.as_ref().map(|precision| {
         let (asked, rounds) = (numbers::percent(precision.asked), precision.rounds);

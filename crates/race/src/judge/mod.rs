@@ -73,10 +73,10 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     }
 }
 
-/// Share of the variance of costs that the probe saw, the mean over the loads.
+/// Share of the variance of ratios that the probe saw: the mean over the loads where it said enough.
 fn machine_noise(fields: &[Field]) -> Option<f64> {
     let seen: Vec<f64> = fields.iter().filter_map(|f| Some(f.control?.explained)).collect();
-    mean(&seen).map(|sum| sum * seen.len() as f64 / fields.len() as f64)
+    mean(&seen)
 }
 
 /// All contenders under one load.
