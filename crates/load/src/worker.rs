@@ -33,7 +33,9 @@ const TURN: Nanos = 5 * MS;
 /// The same where a schedule begins with the next phase.
 const TURN_BEFORE_WINDOW: Nanos = MS / 4;
 /// A turn that finds nothing to do and takes longer than this was interrupted: others had the CPU.
-const LONGEST_POLL: Nanos = 20_000;
+/// A system call takes a microsecond, or tens of them where each is intercepted; what others do with
+/// a CPU takes hundreds.
+const LONGEST_POLL: Nanos = 50_000;
 /// What one read can take.
 const BUFFER: usize = 64 * 1024;
 
@@ -194,7 +196,7 @@ impl<'a> Worker<'a> {
                 self.read(ready.token);
                 // What is due goes before what else is ready.
                 if !self.closed_loop
-                    && self.open_loop.as_ref().is_some_and(|open| open.is_due(self.now))
+                    && self.open_loop.as_ref().is_some_and(|open| open.is_urgent(self.now))
                 {
                     self.send_due();
                 }
@@ -289,6 +291,9 @@ impl<'a> Worker<'a> {
     }
 
     fn enter(&mut self, phase: Phase) {
+        if self.missed_window(phase) {
+            self.enter(Phase::Measuring);
+        }
         let before = std::mem::replace(&mut self.phase, phase);
         if before == Phase::Measuring {
             self.close_schedule();
@@ -317,6 +322,14 @@ impl<'a> Worker<'a> {
             }
             Phase::Starting | Phase::Connecting => {}
         }
+    }
+
+    /// Whether the window opened and closed unnoticed: what was due in it is due all the same.
+    fn missed_window(&self, next: Phase) -> bool {
+        self.open_loop.is_some()
+            && self.phase < Phase::Measuring
+            && next > Phase::Measuring
+            && self.shared.window_opened_at() > 0
     }
 
     /// Fills every pipeline.

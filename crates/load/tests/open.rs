@@ -11,6 +11,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+        mpsc,
     },
     thread,
     time::{Duration, Instant},
@@ -121,7 +122,8 @@ fn the_load_sleeps_between_requests() {
     let server = Server::double();
     let rate = NonZeroU32::new(20);
     let until = Until::Elapsed(Duration::from_secs(1));
-    for (spin, spun) in [(Duration::ZERO, 0..=0), (Duration::from_micros(50), 1..=200_000_000)] {
+    // So long that no wake is late enough to leave nothing to spin.
+    for (spin, spun) in [(Duration::ZERO, 0..=0), (ms(5), 1..=200_000_000)] {
         let plan = Plan { connections: 4, rate, until, spin, ..at_rate(&server) };
         let tally = run(&plan).unwrap();
         assert_undisturbed(&tally);
@@ -146,12 +148,15 @@ fn stalling() -> Server {
 }
 
 /// A quarter of all requests are due while the server rests. In closed loop one request of each
-/// connection meets the rest, and nobody else is there to.
+/// connection meets the rest, and nobody else is there to: twelve in three rests. Those that took
+/// long are compared by their number, which no speed of the machine changes.
 #[test]
 fn open_loop_shows_a_stall_that_closed_loop_hides() {
     let until = Until::Elapsed(ms(1_200));
-    let (server, at_p90) =
-        (stalling(), |h: &hdrhistogram::Histogram<u64>| h.value_at_quantile(0.9));
+    type Latency = hdrhistogram::Histogram<u64>;
+    let at_p90 = |h: &Latency| h.value_at_quantile(0.9);
+    let long = |h: &Latency| h.count_between(30_000_000, h.high());
+    let server = stalling();
     let plan = Plan { connections: 4, until, ..at_rate(&server) };
     let tally = run(&plan).unwrap();
     let open = open(&tally);
@@ -162,8 +167,8 @@ fn open_loop_shows_a_stall_that_closed_loop_hides() {
     let lag = open.lag.value_at_quantile(0.5);
     assert!(lag < latency / 10, "{lag} ns of the load's own");
     let closed = run(&Plan { rate: None, ..plan }).unwrap();
-    let seen = at_p90(&closed.histogram);
-    assert!(seen < latency / 3, "{seen} ns in closed loop, {latency} ns in open");
+    let (seen, there) = (long(&closed.histogram), long(&tally.histogram));
+    assert!(seen < there / 3, "{seen} long ones in closed loop, {there} in open");
 }
 
 #[test]
@@ -287,6 +292,88 @@ fn a_wrong_reply_and_a_stop_leave_nothing_out_either() {
     assert!(tally.interrupted);
     let open = open(&tally);
     assert!(open.due < 60_000 / 2 && open.lost > 0 && open.unsent > 0, "{open:?}");
+}
+
+/// What `run` gives, unless it takes longer than half a minute.
+fn in_time<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
+    let (tell, told) = mpsc::channel();
+    let running = thread::spawn(move || tell.send(run()));
+    let result = told.recv_timeout(Duration::from_secs(30)).expect("the run ends in time");
+    running.join().unwrap().unwrap();
+    result
+}
+
+/// The run ended inside the warm-up: of the window there is nothing.
+fn assert_no_window(tally: &Tally) {
+    let open = open(tally);
+    assert_eq!((open.due, tally.histogram.len(), tally.window_ns), (0, 0, 0));
+}
+
+const LONG_WARM_UP: WarmUp = WarmUp::Fixed(Duration::from_secs(600));
+
+/// Ends the warm-up by what `ends` does there to the server or the stop.
+fn cut_short(threads: usize, ends: fn(&mut Server, &AtomicBool)) -> Tally {
+    in_time(move || {
+        let mut server = Server::double();
+        let plan = Plan { connections: 4, threads, warm_up: LONG_WARM_UP, ..at_rate(&server) };
+        let stop = AtomicBool::new(false);
+        let mut look = |progress: &Progress| {
+            if progress.phase == Phase::WarmingUp {
+                ends(&mut server, &stop);
+            }
+        };
+        regatta_load::run(&plan, &mut common::Called::default(), &mut look, &stop).unwrap()
+    })
+}
+
+#[test]
+fn a_stop_inside_the_warm_up_ends_the_run() {
+    for threads in [1, 2] {
+        let tally = cut_short(threads, |_, stop| stop.store(true, SeqCst));
+        assert!(tally.interrupted);
+        assert_no_window(&tally);
+    }
+}
+
+#[test]
+fn a_server_that_dies_inside_the_warm_up_ends_the_run() {
+    for threads in [1, 2] {
+        let tally = cut_short(threads, |server, _| server.die());
+        assert!(tally.server_died);
+        assert_no_window(&tally);
+    }
+}
+
+#[test]
+fn a_wrong_reply_inside_the_warm_up_ends_the_run() {
+    for threads in [1, 2] {
+        let tally = in_time(move || {
+            let wrong = |i, line: &str| Some(if i < 5 { double(line) } else { "0.5\n".into() });
+            let server = Server::lines(wrong);
+            let plan = Plan { connections: 4, threads, ..at_rate(&server) };
+            run(&Plan { warm_up: LONG_WARM_UP, ..plan }).unwrap()
+        });
+        assert!(tally.first_wrong.is_some());
+        assert_no_window(&tally);
+    }
+}
+
+/// Two threads that never sleep share one CPU: in a window of a millisecond one of them hardly runs.
+#[test]
+fn a_thread_that_sleeps_through_the_window_has_its_share_of_it_all_the_same() {
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+    let cpu = (0..).find(|cpu| allowed.is_set(*cpu)).unwrap() as u32;
+    for _ in 0..10 {
+        let tally = in_time(move || {
+            let server = Server::double();
+            let rate = NonZeroU32::new(100_000);
+            let (warm_up, until) = (WarmUp::Fixed(ms(20)), Until::Elapsed(ms(1)));
+            let plan =
+                Plan { connections: 20, pipeline: 8, rate, warm_up, until, ..at_rate(&server) };
+            run(&Plan { threads: 2, cpus: vec![cpu], busy_poll: true, ..plan }).unwrap()
+        });
+        assert_eq!(open(&tally).due, 100);
+    }
 }
 
 #[test]

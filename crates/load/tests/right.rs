@@ -210,3 +210,18 @@ fn connections_from_a_second_source_address_are_not_needed_below_25_000() {
     });
     assert_undisturbed(&run(&Plan { connections: 20, ..plan(server.address) }).unwrap());
 }
+
+#[test]
+fn a_load_that_polls_is_answered_right_and_knows_what_the_polling_took() {
+    let server = Server::lines(|_, line| {
+        std::thread::sleep(Duration::from_millis(1));
+        Some(double(line))
+    });
+    for threads in [1, 2] {
+        let plan = Plan { busy_poll: true, connections: 2, threads, ..plan(server.address) };
+        let tally = run(&plan).unwrap();
+        assert_undisturbed(&tally);
+        let (spun, cpu) = (tally.spun_ns, tally.load_cpu_ns);
+        assert!(spun > 0 && spun <= cpu, "{spun} ns of {cpu}");
+    }
+}

@@ -22,6 +22,8 @@ use std::num::NonZeroU32;
 pub(crate) const GRACE: Nanos = SECOND;
 /// With at least so much time until the next send, further ones are made ahead.
 const QUIET: Nanos = 10_000;
+/// Requests given up in one go: some milliseconds, and more in a turn than can fall due in it.
+const PORTION: usize = 1 << 16;
 
 /// The open loop of one load thread.
 pub(super) struct OpenLoop {
@@ -38,6 +40,8 @@ pub(super) struct OpenLoop {
     ends: Nanos,
     /// When no more is written.
     sends_until: Nanos,
+    /// More is to be given up than one portion.
+    behind: bool,
     timeout: Nanos,
     spin: Nanos,
     /// Of all outstanding requests, place by place as in [`Times`].
@@ -47,7 +51,7 @@ pub(super) struct OpenLoop {
 /// A request that was written.
 #[derive(Clone, Copy, Default)]
 struct Asked {
-    /// When it was to be sent; 0 for one that is beside the schedule, or already accounted for.
+    /// When it was to be sent; 0 for one that is not of the window, or already accounted for.
     intended: Nanos,
     /// When it could be: a connection was free. Not before `intended`.
     free: Nanos,
@@ -67,6 +71,7 @@ impl OpenLoop {
             begins: 0,
             ends: 0,
             sends_until: Nanos::MAX,
+            behind: false,
             timeout: plan.timeout.as_nanos() as Nanos,
             spin: plan.spin.as_nanos() as Nanos,
             asked: vec![Asked::default(); places],
@@ -79,15 +84,21 @@ impl OpenLoop {
         self.due <= now
     }
 
+    /// Whether something is due that cannot wait for the end of the turn.
+    #[inline]
+    pub fn is_urgent(&self, now: Nanos) -> bool {
+        self.is_due(now) && !self.behind
+    }
+
     /// Whether everything that was due is dealt with, and nothing more will be.
     pub fn is_over(&self) -> bool {
         self.due == Nanos::MAX
     }
 
     /// How long to wait for events at most, if there is anything to wait for: without a free
-    /// connection only an event helps. Nothing is left of it in the last stretch, which is spun.
+    /// connection only an event helps, unless more is to be given up. Nothing is left of it in the last stretch, which is spun.
     pub fn wakes_at(&self) -> Option<Nanos> {
-        (!self.turns.is_empty()).then(|| self.due.saturating_sub(self.spin))
+        (self.behind || !self.turns.is_empty()).then(|| self.due.saturating_sub(self.spin))
     }
 
     /// The warm-up begins.
@@ -99,6 +110,7 @@ impl OpenLoop {
     /// The window opens. What the warm-up left in line is forgotten.
     fn opens(&mut self, at: Nanos, length: Nanos) {
         self.opened = at;
+        self.behind = false;
         (self.begins, self.ends) = (at, at + length);
         self.count.seen.window_opens(at, length);
         self.due = self.next_due();
@@ -130,10 +142,15 @@ impl OpenLoop {
         intended
     }
 
-    /// Gives up what has stood in line for too long, or everything once no more is written.
+    /// Gives up what has stood in line for too long, or everything once no more is written; of
+    /// either a portion at most.
     fn give_up(&mut self, now: Nanos) {
         let over = now >= self.sends_until;
-        while !self.is_over() && (over || self.due.saturating_add(self.timeout) < now) {
+        for _ in 0..PORTION {
+            self.behind = !self.is_over() && (over || self.due.saturating_add(self.timeout) < now);
+            if !self.behind {
+                return;
+            }
             let intended = self.take();
             if self.counts(intended) {
                 self.count.given_up(intended);
@@ -141,13 +158,26 @@ impl OpenLoop {
         }
     }
 
+    /// Gives up all that is left. The window's end bounds it; of a warm-up that no window follows,
+    /// which has no end, nothing counts.
+    fn settles(&mut self, now: Nanos) {
+        if self.opened == Nanos::MAX {
+            self.due = Nanos::MAX;
+        }
+        self.sends_until = 0;
+        while !self.is_over() {
+            self.give_up(now);
+        }
+    }
+
     /// A request that was due at `intended` is written now to a connection that is free since
     /// `since`.
     #[inline]
     fn writes(&mut self, intended: Nanos, since: Nanos, now: Nanos, place: usize) {
-        let free = since.max(intended);
-        self.asked[place] = Asked { intended, free };
+        self.beside(place);
         if self.counts(intended) {
+            let free = since.max(intended);
+            self.asked[place] = Asked { intended, free };
             self.count.written(intended, now.saturating_sub(free), now - intended);
         }
     }
@@ -167,7 +197,7 @@ impl OpenLoop {
     pub fn no_reply(&mut self, times: &Times, ring: &Ring, owed: u32, timed_out: bool) {
         for place in times.places(ring, owed) {
             let Asked { intended, .. } = std::mem::take(&mut self.asked[place]);
-            if intended > 0 && self.counts(intended) {
+            if intended > 0 {
                 *(if timed_out { &mut self.count.timed_out } else { &mut self.count.lost }) += 1;
             }
         }
@@ -190,6 +220,9 @@ impl Worker<'_> {
                 return;
             }
             open.give_up(self.now);
+            if open.behind {
+                return;
+            }
             if !open.is_due(self.now) {
                 continue;
             }
@@ -215,7 +248,7 @@ impl Worker<'_> {
         for _ in 0..replies {
             let Asked { intended, free } = open.asked[self.times.oldest_place(&connection.sent)];
             let (written, _) = self.times.pop_run(&mut connection.sent, 1);
-            if intended > 0 && open.counts(intended) {
+            if intended > 0 {
                 open.count.answered(free - intended, written - free, self.now - written);
                 self.count.took(self.now - intended, 1);
             }
@@ -254,10 +287,83 @@ impl Worker<'_> {
         self.next_scan = 0;
         self.scan();
         let Some(open) = &mut self.open_loop else { return };
-        open.sends_until = 0;
-        open.give_up(self.now);
+        open.settles(self.now);
         for connection in &self.connections {
             open.no_reply(&self.times, &connection.sent, connection.cursor.owed(), false);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Arrivals, WarmUp, Workload, clock::MS};
+    use std::time::Duration;
+
+    /// Constant arrivals, as fast as may be, on one connection; the longest limit for a reply.
+    fn open() -> OpenLoop {
+        let rate = NonZeroU32::new(Plan::MAX_RATE);
+        let plan = Plan {
+            target: ([127, 0, 0, 1], 1).into(),
+            workload: Workload::Double,
+            connections: 1,
+            idle: 0,
+            pipeline: 2,
+            rate,
+            arrivals: Arrivals::Constant,
+            spin: Duration::ZERO,
+            busy_poll: false,
+            in_flight: None,
+            threads: 1,
+            cpus: vec![],
+            timeout: Plan::MAX_TIMEOUT,
+            patience: Plan::PATIENCE,
+            warm_up: WarmUp::Fixed(Duration::ZERO),
+            until: Until::Elapsed(Duration::from_secs(1)),
+            churn: false,
+            seed: 1,
+        };
+        OpenLoop::new(&plan, rate.unwrap(), Part { thread: 0, threads: 1 }, 1, 2)
+    }
+
+    #[test]
+    fn what_a_thread_that_notices_the_window_late_sent_is_not_of_the_window() {
+        let mut open = open();
+        open.warms_up(SECOND);
+        let intended = open.take();
+        open.writes(intended, 0, 2 * SECOND, 0);
+        // The window was open before that was due.
+        open.opens(intended - 1, SECOND);
+        assert_eq!((open.asked[0].intended, open.count.due), (0, 0));
+        let intended = open.take();
+        open.writes(intended, 0, 2 * SECOND, 1);
+        assert_eq!((open.asked[1].intended, open.count.due), (intended, 1));
+    }
+
+    #[test]
+    fn a_long_line_is_given_up_in_portions_and_nothing_of_it_is_left_out() {
+        let mut open = open();
+        open.opens(SECOND, 100 * MS);
+        open.closes(2 * SECOND);
+        open.give_up(2 * SECOND);
+        assert!(!open.behind && open.count.due == 0, "the grace is not over");
+        let over = 3 * SECOND;
+        open.give_up(over);
+        assert_eq!((open.count.due, open.count.unsent), (PORTION as u64, PORTION as u64));
+        assert!(open.behind && !open.is_urgent(over));
+        assert!(open.wakes_at().is_some_and(|at| at < over), "there is more to do at once");
+        open.settles(over);
+        assert_eq!((open.count.due, open.count.unsent), (1_000_000, 1_000_000));
+        assert!(open.is_over() && !open.behind);
+    }
+
+    #[test]
+    fn a_warm_up_that_no_window_follows_settles_at_once() {
+        let mut open = open();
+        open.warms_up(SECOND);
+        assert!(open.is_due(100 * SECOND) && !open.is_over());
+        open.settles(100 * SECOND);
+        assert!(open.is_over());
+        assert_eq!(open.count.due, 0);
     }
 }
