@@ -110,18 +110,28 @@ fn more_time(tally: &Tally, limit: Limit) -> Option<f64> {
     let replies = tally.histogram.len() as f64;
     // A little more than just enough, since replies do not come evenly.
     let needed = 1.2 * Latency::SAMPLES_BEYOND as f64 / (1.0 - limit.quantile);
-    let decided = tally.errors.total() > 0 || tally.server_died || tally.first_wrong.is_some();
+    // So many without an answer are all beyond the percentile themselves.
+    let decided = tally.errors.total() > 0
+        || tally.server_died
+        || tally.first_wrong.is_some()
+        || unanswered(tally) >= Latency::SAMPLES_BEYOND
+        || replies >= needed;
     let enough = percentile(tally, limit).is_some();
     (!enough && !decided).then(|| (needed / replies.max(1.0)).clamp(1.0, MOST_WINDOWS))
 }
 
 fn percentile(tally: &Tally, limit: Limit) -> Option<u64> {
     // What was never answered took longer than all that was.
-    let unanswered = tally.open_loop.as_ref().map_or(0, OpenTally::unanswered);
+    let unanswered = unanswered(tally);
     let replies = tally.histogram.len();
     let rank = ((replies + unanswered) as f64 * limit.quantile).ceil() as u64;
     let known = rank <= replies && replies + unanswered - rank >= Latency::SAMPLES_BEYOND;
     known.then(|| tally.histogram.value_at_quantile((rank as f64 - 0.5) / replies as f64))
+}
+
+/// At a rate: requests that were due and had no answer.
+fn unanswered(tally: &Tally) -> u64 {
+    tally.open_loop.as_ref().map_or(0, OpenTally::unanswered)
 }
 
 /// What was seen of a level.
@@ -130,6 +140,8 @@ struct Seen {
     percentile_ns: Option<u64>,
     /// Latencies that the percentile is of.
     replies: u64,
+    /// At a rate: requests that were due and had no answer.
+    unanswered: u64,
     /// Right replies per second.
     rate_per_s: f64,
     window_s: f64,
@@ -162,19 +174,18 @@ impl Seen {
             .server_died
             .then(|| "the server took no connection and answered nothing any more".to_string());
         let threads = plan.threads as f64;
-        // What was spun away before sends is no work.
-        let load_cpu_ns = tally.load_cpu_ns - tally.spun_ns;
         let observed = spent.as_ref().map(|(spent, cpus)| (spent, *cpus));
         Seen {
             piled_up: piled_up(tally),
             verdict: Some(of_load(plan, tally, observed)),
             percentile_ns: percentile(tally, limit),
             replies: tally.histogram.len(),
+            unanswered: unanswered(tally),
             rate_per_s: tally.requests as f64 * 1e9 / window_ns,
             window_s: tally.window_ns as f64 / 1e9,
             errors: tally.errors,
             fault: wrong.or(died).or(gone),
-            load_busy: load_cpu_ns as f64 / (window_ns * threads),
+            load_busy: tally.load_cpu_ns as f64 / (window_ns * threads),
             server_busy: observed
                 .map(|(spent, cpus)| spent.cpu_ns as f64 / (window_ns * f64::from(cpus))),
         }
@@ -212,39 +223,41 @@ fn judge(question: &Question, seen: &Seen) -> Judgement {
     if let Some(fault) = &seen.fault {
         return (Shown::Failed, Some(fault.clone()));
     }
-    let Some(because) = short_of(question, seen) else { return (Shown::Passed, None) };
+    let Some((shown, because)) = short_of(question, seen) else { return (Shown::Passed, None) };
     match load_was_the_limit(seen) {
         Some(limit) => (Shown::Unclear, Some(format!("{limit} ({because})"))),
-        None if seen.percentile_ns.is_none() && seen.errors.total() == 0 => {
-            (Shown::Unclear, Some(because))
-        }
-        None => (Shown::Failed, Some(because)),
+        None => (shown, Some(because)),
     }
 }
 
-/// What is missing to a pass.
-fn short_of(question: &Question, seen: &Seen) -> Option<String> {
+/// What is missing to a pass, and what that shows unless the load was the limit.
+fn short_of(question: &Question, seen: &Seen) -> Option<(Shown, String)> {
+    let failed = |because: String| Some((Shown::Failed, because));
     let name = question.limit.percentile();
     if seen.errors.total() > 0 {
         let kinds = seen.errors.by_kind();
         let there = kinds.iter().filter(|(_, count)| *count > 0);
         let there: Vec<String> =
             there.map(|(kind, count)| format!("{} {count}", kind.replace('_', " "))).collect();
-        return Some(format!("errors: {}", there.join(", ")));
+        return failed(format!("errors: {}", there.join(", ")));
     }
     if let Some(verdict) = &seen.verdict
         && verdict.kind == Kind::Overloaded
     {
-        return Some(verdict.because.clone());
+        return failed(verdict.because.clone());
     }
     if let Some(behind) = seen.piled_up {
-        return Some(format!("{behind} requests piled up within the window"));
+        return failed(format!("{behind} requests piled up within the window"));
     }
     match seen.percentile_ns {
-        None => {
-            Some(format!("{} replies are too few for {name}; give a longer --window", seen.replies))
+        None if seen.unanswered >= Latency::SAMPLES_BEYOND => {
+            failed(format!("{name} is among the {} requests without an answer", seen.unanswered))
         }
-        Some(ns) if ns > question.limit.ns => Some(format!("{name} is above the limit")),
+        None => {
+            let because = format!("{} replies are too few for {name}", seen.replies);
+            Some((Shown::Unclear, format!("{because}; give a longer --window")))
+        }
+        Some(ns) if ns > question.limit.ns => failed(format!("{name} is above the limit")),
         Some(_) => None,
     }
 }
@@ -378,6 +391,15 @@ mod tests {
         shows(CLIENTS, lossy, Shown::Failed, "errors: timeout 2, closed early 1");
         let few = Seen { percentile_ns: None, replies: 7, ..good() };
         shows(CLIENTS, few, Shown::Unclear, "7 replies are too few for p95");
+        // Far above what is held most requests were never sent, which is no error of theirs.
+        let beyond = || Seen { percentile_ns: None, replies: 7, ..good() };
+        let overloaded = Some(Verdict::new(Kind::Overloaded, "7 of 100 were answered"));
+        let swamped = Seen { verdict: overloaded, ..beyond() };
+        shows(RATE, swamped, Shown::Failed, "7 of 100 were answered");
+        let piled = Seen { piled_up: Some(93), ..beyond() };
+        shows(RATE, piled, Shown::Failed, "93 requests piled up");
+        let unsent = Seen { unanswered: 93, ..beyond() };
+        shows(RATE, unsent, Shown::Failed, "p95 is among the 93 requests without an answer");
         let dead = Seen { fault: Some("it died".into()), ..good() };
         shows(CLIENTS, dead, Shown::Failed, "it died");
     }
