@@ -124,6 +124,8 @@ fn what_the_two_do_not_share_is_told() {
     let mut new = asked(&["null", "mine"], 10, &[LOAD, LoadShape::closed(1_000, 1)]);
     new.setup.kernel = "6.18".to_owned();
     new.window_s = 1.0;
+    new.warm_up_s = old.warm_up_s + 1.0;
+    new.busy_poll = !old.busy_poll;
     let (before, after) = (run(1.0, 1.0, 1), run(1.0, 1.0, 2));
     let old_side = Side { name: "before", asked: &old, rounds: &before };
     let gate = diff(old_side, Side { name: "after", asked: &new, rounds: &after }, None).unwrap();
@@ -132,6 +134,8 @@ fn what_the_two_do_not_share_is_told() {
     for said in [
         "the kernel is not the same in both (; now 6.18)",
         "the window is not the same in both (2 s; now 1 s)",
+        "the longest warm-up is not the same in both (",
+        "the load's way to wait is not the same in both (it ",
         "only in before, and so not compared: gone at 64 conn",
         "only in after, and so not compared: mine at 1000 conn",
     ] {

@@ -142,6 +142,7 @@ fn cell(sides: [(Side, &Field); 2], name: &str) -> Option<Compared> {
 fn setups(old: Side, new: Side) -> Vec<String> {
     let of = |side: Side| {
         let (asked, setup) = (side.asked, &side.asked.setup);
+        let waits = if asked.busy_poll { "it polled" } else { "it slept" };
         [
             ("CPU", format!("{}, {} online", setup.cpu, setup.cpus)),
             ("kernel", setup.kernel.clone()),
@@ -150,6 +151,8 @@ fn setups(old: Side, new: Side) -> Vec<String> {
             ("set of mitigations", setup.mitigations.join("; ")),
             ("control group", setup.cgroup.clone()),
             ("window", format!("{} s", asked.window_s)),
+            ("longest warm-up", format!("{} s", asked.warm_up_s)),
+            ("load's way to wait", waits.to_owned()),
             ("server's CPUs", format!("{:?}", asked.cpus.server)),
             ("load's CPUs", format!("{:?}", asked.cpus.load)),
         ]
