@@ -23,9 +23,8 @@ pub struct Loads {
     /// Requests per second over all connections, or a share of what the contenders can do (`"50% of
     /// slowest"`, `"90% of fastest"`); absent: closed loop.
     rate: Option<OneOrMany<Rate>>,
-    /// How requests at a rate arrive.
-    #[serde(default)]
-    arrivals: Arrivals,
+    /// How requests at a rate arrive; as of many users if absent.
+    arrivals: Option<Arrivals>,
     /// CPUs of the contender; absent: all that the race has for it.
     cores: Option<OneOrMany<CoreCount>>,
     /// The rate of all `cores` of this entry where one of them leaves the load no CPU.
@@ -111,10 +110,11 @@ impl Loads {
             return told("`connections` and `pipeline` must be at least 1");
         }
         let rates = self.rate.iter().flat_map(OneOrMany::values);
-        if let Some(because) = rates.clone().find_map(Rate::contradiction) {
+        let when_shared = self.rate_when_shared.map(Rate::Number);
+        if let Some(because) = rates.clone().chain(&when_shared).find_map(Rate::contradiction) {
             return Some(because);
         }
-        if rated && rates.count() == 0 || self.rate_when_shared == Some(0) {
+        if rated && rates.count() == 0 {
             return Rate::Number(0).contradiction();
         }
         if counts.clone().any(|count| *count == CoreCount::Count(0)) {
@@ -133,6 +133,14 @@ impl Loads {
             return told(
                 "`rate_when_shared` is for `cores` that server and load must share; it does not \
                  go with `rate`, nor without `cores`",
+            );
+        }
+        // Cores that server and load must share have a rate though the file names none.
+        let may_have_rate = rated || self.cores.is_some() && !self.churn && self.burst.is_none();
+        if self.arrivals.is_some() && !may_have_rate {
+            return told(
+                "`arrivals` tells how requests at a rate arrive, and this load has none; give it a \
+                 `rate`, or leave `arrivals` out",
             );
         }
         self.burst.and_then(|burst| self.contradiction_of(burst, rated, idle))
@@ -203,7 +211,8 @@ impl Loads {
                             let closed = LoadShape { idle, churn, cores, burst, ..closed };
                             let of_file = |rate: &Rate| rate.resolve(&closed, paces);
                             let rate = rate.map_or(when_shared, of_file);
-                            LoadShape { rate, arrivals: self.arrivals, ..closed }
+                            let arrivals = rate.and(self.arrivals).unwrap_or_default();
+                            LoadShape { rate, arrivals, ..closed }
                         }));
                     }
                 }
@@ -297,11 +306,26 @@ mod tests {
     }
 
     #[test]
+    fn arrivals_stand_where_there_is_a_rate() {
+        let with_cores = loads("connections = 64\ncores = [1, 2]\narrivals = \"constant\"");
+        assert_eq!(with_cores.contradiction(), None);
+        let of = |server: &[u32], load: &[u32]| {
+            with_cores.shapes(&cpus(server, load), &Paces::default()).0[0].arrivals
+        };
+        assert_eq!(of(&[0], &[1]), Arrivals::Constant, "at the rate of cores that are shared");
+        assert_eq!(of(&[0, 1], &[2, 3]), Arrivals::default(), "closed loop");
+    }
+
+    #[test]
     fn contradictions_are_told() {
         let burst = |requests| format!("burst = {{ instances = 10, requests = {requests} }}");
         for (text, said) in [
             ("pipeline = 0".to_owned(), "at least 1"),
             ("rate = 0".to_owned(), "at least 1 request per second"),
+            ("rate = [100, 10000001]".to_owned(), "at most 10000000"),
+            ("cores = 1\nrate_when_shared = 10000001".to_owned(), "at most 10000000"),
+            ("arrivals = \"constant\"".to_owned(), "give it a `rate`"),
+            ("churn = true\ncores = 1\narrivals = \"constant\"".to_owned(), "leave `arrivals` out"),
             ("rate = []".to_owned(), "at least 1 request per second"),
             ("rate = [5, \"half\"]".to_owned(), "\"50% of slowest\" or \"90% of fastest\""),
             ("cores = [1, 0]".to_owned(), "`cores` must be at least 1"),

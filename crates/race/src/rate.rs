@@ -1,6 +1,7 @@
 //! `rate` of a race file: requests per second as they are, or a share of what the contenders of the
 //! race can do, and what a pilot pass makes of it.
 
+use regatta_load::Plan;
 use regatta_record::{Asked, LoadShape, PilotRate};
 use serde::Deserialize;
 
@@ -37,7 +38,8 @@ impl Rate {
             Rate::Number(0) => Some(
                 "a `rate` must be at least 1 request per second; leave it out for none".to_owned(),
             ),
-            Rate::Number(_) => None,
+            Rate::Number(rate) => (*rate > Plan::MAX_RATE)
+                .then(|| format!("a `rate` can be at most {} requests per second", Plan::MAX_RATE)),
             Rate::Text(text) => share(text).is_none().then(|| {
                 format!(
                     "the `rate` {text:?} is not understood; write a number of requests per \
@@ -109,10 +111,11 @@ impl Paces {
     }
 }
 
-/// Rounded to two significant digits, and at least 1: a short pilot knows no more.
+/// Rounded to two significant digits, since a short pilot knows no more; at least 1, and at most what
+/// a load can be asked for.
 fn two_digits(rate: f64) -> u32 {
     let step = 10f64.powf((rate.max(1.0).log10().floor() - 1.0).max(0.0));
-    ((rate / step).round() * step).max(1.0) as u32
+    ((rate / step).round() * step).clamp(1.0, f64::from(Plan::MAX_RATE)) as u32
 }
 
 #[cfg(test)]
@@ -131,6 +134,7 @@ mod tests {
         assert_eq!(resolved("110 %  of fastest", 87_300.0, 203_000.0), Some(220_000));
         assert_eq!(resolved("0.5% of slowest", 100.0, 100.0), Some(1));
         assert_eq!(resolved("50% of slowest", 17.0, 17.0), Some(9));
+        assert_eq!(resolved("1000% of fastest", 5.0, 2e6), Some(Plan::MAX_RATE), "the most");
         assert_eq!(Rate::Number(7).resolve(&LOAD, &Paces::default()), Some(7));
         assert_eq!(Rate::Text("5% of slowest".into()).resolve(&LOAD, &Paces::default()), None);
     }
