@@ -120,6 +120,9 @@ pub fn prepare(
     choose(&mut entries, &given, &changes.only, &changes.skip)?;
     let baseline = baseline(contest, changes, &entries)?;
     let rounds = rounds(contest, changes)?;
+    if changes.precision.is_some() {
+        check_compared("--precision", &entries, &baseline)?;
+    }
     if changes.fail_over.is_some() {
         check_gate(&entries, &baseline, rounds)?;
     }
@@ -187,15 +190,20 @@ fn rounds(contest: &Contest, changes: &Changes) -> Result<u32, PrepareError> {
     Ok(most)
 }
 
+/// A ratio needs another one than the baseline.
+fn check_compared(option: &str, entries: &[Entry], baseline: &str) -> Result<(), PrepareError> {
+    let judged = |e: &Entry| e.name != baseline && e.name != NULL && e.skipped.is_none();
+    entries.iter().any(judged).then_some(()).ok_or_else(|| {
+        PrepareError(format!(
+            "{option} has nothing to compare with {baseline}: enter another one, as --contender \
+             'new=./new {{port}}'"
+        ))
+    })
+}
+
 /// A gate needs something to judge, and an interval to judge it by.
 fn check_gate(entries: &[Entry], baseline: &str, rounds: u32) -> Result<(), PrepareError> {
-    let judged = |e: &Entry| e.name != baseline && e.name != NULL && e.skipped.is_none();
-    if !entries.iter().any(judged) {
-        return Err(PrepareError(format!(
-            "--fail-over has nothing to compare with {baseline}: enter the other build, as \
-             --contender 'new=./new {{port}}'"
-        )));
-    }
+    check_compared("--fail-over", entries, baseline)?;
     if rounds < 2 {
         return Err(PrepareError(
             "--fail-over needs intervals, and so at least 2 rounds; give it 10 (--rounds 10)"

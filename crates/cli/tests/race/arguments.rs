@@ -29,6 +29,7 @@ fn each_is_told_with_what_is_permitted() {
         (&["--resume", "out", "--rounds", "2"], &["cannot be used with", "--rounds"]),
         (&["--precision", "2"], &["--precision", "with its sign, as 5%"]),
         (&["--precision", "2%", "--rounds", "4"], &["--precision takes at least 5 rounds"]),
+        (&["--only", "epoll,null", "--precision", "2%"], &["--precision has nothing to compare"]),
         (&["--fail-over", "-5%"], &["-5"]),
         (
             &["--only", "null,epoll", "--baseline", "epoll", "--fail-over", "5%"],
