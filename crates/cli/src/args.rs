@@ -111,6 +111,12 @@ pub fn rate(text: &str) -> Result<NonZeroU32, String> {
     })
 }
 
+/// As [`count`], as far as `u32` goes.
+pub fn small_count(text: &str) -> Result<NonZeroU32, String> {
+    let number = u32::try_from(count(text)?).ok().and_then(NonZeroU32::new);
+    number.ok_or_else(|| format!("expected a number up to {}, as 5000, 200k or 1M", u32::MAX))
+}
+
 /// A number of things, with a unit if it is large: `5000`, `200k`, `1M`.
 pub fn count(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.strip_suffix(['k', 'K']) {

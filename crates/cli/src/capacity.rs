@@ -4,7 +4,7 @@
 mod text;
 
 use crate::{
-    args::{duration, one_of, rate, workload},
+    args::{duration, one_of, small_count, workload},
     exit::Done,
     interrupt,
     load::target,
@@ -61,13 +61,13 @@ pub struct CapacityArgs {
     #[arg(long, value_name = "N")]
     in_flight: Option<NonZeroU32>,
     /// The first level, and by clients the distance to the next ones; rates double
-    #[arg(long, default_value = "1000", value_parser = rate, value_name = "N")]
+    #[arg(long, default_value = "1000", value_parser = small_count, value_name = "N")]
     step: NonZeroU32,
     /// The highest level to be tried; 20,000 clients, or a rate of 10M/s if absent
-    #[arg(long, value_parser = rate, value_name = "N")]
+    #[arg(long, value_parser = small_count, value_name = "N")]
     max: Option<NonZeroU32>,
     /// By rate: connections that share it
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_parser = small_count, value_name = "N")]
     connections: Option<NonZeroU32>,
     /// Requests outstanding on each connection, at most; 1 by clients, 16 by rate if absent
     #[arg(short, long, value_name = "N")]
@@ -219,10 +219,13 @@ fn question(args: &CapacityArgs, asked: Option<&Asked>) -> anyhow::Result<Questi
         }
         By::Rate => {
             refuse(&[("--in-flight", args.in_flight.is_some())], "--by clients")?;
+            if args.max.is_some_and(|max| max.get() > Plan::MAX_RATE) {
+                bail!("--max can be a rate of {} per second at most", Plan::MAX_RATE);
+            }
             let pipeline = args.pipeline.map_or(16, NonZeroU32::get);
             let connections = args.connections.map_or(64, NonZeroU32::get);
             let arrivals = args.arrivals.unwrap_or_default();
-            (CapacityLoad::Rate { connections, pipeline, arrivals }, 10_000_000)
+            (CapacityLoad::Rate { connections, pipeline, arrivals }, Plan::MAX_RATE)
         }
     };
     let cpus = asked.map(|asked| asked.cpus.load.clone()).or(args.cpus.clone()).unwrap_or_default();

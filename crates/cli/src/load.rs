@@ -1,5 +1,6 @@
 //! `regatta load`: the load engine on its own, against any server.
 
+mod cpus;
 mod open;
 mod text;
 
@@ -12,11 +13,7 @@ use anyhow::{Context, bail};
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_load::{Arrivals, Edges, Phase, Plan, Progress, Tally, Until, WarmUp, Workload};
 use regatta_race::{Observed, Spent, Usage, judge};
-use regatta_record::{Burst, FORMAT, Latency, LoadResult, encode_histogram};
-use rustix::{
-    process::Pid,
-    thread::{CpuSet, sched_getaffinity},
-};
+use regatta_record::{Burst, FORMAT, Kind, Latency, LoadResult, encode_histogram};
 use std::{
     net::{SocketAddr, ToSocketAddrs},
     num::{NonZeroU32, NonZeroUsize},
@@ -38,12 +35,12 @@ use std::{
 
 With --rate requests are sent when they are due, whatever became of those before, and latency counts
 from then: the wait for a free connection (the server's doing), the send lag (the load's), and the
-service. Before a send the load spins for 50 µs if --cpus gives it CPUs that the process of --pid may
-not use; else it sleeps, and sends some 50 µs later.
+service. Before a send the load spins for 50 µs if --cpus gives each of its threads a CPU, unless the
+process of --pid may use one of these too; else it sleeps, and sends some 50 µs later.
 
-Exit status: 0 loaded and judged; 1 a reply was wrong or missing, or more than 1% of the requests
-that a rate asked for were not sent, or timed out; 2 wrong usage, or the server cannot be reached; 130 after
-Ctrl-C.")]
+Exit status: 0 loaded and judged; 1 a reply was wrong or missing, or none came, or more than 1% of the
+requests that a rate asked for were not sent, or timed out; 2 wrong usage, or the server cannot be
+reached; 130 after Ctrl-C.")]
 pub struct LoadArgs {
     /// What to load: line://HOST:PORT
     url: String,
@@ -98,7 +95,7 @@ pub struct LoadArgs {
     #[arg(long, value_name = "CPUS", value_delimiter = ',')]
     cpus: Vec<u32>,
     /// Never sleep inside the window: waking the load is charged to a server on the same machine.
-    /// Only where no server runs on the load's CPUs
+    /// Only where no server runs on the load's CPUs, and each load thread has one
     #[arg(long)]
     busy_poll: bool,
     /// Seed of the requests, and of their moments
@@ -181,13 +178,18 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
     }
     Ok(match () {
         () if tally.interrupted => Done::Interrupted,
-        () if result.errors.total() > result.errors.connect || tally.server_died => Done::Short,
+        () if matches!(result.verdict.kind, Kind::Disqualified | Kind::Failed) => Done::Short,
         () if !open::rate_was_reached(&result) => Done::Short,
         () => Done::Well,
     })
 }
 
 fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
+    let threads = args.threads();
+    if args.busy_poll {
+        cpus::check_busy_poll(&args.cpus, threads, args.pid)?;
+    }
+    let own_cpus = cpus::are_own(&args.cpus, threads, args.pid);
     Ok(Plan {
         target: target(&args.url)?,
         workload: args.workload.clone(),
@@ -197,9 +199,9 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
         rate: args.rate,
         arrivals: args.arrivals,
         busy_poll: args.busy_poll,
-        spin: if has_cpus_of_its_own(args) { Plan::SPIN } else { Duration::ZERO },
+        spin: if own_cpus { Plan::SPIN } else { Duration::ZERO },
         in_flight: None,
-        threads: args.threads(),
+        threads,
         cpus: args.cpus.clone(),
         timeout: args.timeout,
         patience: Plan::PATIENCE,
@@ -214,17 +216,6 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
         churn: args.churn,
         seed: args.seed,
     })
-}
-
-/// Whether the load's CPUs are given, and none of them is one that the server may run on.
-fn has_cpus_of_its_own(args: &LoadArgs) -> bool {
-    let server = args.pid.and_then(|pid| Pid::from_raw(pid.try_into().ok()?));
-    let server = server.and_then(|pid| sched_getaffinity(Some(pid)).ok());
-    let shared = |&cpu: &u32| {
-        let cpu = cpu as usize;
-        server.as_ref().is_some_and(|set| cpu < CpuSet::MAX_CPU && set.is_set(cpu))
-    };
-    !args.cpus.is_empty() && !args.cpus.iter().any(shared)
 }
 
 /// The address that a URL names.

@@ -119,7 +119,10 @@ fn a_reply_that_a_workload_file_does_not_expect_is_shown_beside_what_it_expects(
 fn what_makes_no_sense_is_refused_with_what_is_permitted() {
     let server = Server::double("epoll", &[]);
     let burst = |more: &[&'static str]| [&["--burst", "2x3x4"], more].concat();
+    let pid = server.child.id().to_string();
     for (args, said) in [
+        (vec!["--busy-poll", "--pid", &pid], "--busy-poll would take CPU"),
+        (vec!["--busy-poll", "--cpus", "0", "-t", "2"], "give them more --cpus"),
         (vec!["--burst", "10x500"], "10x500x10"),
         (vec!["--burst", "10x0x10"], "10x500x10"),
         (vec!["--burst", "x3x4"], "10x500x10"),
