@@ -29,7 +29,7 @@ fn race(turn: &Turn, extra_ns: f64, rounds: u32, seed: u64) -> Raced {
     let contenders = [("base", base.as_str()), ("burdened", burdened.as_str())];
     let (load, more) = (LOAD, "");
     Race { contenders: &contenders, null: false, load, rounds, window_ms: 300, seed, more }
-        .run(turn)
+        .run_steady(turn)
 }
 
 /// Cost of the baseline in nanoseconds: the handicaps are shares of it.
@@ -42,7 +42,6 @@ fn a_coarse_handicap_is_found() {
     let Some(turn) = turn() else { return };
     // As much again as the whole request, several times: no machine can hide it.
     let raced = race(&turn, 100_000.0, 5, 5);
-    assert_eq!(raced.code, 0, "{}", raced.stderr);
     let cell = raced.cell("burdened");
     assert_eq!(cell.relation, Some(Relation::Dearer), "{:?}", cell.ratio_to_baseline);
     let more = cell.cost_ns_per_request.unwrap().mean

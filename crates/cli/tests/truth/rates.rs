@@ -7,7 +7,7 @@ use regatta_record::Kind;
 #[test]
 fn a_rate_that_can_be_held_is_held_in_time() {
     let Some(turn) = turn() else { return };
-    let (rate, seconds) = if is_full() { (20_000, 5) } else { (1_000, 1) };
+    let (rate, seconds) = if is_full() { (20_000, 5) } else { (1_000, 2) };
     let server = turn.server("");
     let how = format!("-c 64 -r {rate} --arrivals constant -d {seconds}s --warm-up 300ms");
     let result = turn.load(&server, &how).result;
