@@ -77,6 +77,15 @@ fn a_rate_that_is_not_reached_is_said_so_with_status_1() {
 }
 
 #[test]
+fn a_window_without_one_right_answer_ends_with_status_1() {
+    let server = Server::double("epoll", &["--delay", "fixed:1s"]);
+    let output = load(&server, &["-c", "1", "-d", "100ms", "--warm-up", "0s"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("not one right answer came"), "{text}");
+}
+
+#[test]
 fn the_example_workload_files_pass_against_the_built_in_servers() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
     let double = Server::double("epoll", &[]);
