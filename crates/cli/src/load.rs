@@ -157,7 +157,8 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
         observed.usage().with_context(|| format!("cannot observe process {pid}"))?;
     }
     let cpus = observed.as_ref().and_then(Observed::cpus).unwrap_or(1);
-    let mut server = Server { observed, cpus, opened: None, spent: None };
+    let shares = observed.as_ref().is_some_and(|observed| observed.may_run_on(&args.cpus));
+    let mut server = Server { observed, cpus, shares, opened: None, spent: None };
     let bar = progress_bar();
     let mut last = 0;
     let mut progress = |progress: &Progress| {
@@ -241,6 +242,8 @@ pub fn target(url: &str) -> anyhow::Result<SocketAddr> {
 struct Server {
     observed: Option<Observed>,
     cpus: u32,
+    /// Whether the load may run on some of them.
+    shares: bool,
     opened: Option<Usage>,
     spent: Option<Spent>,
 }
@@ -281,6 +284,8 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
     let duration_s = tally.window_ns as f64 / 1e9;
     let per_request = |ns: u64| (tally.requests > 0).then(|| ns as f64 / tally.requests as f64);
     let spent = server.spent.as_ref();
+    let Server { cpus, shares, .. } = *server;
+    let of_server = spent.map(|spent| judge::OfServer { spent, cpus, shares });
     let mut result = LoadResult {
         format: FORMAT,
         requests: tally.requests,
@@ -301,7 +306,7 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
         load_cpu_ns_per_request: per_request(tally.load_cpu_ns - tally.spun_ns),
         server_cpu_ns_per_request: spent.and_then(|spent| per_request(spent.cpu_ns)),
         first_wrong: tally.first_wrong.clone(),
-        verdict: judge::of_load(plan, tally, spent.map(|spent| (spent, server.cpus))),
+        verdict: judge::of_load(plan, tally, of_server),
         histogram: encode_histogram(&tally.histogram),
     };
     open::fill(&mut result, tally);

@@ -13,7 +13,10 @@ use crate::{
     process::{Stat, Ticks, descendants, threads},
 };
 use regatta_record::{Server, UsageSource};
-use rustix::param::clock_ticks_per_second;
+use rustix::{
+    param::clock_ticks_per_second,
+    thread::{CpuSet, sched_getaffinity},
+};
 use std::{collections::BTreeMap, fs, io};
 
 /// Whose usage is read.
@@ -100,7 +103,20 @@ impl Observed {
     /// How many CPUs the root may run on; `None` when it is gone.
     pub fn cpus(&self) -> Option<u32> {
         let pid = rustix::process::Pid::from_raw(self.root.try_into().ok()?)?;
-        Some(rustix::thread::sched_getaffinity(Some(pid)).ok()?.count())
+        Some(sched_getaffinity(Some(pid)).ok()?.count())
+    }
+
+    /// Whether the root may run on one of `cpus`, or, of none, on one that the caller may run on;
+    /// `false` when it is gone.
+    pub fn may_run_on(&self, cpus: &[u32]) -> bool {
+        let pid = self.root.try_into().ok().and_then(rustix::process::Pid::from_raw);
+        let Some(own) = pid.and_then(|pid| sched_getaffinity(Some(pid)).ok()) else { return false };
+        let callers = sched_getaffinity(None).ok().filter(|_| cpus.is_empty());
+        let is_meant = |cpu: usize| match &callers {
+            Some(callers) => callers.is_set(cpu),
+            None => cpus.contains(&(cpu as u32)),
+        };
+        (0..CpuSet::MAX_CPU).any(|cpu| own.is_set(cpu) && is_meant(cpu))
     }
 
     /// Reads now. Fails when the root is gone.

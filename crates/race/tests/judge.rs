@@ -4,11 +4,12 @@
 #[allow(dead_code)]
 mod simulated;
 
+use hdrhistogram::Histogram;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_race::judge::judge;
 use regatta_record::{
     Band, Cell, Exchange, Figure, Kind, Latency, LoadShape, Outcome, Relation, Round, Summary,
-    decode_histogram,
+    decode_histogram, encode_histogram,
 };
 use simulated::{LOAD, Machine, QUIET, asked, rounds, truth};
 
@@ -365,4 +366,43 @@ fn what_a_probe_sees_of_the_machine_is_taken_off_the_ratios() {
     assert!(with.noise_floor < without.noise_floor);
     let absolute = |summary: &Summary| cell(summary, "node").cost_ns_per_request.unwrap().mean;
     assert_eq!(absolute(&with), absolute(&without), "absolute costs stay as they were measured");
+}
+
+#[test]
+fn rounds_without_a_latency_have_none() {
+    let mut rounds = race();
+    let empty = Histogram::<u64>::new_with_bounds(1, 240_000_000_000, 3).unwrap();
+    of(&mut rounds, "node").for_each(|r| r.histogram = encode_histogram(&empty));
+    let s = judged(&rounds);
+    assert_eq!(cell(&s, "node").latency_ns, Latency::default());
+    assert!(cell(&s, "node").cost_ns_per_request.is_some());
+    assert!(cell(&s, "epoll").latency_ns.p50.is_some());
+}
+
+#[test]
+fn the_order_is_that_of_the_costs_as_they_are_compared() {
+    let mut rounds = rounds(&field(), &[LOAD], 20, QUIET, 7);
+    // The machine is slow by a third in passes of epoll more often than in those of percore, which
+    // is dearer by a twentieth.
+    for r in &mut rounds {
+        let slow = match r.contender.as_str() {
+            "epoll" => r.round % 2 == 0,
+            _ => r.round % 5 == 0,
+        };
+        let dearer = if r.contender == "percore" { 1.05 } else { 1.0 };
+        let state = if slow { 4.0 / 3.0 } else { 1.0 };
+        let server = r.server.as_mut().unwrap();
+        server.cpu_ns = (server.cpu_ns as f64 * state * dearer) as u64;
+        let probe = (state * 1e6) as u64;
+        r.machine =
+            Some(regatta_record::Machine { probe_ns: Some([probe; 2]), ..Default::default() });
+    }
+    let s = judge(&asked(&NAMES, 20, &[LOAD]), &rounds);
+    let (epoll, percore) = (cell(&s, "epoll"), cell(&s, "percore"));
+    let cost = |c: &Cell| c.cost_ns_per_request.unwrap().mean;
+    assert!(cost(epoll) > cost(percore), "by itself");
+    assert_eq!(percore.relation, Some(Relation::Dearer));
+    let at = |name: &str| s.cells.iter().position(|c| c.contender == name);
+    assert!(at("epoll") < at("percore"), "as it is compared");
+    assert!(epoll.band.unwrap().best < percore.band.unwrap().best);
 }

@@ -82,6 +82,29 @@ fn a_load_whose_cpu_another_program_took_is_the_limit() {
 }
 
 #[test]
+fn a_load_that_polls_is_starved_where_it_had_no_more_cpu_to_poll_with() {
+    let mut rounds = sleepy();
+    // A third of what it had went to polling with nothing to do.
+    for r in &mut rounds {
+        (r.load_cpu_ns, r.load_spun_ns) = (r.window_ns / 2, r.window_ns / 5);
+    }
+    let waited = |load_run_delay_ns| Machine {
+        load_run_delay_ns: Some(load_run_delay_ns),
+        load_turns: Some(600),
+        ..Machine::default()
+    };
+    machine(&mut rounds, waited(WINDOW_NS));
+    let cell = judged(&rounds);
+    says(&cell, Kind::GeneratorBound, &["another program took the load's CPU (49%", "load 0.30"]);
+    assert!(cell.verdict.voids(Figure::Rate));
+    // Asleep for a third of the window it was free to take more.
+    machine(&mut rounds, waited(WINDOW_NS / 3));
+    let cell = judged(&rounds);
+    says(&cell, Kind::Noisy, &["another program took the load's CPU", "Also idle"]);
+    assert!(cell.verdict.is(Kind::Idle) && !cell.verdict.voids(Figure::Rate));
+}
+
+#[test]
 fn a_server_whose_cpu_another_program_took_is_noisy() {
     let mut rounds = sleepy();
     let taken = Machine { server_run_delay_ns: Some(WINDOW_NS), ..Machine::default() };
@@ -110,6 +133,7 @@ fn steal_is_noisy_and_named() {
     let cell = judged(&rounds);
     says(&cell, Kind::Noisy, &["the hypervisor gave 4.3% of the CPUs' time", "Also server-bound"]);
     assert!(cell.verdict.voids(Figure::Latency) && !cell.verdict.voids(Figure::Rate));
+    assert_eq!(cell.verdict.also, [Kind::ServerBound]);
     assert_eq!(cell.steal, Some(0.043));
     machine(&mut rounds, Machine { steal: Some(0.01), ..Machine::default() });
     says(&judged(&rounds), Kind::ServerBound, &[]);
@@ -226,6 +250,30 @@ fn a_load_that_is_late_is_the_limit() {
     let cell = judged(&rounds);
     says(&cell, Kind::AtAskedRate, &["but the load itself was late"]);
     assert_eq!(cell.verdict.void, [Figure::Latency]);
+}
+
+#[test]
+fn of_few_requests_the_highest_percentile_that_there_is_is_compared() {
+    // 504 requests in all: a p95 and no p99.
+    let few = |change: &dyn Fn(u64, Parts) -> Parts| {
+        let mut rounds = race(AT_RATE);
+        for r in &mut rounds {
+            let parts = quiet(72, u64::from(r.round)).into_iter().enumerate();
+            open_loop::set(r, &parts.map(|(i, p)| change(i as u64, p)).collect::<Vec<_>>(), 0);
+        }
+        let mut asked = asked(&NAMES, 7, &[AT_RATE]);
+        asked.loads[0].rate = Some(36);
+        rounds.iter_mut().for_each(|r| r.load.rate = Some(36));
+        epoll(&judge(&asked, &rounds)).clone()
+    };
+    let cell = few(&|_, p| p);
+    says(&cell, Kind::AtAskedRate, &["95% were sent within"]);
+    assert_eq!(cell.latency_ns.p99, None);
+    let late = few(&|i, p| if i % 10 == 0 { Parts { lag: 3_000_000, ..p } } else { p });
+    says(&late, Kind::GeneratorBound, &["5% of the sends by 3.0 ms or more"]);
+    // 3 ms in 60 ms, though there is no p99 of either.
+    let slow = few(&|_, p| Parts { lag: 3_000_000, service: 60_000_000, ..p });
+    says(&slow, Kind::AtAskedRate, &[]);
 }
 
 #[test]

@@ -127,7 +127,8 @@ impl Counts {
         let (mut below, mut at) = (0, None);
         [0.50, 0.90, 0.95, 0.99, 0.999].map(|quantile| {
             let rank = ((n as f64 * quantile).ceil() as u64).max(1);
-            if n - rank < Latency::SAMPLES_BEYOND {
+            // Of no samples at all the rank is 1 all the same.
+            if n.saturating_sub(rank) < Latency::SAMPLES_BEYOND {
                 return None;
             }
             while below < rank {
@@ -256,6 +257,8 @@ mod tests {
         assert_eq!(cut.mean, whole.mean);
         assert_eq!(counts.latency(1_001).p50, None);
         assert_eq!(Counts::default().latency(5), Latency::default());
+        assert_eq!(Counts::default().percentiles(0), [None; 5], "no samples");
+        assert_eq!(Counts::default().percentiles(100), [None; 5]);
     }
 
     #[test]

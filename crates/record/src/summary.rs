@@ -214,7 +214,8 @@ pub struct Summary {
     pub machine_noise: Option<f64>,
     /// Whether all rounds that were asked for are there.
     pub complete: bool,
-    /// The cells: loads in the order asked, contenders by cost within each.
+    /// The cells: loads in the order asked, contenders by cost within each,
+    /// as it is compared.
     pub cells: Vec<Cell>,
     /// What the cells say together, where loads differ in rate or in connections alone.
     #[serde(default)]

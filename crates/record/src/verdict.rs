@@ -75,8 +75,11 @@ pub enum Figure {
 /// The judgement on one cell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// What kind of measurement it was.
+    /// What kind of measurement it was: the finding that weighs most.
     pub kind: Kind,
+    /// What it was besides, in the order of the sentences. Ask [`Verdict::is`] for all findings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Kind>,
     /// What must not be believed.
     pub void: Vec<Figure>,
     /// One sentence: the cause, with its figures, and the remedy where there is one.
@@ -101,7 +104,12 @@ impl Verdict {
             }
             Kind::ServerNotObserved => vec![Cost],
         };
-        Verdict { kind, void, because: because.into() }
+        Verdict { kind, also: vec![], void, because: because.into() }
+    }
+
+    /// Whether `kind` is among the findings.
+    pub fn is(&self, kind: Kind) -> bool {
+        self.kind == kind || self.also.contains(&kind)
     }
 
     /// Whether `figure` must not be believed.

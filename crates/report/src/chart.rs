@@ -47,7 +47,7 @@ struct Mark {
     dots: Vec<f64>,
 }
 
-/// Cost with its interval, from zero, in rising order; the null server is a line.
+/// Cost with its interval, from zero, in the order of the table; the null server is a line.
 pub fn cost(summary: &Summary, load: &LoadShape) -> Option<Chart> {
     let cells: Vec<_> =
         cells(summary, load).filter_map(|c| Some((c, c.cost_ns_per_request?))).collect();
@@ -64,9 +64,8 @@ pub fn cost(summary: &Summary, load: &LoadShape) -> Option<Chart> {
         .take_while(|v| *v <= most * 1.02)
         .map(|v| Tick { x: x(v), label: format!("{:.decimals$}", v / unit.size) });
     let floor = cells.iter().find(|(c, _)| c.contender == NULL).map(|(_, e)| x(e.mean));
-    let mut shown: Vec<_> = cells.iter().filter(|(c, _)| c.contender != NULL).collect();
-    shown.sort_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
-    let marks = shown.iter().map(|(c, e)| {
+    let shown = cells.iter().filter(|(c, _)| c.contender != NULL);
+    let marks = shown.map(|(c, e)| {
         let figure = format!("{} {} per request", numbers::estimate(e, unit.size), unit.name);
         mark(c, Figure::Cost, figure, [e.low, e.high].map(x), vec![x(e.mean)])
     });

@@ -159,7 +159,7 @@ fn band(cell: &Cell) -> Text {
 fn rate(cells: &[&Cell]) -> Field<'static> {
     let unit = numbers::rate_unit(means(cells, |c| c.rate_per_s));
     field(unit.name, 6, move |c| {
-        let lower_bound = if c.verdict.kind == Kind::CoBound { "≥ " } else { "" };
+        let lower_bound = if c.verdict.is(Kind::CoBound) { "≥ " } else { "" };
         let text = c.rate_per_s;
         let text = text.map(|e| format!("{lower_bound}{}", numbers::estimate(&e, unit.size)));
         figure(c, Figure::Rate, text)
@@ -170,7 +170,7 @@ fn instance(cells: &[&Cell], then: bool) -> Field<'static> {
     let unit = numbers::seconds_unit(means(cells, |c| c.instance_s));
     let now = if then { " now" } else { "" };
     field(&format!("instance{now}, {}", unit.name), 1, move |c| {
-        let upper_bound = if c.verdict.kind == Kind::CoBound { "≤ " } else { "" };
+        let upper_bound = if c.verdict.is(Kind::CoBound) { "≤ " } else { "" };
         let text = c.instance_s;
         let text = text.map(|e| format!("{upper_bound}{}", numbers::estimate(&e, unit.size)));
         figure(c, Figure::Rate, text)

@@ -2,7 +2,7 @@
 //! the example `simulated_race` of regatta-race). It has something of everything: a name that is
 //! HTML, escape sequences in last words, voided figures, skipped, failed, disqualified.
 
-use regatta_record::{Kind, Summary};
+use regatta_record::{Kind, Summary, Verdict};
 use regatta_report::{csv, html, json, markdown, terminal};
 use unicode_width::UnicodeWidthStr;
 
@@ -148,6 +148,17 @@ fn json_is_the_summary() {
         assert!(!cell[field].is_null(), "{field}");
     }
     assert!(cell["cost_ns_per_request"]["low"].is_number());
+}
+
+#[test]
+fn a_rate_is_a_lower_bound_whatever_else_was_found() {
+    let mut s = summary();
+    let node = s.cells.iter_mut().find(|c| c.contender == "node").unwrap();
+    let noisy = Verdict::new(Kind::Noisy, "steal. Also co-bound: both busy");
+    node.verdict = Verdict { also: vec![Kind::CoBound], ..noisy };
+    assert!(line(&terminal(&s, 160, false), "node").contains(" ≥ 124"));
+    let json: Summary = serde_json::from_str(&json(&s)).unwrap();
+    assert!(json.cells.iter().any(|c| c.contender == "node" && c.verdict.is(Kind::CoBound)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{CapacityError, Question, place::Ready, search::Shown};
 use crate::{
-    judge::{BUSY, of_load},
+    judge::{BUSY, OfServer, of_load},
     usage::Spent,
 };
 use regatta_load::{Error, OpenTally, Plan, Progress, Tally, Until, WarmUp};
@@ -51,7 +51,7 @@ pub(super) fn measure(
         let died = came.died;
         let (seen, judgement) = match came.loaded {
             Ok(tally) => {
-                let seen = Seen::of(question.limit, &plan, &tally, came.spent, died);
+                let seen = Seen::of(question.limit, &plan, &tally, came.spent, came.shares, died);
                 let judgement = judge(question, &seen);
                 (seen, judgement)
             }
@@ -163,6 +163,7 @@ impl Seen {
         plan: &Plan,
         tally: &Tally,
         spent: Option<(Spent, u32)>,
+        shares: bool,
         died: Option<String>,
     ) -> Seen {
         let window_ns = tally.window_ns.max(1) as f64;
@@ -174,7 +175,7 @@ impl Seen {
             .server_died
             .then(|| "the server took no connection and answered nothing any more".to_string());
         let threads = plan.threads as f64;
-        let observed = spent.as_ref().map(|(spent, cpus)| (spent, *cpus));
+        let observed = spent.as_ref().map(|(spent, cpus)| OfServer { spent, cpus: *cpus, shares });
         Seen {
             piled_up: piled_up(tally),
             verdict: Some(of_load(plan, tally, observed)),
@@ -187,7 +188,7 @@ impl Seen {
             fault: wrong.or(died).or(gone),
             load_busy: tally.load_cpu_ns as f64 / (window_ns * threads),
             server_busy: observed
-                .map(|(spent, cpus)| spent.cpu_ns as f64 / (window_ns * f64::from(cpus))),
+                .map(|server| server.spent.cpu_ns as f64 / (window_ns * f64::from(server.cpus))),
         }
     }
 }
@@ -242,7 +243,7 @@ fn short_of(question: &Question, seen: &Seen) -> Option<(Shown, String)> {
         return failed(format!("errors: {}", there.join(", ")));
     }
     if let Some(verdict) = &seen.verdict
-        && verdict.kind == Kind::Overloaded
+        && verdict.is(Kind::Overloaded)
     {
         return failed(verdict.because.clone());
     }
@@ -264,11 +265,10 @@ fn short_of(question: &Question, seen: &Seen) -> Option<(Shown, String)> {
 
 /// Why a level that did not pass says nothing of the server, if so.
 fn load_was_the_limit(seen: &Seen) -> Option<String> {
-    let speaks = |verdict: &&Verdict| match verdict.kind {
-        Kind::GeneratorBound => true,
-        // At a rate the load may have been late though the server was busy.
-        Kind::Overloaded | Kind::AtAskedRate => verdict.voids(Figure::Latency),
-        _ => false,
+    let speaks = |verdict: &&Verdict| {
+        // At a rate the load may have been late, or the CPU taken, though the server was busy.
+        let at_rate = verdict.is(Kind::Overloaded) || verdict.is(Kind::AtAskedRate);
+        verdict.is(Kind::GeneratorBound) || at_rate && verdict.voids(Figure::Latency)
     };
     if let Some(verdict) = seen.verdict.as_ref().filter(speaks) {
         return Some(verdict.because.clone());
@@ -423,6 +423,14 @@ mod tests {
         let at_rate = Verdict { void, ..Verdict::new(Kind::AtAskedRate, "held, but late") };
         let too_late = Seen { verdict: Some(at_rate), ..late(0.2, Some(0.95)) };
         shows(RATE, too_late, Shown::Unclear, "held, but late");
+        let mut noisy = Verdict::new(Kind::Noisy, "another program took the server's CPU");
+        for kind in [Kind::GeneratorBound, Kind::Overloaded] {
+            noisy.also = vec![kind];
+            let disturbed = Seen { verdict: Some(noisy.clone()), ..late(0.2, Some(0.2)) };
+            shows(RATE, disturbed, Shown::Unclear, "another program took the server's CPU");
+        }
+        let in_time = Seen { verdict: Some(noisy), ..good() };
+        shows(RATE, in_time, Shown::Unclear, "another program");
         // One that is held is held, however busy the load was.
         shows(CLIENTS, Seen { load_busy: 0.99, ..good() }, Shown::Passed, "");
     }

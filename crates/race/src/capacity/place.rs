@@ -98,6 +98,8 @@ pub(super) struct Came {
     pub loaded: Result<Tally, regatta_load::Error>,
     /// What the server used in the window, and on how many CPUs it could.
     pub spent: Option<(Spent, u32)>,
+    /// Whether the load may have run on the server's CPUs.
+    pub shares: bool,
     /// Proportional set size with the connections open, bytes.
     pub memory_bytes: Option<u64>,
     /// How many files the most limited of the server's processes may have open.
@@ -132,7 +134,9 @@ impl Ready<'_> {
             Server::Runs { addr, observed, .. } => {
                 let plan = Plan { target: *addr, ..plan };
                 let cpus = observed.as_ref().and_then(Observed::cpus).unwrap_or(1);
-                Ok(not_interrupted(self.under(&plan, observed.clone(), cpus, progress)))
+                let shares = observed.as_ref().is_some_and(|o| o.may_run_on(&plan.cpus));
+                let came = self.under(&plan, observed.clone(), cpus, progress);
+                Ok(not_interrupted(Came { shares, ..came }))
             }
             Server::Starts { course, entrant, shape } => {
                 let Started { mut running, port, run: _run } = match start(course, entrant, *shape)?
@@ -143,8 +147,11 @@ impl Ready<'_> {
                 };
                 let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
                 let plan = Plan { target, ..plan };
-                let cpus = course.asked.cpus.of_server(shape).len() as u32;
-                let mut came = self.under(&plan, Some(running.observed()), cpus, progress);
+                let cpus = course.asked.cpus.of_server(shape);
+                let shared = |cpu: &u32| cpus.contains(cpu);
+                let n = cpus.len() as u32;
+                let mut came = self.under(&plan, Some(running.observed()), n, progress);
+                came.shares = plan.cpus.is_empty() || plan.cpus.iter().any(shared);
                 came.died = died(&mut running)?;
                 running.stop(STOP_WITHIN)?;
                 Ok(not_interrupted(came))
@@ -165,7 +172,8 @@ impl Ready<'_> {
         // A server cannot be busy on more CPUs than it has threads.
         let spent = read.spent.map(|spent| (cpus.min(spent.threads).max(1), spent));
         let spent = spent.map(|(cpus, spent)| (spent, cpus));
-        Came { loaded, spent, memory_bytes: read.memory_bytes, descriptors, died: None }
+        let memory_bytes = read.memory_bytes;
+        Came { loaded, spent, shares: false, memory_bytes, descriptors, died: None }
     }
 }
 

@@ -19,7 +19,7 @@ mod signals;
 mod verdict;
 
 pub use diff::{NothingInCommon, Side, diff};
-pub use of_load::of_load;
+pub use of_load::{OfServer, of_load};
 pub use precision::{Due, LEAST_PASSES, MOST_PASSES, due};
 pub use verdict::{BUSY, HELD, Used};
 
@@ -179,13 +179,32 @@ impl Field {
         mean(&paired(&null.rate, &observed.rate)).map(f64::exp)
     }
 
-    /// The cells of this load: believed costs in rising order, then the other cells as asked.
+    /// The cells of this load: believed costs in rising order, as they are compared, then the other
+    /// cells as asked. Costs by themselves may be in another order, as the machine was.
     fn judged(&self, asked: &Asked, margin: f64) -> Vec<Cell> {
         let mut cells = in_parallel(&self.contenders, |o| self.figures(asked, o));
         self.relate(asked, &mut cells, margin);
         self.rank(asked, &mut cells, margin);
-        cells.sort_by(|a, b| sort_key(a).total_cmp(&sort_key(b)));
-        cells
+        let keys = cells.iter().zip(&self.contenders).map(|(c, o)| self.sort_key(asked, c, o));
+        let mut keyed: Vec<(f64, Cell)> =
+            keys.collect::<Vec<f64>>().into_iter().zip(cells).collect();
+        keyed.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        keyed.into_iter().map(|(_, cell)| cell).collect()
+    }
+
+    /// Logarithm of the cost over the baseline's in the same passes, which its relation and band
+    /// come from; without such passes, of the costs compared alone.
+    fn sort_key(&self, asked: &Asked, cell: &Cell, observed: &Observed) -> f64 {
+        if believed_cost(cell).is_none() {
+            return f64::INFINITY;
+        }
+        let compared = |o: &Observed| mean(&present(&o.compared));
+        let alone = || {
+            let baseline = self.of(&asked.baseline).and_then(compared).unwrap_or(0.0);
+            compared(observed).map(|log| log - baseline)
+        };
+        let ratio = mean(&self.log_ratios(&observed.name, &asked.baseline));
+        ratio.or_else(alone).unwrap_or(f64::INFINITY)
     }
 
     /// A cell by itself, not yet compared.
@@ -289,8 +308,4 @@ impl Field {
 
 fn believed_cost(cell: &Cell) -> Option<Estimate> {
     cell.cost_ns_per_request.filter(|_| !cell.verdict.voids(Figure::Cost))
-}
-
-fn sort_key(cell: &Cell) -> f64 {
-    believed_cost(cell).map_or(f64::INFINITY, |cost| cost.mean)
 }

@@ -63,6 +63,8 @@ pub struct Observed {
     pub server_busy: Option<f64>,
     /// The same of the load, without what it spun.
     pub load_busy: Option<f64>,
+    /// What it spun.
+    pub load_spun: Option<f64>,
     /// CPUs of server and load.
     pub cpus: (u32, u32),
     /// Where the server's CPU time was read.
@@ -122,10 +124,9 @@ impl Observed {
         there.iter().for_each(|r| self.errors.add(&r.errors));
         self.window_s = there.iter().map(|r| r.window_ns as f64 / 1e9).sum();
         self.slices = there.iter().map(|r| r.slices.clone()).collect();
-        self.load_busy = fraction(
-            there.iter().map(|r| r.load_work_ns() as f64).sum(),
-            there.iter().map(|r| r.window_ns as f64 * f64::from(r.load_cpus)).sum(),
-        );
+        let of_load = there.iter().map(|r| r.window_ns as f64 * f64::from(r.load_cpus)).sum();
+        self.load_busy = fraction(there.iter().map(|r| r.load_work_ns() as f64).sum(), of_load);
+        self.load_spun = fraction(there.iter().map(|r| r.load_spun_ns as f64).sum(), of_load);
         self.cpus.1 = there.iter().map(|r| r.load_cpus).max().unwrap_or(0);
         self.signals = Signals::of(there);
         match latency::read(there) {

@@ -9,8 +9,8 @@
 //! with both, the 95% intervals of simulated normal log-ratios hold the truth in 93% of the races in
 //! the worst case (about 12 to 25 passes), against 92% with one look.
 
-use super::{Field, observe};
-use crate::statistics::{Needed, geometric, rounds_needed};
+use super::{Field, observe, observed::Observed, take_off_the_machine};
+use crate::statistics::{Needed, Series, geometric, paired, rounds_needed};
 use regatta_record::{Asked, Cell, LoadShape, Precision, Round, rounds_in_words};
 use std::collections::BTreeMap;
 
@@ -62,6 +62,8 @@ pub fn due(asked: &Asked, rounds: &[Round], pass: u32) -> Due {
 struct Ratio<'a> {
     contender: &'a str,
     log_ratios: Vec<f64>,
+    /// The same as they were before the load's last pass.
+    before: Vec<f64>,
     asked: &'a Asked,
 }
 
@@ -72,11 +74,11 @@ impl Ratio<'_> {
 
     /// Half-width as a fraction; `None` with fewer than 2 rounds.
     fn width(&self) -> Option<f64> {
-        self.width_after(self.rounds())
+        self.width_of(&self.log_ratios)
     }
 
-    fn width_after(&self, rounds: usize) -> Option<f64> {
-        let interval = geometric(&self.log_ratios[..rounds], self.asked.seed)?;
+    fn width_of(&self, log_ratios: &[f64]) -> Option<f64> {
+        let interval = geometric(log_ratios, self.asked.seed)?;
         Some((interval.high / interval.low).sqrt() - 1.0)
     }
 
@@ -86,10 +88,9 @@ impl Ratio<'_> {
 
     /// Whether it is, and was without the last pass.
     fn is_narrow(&self) -> bool {
-        let n = self.rounds();
         let narrow =
-            |rounds| self.width_after(rounds).is_some_and(|w| w <= self.asked.half_width());
-        narrow(n) && narrow(n.saturating_sub(1))
+            |logs: &[f64]| self.width_of(logs).is_some_and(|w| w <= self.asked.half_width());
+        narrow(&self.log_ratios) && narrow(&self.before)
     }
 
     fn is_hopeless(&self) -> bool {
@@ -115,11 +116,33 @@ impl Field {
                 && !asked.is_reference(name)
                 && self.why_no_cost(name).is_none()
         };
+        let before = self.before_last_pass();
+        let compared = |name: &str| before.iter().find(|o| o.name == name).map(|o| &o.compared);
         let ratio = |name: &'a String| {
             let log_ratios = self.log_ratios(name, &asked.baseline);
-            Ratio { contender: name, log_ratios, asked }
+            let before = compared(name).zip(compared(&asked.baseline));
+            let before = before.map_or_else(Vec::new, |(a, b)| paired(a, b));
+            Ratio { contender: name, log_ratios, before, asked }
         };
         asked.contenders.iter().filter(counts).map(ratio).collect()
+    }
+
+    /// The costs as they were compared before the load's last pass: what the probe sees is fitted to
+    /// the passes that there were, so the last one moves the ratios of those before it too.
+    fn before_last_pass(&self) -> Vec<Observed> {
+        let last = |series: &Series| series.iter().rposition(Option::is_some);
+        let last = self.contenders.iter().filter_map(|o| last(&o.cost)).max().unwrap_or(0);
+        let cut = |series: &Series| series[..last].to_vec();
+        let without = |o: &Observed| Observed {
+            name: o.name.clone(),
+            cost: cut(&o.cost),
+            compared: cut(&o.cost),
+            probe: cut(&o.probe),
+            ..Observed::default()
+        };
+        let mut before: Vec<Observed> = self.contenders.iter().map(without).collect();
+        take_off_the_machine(&mut before);
+        before
     }
 
     /// Whether nothing that was asked for is left to run.

@@ -33,9 +33,8 @@ pub(super) fn knee(places: &[Place]) -> Result<Knee, String> {
         .expect("there are rates");
     let last = held.len() - 1;
     // Where the generator was the limit, nothing is known of the server.
-    let overloaded = |p: &&Place| {
-        p.n > held[last].0 && !is_held(p) && p.cell.verdict.kind != Kind::GeneratorBound
-    };
+    let overloaded =
+        |p: &&Place| p.n > held[last].0 && !is_held(p) && !p.cell.verdict.is(Kind::GeneratorBound);
     let not_held = places.iter().find(overloaded).map(|place| place.n);
     if best == 0 {
         return no(format!(

@@ -20,7 +20,7 @@ pub(super) fn over(asked: &Asked, places: &[Place], axis: Axis) -> (Over, Vec<St
         let (at, unit) = (at(&void), axis.unit());
         doubts.push(format!("the rates are void at {at} {unit} and left out"));
     }
-    let co_bound = |place: &&Place| place.cell.verdict.kind == Kind::CoBound;
+    let co_bound = |place: &&Place| place.cell.verdict.is(Kind::CoBound);
     let bounds: Vec<&Place> = usable.iter().copied().filter(co_bound).collect();
     if !bounds.is_empty() {
         doubts.push(format!(

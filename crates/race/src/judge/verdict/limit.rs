@@ -62,7 +62,7 @@ fn not_observed(load: Used, remedy: Remedy<'_>) -> Verdict {
 
 /// Why a load that is not busy can do no more.
 pub fn starved(load: Used, remedy: Remedy<'_>) -> String {
-    let who = if remedy.shares() { "the server or another program" } else { "another program" };
+    let who = remedy.who("server");
     let waited = percent(load.waited.unwrap_or(0.0));
     let remedy = remedy.another_for_load();
     format!("{who} took the load's CPU ({waited} of the window it waited for it): {remedy}")

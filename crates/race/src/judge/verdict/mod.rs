@@ -46,6 +46,8 @@ pub struct Used {
     pub fraction: f64,
     /// CPUs that it had.
     pub cpus: u32,
+    /// The same of what it spent on polling with nothing to do, which is not in `fraction`.
+    pub spun: f64,
     /// Share of the time of its CPUs that it surely waited for another program; `None` where that
     /// cannot be told.
     pub waited: Option<f64>,
@@ -56,10 +58,12 @@ impl Used {
         self.fraction >= BUSY
     }
 
-    /// Not busy, but would have been, had others left it its CPU.
+    /// Not busy, but took all the CPU that others left it. One that polls takes it with nothing to
+    /// do as well; but answers that came while it waited found it away.
     fn is_starved(self) -> bool {
         let waited = self.waited.unwrap_or(0.0);
-        !self.is_busy() && waited >= noise::WAITED && self.fraction + waited >= BUSY
+        let wanted = self.fraction + self.spun + waited;
+        !self.is_busy() && waited >= noise::WAITED && wanted >= BUSY
     }
 }
 
@@ -75,7 +79,7 @@ impl fmt::Display for Used {
 
 /// Judges a cell.
 ///
-/// The first finding names the verdict; the others add their voids and their sentences.
+/// The first finding names the verdict; the others add their kinds, voids and sentences.
 pub fn verdict(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
     if let Some(settled) = &observed.settled {
         return settled.clone();
@@ -103,11 +107,13 @@ pub fn verdict(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
         return together([noise, Some(at_rate)].into_iter().flatten());
     }
     let limit = limit(server, load, headroom, remedy);
-    let noise = disturbed(steal, server, load, remedy);
+    // Where they had to share, each waits for the other.
+    let noise = disturbed(steal, server, load.filter(|_| shared.is_empty()), remedy);
     together([drifting(observed), bimodal(observed), noise, Some(limit)].into_iter().flatten())
 }
 
-/// One verdict of several findings: the first names it, the others add their voids and sentences.
+/// One verdict of several findings: the first names it, the others add their kinds, voids and
+/// sentences.
 ///
 /// # Panics
 /// Of no findings.
@@ -117,6 +123,7 @@ pub fn together(mut findings: impl Iterator<Item = Verdict>) -> Verdict {
         let new: Vec<Figure> =
             next.void.iter().filter(|f| !verdict.void.contains(f)).copied().collect();
         verdict.void.extend(new);
+        verdict.also.extend([next.kind].iter().chain(&next.also));
         verdict.because =
             format!("{}. Also {}: {}", verdict.because, next.kind.name(), next.because);
         verdict
@@ -143,7 +150,7 @@ fn of_shared(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
                 "{share}; of the {asked} requests asked for per second {rate:.0} were answered; {}",
                 remedy.more_for_server()
             );
-            Verdict { kind: Kind::Overloaded, void, because }
+            Verdict { void, ..Verdict::new(Kind::Overloaded, because) }
         }
         _ => Verdict::new(Kind::CostOnly, share),
     }
@@ -152,12 +159,13 @@ fn of_shared(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
 impl Observed {
     fn server(&self) -> Option<Used> {
         let (fraction, cpus) = (self.server_busy?, self.cpus.0);
-        Some(Used { fraction, cpus, waited: self.signals.server_waited })
+        Some(Used { fraction, cpus, spun: 0.0, waited: self.signals.server_waited })
     }
 
     fn load(&self) -> Option<Used> {
         let (fraction, cpus) = (self.load_busy?, self.cpus.1);
-        Some(Used { fraction, cpus, waited: self.signals.load_waited })
+        let spun = self.load_spun.unwrap_or(0.0);
+        Some(Used { fraction, cpus, spun, waited: self.signals.load_waited })
     }
 
     /// Mean over rounds.

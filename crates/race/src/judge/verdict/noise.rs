@@ -72,21 +72,19 @@ pub fn disturbed(
             percent(steal)
         ));
     }
-    if let Some(waited) = beyond(server.and_then(|server| server.waited), WAITED)
-        && !remedy.shares()
-    {
+    if let Some(waited) = beyond(server.and_then(|server| server.waited), WAITED) {
         causes.push(format!(
-            "another program took the server's CPU ({} of the window it waited for it): {}",
+            "{} took the server's CPU ({} of the window it waited for it): {}",
+            remedy.who("load"),
             percent(waited),
             remedy.another_for_server()
         ));
     }
     let load = load.filter(|load| !load.is_starved());
-    if let Some(waited) = beyond(load.and_then(|load| load.waited), WAITED)
-        && !remedy.shares()
-    {
+    if let Some(waited) = beyond(load.and_then(|load| load.waited), WAITED) {
         causes.push(format!(
-            "another program took the load's CPU ({} of the window it waited for it): {}",
+            "{} took the load's CPU ({} of the window it waited for it): {}",
+            remedy.who("server"),
             percent(waited),
             remedy.another_for_load()
         ));

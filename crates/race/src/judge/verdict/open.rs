@@ -10,7 +10,8 @@ use regatta_record::{Arrivals, Figure, Kind, Latency, LoadShape, OpenLoopFigures
 
 /// Fraction of an asked rate, or of what was due, from which on it counts as held.
 pub const HELD: f64 = 0.98;
-/// The lag is long where its p99 is more than this part of the latency's p99...
+/// The lag is long where its p99 is more than this part of the latency's p99 (of few requests, the
+/// highest percentile that both have)...
 pub const LONG_LAG: f64 = 0.1;
 /// ... and more than this, in nanoseconds: what a busy machine takes to wake a thread twice.
 pub const LONG_LAG_NS: u64 = 100_000;
@@ -52,8 +53,9 @@ impl AtRate<'_> {
 
     fn by_server(self, late: Option<String>, remedy: Remedy<'_>) -> Verdict {
         let mut verdict = if self.is_held() {
-            let in_time = self.lag_p99().map_or_else(String::new, |lag| {
-                format!("; 99% were sent within {} of when they were due", time(lag))
+            let in_time = self.lag().map_or_else(String::new, |lag| {
+                let Lag { percent, ns, .. } = lag;
+                format!("; {percent}% were sent within {} of when they were due", time(ns))
             });
             let because = format!("{} requests per second, {}{in_time}", self.asked, self.shape());
             Verdict::new(Kind::AtAskedRate, because)
@@ -96,15 +98,11 @@ impl AtRate<'_> {
     /// arrivals did not keep the shape that was asked for.
     fn lateness(&self) -> Option<String> {
         let open = self.open_loop?;
-        let long = self.lag_p99().filter(|lag| {
-            // A latency whose p99 lies among requests without a reply is longer than any.
-            let part = self.latency.p99.map_or(0.0, |p99| *lag as f64 / p99 as f64);
-            *lag > LONG_LAG_NS && part > LONG_LAG
-        });
-        if let Some(lag) = long {
+        if let Some(Lag { percent, ns, .. }) = self.lag().filter(Lag::is_long) {
             return Some(format!(
-                "the load itself was late: 1% of the sends by {} or more",
-                time(lag)
+                "the load itself was late: {}% of the sends by {} or more",
+                100 - percent,
+                time(ns)
             ));
         }
         (open.misshapen * 2 > self.rounds).then(|| {
@@ -115,10 +113,22 @@ impl AtRate<'_> {
         })
     }
 
-    /// The lag that 1 of 100 sends reached; the median of few.
-    fn lag_p99(&self) -> Option<u64> {
-        let lag = &self.open_loop?.send_lag_ns;
-        lag.p99.or(lag.p90).or(lag.p50)
+    /// The highest percentile of the lag up to p99 that there were sends enough for, and for as many
+    /// latencies.
+    fn lag(&self) -> Option<Lag> {
+        let (lag, latency) = (&self.open_loop?.send_lag_ns, self.latency);
+        // With requests that had no reply there is no longest.
+        let is_censored = latency.max.is_none();
+        let each = [
+            (99, lag.p99, latency.p99),
+            (95, lag.p95, latency.p95),
+            (90, lag.p90, latency.p90),
+            (50, lag.p50, latency.p50),
+        ];
+        each.into_iter().find_map(|(percent, ns, latency)| {
+            let told = latency.is_some() || is_censored;
+            ns.filter(|_| told).map(|ns| Lag { percent, ns, latency })
+        })
     }
 
     /// Whether what was asked for was answered.
@@ -142,8 +152,8 @@ impl AtRate<'_> {
             return format!("{told}; {}", remedy.more_for_server());
         };
         let share = |n: u64| percent(n as f64 / open.due.max(1) as f64);
-        let in_time = self.lag_p99().map_or_else(String::new, |lag| {
-            format!(", though the load was in time (its lag's p99 is {})", time(lag))
+        let in_time = self.lag().map_or_else(String::new, |Lag { percent, ns, .. }| {
+            format!(", though the load was in time (its lag's p{percent} is {})", time(ns))
         });
         let mut fates = Vec::new();
         for (n, fate) in [
@@ -164,6 +174,24 @@ impl AtRate<'_> {
 
     fn shape(&self) -> &'static str {
         shape(self.arrivals)
+    }
+}
+
+/// A percentile of the lag.
+#[derive(Clone, Copy, Debug)]
+struct Lag {
+    /// Which one.
+    percent: u32,
+    ns: u64,
+    /// The same percentile of the latency; `None` where it lies among requests without a reply.
+    latency: Option<u64>,
+}
+
+impl Lag {
+    fn is_long(&self) -> bool {
+        // A latency among requests without a reply is longer than any.
+        let part = self.latency.map_or(0.0, |latency| self.ns as f64 / latency as f64);
+        self.ns > LONG_LAG_NS && part > LONG_LAG
     }
 }
 

@@ -2,6 +2,9 @@
 
 use regatta_record::{CpuSets, LoadShape};
 
+/// Where server and load may take each other's CPU.
+const APART: &str = "give each CPUs of its own: --cpus for the load, `taskset -c` for the server";
+
 /// What can be changed.
 #[derive(Clone, Copy, Debug)]
 pub enum Remedy<'a> {
@@ -12,10 +15,12 @@ pub enum Remedy<'a> {
         /// The load.
         load: &'a LoadShape,
     },
-    /// Of `regatta load`, with so many threads.
+    /// Of `regatta load`.
     Load {
-        /// Threads.
+        /// Its threads.
         threads: u32,
+        /// Whether they may run on the server's CPUs.
+        shares: bool,
     },
 }
 
@@ -36,7 +41,7 @@ impl Remedy<'_> {
                         .to_owned(),
                 }
             }
-            Remedy::Load { threads } => format!(
+            Remedy::Load { threads, .. } => format!(
                 "give the load a {} thread, on a CPU that the server does not need: --threads {}",
                 nth(threads as usize + 1),
                 threads + 1
@@ -51,6 +56,7 @@ impl Remedy<'_> {
                 Some(cpu) => format!("end it, or give --load-cpus {cpu}"),
                 None => "end it: this machine has no other CPU for the load".to_owned(),
             },
+            Remedy::Load { shares: true, .. } => APART.to_owned(),
             Remedy::Load { .. } => {
                 "end it, or give the load another CPU: --cpus with its number".to_owned()
             }
@@ -64,6 +70,7 @@ impl Remedy<'_> {
                 Some(cpu) => format!("end it, or give --server-cpus {cpu}"),
                 None => "end it: this machine has no other CPU for the server".to_owned(),
             },
+            Remedy::Load { shares: true, .. } => APART.to_owned(),
             Remedy::Load { .. } => {
                 "end it, or start the server on another CPU (taskset -c)".to_owned()
             }
@@ -98,6 +105,14 @@ impl Remedy<'_> {
         }
     }
 
+    /// Who may have taken the CPU of one side, `other` being the other.
+    pub fn who(self, other: &str) -> String {
+        match self.shares() {
+            true => format!("the {other} or another program"),
+            false => "another program".to_owned(),
+        }
+    }
+
     /// Whether server and load were put on the same CPUs.
     pub fn shares(self) -> bool {
         match self {
@@ -105,7 +120,7 @@ impl Remedy<'_> {
                 let server = cpus.of_server(load);
                 cpus.of_load(load).iter().any(|cpu| server.contains(cpu))
             }
-            Remedy::Load { .. } => false,
+            Remedy::Load { shares, .. } => shares,
         }
     }
 }
@@ -151,6 +166,8 @@ mod tests {
         assert!(!remedy.shares());
         let same = &CpuSets { server: vec![0, 1], load: vec![1], spare: vec![] };
         assert!(Remedy::Race { cpus: same, load }.shares());
-        assert!(Remedy::Load { threads: 1 }.more_for_load().ends_with("--threads 2"));
+        assert!(
+            Remedy::Load { threads: 1, shares: false }.more_for_load().ends_with("--threads 2")
+        );
     }
 }
