@@ -54,14 +54,18 @@ impl Law {
     }
 
     /// The law on top of what the server takes without a delay, of which so many quantiles are
-    /// looked at: quantiles in nanoseconds.
+    /// looked at, and all where the law has but one delay: quantiles in nanoseconds.
     fn on_top_of(self, floor: &Histogram<u64>, floors: u32) -> Truth {
-        const DELAYS: u32 = 20_000;
+        const MANY: u32 = 20_000;
+        let (delays, floors) = match self {
+            Law::Fixed(_) => (1, MANY),
+            Law::Bimodal(..) | Law::Stall(..) => (MANY, floors),
+        };
         let middle = |i: u32, n: u32| (f64::from(i) + 0.5) / f64::from(n);
         let floors: Vec<f64> =
             (0..floors).map(|i| floor.value_at_quantile(middle(i, floors)) as f64).collect();
-        let mut sums: Vec<f64> = (0..DELAYS)
-            .map(|i| self.quantile(middle(i, DELAYS)))
+        let mut sums: Vec<f64> = (0..delays)
+            .map(|i| self.quantile(middle(i, delays)))
             .flat_map(|delay| floors.iter().map(move |floor| delay + floor))
             .collect();
         sums.sort_by(f64::total_cmp);

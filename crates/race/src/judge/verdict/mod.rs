@@ -25,6 +25,8 @@ use std::fmt;
 /// leanest server and the leanest load each use 0.98 of a core, since both sleep for a moment
 /// whenever they have overtaken the other; and a CPU also serves its timer and the kernel's threads.
 pub const BUSY: f64 = 0.90;
+/// Share of the window from which on a load that polls was away for too long.
+const AWAY: f64 = 0.2;
 
 /// Under what a cell was measured.
 #[derive(Clone, Copy, Debug)]
@@ -59,11 +61,14 @@ impl Used {
     }
 
     /// Not busy, but took all the CPU that others left it. One that polls takes it with nothing to
-    /// do as well; but answers that came while it waited found it away.
+    /// do as well; but answers that came while it waited found it away, and where that was long, the
+    /// rate is its own.
     fn is_starved(self) -> bool {
         let waited = self.waited.unwrap_or(0.0);
-        let wanted = self.fraction + self.spun + waited;
-        !self.is_busy() && waited >= noise::WAITED && wanted >= BUSY
+        let wanted = self.fraction + waited;
+        let at_work = waited >= noise::WAITED && wanted >= BUSY;
+        let away = waited >= AWAY && wanted + self.spun >= BUSY;
+        !self.is_busy() && (at_work || away)
     }
 }
 
