@@ -2,6 +2,9 @@
 //! summary of a simulated race (`axes.json`, made by the example `simulated_axes` of
 //! regatta-race). `summary.json` has none of these fields, as results of earlier versions.
 
+mod common;
+
+use common::{row, table, words};
 use regatta_record::Summary;
 use regatta_report::{csv, html, json, markdown, terminal};
 use unicode_width::UnicodeWidthStr;
@@ -10,22 +13,6 @@ const SHARED: &str = "64 conn, 20000/s, 2 cores · server and load share CPU 1";
 
 fn summary() -> Summary {
     serde_json::from_str(include_str!("axes.json")).expect("the fixture is a summary")
-}
-
-/// The lines of one table and what is said under it.
-fn table<'a>(text: &'a str, title: &str) -> Vec<&'a str> {
-    let from = text.lines().skip_while(|line| *line != title);
-    let lines: Vec<&str> = from.take_while(|line| !line.is_empty()).collect();
-    assert!(!lines.is_empty(), "no table {title:?}:\n{text}");
-    lines
-}
-
-fn words(line: &str) -> String {
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn row<'a>(table: &[&'a str], name: &str) -> &'a str {
-    table.iter().find(|line| line.starts_with(name)).unwrap()
 }
 
 #[test]

@@ -1,28 +1,15 @@
 //! What the forms of a report must say of open loops, on the summary of a simulated race
 //! (`open.json`, made by the example `simulated_open` of regatta-race).
 
+mod common;
+
+use common::{row, table, words};
 use regatta_record::Summary;
 use regatta_report::{csv, html, json, markdown, terminal};
 use unicode_width::UnicodeWidthStr;
 
 fn summary() -> Summary {
     serde_json::from_str(include_str!("open.json")).expect("the fixture is a summary")
-}
-
-/// The lines of one table and what is said under it.
-fn table<'a>(text: &'a str, title: &str) -> Vec<&'a str> {
-    let from = text.lines().skip_while(|line| *line != title);
-    let lines: Vec<&str> = from.take_while(|line| !line.is_empty()).collect();
-    assert!(!lines.is_empty(), "no table {title:?}:\n{text}");
-    lines
-}
-
-fn words(line: &str) -> String {
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn row<'a>(table: &[&'a str], name: &str) -> &'a str {
-    table.iter().find(|line| line.starts_with(name)).unwrap()
 }
 
 #[test]
