@@ -94,18 +94,21 @@ impl Contender {
                 false => format!("not on PATH: {absent}; install it, then run {install}"),
             });
         }
-        // One with a placeholder is known only at the start, which then tells.
-        let program = start.first().filter(|program| !program.contains('{'))?;
-        let found = if program.contains('/') {
-            is_executable(&self.dir.join(program))
-        } else {
-            is_on_path(program)
+        let workloads = self.manifest.workloads.iter();
+        let programs = workloads.filter_map(|w| Some(start.first()?.replace("{workload}", w)));
+        // One with another placeholder is known only at the start, which then tells.
+        let lacks = |program: &String| {
+            !program.contains('{')
+                && !match program.contains('/') {
+                    true => is_executable(&self.dir.join(program)),
+                    false => is_on_path(program),
+                }
         };
-        match (found, setup.is_empty()) {
-            (true, _) => None,
-            (false, false) => Some(format!("{program} is not there yet; run {install}")),
-            (false, true) => Some(format!("{program} is not there; install it")),
-        }
+        let program = programs.into_iter().find(lacks)?;
+        Some(match setup.is_empty() {
+            false => format!("{program} is not there yet; run {install}"),
+            true => format!("{program} is not there; install it"),
+        })
     }
 
     /// How to start it on `cpus`, with its templates filled in and written to `values.run`.
@@ -163,13 +166,13 @@ impl Contender {
         (!line.is_empty()).then(|| line.to_owned())
     }
 
-    /// Lines of code of its source files; `None` where it names none.
-    pub fn lines_of_code(&self) -> Result<Option<u32>, ContenderError> {
+    /// Lines of code of its source files for a workload; `None` where it names none.
+    pub fn lines_of_code(&self, workload: &str) -> Result<Option<u32>, ContenderError> {
         if self.manifest.source.is_empty() {
             return Ok(None);
         }
         let count = |file: &String| {
-            lines_of_code(&self.dir.join(file))
+            lines_of_code(&self.dir.join(file.replace("{workload}", workload)))
                 .map_err(|error| ContenderError::new(&self.dir, error))
         };
         self.manifest.source.iter().map(count).sum::<Result<u32, _>>().map(Some)
@@ -319,7 +322,7 @@ mod tests {
         ]);
         let lines = |name: &str| {
             let path = peers.path().join(name).join("manifest.toml");
-            Contender::read(&path).unwrap().lines_of_code().unwrap()
+            Contender::read(&path).unwrap().lines_of_code("double").unwrap()
         };
         assert_eq!(lines("x"), Some(3));
         assert_eq!(lines("z"), None);

@@ -20,6 +20,9 @@ pub struct Manifest {
     /// Programs that must be on PATH.
     #[serde(default)]
     pub needs: Vec<String>,
+    /// Debian packages that bring what it needs; `regatta peers install` installs those that lack.
+    #[serde(default)]
+    pub packages: Vec<String>,
     /// Shell commands that install and build it, run once in its folder.
     #[serde(default)]
     pub setup: Vec<String>,
@@ -31,7 +34,7 @@ pub struct Manifest {
     /// What shows that it is ready.
     #[serde(default)]
     pub ready: Ready,
-    /// Files that are counted as its lines of code.
+    /// Files that are counted as its lines of code. `{workload}` stands for the workload's name.
     #[serde(default)]
     pub source: Vec<String>,
     /// Path of its URL, where the workload has one.
@@ -126,6 +129,7 @@ impl Manifest {
             about: command.trim().to_string(),
             workloads: vec![workload.to_string()],
             needs: vec![],
+            packages: vec![],
             setup: vec![],
             start,
             version: Vec::new(),

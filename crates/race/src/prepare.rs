@@ -107,7 +107,7 @@ pub fn prepare(
     for name in &changes.only {
         let asked_for = |c: &&Contender| c.manifest.name == *name && serves(contest, c);
         if !entries.iter().any(|entry| entry.name == *name) {
-            entries.extend(known.iter().find(asked_for).map(entry));
+            entries.extend(known.iter().find(asked_for).map(|one| entry(one, workload)));
         }
     }
     let mut given = Vec::new();
@@ -218,7 +218,7 @@ fn check_gate(entries: &[Entry], baseline: &str, rounds: u32) -> Result<(), Prep
 fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
     let serves = |c: &&Contender| serves(contest, c);
     if contest.contenders.is_empty() {
-        return known.iter().filter(serves).map(entry).collect();
+        return known.iter().filter(serves).map(|one| entry(one, &contest.workload)).collect();
     }
     let mut entries: Vec<Entry> = Vec::new();
     for name in &contest.contenders {
@@ -226,7 +226,12 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
             PEERS => !is_built_in(c),
             name => c.manifest.name == name,
         };
-        let mut found: Vec<Entry> = known.iter().filter(serves).filter(called).map(entry).collect();
+        let mut found: Vec<Entry> = known
+            .iter()
+            .filter(serves)
+            .filter(called)
+            .map(|one| entry(one, &contest.workload))
+            .collect();
         if found.is_empty() && name != PEERS {
             let why = format!("no manifest of that name serves {}", contest.workload);
             found.push(Entry { skipped: Some(why), ..blank(name) });
@@ -256,7 +261,7 @@ fn is_built_in(contender: &Contender) -> bool {
 /// A contender of the command line. One that is not there is a slip of whoever gave it: an error.
 fn of_argument(argument: &str, workload: &str) -> Result<Entry, PrepareError> {
     let manifest = Manifest::from_argument(argument, workload).map_err(PrepareError)?;
-    let entry = entry(&Contender { manifest, dir: working_directory()? });
+    let entry = entry(&Contender { manifest, dir: working_directory()? }, workload);
     match &entry.skipped {
         None => Ok(entry),
         Some(why) => Err(PrepareError(format!("the contender {} cannot race: {why}", entry.name))),
@@ -290,14 +295,14 @@ fn blank(name: &str) -> Entry {
     }
 }
 
-fn entry(contender: &Contender) -> Entry {
+fn entry(contender: &Contender, workload: &str) -> Entry {
     let manifest = &contender.manifest;
     Entry {
         about: manifest.about.clone(),
         start: manifest.start.clone(),
         version: contender.version(),
         // Sources that are not there (an installed program without its checkout) are not counted.
-        lines_of_code: contender.lines_of_code().unwrap_or_default(),
+        lines_of_code: contender.lines_of_code(workload).unwrap_or_default(),
         manifest: toml::to_string(manifest).expect("a manifest has a form in TOML"),
         dir: contender.dir.clone(),
         stand_in_for: manifest.stand_in_for.clone(),

@@ -2,7 +2,7 @@
 //! It shows whether a referee finds a difference that is known. A server without it runs code that
 //! knows nothing of it.
 
-use regatta_service::{Codec, Flow, Service};
+use regatta_service::{Called, Codec, Service};
 use std::time::{Duration, Instant};
 
 /// Calls of one timing.
@@ -41,9 +41,14 @@ impl<S> Burning<S> {
 
 impl<S: Service> Service for Burning<S> {
     type Codec = S::Codec;
+    type Job = S::Job;
 
     #[inline]
-    fn call(&mut self, request: <S::Codec as Codec>::Request<'_>, reply: &mut Vec<u8>) -> Flow {
+    fn call(
+        &mut self,
+        request: <S::Codec as Codec>::Request<'_>,
+        reply: &mut Vec<u8>,
+    ) -> Called<S::Job> {
         let began = self.began;
         self.burn.spend(|| age(began));
         self.service.call(request, reply)

@@ -4,7 +4,7 @@ use crate::{
     Host, ServeError, asynchronous, burn::Burning, cluster, epoll, fork, green, null, percore,
     poll, prefork, select, threads, uring,
 };
-use regatta_service::{Program, Shared, by_hand, double};
+use regatta_service::{Program, Shared, SystemClock, by_hand, double, hello::Hello, http::Site};
 use std::time::Duration;
 
 /// An I/O model: a way of waiting.
@@ -138,19 +138,23 @@ pub enum Service {
     Double,
     /// A two-step dialogue.
     Dialogue,
+    /// The smallest HTTP answer.
+    Hello,
     /// Sends back what it reads without looking: the floor. Runs on `epoll` only.
     Null,
 }
 
 impl Service {
     /// All services, in the order of the catalogue.
-    pub const ALL: [Service; 3] = [Service::Double, Service::Dialogue, Service::Null];
+    pub const ALL: [Service; 4] =
+        [Service::Double, Service::Dialogue, Service::Hello, Service::Null];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Service::Double => "double",
             Service::Dialogue => "dialogue",
+            Service::Hello => "hello",
             Service::Null => "null",
         }
     }
@@ -160,6 +164,7 @@ impl Service {
         match self {
             Service::Double => "a line with a 64-bit integer in, its exact double out",
             Service::Dialogue => "asks for a first and a last name and greets (by hand only)",
+            Service::Hello => "HTTP: GET / is told the time",
             Service::Null => "sends back what it reads without looking: the floor of a race",
         }
     }
@@ -193,6 +198,12 @@ pub fn serve(
         (Service::Dialogue, Written::ByHand) => run(by_hand::Dialogue, model, host),
         (Service::Dialogue, Written::Shared) => {
             Err(unsupported("the dialogue exists by hand only; add --by-hand"))
+        }
+        (Service::Hello, Written::Shared) => {
+            run(Shared(Site { resource: Hello, clock: SystemClock }), model, host)
+        }
+        (Service::Hello, Written::ByHand) => {
+            Err(unsupported("it is not written by hand; leave --by-hand out"))
         }
         (Service::Null, _) if model == Model::Epoll => null::run(host),
         (Service::Null, _) => {

@@ -8,10 +8,7 @@ use crate::{
     delay::Delay,
     host::{Host, PAUSE, ServeError},
 };
-use regatta_service::{
-    Codec, Decoded, Flow, Service,
-    double::{Double, Lines},
-};
+use regatta_service::{Codec, Decoded, Flow, double::Lines};
 use regatta_sys::{Event, Interest, Readiness, epoll::Epoll, net, poll::Poll, timer};
 use std::{
     cmp::Reverse,
@@ -208,7 +205,7 @@ impl Connection {
         {
             consumed += bytes;
             let before = self.owed.len();
-            flow = Double.call(request, &mut self.owed);
+            flow = request.answer(&mut self.owed);
             self.last = self.last.max(now + delay.of_request(*requests));
             let bytes = self.owed.len() - before;
             due.push(Reverse(Due { at: self.last, request: *requests, token, bytes, ends: false }));

@@ -1,6 +1,6 @@
 //! `double`: lines of integers in, their doubles out (workload 1).
 
-use crate::{Codec, Decoded, Flow, Service};
+use crate::{Called, Codec, Decoded, Flow, Never, Service};
 use regatta_proto::line::{self, Integer, MAX_FRAME, Split};
 
 /// Bytes of a bad line that its error reply repeats.
@@ -67,6 +67,7 @@ impl<'a> Request<'a> {
 
 impl Codec for Lines {
     type Request<'a> = Request<'a>;
+    const MAX_FRAME: usize = MAX_FRAME;
 
     #[inline]
     fn decode<'a>(&mut self, input: &'a [u8]) -> Decoded<Request<'a>> {
@@ -80,9 +81,10 @@ impl Codec for Lines {
 
 impl Service for Double {
     type Codec = Lines;
+    type Job = Never;
 
     #[inline]
-    fn call(&mut self, request: Request<'_>, reply: &mut Vec<u8>) -> Flow {
-        request.answer(reply)
+    fn call(&mut self, request: Request<'_>, reply: &mut Vec<u8>) -> Called<Never> {
+        request.answer(reply).into()
     }
 }

@@ -8,12 +8,18 @@
 //! Nothing here opens a socket or reads a clock: streams and times are arguments.
 
 pub mod by_hand;
+mod clock;
 pub mod double;
+pub mod hello;
+pub mod http;
+mod job;
 mod limits;
 mod program;
 mod service;
 pub mod style;
 
+pub use clock::{Clock, Moment, StoppedAt, SystemClock};
+pub use job::{Job, MAX_FILE, Never};
 pub use limits::Limits;
 pub use program::{Program, Shared};
-pub use service::{Codec, Decoded, Flow, Halt, REPLY_FULL, Service, answer};
+pub use service::{Called, Codec, Decoded, Flow, Halt, REPLY_FULL, Service, answer};

@@ -1,9 +1,14 @@
 //! Codec + call, and the one step that all three styles share: answering what is buffered.
 
+use crate::job::{self, Job};
+
 /// The server's end of a protocol: finds requests at the front of a buffer.
 pub trait Codec: Default + Send + 'static {
     /// A request, borrowing from the buffer. Malformed input is a request too: it has a reply.
     type Request<'a>;
+
+    /// Bytes of the longest request: a buffer of this size always makes progress.
+    const MAX_FRAME: usize;
 
     /// Decodes the request at the front of `input`. Called again with a longer buffer after
     /// [`Decoded::Incomplete`].
@@ -27,14 +32,38 @@ pub enum Flow {
     Close,
 }
 
+/// What came of a call.
+#[derive(Debug)]
+pub enum Called<J> {
+    /// The reply is appended.
+    Replied(Flow),
+    /// The reply needs more than the request. Nothing is appended yet; the replies to later
+    /// requests of the connection come after this one's.
+    Needs(J),
+}
+
+impl<J> From<Flow> for Called<J> {
+    #[inline]
+    fn from(flow: Flow) -> Self {
+        Called::Replied(flow)
+    }
+}
+
 /// What a server does with a request. One value serves one connection and may keep its state; it
 /// is cloned from the service that was started.
 pub trait Service: Clone + Send + Sync + 'static {
     /// Its protocol.
     type Codec: Codec;
 
-    /// Appends the reply to `request` to `reply`.
-    fn call(&mut self, request: <Self::Codec as Codec>::Request<'_>, reply: &mut Vec<u8>) -> Flow;
+    /// What its replies may need; [`Never`](crate::Never) if a request is all that they need.
+    type Job: Job;
+
+    /// Appends the reply to `request` to `reply`, or says what it needs for that.
+    fn call(
+        &mut self,
+        request: <Self::Codec as Codec>::Request<'_>,
+        reply: &mut Vec<u8>,
+    ) -> Called<Self::Job>;
 }
 
 /// Bytes of replies from which on they are written before the next request is answered. With the
@@ -52,8 +81,8 @@ pub enum Halt {
     Closing,
 }
 
-/// Answers the requests in `input` one after the other, appending to `reply`. Gives the number
-/// of bytes consumed and why it stopped.
+/// Answers the requests in `input` one after the other, appending to `reply`; what a reply needs is
+/// done at once, in this thread. Gives the number of bytes consumed and why it stopped.
 #[inline]
 pub fn answer<S: Service>(
     service: &mut S,
@@ -70,7 +99,11 @@ pub fn answer<S: Service>(
             Decoded::Incomplete => return (consumed, Halt::Hungry),
             Decoded::Request(request, bytes) => {
                 consumed += bytes;
-                if service.call(request, reply) == Flow::Close {
+                let flow = match service.call(request, reply) {
+                    Called::Replied(flow) => flow,
+                    Called::Needs(job) => job::run(job, reply),
+                };
+                if flow == Flow::Close {
                     return (consumed, Halt::Closing);
                 }
             }

@@ -1,7 +1,6 @@
 //! Async style: the sequential loop with `.await`. For Tokio.
 
-use crate::{Halt, Limits, Service, answer};
-use regatta_proto::line::MAX_FRAME;
+use crate::{Codec, Halt, Limits, Service, answer};
 use std::{future::Future, io, pin::Pin, time::Instant};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -18,7 +17,7 @@ where
     T: AsyncRead + AsyncWrite + Unpin,
 {
     let mut codec = S::Codec::default();
-    let mut input = vec![0; READ + MAX_FRAME];
+    let mut input = vec![0; READ + S::Codec::MAX_FRAME];
     let mut filled = 0; // a request cut in two: its first part
     let mut began = None; // when that came
     let mut reply = Vec::new();

@@ -1,7 +1,6 @@
 //! Sequential style: read, call, write, repeat. For processes, threads and green threads.
 
-use crate::{Halt, Limits, Service, answer};
-use regatta_proto::line::MAX_FRAME;
+use crate::{Codec, Halt, Limits, Service, answer};
 use std::{
     cell::RefCell,
     io::{self, Read, Write},
@@ -58,7 +57,7 @@ pub fn serve<S: Service, T: Stream>(
     stream.set_write_timeout(limits.idle)?;
     loop {
         stream.wait_readable()?;
-        let mut scratch = Scratch::take();
+        let mut scratch = Scratch::take(READ + S::Codec::MAX_FRAME);
         let step = step(&mut service, &mut codec, stream, &mut scratch, &mut held);
         scratch.give_back();
         match step? {
@@ -165,9 +164,11 @@ impl Scratch {
     /// How many a thread keeps. One is in use at a time, but for writers that block.
     const KEPT: usize = 4;
 
-    fn take() -> Self {
-        SPARE.with_borrow_mut(Vec::pop).unwrap_or_else(|| Scratch {
-            input: vec![0; READ + MAX_FRAME].into_boxed_slice(),
+    /// With room for so many bytes of input.
+    fn take(bytes: usize) -> Self {
+        let fits = |scratch: &Scratch| scratch.input.len() == bytes;
+        SPARE.with_borrow_mut(Vec::pop).filter(fits).unwrap_or_else(|| Scratch {
+            input: vec![0; bytes].into_boxed_slice(),
             reply: Vec::new(),
         })
     }

@@ -1,0 +1,102 @@
+//! HTTP services: what every resource has in common, so that one is only what it answers to GET.
+
+use crate::{Called, Codec, Decoded, Flow, Job, Moment, Service, clock::Clock};
+use regatta_proto::http1::{
+    self, CONTINUE, Method, Reply, Terms,
+    server::{Decoder, Event, Request},
+};
+
+/// The protocol.
+#[derive(Debug, Default)]
+pub struct Http(Decoder);
+
+impl Codec for Http {
+    type Request<'a> = Event<'a>;
+    const MAX_FRAME: usize = http1::MAX_FRAME;
+
+    #[inline]
+    fn decode<'a>(&mut self, input: &'a [u8]) -> Decoded<Event<'a>> {
+        match self.0.decode(input) {
+            Some((event, consumed)) => Decoded::Request(event, consumed),
+            None => Decoded::Incomplete,
+        }
+    }
+}
+
+/// What a resource answers to GET. HEAD, OPTIONS, other methods and other paths are answered for it.
+pub trait Resource: Clone + Send + Sync + 'static {
+    /// Where it is.
+    const PATH: &'static str;
+
+    /// What its replies may need.
+    type Job: Job;
+
+    /// Appends the reply on these terms, or says what it needs for that. `query` is what follows the
+    /// `?`, not decoded.
+    fn get(
+        &mut self,
+        query: Option<&str>,
+        terms: Terms,
+        moment: &Moment,
+        reply: &mut Vec<u8>,
+    ) -> Called<Self::Job>;
+}
+
+/// A server of one resource, as a [`Service`].
+#[derive(Clone, Debug)]
+pub struct Site<R, C> {
+    /// What it serves.
+    pub resource: R,
+    /// Where it has the time from.
+    pub clock: C,
+}
+
+const METHODS: &str = "GET, HEAD, OPTIONS";
+
+/// What a connection does after a reply on these terms.
+#[inline]
+pub fn flow(terms: Terms) -> Flow {
+    if terms.keep_alive { Flow::Continue } else { Flow::Close }
+}
+
+impl<R: Resource, C: Clock> Service for Site<R, C> {
+    type Codec = Http;
+    type Job = R::Job;
+
+    #[inline]
+    fn call(&mut self, event: Event<'_>, reply: &mut Vec<u8>) -> Called<R::Job> {
+        let Site { resource, clock } = self;
+        clock.moment(|moment| match event {
+            Event::Request(request) => answer(resource, request, moment, reply),
+            Event::Continue => {
+                reply.extend_from_slice(CONTINUE);
+                Flow::Continue.into()
+            }
+            Event::Rejected(rejection) => {
+                rejection.write(&moment.date, reply);
+                Flow::Close.into()
+            }
+        })
+    }
+}
+
+#[inline]
+fn answer<R: Resource>(
+    resource: &mut R,
+    request: Request<'_>,
+    moment: &Moment,
+    reply: &mut Vec<u8>,
+) -> Called<R::Job> {
+    let Request { method, terms, .. } = request;
+    let path = request.path();
+    let fixed = match method {
+        Method::Get | Method::Head if path == R::PATH => {
+            return resource.get(request.query(), terms, moment, reply);
+        }
+        Method::Options if path == R::PATH || path == "*" => Reply::options(METHODS),
+        _ if path == R::PATH => Reply::method_not_allowed(METHODS),
+        _ => Reply::not_found(),
+    };
+    fixed.write(terms, &moment.date, reply);
+    flow(terms).into()
+}
