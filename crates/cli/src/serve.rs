@@ -19,7 +19,9 @@ use std::{
 #[command(after_help = "Examples:
   regatta serve double --model epoll --listen 127.0.0.1:4000
   regatta serve double --model green --cores 2 --idle-timeout 5s
-  printf '21\\nend\\n' | nc 127.0.0.1 4000")]
+  printf '21\\nend\\n' | nc 127.0.0.1 4000
+  regatta serve hello --model uring --listen 127.0.0.1:8080
+  curl -i http://127.0.0.1:8080/")]
 pub struct ServeArgs {
     /// What to serve: one of `regatta services`
     #[arg(value_parser = |text: &str| one_of(text, &Service::ALL, Service::name))]
@@ -108,6 +110,8 @@ pub fn models() -> anyhow::Result<Done> {
 /// Lists the services.
 pub fn services() -> anyhow::Result<Done> {
     let line = |service: Service| format!("{:14}  {}\n", service.name(), service.about());
-    output::print(&Service::ALL.map(line).concat())?;
+    let examples = "\nTo try one: regatta serve hello --listen 127.0.0.1:8080, and then\n\
+                    curl -i http://127.0.0.1:8080/\n";
+    output::print(&(Service::ALL.map(line).concat() + examples))?;
     Ok(Done::Well)
 }
