@@ -4,7 +4,7 @@
 use crate::{
     cgroup::Containment,
     entrant::Entrant,
-    fault,
+    fault, hash_file,
     port::{free_port, is_taken},
     probe,
     ready::NotReady,
@@ -15,9 +15,11 @@ use crate::{
 use regatta_load::{Edges, OpenTally, Plan, Progress, Tally, Until, WarmUp, Workload};
 use regatta_record::{Asked, Errors, FORMAT, LoadShape, Outcome, Round, encode_histogram};
 use std::{
+    fs::Permissions,
     io,
     net::{Ipv4Addr, SocketAddr},
     num::NonZeroU32,
+    os::unix::fs::PermissionsExt,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -225,8 +227,14 @@ fn start_on(
 ) -> Result<Start, MachineError> {
     let run = tempfile::Builder::new()
         .prefix("regatta-")
+        // Some servers become another user, who must be able to read what lies there.
+        .permissions(Permissions::from_mode(0o755))
         .tempdir()
         .map_err(|error| MachineError::Io { what: "make a folder for the round", error })?;
+    if course.asked.workload == "hash" {
+        hash_file::write(run.path())
+            .map_err(|error| MachineError::Io { what: "write the file to be hashed", error })?;
+    }
     let launch =
         entrant.launch(course.asked, load, course.binary, course.containment, port, run.path());
     let launch = match launch {
