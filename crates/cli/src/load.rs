@@ -193,6 +193,7 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
     let own_cpus = cpus::are_own(&args.cpus, threads, args.pid);
     Ok(Plan {
         target: target(&args.url)?,
+        tls: None,
         workload: args.workload.clone(),
         connections: args.connections(),
         idle: args.idle,

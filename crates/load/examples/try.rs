@@ -36,6 +36,7 @@ fn main() {
     let number = |i: usize| args[i].parse::<usize>().expect("a number");
     let plan = Plan {
         target: args[0].parse().expect("an address"),
+        tls: None,
         workload: Workload::parse(&args[1]).expect("a workload"),
         connections: number(2),
         idle: 0,

@@ -4,6 +4,7 @@
 use crate::{
     clock::{MS, Nanos},
     cursor::Cursor,
+    tls::Session,
 };
 use rustix::fd::OwnedFd;
 
@@ -12,7 +13,7 @@ use rustix::fd::OwnedFd;
 pub(crate) enum State {
     /// No socket.
     Closed,
-    /// Nothing could be written yet.
+    /// Nothing could be written yet; with TLS, the handshake is going on.
     Connecting,
     /// Its first request is written; with the reply it counts as open.
     Unanswered,
@@ -23,6 +24,8 @@ pub(crate) enum State {
 /// A connection slot; reused when its connection was lost.
 pub(crate) struct Connection {
     pub socket: Option<OwnedFd>,
+    /// With a socket, where the plan asks for TLS.
+    pub tls: Option<Box<Session>>,
     pub state: State,
     /// A write was cut short (or is not possible yet): the poller tells when there is room.
     pub waits_to_write: bool,
@@ -46,6 +49,7 @@ impl Connection {
     pub fn closed(cursor: Cursor, first: usize) -> Self {
         Connection {
             socket: None,
+            tls: None,
             state: State::Closed,
             waits_to_write: false,
             cursor,
@@ -53,6 +57,12 @@ impl Connection {
             pause: Self::SHORTEST_PAUSE,
             sent: Ring { first: first as u32, head: 0, tail: 0 },
         }
+    }
+
+    /// Whether what comes is to be read: while connecting, only a handshake is.
+    #[inline]
+    pub fn is_read(&self) -> bool {
+        self.state != State::Connecting || self.tls.is_some()
     }
 }
 

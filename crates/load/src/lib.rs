@@ -36,6 +36,7 @@ mod shared;
 mod socket;
 mod source;
 mod tally;
+mod tls;
 mod worker;
 mod workload;
 
@@ -44,6 +45,7 @@ pub use plan::{Error, Plan, Until, WarmUp};
 pub use regatta_record::Arrivals;
 pub use shared::Phase;
 pub use tally::Tally;
+pub use tls::{Roots, Tls, TlsError};
 pub use workload::{Workload, WorkloadError, WorkloadFile};
 
 use director::Director;
@@ -137,6 +139,9 @@ pub fn run(
         joins.into_iter().map(|join| join.join().expect("a load thread panicked")).collect()
     });
     let counts: Vec<_> = counts?;
+    if let Some(error) = shared.no_tls() {
+        return Err(Error::Tls(tls::explain(&error)));
+    }
     Ok(tally::merge(counts, director.outcome()?, plan))
 }
 

@@ -1,6 +1,6 @@
 //! What a load is asked to do, and the reasons why it may refuse. Nothing here acts.
 
-use crate::Workload;
+use crate::{Tls, Workload};
 use regatta_record::Arrivals;
 use std::{io, net::SocketAddr, num::NonZeroU32, time::Duration};
 
@@ -9,6 +9,8 @@ use std::{io, net::SocketAddr, num::NonZeroU32, time::Duration};
 pub struct Plan {
     /// The server.
     pub target: SocketAddr,
+    /// TLS with it; `None`: plain.
+    pub tls: Option<Tls>,
     /// What is sent and what must come back.
     pub workload: Workload,
     /// Connections open at a time.
@@ -231,6 +233,10 @@ pub enum Error {
         /// What the last attempt met.
         last: String,
     },
+    /// TLS does not come to stand with this server: its certificate does not fit, or it speaks
+    /// another protocol.
+    #[error("{0}")]
+    Tls(String),
     /// The machine refused something that the load itself needs.
     #[error("the load cannot {what}: {error}")]
     Machine {

@@ -1,7 +1,7 @@
 //! What the load threads share: the phase that they are in, and what each says of itself. A thread
 //! looks at the phase once per turn of its loop; nothing here is touched per request.
 
-use crate::clock::Nanos;
+use crate::{clock::Nanos, tls};
 use regatta_record::Exchange;
 use std::{
     fmt,
@@ -41,7 +41,7 @@ impl Phase {
 }
 
 /// What kept a connection from opening; told when not all could be opened.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Trouble {
     /// The system or the server refused.
     Refused(rustix::io::Errno),
@@ -49,6 +49,10 @@ pub(crate) enum Trouble {
     Silent(std::time::Duration),
     /// Closed by the server.
     Closed,
+    /// TLS did not come to stand.
+    Tls(rustls::Error),
+    /// Closed by the server in the middle of TLS.
+    CutOff,
 }
 
 impl fmt::Display for Trouble {
@@ -59,6 +63,10 @@ impl fmt::Display for Trouble {
             }
             Trouble::Silent(limit) => write!(f, "no reply within {limit:?}"),
             Trouble::Closed => f.write_str("the server closed the connection"),
+            Trouble::CutOff => f.write_str(
+                "the server closed the connection without the close_notify that ends TLS",
+            ),
+            Trouble::Tls(error) => f.write_str(&tls::explain(error)),
         }
     }
 }
@@ -104,6 +112,7 @@ pub(crate) struct Shared {
     over: AtomicBool,
     first_wrong: Mutex<Option<Exchange>>,
     trouble: Mutex<Option<Trouble>>,
+    no_tls: Mutex<Option<rustls::Error>>,
     /// Connections that wait for their first reply.
     opening: AtomicUsize,
     /// One per thread.
@@ -122,6 +131,7 @@ impl Shared {
             over: AtomicBool::new(false),
             first_wrong: Mutex::new(None),
             trouble: Mutex::new(None),
+            no_tls: Mutex::new(None),
             opening: AtomicUsize::new(0),
             gauges: (0..threads).map(|_| Gauge::default()).collect(),
         }
@@ -177,8 +187,19 @@ impl Shared {
 
     /// The last trouble in opening, in words.
     pub fn last_trouble(&self) -> String {
-        let trouble = *self.trouble.lock().unwrap();
-        trouble.map_or("none was seen".to_owned(), |trouble| trouble.to_string())
+        let trouble = self.trouble.lock().unwrap();
+        trouble.as_ref().map_or("none was seen".to_owned(), |trouble| trouble.to_string())
+    }
+
+    /// TLS cannot be had with this server: the run ends.
+    pub fn end_without_tls(&self, error: &rustls::Error) {
+        self.no_tls.lock().unwrap().get_or_insert_with(|| error.clone());
+        self.end_early();
+    }
+
+    /// Why there is no TLS with this server, if that ended the run.
+    pub fn no_tls(&self) -> Option<rustls::Error> {
+        self.no_tls.lock().unwrap().clone()
     }
 
     /// Asks to open a connection; to be given back by [`Shared::opening_done`].

@@ -4,11 +4,14 @@ use rustix::{
     fd::{AsFd, AsRawFd, OwnedFd},
     io::{self, Errno},
     net::{
-        AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, connect, ipproto, recv,
-        send, socket_with, sockopt::set_tcp_nodelay,
+        AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, bind,
+        connect, ipproto, recv, send, sendmsg, socket_with, sockopt::set_tcp_nodelay,
     },
 };
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::{
+    io::IoSlice,
+    net::{Ipv4Addr, SocketAddr, SocketAddrV4},
+};
 
 /// Begins to connect. Over loopback the connection usually stands on return, though the kernel
 /// says "in progress": the first send tells.
@@ -42,7 +45,16 @@ pub(crate) fn send_some(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
+/// As [`send_some`], of several pieces one after the other.
+pub(crate) fn send_pieces(socket: impl AsFd, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+    match sendmsg(socket, pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL) {
+        Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+        sent => sent,
+    }
+}
+
 /// What a read brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
     /// So many bytes.
     Bytes(usize),

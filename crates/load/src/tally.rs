@@ -246,6 +246,7 @@ mod tests {
     fn plan(until: Until) -> Plan {
         Plan {
             target: "127.0.0.1:1".parse().unwrap(),
+            tls: None,
             workload: Workload::Double,
             connections: 1,
             idle: 0,

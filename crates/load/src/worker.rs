@@ -4,6 +4,7 @@
 mod burst;
 mod in_flight;
 mod open;
+mod sealed;
 mod talk;
 mod turns;
 
@@ -19,6 +20,7 @@ use crate::{
     shared::{Gauge, Phase, Shared},
     source::Sources,
     tally::Count,
+    tls::Session,
 };
 use burst::Burst;
 use in_flight::InFlight;
@@ -37,7 +39,7 @@ const TURN_BEFORE_WINDOW: Nanos = MS / 4;
 /// a CPU takes hundreds.
 const LONGEST_POLL: Nanos = 50_000;
 /// What one read can take.
-const BUFFER: usize = 64 * 1024;
+const BUFFER: usize = Session::PLAIN;
 
 /// A load thread's state.
 pub(crate) struct Worker<'a> {
@@ -47,6 +49,8 @@ pub(crate) struct Worker<'a> {
     gauge: &'a Gauge,
     poller: Poller,
     buffer: Box<[u8]>,
+    /// What comes before it is opened; empty without TLS.
+    sealed: Box<[u8]>,
     /// The active ones, then the idle ones.
     connections: Vec<Connection>,
     /// How many of them are active.
@@ -121,6 +125,7 @@ impl<'a> Worker<'a> {
             gauge: &shared.gauges[thread],
             poller,
             buffer: vec![0; BUFFER].into(),
+            sealed: vec![0; plan.tls.as_ref().map_or(0, |_| Session::SEALED)].into(),
             connections,
             active: active as u32,
             times: Times::new(first(slots), plan.pipeline),
@@ -192,7 +197,7 @@ impl<'a> Worker<'a> {
     fn take(&mut self, ready: usize) {
         for i in 0..ready {
             let ready = self.poller.ready(i);
-            if ready.read && self.connections[ready.token as usize].state != State::Connecting {
+            if ready.read && self.connections[ready.token as usize].is_read() {
                 self.read(ready.token);
                 // What is due goes before what else is ready.
                 if !self.closed_loop

@@ -310,6 +310,7 @@ fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) 
     });
     Plan {
         target: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+        tls: None,
         workload: speaks,
         connections: load.connections as usize,
         idle: load.idle as usize,
@@ -360,6 +361,7 @@ mod tests {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let plan = Plan {
             target: listener.local_addr().unwrap(),
+            tls: None,
             workload: Workload::Double,
             connections: 4,
             idle: 0,

@@ -305,6 +305,7 @@ mod tests {
         let rate = NonZeroU32::new(Plan::MAX_RATE);
         let plan = Plan {
             target: ([127, 0, 0, 1], 1).into(),
+            tls: None,
             workload: Workload::Double,
             connections: 1,
             idle: 0,

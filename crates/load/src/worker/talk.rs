@@ -2,7 +2,7 @@
 //! hot path: one read and one write for whatever is ready, one clock read between them, nothing
 //! allocated.
 
-use super::Worker;
+use super::{Worker, sealed::send_sealed};
 use crate::{
     clock,
     connection::{Connection, State},
@@ -10,12 +10,13 @@ use crate::{
     poller::Interest,
     shared::{Phase, Trouble},
     socket::{self, Received},
+    tls::{Fault, Session},
 };
-use rustix::io::Errno;
+use rustix::{fd::AsFd, io::Errno};
 use std::cmp::Reverse;
 
 /// How a connection was lost.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) enum Loss {
     /// Opening it failed.
     Connect(Errno),
@@ -27,6 +28,10 @@ pub(super) enum Loss {
     Closed,
     /// A reply did not come within the limit.
     TimedOut,
+    /// TLS failed.
+    Tls(rustls::Error),
+    /// It ended without TLS's word that this is the end.
+    CutOff,
 }
 
 impl Worker<'_> {
@@ -34,13 +39,23 @@ impl Worker<'_> {
     pub(super) fn read(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         let Some(socket) = &connection.socket else { return };
+        if connection.tls.is_some() {
+            return self.read_sealed(slot);
+        }
         let n = match socket::receive_some(socket, &mut self.buffer) {
             Ok(Received::Bytes(n)) => n,
             Ok(Received::Nothing) => return,
             Ok(Received::End) => return self.lost(slot, Loss::Closed),
             Err(error) => return self.lost(slot, Loss::Read(error)),
         };
+        self.came(slot, n);
+    }
+
+    /// `n` bytes came into the buffer: checks them.
+    #[inline]
+    pub(super) fn came(&mut self, slot: u32, n: usize) {
         self.now = clock::now();
+        let connection = &mut self.connections[slot as usize];
         match connection.cursor.receive(&self.buffer[..n], self.script) {
             Ok(0) => {}
             Ok(replies) => self.answered(slot, replies),
@@ -103,6 +118,12 @@ impl Worker<'_> {
             Ok(socket) => connection.socket = Some(socket),
             Err(error) => return self.lost(slot, Loss::Connect(error)),
         }
+        if let Some(tls) = &self.plan.tls {
+            match Session::new(tls) {
+                Ok(session) => connection.tls = Some(Box::new(session)),
+                Err(error) => return self.lost(slot, Loss::Tls(error)),
+            }
+        }
         let watched = self.send(slot).and_then(|cut| {
             let connection = &mut self.connections[slot as usize];
             connection.waits_to_write = cut;
@@ -130,16 +151,16 @@ impl Worker<'_> {
         self.settled += unsent;
         let lost = lost + unsent;
         let errors = &mut self.count.errors;
-        match (loss, state) {
+        match (&loss, state) {
             (_, State::Connecting) => errors.connect += 1,
-            (Loss::Read(_) | Loss::Connect(_), State::Unanswered)
+            (Loss::Read(_) | Loss::Connect(_) | Loss::Tls(_), State::Unanswered)
                 if !self.plan.churn && self.burst.is_none() =>
             {
                 errors.connect += 1;
             }
-            (Loss::Read(_) | Loss::Connect(_), _) => errors.read += lost,
+            (Loss::Read(_) | Loss::Connect(_) | Loss::Tls(_), _) => errors.read += lost,
             (Loss::Write(_), _) => errors.write += lost,
-            (Loss::Closed, _) => errors.closed_early += lost,
+            (Loss::Closed | Loss::CutOff, _) => errors.closed_early += lost,
             (Loss::TimedOut, _) => {
                 errors.timeout += owed + unsent;
                 if self.phase == Phase::Measuring {
@@ -150,6 +171,9 @@ impl Worker<'_> {
                 }
             }
         }
+        if let Loss::Tls(error) = &loss {
+            self.distrust(state, error);
+        }
         if state != State::Open {
             self.refused += u64::from(!matches!(loss, Loss::TimedOut));
             self.shared.troubled(match loss {
@@ -158,6 +182,8 @@ impl Worker<'_> {
                 }
                 Loss::Closed => Trouble::Closed,
                 Loss::TimedOut => Trouble::Silent(self.plan.timeout),
+                Loss::Tls(error) => Trouble::Tls(error),
+                Loss::CutOff => Trouble::CutOff,
             });
         }
         self.close(slot);
@@ -203,6 +229,9 @@ impl Worker<'_> {
             self.shared.opening_done();
         }
         let start = connection.cursor.next_start(self.script);
+        if let (Some(session), Some(socket)) = (connection.tls.take(), &connection.socket) {
+            session.end(socket.as_fd());
+        }
         connection.socket = None;
         connection.state = State::Closed;
         connection.waits_to_write = false;
@@ -318,7 +347,18 @@ impl Worker<'_> {
             State::Connecting => Loss::Connect,
             _ => Loss::Write,
         };
-        let n = socket::send_some(socket, bytes).map_err(failed)?;
+        let (n, cut) = match &mut connection.tls {
+            None => {
+                let n = socket::send_some(socket, bytes).map_err(failed)?;
+                (n, n < bytes.len())
+            }
+            Some(session) => {
+                send_sealed(session, socket.as_fd(), bytes).map_err(|fault| match fault {
+                    Fault::System(errno) => failed(errno),
+                    fault => fault.into(),
+                })?
+            }
+        };
         connection.cursor.wrote(n);
         if connection.state == State::Connecting && n > 0 {
             connection.state = State::Unanswered;
@@ -328,7 +368,7 @@ impl Worker<'_> {
                 self.times.set_oldest(&connection.sent, clock::now());
             }
         }
-        Ok(n < bytes.len())
+        Ok(cut)
     }
 
     #[inline]

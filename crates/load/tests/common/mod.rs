@@ -140,6 +140,7 @@ pub fn double(line: &str) -> String {
 pub fn plan(target: SocketAddr) -> Plan {
     Plan {
         target,
+        tls: None,
         workload: Workload::Double,
         connections: 1,
         idle: 0,

@@ -83,6 +83,7 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
     };
     Plan {
         target: ([127, 0, 0, 1], 0).into(),
+        tls: None,
         workload: ready.workload(),
         connections: connections as usize,
         idle: 0,
@@ -303,7 +304,7 @@ fn not_opened(error: &Error, descriptors: Option<u64>) -> Option<(String, Shown)
                 () => (format!("only {opened} connections came open: {last}"), Shown::Failed),
             })
         }
-        Error::Plan(_) | Error::Machine { .. } => None,
+        Error::Plan(_) | Error::Tls(_) | Error::Machine { .. } => None,
     }
 }
 

@@ -113,6 +113,7 @@ mod tests {
     fn plan(rate: Option<u32>) -> Plan {
         Plan {
             target: ([127, 0, 0, 1], 0).into(),
+            tls: None,
             workload: Workload::parse("double").unwrap(),
             connections: 1,
             idle: 0,

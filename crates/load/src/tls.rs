@@ -1,0 +1,130 @@
+//! TLS for the load: whose certificates are believed, and under which name the server is asked. What
+//! one connection does is in `tls/session.rs`, what is said of a failure in `tls/explain.rs`.
+
+mod explain;
+mod session;
+mod unchecked;
+
+pub(crate) use explain::{explain, is_about_certificate};
+pub(crate) use session::{Fault, Session};
+
+use rustls::{
+    ClientConfig, RootCertStore,
+    client::Resumption,
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName, pem::PemObject},
+};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use unchecked::Anybody;
+
+/// Whose word for the server's certificate is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Roots {
+    /// Those whom the system trusts.
+    System,
+    /// Those whose certificates stand in this PEM file, and nobody else.
+    File(PathBuf),
+    /// Nobody is asked: every certificate is taken.
+    Unchecked,
+}
+
+/// How a load speaks TLS: version 1.2 or 1.3, with HTTP/1.1 offered by ALPN. Sessions are not
+/// resumed: every connection stands for a client of its own, and does a whole handshake.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+    checked: bool,
+}
+
+/// Why TLS cannot be spoken, before anything is opened.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// The host is neither a name nor an address.
+    #[error("{0:?} is no host that a certificate could be for")]
+    Host(String),
+    /// The roots of one's own cannot be used.
+    #[error("the roots in {path} cannot be used: {because}; expected certificates as PEM")]
+    Roots {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        because: String,
+    },
+    /// The system has no roots.
+    #[error(
+        "this system has no certificates of roots to trust ({0}); give some with --cacert FILE"
+    )]
+    NoRoots(String),
+    /// The cryptography does not fit together.
+    #[error("TLS cannot be set up: {0}")]
+    Setup(rustls::Error),
+}
+
+impl Tls {
+    /// Asks for `host`, a name or an address, and believes `roots`.
+    ///
+    /// # Errors
+    /// Where the host is none, or the roots cannot be read.
+    pub fn new(host: &str, roots: &Roots) -> Result<Self, TlsError> {
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let name =
+            ServerName::try_from(bare.to_owned()).map_err(|_| TlsError::Host(host.to_owned()))?;
+        let checked = *roots != Roots::Unchecked;
+        Ok(Tls { config: Arc::new(config(roots)?), name, checked })
+    }
+
+    /// Whether the server's certificate is checked.
+    pub fn is_checked(&self) -> bool {
+        self.checked
+    }
+}
+
+fn config(roots: &Roots) -> Result<ClientConfig, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(TlsError::Setup)?;
+    let believing = match roots {
+        Roots::System => config.with_root_certificates(of_system()?),
+        Roots::File(path) => config.with_root_certificates(of_file(path)?),
+        Roots::Unchecked => {
+            let anybody = Arc::new(Anybody::new(&provider));
+            config.dangerous().with_custom_certificate_verifier(anybody)
+        }
+    };
+    let mut config = believing.with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.resumption = Resumption::disabled();
+    Ok(config)
+}
+
+fn of_system() -> Result<RootCertStore, TlsError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut store = RootCertStore::empty();
+    // Some systems keep a few that are malformed; the others are what is trusted.
+    let (added, _) = store.add_parsable_certificates(found.certs);
+    if added == 0 {
+        let errors: Vec<_> = found.errors.iter().map(ToString::to_string).collect();
+        return Err(TlsError::NoRoots(errors.join("; ")));
+    }
+    Ok(store)
+}
+
+fn of_file(path: &Path) -> Result<RootCertStore, TlsError> {
+    let refuse = |because: String| TlsError::Roots { path: path.to_owned(), because };
+    let mut store = RootCertStore::empty();
+    let certificates =
+        CertificateDer::pem_file_iter(path).map_err(|error| refuse(error.to_string()))?;
+    for certificate in certificates {
+        let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
+        store.add(certificate).map_err(|error| refuse(error.to_string()))?;
+    }
+    if store.is_empty() {
+        return Err(refuse("there is no certificate in it".into()));
+    }
+    Ok(store)
+}

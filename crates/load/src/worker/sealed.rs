@@ -1,0 +1,67 @@
+//! What TLS adds to a connection of a load thread: bytes are opened before they are checked, a
+//! handshake is carried on, and a failure may end the run.
+
+use super::{Worker, talk::Loss};
+use crate::{
+    connection::State,
+    socket::Received,
+    tls::{self, Fault, Session},
+};
+use rustix::fd::{AsFd, BorrowedFd};
+
+impl Worker<'_> {
+    /// Reads once, opens what came and checks it; carries a handshake on.
+    pub(super) fn read_sealed(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        let (Some(socket), Some(session)) = (&connection.socket, &mut connection.tls) else {
+            return;
+        };
+        match session.receive(socket.as_fd(), &mut self.sealed, &mut self.buffer) {
+            Ok(Received::Bytes(n)) => self.came(slot, n),
+            Ok(Received::Nothing) => {}
+            Ok(Received::End) => return self.lost(slot, Loss::Closed),
+            Err(fault) => return self.lost(slot, fault.into()),
+        }
+        // Here another connection may stand in the slot already.
+        let connection = &self.connections[slot as usize];
+        let Some(session) = &connection.tls else { return };
+        if session.has_ended() {
+            return self.lost(slot, Loss::Closed);
+        }
+        let through = connection.state == State::Connecting && !session.is_opening();
+        if through || session.has_to_write() {
+            self.write(slot);
+        }
+    }
+
+    /// TLS failed on a connection: whether with this server at all. A certificate that does not fit
+    /// will not fit the next time; and who never came to an answer speaks something else.
+    pub(super) fn distrust(&self, state: State, error: &rustls::Error) {
+        let never = self.count.connections_opened == 0;
+        if state != State::Open && (never || tls::is_about_certificate(error)) {
+            self.shared.end_without_tls(error);
+        }
+    }
+}
+
+/// Sends what is left of TLS's own and as much of `bytes` as goes; returns how many of them were
+/// taken, and whether something waits for room in the socket.
+pub(super) fn send_sealed(
+    session: &mut Session,
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+) -> Result<(usize, bool), Fault> {
+    let taken = session.send(socket, bytes)?;
+    let left = !session.is_opening() && taken < bytes.len();
+    Ok((taken, left || session.has_to_write()))
+}
+
+impl From<Fault> for Loss {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::System(errno) => Loss::Read(errno),
+            Fault::Protocol(error) => Loss::Tls(error),
+            Fault::CutOff => Loss::CutOff,
+        }
+    }
+}
