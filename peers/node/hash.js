@@ -8,7 +8,7 @@ const { parseArgs } = require('node:util');
 
 const MAX_TIMES = 100_000;
 const BACKLOG = 4096; // the default, 511, turns away what Go and Java let wait
-const IDLE_MS = 60_000; // the default, 5 s, cuts clients off that are merely slow
+const IDLE_MS = 3_600_000; // the default, 5 s, cuts off clients that are merely slow
 
 function hash(request, response) {
   const [path, query] = request.url.split('?', 2);

@@ -4,7 +4,7 @@ const http = require('node:http');
 const { parseArgs } = require('node:util');
 
 const BACKLOG = 4096; // the default, 511, turns away what Go and Java let wait
-const IDLE_MS = 60_000; // the default, 5 s, cuts clients off that are merely slow
+const IDLE_MS = 3_600_000; // the default, 5 s, cuts off clients that are merely slow
 
 function hello(request, response) {
   if (request.url !== '/') {
