@@ -37,6 +37,8 @@ fn main() {
     let plan = Plan {
         target: args[0].parse().expect("an address"),
         workload: Workload::parse(&args[1]).expect("a workload"),
+        host: String::new(),
+        path: None,
         connections: number(2),
         idle: 0,
         pipeline: number(3).max(1),

@@ -247,6 +247,8 @@ mod tests {
         Plan {
             target: "127.0.0.1:1".parse().unwrap(),
             workload: Workload::Double,
+            host: String::new(),
+            path: None,
             connections: 1,
             idle: 0,
             pipeline: 1,

@@ -306,6 +306,8 @@ mod tests {
         let plan = Plan {
             target: ([127, 0, 0, 1], 1).into(),
             workload: Workload::Double,
+            host: String::new(),
+            path: None,
             connections: 1,
             idle: 0,
             pipeline: 2,

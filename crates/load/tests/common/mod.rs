@@ -141,6 +141,8 @@ pub fn plan(target: SocketAddr) -> Plan {
     Plan {
         target,
         workload: Workload::Double,
+        host: String::new(),
+        path: None,
         connections: 1,
         idle: 0,
         pipeline: 1,

@@ -114,6 +114,8 @@ mod tests {
         Plan {
             target: ([127, 0, 0, 1], 0).into(),
             workload: Workload::parse("double").unwrap(),
+            host: String::new(),
+            path: None,
             connections: 1,
             idle: 0,
             pipeline: 1,
