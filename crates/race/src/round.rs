@@ -107,7 +107,8 @@ pub(crate) fn run(
         Start::Failed { because } => return ended(round, Outcome::Failed { because }),
         Start::Interrupted => return Ok(None),
     };
-    let plan = plan(asked, entrant.speaks.clone(), port, load, seed);
+    let path = entrant.contender.manifest.path.clone();
+    let plan = Plan { path, ..plan(asked, entrant.speaks.clone(), port, load, seed) };
     let mut server = Watched::new(&running, &asked.cpus, &load);
     let (loaded, late) = match load.burst {
         Some(_) => run_burst(&plan, &mut server, progress, course.stop, BURST_WITHIN),
@@ -308,10 +309,13 @@ fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) 
         instances: burst.instances as usize,
         requests: burst.requests,
     });
+    let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     Plan {
-        target: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+        target,
         tls: None,
         workload: speaks,
+        host: target.to_string(),
+        path: None,
         connections: load.connections as usize,
         idle: load.idle as usize,
         pipeline: load.pipeline as usize,
@@ -363,6 +367,8 @@ mod tests {
             target: listener.local_addr().unwrap(),
             tls: None,
             workload: Workload::Double,
+            host: String::new(),
+            path: None,
             connections: 4,
             idle: 0,
             pipeline: 1,
