@@ -17,6 +17,7 @@ pub(crate) struct Checker {
     /// Of each kind of reply.
     memos: Vec<Memo>,
     /// Rooms for replies that come in pieces, to be used again.
+    #[expect(clippy::vec_box, reason = "they go to connections, which hold them by a pointer")]
     spare: Vec<Box<Part>>,
 }
 

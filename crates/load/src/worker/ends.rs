@@ -9,7 +9,7 @@
 use super::{Worker, talk::Loss};
 use crate::{
     clock,
-    connection::{Connection, State},
+    connection::Connection,
     shared::Phase,
     socket::{self, Received},
 };
@@ -77,7 +77,7 @@ impl Worker<'_> {
     pub(super) fn broken(&mut self, slot: u32, loss: Loss) {
         let connection = &self.connections[slot as usize];
         if self.script.replies_in_http().is_some()
-            && connection.state != State::Closed
+            && connection.tls.is_none()
             && let Some(socket) = &connection.socket
             && let Ok(Received::Bytes(n)) = socket::receive_some(socket, &mut self.buffer)
         {

@@ -19,14 +19,14 @@ impl Worker<'_> {
         match session.receive(socket.as_fd(), &mut self.sealed, &mut self.buffer) {
             Ok(Received::Bytes(n)) => self.came(slot, n),
             Ok(Received::Nothing) => {}
-            Ok(Received::End) => return self.lost(slot, Loss::Closed),
+            Ok(Received::End) => return self.end_of_input(slot),
             Err(fault) => return self.lost(slot, fault.into()),
         }
         // Here another connection may stand in the slot already.
         let connection = &self.connections[slot as usize];
         let Some(session) = &connection.tls else { return };
         if session.has_ended() {
-            return self.lost(slot, Loss::Closed);
+            return self.end_of_input(slot);
         }
         let through = connection.state == State::Connecting && !session.is_opening();
         if through || session.has_to_write() {
