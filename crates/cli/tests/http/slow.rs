@@ -21,7 +21,7 @@ const SERVED: Duration = Duration::from_millis(100);
 /// New clients in a row of which one must be served in time: this machine may be busy otherwise.
 const IN_A_ROW: usize = 8;
 /// The limit of a request.
-const LIMIT: Duration = Duration::from_secs(6);
+const LIMIT: Duration = Duration::from_secs(4);
 
 #[test]
 fn slow_heads_keep_nobody_from_being_served_and_are_cut_off() {
@@ -34,7 +34,7 @@ fn slow_heads_keep_nobody_from_being_served_and_are_cut_off() {
 }
 
 fn beside_slow_heads(model: &str) {
-    let server = Server::of("hello", model, &["--request-timeout", "6s"]);
+    let server = Server::of("hello", model, &["--request-timeout", "4s"]);
     let alone = (0..IN_A_ROW).map(|_| served(&server)).min().unwrap();
     let mut slow = Slow::connect(&server);
     let opened = slow.last_began.duration_since(slow.first_began);
@@ -45,8 +45,10 @@ fn beside_slow_heads(model: &str) {
         times.push(served(&server));
         thread::sleep(Duration::from_millis(20)); // the new clients' pace
     }
-    let closed_first = slow.connections.iter().filter(|c| is_closed(c)).count();
-    assert_eq!(closed_first, 0, "{model}: none is closed before its time");
+    let closed = slow.connections.iter().filter(|c| is_closed(c)).count();
+    if slow.first_began.elapsed() < LIMIT {
+        assert_eq!(closed, 0, "{model}: closed before their time");
+    }
     times.chunks_exact(IN_A_ROW).for_each(|row| {
         let best = row.iter().min().unwrap();
         assert!(*best < SERVED, "{model}: {best:?} at best of {row:?}; alone {alone:?}");
