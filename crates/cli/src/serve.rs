@@ -40,6 +40,10 @@ pub struct ServeArgs {
     /// What `hash` reads for every request, at most 1 MiB. Absent: what HASH_FILE names
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
+    /// Hash in this many threads beside those that serve, where it takes long: small requests do
+    /// not wait for large ones. For the models whose connections share a thread
+    #[arg(long, value_name = "N")]
+    offload: Option<NonZeroUsize>,
     /// Where to listen; port 0 lets the system choose
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
     listen: SocketAddr,
@@ -72,6 +76,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
         cores: args.cores.map_or_else(available_parallelism, Ok)?,
         limits: Limits { idle: args.idle_timeout, request: args.request_timeout },
         connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
+        offload: args.offload,
         grace: args.grace,
         on_ready: |addr| {
             if let Err(error) = writeln!(std::io::stdout(), "listening on {addr}") {

@@ -8,7 +8,7 @@ mod connection;
 
 use crate::host::{Host, PAUSE, Places, ServeError};
 use connection::{Connection, Fate, Io};
-use regatta_service::{Limits, Program};
+use regatta_service::{Defer, Limits, Program};
 use regatta_sys::{
     net,
     uring::{self, Completion, Ring},
@@ -209,7 +209,7 @@ impl<'h, P: Program> Core<'h, P> {
             let Some(socket) = self.parked.pop_front() else { break };
             let entry = self.connections.vacant_entry();
             let token = entry.key() as u32;
-            let session = self.program.session(self.host.limits, now);
+            let session = self.program.session(self.host.limits, now, Defer::Nothing);
             entry.insert(Connection::new(socket, session, place, token, now, &mut self.io)?);
             // The first connection of an idle server starts the sweeps.
             self.next_sweep = self.next_sweep.clamp(now, now + self.sweep);
