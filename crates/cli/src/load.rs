@@ -1,6 +1,7 @@
 //! `regatta load`: the load engine on its own, against any server.
 
 mod cpus;
+mod http;
 mod open;
 mod text;
 pub mod url;
@@ -34,6 +35,9 @@ use std::{
   regatta load line://127.0.0.1:4000 --workload workloads/double.toml
   regatta load http://127.0.0.1:8080/index.html -c 100 -p 16
   regatta load http://127.0.0.1:8080/ --workload hello --churn -n 1000 -c 100
+  regatta load http://127.0.0.1:8080/items -X POST --body '{\"n\": 1}' --expect-status 201 \\
+      -H 'Content-Type: application/json' --expect-json /n=1 --expect-header Location
+  regatta load http://127.0.0.1:8080 --workload workloads/http.toml
 
 With --rate requests are sent when they are due, whatever became of those before, and latency counts
 from then: the wait for a free connection (the server's doing), the send lag (the load's), and the
@@ -88,7 +92,7 @@ pub struct LoadArgs {
     churn: bool,
     /// What to send, and what must come back: to line:// double (if absent), dialogue, echo (for a
     /// server that sends back what it gets), or a workload file of your own; to http:// a GET of the
-    /// path, to be answered with a status from 200 to 299 (if absent), hello or hash
+    /// path, or what the flags below say (if absent), hello, hash, or a workload file
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     workload: Option<Workload>,
     /// Also measure the process PID and all below it
@@ -107,6 +111,8 @@ pub struct LoadArgs {
     /// Write the result as JSON; - for stdout instead of the text
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    http: http::HttpArgs,
 }
 
 /// A burst as it is asked for.
@@ -195,6 +201,7 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
     }
     let own_cpus = cpus::are_own(&args.cpus, threads, args.pid);
     let asked = url::Asked::of(&args.url, args.workload.as_ref())?;
+    let asked = args.http.applied(asked, args.workload.as_ref())?;
     Ok(Plan {
         target: asked.target,
         tls: None,
