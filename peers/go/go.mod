@@ -1,3 +1,3 @@
-module regatta/double
+module regatta/peers/go
 
 go 1.19

@@ -7,7 +7,7 @@ use crate::{
     args::{duration, one_of, small_count, workload},
     exit::Done,
     interrupt,
-    load::target,
+    load::url,
     output,
     race::known,
 };
@@ -35,6 +35,7 @@ use std::{
 #[command(after_help = "Examples:
   regatta capacity line://127.0.0.1:4000 --limit p95=250ms
   regatta capacity line://127.0.0.1:4000 --limit p99=10ms --by rate --pid $(pidof my-server)
+  regatta capacity http://127.0.0.1:8080/ --limit p99=10ms --by rate
   regatta capacity --contender epoll --limit p95=50ms --in-flight 4
   regatta capacity --contender 'mine=./my-server --port {port}' --limit p99=5ms --by rate
 
@@ -45,7 +46,7 @@ Exit status: 0 found; 1 nothing could be found (even the lowest level fails, or 
 limit at once), or the ends could not be verified; 2 wrong usage, or the server cannot be reached;
 130 after Ctrl-C, with what was found until then.")]
 pub struct CapacityArgs {
-    /// The server, which runs already: line://HOST:PORT
+    /// The server, which runs already: line://HOST:PORT or http://HOST[:PORT]/PATH
     #[arg(group = "server")]
     url: Option<String>,
     /// Start this server afresh for every step instead: a contender by name, or one of your own
@@ -75,9 +76,10 @@ pub struct CapacityArgs {
     /// By rate: how requests arrive, poisson or constant; poisson if absent
     #[arg(long, value_parser = |text: &str| one_of(text, &Arrivals::ALL, Arrivals::name))]
     arrivals: Option<Arrivals>,
-    /// What to send, and what must come back: double, dialogue, echo, or a workload file
-    #[arg(long, default_value = "double", value_parser = workload, value_name = "NAME|FILE.toml")]
-    workload: Workload,
+    /// What to send, and what must come back: double, dialogue, echo, or a workload file; over HTTP
+    /// hello or hash. If absent, double, and of an http:// URL a GET of its path
+    #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
+    workload: Option<Workload>,
     /// Length of a step's measured window; 1s, or twice the limit if that is longer. A window
     /// becomes longer where the percentile needs more replies
     #[arg(long, value_parser = duration, value_name = "TIME")]
@@ -150,12 +152,11 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Done> {
         (Some(asked), _) => {
             Place::Contender { asked, binary: &binary, containment: Containment::Best }
         }
-        (None, Some(url)) => Place::Address {
-            url: url.clone(),
-            addr: target(url)?,
-            workload: args.workload.clone(),
-            pid: args.pid,
-        },
+        (None, Some(url)) => {
+            let url::Asked { target, workload, host, path } =
+                url::Asked::of(url, args.workload.as_ref())?;
+            Place::Address { url: url.clone(), addr: target, workload, host, path, pid: args.pid }
+        }
         (None, None) => bail!("give a URL, or --contender"),
     };
     let mut live = Live::new(&question);
@@ -197,7 +198,8 @@ fn ask(args: &CapacityArgs, contender: &str) -> anyhow::Result<Asked> {
     }
     let setup = read_setup(env!("CARGO_PKG_VERSION"), None, env::args().collect());
     let (server_cpus, load_cpus) = (args.server_cpus.clone(), args.cpus.clone());
-    Ok(capacity::alone(contender, &args.workload, server_cpus, load_cpus, &known()?, setup)?)
+    let workload = args.workload.as_ref().unwrap_or(&Workload::Double);
+    Ok(capacity::alone(contender, workload, server_cpus, load_cpus, &known()?, setup)?)
 }
 
 fn question(args: &CapacityArgs, asked: Option<&Asked>) -> anyhow::Result<Question> {

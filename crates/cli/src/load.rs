@@ -3,19 +3,19 @@
 mod cpus;
 mod open;
 mod text;
+pub mod url;
 
 use crate::{
     args::{count, duration, one_of, rate, workload},
     exit::Done,
     interrupt, output,
 };
-use anyhow::{Context, bail};
+use anyhow::Context;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_load::{Arrivals, Edges, Phase, Plan, Progress, Tally, Until, WarmUp, Workload};
 use regatta_race::{Observed, Spent, Usage, judge};
 use regatta_record::{Burst, FORMAT, Kind, Latency, LoadResult, encode_histogram};
 use std::{
-    net::{SocketAddr, ToSocketAddrs},
     num::{NonZeroU32, NonZeroUsize},
     path::PathBuf,
     time::Duration,
@@ -32,6 +32,8 @@ use std::{
   regatta load line://127.0.0.1:4000 --rate 20k/s --arrivals constant --cpus 1
   regatta load line://127.0.0.1:4000 --burst 10x500x10
   regatta load line://127.0.0.1:4000 --workload workloads/double.toml
+  regatta load http://127.0.0.1:8080/index.html -c 100 -p 16
+  regatta load http://127.0.0.1:8080/ --workload hello --churn -n 1000 -c 100
 
 With --rate requests are sent when they are due, whatever became of those before, and latency counts
 from then: the wait for a free connection (the server's doing), the send lag (the load's), and the
@@ -42,7 +44,7 @@ Exit status: 0 loaded and judged; 1 a reply was wrong or missing, or none came, 
 requests that a rate asked for were not sent, or timed out; 2 wrong usage, or the server cannot be
 reached; 130 after Ctrl-C.")]
 pub struct LoadArgs {
-    /// What to load: line://HOST:PORT
+    /// What to load: line://HOST:PORT or http://HOST[:PORT]/PATH
     url: String,
     /// Connections open at a time
     #[arg(short, long, default_value = "64", value_name = "N")]
@@ -84,10 +86,11 @@ pub struct LoadArgs {
     /// A new connection for every request
     #[arg(long, conflicts_with = "pipeline")]
     churn: bool,
-    /// What to send, and what must come back: double, dialogue, echo (for a server that sends back
-    /// what it gets), or a workload file of your own
-    #[arg(long, default_value = "double", value_parser = workload, value_name = "NAME|FILE.toml")]
-    workload: Workload,
+    /// What to send, and what must come back: to line:// double (if absent), dialogue, echo (for a
+    /// server that sends back what it gets), or a workload file of your own; to http:// a GET of the
+    /// path, to be answered with a status from 200 to 299 (if absent), hello or hash
+    #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
+    workload: Option<Workload>,
     /// Also measure the process PID and all below it
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
@@ -175,7 +178,7 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
         output::write(path, &format!("{json}\n"))?;
     }
     if args.json.as_deref() != Some("-".as_ref()) {
-        output::print(&text::text(&args, &result))?;
+        output::print(&text::text(&args, plan.workload.name(), &result))?;
     }
     Ok(match () {
         () if tally.interrupted => Done::Interrupted,
@@ -191,10 +194,13 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
         cpus::check_busy_poll(&args.cpus, threads, args.pid)?;
     }
     let own_cpus = cpus::are_own(&args.cpus, threads, args.pid);
+    let asked = url::Asked::of(&args.url, args.workload.as_ref())?;
     Ok(Plan {
-        target: target(&args.url)?,
+        target: asked.target,
         tls: None,
-        workload: args.workload.clone(),
+        workload: asked.workload,
+        host: asked.host,
+        path: asked.path,
         connections: args.connections(),
         idle: args.idle,
         pipeline: args.pipeline(),
@@ -218,25 +224,6 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
         churn: args.churn,
         seed: args.seed,
     })
-}
-
-/// The address that a URL names.
-pub fn target(url: &str) -> anyhow::Result<SocketAddr> {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        bail!("{url:?} is no URL; write line://HOST:PORT");
-    };
-    if scheme != "line" {
-        bail!("the load does not speak {scheme}:// yet; it speaks line://HOST:PORT");
-    }
-    let rest = rest.trim_end_matches('/');
-    let port = rest.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-    if port.is_none() {
-        bail!("{rest:?} has no port; write line://HOST:PORT, with a port up to 65535");
-    }
-    let mut addrs = rest
-        .to_socket_addrs()
-        .with_context(|| format!("{rest:?} is no HOST:PORT that can be found"))?;
-    addrs.next().with_context(|| format!("{rest:?} has no address"))
 }
 
 /// Reads the server's CPU at the edges of the window.

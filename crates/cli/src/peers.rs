@@ -1,8 +1,10 @@
 //! `regatta peers`: what is found here, what is missing and how to get it.
 
+mod packages;
+
 use crate::{exit::Done, race::known};
 use anyhow::{Context, bail};
-use regatta_race::{Contender, built_in};
+use regatta_race::{Contender, Manifest, built_in};
 use std::{
     io::{IsTerminal, Write, stdin, stdout},
     process::Command,
@@ -12,7 +14,8 @@ use std::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta peers
-  regatta peers install go haskell-conduit")]
+  regatta peers install go haskell-conduit
+  regatta peers install --all --yes")]
 pub struct PeersArgs {
     /// What to do; a list, if absent
     #[command(subcommand)]
@@ -21,11 +24,14 @@ pub struct PeersArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Run the setup of peers, after showing it
+    /// Install what peers need (with apt-get) and run their setup, after showing both
     Install {
         /// Names of peers
-        #[arg(required = true, value_name = "NAME")]
+        #[arg(required_unless_present = "all", value_name = "NAME")]
         names: Vec<String>,
+        /// All of them
+        #[arg(long, conflicts_with = "names")]
+        all: bool,
         /// Do not ask
         #[arg(long)]
         yes: bool,
@@ -39,7 +45,10 @@ pub fn run(args: PeersArgs) -> anyhow::Result<Done> {
     peers.retain(|peer| !built_in.contains(peer));
     match args.action {
         None => list(&peers),
-        Some(Action::Install { names, yes }) => install(&peers, &names, yes),
+        Some(Action::Install { names, all, yes }) => {
+            let every = || peers.iter().map(|peer| peer.manifest.name.clone()).collect();
+            install(&peers, &if all { every() } else { names }, yes)
+        }
     }
 }
 
@@ -47,17 +56,10 @@ fn list(peers: &[Contender]) -> anyhow::Result<Done> {
     if peers.is_empty() {
         eprintln!("no peers: there is no folder `peers` here; run this in a checkout of regatta");
     }
-    let width = peers.iter().map(|peer| peer.manifest.name.len()).max().unwrap_or(0);
     for peer in peers {
-        let manifest = &peer.manifest;
+        let Manifest { name, workloads, about, .. } = &peer.manifest;
         let state = peer.missing().map_or("found".into(), |how| format!("missing: {how}"));
-        println!(
-            "{:width$}  {:8}  {}",
-            manifest.name,
-            manifest.workloads.join(","),
-            manifest.about
-        );
-        println!("{:width$}  {:8}  {state}", "", "");
+        println!("{name}  ({})\n    {about}\n    {state}", workloads.join(", "));
     }
     Ok(Done::Well)
 }
@@ -78,33 +80,43 @@ fn install(peers: &[Contender], names: &[String], yes: bool) -> anyhow::Result<D
 
 /// True if the peer can be raced afterwards.
 fn install_one(peer: &Contender, yes: bool) -> anyhow::Result<bool> {
-    let manifest = &peer.manifest;
-    let absent = peer.absent();
-    if !absent.is_empty() {
-        eprintln!("{}: not on PATH: {}; install it first", manifest.name, absent.join(", "));
-        return Ok(false);
-    }
-    if !manifest.setup.is_empty() {
-        eprintln!("{}: in {}:", manifest.name, peer.dir.display());
-        manifest.setup.iter().for_each(|command| eprintln!("  {command}"));
+    let Manifest { name, setup, .. } = &peer.manifest;
+    let packages = packages::lacking(&peer.manifest.packages);
+    if !packages.is_empty() || !setup.is_empty() {
+        eprintln!("{name}: in {}:", peer.dir.display());
+        if !packages.is_empty() {
+            eprintln!("  {}", packages::shown(&packages));
+        }
+        setup.iter().for_each(|command| eprintln!("  {command}"));
         if !yes && !confirmed()? {
             return Ok(false);
         }
     }
-    for command in &manifest.setup {
+    if !packages.is_empty()
+        && let Err(because) = packages::install(&packages)
+    {
+        eprintln!("{name}: {because}");
+        return Ok(false);
+    }
+    let absent = peer.absent();
+    if !absent.is_empty() {
+        eprintln!("{name}: not on PATH: {}; install it first", absent.join(", "));
+        return Ok(false);
+    }
+    for command in setup {
         let status = Command::new("sh")
             .args(["-c", command])
             .current_dir(&peer.dir)
             .status()
             .with_context(|| format!("cannot run {command:?}"))?;
         if !status.success() {
-            eprintln!("{}: `{command}` failed: {status}", manifest.name);
+            eprintln!("{name}: `{command}` failed: {status}");
             return Ok(false);
         }
     }
     match peer.missing() {
-        None => eprintln!("{}: found", manifest.name),
-        Some(how) => eprintln!("{}: still missing: {how}", manifest.name),
+        None => eprintln!("{name}: found"),
+        Some(how) => eprintln!("{name}: still missing: {how}"),
     }
     Ok(peer.missing().is_none())
 }

@@ -6,11 +6,13 @@ use crate::{
     output,
     planted::Planted,
 };
+use anyhow::{Context, bail};
 use regatta_report::grouped;
 use regatta_serve::{Host, Model, Service, Stop, Written, catalogue::Traits, serve};
 use regatta_service::Limits;
 use std::{
-    io::Write, net::SocketAddr, num::NonZeroUsize, thread::available_parallelism, time::Duration,
+    env, io::Write, net::SocketAddr, num::NonZeroUsize, path::PathBuf,
+    thread::available_parallelism, time::Duration,
 };
 
 /// Run one of the built-in servers. It prints `listening on ADDR` once it does, and drains its
@@ -19,7 +21,11 @@ use std::{
 #[command(after_help = "Examples:
   regatta serve double --model epoll --listen 127.0.0.1:4000
   regatta serve double --model green --cores 2 --idle-timeout 5s
-  printf '21\\nend\\n' | nc 127.0.0.1 4000")]
+  printf '21\\nend\\n' | nc 127.0.0.1 4000
+  regatta serve hello --model uring --listen 127.0.0.1:8080
+  curl -i http://127.0.0.1:8080/
+  regatta serve hash --file any.bin --listen 127.0.0.1:8080
+  curl -i http://127.0.0.1:8080/hash?n=1000")]
 pub struct ServeArgs {
     /// What to serve: one of `regatta services`
     #[arg(value_parser = |text: &str| one_of(text, &Service::ALL, Service::name))]
@@ -31,6 +37,9 @@ pub struct ServeArgs {
     /// Run the program that was written by hand in the model's style, not the shared service
     #[arg(long)]
     by_hand: bool,
+    /// What `hash` reads for every request, at most 1 MiB. Absent: what HASH_FILE names
+    #[arg(long, value_name = "PATH")]
+    file: Option<PathBuf>,
     /// Where to listen; port 0 lets the system choose
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
     listen: SocketAddr,
@@ -76,8 +85,19 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
         return Ok(Done::Well);
     }
     let written = if args.by_hand { Written::ByHand } else { Written::Shared };
-    serve(args.service, written, args.model, &host)?;
+    let file = match args.service {
+        Service::Hash => Some(args.file.map_or_else(hash_file, Ok)?),
+        _ if args.file.is_some() => bail!("--file is what `hash` reads; leave it out"),
+        _ => None,
+    };
+    serve(args.service, written, args.model, file.as_deref(), &host)?;
     Ok(Done::Well)
+}
+
+/// The file that `hash` reads where none was named on the command line.
+fn hash_file() -> anyhow::Result<PathBuf> {
+    let named = env::var_os("HASH_FILE").map(PathBuf::from);
+    named.context("`hash` needs a file to read: name it with --file, or in HASH_FILE")
 }
 
 /// Lists the models, in the terms in which I/O models are compared.
@@ -108,6 +128,8 @@ pub fn models() -> anyhow::Result<Done> {
 /// Lists the services.
 pub fn services() -> anyhow::Result<Done> {
     let line = |service: Service| format!("{:14}  {}\n", service.name(), service.about());
-    output::print(&Service::ALL.map(line).concat())?;
+    let examples = "\nTo try one: regatta serve hello --listen 127.0.0.1:8080, and then\n\
+                    curl -i http://127.0.0.1:8080/\n";
+    output::print(&(Service::ALL.map(line).concat() + examples))?;
     Ok(Done::Well)
 }

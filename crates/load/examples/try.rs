@@ -38,6 +38,8 @@ fn main() {
         target: args[0].parse().expect("an address"),
         tls: None,
         workload: Workload::parse(&args[1]).expect("a workload"),
+        host: String::new(),
+        path: None,
         connections: number(2),
         idle: 0,
         pipeline: number(3).max(1),

@@ -16,6 +16,11 @@ pub(crate) fn now() -> Nanos {
     read(ClockId::Monotonic)
 }
 
+/// The time of day: since 1970, as this machine's clock has it.
+pub(crate) fn wall() -> Nanos {
+    read(ClockId::Realtime)
+}
+
 /// CPU that this thread has used so far, user and system.
 pub(crate) fn thread_cpu() -> Nanos {
     read(ClockId::ThreadCPUTime)

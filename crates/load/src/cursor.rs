@@ -1,10 +1,8 @@
 //! One connection's place in the script, as a pure state machine: what to send next, and whether
 //! what came is what had to come. Owns no socket and no clock. How replies are checked that are not
-//! known to the byte is in `cursor/lines.rs`.
-//!
-//! Another protocol is another such type beside this one: the engine asks it for bytes to write
-//! and tells it bytes that were read.
+//! known to the byte is in `cursor/lines.rs`, and how HTTP is in `cursor/http.rs`.
 
+pub(crate) mod http;
 mod lines;
 
 use crate::script::Script;
@@ -13,7 +11,7 @@ use regatta_record::Exchange;
 
 /// A place in the script. Invariant: `answered <= asked`, and no more than the script's repeated
 /// tail apart.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Cursor {
     /// First exchange without its whole reply.
     answered: u32,
@@ -25,6 +23,10 @@ pub(crate) struct Cursor {
     checked_to: u32,
     /// Where the script has patterns: what came of a line whose end has not come.
     part: Option<Box<Part>>,
+    /// Where replies are HTTP: what came of one whose end has not come.
+    reply: Option<Box<http::Part>>,
+    /// Likewise: the server said that the connection ends with what came.
+    ends: bool,
 }
 
 /// The bytes are not what had to come; [`Cursor::explain`] tells more.
@@ -36,7 +38,8 @@ impl Cursor {
     pub fn new(script: &Script, start: u32) -> Self {
         let begin = script.begin(start);
         let (written_to, checked_to) = (begin.request, begin.reply);
-        Cursor { answered: start, asked: start, written_to, checked_to, part: None }
+        let (answered, asked) = (start, start);
+        Cursor { answered, asked, written_to, checked_to, part: None, reply: None, ends: false }
     }
 
     /// The exchange that a new connection continues with.
@@ -138,10 +141,10 @@ impl Cursor {
     }
 
     /// Goes back by whole periods of the script, to the same bytes: by more than one only where it
-    /// is shorter than the pipeline.
+    /// is shorter than the pipeline. Not while a request from before is not wholly written.
     fn wrap(&mut self, script: &Script) {
         let period = script.period();
-        while self.answered >= script.count() {
+        while self.answered >= script.count() && self.written_to >= period.request {
             self.answered -= script.count();
             self.asked -= script.count();
             self.written_to -= period.request;
@@ -156,11 +159,15 @@ fn line(bytes: &[u8]) -> &[u8] {
 }
 
 /// Printable ASCII, long ones cut.
-fn printable(bytes: &[u8]) -> String {
-    const LONGEST: usize = 200;
-    let mut text = bytes.escape_ascii().take(LONGEST + 1).map(char::from).collect::<String>();
-    if text.len() > LONGEST {
-        text.truncate(LONGEST);
+pub(crate) fn printable(bytes: &[u8]) -> String {
+    cut(bytes, 200)
+}
+
+/// Printable ASCII, cut after so many characters.
+fn cut(bytes: &[u8], longest: usize) -> String {
+    let mut text = bytes.escape_ascii().take(longest + 1).map(char::from).collect::<String>();
+    if text.len() > longest {
+        text.truncate(longest);
         text.push_str("...");
     }
     text
@@ -174,8 +181,9 @@ mod tests {
     use std::sync::LazyLock;
 
     const PIPELINE: u32 = 512;
-    static DOUBLE: LazyLock<Script> =
-        LazyLock::new(|| Workload::Double.script(1, PIPELINE as usize).unwrap());
+    static DOUBLE: LazyLock<Script> = LazyLock::new(|| {
+        Workload::Double.script(1, PIPELINE as usize, Default::default()).unwrap()
+    });
 
     /// At `start`, with `k` requests written.
     fn asked(start: u32, k: u32) -> Cursor {

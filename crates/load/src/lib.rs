@@ -24,6 +24,8 @@ mod clock;
 mod connection;
 mod cursor;
 mod director;
+pub mod hash_file;
+pub mod http;
 mod limits;
 mod open_tally;
 mod patterns;
@@ -110,7 +112,7 @@ pub fn run(
         }
     });
     limits::make_room(plan.connections + plan.idle, threads)?;
-    let script = plan.workload.script(plan.seed, plan.pipeline)?;
+    let script = plan.script()?;
     let shared = Shared::new(threads);
     let mut director = Director::new(plan, &shared, stop, edges);
     let mut directs = Some(&mut director);

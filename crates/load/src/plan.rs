@@ -1,6 +1,6 @@
 //! What a load is asked to do, and the reasons why it may refuse. Nothing here acts.
 
-use crate::{Tls, Workload};
+use crate::{Tls, Workload, http::Place, script::Script};
 use regatta_record::Arrivals;
 use std::{io, net::SocketAddr, num::NonZeroU32, time::Duration};
 
@@ -13,6 +13,11 @@ pub struct Plan {
     pub tls: Option<Tls>,
     /// What is sent and what must come back.
     pub workload: Workload,
+    /// What HTTP requests name as their Host.
+    pub host: String,
+    /// Target of the built-in HTTP workloads, in front of any query; `None`: their own, `/` and
+    /// `/hash`.
+    pub path: Option<String>,
     /// Connections open at a time.
     pub connections: usize,
     /// Further connections that send one request when they open, to be known as accepted, and are
@@ -120,6 +125,12 @@ impl Plan {
     pub const SPIN: Duration = Duration::from_micros(50);
     /// A sensible [`Plan::patience`].
     pub const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// The exchanges of this plan.
+    pub(crate) fn script(&self) -> Result<Script, Error> {
+        let place = Place { host: &self.host, path: self.path.as_deref(), closes: self.churn };
+        self.workload.script(self.seed, self.pipeline, place)
+    }
 
     /// Says what is wrong with the plan itself, before anything is opened.
     pub(crate) fn check(&self) -> Result<(), Error> {

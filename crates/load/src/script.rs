@@ -2,7 +2,10 @@
 //! every reply is known to the byte, any run of replies one slice to compare with. Knows nothing of
 //! what the bytes mean.
 
-use crate::patterns::{Due, Patterns};
+use crate::{
+    http::{Expected, Replies},
+    patterns::{Due, Patterns},
+};
 
 /// Most exchanges in a script before it repeats; a power of two.
 pub(crate) const EXCHANGES: usize = 1 << 18;
@@ -23,6 +26,9 @@ pub(crate) struct Script {
     conversations: Conversations,
     /// Where not all replies are known to the byte: what must come instead.
     patterns: Option<Patterns>,
+    /// Where replies are HTTP: what must come instead. What stands among the replies is the text that
+    /// a content is compared with.
+    http: Option<Replies>,
 }
 
 /// Where an exchange begins. Both offsets side by side: the hot path needs them together.
@@ -52,7 +58,13 @@ impl Script {
     /// An empty one.
     pub fn new(conversations: Conversations, patterns: Option<Patterns>) -> Self {
         let (requests, replies, begins) = (Vec::new(), Vec::new(), Vec::new());
-        Script { requests, replies, begins, count: 0, conversations, patterns }
+        Script { requests, replies, begins, count: 0, conversations, patterns, http: None }
+    }
+
+    /// An empty one whose replies are HTTP, of these kinds.
+    pub fn http(kinds: Vec<Expected>) -> Self {
+        let http = Some(Replies { kinds, of: Vec::new() });
+        Script { http, ..Script::new(Conversations::Each(1), None) }
     }
 
     /// The next exchange is the first of a conversation.
@@ -68,6 +80,27 @@ impl Script {
         self.append(request, reply);
         if let Some(patterns) = &mut self.patterns {
             patterns.push(due);
+        }
+    }
+
+    /// Appends an exchange whose reply is HTTP, of this kind; `text` is what its content is compared
+    /// with.
+    pub fn push_http(&mut self, request: &[u8], text: &[u8], kind: u16) {
+        self.append(request, text);
+        if let Some(replies) = &mut self.http {
+            replies.of.push(kind);
+        }
+    }
+
+    /// The same requests, not closed either; the reply to each is to be the request.
+    pub fn echoed(self) -> Self {
+        let begin = |begin: &Begin| Begin { reply: begin.request, ..*begin };
+        Script {
+            begins: self.begins.iter().map(begin).collect(),
+            replies: self.requests.clone(),
+            patterns: None,
+            http: None,
+            ..self
         }
     }
 
@@ -92,6 +125,9 @@ impl Script {
             }
             let (request, reply) = (self.request(i).to_vec(), self.reply(i).to_vec());
             self.append(&request, &reply);
+            if let Some(replies) = &mut self.http {
+                replies.of.push(replies.of[i as usize]);
+            }
         }
         self.begins.push(self.end());
         Ok(())
@@ -107,6 +143,12 @@ impl Script {
     #[inline]
     pub fn patterns(&self) -> Option<&Patterns> {
         self.patterns.as_ref()
+    }
+
+    /// What must come where replies are HTTP.
+    #[inline]
+    pub fn replies_in_http(&self) -> Option<&Replies> {
+        self.http.as_ref()
     }
 
     /// The first exchange from `i` on that a conversation begins with; after the last one, the

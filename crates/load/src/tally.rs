@@ -248,6 +248,8 @@ mod tests {
             target: "127.0.0.1:1".parse().unwrap(),
             tls: None,
             workload: Workload::Double,
+            host: String::new(),
+            path: None,
             connections: 1,
             idle: 0,
             pipeline: 1,

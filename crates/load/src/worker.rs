@@ -2,6 +2,7 @@
 //! on one connection is in `worker/talk.rs`.
 
 mod burst;
+mod ends;
 mod in_flight;
 mod open;
 mod sealed;
@@ -14,6 +15,7 @@ use crate::{
     connection::{Connection, State, Times},
     cursor::Cursor,
     director::Director,
+    http::Checker,
     poller::Poller,
     schedule::Part,
     script::Script,
@@ -51,6 +53,8 @@ pub(crate) struct Worker<'a> {
     buffer: Box<[u8]>,
     /// What comes before it is opened; empty without TLS.
     sealed: Box<[u8]>,
+    /// For replies in HTTP.
+    checker: Checker,
     /// The active ones, then the idle ones.
     connections: Vec<Connection>,
     /// How many of them are active.
@@ -58,6 +62,9 @@ pub(crate) struct Worker<'a> {
     times: Times,
     /// Slots without a connection, by when to open them.
     waiting: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// Slots that the server answered while connections were being opened, and whose connection it
+    /// then ended as it had said. They count as open, and are opened again when the load begins.
+    ended: Vec<u32>,
     sources: Sources,
     /// Every connection is kept, and asks for as much again as was answered: no burst, no rate, no
     /// bound on all, no churn. The hot path asks only this.
@@ -126,10 +133,15 @@ impl<'a> Worker<'a> {
             poller,
             buffer: vec![0; BUFFER].into(),
             sealed: vec![0; plan.tls.as_ref().map_or(0, |_| Session::SEALED)].into(),
+            checker: Checker::new(
+                script.replies_in_http().map_or(0, |replies| replies.kinds.len()),
+                clock::wall,
+            ),
             connections,
             active: active as u32,
             times: Times::new(first(slots), plan.pipeline),
             waiting: (0..slots as u32).map(|slot| Reverse((0, slot))).collect(),
+            ended: Vec::new(),
             sources: Sources::new(plan.target.ip(), plan.churn, thread),
             closed_loop: burst.is_none()
                 && plan.rate.is_none()
@@ -291,7 +303,7 @@ impl<'a> Worker<'a> {
         self.gauge.awaited.store(self.awaited + u64::from(line), Relaxed);
         self.gauge.refused.store(self.refused, Relaxed);
         self.gauge.errors.store(self.count.errors.total(), Relaxed);
-        self.gauge.open.store(self.open, Relaxed);
+        self.gauge.open.store(self.open + self.ended.len(), Relaxed);
         self.gauge.entered.store(self.phase as u8 + 1, Release);
     }
 
@@ -310,6 +322,8 @@ impl<'a> Worker<'a> {
                     self.count.window_opens(self.shared.window_opened_at());
                 }
                 self.depth = self.plan.pipeline as u32;
+                let ended = std::mem::take(&mut self.ended);
+                self.waiting.extend(ended.into_iter().map(|slot| Reverse((self.now, slot))));
                 match (&self.open_loop, &self.in_flight) {
                     (Some(_), _) => self.begin_schedule(),
                     (None, Some(_)) => self.send_in_turn(),

@@ -1,6 +1,6 @@
-//! The line workloads: which requests, and what must come back. Their bytes are laid out by
-//! `script`; the contract of those that are built in is workload `double` and the two-step dialogue
-//! of the design. A user's own are in `workload/file.rs`.
+//! The workloads: which requests, and what must come back. Their bytes are laid out by `script`; the
+//! contract of those that are built in stands in the design. A user's own lines are in
+//! `workload/file.rs`; those that are HTTP are in `http/workload.rs`.
 
 mod compose;
 mod draw;
@@ -14,6 +14,7 @@ pub use file::{WorkloadError, WorkloadFile};
 
 use crate::{
     Error,
+    http::{self, HttpWorkload, Place},
     patterns::Due,
     script::{Conversations, EXCHANGES, Script, TooLarge},
 };
@@ -34,11 +35,28 @@ pub enum Workload {
     File(Arc<WorkloadFile>),
     /// The requests of a workload file; the reply is the request.
     EchoOf(Arc<WorkloadFile>),
+    /// GET, answered with the time over HTTP.
+    Hello,
+    /// GET, answered over HTTP with the digest of [`crate::hash_file`], computed `n` times.
+    Hash {
+        /// From 1 to 100,000.
+        n: u32,
+    },
+    /// HTTP requests of the user's own.
+    Http(Arc<HttpWorkload>),
+    /// The requests of an HTTP workload; the reply is the request.
+    EchoOfHttp(Arc<Workload>),
 }
 
 impl Workload {
     /// All that are built in.
-    pub const ALL: [Workload; 3] = [Workload::Double, Workload::Echo, Workload::Dialogue];
+    pub const ALL: [Workload; 5] = [
+        Workload::Double,
+        Workload::Echo,
+        Workload::Dialogue,
+        Workload::Hello,
+        Workload::Hash { n: 1 },
+    ];
 
     /// The name as on the command line and in manifests; of a file, its own.
     pub fn name(&self) -> &str {
@@ -47,6 +65,25 @@ impl Workload {
             Workload::Echo => "echo",
             Workload::Dialogue => "dialogue",
             Workload::File(file) | Workload::EchoOf(file) => file.name(),
+            Workload::Hello => "hello",
+            Workload::Hash { .. } => "hash",
+            Workload::Http(http) => http.name(),
+            Workload::EchoOfHttp(of) => of.name(),
+        }
+    }
+
+    /// Whether it is made of HTTP requests; else of lines.
+    pub fn is_http(&self) -> bool {
+        match self {
+            Workload::Hello
+            | Workload::Hash { .. }
+            | Workload::Http(_)
+            | Workload::EchoOfHttp(_) => true,
+            Workload::Double
+            | Workload::Echo
+            | Workload::Dialogue
+            | Workload::File(_)
+            | Workload::EchoOf(_) => false,
         }
     }
 
@@ -73,25 +110,43 @@ impl Workload {
         match self {
             Workload::File(file) | Workload::EchoOf(file) => Workload::EchoOf(file.clone()),
             Workload::Double | Workload::Echo | Workload::Dialogue => Workload::Echo,
+            Workload::EchoOfHttp(_) => self.clone(),
+            Workload::Hello | Workload::Hash { .. } | Workload::Http(_) => {
+                Workload::EchoOfHttp(Arc::new(self.clone()))
+            }
         }
     }
 
-    /// The seeded exchanges of a run; `pipeline` is the most that one connection has outstanding.
-    pub(crate) fn script(&self, seed: u64, pipeline: usize) -> Result<Script, Error> {
-        let mut script = match self {
-            Workload::Double | Workload::Echo => self.integers(seed),
-            Workload::Dialogue => dialogue(seed),
-            Workload::File(file) => file.compose(seed, false),
-            Workload::EchoOf(file) => file.compose(seed, true),
-        };
+    /// The seeded exchanges of a run; `pipeline` is the most that one connection has outstanding,
+    /// and `place` is whom HTTP requests name.
+    pub(crate) fn script(
+        &self,
+        seed: u64,
+        pipeline: usize,
+        place: Place<'_>,
+    ) -> Result<Script, Error> {
+        let mut script = self.exchanges(seed, place);
         script.close(pipeline).map_err(|TooLarge| {
             Error::Plan(format!(
-                "{pipeline} requests of {} outstanding on a connection are too many for lines that \
-                 long; use a smaller pipeline",
+                "{pipeline} requests of {} outstanding on a connection are too many for requests or \
+                 replies that long; use a smaller pipeline",
                 self.name()
             ))
         })?;
         Ok(script)
+    }
+
+    fn exchanges(&self, seed: u64, place: Place<'_>) -> Script {
+        match self {
+            Workload::Double | Workload::Echo => self.integers(seed),
+            Workload::Dialogue => dialogue(seed),
+            Workload::File(file) => file.compose(seed, false),
+            Workload::EchoOf(file) => file.compose(seed, true),
+            Workload::Hello => http::hello(place).compose(seed, place),
+            Workload::Hash { n } => http::hash(*n, place).compose(seed, place),
+            Workload::Http(http) => http.compose(seed, place),
+            Workload::EchoOfHttp(of) => of.exchanges(seed, place).echoed(),
+        }
     }
 
     fn integers(&self, seed: u64) -> Script {
@@ -188,7 +243,7 @@ mod tests {
 
     #[test]
     fn doubles_are_exact_over_all_magnitudes_and_edges() {
-        let script = Workload::Double.script(7, 1).unwrap();
+        let script = Workload::Double.script(7, 1, Place::default()).unwrap();
         let mut seen = std::collections::HashSet::new();
         let mut lengths = [0_u32; 66];
         for i in 0..EXCHANGES as u32 {
@@ -204,14 +259,16 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
-        let bytes = |seed| Workload::Double.script(seed, 1).unwrap().requests(0, 100).to_vec();
+        let bytes = |seed| {
+            Workload::Double.script(seed, 1, Place::default()).unwrap().requests(0, 100).to_vec()
+        };
         assert_eq!(bytes(1), bytes(1));
         assert_ne!(bytes(1), bytes(2));
     }
 
     #[test]
     fn a_dialogue_greets_by_both_names() {
-        let script = Workload::Dialogue.script(3, 1).unwrap();
+        let script = Workload::Dialogue.script(3, 1, Place::default()).unwrap();
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap().trim_end().to_owned();
         for i in (0..200).step_by(2) {
             let (first, last) = (text(script.request(i)), text(script.request(i + 1)));

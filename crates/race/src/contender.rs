@@ -84,14 +84,15 @@ impl Contender {
 
     /// Why it cannot be started here, and what to do; `None` if all that it needs is found.
     pub fn missing(&self) -> Option<String> {
-        let Manifest { name, setup, start, .. } = &self.manifest;
+        let Manifest { name, packages, setup, start, .. } = &self.manifest;
         let absent = self.absent();
         let install = format!("`regatta peers install {name}`");
         if !absent.is_empty() {
             let absent = absent.join(", ");
-            return Some(match setup.is_empty() {
-                true => format!("not on PATH: {absent}; install it"),
-                false => format!("not on PATH: {absent}; install it, then run {install}"),
+            return Some(match (packages.is_empty(), setup.is_empty()) {
+                (false, _) => format!("not on PATH: {absent}; run {install}"),
+                (true, true) => format!("not on PATH: {absent}; install it"),
+                (true, false) => format!("not on PATH: {absent}; install it, then run {install}"),
             });
         }
         let workloads = self.manifest.workloads.iter();

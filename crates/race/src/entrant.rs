@@ -3,7 +3,7 @@
 use crate::{
     cgroup::Containment,
     contender::{Contender, ContenderError},
-    manifest::{Adapter, Manifest},
+    manifest::{Adapter, Limits, Manifest},
     placeholders::Values,
     wire::Launch,
 };
@@ -54,10 +54,18 @@ impl Entrant {
 
     /// Which stated limit the load exceeds, in a sentence.
     pub fn cannot_hold(&self, load: LoadShape) -> Option<String> {
-        let limit = self.contender.manifest.limits.connections?;
+        let Limits { connections, pipeline } = self.contender.manifest.limits;
+        let name = &self.name;
+        if let Some(limit) = pipeline.filter(|limit| load.pipeline > *limit) {
+            return Some(format!(
+                "{name} states a limit of {limit} requests outstanding on a connection; this load \
+                 has {}",
+                load.pipeline
+            ));
+        }
+        let limit = connections?;
         let open = load.open();
         (open > limit).then(|| {
-            let name = &self.name;
             let idle = match load.idle {
                 0 => String::new(),
                 idle => format!(" ({} and {idle} idle)", load.connections),
@@ -109,13 +117,29 @@ mod tests {
     use super::*;
     use regatta_record::Burst;
 
+    fn limited(limit: &str) -> Entrant {
+        let text = format!(
+            "name = 'few'\nabout = 'x'\nworkloads = ['double']\n\
+             start = ['few', '{{port}}']\nlimits = {{ {limit} }}\n"
+        );
+        let manifest = Manifest::parse(&text).unwrap();
+        let contender = Contender { manifest, dir: Default::default() };
+        Entrant { name: "few".into(), speaks: Workload::Double, contender }
+    }
+
+    #[test]
+    fn a_stated_limit_of_outstanding_requests_is_for_each_connection() {
+        let entrant = limited("pipeline = 4");
+        assert_eq!(entrant.cannot_hold(LoadShape::closed(1000, 4)), None);
+        assert_eq!(
+            entrant.cannot_hold(LoadShape::closed(1, 5)).unwrap(),
+            "few states a limit of 4 requests outstanding on a connection; this load has 5"
+        );
+    }
+
     #[test]
     fn a_stated_limit_is_for_all_connections_that_are_open_at_once() {
-        let text = "name = 'few'\nabout = 'x'\nworkloads = ['double']\n\
-                    start = ['few', '{port}']\nlimits = { connections = 100 }\n";
-        let manifest = Manifest::parse(text).unwrap();
-        let contender = Contender { manifest, dir: Default::default() };
-        let entrant = Entrant { name: "few".into(), speaks: Workload::Double, contender };
+        let entrant = limited("connections = 100");
         let told = |load| entrant.cannot_hold(load);
         let closed = LoadShape::closed(100, 1);
         assert_eq!(told(closed), None);

@@ -10,6 +10,7 @@ mod contender;
 mod contest;
 mod entrant;
 mod fault;
+mod hash_file;
 mod lines_of_code;
 mod loads;
 mod manifest;

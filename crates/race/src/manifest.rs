@@ -78,6 +78,8 @@ pub enum Adapter {
 pub struct Limits {
     /// Connections open at once.
     pub connections: Option<u32>,
+    /// Requests outstanding on a connection.
+    pub pipeline: Option<u32>,
 }
 
 /// Processes that the race starts beside a contender, such as `redis-nodes:4`.
@@ -186,8 +188,11 @@ impl Manifest {
         if self.one_core_as.as_ref() == Some(name) {
             return Err(format!("one_core_as of {name} names another contender, not itself"));
         }
-        if self.limits.connections == Some(0) {
-            return Err(format!("{name} cannot be limited to 0 connections"));
+        let Limits { connections, pipeline } = self.limits;
+        for (limit, what) in [(connections, "connections"), (pipeline, "pipelined requests")] {
+            if limit == Some(0) {
+                return Err(format!("{name} cannot be limited to 0 {what}"));
+            }
         }
         Ok(())
     }
@@ -218,7 +223,7 @@ start = ["node", "server.js", "--port", "{port}"]
         let manifest = Manifest::parse(SHORT).unwrap();
         assert_eq!(manifest.name, "node");
         assert_eq!(manifest.ready, Ready::Tcp);
-        assert_eq!(manifest.limits, Limits { connections: None });
+        assert_eq!(manifest.limits, Limits::default());
         assert!(manifest.needs.is_empty() && manifest.config.is_empty());
     }
 
@@ -235,7 +240,7 @@ adapter = "actioncable"
 env = { PORT = "{port}" }
 config = ["nginx.conf.in"]
 supports = ["redis-nodes:4"]
-limits = { connections = 256 }
+limits = { connections = 256, pipeline = 1 }
 stand_in_for = "Phoenix"
 one_core_as = "epoll"
 "#
@@ -244,7 +249,7 @@ one_core_as = "epoll"
         assert_eq!(manifest.ready, Ready::Http("/health".into()));
         assert_eq!(manifest.adapter, Some(Adapter::Actioncable));
         assert_eq!(manifest.supports, [Support { name: "redis-nodes".into(), count: 4 }]);
-        assert_eq!(manifest.limits.connections, Some(256));
+        assert_eq!(manifest.limits, Limits { connections: Some(256), pipeline: Some(1) });
         assert_eq!(manifest.env["PORT"], "{port}");
         assert_eq!(manifest.stand_in_for.as_deref(), Some("Phoenix"));
         assert_eq!(manifest.one_core_as.as_deref(), Some("epoll"));
@@ -261,6 +266,7 @@ one_core_as = "epoll"
             (with("supports = [\"redis-nodes:0\"]"), "with a count of at least 1"),
             (with("limits = { connection = 1 }"), "unknown field `connection`"),
             (with("limits = { connections = 0 }"), "cannot be limited to 0 connections"),
+            (with("limits = { pipeline = 0 }"), "cannot be limited to 0 pipelined requests"),
             (with("config = [\"nginx.conf\"]"), "does not end in .in: \"nginx.conf\""),
             (with("path = \"ws\""), "does not begin with '/'"),
             (with("one_core_as = \"node\""), "names another contender"),

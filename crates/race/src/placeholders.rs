@@ -1,5 +1,6 @@
 //! `{port}` and its like in a manifest, filled in at each start.
 
+use crate::hash_file;
 use std::path::Path;
 
 /// What the placeholders of one start stand for.
@@ -14,6 +15,7 @@ pub struct Values<'a> {
     /// `{dir}`: the folder of its manifest, which is also its working directory.
     pub dir: &'a Path,
     /// `{run}`: an empty folder of this start, for filled-in configuration, sockets and pid files.
+    /// `{file}` is the file in it that the workload `hash` reads.
     pub run: &'a Path,
     /// `{regatta}`: this program.
     pub regatta: &'a Path,
@@ -25,7 +27,7 @@ pub struct Values<'a> {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown placeholder {{{name}}} in {text:?}; there are {{port}}, {{workload}}, {{cores}}, \
-     {{dir}}, {{run}}, {{regatta}}, and {{nodes}} where processes are started beside it"
+     {{dir}}, {{run}}, {{file}}, {{regatta}}, and {{nodes}} where processes are started beside it"
 )]
 pub struct UnknownPlaceholder {
     name: String,
@@ -82,6 +84,7 @@ impl Values<'_> {
             "cores" => Some(self.cores.to_string()),
             "dir" => Some(self.dir.display().to_string()),
             "run" => Some(self.run.display().to_string()),
+            "file" => Some(hash_file::path(self.run).display().to_string()),
             "regatta" => Some(self.regatta.display().to_string()),
             "nodes" if !self.nodes.is_empty() => Some(self.nodes.join(",")),
             _ => None,
@@ -110,8 +113,9 @@ mod tests {
     fn every_placeholder_has_its_value() {
         let nodes = ["127.0.0.1:1".to_string(), "127.0.0.1:2".to_string()];
         let filled =
-            values(&nodes).fill("{regatta} {dir} {run} :{port} -N{cores} {nodes}").unwrap();
-        assert_eq!(filled, "/b/regatta /p/node /tmp/r :4001 -N2 127.0.0.1:1,127.0.0.1:2");
+            values(&nodes).fill("{regatta} {dir} {run} {file} :{port} -N{cores} {nodes}").unwrap();
+        let files = "/b/regatta /p/node /tmp/r /tmp/r/hash.bin";
+        assert_eq!(filled, format!("{files} :4001 -N2 127.0.0.1:1,127.0.0.1:2"));
     }
 
     #[test]

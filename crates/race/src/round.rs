@@ -4,7 +4,7 @@
 use crate::{
     cgroup::Containment,
     entrant::Entrant,
-    fault,
+    fault, hash_file,
     port::{free_port, is_taken},
     probe,
     ready::NotReady,
@@ -15,9 +15,11 @@ use crate::{
 use regatta_load::{Edges, OpenTally, Plan, Progress, Tally, Until, WarmUp, Workload};
 use regatta_record::{Asked, Errors, FORMAT, LoadShape, Outcome, Round, encode_histogram};
 use std::{
+    fs::Permissions,
     io,
     net::{Ipv4Addr, SocketAddr},
     num::NonZeroU32,
+    os::unix::fs::PermissionsExt,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -105,7 +107,8 @@ pub(crate) fn run(
         Start::Failed { because } => return ended(round, Outcome::Failed { because }),
         Start::Interrupted => return Ok(None),
     };
-    let plan = plan(asked, entrant.speaks.clone(), port, load, seed);
+    let path = entrant.contender.manifest.path.clone();
+    let plan = Plan { path, ..plan(asked, entrant.speaks.clone(), port, load, seed) };
     let mut server = Watched::new(&running, &asked.cpus, &load);
     let (loaded, late) = match load.burst {
         Some(_) => run_burst(&plan, &mut server, progress, course.stop, BURST_WITHIN),
@@ -225,8 +228,14 @@ fn start_on(
 ) -> Result<Start, MachineError> {
     let run = tempfile::Builder::new()
         .prefix("regatta-")
+        // Some servers become another user, who must be able to read what lies there.
+        .permissions(Permissions::from_mode(0o755))
         .tempdir()
         .map_err(|error| MachineError::Io { what: "make a folder for the round", error })?;
+    if course.asked.workload == "hash" {
+        hash_file::write(run.path())
+            .map_err(|error| MachineError::Io { what: "write the file to be hashed", error })?;
+    }
     let launch =
         entrant.launch(course.asked, load, course.binary, course.containment, port, run.path());
     let launch = match launch {
@@ -300,10 +309,13 @@ fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) 
         instances: burst.instances as usize,
         requests: burst.requests,
     });
+    let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     Plan {
-        target: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+        target,
         tls: None,
         workload: speaks,
+        host: target.to_string(),
+        path: None,
         connections: load.connections as usize,
         idle: load.idle as usize,
         pipeline: load.pipeline as usize,
@@ -355,6 +367,8 @@ mod tests {
             target: listener.local_addr().unwrap(),
             tls: None,
             workload: Workload::Double,
+            host: String::new(),
+            path: None,
             connections: 4,
             idle: 0,
             pipeline: 1,

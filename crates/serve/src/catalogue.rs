@@ -4,8 +4,13 @@ use crate::{
     Host, ServeError, asynchronous, burn::Burning, cluster, epoll, fork, green, null, percore,
     poll, prefork, select, threads, uring,
 };
-use regatta_service::{Program, Shared, SystemClock, by_hand, double, hello::Hello, http::Site};
-use std::time::Duration;
+use regatta_service::{
+    Program, Shared, SystemClock, by_hand, double,
+    hash::Hash,
+    hello::Hello,
+    http::{Resource, Site},
+};
+use std::{path::Path, time::Duration};
 
 /// An I/O model: a way of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,14 +145,16 @@ pub enum Service {
     Dialogue,
     /// The smallest HTTP answer.
     Hello,
+    /// A file read and hashed for every request, over HTTP.
+    Hash,
     /// Sends back what it reads without looking: the floor. Runs on `epoll` only.
     Null,
 }
 
 impl Service {
     /// All services, in the order of the catalogue.
-    pub const ALL: [Service; 4] =
-        [Service::Double, Service::Dialogue, Service::Hello, Service::Null];
+    pub const ALL: [Service; 5] =
+        [Service::Double, Service::Dialogue, Service::Hello, Service::Hash, Service::Null];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -155,6 +162,7 @@ impl Service {
             Service::Double => "double",
             Service::Dialogue => "dialogue",
             Service::Hello => "hello",
+            Service::Hash => "hash",
             Service::Null => "null",
         }
     }
@@ -165,6 +173,9 @@ impl Service {
             Service::Double => "a line with a 64-bit integer in, its exact double out",
             Service::Dialogue => "asks for a first and a last name and greets (by hand only)",
             Service::Hello => "HTTP: GET / is told the time",
+            Service::Hash => {
+                "HTTP: GET /hash?n=N reads a file and is told its SHA-256, computed N times"
+            }
             Service::Null => "sends back what it reads without looking: the floor of a race",
         }
     }
@@ -179,7 +190,7 @@ pub enum Written {
     ByHand,
 }
 
-/// Runs `service` on `model` until the host stops.
+/// Runs `service` on `model` until the host stops. `hash` reads `file`; the others need none.
 ///
 /// # Errors
 /// The address cannot be listened on, there is no such service on this model, or the kernel
@@ -188,6 +199,7 @@ pub fn serve(
     service: Service,
     written: Written,
     model: Model,
+    file: Option<&Path>,
     host: &Host,
 ) -> Result<(), ServeError> {
     let unsupported =
@@ -199,10 +211,12 @@ pub fn serve(
         (Service::Dialogue, Written::Shared) => {
             Err(unsupported("the dialogue exists by hand only; add --by-hand"))
         }
-        (Service::Hello, Written::Shared) => {
-            run(Shared(Site { resource: Hello, clock: SystemClock }), model, host)
+        (Service::Hello, Written::Shared) => run(site(Hello), model, host),
+        (Service::Hash, Written::Shared) => {
+            let file = file.ok_or(unsupported("it needs a file to read; give it one"))?;
+            run(site(Hash::new(file)), model, host)
         }
-        (Service::Hello, Written::ByHand) => {
+        (Service::Hello | Service::Hash, Written::ByHand) => {
             Err(unsupported("it is not written by hand; leave --by-hand out"))
         }
         (Service::Null, _) if model == Model::Epoll => null::run(host),
@@ -210,6 +224,10 @@ pub fn serve(
             Err(unsupported("the null server is an epoll loop of its own; use --model epoll"))
         }
     }
+}
+
+fn site<R: Resource>(resource: R) -> Shared<Site<R, SystemClock>> {
+    Shared(Site { resource, clock: SystemClock })
 }
 
 /// Runs `double` on `epoll` with a handicap: every call burns `cost` of CPU besides, on average. For

@@ -93,8 +93,8 @@ struct Connection<S> {
     socket: OwnedFd,
     _place: Place,
     session: S,
-    /// What the socket is watched for.
-    interest: Interest,
+    /// What the socket is watched for; `None` before it has been looked at once.
+    interest: Option<Interest>,
     /// Output that the socket had no room for; while there is any, room is waited for.
     unsent: Vec<u8>,
     /// When the socket last had room.
@@ -153,8 +153,8 @@ impl<P: Program, R: Readiness> Reactor<'_, P, R> {
     }
 
     fn accept(&mut self, now: Instant) -> io::Result<()> {
-        let Some(listener) = &self.listener else { return Ok(()) };
         for _ in 0..ACCEPTS {
+            let Some(listener) = &self.listener else { return Ok(()) };
             let Some(place) = self.places.take() else { return self.pause(now) };
             match net::accept(listener) {
                 Ok(socket) => {
@@ -162,21 +162,18 @@ impl<P: Program, R: Readiness> Reactor<'_, P, R> {
                         self.refusals.add(now, because);
                         continue;
                     }
-                    let entry = self.connections.vacant_entry();
-                    if self.readiness.add(socket.as_fd(), entry.key(), Interest::Read).is_err() {
-                        return self.pause(now); // out of memory to watch it: it is closed
-                    }
                     let session = self.program.session(self.host.limits, now);
-                    entry.insert(Connection {
+                    let token = self.connections.insert(Connection {
                         socket,
                         _place: place,
                         session,
-                        interest: Interest::Read,
+                        interest: None,
                         unsent: Vec::new(),
                         sent: now,
                         state: State::Open,
                         ended: false,
                     });
+                    self.first(token, now)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if net::is_transient(&error) => {}
@@ -187,6 +184,25 @@ impl<P: Program, R: Readiness> Reactor<'_, P, R> {
         // The first connection of an idle server starts the sweeps.
         self.next_sweep = self.next_sweep.clamp(now, now + self.sweep);
         Ok(())
+    }
+
+    /// A fresh connection often has its first request already. It is looked at before it is watched,
+    /// so that one which is done with at once is never watched at all.
+    fn first(&mut self, token: usize, now: Instant) -> io::Result<()> {
+        let Self { readiness, input, out, connections, .. } = self;
+        let connection = &mut connections[token];
+        let read = connection.read(token, now, readiness, input, out);
+        let watched = read.and_then(|fate| match (fate, connection.interest) {
+            (Fate::Lives, None) => connection.watch(Interest::Read, token, readiness),
+            (fate, _) => Ok(fate),
+        });
+        match watched {
+            Ok(fate) => self.follow(token, fate),
+            Err(_) => {
+                self.connections.remove(token); // out of memory to watch it: it is closed
+                self.pause(now)
+            }
+        }
     }
 
     /// Stops accepting until the next sweep.
@@ -224,26 +240,38 @@ impl<P: Program, R: Readiness> Reactor<'_, P, R> {
             return Ok(());
         }
         let Self { readiness, input, out, .. } = self;
-        let fate = if connection.interest == Interest::Write {
+        let fate = if connection.interest == Some(Interest::Write) {
             connection.flush(token, now, readiness, out)?
         } else if let State::Lingering { .. } = connection.state {
             connection.discard(input)
         } else {
             connection.read(token, now, readiness, input, out)?
         };
+        self.follow(token, fate)
+    }
+
+    /// Closes a connection that is done with, at once unless a stop is under way.
+    fn follow(&mut self, token: usize, fate: Fate) -> io::Result<()> {
         if fate == Fate::Lives {
             return Ok(());
         }
+        let connection = &mut self.connections[token];
         if self.host.stop.may_close(&connection.socket) {
             return self.end(token);
         }
         connection.state = State::Delivering;
-        readiness.remove(connection.socket.as_fd())
+        match connection.interest.take() {
+            Some(_) => self.readiness.remove(connection.socket.as_fd()),
+            None => Ok(()),
+        }
     }
 
     fn end(&mut self, token: usize) -> io::Result<()> {
         let connection = self.connections.remove(token);
-        self.readiness.closing(connection.socket.as_fd())
+        match connection.interest {
+            Some(_) => self.readiness.closing(connection.socket.as_fd()),
+            None => Ok(()),
+        }
     }
 
     /// Ends the connections whose time has come, and resumes accepting.
@@ -395,10 +423,14 @@ impl<S: Session> Connection<S> {
         token: usize,
         readiness: &mut R,
     ) -> io::Result<Fate> {
-        if self.interest != interest {
-            readiness.modify(self.socket.as_fd(), token, interest)?;
-            self.interest = interest;
+        match self.interest {
+            None => readiness.add(self.socket.as_fd(), token, interest)?,
+            Some(before) if before != interest => {
+                readiness.modify(self.socket.as_fd(), token, interest)?;
+            }
+            Some(_) => {}
         }
+        self.interest = Some(interest);
         Ok(Fate::Lives)
     }
 

@@ -10,6 +10,8 @@
 pub mod by_hand;
 mod clock;
 pub mod double;
+mod file;
+pub mod hash;
 pub mod hello;
 pub mod http;
 mod job;
@@ -19,7 +21,8 @@ mod service;
 pub mod style;
 
 pub use clock::{Clock, Moment, StoppedAt, SystemClock};
-pub use job::{Job, MAX_FILE, Never};
+pub use file::MAX_FILE;
+pub use job::{Job, Never};
 pub use limits::Limits;
 pub use program::{Program, Shared};
 pub use service::{Called, Codec, Decoded, Flow, Halt, REPLY_FULL, Service, answer};

@@ -11,7 +11,7 @@ const THEN: &str = "Haskell 5.30 s on 8 cores, node 8.94 s, node cluster 5.50 s,
                     core 8.0 s: of another machine, long ago";
 
 /// The result in words.
-pub fn text(args: &LoadArgs, result: &LoadResult) -> String {
+pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         writeln!(text, "{name:<12}{value}").expect("a string can be written to");
@@ -19,7 +19,7 @@ pub fn text(args: &LoadArgs, result: &LoadResult) -> String {
     let voided = |figure, value: String| {
         if result.verdict.voids(figure) { format!("({value})") } else { value }
     };
-    line("load", format!("{} · {} · {}", args.url, args.workload.name(), shape(args)));
+    line("load", format!("{} · {} · {}", args.url, workload, shape(args)));
     line(
         "requests",
         format!(
@@ -122,7 +122,7 @@ fn is_the_articles(args: &LoadArgs) -> bool {
     let burst = Burst { instances: 10, requests: 10 };
     args.burst == Some(Shape { burst, connections: 500 })
         && args.pipeline() == 3
-        && matches!(args.workload, Workload::Double)
+        && matches!(args.workload, None | Some(Workload::Double))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! What replies of an HTTP load are to be like. Who asks for it is a workload (`http::workload`); who
-//! looks at what came is the connection's cursor (`cursor::http`).
+//! looks at what came is `http::check`, for the connection's cursor.
 
 use regatta_proto::http1::Method;
 use regex::{Regex, bytes::Regex as BytesRegex};
@@ -9,13 +9,13 @@ use regex::{Regex, bytes::Regex as BytesRegex};
 pub(crate) struct Replies {
     /// The different expectations; few.
     pub kinds: Vec<Expected>,
-    /// Of each exchange of the script: which of them.
+    /// Of each exchange of the script, its repeated tail included: which of them.
     pub of: Vec<u16>,
 }
 
 /// What one reply is to be like.
-#[derive(Debug)]
-pub(crate) struct Expected {
+#[derive(Clone, Debug)]
+pub struct Expected {
     /// The method of the request: the reply to HEAD has no content.
     pub method: Method,
     /// Its status.
@@ -28,7 +28,7 @@ pub(crate) struct Expected {
 
 /// Which statuses are right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
+pub enum Status {
     /// This one.
     Is(u16),
     /// Any of a class: 2 for 200 to 299.
@@ -38,8 +38,8 @@ pub(crate) enum Status {
 }
 
 /// A field that a reply must have.
-#[derive(Debug)]
-pub(crate) struct Field {
+#[derive(Clone, Debug)]
+pub struct Field {
     /// Its name, in lower case.
     pub name: String,
     /// One of its values must be like this.
@@ -47,8 +47,8 @@ pub(crate) struct Field {
 }
 
 /// What a field's value is to be like.
-#[derive(Debug)]
-pub(crate) enum Value {
+#[derive(Clone, Debug)]
+pub enum Value {
     /// Anything: it must be there.
     Any,
     /// This text.
@@ -57,12 +57,12 @@ pub(crate) enum Value {
     Matches(Regex),
 }
 
-/// What a content is to be like.
-#[derive(Debug)]
-pub(crate) enum Content {
+/// What a content is to be like. One that is looked at may have 16 MiB; one that is not, any length.
+#[derive(Clone, Debug)]
+pub enum Content {
     /// Anything; it is read over and not kept.
     Any,
-    /// The text that the script has for the exchange.
+    /// The text that the request has for its reply.
     Text,
     /// It begins with that text.
     Prefix,
@@ -79,8 +79,8 @@ pub(crate) enum Content {
 }
 
 /// A value inside a JSON text.
-#[derive(Debug)]
-pub(crate) struct Member {
+#[derive(Clone, Debug)]
+pub struct Member {
     /// Where: a JSON Pointer (RFC 6901).
     pub pointer: String,
     /// What must be there; `None`: anything.

@@ -29,6 +29,11 @@ impl Burst {
         self.left[slot as usize] += requests as u32;
     }
 
+    /// Whether the slot has still something to send.
+    pub fn has_more(&self, slot: u32) -> bool {
+        self.left[slot as usize] > 0
+    }
+
     /// The slot's connection is lost, and is not opened again: returns what it had still to send.
     pub fn gives_up(&mut self, slot: u32) -> u32 {
         std::mem::take(&mut self.left[slot as usize])

@@ -307,6 +307,8 @@ mod tests {
             target: ([127, 0, 0, 1], 1).into(),
             tls: None,
             workload: Workload::Double,
+            host: String::new(),
+            path: None,
             connections: 1,
             idle: 0,
             pipeline: 2,

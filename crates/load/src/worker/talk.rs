@@ -1,6 +1,6 @@
 //! What happens on one connection of a load thread: connect, write, read, check, lose. This is the
 //! hot path: one read and one write for whatever is ready, one clock read between them, nothing
-//! allocated.
+//! allocated. How a connection ends that the server ends as it had said is in `worker/ends.rs`.
 
 use super::{Worker, sealed::send_sealed};
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
     socket::{self, Received},
     tls::{Fault, Session},
 };
+use regatta_record::Exchange;
 use rustix::{fd::AsFd, io::Errno};
 use std::cmp::Reverse;
 
@@ -45,7 +46,7 @@ impl Worker<'_> {
         let n = match socket::receive_some(socket, &mut self.buffer) {
             Ok(Received::Bytes(n)) => n,
             Ok(Received::Nothing) => return,
-            Ok(Received::End) => return self.lost(slot, Loss::Closed),
+            Ok(Received::End) => return self.end_of_input(slot),
             Err(error) => return self.lost(slot, Loss::Read(error)),
         };
         self.came(slot, n);
@@ -55,11 +56,28 @@ impl Worker<'_> {
     #[inline]
     pub(super) fn came(&mut self, slot: u32, n: usize) {
         self.now = clock::now();
-        let connection = &mut self.connections[slot as usize];
-        match connection.cursor.receive(&self.buffer[..n], self.script) {
-            Ok(0) => {}
+        match self.receive(slot, n) {
+            Ok(0) => self.end_if_said(slot),
             Ok(replies) => self.answered(slot, replies),
-            Err(Wrong) => self.wrong(slot, n),
+            Err(exchange) => self.wrong(slot, *exchange),
+        }
+    }
+
+    /// Hands what is in the buffer to the connection's cursor: how many replies it completes.
+    #[inline]
+    pub(super) fn receive(&mut self, slot: u32, n: usize) -> Result<u32, Box<Exchange>> {
+        let connection = &mut self.connections[slot as usize];
+        let (bytes, script, before) = (&self.buffer[..n], self.script, connection.replies);
+        let cursor = &mut connection.cursor;
+        match script.replies_in_http() {
+            None => cursor
+                .receive(bytes, script)
+                .map_err(|Wrong| Box::new(cursor.explain(bytes, script, before))),
+            Some(replies) => cursor
+                .receive_http(bytes, script, replies, &mut self.checker, self.now)
+                .map_err(|exchange| {
+                    Box::new(Exchange { reply_index: before + exchange.reply_index, ..*exchange })
+                }),
         }
     }
 
@@ -68,7 +86,7 @@ impl Worker<'_> {
     pub(super) fn write(&mut self, slot: u32) {
         match self.send(slot) {
             Ok(cut) => self.wait_to_write(slot, cut),
-            Err(loss) => self.lost(slot, loss),
+            Err(loss) => self.broken(slot, loss),
         }
     }
 
@@ -132,7 +150,7 @@ impl Worker<'_> {
             self.poller.add(socket, slot, interest).map_err(Loss::Connect)
         });
         if let Err(loss) = watched {
-            self.lost(slot, loss);
+            self.broken(slot, loss);
         }
     }
 
@@ -241,7 +259,20 @@ impl Worker<'_> {
     }
 
     #[inline]
-    fn answered(&mut self, slot: u32, replies: u32) {
+    pub(super) fn answered(&mut self, slot: u32, replies: u32) {
+        self.settle(slot, replies);
+        if self.connections[slot as usize].cursor.ends() {
+            return self.ended_as_said(slot);
+        }
+        if slot >= self.active {
+            return;
+        }
+        if self.closed_loop { self.fill(slot) } else { self.next(slot) }
+    }
+
+    /// Counts replies that came.
+    #[inline]
+    pub(super) fn settle(&mut self, slot: u32, replies: u32) {
         let connection = &mut self.connections[slot as usize];
         connection.replies += u64::from(replies);
         self.replies += u64::from(replies);
@@ -253,11 +284,7 @@ impl Worker<'_> {
         }
         if opens {
             self.opened(slot);
-            if slot >= self.active {
-                return;
-            }
         }
-        if self.closed_loop { self.fill(slot) } else { self.next(slot) }
     }
 
     /// Replies where requests do not belong to connections; false if they are recorded as others.
@@ -319,7 +346,7 @@ impl Worker<'_> {
     }
 
     /// With a connection per request: its request is answered.
-    fn next_connection(&mut self, slot: u32) {
+    pub(super) fn next_connection(&mut self, slot: u32) {
         self.close(slot);
         if self.depth > 0 && self.left > 0 {
             self.connect(slot);
@@ -328,10 +355,7 @@ impl Worker<'_> {
 
     /// A wrong reply: the run ends.
     #[cold]
-    fn wrong(&mut self, slot: u32, n: usize) {
-        let connection = &self.connections[slot as usize];
-        let exchange =
-            connection.cursor.explain(&self.buffer[..n], self.script, connection.replies);
+    pub(super) fn wrong(&mut self, slot: u32, exchange: Exchange) {
         self.count.errors.wrong_reply += 1;
         self.shared.disqualify(exchange);
         self.close(slot);

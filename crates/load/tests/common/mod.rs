@@ -144,6 +144,8 @@ pub fn plan(target: SocketAddr) -> Plan {
         target,
         tls: None,
         workload: Workload::Double,
+        host: String::new(),
+        path: None,
         connections: 1,
         idle: 0,
         pipeline: 1,

@@ -249,11 +249,15 @@ impl Decoder {
 
 const LIMITS: Limits = Limits { first_line: MAX_LINE, block: MAX_HEAD };
 
+/// How every status line begins.
+const BEGINNING: &[u8] = b"HTTP/1.";
+
 /// Where the head ends, once it is whole. If it never can be, the first fault in it.
 #[inline]
 fn find_head(scan: &mut Scan, input: &[u8]) -> Result<Option<usize>, Malformed> {
     // What is no HTTP at all may never have a line end.
-    if input.first().is_some_and(|&byte| byte != b'H') {
+    let begins = &input[..input.len().min(BEGINNING.len())];
+    if !BEGINNING.starts_with(begins) {
         return Err(Malformed("Expected a status line: HTTP/1.1, three digits, a reason."));
     }
     let line_was_whole = scan.first_line().is_some();

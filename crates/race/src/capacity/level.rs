@@ -85,6 +85,8 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
         target: ([127, 0, 0, 1], 0).into(),
         tls: None,
         workload: ready.workload(),
+        host: String::new(),
+        path: None,
         connections: connections as usize,
         idle: 0,
         pipeline: pipeline as usize,

@@ -31,6 +31,10 @@ pub enum Place<'a> {
         addr: SocketAddr,
         /// What it is asked.
         workload: Workload,
+        /// What HTTP requests name as their Host.
+        host: String,
+        /// Target of a built-in HTTP workload, if not its own.
+        path: Option<String>,
         /// Its process, whose CPU and memory are read, with all below it.
         pid: Option<u32>,
     },
@@ -61,13 +65,14 @@ impl<'a> Place<'a> {
         stop: &'a AtomicBool,
     ) -> Result<Ready<'a>, CapacityError> {
         match self {
-            Place::Address { addr, workload, pid, .. } => {
+            Place::Address { addr, workload, host, path, pid, .. } => {
                 let observed = pid.map(Observed::tree);
                 if let (Some(observed), Some(pid)) = (&observed, *pid) {
                     observed.usage().map_err(|error| CapacityError::Observe { pid, error })?;
                 }
                 let (addr, workload) = (*addr, workload.clone());
-                Ok(Ready { server: Server::Runs { addr, workload, observed }, stop })
+                let (host, path) = (host.clone(), path.clone());
+                Ok(Ready { server: Server::Runs { addr, workload, host, path, observed }, stop })
             }
             Place::Contender { asked, binary, containment } => {
                 let course = Course { asked, binary, containment: *containment, stop };
@@ -89,8 +94,18 @@ pub(super) struct Ready<'a> {
 }
 
 enum Server<'a> {
-    Runs { addr: SocketAddr, workload: Workload, observed: Option<Observed> },
-    Starts { course: Course<'a>, entrant: Box<Entrant>, shape: LoadShape },
+    Runs {
+        addr: SocketAddr,
+        workload: Workload,
+        host: String,
+        path: Option<String>,
+        observed: Option<Observed>,
+    },
+    Starts {
+        course: Course<'a>,
+        entrant: Box<Entrant>,
+        shape: LoadShape,
+    },
 }
 
 /// What came of one load.
@@ -124,15 +139,15 @@ impl Ready<'_> {
         Some((limit, format!("the limit that {} states", entrant.name)))
     }
 
-    /// Carries out a plan, whose target is filled in. `None` if it was interrupted.
+    /// Carries out a plan, in which it is filled in who is asked. `None` if it was interrupted.
     pub fn load(
         &self,
         plan: Plan,
         progress: &mut dyn FnMut(&Progress),
     ) -> Result<Option<Came>, CapacityError> {
         match &self.server {
-            Server::Runs { addr, observed, .. } => {
-                let plan = Plan { target: *addr, ..plan };
+            Server::Runs { addr, host, path, observed, .. } => {
+                let plan = Plan { target: *addr, host: host.clone(), path: path.clone(), ..plan };
                 let cpus = observed.as_ref().and_then(Observed::cpus).unwrap_or(1);
                 let shares = observed.as_ref().is_some_and(|o| o.may_run_on(&plan.cpus));
                 let came = self.under(&plan, observed.clone(), cpus, progress);
@@ -146,7 +161,8 @@ impl Ready<'_> {
                     Start::Interrupted => return Ok(None),
                 };
                 let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-                let plan = Plan { target, ..plan };
+                let path = entrant.contender.manifest.path.clone();
+                let plan = Plan { target, host: target.to_string(), path, ..plan };
                 let cpus = course.asked.cpus.of_server(shape);
                 let shared = |cpu: &u32| cpus.contains(cpu);
                 let n = cpus.len() as u32;

@@ -115,6 +115,8 @@ mod tests {
             target: ([127, 0, 0, 1], 0).into(),
             tls: None,
             workload: Workload::parse("double").unwrap(),
+            host: String::new(),
+            path: None,
             connections: 1,
             idle: 0,
             pipeline: 1,

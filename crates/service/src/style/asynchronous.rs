@@ -7,7 +7,7 @@ use tokio::{
     time::{Sleep, sleep_until},
 };
 
-/// Bytes of one read.
+/// Bytes of input space, as long as no request is longer.
 const READ: usize = 8 * 1024;
 
 /// Serves one connection to its end. Errors are those of the stream.
@@ -17,7 +17,7 @@ where
     T: AsyncRead + AsyncWrite + Unpin,
 {
     let mut codec = S::Codec::default();
-    let mut input = vec![0; READ + S::Codec::MAX_FRAME];
+    let mut input = vec![0; READ];
     let mut filled = 0; // a request cut in two: its first part
     let mut began = None; // when that came
     let mut reply = Vec::new();
@@ -52,6 +52,17 @@ where
         if filled > 0 {
             began.get_or_insert_with(Instant::now);
         }
+        fit(&mut input, filled, READ + S::Codec::MAX_FRAME);
+    }
+}
+
+/// Makes room behind a request that fills its space, up to `most` bytes, and gives it back once all
+/// is answered: a connection that waits holds [`READ`].
+fn fit(input: &mut Vec<u8>, filled: usize, most: usize) {
+    if filled == input.len() {
+        input.resize((2 * filled).min(most), 0);
+    } else if filled == 0 && input.len() > READ {
+        *input = vec![0; READ];
     }
 }
 

@@ -63,12 +63,17 @@ impl Clock {
     }
 }
 
+/// Space in bytes from which on it is given back where little of it is used: so a connection that
+/// waits for the rest of a request holds little more than the request.
+const SPACIOUS: usize = 16 * 1024;
+
 /// A [`Service`] in the callback style.
 pub struct Connection<S: Service> {
     service: S,
     codec: S::Codec,
     clock: Clock,
-    /// Input not yet answered: part of a request, or what came after the reply was full.
+    /// Input not yet answered: part of a request, or what came after the reply was full. Nothing
+    /// once the service has ended the connection: what follows is not interpreted.
     held: Vec<u8>,
     /// Whole requests may be among what is held.
     full: bool,
@@ -87,8 +92,11 @@ impl<S: Service> Connection<S> {
     fn answer_held(&mut self, now: Instant, out: &mut Vec<u8>) -> Flow {
         let mut held = std::mem::take(&mut self.held);
         let (consumed, halt) = answer(&mut self.service, &mut self.codec, &held, out);
-        if consumed < held.len() {
+        if consumed < held.len() && halt != Halt::Closing {
             held.drain(..consumed);
+            if held.capacity() > SPACIOUS && held.len() < held.capacity() / 4 {
+                held.shrink_to_fit();
+            }
             self.held = held;
         }
         self.after(now, consumed, halt)
@@ -111,7 +119,9 @@ impl<S: Service> Session for Connection<S> {
             return self.answer_held(now, out);
         }
         let (consumed, halt) = answer(&mut self.service, &mut self.codec, bytes, out);
-        self.held.extend_from_slice(&bytes[consumed..]);
+        if halt != Halt::Closing {
+            self.held.extend_from_slice(&bytes[consumed..]);
+        }
         self.after(now, consumed, halt)
     }
 

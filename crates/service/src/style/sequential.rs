@@ -57,7 +57,7 @@ pub fn serve<S: Service, T: Stream>(
     stream.set_write_timeout(limits.idle)?;
     loop {
         stream.wait_readable()?;
-        let mut scratch = Scratch::take(READ + S::Codec::MAX_FRAME);
+        let mut scratch = Scratch::take();
         let step = step(&mut service, &mut codec, stream, &mut scratch, &mut held);
         scratch.give_back();
         match step? {
@@ -94,8 +94,9 @@ fn step<S: Service, T: Stream>(
     scratch: &mut Scratch,
     held: &mut Vec<u8>,
 ) -> io::Result<Step> {
-    let Scratch { input, reply } = scratch;
     let before = held.len();
+    scratch.fit(before, S::Codec::MAX_FRAME);
+    let Scratch { input, reply } = scratch;
     input[..before].copy_from_slice(held);
     let read = retry(|| stream.read(&mut input[before..]))?;
     if read == 0 {
@@ -124,16 +125,21 @@ fn step<S: Service, T: Stream>(
 /// Ends the connection so that the last reply arrives: a close with unread input is a reset.
 pub(crate) fn linger<T: Stream>(stream: &mut T) -> io::Result<()> {
     stream.finish_writing()?;
-    stream.set_read_timeout(Limits::LINGER)?;
     let mut discard = [0; 1024];
     let mut allowed = Limits::LINGER_BYTES;
-    while let Ok(read @ 1..) = stream.read(&mut discard) {
-        allowed = allowed.saturating_sub(read);
-        if allowed == 0 {
-            break;
+    let due = Instant::now() + Limits::LINGER;
+    loop {
+        // A timeout of its own for each read: a client that sends on now and then gets no longer.
+        let left = due.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        stream.set_read_timeout(left)?;
+        match retry(|| stream.read(&mut discard)) {
+            Ok(read) if (1..allowed).contains(&read) => allowed -= read,
+            _ => return Ok(()),
         }
     }
-    Ok(())
 }
 
 /// Repeats a call that a signal interrupted.
@@ -146,13 +152,13 @@ fn retry<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     }
 }
 
-/// Bytes of one read.
+/// Bytes of one read, as long as no request is longer.
 const READ: usize = 16 * 1024;
 
 /// Input and output space of a connection while it is busy. It belongs to the OS thread, not to
 /// the connection, so that an idle green thread holds none.
 struct Scratch {
-    input: Box<[u8]>,
+    input: Vec<u8>,
     reply: Vec<u8>,
 }
 
@@ -164,13 +170,18 @@ impl Scratch {
     /// How many a thread keeps. One is in use at a time, but for writers that block.
     const KEPT: usize = 4;
 
-    /// With room for so many bytes of input.
-    fn take(bytes: usize) -> Self {
-        let fits = |scratch: &Scratch| scratch.input.len() == bytes;
-        SPARE.with_borrow_mut(Vec::pop).filter(fits).unwrap_or_else(|| Scratch {
-            input: vec![0; bytes].into_boxed_slice(),
-            reply: Vec::new(),
-        })
+    fn take() -> Self {
+        SPARE
+            .with_borrow_mut(Vec::pop)
+            .unwrap_or_else(|| Scratch { input: vec![0; READ], reply: Vec::new() })
+    }
+
+    /// Makes room for a read behind so many bytes that are held. Few requests are so long that it
+    /// has to grow: a thread whose connection never sends one has never more than it needs.
+    fn fit(&mut self, held: usize, max_frame: usize) {
+        if self.input.len() - held.min(self.input.len()) < READ / 2 {
+            self.input.resize(READ + max_frame, 0);
+        }
     }
 
     fn give_back(mut self) {

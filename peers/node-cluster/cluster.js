@@ -1,13 +1,14 @@
-// The server of ../node in a process per core; the cluster module deals out the connections.
+// A server of ../node in a process per core; the cluster module deals out the connections.
 'use strict';
 const cluster = require('node:cluster');
 const { parseArgs } = require('node:util');
 
+const options = { port: { type: 'string' }, cores: { type: 'string' } };
+const { values, positionals: [workload] } = parseArgs({ options, allowPositionals: true });
 if (cluster.isPrimary) {
-  const { values } = parseArgs({ strict: false, options: { cores: { type: 'string' } } });
   for (let i = 0; i < +values.cores; i++) cluster.fork();
   // Without workers nothing keeps the primary alive: it ends after the last of them.
   process.on('SIGTERM', () => Object.values(cluster.workers).forEach(worker => worker.kill('SIGTERM')));
 } else {
-  require('../node/server.js');
+  require(`../node/${workload}.js`);
 }

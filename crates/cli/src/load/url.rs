@@ -1,0 +1,183 @@
+//! What a URL and a workload together ask for: of whom, under what name, at which path.
+
+use anyhow::{Context, bail};
+use regatta_load::{
+    Workload,
+    http::{HttpRequest, HttpWorkload},
+};
+use std::{
+    net::{SocketAddr, ToSocketAddrs},
+    sync::Arc,
+};
+
+/// What is asked of whom.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The server.
+    pub target: SocketAddr,
+    /// What is sent, and what must come back.
+    pub workload: Workload,
+    /// What HTTP requests name as their Host.
+    pub host: String,
+    /// Target of a built-in HTTP workload, if not its own.
+    pub path: Option<String>,
+}
+
+impl Asked {
+    /// What `url` and `workload` ask for. Without a workload: `double` of a line server, and a GET of
+    /// the path of an HTTP server, which is to be answered with a status from 200 to 299.
+    pub fn of(url: &str, workload: Option<&Workload>) -> anyhow::Result<Asked> {
+        match Url::parse(url)? {
+            Url { scheme: Scheme::Line, authority, .. } => {
+                let workload = workload.cloned().unwrap_or(Workload::Double);
+                if workload.is_http() {
+                    bail!("the workload {} is asked over http://HOST:PORT", workload.name());
+                }
+                let target = address(authority)?;
+                Ok(Asked { target, workload, host: String::new(), path: None })
+            }
+            Url { scheme: Scheme::Http, authority, target } => {
+                let host = authority.to_owned();
+                let path = (!target.is_empty()).then(|| with_slash(target));
+                let workload = match workload {
+                    None => get(path.as_deref().unwrap_or("/")),
+                    Some(workload) if workload.is_http() => workload.clone(),
+                    Some(workload) => {
+                        bail!("the workload {} is asked over line://HOST:PORT", workload.name())
+                    }
+                };
+                let target = address(&with_port(authority, 80))?;
+                // A built-in workload has a path of its own, unless the URL has one.
+                let path = path.filter(|path| path != "/");
+                Ok(Asked { target, workload, host, path })
+            }
+        }
+    }
+}
+
+fn get(target: &str) -> Workload {
+    let one = HttpWorkload::new(&format!("GET {target}"), vec![HttpRequest::get(target)]);
+    Workload::Http(Arc::new(one.expect("one request has a weight")))
+}
+
+/// What is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scheme {
+    Line,
+    Http,
+}
+
+/// A URL, in its parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Url<'a> {
+    scheme: Scheme,
+    /// Host and port.
+    authority: &'a str,
+    /// Path and query; empty if there is none.
+    target: &'a str,
+}
+
+impl<'a> Url<'a> {
+    const FORMS: &'static str = "line://HOST:PORT or http://HOST[:PORT]/PATH";
+
+    fn parse(url: &'a str) -> anyhow::Result<Url<'a>> {
+        let Some((scheme, rest)) = url.split_once("://") else {
+            bail!("{url:?} is no URL; write {}", Self::FORMS);
+        };
+        // What follows # is for the client alone (RFC 3986, 3.5).
+        let rest = rest.split('#').next().unwrap_or_default();
+        let (authority, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        let scheme = match scheme.to_ascii_lowercase().as_str() {
+            "line" => Scheme::Line,
+            "http" => Scheme::Http,
+            _ => bail!("the load does not speak {scheme}:// yet; it speaks {}", Self::FORMS),
+        };
+        if authority.contains('@') {
+            bail!("{url:?} has a user in it, which is never sent; write {}", Self::FORMS);
+        }
+        if let Some(wrong) = target.chars().find(|c| !c.is_ascii_graphic()) {
+            bail!("{wrong:?} cannot stand in the path of a URL; write it percent-encoded");
+        }
+        if scheme == Scheme::Line && !matches!(target, "" | "/") {
+            bail!("{target:?}: a line server has no paths; write line://HOST:PORT");
+        }
+        Ok(Url { scheme, authority, target })
+    }
+}
+
+/// A query alone belongs to the path `/`.
+fn with_slash(target: &str) -> String {
+    if target.starts_with('?') { format!("/{target}") } else { target.to_owned() }
+}
+
+/// The authority with its port, or else this one.
+fn with_port(authority: &str, port: u16) -> String {
+    // The colons of an IPv6 address stand within brackets.
+    let has_port = authority.rsplit(']').next().is_some_and(|rest| rest.contains(':'));
+    if has_port { authority.to_owned() } else { format!("{authority}:{port}") }
+}
+
+/// The address of `HOST:PORT`.
+fn address(authority: &str) -> anyhow::Result<SocketAddr> {
+    let port = authority.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    if port.is_none() {
+        bail!("{authority:?} has no port; write it as HOST:PORT, with a port up to 65535");
+    }
+    let mut found = authority
+        .to_socket_addrs()
+        .with_context(|| format!("{authority:?} is no HOST:PORT that can be found"))?;
+    found.next().with_context(|| format!("{authority:?} has no address"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(url: &str, workload: Option<Workload>) -> Asked {
+        Asked::of(url, workload.as_ref()).unwrap()
+    }
+
+    fn refused(url: &str, workload: Option<Workload>) -> String {
+        Asked::of(url, workload.as_ref()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_url_tells_whom_to_ask_and_for_what() {
+        let line = asked("line://127.0.0.1:4000/", None);
+        assert_eq!((line.target.port(), line.workload.name()), (4000, "double"));
+        let http = asked("HTTP://127.0.0.1?a=b#c", None);
+        assert_eq!((http.target.port(), http.host.as_str()), (80, "127.0.0.1"));
+        assert_eq!(http.path.as_deref(), Some("/?a=b"));
+        let http = asked("http://[::1]:8080/a", None);
+        assert_eq!(
+            (http.target.to_string(), http.host),
+            ("[::1]:8080".into(), "[::1]:8080".into())
+        );
+        assert_eq!(asked("http://[::1]/a", None).target.to_string(), "[::1]:80");
+    }
+
+    #[test]
+    fn a_built_in_workload_has_its_own_path_unless_the_url_has_one() {
+        for (url, path) in [
+            ("http://127.0.0.1:1", None),
+            ("http://127.0.0.1:1/", None),
+            ("http://127.0.0.1:1/hash.php", Some("/hash.php")),
+        ] {
+            let hash = asked(url, Some(Workload::Hash { n: 1 }));
+            assert_eq!((hash.path.as_deref(), hash.workload.name()), (path, "hash"));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_refused_in_a_sentence() {
+        assert!(refused("127.0.0.1:80", None).contains("is no URL"));
+        assert!(refused("gopher://127.0.0.1:80", None).contains("gopher:// yet"));
+        assert!(refused("line://127.0.0.1", None).contains("has no port"));
+        assert!(refused("http://127.0.0.1:99999/", None).contains("has no port"));
+        assert!(refused("http://a@127.0.0.1/", None).contains("user"));
+        assert!(refused("http://127.0.0.1/a b", None).contains("percent-encoded"));
+        assert!(refused("line://127.0.0.1:1/a", None).contains("no paths"));
+        assert!(refused("line://127.0.0.1:1", Some(Workload::Hello)).contains("http://"));
+        assert!(refused("http://127.0.0.1:1", Some(Workload::Double)).contains("line://"));
+    }
+}

@@ -1,0 +1,187 @@
+//! Whether a reply is as it is to be: its head, its content. And what a load thread keeps for that.
+
+use super::{
+    Content, Expected, Field, Member, Status, Value,
+    memo::{Memo, Right},
+};
+use crate::{
+    clock::{Nanos, SECOND},
+    cursor::http::Part,
+};
+use regatta_proto::http1::client::Response;
+
+/// What a load thread keeps beside its connections.
+pub(crate) struct Checker {
+    /// This machine's time of day, since 1970.
+    wall: fn() -> Nanos,
+    /// Of each kind of reply.
+    memos: Vec<Memo>,
+    /// Rooms for replies that come in pieces, to be used again.
+    spare: Vec<Box<Part>>,
+}
+
+impl Checker {
+    /// Most rooms that are kept for later.
+    const MOST_SPARE: usize = 64;
+
+    /// For so many kinds of replies; `wall` tells the time of day.
+    pub fn new(kinds: usize, wall: fn() -> Nanos) -> Self {
+        let memos = std::iter::repeat_with(Memo::default).take(kinds).collect();
+        Checker { wall, memos, spare: Vec::with_capacity(Self::MOST_SPARE) }
+    }
+
+    /// If `input` begins with a reply that is as right as one before: its length, and whether the
+    /// connection ends with it. `None` says nothing.
+    #[inline]
+    pub fn recognise(
+        &mut self,
+        input: &[u8],
+        kind: u16,
+        expected: &Expected,
+        text: &[u8],
+        now: Nanos,
+    ) -> Option<(usize, bool)> {
+        self.memos[usize::from(kind)].recognise(input, expected, text, now, self.wall)
+    }
+
+    /// A whole reply of this kind was right.
+    pub fn learn(&mut self, right: Right<'_>, kind: u16, expected: &Expected) {
+        self.memos[usize::from(kind)].learn(right, expected);
+    }
+
+    /// Until when the content stays right; `None` if it is not.
+    pub fn content(
+        &self,
+        expected: &Expected,
+        came: &[u8],
+        text: &[u8],
+        now: Nanos,
+    ) -> Option<Nanos> {
+        content(expected, came, text, now, self.wall)
+    }
+
+    /// Room for a reply that comes in pieces.
+    pub fn room(&mut self) -> Box<Part> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// The room is not needed any more.
+    pub fn give_back(&mut self, mut room: Box<Part>) {
+        if self.spare.len() < Self::MOST_SPARE {
+            room.clear();
+            self.spare.push(room);
+        }
+    }
+}
+
+/// Whether the head is as it is to be.
+pub(crate) fn head(expected: &Expected, came: &Response<'_>) -> bool {
+    let status = match expected.status {
+        Status::Is(status) => came.status == status,
+        Status::Class(class) => came.status / 100 == class,
+        Status::Any => true,
+    };
+    status && expected.fields.iter().all(|field| has(came, field))
+}
+
+fn has(came: &Response<'_>, field: &Field) -> bool {
+    let named = |(name, _): &(&[u8], &[u8])| name.eq_ignore_ascii_case(field.name.as_bytes());
+    came.fields.iter().filter(named).any(|(_, value)| match &field.value {
+        Value::Any => true,
+        Value::Is(text) => value == text.as_bytes(),
+        Value::Matches(regex) => std::str::from_utf8(value)
+            .is_ok_and(|value| regex.find(value).is_some_and(|found| found.len() == value.len())),
+    })
+}
+
+/// Until when the content stays right; `None` if it is not.
+pub(super) fn content(
+    expected: &Expected,
+    came: &[u8],
+    text: &[u8],
+    now: Nanos,
+    wall: fn() -> Nanos,
+) -> Option<Nanos> {
+    let right = match &expected.content {
+        Content::Any => true,
+        Content::Text => came == text,
+        Content::Prefix => came.starts_with(text),
+        Content::Matches(regex) => {
+            regex.find(came).is_some_and(|found| found.range() == (0..came.len()))
+        }
+        Content::Json(members) => is_json(came, members),
+        Content::Clock { within } => return clock(came, *within, now, wall()),
+    };
+    right.then_some(Nanos::MAX)
+}
+
+fn is_json(came: &[u8], members: &[Member]) -> bool {
+    let Ok(value) = serde_json::from_slice::<serde_json::Value>(came) else { return false };
+    members.iter().all(|member| {
+        let there = value.pointer(&member.pointer);
+        there.is_some_and(|there| member.is.as_ref().is_none_or(|is| there == is))
+    })
+}
+
+/// The content of `hello`.
+fn clock(came: &[u8], within: u64, now: Nanos, wall: Nanos) -> Option<Nanos> {
+    let seconds = came.strip_prefix(b"Hello. The time is ")?;
+    let digit_or_point = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+    if !seconds.first().is_some_and(u8::is_ascii_digit) || !seconds.iter().all(digit_or_point) {
+        return None;
+    }
+    let seconds: f64 = std::str::from_utf8(seconds).ok()?.parse().ok()?;
+    let ahead_s = seconds - wall as f64 / SECOND as f64;
+    let within = within as f64;
+    // The clock goes on: what is right stays so until it is too old.
+    let stays_s = ahead_s + within;
+    (ahead_s <= within && stays_s >= 0.0).then(|| now + (stays_s * SECOND as f64) as Nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::HttpRequest;
+    use regex::bytes::Regex as BytesRegex;
+    use serde_json::json;
+
+    const WALL: Nanos = 1_000 * SECOND;
+
+    fn stays(of: Content, came: &str, text: &str) -> Option<Nanos> {
+        let mut expected = HttpRequest::get("/").expected;
+        expected.content = of;
+        content(&expected, came.as_bytes(), text.as_bytes(), 50 * SECOND, || WALL)
+    }
+
+    #[test]
+    fn the_time_of_hello_is_right_as_long_as_it_is_near_the_clock() {
+        let clock = |text: &str| stays(Content::Clock { within: 2 }, text, "");
+        assert_eq!(clock("Hello. The time is 1000"), Some(52 * SECOND));
+        assert_eq!(clock("Hello. The time is 1002"), Some(54 * SECOND));
+        assert_eq!(clock("Hello. The time is 998"), Some(50 * SECOND));
+        assert_eq!(clock("Hello. The time is 999.5"), Some(51 * SECOND + SECOND / 2));
+        for wrong in ["1003", "997", "997.9", "", "1000\n", " 1000", "+1000", "1e3", "inf", "1.0.0"]
+        {
+            assert_eq!(clock(&format!("Hello. The time is {wrong}")), None, "{wrong}");
+        }
+        assert_eq!(clock("hello. The time is 1000"), None);
+        assert_eq!(clock("Hello. The time is 1000"), clock("Hello. The time is 1000.0"));
+    }
+
+    #[test]
+    fn contents_are_right_or_wrong() {
+        let right = |of, came, text| stays(of, came, text) == Some(Nanos::MAX);
+        assert!(right(Content::Any, "x", "") && right(Content::Text, "ab", "ab"));
+        assert!(!right(Content::Text, "abc", "ab") && !right(Content::Text, "a", "ab"));
+        assert!(right(Content::Prefix, "abc", "ab") && !right(Content::Prefix, "a", "ab"));
+        let regex = || Content::Matches(BytesRegex::new(r"\A(?:a|ab)\z").unwrap());
+        assert!(right(regex(), "ab", "") && !right(regex(), "abc", ""));
+        let members =
+            |pointer: &str, is| Content::Json(vec![Member { pointer: pointer.into(), is }]);
+        let came = r#"{"a": [1, {"b": null}]}"#;
+        assert!(right(members("/a/1/b", Some(json!(null))), came, ""));
+        assert!(right(members("/a/0", None), came, "") && !right(members("/a/2", None), came, ""));
+        assert!(!right(members("/a/0", Some(json!(2))), came, ""));
+        assert!(!right(members("", None), "{", ""));
+    }
+}

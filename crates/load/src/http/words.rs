@@ -1,0 +1,93 @@
+//! What a reply is to be like, in words, for whoever reads why a server is disqualified.
+
+use super::{Content, Expected, Field, Member, Status, Value};
+use crate::cursor::printable;
+
+impl Expected {
+    /// In words; `text` is what its content is compared with.
+    pub(crate) fn in_words(&self, text: &[u8]) -> String {
+        let mut parts = vec![match self.status {
+            Status::Is(status) => format!("status {status}"),
+            Status::Class(class) => format!("a status from {class}00 to {class}99"),
+            Status::Any => "an HTTP reply".to_owned(),
+        }];
+        parts.extend(self.fields.iter().map(Field::in_words));
+        match &self.content {
+            Content::Any => {}
+            Content::Text if text.is_empty() => parts.push("no content".into()),
+            Content::Text => parts.push(format!("the content {}", printable(text))),
+            Content::Prefix => parts.push(format!("a content beginning with {}", printable(text))),
+            Content::Matches(regex) => parts.push(format!("a content matching {regex}")),
+            Content::Json(members) => {
+                parts.push("a content in JSON".to_owned());
+                parts.extend(members.iter().map(Member::in_words));
+            }
+            Content::Clock { within } => parts.push(format!(
+                "the content \"Hello. The time is S\", S being this machine's time in seconds, give \
+                 or take {within}"
+            )),
+        }
+        parts.join(", ")
+    }
+}
+
+impl Field {
+    fn in_words(&self) -> String {
+        let name = &self.name;
+        match &self.value {
+            Value::Any => format!("the field {name}"),
+            Value::Is(text) => format!("the field {name}: {text}"),
+            Value::Matches(regex) => format!("the field {name} matching {regex}"),
+        }
+    }
+}
+
+impl Member {
+    fn in_words(&self) -> String {
+        let place = if self.pointer.is_empty() { "the whole" } else { &self.pointer };
+        match &self.is {
+            Some(value) => format!("{place} being {value}"),
+            None => format!("{place} being there"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::HttpRequest;
+    use regex::{Regex, bytes::Regex as BytesRegex};
+    use serde_json::json;
+
+    #[test]
+    fn expectations_in_words() {
+        let words = |content, text: &str| {
+            let mut expected = HttpRequest::get("/").expected;
+            expected.content = content;
+            expected.in_words(text.as_bytes()).split_once(", ").unwrap().1.to_owned()
+        };
+        let get = HttpRequest::get("/").expected;
+        assert_eq!(get.in_words(b""), "a status from 200 to 299");
+        assert_eq!(words(Content::Text, "a\n"), "the content a\\n");
+        assert_eq!(words(Content::Prefix, "a"), "a content beginning with a");
+        let regex = BytesRegex::new("a+").unwrap();
+        assert_eq!(words(Content::Matches(regex), ""), "a content matching a+");
+        let member = |pointer: &str, is| Member { pointer: pointer.into(), is };
+        let members = vec![member("/a", Some(json!([1]))), member("/b", None)];
+        assert_eq!(
+            words(Content::Json(members), ""),
+            "a content in JSON, /a being [1], /b being there"
+        );
+        let field = |name: &str, value| Field { name: name.into(), value };
+        let fields = vec![
+            field("x", Value::Any),
+            field("y", Value::Is("1".into())),
+            field("z", Value::Matches(Regex::new("b").unwrap())),
+        ];
+        let expected = Expected { status: Status::Is(201), fields, ..get };
+        assert_eq!(
+            expected.in_words(b""),
+            "status 201, the field x, the field y: 1, the field z matching b"
+        );
+    }
+}

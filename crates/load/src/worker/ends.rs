@@ -1,0 +1,92 @@
+//! Connections that the server ends: as it had said, with a reply that ends so, or in the middle of
+//! a write. Only HTTP has ways to say it.
+//!
+//! A server that says `Connection: close` does nothing wrong: it serves so many requests on each
+//! connection. Requests that were already sent behind that reply will not be looked at; in closed loop
+//! they are asked again on a new connection, as if they had not been sent, and in open loop, where
+//! each has its moment, they are lost like those of any other close.
+
+use super::{Worker, talk::Loss};
+use crate::{
+    clock,
+    connection::{Connection, State},
+    shared::Phase,
+    socket::{self, Received},
+};
+use std::cmp::Reverse;
+
+impl Worker<'_> {
+    /// The server ended its sending direction: the end of a reply, or a loss.
+    pub(super) fn end_of_input(&mut self, slot: u32) {
+        let Some(replies) = self.script.replies_in_http() else {
+            return self.lost(slot, Loss::Closed);
+        };
+        self.now = clock::now();
+        let Connection { cursor, replies: before, .. } = &mut self.connections[slot as usize];
+        match cursor.end_http(self.script, replies, &mut self.checker, self.now) {
+            Ok(true) => self.answered(slot, 1),
+            Ok(false) => self.lost(slot, Loss::Closed),
+            Err(mut exchange) => {
+                exchange.reply_index = *before;
+                self.wrong(slot, *exchange);
+            }
+        }
+    }
+
+    /// Something came that is no reply; it may tell that the server ends the connection.
+    pub(super) fn end_if_said(&mut self, slot: u32) {
+        if self.connections[slot as usize].cursor.ends() {
+            self.ended_as_said(slot);
+        }
+    }
+
+    /// The server ends the connection as it said: no error, and a new connection goes on.
+    pub(super) fn ended_as_said(&mut self, slot: u32) {
+        if self.plan.churn {
+            return self.next_connection(slot);
+        }
+        let owed = self.connections[slot as usize].cursor.owed();
+        self.close(slot);
+        if self.open_loop.is_some() {
+            self.count.errors.closed_early += u64::from(owed);
+        } else {
+            self.take_back(slot, owed);
+        }
+        let more = self.burst.as_ref().is_none_or(|burst| burst.has_more(slot));
+        match self.phase {
+            Phase::Connecting => self.ended.push(slot),
+            Phase::WarmingUp | Phase::Measuring if more => {
+                self.waiting.push(Reverse((self.now, slot)));
+            }
+            _ => {}
+        }
+    }
+
+    /// The last `owed` requests of a connection that was closed are to be asked again: they are not
+    /// settled after all.
+    fn take_back(&mut self, slot: u32, owed: u32) {
+        self.left += u64::from(owed);
+        self.settled -= u64::from(owed);
+        if let Some(burst) = &mut self.burst {
+            burst.takes_back(slot, owed.into());
+        }
+    }
+
+    /// A write failed. What the server said before decides first: a reply that was wrong must not
+    /// hide behind the reset that followed it.
+    pub(super) fn broken(&mut self, slot: u32, loss: Loss) {
+        let connection = &self.connections[slot as usize];
+        if self.script.replies_in_http().is_some()
+            && connection.state != State::Closed
+            && let Some(socket) = &connection.socket
+            && let Ok(Received::Bytes(n)) = socket::receive_some(socket, &mut self.buffer)
+        {
+            match self.receive(slot, n) {
+                Ok(0) => {}
+                Ok(replies) => self.settle(slot, replies),
+                Err(exchange) => return self.wrong(slot, *exchange),
+            }
+        }
+        self.lost(slot, loss);
+    }
+}

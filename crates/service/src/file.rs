@@ -1,0 +1,64 @@
+//! Reading a whole file with as few system calls as tell that it is whole: open, a read, a read that
+//! finds the end, close.
+
+use rustix::{
+    buffer::spare_capacity,
+    fs::{CWD, Mode, OFlags, openat},
+    io::{Errno, read as read_some},
+};
+use std::{
+    io,
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// Longest file that is read, in bytes: a longer one is an error.
+pub const MAX_FILE: usize = 1 << 20;
+
+/// Room of a fresh buffer: 64 KiB, and some to read the end into.
+const ROOM: usize = 68 * 1024;
+
+/// Buffers that are kept. Reading does not block, so there are hardly more in use than cores; and
+/// few that are used again and again stay in the CPU's caches.
+const KEPT: usize = 16;
+
+static SPARE: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+
+fn spare() -> MutexGuard<'static, Vec<Vec<u8>>> {
+    // Nothing panics under the lock.
+    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A buffer to read into.
+pub fn buffer() -> Vec<u8> {
+    let kept = spare().pop();
+    kept.unwrap_or_else(|| Vec::with_capacity(ROOM))
+}
+
+/// Keeps a buffer for others.
+pub fn give_back(buffer: Vec<u8>) {
+    let mut spare = spare();
+    if spare.len() < KEPT {
+        spare.push(buffer);
+    }
+}
+
+/// Reads a whole file into `content`, in place of what is there.
+///
+/// # Errors
+/// Those of the calls, and `FileTooLarge` beyond [`MAX_FILE`].
+pub fn read(path: &Path, content: &mut Vec<u8>) -> io::Result<()> {
+    content.clear();
+    let file = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    loop {
+        if content.len() > MAX_FILE {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 1 MiB"));
+        }
+        content.reserve(1);
+        match read_some(&file, spare_capacity(content)) {
+            Ok(0) => return Ok(()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! However the bytes are cut, every style of every program answers the same.
+
+mod http;
+mod lines;
+mod play;

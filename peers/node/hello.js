@@ -1,0 +1,22 @@
+// Tells the time over HTTP.
+'use strict';
+const http = require('node:http');
+const { parseArgs } = require('node:util');
+
+const BACKLOG = 4096; // the default, 511, turns away what Go and Java let wait
+const IDLE_MS = 3_600_000; // the default, 5 s, cuts off clients that are merely slow
+
+function hello(request, response) {
+  if (request.url !== '/') {
+    response.writeHead(404);
+    return response.end();
+  }
+  const body = `Hello. The time is ${Math.floor(Date.now() / 1000)}`;
+  response.writeHead(200, { 'Content-Type': 'text/plain', 'Content-Length': body.length });
+  response.end(body);
+}
+
+const { values } = parseArgs({ strict: false, options: { port: { type: 'string' } } });
+http.createServer({ keepAliveTimeout: IDLE_MS }, hello).listen({
+  host: '127.0.0.1', port: +values.port, backlog: BACKLOG,
+});
