@@ -2,6 +2,8 @@
 //! about its server.
 #![allow(dead_code, reason = "every test file uses another part")]
 
+pub mod tls;
+
 use regatta_load::{Arrivals, Edges, Error, Plan, Tally, Until, WarmUp, Workload};
 use std::{
     io::{BufRead, BufReader, Write},

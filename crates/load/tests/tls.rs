@@ -1,0 +1,231 @@
+//! TLS under the load: every shape of load over it, certificates that fit and that do not, and
+//! records cut at every place.
+
+mod common;
+
+use common::{
+    Server, assert_undisturbed, plan, run,
+    tls::{Authority, VERSIONS, answer, double_server, server},
+};
+use regatta_load::{Error, Plan, Roots, Tls, Until};
+use rustls::version;
+use std::{
+    io::{BufReader, Read, Write},
+    net::{Shutdown, TcpStream},
+    num::NonZeroU32,
+    sync::{Arc, Mutex, atomic::Ordering::SeqCst},
+    thread,
+    time::Duration,
+};
+
+/// A right server and the plan of a load that believes it.
+fn pair() -> (Server, Plan) {
+    let authority = Authority::new();
+    let server = double_server(authority.certifies(&["localhost"], 2_999).config(VERSIONS));
+    let plan = Plan { tls: Some(authority.believed("localhost")), ..plan(server.address) };
+    (server, plan)
+}
+
+/// What is said of a load that cannot be.
+fn refusal(plan: &Plan) -> String {
+    match run(plan) {
+        Err(Error::Tls(text)) => text,
+        other => panic!("expected a TLS error, got {other:?}"),
+    }
+}
+
+#[test]
+fn closed_loop_and_pipelining_pass_with_every_version() {
+    for version in [&version::TLS12, &version::TLS13] {
+        for pipeline in [1, 16] {
+            let authority = Authority::new();
+            let config = authority.certifies(&["localhost"], 2_999).config(&[version]);
+            let server = double_server(config);
+            let tls = Some(authority.believed("localhost"));
+            let plan = Plan { tls, connections: 8, pipeline, threads: 2, ..plan(server.address) };
+            let tally = run(&plan).unwrap();
+            assert_undisturbed(&tally);
+            assert_eq!(tally.connections_opened, 8);
+            assert!(server.requests() > tally.requests);
+        }
+    }
+}
+
+#[test]
+fn churn_does_a_whole_handshake_for_every_request() {
+    let authority = Authority::new();
+    let config = authority.certifies(&["127.0.0.1"], 2_999).config(VERSIONS);
+    let kinds = Arc::new(Mutex::new(Vec::new()));
+    let seen = kinds.clone();
+    let server = server(config, move |sealed, requests| {
+        let mut reader = BufReader::new(sealed);
+        answer(&mut reader, requests, 1);
+        seen.lock().unwrap().push(reader.get_ref().conn.handshake_kind());
+        assert_eq!(reader.read(&mut [0]).unwrap(), 0, "the load says that it ends, and closes");
+    });
+    let tls = Some(authority.believed("127.0.0.1"));
+    let until = Until::Requests(60);
+    let plan = Plan { tls, churn: true, connections: 4, until, ..plan(server.address) };
+    let tally = run(&plan).unwrap();
+    assert_undisturbed(&tally);
+    assert_eq!((tally.requests, tally.connections_opened), (60, 60));
+    assert_eq!(server.accepted.load(SeqCst), 60);
+    drop(server);
+    let kinds = kinds.lock().unwrap();
+    assert_eq!(kinds.len(), 60);
+    assert!(kinds.iter().all(|kind| *kind == Some(rustls::HandshakeKind::Full)), "{kinds:?}");
+}
+
+#[test]
+fn an_open_loop_and_a_burst_pass() {
+    let (_server, plan) = pair();
+    let rate = NonZeroU32::new(500);
+    let tally = run(&Plan { rate, connections: 4, ..plan.clone() }).unwrap();
+    assert_undisturbed(&tally);
+    assert!(tally.open_loop.is_some());
+    let until = Until::Burst { instances: 2, requests: 10 };
+    let tally = run(&Plan { until, connections: 8, pipeline: 3, ..plan }).unwrap();
+    assert_undisturbed(&tally);
+    assert_eq!(tally.requests, 80);
+}
+
+/// More than the sockets between can hold, and many records in one read.
+#[test]
+fn a_deep_pipeline_loses_nothing() {
+    let (server, plan) = pair();
+    let until = Until::Requests(200_000);
+    let tally = run(&Plan { until, pipeline: 60_000, ..plan }).unwrap();
+    assert_undisturbed(&tally);
+    assert_eq!((tally.requests, server.requests()), (200_000, 200_000));
+}
+
+#[test]
+fn the_handshake_is_no_part_of_the_latency_of_a_connection_that_is_kept() {
+    const SLOW: Duration = Duration::from_millis(300);
+    let authority = Authority::new();
+    let config = authority.certifies(&["localhost"], 2_999).config(VERSIONS);
+    let server = server(config, |mut sealed, requests| {
+        thread::sleep(SLOW);
+        if sealed.conn.complete_io(&mut sealed.sock).is_ok() {
+            answer(&mut BufReader::new(sealed), requests, 10);
+        }
+    });
+    let tls = Some(authority.believed("localhost"));
+    let until = Until::Requests(1);
+    for churn in [false, true] {
+        let plan = Plan { tls: tls.clone(), until, churn, ..plan(server.address) };
+        let tally = run(&plan).unwrap();
+        assert_undisturbed(&tally);
+        let took = Duration::from_nanos(tally.histogram.max());
+        assert_eq!(took >= SLOW, churn, "{took:?}");
+    }
+}
+
+#[test]
+fn a_certificate_that_does_not_fit_ends_the_run_with_a_sentence() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let good = || authority.certifies(&["example.org", "localhost"], 2_999);
+    for (shown, tls, said) in [
+        (
+            good(),
+            authority.believed("example.com"),
+            "expected one for example.com, and this one is for example.org, localhost",
+        ),
+        (authority.certifies(&["localhost"], 2_001), authority.believed("localhost"), "it expired"),
+        (good(), other.believed("localhost"), "its issuer is unknown"),
+        (good(), Tls::new("localhost", &Roots::System).unwrap(), "its issuer is unknown"),
+    ] {
+        let server = double_server(shown.config(VERSIONS));
+        for churn in [false, true] {
+            let tls = Some(tls.clone());
+            let plan = Plan { tls, churn, connections: 50, ..plan(server.address) };
+            let text = refusal(&plan);
+            assert!(text.contains(said) && text.contains("--insecure"), "{text}");
+        }
+        let tls = Some(Tls::new("example.com", &Roots::Unchecked).unwrap());
+        assert_undisturbed(&run(&Plan { tls, ..plan(server.address) }).unwrap());
+    }
+}
+
+#[test]
+fn a_server_that_does_not_speak_tls_is_told_as_such() {
+    let plain = Server::start(|mut stream, _| {
+        let _ = stream.read(&mut [0; 1024]);
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    });
+    let tls = Some(Tls::new("localhost", &Roots::System).unwrap());
+    let text = refusal(&Plan { tls, ..plan(plain.address) });
+    assert!(text.contains("expected TLS"), "{text}");
+}
+
+#[test]
+fn roots_that_are_none_are_refused() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let roots = Roots::File(file.path().to_owned());
+    let text = Tls::new("localhost", &roots).unwrap_err().to_string();
+    assert!(text.contains("there is no certificate in it"), "{text}");
+    let text = Tls::new("no host", &Roots::Unchecked).unwrap_err().to_string();
+    assert!(text.contains("no host that a certificate could be for"), "{text}");
+}
+
+/// The end came with the last bytes, and no readiness tells of it.
+#[test]
+fn an_end_that_is_only_said_is_an_end() {
+    let authority = Authority::new();
+    let config = authority.certifies(&["localhost"], 2_999).config(VERSIONS);
+    let server = server(config, |sealed, requests| {
+        let mut reader = BufReader::new(sealed);
+        answer(&mut reader, requests, 1);
+        let sealed = reader.get_mut();
+        sealed.conn.send_close_notify();
+        sealed.flush().unwrap();
+        let _ = sealed.read(&mut [0]);
+    });
+    let tls = Some(authority.believed("localhost"));
+    let until = Until::Requests(3);
+    let tally = run(&Plan { tls, until, ..plan(server.address) }).unwrap();
+    assert!(tally.errors.closed_early > 0, "{:?}", tally.errors);
+    assert_eq!(tally.errors.total(), tally.errors.closed_early, "nobody waited for a reply");
+}
+
+/// A proxy that hands bytes on in pieces of `size`, both ways.
+fn cutting(target: std::net::SocketAddr, size: usize) -> Server {
+    Server::start(move |stream, _| {
+        let server = TcpStream::connect(target).unwrap();
+        server.set_nodelay(true).unwrap();
+        let hand_on = move |mut from: TcpStream, mut to: TcpStream| {
+            let mut buffer = [0; 1 << 16];
+            while let Ok(n @ 1..) = from.read(&mut buffer) {
+                for piece in buffer[..n].chunks(size) {
+                    if to.write_all(piece).is_err() {
+                        return;
+                    }
+                    if size < 100 {
+                        // The other side gets to read, so that pieces stay pieces.
+                        thread::yield_now();
+                    }
+                }
+            }
+            let _ = to.shutdown(Shutdown::Both);
+        };
+        let (from, to) = (stream.try_clone().unwrap(), server.try_clone().unwrap());
+        let there = thread::spawn(move || hand_on(from, to));
+        hand_on(server, stream);
+        there.join().unwrap();
+    })
+}
+
+#[test]
+fn records_may_be_cut_anywhere() {
+    let (server, plan) = pair();
+    for size in [1, 2, 3, 5, 7, 16, 64, 1_000, 1 << 16] {
+        let proxy = cutting(server.address, size);
+        let until = Until::Requests(if size < 10 { 200 } else { 2_000 });
+        let target = proxy.address;
+        for (churn, pipeline) in [(false, 1), (false, 64), (true, 1)] {
+            let until = if churn { Until::Requests(10) } else { until };
+            let plan = Plan { target, until, churn, pipeline, connections: 2, ..plan.clone() };
+            assert_undisturbed(&run(&plan).unwrap());
+        }
+    }
+}
