@@ -220,7 +220,8 @@ fn report(args: &RaceArgs, summary: &Summary, dir: &Path) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Whether a cell that was asked for is disqualified or failed, or lost its cost; or the precision
+/// Whether a cell that was asked for is disqualified or failed, or lost its cost (the latency, where
+/// there is no cost); or the precision
 /// was not reached, or the gate not passed. One that was skipped, or that its contender says it
 /// cannot hold, has been told and is no failure.
 fn is_short(summary: &Summary) -> bool {
@@ -230,6 +231,8 @@ fn is_short(summary: &Summary) -> bool {
         || stopped
         || summary.cells.iter().any(|cell| match cell.verdict.kind {
             Kind::Skipped | Kind::CannotHold => false,
+            // Beside another load no cost is to be told.
+            _ if cell.load.beside.is_some() => cell.verdict.voids(Figure::Latency),
             _ => cell.verdict.voids(Figure::Cost),
         })
 }

@@ -138,7 +138,7 @@ fn a_burst_is_told_by_its_instances() {
     let (mut asked, mut rounds) = race(&[burst]);
     asked.then = vec![Then {
         contender: "percore".into(),
-        figure: "8.94 s".into(),
+        figure: Some("8.94 s".into()),
         note: None,
         loads: vec![burst],
     }];

@@ -25,10 +25,10 @@ pub use load::{Errors, Exchange, LoadResult};
 pub use needed::rounds_in_words;
 pub use race::{Asked, Entry, NULL, PilotRate, Setup, Then, twin_name};
 pub use round::{
-    ArrivalCheck, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome, Round, Server,
-    UsageSource,
+    ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome, Round,
+    Server, UsageSource,
 };
-pub use shape::{Arrivals, Burst, CpuSets, LoadShape};
+pub use shape::{Arrivals, Beside, Burst, CpuSets, LoadShape};
 pub use summary::{
     Band, Cell, Estimate, OpenLoopFigures, Percentiles, Precision, Relation, Scaling, Summary,
 };

@@ -162,6 +162,7 @@ fn round(
             threads: 1,
         }),
         instances_ns: Vec::new(),
+        background: None,
         open_loop: None,
         machine: None,
         histogram: encode_histogram(&histogram),

@@ -90,9 +90,9 @@ impl Axis {
 
     /// The number under a load; `None` where the load belongs to no curve of this kind.
     fn number(self, asked: &Asked, load: &LoadShape) -> Option<u32> {
-        let closed = load.rate.is_none() && load.burst.is_none() && !asked.cpus.are_shared(load);
+        let closed = load.rate.is_none() && !load.is_counted() && !asked.cpus.are_shared(load);
         match self {
-            Axis::Rate => load.rate,
+            Axis::Rate => load.rate.filter(|_| load.beside.is_none()),
             Axis::Connections => closed.then_some(load.connections),
             Axis::Cores => closed.then(|| asked.cpus.of_server(load).len() as u32),
         }
