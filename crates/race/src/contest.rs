@@ -137,11 +137,16 @@ pub enum ContestError {
     },
 }
 
-const BUNDLED: [(&str, &str); 6] = [
+const BUNDLED: [(&str, &str); 11] = [
     ("quick", include_str!("../../../races/quick.toml")),
     ("double", include_str!("../../../races/double.toml")),
     ("models", include_str!("../../../races/models.toml")),
     ("sweep", include_str!("../../../races/sweep.toml")),
+    ("hello", include_str!("../../../races/hello.toml")),
+    ("readiness", include_str!("../../../races/readiness.toml")),
+    ("hash", include_str!("../../../races/hash.toml")),
+    ("hash-quick", include_str!("../../../races/hash-quick.toml")),
+    ("fairness", include_str!("../../../races/fairness.toml")),
     ("dialogue", include_str!("../../../races/dialogue.toml")),
     ("truth", include_str!("../../../races/truth.toml")),
 ];
