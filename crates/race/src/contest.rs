@@ -56,15 +56,15 @@ pub struct Contest {
     pub then: Vec<Once>,
 }
 
-/// What somebody once measured elsewhere: one figure of a contender.
+/// What somebody once measured elsewhere: one figure of a contender, or a word on it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Once {
     /// Name of the contender here.
     contender: String,
-    /// With its unit, as printed there.
-    figure: String,
-    /// Under what conditions.
+    /// With its unit, as printed there; absent where there only were words.
+    figure: Option<String>,
+    /// Under what conditions; without a figure, what was said.
     note: Option<String>,
     /// The loads of this race that it belongs to: those that have all of this. Absent: every load.
     #[serde(default)]
@@ -81,6 +81,8 @@ struct Selector {
     churn: Option<bool>,
     cores: Option<CoreCount>,
     burst: Option<bool>,
+    requests: Option<u32>,
+    n: Option<u32>,
 }
 
 impl Selector {
@@ -92,6 +94,8 @@ impl Selector {
             && self.churn.is_none_or(|churn| churn == load.churn)
             && cores.is_none_or(|cores| cores == load.cores)
             && self.burst.is_none_or(|burst| burst == load.burst.is_some())
+            && self.requests.is_none_or(|n| Some(n) == load.requests)
+            && self.n.is_none_or(|n| Some(n) == load.n)
     }
 }
 
@@ -133,11 +137,16 @@ pub enum ContestError {
     },
 }
 
-const BUNDLED: [(&str, &str); 6] = [
+const BUNDLED: [(&str, &str); 11] = [
     ("quick", include_str!("../../../races/quick.toml")),
     ("double", include_str!("../../../races/double.toml")),
     ("models", include_str!("../../../races/models.toml")),
     ("sweep", include_str!("../../../races/sweep.toml")),
+    ("hello", include_str!("../../../races/hello.toml")),
+    ("readiness", include_str!("../../../races/readiness.toml")),
+    ("hash", include_str!("../../../races/hash.toml")),
+    ("hash-quick", include_str!("../../../races/hash-quick.toml")),
+    ("fairness", include_str!("../../../races/fairness.toml")),
     ("dialogue", include_str!("../../../races/dialogue.toml")),
     ("truth", include_str!("../../../races/truth.toml")),
 ];
@@ -188,6 +197,13 @@ impl Contest {
         if let Some(because) = contest.loads.iter().find_map(Loads::contradiction) {
             return wrong(&because);
         }
+        let of_hash = contest.loads.iter().find_map(Loads::of_hash_alone);
+        if let Some(what) = of_hash.filter(|_| contest.workload != "hash") {
+            return wrong(&format!(
+                "`{what}` is of the workload hash, and this race is of {}; leave it out",
+                contest.workload
+            ));
+        }
         if let Some(because) = contest.own.iter().find_map(|own| own.check().err()) {
             return wrong(&because);
         }
@@ -195,6 +211,9 @@ impl Contest {
             return wrong(
                 "`then` needs `then_source`: title and year of what its figures are from",
             );
+        }
+        if contest.then.iter().any(|then| then.figure.is_none() && then.note.is_none()) {
+            return wrong("`then` needs a `figure`, or words in a `note`");
         }
         Ok(contest)
     }
@@ -283,7 +302,7 @@ mod tests {
         let of = |name: &str, cores| {
             let load = loads.iter().find(|l| l.burst.is_some() && l.cores == Some(cores)).unwrap();
             let found = then.iter().find(|t| t.contender == name && t.loads.contains(load));
-            found.map(|then| then.figure.as_str())
+            found.and_then(|then| then.figure.as_deref())
         };
         assert_eq!(
             [of("haskell-conduit", 1), of("haskell-conduit", 2)],
@@ -314,6 +333,14 @@ mod tests {
                     "{valid}then_source='x'\n{load}[[then]]\ncontender='a'\nfigure='1 s'\nload={{core=1}}"
                 ),
                 "unknown field `core`",
+            ),
+            (
+                format!("{valid}then_source='x'\n{load}[[then]]\ncontender='a'"),
+                "`then` needs a `figure`, or words",
+            ),
+            (
+                format!("{valid}{load}n=5"),
+                "`n` is of the workload hash, and this race is of double",
             ),
             (
                 format!(

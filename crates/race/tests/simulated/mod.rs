@@ -1,6 +1,7 @@
 //! Simulated rounds: contenders with known true costs on a machine with known noise. Shared by the
 //! tests of the referee and by the example that makes a whole race for looking at reports.
 
+pub mod counted;
 pub mod open_loop;
 
 pub mod sweep;
@@ -162,6 +163,7 @@ fn round(
             threads: 1,
         }),
         instances_ns: Vec::new(),
+        background: None,
         open_loop: None,
         machine: None,
         histogram: encode_histogram(&histogram),

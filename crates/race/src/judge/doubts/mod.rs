@@ -79,7 +79,8 @@ fn baseline_without_cost(asked: &Asked, cells: &[Cell]) -> Vec<String> {
     let base = cells.iter().filter(|c| c.contender == asked.baseline);
     // With one round nobody has a cost, and another doubt says so.
     base.filter(|c| {
-        c.verdict.voids(Figure::Cost) || c.rounds > 1 && c.cost_ns_per_request.is_none()
+        c.load.beside.is_none()
+            && (c.verdict.voids(Figure::Cost) || c.rounds > 1 && c.cost_ns_per_request.is_none())
     })
     .map(|c| {
         format!(
