@@ -5,12 +5,15 @@ import org.glassfish.grizzly.http.server.HttpServer;
 import org.glassfish.grizzly.http.server.NetworkListener;
 import org.glassfish.grizzly.http.server.Request;
 import org.glassfish.grizzly.http.server.Response;
+import org.glassfish.grizzly.strategies.SameThreadIOStrategy;
 
 /** Tells the time over HTTP: Hello PORT. */
 public class Hello extends HttpHandler {
     public static void main(String[] args) throws Exception {
         var listener = new NetworkListener("hello", "127.0.0.1", Integer.parseInt(args[0]));
-        listener.getTransport().setServerConnectionBackLog(4096);
+        var transport = listener.getTransport();
+        transport.setServerConnectionBackLog(4096);
+        transport.setIOStrategy(SameThreadIOStrategy.getInstance()); // the handler never waits
         listener.getKeepAlive().setMaxRequestsCount(-1); // by default it closes after 256
         listener.getKeepAlive().setIdleTimeoutInSeconds(3600);
         var server = new HttpServer();

@@ -1,4 +1,5 @@
 import io.helidon.http.HeaderValues;
+import io.helidon.webserver.CloseConnectionException;
 import io.helidon.webserver.WebServer;
 import io.helidon.webserver.http.ServerRequest;
 import io.helidon.webserver.http.ServerResponse;
@@ -20,5 +21,9 @@ public class Hello {
     private static void hello(ServerRequest request, ServerResponse response) {
         response.header(HeaderValues.CONTENT_TYPE_TEXT_PLAIN);
         response.send("Hello. The time is " + System.currentTimeMillis() / 1000);
+        if (request.headers().contains(HeaderValues.CONNECTION_CLOSE)) {
+            // It would say that it closes, and not do it (helidon issue 12324).
+            throw new CloseConnectionException("as the request asks");
+        }
     }
 }

@@ -3,13 +3,11 @@ import static io.netty.handler.codec.http.HttpHeaderNames.CONTENT_TYPE;
 import static io.netty.handler.codec.http.HttpResponseStatus.BAD_REQUEST;
 import static io.netty.handler.codec.http.HttpResponseStatus.NOT_FOUND;
 import static io.netty.handler.codec.http.HttpResponseStatus.OK;
-import static io.netty.handler.codec.http.HttpVersion.HTTP_1_1;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.Channel;
-import io.netty.channel.ChannelFutureListener;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelInitializer;
@@ -23,6 +21,7 @@ import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpServerCodec;
 import io.netty.handler.codec.http.HttpServerKeepAliveHandler;
+import io.netty.handler.codec.http.HttpUtil;
 import io.netty.util.ReferenceCountUtil;
 
 /** Tells the time over HTTP: Hello PORT. */
@@ -46,25 +45,29 @@ public class Hello extends ChannelInboundHandlerAdapter {
     @Override
     public void channelRead(ChannelHandlerContext context, Object message) {
         if (message instanceof HttpRequest request) {
-            if (request.decoderResult().isFailure()) {
-                context.writeAndFlush(response(BAD_REQUEST, request.decoderResult().toString()))
-                    .addListener(ChannelFutureListener.CLOSE);
-            } else if (request.uri().equals("/")) {
-                long seconds = System.currentTimeMillis() / 1000;
-                context.write(response(OK, "Hello. The time is " + seconds));
-            } else {
-                context.write(response(NOT_FOUND, "there is no " + request.uri()));
-            }
+            context.write(answer(request));
         }
         ReferenceCountUtil.release(message);
     }
 
-    private static FullHttpResponse response(HttpResponseStatus status, String text) {
+    private static FullHttpResponse answer(HttpRequest request) {
+        if (request.decoderResult().isFailure()) {
+            return response(request, BAD_REQUEST, request.decoderResult().cause().getMessage());
+        }
+        if (!request.uri().equals("/") && !request.uri().startsWith("/?")) {
+            return response(request, NOT_FOUND, "there is no " + request.uri());
+        }
+        return response(request, OK, "Hello. The time is " + System.currentTimeMillis() / 1000);
+    }
+
+    private static FullHttpResponse response(
+            HttpRequest request, HttpResponseStatus status, String text) {
         var body = Unpooled.wrappedBuffer(text.getBytes(US_ASCII));
-        var response = new DefaultFullHttpResponse(HTTP_1_1, status, body);
+        var response = new DefaultFullHttpResponse(request.protocolVersion(), status, body);
         response.headers()
             .set(CONTENT_TYPE, "text/plain")
             .setInt(CONTENT_LENGTH, body.readableBytes());
+        HttpUtil.setKeepAlive(response, HttpUtil.isKeepAlive(request) && status != BAD_REQUEST);
         return response;
     }
 
