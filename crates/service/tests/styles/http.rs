@@ -4,7 +4,8 @@ use crate::play::{all_styles, callback, cut};
 use proptest::prelude::*;
 use regatta_proto::http1::{MAX_BODY, MAX_HEAD};
 use regatta_service::{
-    Flow, Limits, Moment, Program, Shared, StoppedAt, hello::Hello, http::Site, style::Session,
+    Defer, Flow, Limits, Moment, Program, Shared, StoppedAt, hello::Hello, http::Site,
+    style::Session,
 };
 use std::time::{Duration, Instant};
 
@@ -125,7 +126,7 @@ fn a_head_that_dawdles_comes_due_and_so_does_its_content() {
     let limits = Limits { idle: Duration::from_secs(60), request: Duration::from_secs(10) };
     let start = Instant::now();
     let at = |s| start + Duration::from_secs(s);
-    let mut session = site().session(limits, start);
+    let mut session = site().session(limits, start, Defer::Nothing);
     let mut out = Vec::new();
     session.on_bytes(at(5), b"POST / HTTP/1.1\r\nHost: a\r\n", &mut out);
     session.on_bytes(at(9), b"Expect: 100-continue\r\nContent-Length: 3\r\n\r\n", &mut out);

@@ -2,7 +2,7 @@
 //! client, and all that is answered.
 
 use regatta_service::{
-    Flow, Limits, Program,
+    Defer, Flow, Limits, Program,
     style::{Session, Stream},
 };
 use std::{
@@ -68,7 +68,7 @@ fn sequential(program: &impl Program, pieces: &[Vec<u8>]) -> Vec<u8> {
 /// As a callback model plays it.
 pub fn callback(program: &impl Program, pieces: &[Vec<u8>]) -> Vec<u8> {
     let now = Instant::now();
-    let mut session = program.session(Limits::default(), now);
+    let mut session = program.session(Limits::default(), now, Defer::Nothing);
     let mut sent = Vec::new();
     let mut pieces = pieces.iter();
     loop {
@@ -97,7 +97,7 @@ fn asynchronous(program: &impl Program, pieces: &[Vec<u8>]) -> Vec<u8> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let (mut client, server) = tokio::io::duplex(1 << 20);
-        let serve = program.asynchronous(server, Limits::default());
+        let serve = program.asynchronous(server, Limits::default(), Defer::Nothing);
         let talk = async {
             for piece in pieces {
                 // A server that ended already refuses the rest.
