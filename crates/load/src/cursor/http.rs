@@ -342,3 +342,6 @@ impl Told {
         Exchange { sent, expected, received, reply_index: reply_index.into() }.into()
     }
 }
+
+#[cfg(test)]
+mod tests;
