@@ -30,6 +30,9 @@ pub enum Flow {
     Continue,
     /// Ends once all replies are written. What follows in the input is not interpreted.
     Close,
+    /// As `Close`, by the wish of the client, which has said that it sends no more: the connection
+    /// need not be read on for the last reply to arrive.
+    Part,
 }
 
 /// What came of a call.
@@ -79,6 +82,8 @@ pub enum Halt {
     Full,
     /// The service ends the connection.
     Closing,
+    /// It ends by the client's wish, and nothing of the input is left.
+    Parting,
 }
 
 /// Answers the requests in `input` one after the other, appending to `reply`; what a reply needs is
@@ -103,8 +108,10 @@ pub fn answer<S: Service>(
                     Called::Replied(flow) => flow,
                     Called::Needs(job) => job::run(job, reply),
                 };
-                if flow == Flow::Close {
-                    return (consumed, Halt::Closing);
+                match flow {
+                    Flow::Continue => {}
+                    Flow::Part if consumed == input.len() => return (consumed, Halt::Parting),
+                    Flow::Close | Flow::Part => return (consumed, Halt::Closing),
                 }
             }
         }

@@ -41,6 +41,7 @@ where
             match halt {
                 Halt::Full => continue,
                 Halt::Closing => return linger(&mut stream, &mut patience).await,
+                Halt::Parting => return Ok(()),
                 Halt::Hungry => break,
             }
         }

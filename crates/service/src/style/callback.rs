@@ -24,6 +24,12 @@ pub trait Session: 'static {
 
     /// The time given by [`Session::due`] has come. `Close` ends the connection at once.
     fn on_tick(&mut self, now: Instant) -> Flow;
+
+    /// After `Close`: the client has said that it sends no more, and nothing of what it sent is
+    /// left. The connection need not be read on for the last reply to arrive.
+    fn has_parted(&self) -> bool {
+        false
+    }
 }
 
 /// When a connection was last heard of, and since when it is inside a request.
@@ -79,6 +85,8 @@ pub struct Connection<S: Service> {
     full: bool,
     /// No more input will come.
     ended: bool,
+    /// The service ended the connection by the client's wish.
+    parted: bool,
 }
 
 impl<S: Service> Connection<S> {
@@ -86,7 +94,8 @@ impl<S: Service> Connection<S> {
     pub fn new(service: S, limits: Limits, now: Instant) -> Self {
         let clock = Clock::new(limits, now);
         let codec = S::Codec::default();
-        Connection { service, codec, clock, held: Vec::new(), full: false, ended: false }
+        let (held, full, ended, parted) = (Vec::new(), false, false, false);
+        Connection { service, codec, clock, held, full, ended, parted }
     }
 
     fn answer_held(&mut self, now: Instant, out: &mut Vec<u8>) -> Flow {
@@ -105,7 +114,8 @@ impl<S: Service> Connection<S> {
     fn after(&mut self, now: Instant, consumed: usize, halt: Halt) -> Flow {
         self.full = halt == Halt::Full;
         self.clock.request(now, consumed > 0, !self.held.is_empty());
-        let done = halt == Halt::Closing || (self.ended && !self.full);
+        self.parted = halt == Halt::Parting;
+        let done = halt == Halt::Closing || self.parted || (self.ended && !self.full);
         if done { Flow::Close } else { Flow::Continue }
     }
 }
@@ -141,5 +151,9 @@ impl<S: Service> Session for Connection<S> {
 
     fn on_tick(&mut self, now: Instant) -> Flow {
         self.clock.on_tick(now)
+    }
+
+    fn has_parted(&self) -> bool {
+        self.parted
     }
 }

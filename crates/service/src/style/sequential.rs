@@ -114,6 +114,7 @@ fn step<S: Service, T: Stream>(
         match halt {
             Halt::Full => continue,
             Halt::Closing => return Ok(Step::Closing),
+            Halt::Parting => return Ok(Step::Ended),
             Halt::Hungry => break,
         }
     }
