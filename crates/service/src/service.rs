@@ -30,6 +30,9 @@ pub enum Flow {
     Continue,
     /// Ends once all replies are written. What follows in the input is not interpreted.
     Close,
+    /// As `Close`, by the wish of the client, which has said that it sends no more: the connection
+    /// need not be read on for the last reply to arrive.
+    Part,
 }
 
 /// What came of a call.
@@ -81,6 +84,8 @@ pub enum Halt<J> {
     Closing,
     /// The next reply needs this. What follows may be answered meanwhile.
     Needs(J),
+    /// It ends by the client's wish, and nothing of the input is left.
+    Parting,
 }
 
 /// Answers the requests in `input` one after the other, appending to `reply`. Gives the number of
@@ -103,7 +108,10 @@ pub fn answer<S: Service>(
                 consumed += bytes;
                 match service.call(request, reply) {
                     Called::Replied(Flow::Continue) => {}
-                    Called::Replied(Flow::Close) => return (consumed, Halt::Closing),
+                    Called::Replied(Flow::Part) if consumed == input.len() => {
+                        return (consumed, Halt::Parting);
+                    }
+                    Called::Replied(Flow::Close | Flow::Part) => return (consumed, Halt::Closing),
                     Called::Needs(job) => return (consumed, Halt::Needs(job)),
                 }
             }

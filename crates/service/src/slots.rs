@@ -97,13 +97,13 @@ impl<J: Job> Slots<J> {
 
     /// Whether the connection ends after the last of these replies.
     pub(crate) fn is_closed(&self) -> bool {
-        self.slots.back().is_some_and(|last| last.flow == Flow::Close)
+        self.slots.back().is_some_and(|last| last.flow != Flow::Continue)
     }
 
-    /// The connection ends after the last of these replies.
-    pub(crate) fn close(&mut self) {
+    /// The connection ends after the last of these replies, as `flow` says.
+    pub(crate) fn close(&mut self, flow: Flow) {
         if let Some(last) = self.slots.back_mut() {
-            last.flow = Flow::Close;
+            last.flow = flow;
         }
     }
 
@@ -113,9 +113,9 @@ impl<J: Job> Slots<J> {
         while let Some(Slot { reply, flow, .. }) = self.slots.pop_front_if(|s| s.job.is_none()) {
             out.extend_from_slice(&reply);
             spare::keep(reply);
-            if flow == Flow::Close {
+            if flow != Flow::Continue {
                 *self = Slots::default();
-                return Flow::Close;
+                return flow;
             }
         }
         Flow::Continue

@@ -205,9 +205,10 @@ impl<S: Session> Connection<S> {
 
     /// Ends our direction and waits for the end of the other. One whose input has ended is closed:
     /// ending our direction too would, at a stop, answer what the client still sends with a reset
-    /// that overtakes the last reply (RFC 1122, 4.2.2.13).
+    /// that overtakes the last reply (RFC 1122, 4.2.2.13). One whose client has said that it sends
+    /// no more is closed too.
     fn linger(&mut self, now: Instant) -> Fate {
-        if self.ended || net::finish_writing(&self.socket).is_err() {
+        if self.ended || self.session.has_parted() || net::finish_writing(&self.socket).is_err() {
             return Fate::Ends;
         }
         let until = now + Limits::LINGER;

@@ -301,9 +301,11 @@ impl<S: Session> Connection<S> {
 
     /// Ends our direction and waits for the end of the other. One whose input has ended is closed:
     /// ending our direction too would, at a stop, answer what the client still sends with a reset
-    /// that overtakes the last reply (RFC 1122, 4.2.2.13).
+    /// that overtakes the last reply (RFC 1122, 4.2.2.13). One whose client has said that it sends
+    /// no more is closed too.
     fn linger(&mut self, token: u32, now: Instant, io: &mut Io) -> io::Result<Fate> {
-        if self.input != Input::Open || net::finish_writing(&self.socket).is_err() {
+        let parted = self.session.has_parted() && self.held.is_empty();
+        if parted || self.input != Input::Open || net::finish_writing(&self.socket).is_err() {
             return Ok(Fate::Ends);
         }
         let until = now + Limits::LINGER;

@@ -47,11 +47,13 @@ where
                 }
                 match do_job(job, &mut reply, defer).await? {
                     Flow::Continue => continue,
-                    Flow::Close => halt = Halt::Closing,
+                    Flow::Part if at == whole => halt = Halt::Parting,
+                    Flow::Close | Flow::Part => halt = Halt::Closing,
                 }
             }
             send(&mut stream, &mut reply, limits, &mut patience).await?;
             match halt {
+                Halt::Parting => return Ok(()),
                 Halt::Hungry => break,
                 Halt::Closing => return linger(&mut stream, &mut patience).await,
                 Halt::Full | Halt::Needs(_) => {}

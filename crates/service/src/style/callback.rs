@@ -40,6 +40,12 @@ pub trait Session: 'static {
 
     /// The time given by [`Session::due`] has come. `Close` ends the connection at once.
     fn on_tick(&mut self, now: Instant) -> Flow;
+
+    /// After `Close`: the client has said that it sends no more, and nothing of what it sent is
+    /// left. The connection need not be read on for the last reply to arrive.
+    fn has_parted(&self) -> bool {
+        false
+    }
 }
 
 /// When a connection was last heard of, and since when it is inside a request.
@@ -99,6 +105,8 @@ pub struct Connection<S: Service> {
     defer: Defer,
     /// From the first deferred job on.
     slots: Option<Box<Slots<S::Job>>>,
+    /// The service ended the connection by the client's wish.
+    parted: bool,
 }
 
 impl<S: Service> Connection<S> {
@@ -106,8 +114,8 @@ impl<S: Service> Connection<S> {
     pub fn new(service: S, limits: Limits, now: Instant, defer: Defer) -> Self {
         let clock = Clock::new(limits, now);
         let (codec, held) = (S::Codec::default(), Vec::new());
-        let (full, ended, slots) = (false, false, None);
-        Connection { service, codec, clock, held, full, ended, defer, slots }
+        let (full, ended, parted, slots) = (false, false, false, None);
+        Connection { service, codec, clock, held, full, ended, parted, defer, slots }
     }
 
     /// The replies that wait, if there are any.
@@ -138,13 +146,15 @@ impl<S: Service> Connection<S> {
                 Halt::Hungry => return (consumed, Halt::Hungry),
                 Halt::Full => return (consumed, Halt::Full),
                 Halt::Closing => return (consumed, Halt::Closing),
+                Halt::Parting => return (consumed, Halt::Parting),
                 Halt::Needs(job) if self.defer.takes(&job) => {
                     self.slots.get_or_insert_default().defer(job);
                 }
                 Halt::Needs(job) => {
                     let short = job.is_short();
                     match run_job(job, reply) {
-                        Flow::Close => return (consumed, Halt::Closing),
+                        Flow::Part if bytes == input.len() => return (consumed, Halt::Parting),
+                        Flow::Close | Flow::Part => return (consumed, Halt::Closing),
                         // It has taken its time: its reply is sent before anything else is done.
                         Flow::Continue if !short => return (consumed, Halt::Full),
                         Flow::Continue => {}
@@ -171,12 +181,15 @@ impl<S: Service> Connection<S> {
         self.full = halt == Halt::Full;
         self.clock.request(now, consumed > 0, !self.held.is_empty());
         if self.waiting().is_some() {
-            if let (Halt::Closing, Some(slots)) = (halt, &mut self.slots) {
-                slots.close();
+            match (halt, &mut self.slots) {
+                (Halt::Closing, Some(slots)) => slots.close(Flow::Close),
+                (Halt::Parting, Some(slots)) => slots.close(Flow::Part),
+                _ => {}
             }
             return Flow::Continue;
         }
-        let done = halt == Halt::Closing || (self.ended && !self.full);
+        self.parted = halt == Halt::Parting;
+        let done = halt == Halt::Closing || self.parted || (self.ended && !self.full);
         if done { Flow::Close } else { Flow::Continue }
     }
 }
@@ -188,7 +201,9 @@ impl<S: Service> Session for Connection<S> {
     fn on_bytes(&mut self, now: Instant, bytes: &[u8], out: &mut Vec<u8>) -> Flow {
         self.clock.heard(now);
         if self.waiting().is_some_and(Slots::is_closed) {
-            return Flow::Continue; // not interpreted
+            // Not interpreted; and if the client had said that it sends no more, it was not so.
+            self.slots.iter_mut().for_each(|slots| slots.close(Flow::Close));
+            return Flow::Continue;
         }
         if !self.held.is_empty() {
             self.held.extend_from_slice(bytes);
@@ -205,8 +220,9 @@ impl<S: Service> Session for Connection<S> {
         self.clock.heard(now);
         if S::Job::EVER
             && let Some(slots) = &mut self.slots
-            && slots.flush(out) == Flow::Close
+            && let flow @ (Flow::Close | Flow::Part) = slots.flush(out)
         {
+            self.parted = flow == Flow::Part && self.held.is_empty();
             return Flow::Close;
         }
         match self.full {
@@ -244,5 +260,9 @@ impl<S: Service> Session for Connection<S> {
     fn on_tick(&mut self, now: Instant) -> Flow {
         // A client that waits for its reply is not silent.
         if self.waiting().is_some() { Flow::Continue } else { self.clock.on_tick(now) }
+    }
+
+    fn has_parted(&self) -> bool {
+        self.parted
     }
 }

@@ -118,11 +118,13 @@ fn step<S: Service, T: Stream>(
             }
             match stream.do_job(job, reply) {
                 Flow::Continue => continue,
-                Flow::Close => halt = Halt::Closing,
+                Flow::Part if rest.is_empty() => halt = Halt::Parting,
+                Flow::Close | Flow::Part => halt = Halt::Closing,
             }
         }
         send(stream, reply)?;
         match halt {
+            Halt::Parting => return Ok(Step::Ended),
             Halt::Hungry => break,
             Halt::Closing => return Ok(Step::Closing),
             Halt::Full | Halt::Needs(_) => {}
