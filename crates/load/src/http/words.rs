@@ -42,9 +42,7 @@ impl Field {
         match &self.value {
             Value::Any => format!("the field {name}"),
             Value::Is(text) => format!("the field {name}: {text}"),
-            Value::Given => {
-                format!("the field {name}: {}", printable(given.next().unwrap_or_default()))
-            }
+            Value::Given => format!("the field {name}: {}", next(given)),
             Value::Matches(regex) => {
                 format!("the field {name} matching {}", rules::as_written(regex))
             }
@@ -58,14 +56,13 @@ impl Member {
         match &self.is {
             Is::Any => format!("{place} being there"),
             Is::Value(value) => format!("{place} being {value}"),
-            Is::Given => {
-                format!(
-                    "{place} being {}",
-                    String::from_utf8_lossy(given.next().unwrap_or_default())
-                )
-            }
+            Is::Given => format!("{place} being {}", next(given)),
         }
     }
+}
+
+fn next(given: &mut Lines<'_>) -> String {
+    String::from_utf8_lossy(given.next().unwrap_or_default()).into_owned()
 }
 
 #[cfg(test)]

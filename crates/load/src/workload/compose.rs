@@ -14,8 +14,8 @@ use crate::{
 use rand::{SeedableRng, rngs::StdRng};
 
 impl WorkloadFile {
-    /// Seeded exchanges, whole conversations of them: as many as fit into [`EXCHANGES`] and
-    /// [`BYTES`], and at least one. `place`: who is asked, in HTTP. `echoed`: the reply to each is to
+    /// Seeded exchanges, whole conversations of them: as many as fit into [`EXCHANGES`] (of HTTP,
+    /// fewer) and [`BYTES`], and at least one. `place`: who is asked, in HTTP. `echoed`: the reply to each is to
     /// be the request. Not closed.
     pub(super) fn compose(&self, seed: u64, place: Place<'_>, echoed: bool) -> Script {
         let mut drawer = Drawer::new(StdRng::seed_from_u64(seed), &self.lists);

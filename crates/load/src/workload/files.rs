@@ -63,7 +63,7 @@ impl Files {
     }
 
     /// What was read from elsewhere, for the text of the workload file.
-    pub fn from_elsewhere(&self) -> impl Iterator<Item = (String, toml::Value)> {
+    pub fn read_from_elsewhere(&self) -> impl Iterator<Item = (String, toml::Value)> {
         self.read.iter().map(|(name, content)| (name.clone(), content.to_toml()))
     }
 }

@@ -76,7 +76,7 @@ impl NamedLists {
             (name.clone(), lines.collect::<Vec<_>>().into())
         });
         let more: [(&str, Vec<(String, toml::Value)>); 2] =
-            [("lines", lists.collect()), ("files", self.files.from_elsewhere().collect())];
+            [("lines", lists.collect()), ("files", self.files.read_from_elsewhere().collect())];
         if more.iter().all(|(_, values)| values.is_empty()) {
             return Ok(text.into());
         }

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     http::{Expected, Place},
     patterns::Due,
-    script::{EXCHANGES, Script},
+    script::Script,
 };
 use ask::AskTemplate;
 use expect::TextTemplate;
@@ -44,8 +44,10 @@ pub(super) struct Step {
     longest: usize,
 }
 
-/// Exchanges of a script in which nothing is drawn: as few as choose requests by their weights well
-/// enough, so that they stay in a cache.
+/// Exchanges of a script: fewer than of lines, since each is longer, and memory and caches are for
+/// the server.
+const DRAWN: usize = 1 << 16;
+/// The same where nothing is drawn: as few as choose requests by their weights well enough.
 const UNDRAWN: usize = 1 << 14;
 
 impl Http {
@@ -57,7 +59,7 @@ impl Http {
             false => Script::http(conversations, self.kinds.clone()),
         };
         let mut steps = self.conversations.iter().flat_map(|conversation| &conversation.steps);
-        let most = if steps.any(Step::is_drawn) { EXCHANGES } else { UNDRAWN };
+        let most = if steps.any(Step::is_drawn) { DRAWN } else { UNDRAWN };
         let (mut request, mut text) = (Vec::new(), Vec::new());
         converse(
             &self.conversations,
