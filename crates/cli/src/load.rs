@@ -3,6 +3,7 @@
 mod cpus;
 mod open;
 mod text;
+pub mod tls;
 pub mod url;
 
 use crate::{
@@ -34,6 +35,7 @@ use std::{
   regatta load line://127.0.0.1:4000 --workload workloads/double.toml
   regatta load http://127.0.0.1:8080/index.html -c 100 -p 16
   regatta load http://127.0.0.1:8080/ --workload hello --churn -n 1000 -c 100
+  regatta load https://localhost:8443/ --cacert my-roots.pem
 
 With --rate requests are sent when they are due, whatever became of those before, and latency counts
 from then: the wait for a free connection (the server's doing), the send lag (the load's), and the
@@ -44,7 +46,7 @@ Exit status: 0 loaded and judged; 1 a reply was wrong or missing, or none came, 
 requests that a rate asked for were not sent, or timed out; 2 wrong usage, or the server cannot be
 reached; 130 after Ctrl-C.")]
 pub struct LoadArgs {
-    /// What to load: line://HOST:PORT or http://HOST[:PORT]/PATH
+    /// What to load: line://HOST:PORT or http(s)://HOST[:PORT]/PATH
     url: String,
     /// Connections open at a time
     #[arg(short, long, default_value = "64", value_name = "N")]
@@ -101,6 +103,8 @@ pub struct LoadArgs {
     /// Only where no server runs on the load's CPUs, and each load thread has one
     #[arg(long)]
     busy_poll: bool,
+    #[command(flatten)]
+    tls: tls::TlsArgs,
     /// Seed of the requests, and of their moments
     #[arg(long, default_value = "1", value_name = "S")]
     seed: u64,
@@ -197,7 +201,7 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
     let asked = url::Asked::of(&args.url, args.workload.as_ref())?;
     Ok(Plan {
         target: asked.target,
-        tls: None,
+        tls: args.tls.of(&asked)?,
         workload: asked.workload,
         host: asked.host,
         path: asked.path,
@@ -281,6 +285,7 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
         duration_s,
         rate_per_s: if duration_s > 0.0 { tally.requests as f64 / duration_s } else { 0.0 },
         connections: args.connections() as u64,
+        tls: tally.tls.clone(),
         idle: args.idle as u64,
         target_rate_per_s: args.rate.map(NonZeroU32::get),
         open_loop: None,

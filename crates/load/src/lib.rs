@@ -144,7 +144,8 @@ pub fn run(
     if let Some(error) = shared.no_tls() {
         return Err(Error::Tls(tls::explain(&error)));
     }
-    Ok(tally::merge(counts, director.outcome()?, plan))
+    let tally = tally::merge(counts, director.outcome()?, plan);
+    Ok(Tally { tls: shared.spoken(), ..tally })
 }
 
 /// Calls `progress` until all threads have ended.

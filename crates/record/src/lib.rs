@@ -21,7 +21,7 @@ pub use counts::{Counts, CountsReader, CountsSum};
 pub use curve::{ConnectionsPoint, CoresPoint, Curve, Knee, Over, RateCost, RatePoint, Usl};
 pub use gate::{Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
-pub use load::{Errors, Exchange, LoadResult};
+pub use load::{Errors, Exchange, LoadResult, TlsSpoken};
 pub use needed::rounds_in_words;
 pub use race::{Asked, Entry, NULL, PilotRate, Setup, Then, twin_name};
 pub use round::{

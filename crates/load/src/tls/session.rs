@@ -4,8 +4,9 @@
 
 use super::Tls;
 use crate::socket::{self, Received};
+use regatta_record::TlsSpoken;
 use rustix::{fd::BorrowedFd, io::Errno};
-use rustls::{ClientConnection, Error};
+use rustls::{ClientConnection, Error, ProtocolVersion};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 
 /// One connection's TLS.
@@ -37,6 +38,20 @@ impl Session {
     pub fn new(tls: &Tls) -> Result<Self, Error> {
         let tls = ClientConnection::new(tls.config.clone(), tls.name.clone())?;
         Ok(Session { tls, ended: false })
+    }
+
+    /// What was agreed on, once the handshake is through.
+    pub fn spoken(&self, tls: &Tls) -> TlsSpoken {
+        let version = match self.tls.protocol_version() {
+            Some(ProtocolVersion::TLSv1_3) => "1.3",
+            _ => "1.2",
+        };
+        let cipher = self.tls.negotiated_cipher_suite().map(|suite| suite.suite());
+        TlsSpoken {
+            version: version.into(),
+            cipher: cipher.and_then(|cipher| cipher.as_str()).unwrap_or_default().into(),
+            checked: tls.is_checked(),
+        }
     }
 
     /// Whether the handshake is still to be done.

@@ -11,7 +11,7 @@ use crate::{
     clock,
     connection::{Connection, State},
     shared::Phase,
-    socket::{self, Received},
+    socket::Received,
 };
 use std::cmp::Reverse;
 
@@ -78,8 +78,7 @@ impl Worker<'_> {
         let connection = &self.connections[slot as usize];
         if self.script.replies_in_http().is_some()
             && connection.state != State::Closed
-            && let Some(socket) = &connection.socket
-            && let Ok(Received::Bytes(n)) = socket::receive_some(socket, &mut self.buffer)
+            && let Ok(Received::Bytes(n)) = self.take_in(slot)
         {
             match self.receive(slot, n) {
                 Ok(0) => {}
