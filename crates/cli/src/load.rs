@@ -2,6 +2,7 @@
 
 mod cpus;
 mod open;
+mod slow;
 mod text;
 pub mod tls;
 pub mod url;
@@ -36,6 +37,7 @@ use std::{
   regatta load http://127.0.0.1:8080/index.html -c 100 -p 16
   regatta load http://127.0.0.1:8080/ --workload hello --churn -n 1000 -c 100
   regatta load https://localhost:8443/ --cacert my-roots.pem
+  regatta load http://127.0.0.1:8080/ --slow headers -c 5000 -d 30s
 
 With --rate requests are sent when they are due, whatever became of those before, and latency counts
 from then: the wait for a free connection (the server's doing), the send lag (the load's), and the
@@ -43,7 +45,8 @@ service. Before a send the load spins for 50 µs if --cpus gives each of its thr
 process of --pid may use one of these too; else it sleeps, and sends some 50 µs later.
 
 Exit status: 0 loaded and judged; 1 a reply was wrong or missing, or none came, or more than 1% of the
-requests that a rate asked for were not sent, or timed out; 2 wrong usage, or the server cannot be
+requests that a rate asked for were not sent, or timed out, or slow clients kept the server from
+serving new ones; 2 wrong usage, or the server cannot be
 reached; 130 after Ctrl-C.")]
 pub struct LoadArgs {
     /// What to load: line://HOST:PORT or http(s)://HOST[:PORT]/PATH
@@ -105,6 +108,8 @@ pub struct LoadArgs {
     busy_poll: bool,
     #[command(flatten)]
     tls: tls::TlsArgs,
+    #[command(flatten)]
+    slow: slow::SlowArgs,
     /// Seed of the requests, and of their moments
     #[arg(long, default_value = "1", value_name = "S")]
     seed: u64,
@@ -157,6 +162,9 @@ fn shape_of_burst(text: &str) -> Result<Shape, String> {
 pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
     regatta_serve::raise_open_files();
     let stop = interrupt::flag()?;
+    if let Some(part) = args.slow.slow {
+        return slow::run(&args, part, &stop);
+    }
     let plan = plan(&args)?;
     let observed = args.pid.map(Observed::tree);
     if let Some(observed) = &observed {

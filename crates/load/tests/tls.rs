@@ -218,12 +218,12 @@ fn cutting(target: std::net::SocketAddr, size: usize) -> Server {
 #[test]
 fn records_may_be_cut_anywhere() {
     let (server, plan) = pair();
-    for size in [1, 3, 64, 1_000, 1 << 16] {
+    for size in [1, 64, 1 << 16] {
         let proxy = cutting(server.address, size);
-        let until = Until::Requests(if size < 10 { 100 } else { 1_000 });
+        let until = Until::Requests(if size < 10 { 50 } else { 500 });
         let target = proxy.address;
-        for (churn, pipeline) in [(false, 1), (false, 64), (true, 1)] {
-            let until = if churn { Until::Requests(4) } else { until };
+        for (churn, pipeline) in [(false, 16), (true, 1)] {
+            let until = if churn { Until::Requests(2) } else { until };
             let plan = Plan { target, until, churn, pipeline, connections: 2, ..plan.clone() };
             assert_undisturbed(&run(&plan).unwrap());
         }

@@ -13,6 +13,7 @@ mod needed;
 mod race;
 mod round;
 mod shape;
+mod slow;
 mod summary;
 mod verdict;
 
@@ -29,6 +30,7 @@ pub use round::{
     UsageSource,
 };
 pub use shape::{Arrivals, Burst, CpuSets, LoadShape};
+pub use slow::{Ages, SlowClients};
 pub use summary::{
     Band, Cell, Estimate, OpenLoopFigures, Percentiles, Precision, Relation, Scaling, Summary,
 };

@@ -87,7 +87,8 @@ fn shape(args: &LoadArgs) -> String {
     format!("{} connections{idle}, {each}", args.connections())
 }
 
-fn percentiles(l: &Latency) -> String {
+/// Percentiles in words; one with too few samples beyond it is a dash.
+pub fn percentiles(l: &Latency) -> String {
     let time = |ns: Option<u64>| ns.map_or("–".into(), |ns| regatta_report::time(ns as f64));
     format!(
         "p50 {}  p90 {}  p99 {}  p99.9 {}  max {}",
