@@ -7,7 +7,7 @@ use crate::{
     args::{duration, one_of, small_count, workload},
     exit::Done,
     interrupt,
-    load::url,
+    load::{tls::TlsArgs, url},
     output,
     race::known,
 };
@@ -46,7 +46,7 @@ Exit status: 0 found; 1 nothing could be found (even the lowest level fails, or 
 limit at once), or the ends could not be verified; 2 wrong usage, or the server cannot be reached;
 130 after Ctrl-C, with what was found until then.")]
 pub struct CapacityArgs {
-    /// The server, which runs already: line://HOST:PORT or http://HOST[:PORT]/PATH
+    /// The server, which runs already: line://HOST:PORT or http(s)://HOST[:PORT]/PATH
     #[arg(group = "server")]
     url: Option<String>,
     /// Start this server afresh for every step instead: a contender by name, or one of your own
@@ -102,6 +102,8 @@ pub struct CapacityArgs {
     /// Also measure the process PID and all below it: its memory, and who was the limit
     #[arg(long, value_name = "PID", conflicts_with = "contender")]
     pid: Option<u32>,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// Seed of the requests
     #[arg(long, default_value = "1", value_name = "S")]
     seed: u64,
@@ -153,9 +155,10 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Done> {
             Place::Contender { asked, binary: &binary, containment: Containment::Best }
         }
         (None, Some(url)) => {
-            let url::Asked { target, workload, host, path } =
-                url::Asked::of(url, args.workload.as_ref())?;
-            Place::Address { url: url.clone(), addr: target, workload, host, path, pid: args.pid }
+            let asked = url::Asked::of(url, args.workload.as_ref())?;
+            let tls = args.tls.of(&asked)?;
+            let url::Asked { target: addr, workload, host, path, .. } = asked;
+            Place::Address { url: url.clone(), addr, tls, workload, host, path, pid: args.pid }
         }
         (None, None) => bail!("give a URL, or --contender"),
     };

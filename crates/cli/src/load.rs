@@ -3,7 +3,9 @@
 mod cpus;
 mod http;
 mod open;
+mod slow;
 mod text;
+pub mod tls;
 pub mod url;
 
 use crate::{
@@ -38,6 +40,8 @@ use std::{
   regatta load http://127.0.0.1:8080/items -X POST --body '{\"n\": 1}' --expect-status 201 \\
       -H 'Content-Type: application/json' --expect-json /n=1 --expect-header Location
   regatta load http://127.0.0.1:8080 --workload workloads/http.toml
+  regatta load https://localhost:8443/ --cacert my-roots.pem
+  regatta load http://127.0.0.1:8080/ --slow headers -c 5000 -d 30s
 
 With --rate requests are sent when they are due, whatever became of those before, and latency counts
 from then: the wait for a free connection (the server's doing), the send lag (the load's), and the
@@ -45,10 +49,11 @@ service. Before a send the load spins for 50 µs if --cpus gives each of its thr
 process of --pid may use one of these too; else it sleeps, and sends some 50 µs later.
 
 Exit status: 0 loaded and judged; 1 a reply was wrong or missing, or none came, or more than 1% of the
-requests that a rate asked for were not sent, or timed out; 2 wrong usage, or the server cannot be
+requests that a rate asked for were not sent, or timed out, or slow clients kept the server from
+serving new ones; 2 wrong usage, or the server cannot be
 reached; 130 after Ctrl-C.")]
 pub struct LoadArgs {
-    /// What to load: line://HOST:PORT or http://HOST[:PORT]/PATH
+    /// What to load: line://HOST:PORT or http(s)://HOST[:PORT]/PATH
     url: String,
     /// Connections open at a time
     #[arg(short, long, default_value = "64", value_name = "N")]
@@ -105,6 +110,10 @@ pub struct LoadArgs {
     /// Only where no server runs on the load's CPUs, and each load thread has one
     #[arg(long)]
     busy_poll: bool,
+    #[command(flatten)]
+    tls: tls::TlsArgs,
+    #[command(flatten)]
+    slow: slow::SlowArgs,
     /// Seed of the requests, and of their moments
     #[arg(long, default_value = "1", value_name = "S")]
     seed: u64,
@@ -159,6 +168,9 @@ fn shape_of_burst(text: &str) -> Result<Shape, String> {
 pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
     regatta_serve::raise_open_files();
     let stop = interrupt::flag()?;
+    if let Some(part) = args.slow.slow {
+        return slow::run(&args, part, &stop);
+    }
     let plan = plan(&args)?;
     let observed = args.pid.map(Observed::tree);
     if let Some(observed) = &observed {
@@ -204,7 +216,7 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
     let asked = args.http.applied(asked, args.workload.as_ref())?;
     Ok(Plan {
         target: asked.target,
-        tls: None,
+        tls: args.tls.of(&asked)?,
         workload: asked.workload,
         host: asked.host,
         path: asked.path,
@@ -288,6 +300,7 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
         duration_s,
         rate_per_s: if duration_s > 0.0 { tally.requests as f64 / duration_s } else { 0.0 },
         connections: args.connections() as u64,
+        tls: tally.tls.clone(),
         idle: args.idle as u64,
         target_rate_per_s: args.rate.map(NonZeroU32::get),
         open_loop: None,

@@ -35,6 +35,7 @@ mod run_delay;
 mod schedule;
 mod script;
 mod shared;
+mod slow;
 mod socket;
 mod source;
 mod tally;
@@ -46,6 +47,7 @@ pub use open_tally::OpenTally;
 pub use plan::{Error, Plan, Until, WarmUp};
 pub use regatta_record::Arrivals;
 pub use shared::Phase;
+pub use slow::{SlowPart, SlowPlan, SlowProgress, SlowTally, run_slow};
 pub use tally::Tally;
 pub use tls::{Roots, Tls, TlsError};
 pub use workload::{Workload, WorkloadError, WorkloadFile};
@@ -144,7 +146,8 @@ pub fn run(
     if let Some(error) = shared.no_tls() {
         return Err(Error::Tls(tls::explain(&error)));
     }
-    Ok(tally::merge(counts, director.outcome()?, plan))
+    let tally = tally::merge(counts, director.outcome()?, plan);
+    Ok(Tally { tls: shared.spoken(), ..tally })
 }
 
 /// Calls `progress` until all threads have ended.

@@ -2,11 +2,11 @@
 //! looks at the phase once per turn of its loop; nothing here is touched per request.
 
 use crate::{clock::Nanos, tls};
-use regatta_record::Exchange;
+use regatta_record::{Exchange, TlsSpoken};
 use std::{
     fmt,
     sync::{
-        Mutex,
+        Mutex, OnceLock,
         atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::*},
     },
 };
@@ -113,6 +113,7 @@ pub(crate) struct Shared {
     first_wrong: Mutex<Option<Exchange>>,
     trouble: Mutex<Option<Trouble>>,
     no_tls: Mutex<Option<rustls::Error>>,
+    spoken: OnceLock<TlsSpoken>,
     /// Connections that wait for their first reply.
     opening: AtomicUsize,
     /// One per thread.
@@ -132,6 +133,7 @@ impl Shared {
             first_wrong: Mutex::new(None),
             trouble: Mutex::new(None),
             no_tls: Mutex::new(None),
+            spoken: OnceLock::new(),
             opening: AtomicUsize::new(0),
             gauges: (0..threads).map(|_| Gauge::default()).collect(),
         }
@@ -200,6 +202,16 @@ impl Shared {
     /// Why there is no TLS with this server, if that ended the run.
     pub fn no_tls(&self) -> Option<rustls::Error> {
         self.no_tls.lock().unwrap().clone()
+    }
+
+    /// TLS came to stand, for the first time or again.
+    pub fn spoke(&self, how: impl FnOnce() -> TlsSpoken) {
+        self.spoken.get_or_init(how);
+    }
+
+    /// How TLS was spoken, if it was.
+    pub fn spoken(&self) -> Option<TlsSpoken> {
+        self.spoken.get().cloned()
     }
 
     /// Asks to open a connection; to be given back by [`Shared::opening_done`].

@@ -7,7 +7,7 @@ use crate::{
     run_delay::RunDelay,
 };
 use hdrhistogram::Histogram;
-use regatta_record::{Errors, Exchange};
+use regatta_record::{Errors, Exchange, TlsSpoken};
 
 /// What came of a load.
 #[derive(Clone, Debug)]
@@ -53,6 +53,8 @@ pub struct Tally {
     pub warm_up_ns: u64,
     /// Stopped by the caller; the rest is what there was until then.
     pub interrupted: bool,
+    /// With [`Plan::tls`], how it was spoken on the first connection whose handshake came through.
+    pub tls: Option<TlsSpoken>,
     /// The server refused every connection for two seconds, or was silent for longer than a reply
     /// and a connection may take; the run ended there.
     pub server_died: bool,
@@ -155,6 +157,7 @@ pub(crate) fn merge(mut counts: Vec<Count>, frame: Frame, plan: &Plan) -> Tally 
         open_loop: None,
         warm_up_ns: frame.warm_up_ns,
         interrupted: frame.interrupted,
+        tls: None,
         server_died: frame.server_died,
     };
     if let (Until::Burst { instances, .. }, Some((from, _))) = (until, frame.window) {

@@ -64,15 +64,15 @@ fn churn_does_a_whole_handshake_for_every_request() {
         assert_eq!(reader.read(&mut [0]).unwrap(), 0, "the load says that it ends, and closes");
     });
     let tls = Some(authority.believed("127.0.0.1"));
-    let until = Until::Requests(60);
+    let until = Until::Requests(30);
     let plan = Plan { tls, churn: true, connections: 4, until, ..plan(server.address) };
     let tally = run(&plan).unwrap();
     assert_undisturbed(&tally);
-    assert_eq!((tally.requests, tally.connections_opened), (60, 60));
-    assert_eq!(server.accepted.load(SeqCst), 60);
+    assert_eq!((tally.requests, tally.connections_opened), (30, 30));
+    assert_eq!(server.accepted.load(SeqCst), 30);
     drop(server);
     let kinds = kinds.lock().unwrap();
-    assert_eq!(kinds.len(), 60);
+    assert_eq!(kinds.len(), 30);
     assert!(kinds.iter().all(|kind| *kind == Some(rustls::HandshakeKind::Full)), "{kinds:?}");
 }
 
@@ -132,13 +132,13 @@ fn a_certificate_that_does_not_fit_ends_the_run_with_a_sentence() {
             "expected one for example.com, and this one is for example.org, localhost",
         ),
         (authority.certifies(&["localhost"], 2_001), authority.believed("localhost"), "it expired"),
-        (good(), other.believed("localhost"), "its issuer is unknown"),
-        (good(), Tls::new("localhost", &Roots::System).unwrap(), "its issuer is unknown"),
+        (good(), other.believed("localhost"), "nobody does"),
+        (good(), Tls::new("localhost", &Roots::System).unwrap(), "nobody does"),
     ] {
         let server = double_server(shown.config(VERSIONS));
         for churn in [false, true] {
             let tls = Some(tls.clone());
-            let plan = Plan { tls, churn, connections: 50, ..plan(server.address) };
+            let plan = Plan { tls, churn, connections: 20, ..plan(server.address) };
             let text = refusal(&plan);
             assert!(text.contains(said) && text.contains("--insecure"), "{text}");
         }
@@ -218,12 +218,12 @@ fn cutting(target: std::net::SocketAddr, size: usize) -> Server {
 #[test]
 fn records_may_be_cut_anywhere() {
     let (server, plan) = pair();
-    for size in [1, 2, 3, 5, 7, 16, 64, 1_000, 1 << 16] {
+    for size in [1, 64, 1 << 16] {
         let proxy = cutting(server.address, size);
-        let until = Until::Requests(if size < 10 { 200 } else { 2_000 });
+        let until = Until::Requests(if size < 10 { 50 } else { 500 });
         let target = proxy.address;
-        for (churn, pipeline) in [(false, 1), (false, 64), (true, 1)] {
-            let until = if churn { Until::Requests(10) } else { until };
+        for (churn, pipeline) in [(false, 16), (true, 1)] {
+            let until = if churn { Until::Requests(2) } else { until };
             let plan = Plan { target, until, churn, pipeline, connections: 2, ..plan.clone() };
             assert_undisturbed(&run(&plan).unwrap());
         }

@@ -13,6 +13,7 @@ mod needed;
 mod race;
 mod round;
 mod shape;
+mod slow;
 mod summary;
 mod verdict;
 
@@ -23,7 +24,7 @@ pub use curve::{
 };
 pub use gate::{Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
-pub use load::{Errors, Exchange, LoadResult};
+pub use load::{Errors, Exchange, LoadResult, TlsSpoken};
 pub use needed::rounds_in_words;
 pub use race::{Asked, Entry, NULL, PilotRate, Setup, Then, twin_name};
 pub use round::{
@@ -31,6 +32,7 @@ pub use round::{
     Server, UsageSource,
 };
 pub use shape::{Arrivals, Beside, Burst, CpuSets, LoadShape};
+pub use slow::{Ages, SlowClients};
 pub use summary::{
     Band, Cell, Estimate, OpenLoopFigures, Percentiles, Precision, Relation, Scaling, Summary,
 };

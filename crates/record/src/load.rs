@@ -62,6 +62,17 @@ pub struct Exchange {
     pub reply_index: u64,
 }
 
+/// How TLS was spoken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsSpoken {
+    /// `1.2` or `1.3`.
+    pub version: String,
+    /// The cipher suite by its name in the standard.
+    pub cipher: String,
+    /// Whether the server's certificate was checked.
+    pub checked: bool,
+}
+
 /// The machine form of one `regatta load`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadResult {
@@ -77,6 +88,9 @@ pub struct LoadResult {
     pub rate_per_s: f64,
     /// Connections that were asked for and opened.
     pub connections: u64,
+    /// How TLS was spoken; `None`: plain.
+    #[serde(default)]
+    pub tls: Option<TlsSpoken>,
     /// Further connections, open and silent.
     #[serde(default)]
     pub idle: u64,

@@ -3,7 +3,7 @@
 use super::{LoadArgs, Shape, open};
 use indicatif::HumanCount;
 use regatta_load::Workload;
-use regatta_record::{Burst, Figure, Latency, LoadResult};
+use regatta_record::{Burst, Figure, Latency, LoadResult, TlsSpoken};
 use std::fmt::Write;
 
 /// What the article that the burst comes from measured (workload `double` of the design).
@@ -20,6 +20,10 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
         if result.verdict.voids(figure) { format!("({value})") } else { value }
     };
     line("load", format!("{} · {} · {}", args.url, workload, shape(args)));
+    if let Some(TlsSpoken { version, cipher, checked }) = &result.tls {
+        let check = if *checked { "certificate checked" } else { "certificate not checked" };
+        line("TLS", format!("{version}, {cipher}, {check}"));
+    }
     line(
         "requests",
         format!(
@@ -83,7 +87,8 @@ fn shape(args: &LoadArgs) -> String {
     format!("{} connections{idle}, {each}", args.connections())
 }
 
-fn percentiles(l: &Latency) -> String {
+/// Percentiles in words; one with too few samples beyond it is a dash.
+pub fn percentiles(l: &Latency) -> String {
     let time = |ns: Option<u64>| ns.map_or("–".into(), |ns| regatta_report::time(ns as f64));
     format!(
         "p50 {}  p90 {}  p99 {}  p99.9 {}  max {}",

@@ -19,6 +19,8 @@ pub struct Asked {
     pub workload: Workload,
     /// What HTTP requests name as their Host.
     pub host: String,
+    /// With https://, the host that the server's certificate is to be for.
+    pub certified: Option<String>,
     /// Target of a built-in HTTP workload, if not its own.
     pub path: Option<String>,
 }
@@ -34,9 +36,9 @@ impl Asked {
                     bail!("the workload {} is asked over http://HOST:PORT", workload.name());
                 }
                 let target = address(authority)?;
-                Ok(Asked { target, workload, host: String::new(), path: None })
+                Ok(Asked { target, workload, host: String::new(), certified: None, path: None })
             }
-            Url { scheme: Scheme::Http, authority, target } => {
+            Url { scheme: scheme @ (Scheme::Http | Scheme::Https), authority, target } => {
                 let host = authority.to_owned();
                 let path = (!target.is_empty()).then(|| with_slash(target));
                 let workload = match workload {
@@ -46,10 +48,12 @@ impl Asked {
                         bail!("the workload {} is asked over line://HOST:PORT", workload.name())
                     }
                 };
-                let target = address(&with_port(authority, 80))?;
+                let secure = scheme == Scheme::Https;
+                let target = address(&with_port(authority, if secure { 443 } else { 80 }))?;
+                let certified = secure.then(|| without_port(authority).to_owned());
                 // A built-in workload has a path of its own, unless the URL has one.
                 let path = path.filter(|path| path != "/");
-                Ok(Asked { target, workload, host, path })
+                Ok(Asked { target, workload, host, certified, path })
             }
         }
     }
@@ -65,6 +69,7 @@ fn get(target: &str) -> Workload {
 enum Scheme {
     Line,
     Http,
+    Https,
 }
 
 /// A URL, in its parts.
@@ -78,7 +83,7 @@ struct Url<'a> {
 }
 
 impl<'a> Url<'a> {
-    const FORMS: &'static str = "line://HOST:PORT or http://HOST[:PORT]/PATH";
+    const FORMS: &'static str = "line://HOST:PORT or http(s)://HOST[:PORT]/PATH";
 
     fn parse(url: &'a str) -> anyhow::Result<Url<'a>> {
         let Some((scheme, rest)) = url.split_once("://") else {
@@ -90,6 +95,7 @@ impl<'a> Url<'a> {
         let scheme = match scheme.to_ascii_lowercase().as_str() {
             "line" => Scheme::Line,
             "http" => Scheme::Http,
+            "https" => Scheme::Https,
             _ => bail!("the load does not speak {scheme}:// yet; it speaks {}", Self::FORMS),
         };
         if authority.contains('@') {
@@ -112,9 +118,17 @@ fn with_slash(target: &str) -> String {
 
 /// The authority with its port, or else this one.
 fn with_port(authority: &str, port: u16) -> String {
-    // The colons of an IPv6 address stand within brackets.
-    let has_port = authority.rsplit(']').next().is_some_and(|rest| rest.contains(':'));
+    let has_port = without_port(authority) != authority;
     if has_port { authority.to_owned() } else { format!("{authority}:{port}") }
+}
+
+/// The host of an authority.
+fn without_port(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        // The colons of an IPv6 address stand within brackets.
+        Some((host, port)) if !port.contains(']') => host,
+        _ => authority,
+    }
 }
 
 /// The address of `HOST:PORT`.
@@ -153,6 +167,10 @@ mod tests {
             (http.target.to_string(), http.host),
             ("[::1]:8080".into(), "[::1]:8080".into())
         );
+        let https = asked("https://127.0.0.1/", None);
+        assert_eq!((https.target.port(), https.certified.as_deref()), (443, Some("127.0.0.1")));
+        let https = asked("https://[::1]:8443/", None);
+        assert_eq!((https.target.port(), https.certified.as_deref()), (8_443, Some("[::1]")));
         assert_eq!(asked("http://[::1]/a", None).target.to_string(), "[::1]:80");
     }
 

@@ -42,9 +42,9 @@ fn misfit(error: &CertificateError) -> String {
             "it is valid only in {}, by this machine's clock",
             span(not_before.as_secs().saturating_sub(time.as_secs()))
         ),
-        CertificateError::UnknownIssuer => {
-            "expected one that somebody trusted vouches for, and its issuer is unknown (--cacert \
-             FILE trusts the roots in FILE)"
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "expected one that somebody trusted vouches for, and nobody does (--cacert FILE trusts \
+             the roots in FILE)"
                 .into()
         }
         other => other.to_string(),

@@ -4,8 +4,9 @@
 
 use super::Tls;
 use crate::socket::{self, Received};
+use regatta_record::TlsSpoken;
 use rustix::{fd::BorrowedFd, io::Errno};
-use rustls::{ClientConnection, Error};
+use rustls::{ClientConnection, Error, ProtocolVersion};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 
 /// One connection's TLS.
@@ -37,6 +38,20 @@ impl Session {
     pub fn new(tls: &Tls) -> Result<Self, Error> {
         let tls = ClientConnection::new(tls.config.clone(), tls.name.clone())?;
         Ok(Session { tls, ended: false })
+    }
+
+    /// What was agreed on, once the handshake is through.
+    pub fn spoken(&self, tls: &Tls) -> TlsSpoken {
+        let version = match self.tls.protocol_version() {
+            Some(ProtocolVersion::TLSv1_3) => "1.3",
+            _ => "1.2",
+        };
+        let cipher = self.tls.negotiated_cipher_suite().map(|suite| suite.suite());
+        TlsSpoken {
+            version: version.into(),
+            cipher: cipher.and_then(|cipher| cipher.as_str()).unwrap_or_default().into(),
+            checked: tls.is_checked(),
+        }
     }
 
     /// Whether the handshake is still to be done.
@@ -152,4 +167,170 @@ impl Write for Wire<'_> {
 
 fn error_of(error: io::Error) -> Error {
     Error::General(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Roots;
+    use rustix::fd::AsFd;
+    use rustls::{
+        ServerConfig, ServerConnection, SupportedProtocolVersion,
+        crypto::ring,
+        pki_types::{PrivateKeyDer, pem::PemObject},
+        version,
+    };
+    use std::os::unix::net::UnixStream;
+
+    /// The load's end with its socket, and a server's end with the other socket; the handshake is
+    /// through.
+    struct Pair {
+        session: Session,
+        ours: UnixStream,
+        server: ServerConnection,
+        theirs: UnixStream,
+        sealed: Vec<u8>,
+        plain: Vec<u8>,
+    }
+
+    impl Pair {
+        fn new(version: &'static SupportedProtocolVersion) -> Pair {
+            let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+            let key = PrivateKeyDer::from_pem_slice(made.signing_key.serialize_pem().as_bytes());
+            let config = ServerConfig::builder_with_provider(ring::default_provider().into())
+                .with_protocol_versions(&[version])
+                .unwrap()
+                .with_no_client_auth()
+                .with_single_cert(vec![made.cert.der().clone()], key.unwrap());
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            ours.set_nonblocking(true).unwrap();
+            theirs.set_nonblocking(true).unwrap();
+            let mut pair = Pair {
+                session: Session::new(&Tls::new("localhost", &Roots::Unchecked).unwrap()).unwrap(),
+                ours,
+                server: ServerConnection::new(config.unwrap().into()).unwrap(),
+                theirs,
+                sealed: vec![0; Session::SEALED],
+                plain: vec![0; Session::PLAIN],
+            };
+            for _ in 0..10 {
+                pair.session.send(pair.ours.as_fd(), b"").unwrap();
+                // What is not there yet comes with the next turn.
+                let _ = pair.server.complete_io(&mut pair.theirs);
+                pair.receive().unwrap();
+            }
+            assert!(!pair.session.is_opening() && !pair.server.is_handshaking());
+            pair
+        }
+
+        fn receive(&mut self) -> Result<Received, Fault> {
+            self.session.receive(self.ours.as_fd(), &mut self.sealed, &mut self.plain)
+        }
+
+        /// A record each.
+        fn seal(&mut self, texts: &[&[u8]]) -> Vec<u8> {
+            let mut sealed = Vec::new();
+            for text in texts {
+                self.server.writer().write_all(text).unwrap();
+                self.server.write_tls(&mut sealed).unwrap();
+            }
+            sealed
+        }
+    }
+
+    #[test]
+    fn records_may_be_cut_at_every_place_and_all_that_is_whole_comes_out_at_once() {
+        for version in [&version::TLS12, &version::TLS13] {
+            let mut pair = Pair::new(version);
+            let texts: [&[u8]; 2] = [b"one", b"and another"];
+            let ends: Vec<_> = (1..=2).map(|n| pair.seal(&texts[..n]).len()).collect();
+            // So far these were only measured; the other end never gets them.
+            let mut pair = Pair::new(version);
+            for cut in 0..=ends[1] {
+                let sealed = pair.seal(&texts);
+                assert_eq!(sealed.len(), ends[1]);
+                let whole: Vec<u8> = match () {
+                    () if cut >= ends[1] => texts.concat(),
+                    () if cut >= ends[0] => texts[0].to_vec(),
+                    () => Vec::new(),
+                };
+                let mut came = Vec::new();
+                for part in [&sealed[..cut], &sealed[cut..]] {
+                    pair.theirs.write_all(part).unwrap();
+                    match pair.receive().unwrap() {
+                        Received::Bytes(n) => came.extend_from_slice(&pair.plain[..n]),
+                        Received::Nothing => {}
+                        Received::End => panic!("nobody ended"),
+                    }
+                    if part.len() == cut {
+                        assert_eq!(came, whole, "cut at {cut}");
+                    }
+                }
+                assert_eq!(came, texts.concat(), "cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_records_fit_into_one_read_after_a_part_of_another() {
+        let mut pair = Pair::new(&version::TLS13);
+        let text = vec![b'x'; 16 * 1024];
+        let sealed = pair.seal(&[&text, &text, &text]);
+        let mut came = 0;
+        for part in [&sealed[..text.len()], &sealed[text.len()..]] {
+            pair.theirs.write_all(part).unwrap();
+            while let Received::Bytes(n) = pair.receive().unwrap() {
+                assert!(pair.plain[..n].iter().all(|byte| *byte == b'x'));
+                came += n;
+            }
+        }
+        assert_eq!(came, 3 * text.len());
+    }
+
+    #[test]
+    fn an_end_is_one_only_if_the_server_says_so() {
+        let mut pair = Pair::new(&version::TLS13);
+        pair.server.send_close_notify();
+        let sealed = pair.seal(&[b""]);
+        pair.theirs.write_all(&sealed).unwrap();
+        assert_eq!(pair.receive().unwrap(), Received::End);
+        let mut pair = Pair::new(&version::TLS13);
+        let sealed = pair.seal(&[b"last"]);
+        pair.theirs.write_all(&sealed).unwrap();
+        drop(pair.theirs);
+        let came = pair.session.receive(pair.ours.as_fd(), &mut pair.sealed, &mut pair.plain);
+        assert_eq!(came.unwrap(), Received::Bytes(4));
+        let came = pair.session.receive(pair.ours.as_fd(), &mut pair.sealed, &mut pair.plain);
+        assert!(matches!(came, Err(Fault::CutOff)), "{came:?}");
+    }
+
+    #[test]
+    fn a_changed_byte_is_a_fault() {
+        let mut pair = Pair::new(&version::TLS13);
+        let mut sealed = pair.seal(&[b"text"]);
+        *sealed.last_mut().unwrap() ^= 1;
+        pair.theirs.write_all(&sealed).unwrap();
+        let came = pair.receive();
+        assert!(matches!(came, Err(Fault::Protocol(Error::DecryptError))), "{came:?}");
+    }
+
+    /// The socket takes only a part: the rest goes later, and not a byte twice.
+    #[test]
+    fn a_write_that_is_cut_short_goes_on() {
+        let mut pair = Pair::new(&version::TLS13);
+        let text: Vec<u8> = (0..2_000_000_u32).map(|i| i as u8).collect();
+        let (mut taken, mut came, mut cuts) = (0, Vec::new(), 0);
+        let ends = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while came.len() < text.len() {
+            assert!(std::time::Instant::now() < ends, "{} bytes came", came.len());
+            taken += pair.session.send(pair.ours.as_fd(), &text[taken..]).unwrap();
+            cuts += usize::from(pair.session.has_to_write());
+            while pair.server.read_tls(&mut pair.theirs).is_ok_and(|n| n > 0) {
+                pair.server.process_new_packets().unwrap();
+                let _ = pair.server.reader().read_to_end(&mut came);
+            }
+        }
+        assert!(came == text && cuts > 0, "cut {cuts} times");
+        assert!(!pair.session.has_to_write());
+    }
 }

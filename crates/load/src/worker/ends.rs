@@ -9,9 +9,9 @@
 use super::{Worker, talk::Loss};
 use crate::{
     clock,
-    connection::Connection,
+    connection::{Connection, State},
     shared::Phase,
-    socket::{self, Received},
+    socket::Received,
 };
 use std::cmp::Reverse;
 
@@ -77,9 +77,8 @@ impl Worker<'_> {
     pub(super) fn broken(&mut self, slot: u32, loss: Loss) {
         let connection = &self.connections[slot as usize];
         if self.script.replies_in_http().is_some()
-            && connection.tls.is_none()
-            && let Some(socket) = &connection.socket
-            && let Ok(Received::Bytes(n)) = socket::receive_some(socket, &mut self.buffer)
+            && connection.state != State::Closed
+            && let Ok(Received::Bytes(n)) = self.take_in(slot)
         {
             match self.receive(slot, n) {
                 Ok(0) => {}

@@ -3,8 +3,8 @@
 
 use super::{Worker, talk::Loss};
 use crate::{
-    connection::State,
-    socket::Received,
+    connection::{Connection, State},
+    socket::{self, Received},
     tls::{self, Fault, Session},
 };
 use rustix::fd::{AsFd, BorrowedFd};
@@ -29,8 +29,23 @@ impl Worker<'_> {
             return self.end_of_input(slot);
         }
         let through = connection.state == State::Connecting && !session.is_opening();
+        if through && let Some(tls) = &self.plan.tls {
+            self.shared.spoke(|| session.spoken(tls));
+        }
         if through || session.has_to_write() {
             self.write(slot);
+        }
+    }
+
+    /// Takes what lies in the socket into the buffer, opened if it is sealed.
+    pub(super) fn take_in(&mut self, slot: u32) -> Result<Received, Loss> {
+        let Connection { socket, tls, .. } = &mut self.connections[slot as usize];
+        let Some(socket) = socket else { return Ok(Received::Nothing) };
+        match tls {
+            None => socket::receive_some(socket, &mut self.buffer).map_err(Loss::Read),
+            Some(session) => {
+                Ok(session.receive(socket.as_fd(), &mut self.sealed, &mut self.buffer)?)
+            }
         }
     }
 

@@ -1,7 +1,9 @@
 //! TLS servers to load, with certificates made for each test.
 
 use super::{Server, double};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
 use regatta_load::{Roots, Tls};
 use rustls::{
     ServerConfig, ServerConnection, StreamOwned, SupportedProtocolVersion,
@@ -37,8 +39,12 @@ pub struct Shown {
 impl Authority {
     pub fn new() -> Self {
         let mut params = CertificateParams::new(vec![]).unwrap();
+        // Two authorities are two issuers by their names too.
+        let key = KeyPair::generate().unwrap();
+        let name = format!("authority {:02x?}", &key.public_key_raw()[..8]);
+        params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let issuer = CertifiedIssuer::self_signed(params, key).unwrap();
         let mut file = NamedTempFile::new().unwrap();
         file.write_all(issuer.pem().as_bytes()).unwrap();
         Authority { issuer, file }

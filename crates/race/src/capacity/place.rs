@@ -10,7 +10,7 @@ use crate::{
     stop_report::last_words,
     usage::{Observed, Spent, Usage},
 };
-use regatta_load::{Edges, Plan, Progress, Tally, Workload};
+use regatta_load::{Edges, Plan, Progress, Tally, Tls, Workload};
 use regatta_record::{Asked, LoadShape};
 use std::{
     fs,
@@ -29,6 +29,8 @@ pub enum Place<'a> {
         url: String,
         /// Where it listens.
         addr: SocketAddr,
+        /// TLS with it; `None`: plain.
+        tls: Option<Tls>,
         /// What it is asked.
         workload: Workload,
         /// What HTTP requests name as their Host.
@@ -65,14 +67,15 @@ impl<'a> Place<'a> {
         stop: &'a AtomicBool,
     ) -> Result<Ready<'a>, CapacityError> {
         match self {
-            Place::Address { addr, workload, host, path, pid, .. } => {
+            Place::Address { addr, tls, workload, host, path, pid, .. } => {
                 let observed = pid.map(Observed::tree);
                 if let (Some(observed), Some(pid)) = (&observed, *pid) {
                     observed.usage().map_err(|error| CapacityError::Observe { pid, error })?;
                 }
                 let (addr, workload) = (*addr, workload.clone());
-                let (host, path) = (host.clone(), path.clone());
-                Ok(Ready { server: Server::Runs { addr, workload, host, path, observed }, stop })
+                let (tls, host, path) = (tls.clone(), host.clone(), path.clone());
+                let server = Server::Runs { addr, tls, workload, host, path, observed };
+                Ok(Ready { server, stop })
             }
             Place::Contender { asked, binary, containment } => {
                 let course = Course { asked, binary, containment: *containment, stop };
@@ -96,6 +99,7 @@ pub(super) struct Ready<'a> {
 enum Server<'a> {
     Runs {
         addr: SocketAddr,
+        tls: Option<Tls>,
         workload: Workload,
         host: String,
         path: Option<String>,
@@ -146,8 +150,9 @@ impl Ready<'_> {
         progress: &mut dyn FnMut(&Progress),
     ) -> Result<Option<Came>, CapacityError> {
         match &self.server {
-            Server::Runs { addr, host, path, observed, .. } => {
-                let plan = Plan { target: *addr, host: host.clone(), path: path.clone(), ..plan };
+            Server::Runs { addr, tls, host, path, observed, .. } => {
+                let (tls, host, path) = (tls.clone(), host.clone(), path.clone());
+                let plan = Plan { target: *addr, tls, host, path, ..plan };
                 let cpus = observed.as_ref().and_then(Observed::cpus).unwrap_or(1);
                 let shares = observed.as_ref().is_some_and(|o| o.may_run_on(&plan.cpus));
                 let came = self.under(&plan, observed.clone(), cpus, progress);

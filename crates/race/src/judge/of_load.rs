@@ -156,6 +156,7 @@ mod tests {
             open_loop: None,
             warm_up_ns: 0,
             interrupted: false,
+            tls: None,
             server_died: false,
         }
     }

@@ -1,0 +1,209 @@
+//! `regatta load --slow`: slow clients, and whether a server serves new ones beside them.
+
+use super::{LoadArgs, progress_bar, url::Asked};
+use crate::{
+    args::{limit, one_of},
+    exit::Done,
+    output,
+};
+use anyhow::{Context, bail};
+use indicatif::HumanCount;
+use regatta_load::{SlowPart, SlowPlan, SlowProgress, SlowTally, run_slow};
+use regatta_record::{Ages, FORMAT, Latency, SlowClients};
+use std::{fmt::Write, sync::atomic::AtomicBool, time::Duration};
+
+/// Share of the new clients that must be served in time.
+const SHARE: f64 = 0.99;
+
+/// What is asked of slow clients.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SlowArgs {
+    /// Slow clients instead: each of the connections sends a byte of its request at a time and never
+    /// ends it, in the headers or in the body; new clients beside them want to be served
+    #[arg(long, value_name = "headers|body",
+          value_parser = |text: &str| one_of(text, &[SlowPart::Headers, SlowPart::Body], name),
+          conflicts_with_all = ["requests", "pipeline", "rate", "idle", "burst", "threads", "warm_up",
+                                "churn", "workload", "pid", "cpus", "busy_poll", "seed"])]
+    pub slow: Option<SlowPart>,
+    /// Between two bytes of a slow connection
+    #[arg(long, default_value = "1s", value_parser = limit, value_name = "TIME", requires = "slow")]
+    every: Duration,
+    /// How soon new clients are to be served beside the slow ones
+    #[arg(long, default_value = "100ms", value_parser = limit, value_name = "TIME",
+          requires = "slow")]
+    within: Duration,
+}
+
+fn name(part: SlowPart) -> &'static str {
+    match part {
+        SlowPart::Headers => "headers",
+        SlowPart::Body => "body",
+    }
+}
+
+/// Lets slow clients loose and tells what came of them.
+pub fn run(args: &LoadArgs, part: SlowPart, stop: &AtomicBool) -> anyhow::Result<Done> {
+    let asked = Asked::of(&args.url, None)?;
+    if asked.host.is_empty() || asked.certified.is_some() {
+        bail!("slow clients speak http://HOST[:PORT]/PATH");
+    }
+    let plan = SlowPlan {
+        target: asked.target,
+        host: asked.host,
+        path: asked.path.unwrap_or_else(|| "/".into()),
+        part,
+        connections: args.connections.get(),
+        every: args.slow.every,
+        longest: args.duration,
+        timeout: args.timeout,
+    };
+    let bar = progress_bar();
+    let mut progress = |progress: &SlowProgress| bar.set_message(message(progress));
+    let tally = run_slow(&plan, &mut progress, stop);
+    bar.finish_and_clear();
+    let tally = tally.with_context(|| args.url.clone())?;
+    if tally.opened == 0 && tally.served.is_empty() && !tally.interrupted {
+        let because = tally.first_failure.as_deref().unwrap_or("no connection came to stand");
+        bail!("{}: nobody was served, and no slow connection stood: {because}", args.url);
+    }
+    let result = result(&plan, args.slow.within, &tally);
+    if let Some(path) = &args.json {
+        let json = serde_json::to_string_pretty(&result).context("the result has no JSON")?;
+        output::write(path, &format!("{json}\n"))?;
+    }
+    if args.json.as_deref() != Some("-".as_ref()) {
+        output::print(&text(&args.url, &result))?;
+    }
+    Ok(match () {
+        () if tally.interrupted => Done::Interrupted,
+        () if !result.kept_serving => Done::Short,
+        () => Done::Well,
+    })
+}
+
+fn message(progress: &SlowProgress) -> String {
+    let SlowProgress { alive, served, failed, .. } = *progress;
+    let (alive, served) = (HumanCount(alive as u64), HumanCount(served));
+    format!("{alive} slow connections · {served} new clients served · {failed} not")
+}
+
+fn result(plan: &SlowPlan, within: Duration, tally: &SlowTally) -> SlowClients {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let ages = &tally.closed_ns;
+    let closed_age_s = (!ages.is_empty()).then(|| Ages {
+        min: seconds(ages[0]),
+        median: (seconds(ages[(ages.len() - 1) / 2]) + seconds(ages[ages.len() / 2])) / 2.0,
+        max: seconds(ages[ages.len() - 1]),
+    });
+    let told = |status: Option<u16>| status.map_or("none".to_owned(), |status| status.to_string());
+    let served = tally.served.len();
+    let served_within = tally.served.count_between(0, within.as_nanos() as u64);
+    let mut result = SlowClients {
+        format: FORMAT,
+        slow: name(plan.part).into(),
+        connections: plan.connections as u64,
+        every_s: plan.every.as_secs_f64(),
+        duration_s: seconds(tally.took_ns),
+        opened: tally.opened,
+        refused: tally.refused,
+        closed: ages.len() as u64,
+        closed_age_s,
+        closed_status: tally.statuses.iter().map(|(&status, &n)| (told(status), n)).collect(),
+        alive: tally.alive,
+        served,
+        served_within,
+        failed: tally.failed,
+        first_failure: tally.first_failure.clone(),
+        latency_ns: Latency::of_censored(&tally.served, tally.failed),
+        within_s: within.as_secs_f64(),
+        kept_serving: served > 0
+            && tally.failed == 0
+            && served_within as f64 >= SHARE * served as f64,
+        verdict: String::new(),
+    };
+    result.verdict = verdict(&result, within);
+    result
+}
+
+/// Whether the server kept serving, and whether it got rid of the slow ones.
+fn verdict(result: &SlowClients, within: Duration) -> String {
+    let SlowClients { served, served_within, failed, closed, opened, alive, .. } = *result;
+    let within = humantime::format_duration(within);
+    let serving = match () {
+        () if result.kept_serving => format!("the server kept serving new clients within {within}"),
+        () if served + failed == 0 => "no new client was through before the end".into(),
+        () if failed > 0 => format!(
+            "the server did not keep serving new clients: {} of {} were not served ({})",
+            HumanCount(failed),
+            HumanCount(served + failed),
+            result.first_failure.as_deref().unwrap_or("nothing is known of why")
+        ),
+        () => format!(
+            "the server did not keep serving new clients within {within}: {} of {} waited longer",
+            HumanCount(served - served_within),
+            HumanCount(served)
+        ),
+    };
+    let closing = match () {
+        () if closed == opened => "it closed all slow ones".to_owned(),
+        () if closed == 0 => "it closed no slow one".to_owned(),
+        () => {
+            format!("it closed {} slow ones, and {} stood", HumanCount(closed), HumanCount(alive))
+        }
+    };
+    format!("{serving}; {closing}")
+}
+
+fn text(url: &str, result: &SlowClients) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        writeln!(text, "{name:<12}{value}").expect("a string can be written to");
+    };
+    let SlowClients { connections, every_s, duration_s, .. } = result;
+    line(
+        "load",
+        format!(
+            "{url} · slow {} · {} connections, a byte each every {every_s} s, for {duration_s:.1} s",
+            result.slow,
+            HumanCount(*connections),
+        ),
+    );
+    let refused = match result.refused {
+        0 => String::new(),
+        n => format!(", {} could not be opened", HumanCount(n)),
+    };
+    line(
+        "slow ones",
+        format!(
+            "{} opened{refused}, {} closed by the server, {} stood at the end",
+            HumanCount(result.opened),
+            HumanCount(result.closed),
+            HumanCount(result.alive)
+        ),
+    );
+    if let Some(Ages { min, median, max }) = result.closed_age_s {
+        let told: Vec<_> = result
+            .closed_status
+            .iter()
+            .map(|(status, n)| match status.as_str() {
+                "none" => format!("{} without a word", HumanCount(*n)),
+                status => format!("{} with {status}", HumanCount(*n)),
+            })
+            .collect();
+        let ages = format!("min {min:.2} s  median {median:.2} s  max {max:.2} s");
+        line("closed at", format!("{ages}: {}", told.join(", ")));
+    }
+    line(
+        "new clients",
+        format!(
+            "{} served, {} of them within {} s; {} not served",
+            HumanCount(result.served),
+            HumanCount(result.served_within),
+            result.within_s,
+            HumanCount(result.failed)
+        ),
+    );
+    line("latency", super::text::percentiles(&result.latency_ns));
+    line("verdict", result.verdict.clone());
+    text
+}

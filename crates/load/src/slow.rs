@@ -1,0 +1,361 @@
+//! Slow clients, to see whether a server can be held up by them: many connections of which each
+//! sends a request a byte at a time and never ends it, and beside them, one after the other, new
+//! clients that want to be served. A loop of its own; who waits and who is served is the server's
+//! doing.
+//!
+//! The bytes of all connections are spread evenly over the interval, so that no burst of them looks
+//! like load. A connection that the server closes stays closed.
+
+mod drip;
+mod probe;
+
+use crate::{
+    Error,
+    clock::{self, MS, Nanos, SECOND},
+    limits,
+    poller::{Interest, Poller},
+    tally::new_histogram,
+};
+use drip::{Drip, Happened};
+use hdrhistogram::Histogram;
+use probe::Probe;
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::Duration,
+};
+
+/// What the slow clients are slow with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlowPart {
+    /// The head of the request.
+    Headers,
+    /// Its content, behind a whole head.
+    Body,
+}
+
+/// What slow clients do.
+#[derive(Clone, Debug)]
+pub struct SlowPlan {
+    /// The server.
+    pub target: SocketAddr,
+    /// What requests name as their Host.
+    pub host: String,
+    /// What is asked for.
+    pub path: String,
+    /// What is sent slowly.
+    pub part: SlowPart,
+    /// Slow connections, opened within the first interval or second.
+    pub connections: usize,
+    /// Between two bytes of a connection.
+    pub every: Duration,
+    /// After this long it ends; sooner, when the server has closed all slow connections.
+    pub longest: Duration,
+    /// How long a new client waits for its reply.
+    pub timeout: Duration,
+}
+
+/// What came of slow clients.
+#[derive(Clone, Debug)]
+pub struct SlowTally {
+    /// Slow connections whose first byte the system took.
+    pub opened: u64,
+    /// Those that could not be opened.
+    pub refused: u64,
+    /// How old those were that the server closed, in nanoseconds, the youngest first.
+    pub closed_ns: Vec<u64>,
+    /// The status that the server told them, if any, and how many.
+    pub statuses: BTreeMap<Option<u16>, u64>,
+    /// Slow connections that stood at the end.
+    pub alive: u64,
+    /// New clients that were served, from before their connect to the end of a checked reply.
+    pub served: Histogram<u64>,
+    /// New clients that were not.
+    pub failed: u64,
+    /// What the first of these met.
+    pub first_failure: Option<String>,
+    /// How long it took in all, in nanoseconds.
+    pub took_ns: u64,
+    /// Stopped by the caller.
+    pub interrupted: bool,
+}
+
+impl SlowPlan {
+    /// Between the begins of two new clients.
+    pub const PROBE_EVERY: Duration = Duration::from_millis(100);
+
+    fn check(&self) -> Result<(), Error> {
+        let refuse = |what: &str| Err(Error::Plan(what.into()));
+        match () {
+            () if self.connections == 0 => refuse("there must be at least 1 slow connection"),
+            () if self.every < Duration::from_millis(1) => {
+                refuse("the time between two bytes must be at least 1 ms")
+            }
+            () if self.longest.is_zero() || self.timeout.is_zero() => {
+                refuse("the duration and the timeout must be above 0")
+            }
+            () => Ok(()),
+        }
+    }
+}
+
+/// How far slow clients are.
+#[derive(Clone, Copy, Debug)]
+pub struct SlowProgress {
+    /// Since the begin.
+    pub elapsed: Duration,
+    /// Slow connections that stand.
+    pub alive: usize,
+    /// New clients that were served.
+    pub served: u64,
+    /// New clients that were not.
+    pub failed: u64,
+}
+
+/// Lets slow clients loose on a server. `progress` is called about ten times a second; `stop` ends
+/// it within milliseconds, with what there is until then.
+///
+/// # Errors
+/// Where the plan contradicts itself, or the machine refuses what it needs.
+pub fn run_slow(
+    plan: &SlowPlan,
+    progress: &mut dyn FnMut(&SlowProgress),
+    stop: &AtomicBool,
+) -> Result<SlowTally, Error> {
+    plan.check()?;
+    // One more for the new client.
+    limits::make_room(plan.connections + 1, 1)?;
+    let poller = Poller::new()
+        .map_err(|error| Error::Machine { what: "create an epoll", error: error.into() })?;
+    Ok(Slow::new(plan, poller).run(progress, stop))
+}
+
+/// The token of the new client.
+const PROBE: u32 = u32::MAX;
+/// Longest wait for events: how late a stop is noticed.
+const TURN: Nanos = 20 * MS;
+
+struct Slow<'a> {
+    plan: &'a SlowPlan,
+    poller: Poller,
+    began: Nanos,
+    now: Nanos,
+    ends: Nanos,
+    /// What is sent before, and slowly.
+    request: drip::Request,
+    drips: Vec<Option<Drip>>,
+    /// How many were opened or refused, in order.
+    begun: usize,
+    /// How many bytes fell due, over all connections in turn.
+    beats: u64,
+    alive: usize,
+    probe: Option<Probe>,
+    next_probe: Nanos,
+    count: SlowTally,
+}
+
+impl<'a> Slow<'a> {
+    fn new(plan: &'a SlowPlan, poller: Poller) -> Self {
+        let began = clock::now();
+        let count = SlowTally {
+            opened: 0,
+            refused: 0,
+            closed_ns: Vec::new(),
+            statuses: BTreeMap::new(),
+            alive: 0,
+            served: new_histogram(),
+            failed: 0,
+            first_failure: None,
+            took_ns: 0,
+            interrupted: false,
+        };
+        Slow {
+            plan,
+            poller,
+            began,
+            now: began,
+            ends: began + plan.longest.as_nanos() as Nanos,
+            request: drip::Request::new(plan),
+            drips: (0..plan.connections).map(|_| None).collect(),
+            begun: 0,
+            beats: 0,
+            alive: 0,
+            probe: None,
+            next_probe: began,
+            count,
+        }
+    }
+
+    fn run(mut self, progress: &mut dyn FnMut(&SlowProgress), stop: &AtomicBool) -> SlowTally {
+        let mut next_told = self.began;
+        loop {
+            self.now = clock::now();
+            self.count.interrupted = stop.load(Relaxed);
+            if self.count.interrupted || (self.is_over() && self.probe.is_none()) {
+                break;
+            }
+            if self.now >= next_told {
+                next_told = self.now + 100 * MS;
+                progress(&self.progress());
+            }
+            self.open_due();
+            self.send_due();
+            self.probe_due();
+            let ready = self.poller.wait(self.next_due().saturating_sub(self.now).min(TURN));
+            self.now = clock::now();
+            for i in 0..ready {
+                match self.poller.ready(i).token {
+                    PROBE => self.read_probe(),
+                    slot => self.read(slot),
+                }
+            }
+        }
+        self.count.alive = self.alive as u64;
+        self.count.closed_ns.sort_unstable();
+        self.count.took_ns = self.now - self.began;
+        self.count
+    }
+
+    /// Whether no further new client is to come: the last one is waited for.
+    fn is_over(&self) -> bool {
+        let all_closed = self.begun == self.drips.len() && self.alive == 0;
+        all_closed || self.now >= self.ends
+    }
+
+    fn progress(&self) -> SlowProgress {
+        SlowProgress {
+            elapsed: Duration::from_nanos(self.now - self.began),
+            alive: self.alive,
+            served: self.count.served.len(),
+            failed: self.count.failed,
+        }
+    }
+
+    /// Between two bytes, in nanoseconds.
+    fn every(&self) -> Nanos {
+        self.plan.every.as_nanos() as Nanos
+    }
+
+    /// When connection number `i` is opened.
+    fn opens_at(&self, i: usize) -> Nanos {
+        self.began + self.every().min(SECOND) * i as Nanos / self.drips.len() as Nanos
+    }
+
+    /// When byte number `i` of all falls due: each connection has its turn in each interval, and
+    /// none before it is opened.
+    fn beat_at(&self, i: u64) -> Nanos {
+        let n = self.drips.len() as u64;
+        self.began + self.every() * (i / n) + self.every() * (i % n) / n
+    }
+
+    fn next_due(&self) -> Nanos {
+        let none = Nanos::MAX;
+        let opens = if self.begun < self.drips.len() { self.opens_at(self.begun) } else { none };
+        let probe = self.probe.as_ref().map_or(self.next_probe, Probe::gives_up_at);
+        opens.min(probe).min(self.beat_at(self.beats))
+    }
+
+    fn open_due(&mut self) {
+        while self.begun < self.drips.len() && self.opens_at(self.begun) <= self.now {
+            let slot = self.begun;
+            self.begun += 1;
+            let opened = Drip::open(self.plan.target, self.now).and_then(|drip| {
+                self.poller.add(drip.socket(), slot as u32, Interest::Read).map(|()| drip)
+            });
+            match opened {
+                Ok(drip) => {
+                    self.drips[slot] = Some(drip);
+                    self.alive += 1;
+                }
+                Err(_) => self.count.refused += 1,
+            }
+        }
+    }
+
+    /// Sends the bytes that are due. After a stall no connection sends more than one for it.
+    fn send_due(&mut self) {
+        let n = self.drips.len() as u64;
+        let mut most = n;
+        while self.beat_at(self.beats) <= self.now {
+            let slot = (self.beats % n) as usize;
+            self.beats += 1;
+            if most == 0 {
+                continue;
+            }
+            most -= 1;
+            let Some(drip) = &mut self.drips[slot] else { continue };
+            let first = !drip.is_open();
+            let sent = drip.send(&self.request);
+            self.count.opened += u64::from(first && drip.is_open());
+            if let Happened::Gone = sent {
+                self.gone(slot);
+            }
+        }
+    }
+
+    fn read(&mut self, slot: u32) {
+        let Some(drip) = &mut self.drips[slot as usize] else { return };
+        if let Happened::Gone = drip.read() {
+            self.gone(slot as usize);
+        }
+    }
+
+    /// The server closed a slow connection, or it never came to stand.
+    fn gone(&mut self, slot: usize) {
+        let Some(drip) = self.drips[slot].take() else { return };
+        self.alive -= 1;
+        if drip.is_open() {
+            self.count.closed_ns.push(self.now - drip.opened_at());
+            *self.count.statuses.entry(drip.status()).or_default() += 1;
+        } else {
+            self.count.refused += 1;
+        }
+    }
+
+    fn probe_due(&mut self) {
+        if let Some(probe) = &self.probe
+            && probe.gives_up_at() <= self.now
+        {
+            let timeout = self.plan.timeout;
+            self.probe_ends(Err(format!("no whole reply within {timeout:?}")));
+        }
+        if self.probe.is_some() || self.next_probe > self.now || self.is_over() {
+            return;
+        }
+        self.next_probe = self.now + SlowPlan::PROBE_EVERY.as_nanos() as Nanos;
+        match Probe::open(self.plan, self.now) {
+            Ok(probe) => match self.poller.add(probe.socket(), PROBE, Interest::ReadAndWrite) {
+                Ok(()) => self.probe = Some(probe),
+                Err(error) => self.probe_ends(Err(format!("it cannot be watched: {error}"))),
+            },
+            Err(error) => self.probe_ends(Err(format!("it cannot connect: {error}"))),
+        }
+    }
+
+    fn read_probe(&mut self) {
+        let Some(probe) = &mut self.probe else { return };
+        let told = probe.go_on();
+        if probe.has_asked() {
+            let _ = self.poller.change(probe.socket(), PROBE, Interest::Read);
+        }
+        if let Some(outcome) = told {
+            self.probe_ends(outcome);
+        }
+    }
+
+    fn probe_ends(&mut self, outcome: Result<(), String>) {
+        let probe = self.probe.take();
+        match (outcome, probe) {
+            (Ok(()), Some(probe)) => {
+                let took = clock::now() - probe.began();
+                self.count.served.saturating_record(took);
+            }
+            (Ok(()), None) => {}
+            (Err(because), _) => {
+                self.count.failed += 1;
+                self.count.first_failure.get_or_insert(because);
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Slow clients against servers of which it is known what they do with them.
+
+mod common;
+
+use common::Server;
+use regatta_load::{SlowPart, SlowPlan, SlowTally, run_slow};
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi";
+const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n";
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// Twenty slow clients, a byte each every 20 ms, for half a second.
+fn plan(server: &Server) -> SlowPlan {
+    SlowPlan {
+        target: server.address,
+        host: server.address.to_string(),
+        path: "/".into(),
+        part: SlowPart::Headers,
+        connections: 20,
+        every: ms(20),
+        longest: ms(500),
+        timeout: ms(300),
+    }
+}
+
+fn run(plan: &SlowPlan) -> SlowTally {
+    run_slow(plan, &mut |_| {}, &AtomicBool::new(false)).unwrap()
+}
+
+/// Reads one request; its head, or `None` if it did not come whole within the limit.
+fn request(stream: &TcpStream, limit: Duration) -> Option<String> {
+    let ends = Instant::now() + limit;
+    let (mut reader, mut head) = (BufReader::new(stream), Vec::new());
+    while !head.ends_with(b"\r\n\r\n") {
+        let left = ends.saturating_duration_since(Instant::now());
+        stream.set_read_timeout((!left.is_zero()).then_some(left)).ok()?;
+        let came = reader.fill_buf().ok().filter(|came| !came.is_empty() && !left.is_zero())?;
+        head.push(came[0]);
+        reader.consume(1);
+    }
+    String::from_utf8(head).ok()
+}
+
+/// Closes those whose request takes longer than this; says `word` before.
+fn closing(limit: Duration, word: &'static [u8]) -> Server {
+    Server::start(move |mut stream, _| {
+        let reply = if request(&stream, limit).is_some() { OK } else { word };
+        let _ = stream.write_all(reply);
+        let _ = stream.shutdown(Shutdown::Write);
+        // What still comes is read, so that no reset overtakes the reply.
+        let _ = stream.set_read_timeout(Some(ms(1_000)));
+        while matches!(stream.read(&mut [0; 1024]), Ok(1..)) {}
+        let _ = stream.shutdown(Shutdown::Both);
+    })
+}
+
+#[test]
+fn those_that_the_server_closes_are_told_with_their_age_and_what_it_said() {
+    const LIMIT: u64 = 150;
+    for (word, status) in [(TOO_SLOW, Some(408)), (&b""[..], None)] {
+        let server = closing(ms(LIMIT), word);
+        let tally = run(&SlowPlan { longest: ms(20_000), ..plan(&server) });
+        assert_eq!((tally.opened, tally.refused, tally.alive), (20, 0, 0));
+        assert_eq!(tally.statuses.into_iter().collect::<Vec<_>>(), [(status, 20)]);
+        assert_eq!(tally.closed_ns.len(), 20);
+        assert!(tally.closed_ns.is_sorted() && tally.closed_ns[0] >= (LIMIT - 20) * 1_000_000);
+        assert!(!tally.served.is_empty() && tally.failed == 0, "{:?}", tally.first_failure);
+        assert!(tally.took_ns < 20_000_000_000, "it ends when all are closed");
+    }
+}
+
+#[test]
+fn a_server_that_never_closes_has_them_all_at_the_end() {
+    let server = closing(ms(60_000), b"");
+    let tally = run(&plan(&server));
+    assert_eq!((tally.opened, tally.alive, tally.closed_ns.len()), (20, 20, 0));
+    assert!(!tally.served.is_empty() && tally.failed == 0, "{:?}", tally.first_failure);
+    assert!(tally.took_ns >= 500_000_000);
+}
+
+#[test]
+fn a_server_that_serves_one_at_a_time_serves_no_new_client() {
+    let turn = Mutex::new(());
+    let server = Server::start(move |mut stream, _| {
+        let _mine = turn.lock();
+        if request(&stream, ms(60_000)).is_some() {
+            let _ = stream.write_all(OK);
+        }
+        let _ = stream.shutdown(Shutdown::Both);
+    });
+    // The first new client may come before the first slow one.
+    let tally = run(&SlowPlan { longest: ms(1_500), ..plan(&server) });
+    assert!(tally.served.len() <= 1 && tally.failed > 0, "{} served", tally.served.len());
+    assert!(tally.first_failure.unwrap().contains("no whole reply within 300ms"));
+}
+
+#[test]
+fn a_wrong_reply_is_no_service() {
+    for (reply, said) in [
+        (&b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"[..], "got 503"),
+        (&b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi"[..], "before the whole content"),
+        (&b"220 mail\r\n\r\n"[..], "malformed"),
+    ] {
+        let server = Server::start(move |mut stream, _| {
+            if request(&stream, ms(60_000)).is_some() {
+                let _ = stream.write_all(reply);
+            }
+            let _ = stream.shutdown(Shutdown::Both);
+        });
+        let tally = run(&SlowPlan { connections: 1, ..plan(&server) });
+        let failure = tally.first_failure.unwrap_or_default();
+        assert!(tally.served.is_empty() && failure.contains(said), "{failure}");
+    }
+}
+
+/// When the first bytes of a connection came, and which.
+type Seen = (Instant, Vec<u8>);
+
+/// What the server sees of one slow client: bytes one by one, and when.
+#[test]
+fn bytes_come_one_at_a_time_and_not_in_bursts() {
+    for part in [SlowPart::Headers, SlowPart::Body] {
+        let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+        let server = {
+            let seen = seen.clone();
+            Server::start(move |mut stream, _| {
+                let mut buffer = [0; 1024];
+                let (mut all, mut first) = (Vec::new(), true);
+                while let Ok(n @ 1..) = stream.read(&mut buffer) {
+                    all.extend_from_slice(&buffer[..n]);
+                    if all.starts_with(b"GET") && all.ends_with(b"\r\n\r\n") {
+                        let _ = stream.write_all(OK);
+                        let _ = stream.shutdown(Shutdown::Both);
+                        return;
+                    }
+                    if std::mem::take(&mut first) {
+                        seen.lock().unwrap().push((Instant::now(), all.clone()));
+                    }
+                }
+            })
+        };
+        let plan = SlowPlan { part, connections: 10, every: ms(200), ..plan(&server) };
+        let tally = run(&plan);
+        assert_eq!((tally.opened, tally.alive), (10, 10));
+        drop(server);
+        let seen = seen.lock().unwrap();
+        match part {
+            SlowPart::Headers => {
+                let begun = seen.iter().filter(|(_, bytes)| bytes == b"G").count();
+                assert!(begun >= 10, "{seen:?}");
+            }
+            SlowPart::Body => {
+                let heads = seen.iter().filter(|(_, bytes)| bytes.starts_with(b"POST / HTTP/1.1"));
+                let whole = |bytes: &[u8]| bytes.ends_with(b"Content-Length: 4\r\n\r\n");
+                assert_eq!(heads.filter(|(_, bytes)| whole(bytes)).count(), 10, "{seen:?}");
+            }
+        }
+        let slow: Vec<_> = seen.iter().filter(|(_, bytes)| !bytes.starts_with(b"GET")).collect();
+        let between = slow[9].0.duration_since(slow[0].0);
+        assert!(between >= ms(90), "the first bytes lie {between:?} apart");
+    }
+}
+
+#[test]
+fn a_stop_ends_it_at_once_with_what_there_is() {
+    let server = closing(ms(60_000), b"");
+    let stop = AtomicBool::new(false);
+    let plan = SlowPlan { longest: ms(60_000), ..plan(&server) };
+    let began = Instant::now();
+    let tally = thread::scope(|scope| {
+        let (plan, stop_it) = (&plan, &stop);
+        let mut told = |progress: &regatta_load::SlowProgress| {
+            if progress.alive == 20 && progress.served > 0 {
+                stop_it.store(true, SeqCst);
+            }
+        };
+        scope.spawn(move || run_slow(plan, &mut told, stop_it)).join().unwrap().unwrap()
+    });
+    assert!(tally.interrupted && tally.alive == 20 && began.elapsed() < ms(30_000));
+}
+
+#[test]
+fn nobody_there_is_told_and_nonsense_is_refused() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let gone = listener.local_addr().unwrap();
+    drop(listener);
+    let server = closing(ms(60_000), b"");
+    let tally = run(&SlowPlan { target: gone, ..plan(&server) });
+    assert_eq!((tally.opened, tally.refused, tally.served.len()), (0, 20, 0));
+    assert!(tally.failed > 0);
+    let nothing = SlowPlan { connections: 0, ..plan(&server) };
+    let error = run_slow(&nothing, &mut |_| {}, &AtomicBool::new(false)).unwrap_err();
+    assert!(error.to_string().contains("at least 1"), "{error}");
+    let many = SlowPlan { connections: 50_000_000, ..plan(&server) };
+    let error = run_slow(&many, &mut |_| {}, &AtomicBool::new(false)).unwrap_err();
+    assert!(error.to_string().contains("more descriptors"), "{error}");
+}
