@@ -37,8 +37,8 @@ use std::{
 Exit status: 0 judged; 1 a cell failed, was disqualified or has no cost, the --precision was not
 reached, or --fail-over found something dearer; 2 wrong usage or an unusable machine; 130 after Ctrl-C, with what was finished saved.")]
 pub struct RaceArgs {
-    /// A bundled race by name (quick, double, models, sweep, hello, readiness,
-    /// hash, hash-quick, fairness, dialogue, truth), or a race file
+    /// A bundled race by name (quick, double, models, sweep, dialogue, hello,
+    /// readiness, hash, hash-quick, fairness, truth), or a race file
     #[arg(default_value = "quick", value_name = "FILE.toml | NAME")]
     race: String,
     /// Passes over all cells; with --precision the most of them

@@ -142,12 +142,12 @@ const BUNDLED: [(&str, &str); 11] = [
     ("double", include_str!("../../../races/double.toml")),
     ("models", include_str!("../../../races/models.toml")),
     ("sweep", include_str!("../../../races/sweep.toml")),
+    ("dialogue", include_str!("../../../races/dialogue.toml")),
     ("hello", include_str!("../../../races/hello.toml")),
     ("readiness", include_str!("../../../races/readiness.toml")),
     ("hash", include_str!("../../../races/hash.toml")),
     ("hash-quick", include_str!("../../../races/hash-quick.toml")),
     ("fairness", include_str!("../../../races/fairness.toml")),
-    ("dialogue", include_str!("../../../races/dialogue.toml")),
     ("truth", include_str!("../../../races/truth.toml")),
 ];
 
@@ -311,6 +311,39 @@ mod tests {
         assert_eq!([of("node", 1), of("node", 2)], [Some("8.94 s"); 2]);
         assert_eq!([of("node-cluster", 1), of("node-cluster", 2)], [None, Some("5.50 s")]);
         assert!(then.iter().all(|then| then.loads.iter().all(|load| load.burst.is_some())));
+    }
+
+    #[test]
+    fn the_races_over_http_have_the_loads_of_their_articles() {
+        let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
+        let told = |name: &str| -> Vec<String> {
+            let loads = Contest::find(name).unwrap().loads(&cpus).0;
+            loads.iter().map(ToString::to_string).collect()
+        };
+        let hello = Contest::find("hello").unwrap();
+        assert_eq!(told("hello")[..2], ["100 conn, churn, 1000 requests", "64 conn, churn"]);
+        assert_eq!(hello.pilot_loads(&cpus), [LoadShape::closed(64, 1)]);
+        let then = hello.then(&cpus, &hello.loads(&cpus).0);
+        let figure = |name: &str| then.iter().find(|t| t.contender == name).unwrap();
+        assert_eq!(figure("tornado").figure.as_deref(), Some("2480 /s"));
+        assert!(figure("libev").figure.is_none() && figure("libev").note.is_some());
+        assert!(then.iter().all(|t| t.loads.len() == 1 && t.loads[0].requests == Some(1_000)));
+
+        let counted = ["300 conn, 2000 requests, n=1", "300 conn, 2000 requests, n=1000"];
+        assert_eq!(told("hash")[..2], counted);
+        assert_eq!(told("hash")[2..], ["5000 conn, n=1"]);
+        let hash = Contest::find("hash").unwrap();
+        let then = hash.then(&cpus, &hash.loads(&cpus).0);
+        for name in ["php-apache", "tomcat", "node", "go"] {
+            let words = then.iter().filter(|t| t.contender == name && t.figure.is_none());
+            assert_eq!(words.count(), 3, "{name} under each load");
+        }
+        let fair = "100 conn, 200/s, n=1, beside 8 conn with n=1000";
+        assert_eq!(told("fairness"), [fair]);
+        assert_eq!(told("hash-quick").last().map(String::as_str), Some(fair));
+        assert_eq!(told("readiness").len(), 4);
+        let largest = Contest::find("readiness").unwrap().loads(&cpus).0[2];
+        assert_eq!(largest.open(), 1_000, "select holds it");
     }
 
     #[test]

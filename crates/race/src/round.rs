@@ -34,8 +34,10 @@ pub(crate) const STOP_WITHIN: Duration = Duration::from_secs(2);
 /// How long a reply may take.
 const REPLY_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a counted load may take. No reply of one is late before that.
+/// How long a reply of a counted load may take, and a burst as a whole.
 const COUNTED_WITHIN: Duration = Plan::MAX_TIMEOUT;
+/// How long a counted number of requests may take: one that computes for long holds up all others.
+const REQUESTS_WITHIN: Duration = Duration::from_secs(600);
 
 /// What every round of a race shares.
 pub(crate) struct Course<'a> {
@@ -120,7 +122,7 @@ pub(crate) fn run(
         }
         None if load.is_counted() => {
             let (loaded, late) =
-                run_counted(&plan, &mut server, progress, course.stop, COUNTED_WITHIN);
+                run_counted(&plan, &mut server, progress, course.stop, within(&load));
             (Some(loaded), late, None)
         }
         None => (Some(regatta_load::run(&plan, &mut server, progress, course.stop)), false, None),
@@ -160,7 +162,7 @@ pub(crate) fn run(
                 format!(
                     "{} was not through with {load} after {} s: {} requests were answered",
                     entrant.name,
-                    COUNTED_WITHIN.as_secs(),
+                    within(&load).as_secs(),
                     tally.requests
                 )
             });
@@ -299,6 +301,11 @@ fn wait_ready(
             Err(error) => return Err(error),
         }
     }
+}
+
+/// How long a counted load may take as a whole.
+fn within(load: &LoadShape) -> Duration {
+    if load.burst.is_some() { COUNTED_WITHIN } else { REQUESTS_WITHIN }
 }
 
 /// Runs a counted load and ends it after `within`; true if it had to.

@@ -181,8 +181,9 @@ fn rate(cells: &[&Cell], then: bool) -> Field<'static> {
     })
 }
 
+/// The whole time over the requests, connections being at work at once.
 fn ms_per_request() -> Field<'static> {
-    field("ms/req", 2, |c| {
+    field("wall ms/req", 2, |c| {
         let upper_bound = if c.verdict.is(Kind::CoBound) { "≤ " } else { "" };
         let text = c.ms_per_request.map(|e| format!("{upper_bound}{}", numbers::estimate(&e, 1.0)));
         figure(c, Figure::Rate, text)

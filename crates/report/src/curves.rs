@@ -130,11 +130,13 @@ fn cost(cost: &RateCost) -> String {
 
 /// `4.61 [4.55–4.67] µs per request + 12.3 [12.0–12.6] ns for each silent connection`.
 fn idle(cost: &IdleCost) -> String {
-    format!(
-        "{} µs per request + {} ns for each silent connection",
-        numbers::estimate(&cost.alone_ns, 1e3),
-        numbers::estimate(&cost.each_ns, 1.0)
-    )
+    let (alone, each) = (numbers::estimate(&cost.alone_ns, 1e3), &cost.each_ns);
+    if each.low <= 0.0 {
+        let most = numbers::three_digits(each.high.max(0.0));
+        return format!("{alone} µs per request; a silent connection adds {most} ns at most");
+    }
+    let each = numbers::estimate(each, 1.0);
+    format!("{alone} µs per request + {each} ns for each silent connection")
 }
 
 /// `knee at 40 k/s (between 30 and 50 k/s)`.
@@ -215,6 +217,8 @@ mod tests {
             idle(&silent),
             "4.61 [4.55–4.67] µs per request + 12.3 [12.0–12.6] ns for each silent connection"
         );
+        let free = IdleCost { each_ns: e(-0.001, -0.006, 0.0034), ..silent };
+        assert!(idle(&free).ends_with("; a silent connection adds 0.0034 ns at most"));
         let usl = Usl {
             lambda: e(9_170.0, 8_720.0, 9_640.0),
             sigma: e(0.0401, 0.0, 0.123),

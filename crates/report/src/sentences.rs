@@ -17,6 +17,8 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
         .filter(|c| match c.verdict.kind {
             Kind::CostOnly => false,
             Kind::Overloaded => true,
+            // One note on all of them says so.
+            Kind::AtAskedRate if load.beside.is_some() => c.verdict.void != [Figure::Cost],
             _ => !c.verdict.void.is_empty(),
         })
         .map(|c| Note {
@@ -143,11 +145,11 @@ fn one_core(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> {
 fn counted(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
     let shown = cells.iter().any(|c| c.ms_per_request.is_some());
     load.requests.filter(|_| shown).map(|requests| Note {
-        names: "ms/req".to_owned(),
+        names: "wall ms/req".to_owned(),
         kind: "counted",
         because: format!(
-            "{requests} requests, connecting included; ms/req is their whole time over their \
-             number, {} connections being at work at once",
+            "{requests} requests, connecting included; their whole time over their number, {} \
+             connections being at work at once",
             load.connections
         ),
         bad: false,
@@ -162,7 +164,8 @@ fn beside(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
         kind: "fairness",
         because: format!(
             "{} requests with n={} were always outstanding beside these; p50 and p99 are of the \
-             small ones, which wait for the large ones where one request blocks all",
+             small ones, which wait for the large ones where one request blocks all; no cost is \
+             told, since the server worked on both",
             beside.connections, beside.n
         ),
         bad: false,

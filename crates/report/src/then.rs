@@ -34,13 +34,15 @@ pub fn then(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> {
         bad: false,
     };
     let words = cells.iter().any(|c| c.then_in_words.is_some());
-    [Some(then), words.then(|| now(summary, load, cells)).flatten()].into_iter().flatten().collect()
+    let now = words.then(|| now(summary, load, cells)).flatten();
+    [Some(then)].into_iter().chain([now]).flatten().collect()
 }
 
-/// The contenders of which there are words, the fastest first.
+/// The contenders that were named then, the fastest first.
 fn now(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
     let figure = |c: &Cell| if load.requests.is_some() { c.ms_per_request } else { c.rate_per_s };
-    let believed = |c: &&&Cell| c.then_in_words.is_some() && !c.verdict.voids(Figure::Rate);
+    let named = |c: &Cell| summary.asked.then(&c.contender, load).is_some();
+    let believed = |c: &&&Cell| named(c) && !c.verdict.voids(Figure::Rate);
     let mut all: Vec<(&Cell, Estimate)> =
         cells.iter().filter(believed).filter_map(|c| Some((*c, figure(c)?))).collect();
     all.sort_by(|(a, _), (b, _)| {

@@ -129,7 +129,7 @@ fn round(
     let median = f64::from(load.connections * load.pipeline) * window_ns / requests;
     for _ in 0..machine.samples {
         let latency = median * (0.35 * normal(random)).exp();
-        histogram.record(latency as u64).unwrap();
+        histogram.saturating_record(latency as u64);
     }
     Round {
         format: FORMAT,
