@@ -11,9 +11,14 @@ class Hello < EM::Connection
   ASKS_CLOSE = /^connection:.*\bclose\b/i
   ASKS_KEEP = /^connection:.*\bkeep-alive\b/i
 
-  # The Date header of a second.
-  def self.date(now)
-    @second, @date = now, Time.at(now).httpdate unless now == @second
+  # Unix seconds; Time.now would make an object.
+  def self.now
+    Process.clock_gettime(Process::CLOCK_REALTIME, :second)
+  end
+
+  # The Date header, made once per second.
+  def self.date
+    @second, @date = now, Time.now.httpdate unless now == @second
     @date
   end
 
@@ -48,11 +53,11 @@ class Hello < EM::Connection
     return reply('404 Not Found', 'Not found', keep, with_body) unless path == '/'
     return reply('405 Method Not Allowed', 'GET, please', keep) unless %w[GET HEAD].include?(method)
 
-    reply('200 OK', "Hello. The time is #{Time.now.to_i}", keep, with_body)
+    reply('200 OK', "Hello. The time is #{Hello.now}", keep, with_body)
   end
 
   def reply(status, body, keep, with_body = true)
-    @answers << "HTTP/1.1 #{status}\r\nDate: #{Hello.date(Time.now.to_i)}\r\n" \
+    @answers << "HTTP/1.1 #{status}\r\nDate: #{Hello.date}\r\n" \
                 "Content-Type: text/plain\r\nContent-Length: #{body.bytesize}\r\n" \
                 "Connection: #{keep ? 'keep-alive' : 'close'}\r\n\r\n"
     @answers << body if with_body
