@@ -135,7 +135,7 @@ impl Template {
     }
 
     /// What stands in it, with `value` in the place of each placeholder.
-    pub fn literals(&self, value: char) -> String {
+    pub fn literals(&self, value: &str) -> String {
         let text = |part: &Part| match part {
             Part::Text(text) => String::from_utf8_lossy(text).into_owned(),
             Part::Value { .. } => value.into(),

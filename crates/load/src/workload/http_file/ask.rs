@@ -43,14 +43,19 @@ impl AskTemplate {
             return Err("it has no `path`; write: path = \"/items/{n=int:1..9}\"".into());
         };
         let target = context.template("`path`", path, Side::Send)?;
-        rules::check_path(&target.literals('~'))
+        rules::check_path(&target.literals("~"))
             .map_err(|why| format!("`path` = {path:?}: {why}"))?;
+        let literals = target.literals("").len();
         // A byte of a value becomes three at most.
-        let length = 3 * context.longest(&target, Side::Send);
-        at_most("`path`", path, length, LONGEST_PATH)?;
+        let length = literals + 3 * (context.longest(&target, Side::Send) - literals);
+        at_most(&format!("`path` = {path:?}"), length, LONGEST_PATH)?;
         let mut ask = AskTemplate { method, target, fields: Vec::new(), host: None, body: None };
         let mut head = length;
-        for (name, value) in &raw.headers {
+        // Host first, as it is filled in: captures are known by their order.
+        let is_host = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("host");
+        let fields = raw.headers.iter();
+        let (hosts, others): (Vec<_>, Vec<_>) = fields.partition(is_host);
+        for (name, value) in hosts.into_iter().chain(others) {
             head += ask.read_field(name, value, context)?;
         }
         if head > MAX_HEAD {
@@ -60,7 +65,7 @@ impl AskTemplate {
         }
         ask.body = body(raw, context)?;
         let content = ask.body.as_ref().map_or(0, |body| context.longest(body, Side::Send));
-        at_most("`body`", "…", content, LONGEST_BODY)?;
+        at_most("its body", content, LONGEST_BODY)?;
         Ok((ask, content, head + content))
     }
 
@@ -82,7 +87,7 @@ impl AskTemplate {
             ));
         }
         let longest = context.longest(&template, Side::Send);
-        at_most(&place, value, longest, LONGEST_VALUE)?;
+        at_most(&format!("{place} = {value:?}"), longest, LONGEST_VALUE)?;
         let is_host = name.eq_ignore_ascii_case("host");
         let is_known = self.fields.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
         if is_known || is_host && self.host.is_some() {
@@ -117,8 +122,8 @@ impl AskTemplate {
             template.fill(&mut text, &[], captures, drawer);
             text
         };
-        let texts: Vec<Vec<u8>> = self.fields.iter().map(|(_, value)| filled(value)).collect();
         let other = self.host.as_ref().map(&mut filled);
+        let texts: Vec<Vec<u8>> = self.fields.iter().map(|(_, value)| filled(value)).collect();
         let content = self.body.as_ref().map(&mut filled);
         let names = self.fields.iter().map(|(name, _)| name.as_str());
         let mut fields: Vec<_> = names.zip(texts.iter().map(|value| text(value))).collect();
@@ -172,10 +177,10 @@ fn body(raw: &Request, context: &mut Context<'_>) -> Result<Option<Template>, St
 }
 
 /// Refuses what is too long.
-pub(super) fn at_most(key: &str, text: &str, longest: usize, most: usize) -> Result<(), String> {
+pub(super) fn at_most(what: &str, longest: usize, most: usize) -> Result<(), String> {
     if longest > most {
         return Err(format!(
-            "{key} = {text:?} can become {longest} bytes long; at most {most} are permitted"
+            "{what} can become {longest} bytes long; at most {most} are permitted"
         ));
     }
     Ok(())

@@ -188,6 +188,15 @@ mod tests {
     }
 
     #[test]
+    fn captures_of_all_headers_keep_their_names() {
+        let text = "[[request]]\npath='/'\nexact='{a}{h}{x}'\n\
+                    headers={A='{a=int:1..1}', Host='{h=int:2..2}', X='{x=int:3..3}'}";
+        let (request, text) = first(1, text).remove(0);
+        assert_eq!(request, "GET / HTTP/1.1\r\nHost: 2\r\nA: 1\r\nX: 3\r\n\r\n");
+        assert_eq!(text, "123");
+    }
+
+    #[test]
     fn the_request_of_an_echo_service_is_its_content() {
         let text = "[[request]]\npath='/echo'\nbody=\"a{hex:2}\\nb\"\nexact='{reverse:request}'";
         for (request, text) in first(9, text) {

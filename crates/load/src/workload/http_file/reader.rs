@@ -166,7 +166,7 @@ mod tests {
             ("path='/é'", "'é' cannot stand in a path; write it as %C3%A9"),
             ("path='/a#b'", "is not sent to a server: leave it out"),
             ("path='/%2{hex:1}'", "a % is followed by two hexadecimal digits"),
-            ("path='/{hex:3000}'", "`path` = \"/{hex:3000}\" can become 9003 bytes long"),
+            ("path='/{hex:3000}'", "`path` = \"/{hex:3000}\" can become 9001 bytes long"),
             ("path='/'\nmethod='get'", "`method`: \"get\" is no method; expected one of GET"),
             ("path='/'\nstatus=99", "`status`: \"99\" is no final status; expected 200 to 599"),
             ("path='/'\nstatus='2x'", "or a class as 2xx, or any"),
