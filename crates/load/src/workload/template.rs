@@ -152,6 +152,14 @@ impl Template {
         }
     }
 
+    /// The list, where it is a line of one and nothing else.
+    pub fn as_line(&self) -> Option<usize> {
+        match &self.parts[..] {
+            [Part::Value { gives: Gives::Draw(Draw::Line { list, .. }), .. }] => Some(*list),
+            _ => None,
+        }
+    }
+
     /// The bounds of its value, where it is nothing but one integer.
     pub fn as_integer(&self, side: Side, scope: &Scope<'_>) -> Option<Bounds> {
         let [Part::Value { gives, .. }] = &self.parts[..] else { return None };

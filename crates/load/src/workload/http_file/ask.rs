@@ -23,6 +23,8 @@ const LONGEST_VALUE: usize = 8_000;
 pub(super) struct AskTemplate {
     pub method: Method,
     target: Template,
+    /// The target is a line of a list, as it is.
+    is_line: bool,
     /// Without Host.
     fields: Vec<(String, Template)>,
     /// Where another is named than the one that is asked.
@@ -42,15 +44,10 @@ impl AskTemplate {
         let Some(path) = &raw.path else {
             return Err("it has no `path`; write: path = \"/items/{n=int:1..9}\"".into());
         };
-        let target = context.template("`path`", path, Side::Send)?;
-        rules::check_path(&target.literals("~"))
-            .map_err(|why| format!("`path` = {path:?}: {why}"))?;
-        let literals = target.literals("").len();
-        // A byte of a value becomes three at most.
-        let length = literals + 3 * (context.longest(&target, Side::Send) - literals);
-        at_most(&format!("`path` = {path:?}"), length, LONGEST_PATH)?;
-        let mut ask = AskTemplate { method, target, fields: Vec::new(), host: None, body: None };
-        let mut head = length;
+        let (target, mut head) = target(path, context)?;
+        let is_line = target.as_line().is_some();
+        let mut ask =
+            AskTemplate { method, target, is_line, fields: Vec::new(), host: None, body: None };
         // Host first, as it is filled in: captures are known by their order.
         let is_host = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("host");
         let fields = raw.headers.iter();
@@ -116,7 +113,8 @@ impl AskTemplate {
         drawer: &mut Drawer<'_>,
     ) -> Vec<u8> {
         let mut target = Vec::new();
-        self.target.fill_with(&mut target, &[], captures, drawer, write_encoded);
+        let write = if self.is_line { Value::write } else { write_encoded };
+        self.target.fill_with(&mut target, &[], captures, drawer, write);
         let mut filled = |template: &Template| {
             let mut text = Vec::new();
             template.fill(&mut text, &[], captures, drawer);
@@ -160,6 +158,25 @@ fn write_encoded(value: &Value, path: &mut Vec<u8>) {
             path.extend_from_slice(&[b'%', high, low]);
         }
     }
+}
+
+/// Reads a path. Returns with it the most bytes that it can have.
+fn target(path: &str, context: &mut Context<'_>) -> Result<(Template, usize), String> {
+    let target = context.template("`path`", path, Side::Send)?;
+    let place = format!("`path` = {path:?}");
+    let mut longest = context.longest(&target, Side::Send);
+    if let Some(list) = target.as_line() {
+        for line in context.lines(list) {
+            rules::check_path(&line).map_err(|why| format!("{place}: {line:?}: {why}"))?;
+        }
+    } else {
+        rules::check_path(&target.literals("~")).map_err(|why| format!("{place}: {why}"))?;
+        // A byte of a value becomes three at most.
+        let literals = target.literals("").len();
+        longest = literals + 3 * (longest - literals);
+    }
+    at_most(&place, longest, LONGEST_PATH)?;
+    Ok((target, longest))
 }
 
 fn body(raw: &Request, context: &mut Context<'_>) -> Result<Option<Template>, String> {

@@ -159,6 +159,16 @@ mod tests {
     }
 
     #[test]
+    fn a_path_that_is_a_line_of_a_list_is_sent_as_it_is() {
+        let lines = "[lines]\npaths = ['/a/b?c=%20', '/']";
+        let text = format!("[[request]]\npath='{{p=line:paths}}'\nexact='{{p}}'\n{lines}");
+        for ((request, text), path) in first(2, &text).into_iter().zip(["/a/b?c=%20", "/"]) {
+            assert_eq!(request, format!("GET {path} HTTP/1.1\r\nHost: h:1\r\n\r\n"));
+            assert_eq!(text, path);
+        }
+    }
+
+    #[test]
     fn what_is_captured_anywhere_is_known_to_what_is_expected() {
         let exchanges = first(
             50,
