@@ -7,7 +7,8 @@ const BACKLOG = 4096; // the default, 511, turns away what Go and Java let wait
 const IDLE_MS = 3_600_000; // the default, 5 s, cuts off clients that are merely slow
 
 function hello(request, response) {
-  if (request.url !== '/') {
+  const [path] = request.url.split('?', 1);
+  if (path !== '/') {
     response.writeHead(404);
     return response.end();
   }

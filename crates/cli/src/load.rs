@@ -1,6 +1,7 @@
 //! `regatta load`: the load engine on its own, against any server.
 
 mod cpus;
+mod http;
 mod open;
 mod slow;
 mod text;
@@ -36,6 +37,9 @@ use std::{
   regatta load line://127.0.0.1:4000 --workload workloads/double.toml
   regatta load http://127.0.0.1:8080/index.html -c 100 -p 16
   regatta load http://127.0.0.1:8080/ --workload hello --churn -n 1000 -c 100
+  regatta load http://127.0.0.1:8080/items -X POST --body '{\"n\": 1}' --expect-status 201 \\
+      -H 'Content-Type: application/json' --expect-json /n=1 --expect-header Location
+  regatta load http://127.0.0.1:8080 --workload workloads/http.toml
   regatta load https://localhost:8443/ --cacert my-roots.pem
   regatta load http://127.0.0.1:8080/ --slow headers -c 5000 -d 30s
 
@@ -93,7 +97,7 @@ pub struct LoadArgs {
     churn: bool,
     /// What to send, and what must come back: to line:// double (if absent), dialogue, echo (for a
     /// server that sends back what it gets), or a workload file of your own; to http:// a GET of the
-    /// path, to be answered with a status from 200 to 299 (if absent), hello or hash
+    /// path, or what the flags below say (if absent), hello, hash, or a workload file
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     workload: Option<Workload>,
     /// Also measure the process PID and all below it
@@ -116,6 +120,8 @@ pub struct LoadArgs {
     /// Write the result as JSON; - for stdout instead of the text
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    http: http::HttpArgs,
 }
 
 /// A burst as it is asked for.
@@ -207,6 +213,7 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
     }
     let own_cpus = cpus::are_own(&args.cpus, threads, args.pid);
     let asked = url::Asked::of(&args.url, args.workload.as_ref())?;
+    let asked = args.http.applied(asked, args.workload.as_ref())?;
     Ok(Plan {
         target: asked.target,
         tls: args.tls.of(&asked)?,

@@ -37,7 +37,8 @@ use std::{
 Exit status: 0 judged; 1 a cell failed, was disqualified or has no cost, the --precision was not
 reached, or --fail-over found something dearer; 2 wrong usage or an unusable machine; 130 after Ctrl-C, with what was finished saved.")]
 pub struct RaceArgs {
-    /// A bundled race by name (quick, double, models, sweep, dialogue, truth), or a race file
+    /// A bundled race by name (quick, double, models, sweep, dialogue, hello,
+    /// readiness, hash, hash-quick, fairness, truth), or a race file
     #[arg(default_value = "quick", value_name = "FILE.toml | NAME")]
     race: String,
     /// Passes over all cells; with --precision the most of them
@@ -220,7 +221,8 @@ fn report(args: &RaceArgs, summary: &Summary, dir: &Path) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Whether a cell that was asked for is disqualified or failed, or lost its cost; or the precision
+/// Whether a cell that was asked for is disqualified or failed, or lost its cost (the latency, where
+/// there is no cost); or the precision
 /// was not reached, or the gate not passed. One that was skipped, or that its contender says it
 /// cannot hold, has been told and is no failure.
 fn is_short(summary: &Summary) -> bool {
@@ -230,6 +232,8 @@ fn is_short(summary: &Summary) -> bool {
         || stopped
         || summary.cells.iter().any(|cell| match cell.verdict.kind {
             Kind::Skipped | Kind::CannotHold => false,
+            // Beside another load no cost is to be told.
+            _ if cell.load.beside.is_some() => cell.verdict.voids(Figure::Latency),
             _ => cell.verdict.voids(Figure::Cost),
         })
 }

@@ -7,13 +7,20 @@ use crate::{
     planted::Planted,
 };
 use anyhow::{Context, bail};
+use regatta_load::hash_file;
 use regatta_report::grouped;
 use regatta_serve::{Host, Model, Service, Stop, Written, catalogue::Traits, serve};
 use regatta_service::Limits;
 use std::{
-    env, io::Write, net::SocketAddr, num::NonZeroUsize, path::PathBuf,
-    thread::available_parallelism, time::Duration,
+    env,
+    io::Write,
+    net::SocketAddr,
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    thread::available_parallelism,
+    time::Duration,
 };
+use tempfile::NamedTempFile;
 
 /// Run one of the built-in servers. It prints `listening on ADDR` once it does, and drains its
 /// connections on SIGTERM and SIGINT.
@@ -24,7 +31,7 @@ use std::{
   printf '21\\nend\\n' | nc 127.0.0.1 4000
   regatta serve hello --model uring --listen 127.0.0.1:8080
   curl -i http://127.0.0.1:8080/
-  regatta serve hash --file any.bin --listen 127.0.0.1:8080
+  regatta serve hash --offload 2 --listen 127.0.0.1:8080
   curl -i http://127.0.0.1:8080/hash?n=1000")]
 pub struct ServeArgs {
     /// What to serve: one of `regatta services`
@@ -37,9 +44,14 @@ pub struct ServeArgs {
     /// Run the program that was written by hand in the model's style, not the shared service
     #[arg(long)]
     by_hand: bool,
-    /// What `hash` reads for every request, at most 1 MiB. Absent: what HASH_FILE names
+    /// What `hash` reads for every request, at most 1 MiB. Absent: what HASH_FILE names, or the
+    /// 64 KiB that `regatta load` expects
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
+    /// Hash in this many threads beside those that serve, where it takes long: small requests do
+    /// not wait for large ones. For the models whose connections share a thread
+    #[arg(long, value_name = "N")]
+    offload: Option<NonZeroUsize>,
     /// Where to listen; port 0 lets the system choose
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
     listen: SocketAddr,
@@ -72,6 +84,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
         cores: args.cores.map_or_else(available_parallelism, Ok)?,
         limits: Limits { idle: args.idle_timeout, request: args.request_timeout },
         connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
+        offload: args.offload,
         grace: args.grace,
         on_ready: |addr| {
             if let Err(error) = writeln!(std::io::stdout(), "listening on {addr}") {
@@ -86,18 +99,41 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
     }
     let written = if args.by_hand { Written::ByHand } else { Written::Shared };
     let file = match args.service {
-        Service::Hash => Some(args.file.map_or_else(hash_file, Ok)?),
+        Service::Hash => {
+            Some(args.file.map_or_else(HashFile::find, |path| Ok(HashFile::Named(path)))?)
+        }
         _ if args.file.is_some() => bail!("--file is what `hash` reads; leave it out"),
         _ => None,
     };
-    serve(args.service, written, args.model, file.as_deref(), &host)?;
+    serve(args.service, written, args.model, file.as_ref().map(HashFile::path), &host)?;
     Ok(Done::Well)
 }
 
-/// The file that `hash` reads where none was named on the command line.
-fn hash_file() -> anyhow::Result<PathBuf> {
-    let named = env::var_os("HASH_FILE").map(PathBuf::from);
-    named.context("`hash` needs a file to read: name it with --file, or in HASH_FILE")
+/// The file that `hash` reads.
+enum HashFile {
+    Named(PathBuf),
+    /// Goes when the server ends.
+    Made(NamedTempFile),
+}
+
+impl HashFile {
+    /// Where none was named on the command line.
+    fn find() -> anyhow::Result<Self> {
+        if let Some(path) = env::var_os("HASH_FILE") {
+            return Ok(HashFile::Named(path.into()));
+        }
+        let made = NamedTempFile::with_prefix("regatta-hash-")
+            .and_then(|file| hash_file::write(file.path()).map(|()| file));
+        let made = made.context("cannot make a file for `hash` to read; name one with --file")?;
+        Ok(HashFile::Made(made))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            HashFile::Named(path) => path,
+            HashFile::Made(file) => file.path(),
+        }
+    }
 }
 
 /// Lists the models, in the terms in which I/O models are compared.

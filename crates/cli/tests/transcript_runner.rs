@@ -134,6 +134,54 @@ reset = true
 }
 
 #[test]
+fn an_http_reply_may_be_framed_in_every_way_and_nothing_behind_it_is_read() {
+    for reply in [
+        "HTTP/1.1 200 OK\r\nX: a b\r\nContent-Length: 3\r\n\r\nabc<end>",
+        "HTTP/1.1 200 \r\nx:a b\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n2\r\nbc\r\n0\r\n\r\n<end>",
+    ] {
+        assert_eq!(judged_http(reply, "<end>"), Ok(()));
+    }
+    assert_eq!(judged_http("HTTP/1.0 200 OK\r\nX: a b\r\n\r\nabc", ""), Ok(()));
+}
+
+#[test]
+fn a_wrong_http_reply_is_told() {
+    for (reply, expected) in [
+        ("HTTP/1.1 404 No\r\nX: a b\r\n\r\nabc", "expected the status 200, got 404"),
+        ("HTTP/1.1 200 OK\r\nX: ab\r\n\r\nabc", "expected X to match ^(?:a b)$, got ab"),
+        ("HTTP/1.1 200 OK\r\n\r\nabc", "expected the field X, got none"),
+        ("HTTP/1.1 200 OK\r\nX: a b\r\n\r\nabcd", "expected a content that matches ^(?:a.c)$, got"),
+        ("HTTP/1.1 200 OK\r\nX: a b\r\nContent-Length: 4\r\n\r\nabc", "before the whole content"),
+        ("abc", "Expected a status line"),
+    ] {
+        let why = judged_http(reply, "").unwrap_err();
+        assert!(why.contains(expected), "{why}");
+    }
+}
+
+/// Plays a GET against a server that answers `reply`, behind which `behind` must come.
+fn judged_http(reply: &'static str, behind: &str) -> Result<(), String> {
+    let text = format!(
+        r#"
+about = "a reply"
+cut = false
+[[step]]
+send = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+[[step]]
+expect_http = {{ status = 200, fields = {{ X = "a b" }}, body = "a.c" }}
+[[step]]
+expect = "{behind}"
+[[step]]
+expect_close = true
+"#
+    );
+    judged(&text, move |mut stream| {
+        stream.read_exact(&mut [0; 27]).expect("a request");
+        stream.write_all(reply.as_bytes()).expect("a client");
+    })
+}
+
+#[test]
 #[should_panic(expected = "it.toml: step 1: expected exactly one of send, send_hex")]
 fn a_step_that_says_two_things_is_refused() {
     let _ = judged("about = \"\"\n[[step]]\nsend = \"1\"\nexpect = \"2\"\n", by_lines);
@@ -146,7 +194,7 @@ fn half_a_byte_is_refused() {
 }
 
 /// Plays the transcript `it` against a server that treats every connection so.
-fn judged(text: &str, serve: fn(TcpStream)) -> Result<(), String> {
+fn judged(text: &str, serve: impl Fn(TcpStream) + Copy + Send + 'static) -> Result<(), String> {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("it.toml"), text).expect("a file");
     play(&only(dir.path()), listening(serve))
@@ -159,7 +207,7 @@ fn only(dir: &Path) -> transcript::Transcript {
 }
 
 /// A server that lives as long as the tests do, a thread per connection.
-fn listening(serve: fn(TcpStream)) -> SocketAddr {
+fn listening(serve: impl Fn(TcpStream) + Copy + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let addr = listener.local_addr().expect("an address");
     thread::spawn(move || {

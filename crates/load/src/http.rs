@@ -4,12 +4,13 @@
 mod check;
 mod expected;
 mod memo;
+pub mod rules;
 mod words;
 mod workload;
 
 pub(crate) use check::{Checker, head};
 pub(crate) use expected::Replies;
-pub use expected::{Content, Expected, Field, Member, Status, Value};
+pub use expected::{Content, Expected, Field, Is, Member, Status, Value};
 pub(crate) use memo::Right;
 pub use regatta_proto::http1::Method;
 pub use workload::{HttpRequest, HttpWorkload};

@@ -62,9 +62,9 @@ impl Script {
     }
 
     /// An empty one whose replies are HTTP, of these kinds.
-    pub fn http(kinds: Vec<Expected>) -> Self {
+    pub fn http(conversations: Conversations, kinds: Vec<Expected>) -> Self {
         let http = Some(Replies { kinds, of: Vec::new() });
-        Script { http, ..Script::new(Conversations::Each(1), None) }
+        Script { http, ..Script::new(conversations, None) }
     }
 
     /// The next exchange is the first of a conversation.

@@ -1,13 +1,16 @@
 //! The workloads: which requests, and what must come back. Their bytes are laid out by `script`; the
-//! contract of those that are built in stands in the design. A user's own lines are in
-//! `workload/file.rs`; those that are HTTP are in `http/workload.rs`.
+//! contract of those that are built in stands in the design. A user's own are in
+//! `workload/file.rs`; HTTP requests that flags tell are in `http/workload.rs`.
 
 mod compose;
+mod conversation;
 mod draw;
 mod expression;
 mod file;
+mod files;
+mod http_file;
+mod line;
 mod lists;
-mod reader;
 mod template;
 
 pub use file::{WorkloadError, WorkloadFile};
@@ -79,11 +82,8 @@ impl Workload {
             | Workload::Hash { .. }
             | Workload::Http(_)
             | Workload::EchoOfHttp(_) => true,
-            Workload::Double
-            | Workload::Echo
-            | Workload::Dialogue
-            | Workload::File(_)
-            | Workload::EchoOf(_) => false,
+            Workload::Double | Workload::Echo | Workload::Dialogue => false,
+            Workload::File(file) | Workload::EchoOf(file) => file.is_http(),
         }
     }
 
@@ -140,8 +140,8 @@ impl Workload {
         match self {
             Workload::Double | Workload::Echo => self.integers(seed),
             Workload::Dialogue => dialogue(seed),
-            Workload::File(file) => file.compose(seed, false),
-            Workload::EchoOf(file) => file.compose(seed, true),
+            Workload::File(file) => file.compose(seed, place, false),
+            Workload::EchoOf(file) => file.compose(seed, place, true),
             Workload::Hello => http::hello(place).compose(seed, place),
             Workload::Hash { n } => http::hash(*n, place).compose(seed, place),
             Workload::Http(http) => http.compose(seed, place),

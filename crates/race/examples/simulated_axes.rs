@@ -72,7 +72,7 @@ fn describe(asked: &mut Asked) {
     asked.then_source = Some("<b>“An article”</b> (2013)".to_owned());
     let then = |contender: &str, figure: &str, note: &str| Then {
         contender: contender.to_owned(),
-        figure: figure.to_owned(),
+        figure: Some(figure.to_owned()),
         note: Some(note.to_owned()),
         loads: vec![BURST],
     };

@@ -56,15 +56,15 @@ pub struct Contest {
     pub then: Vec<Once>,
 }
 
-/// What somebody once measured elsewhere: one figure of a contender.
+/// What somebody once measured elsewhere: one figure of a contender, or a word on it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Once {
     /// Name of the contender here.
     contender: String,
-    /// With its unit, as printed there.
-    figure: String,
-    /// Under what conditions.
+    /// With its unit, as printed there; absent where there only were words.
+    figure: Option<String>,
+    /// Under what conditions; without a figure, what was said.
     note: Option<String>,
     /// The loads of this race that it belongs to: those that have all of this. Absent: every load.
     #[serde(default)]
@@ -81,6 +81,8 @@ struct Selector {
     churn: Option<bool>,
     cores: Option<CoreCount>,
     burst: Option<bool>,
+    requests: Option<u32>,
+    n: Option<u32>,
 }
 
 impl Selector {
@@ -92,6 +94,8 @@ impl Selector {
             && self.churn.is_none_or(|churn| churn == load.churn)
             && cores.is_none_or(|cores| cores == load.cores)
             && self.burst.is_none_or(|burst| burst == load.burst.is_some())
+            && self.requests.is_none_or(|n| Some(n) == load.requests)
+            && self.n.is_none_or(|n| Some(n) == load.n)
     }
 }
 
@@ -133,12 +137,17 @@ pub enum ContestError {
     },
 }
 
-const BUNDLED: [(&str, &str); 6] = [
+const BUNDLED: [(&str, &str); 11] = [
     ("quick", include_str!("../../../races/quick.toml")),
     ("double", include_str!("../../../races/double.toml")),
     ("models", include_str!("../../../races/models.toml")),
     ("sweep", include_str!("../../../races/sweep.toml")),
     ("dialogue", include_str!("../../../races/dialogue.toml")),
+    ("hello", include_str!("../../../races/hello.toml")),
+    ("readiness", include_str!("../../../races/readiness.toml")),
+    ("hash", include_str!("../../../races/hash.toml")),
+    ("hash-quick", include_str!("../../../races/hash-quick.toml")),
+    ("fairness", include_str!("../../../races/fairness.toml")),
     ("truth", include_str!("../../../races/truth.toml")),
 ];
 
@@ -188,6 +197,13 @@ impl Contest {
         if let Some(because) = contest.loads.iter().find_map(Loads::contradiction) {
             return wrong(&because);
         }
+        let of_hash = contest.loads.iter().find_map(Loads::of_hash_alone);
+        if let Some(what) = of_hash.filter(|_| contest.workload != "hash") {
+            return wrong(&format!(
+                "`{what}` is of the workload hash, and this race is of {}; leave it out",
+                contest.workload
+            ));
+        }
         if let Some(because) = contest.own.iter().find_map(|own| own.check().err()) {
             return wrong(&because);
         }
@@ -195,6 +211,9 @@ impl Contest {
             return wrong(
                 "`then` needs `then_source`: title and year of what its figures are from",
             );
+        }
+        if contest.then.iter().any(|then| then.figure.is_none() && then.note.is_none()) {
+            return wrong("`then` needs a `figure`, or words in a `note`");
         }
         Ok(contest)
     }
@@ -283,7 +302,7 @@ mod tests {
         let of = |name: &str, cores| {
             let load = loads.iter().find(|l| l.burst.is_some() && l.cores == Some(cores)).unwrap();
             let found = then.iter().find(|t| t.contender == name && t.loads.contains(load));
-            found.map(|then| then.figure.as_str())
+            found.and_then(|then| then.figure.as_deref())
         };
         assert_eq!(
             [of("haskell-conduit", 1), of("haskell-conduit", 2)],
@@ -292,6 +311,39 @@ mod tests {
         assert_eq!([of("node", 1), of("node", 2)], [Some("8.94 s"); 2]);
         assert_eq!([of("node-cluster", 1), of("node-cluster", 2)], [None, Some("5.50 s")]);
         assert!(then.iter().all(|then| then.loads.iter().all(|load| load.burst.is_some())));
+    }
+
+    #[test]
+    fn the_races_over_http_have_the_loads_of_their_articles() {
+        let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
+        let told = |name: &str| -> Vec<String> {
+            let loads = Contest::find(name).unwrap().loads(&cpus).0;
+            loads.iter().map(ToString::to_string).collect()
+        };
+        let hello = Contest::find("hello").unwrap();
+        assert_eq!(told("hello")[..2], ["100 conn, churn, 1000 requests", "64 conn, churn"]);
+        assert_eq!(hello.pilot_loads(&cpus), [LoadShape::closed(64, 1)]);
+        let then = hello.then(&cpus, &hello.loads(&cpus).0);
+        let figure = |name: &str| then.iter().find(|t| t.contender == name).unwrap();
+        assert_eq!(figure("tornado").figure.as_deref(), Some("2480 /s"));
+        assert!(figure("libev").figure.is_none() && figure("libev").note.is_some());
+        assert!(then.iter().all(|t| t.loads.len() == 1 && t.loads[0].requests == Some(1_000)));
+
+        let counted = ["300 conn, 2000 requests, n=1", "300 conn, 2000 requests, n=1000"];
+        assert_eq!(told("hash")[..2], counted);
+        assert_eq!(told("hash")[2..], ["5000 conn, n=1"]);
+        let hash = Contest::find("hash").unwrap();
+        let then = hash.then(&cpus, &hash.loads(&cpus).0);
+        for name in ["php-apache", "tomcat", "node", "go"] {
+            let words = then.iter().filter(|t| t.contender == name && t.figure.is_none());
+            assert_eq!(words.count(), 3, "{name} under each load");
+        }
+        let fair = "100 conn, 200/s, n=1, beside 8 conn with n=1000";
+        assert_eq!(told("fairness"), [fair]);
+        assert_eq!(told("hash-quick").last().map(String::as_str), Some(fair));
+        assert_eq!(told("readiness").len(), 4);
+        let largest = Contest::find("readiness").unwrap().loads(&cpus).0[2];
+        assert_eq!(largest.open(), 1_000, "select holds it");
     }
 
     #[test]
@@ -314,6 +366,14 @@ mod tests {
                     "{valid}then_source='x'\n{load}[[then]]\ncontender='a'\nfigure='1 s'\nload={{core=1}}"
                 ),
                 "unknown field `core`",
+            ),
+            (
+                format!("{valid}then_source='x'\n{load}[[then]]\ncontender='a'"),
+                "`then` needs a `figure`, or words",
+            ),
+            (
+                format!("{valid}{load}n=5"),
+                "`n` is of the workload hash, and this race is of double",
             ),
             (
                 format!(

@@ -52,6 +52,14 @@ impl Entrant {
         Ok(Entrant { name: entry.name.clone(), speaks, contender })
     }
 
+    /// What is sent to it under a load that names an `n`.
+    pub fn speaks_under(&self, n: Option<u32>) -> Workload {
+        match (&self.speaks, n) {
+            (Workload::Hash { .. }, Some(n)) => Workload::Hash { n },
+            (speaks, _) => speaks.clone(),
+        }
+    }
+
     /// Which stated limit the load exceeds, in a sentence.
     pub fn cannot_hold(&self, load: LoadShape) -> Option<String> {
         let Limits { connections, pipeline } = self.contender.manifest.limits;

@@ -3,6 +3,7 @@
 //!
 //! Servers are known by manifests alone; this crate never links one.
 
+mod beside;
 mod cgroup;
 mod cgroup_limit;
 mod clock;

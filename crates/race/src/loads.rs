@@ -1,7 +1,9 @@
 //! `[[load]]` of a race file: lists that multiply out, and what this machine makes of them.
 
+mod contradiction;
+
 use crate::rate::{Paces, Rate};
-use regatta_record::{Arrivals, Burst, CpuSets, LoadShape};
+use regatta_record::{Arrivals, Beside, Burst, CpuSets, LoadShape};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
@@ -30,6 +32,12 @@ pub struct Loads {
     /// The rate of all `cores` of this entry where one of them leaves the load no CPU.
     rate_when_shared: Option<u32>,
     burst: Option<Burst>,
+    /// So many requests in all, instead of the window.
+    requests: Option<OneOrMany<u32>>,
+    /// Of the workload `hash`: how often each request has the file hashed.
+    n: Option<OneOrMany<u32>>,
+    /// Large requests of the workload `hash` that are always outstanding beside these.
+    beside: Option<Beside>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -101,75 +109,6 @@ pub fn available(cpus: &CpuSets) -> u32 {
 }
 
 impl Loads {
-    /// What in it cannot be on any machine.
-    pub fn contradiction(&self) -> Option<String> {
-        let (rated, idle) = (self.rate.is_some(), self.idle.values().iter().any(|n| *n > 0));
-        let counts = self.cores.iter().flat_map(OneOrMany::values);
-        let told = |what: &str| Some(what.to_owned());
-        if self.connections.is_none_or_zero() || self.pipeline.is_none_or_zero() {
-            return told("`connections` and `pipeline` must be at least 1");
-        }
-        let rates = self.rate.iter().flat_map(OneOrMany::values);
-        let when_shared = self.rate_when_shared.map(Rate::Number);
-        if let Some(because) = rates.clone().chain(&when_shared).find_map(Rate::contradiction) {
-            return Some(because);
-        }
-        if rated && rates.count() == 0 {
-            return Rate::Number(0).contradiction();
-        }
-        if counts.clone().any(|count| *count == CoreCount::Count(0)) {
-            return told("`cores` must be at least 1");
-        }
-        if self.churn && self.pipeline.values().iter().any(|n| *n > 1) {
-            return told("`churn` is a connection per request; it does not go with `pipeline`");
-        }
-        if self.churn && rated {
-            return told("`churn` goes as fast as it can; it does not go with `rate`");
-        }
-        if self.churn && idle {
-            return told("`churn` leaves no connection open; it does not go with `idle`");
-        }
-        if self.rate_when_shared.is_some() && (rated || self.cores.is_none()) {
-            return told(
-                "`rate_when_shared` is for `cores` that server and load must share; it does not \
-                 go with `rate`, nor without `cores`",
-            );
-        }
-        // Cores that server and load must share have a rate though the file names none.
-        let may_have_rate = rated || self.cores.is_some() && !self.churn && self.burst.is_none();
-        if self.arrivals.is_some() && !may_have_rate {
-            return told(
-                "`arrivals` tells how requests at a rate arrive, and this load has none; give it a \
-                 `rate`, or leave `arrivals` out",
-            );
-        }
-        self.burst.and_then(|burst| self.contradiction_of(burst, rated, idle))
-    }
-
-    fn contradiction_of(&self, burst: Burst, rated: bool, idle: bool) -> Option<String> {
-        let Burst { instances, requests } = burst;
-        for (given, what) in [
-            (self.churn, "churn"),
-            (rated, "rate"),
-            (self.rate_when_shared.is_some(), "rate_when_shared"),
-            (idle, "idle"),
-        ] {
-            if given {
-                return Some(format!(
-                    "a `burst` is sent once, as fast as it can be; it does not go with `{what}`"
-                ));
-            }
-        }
-        if instances == 0 || requests == 0 {
-            return Some("`instances` and `requests` of a burst must be at least 1".into());
-        }
-        let uneven = self.connections.values().iter().find(|n| !n.is_multiple_of(instances))?;
-        Some(format!(
-            "the {uneven} connections of a burst cannot be shared evenly among {instances} \
-             instances; `connections` counts those of all instances"
-        ))
-    }
-
     /// Whether it takes a pilot pass to know its rates.
     pub(crate) fn needs_pilot(&self) -> bool {
         self.rate.iter().flat_map(OneOrMany::values).any(Rate::is_share)
@@ -186,29 +125,33 @@ impl Loads {
         counts.retain(|&cores| {
             let why = match cores {
                 Some(n) if n > available => format!("there are {available} to use"),
-                Some(_) if self.churn && shared(cores) => "server and load would have to share \
-                    them, which needs a fixed rate, and a connection per request has none"
-                    .to_owned(),
+                Some(_) if self.has_no_rate() && shared(cores) => format!(
+                    "server and load would have to share them, which needs a fixed rate, and {} \
+                     has none",
+                    if self.churn { "a connection per request" } else { "a counted load" }
+                ),
+                Some(_) if self.beside.is_some() && shared(cores) => {
+                    "server and loads would have to share them".to_owned()
+                }
                 _ => return true,
             };
             left_out.push(format!("{} on {} CPUs: {why}", self.in_words(), cores.unwrap_or(0)));
             false
         });
-        let fixed = counts.iter().any(|cores| shared(*cores)) && self.burst.is_none();
+        let fixed = counts.iter().any(|cores| shared(*cores)) && !self.is_counted();
         let when_shared = fixed.then(|| self.rate_when_shared.unwrap_or(RATE_WHEN_SHARED));
         let rates: Vec<Option<&Rate>> = match &self.rate {
             Some(rates) => rates.values().iter().map(Some).collect(),
             None => vec![None],
         };
+        let requests = values_or_none(&self.requests);
         let mut shapes = Vec::new();
-        for &connections in self.connections.values() {
-            for &idle in self.idle.values() {
-                for &pipeline in self.pipeline.values() {
+        for closed in self.closed_shapes() {
+            for &requests in &requests {
+                for &n in &values_or_none(&self.n) {
                     for &rate in &rates {
                         shapes.extend(counts.iter().map(|&cores| {
-                            let (churn, burst) = (self.churn, self.burst);
-                            let closed = LoadShape::closed(connections, pipeline);
-                            let closed = LoadShape { idle, churn, cores, burst, ..closed };
+                            let closed = LoadShape { requests, n, cores, ..closed };
                             let of_file = |rate: &Rate| rate.resolve(&closed, paces);
                             let rate = rate.map_or(when_shared, of_file);
                             let arrivals = rate.and(self.arrivals).unwrap_or_default();
@@ -219,6 +162,26 @@ impl Loads {
             }
         }
         (shapes, left_out)
+    }
+
+    /// The loads without what else they are multiplied by.
+    fn closed_shapes(&self) -> Vec<LoadShape> {
+        let (churn, burst, beside) = (self.churn, self.burst, self.beside);
+        let mut shapes = Vec::new();
+        for &connections in self.connections.values() {
+            for &idle in self.idle.values() {
+                shapes.extend(self.pipeline.values().iter().map(|&pipeline| {
+                    let closed = LoadShape::closed(connections, pipeline);
+                    LoadShape { idle, churn, burst, beside, ..closed }
+                }));
+            }
+        }
+        shapes
+    }
+
+    /// It goes as fast as it can, and no rate can be asked of it.
+    fn has_no_rate(&self) -> bool {
+        self.churn || self.requests.is_some()
     }
 
     fn core_counts(&self, available: u32) -> Vec<Option<u32>> {
@@ -241,7 +204,18 @@ impl Loads {
             values => format!(" × {}", list(values)),
         };
         let burst = if self.burst.is_some() { ", burst" } else { "" };
-        format!("{} conn{pipeline}{burst}", list(self.connections.values()))
+        let requests = self
+            .requests
+            .as_ref()
+            .map_or_else(String::new, |requests| format!(", {} requests", list(requests.values())));
+        format!("{} conn{pipeline}{burst}{requests}", list(self.connections.values()))
+    }
+}
+
+fn values_or_none(values: &Option<OneOrMany<u32>>) -> Vec<Option<u32>> {
+    match values {
+        Some(values) => values.values().iter().copied().map(Some).collect(),
+        None => vec![None],
     }
 }
 
@@ -317,36 +291,30 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_told() {
-        let burst = |requests| format!("burst = {{ instances = 10, requests = {requests} }}");
-        for (text, said) in [
-            ("pipeline = 0".to_owned(), "at least 1"),
-            ("rate = 0".to_owned(), "at least 1 request per second"),
-            ("rate = [100, 10000001]".to_owned(), "at most 10000000"),
-            ("cores = 1\nrate_when_shared = 10000001".to_owned(), "at most 10000000"),
-            ("arrivals = \"constant\"".to_owned(), "give it a `rate`"),
-            ("churn = true\ncores = 1\narrivals = \"constant\"".to_owned(), "leave `arrivals` out"),
-            ("rate = []".to_owned(), "at least 1 request per second"),
-            ("rate = [5, \"half\"]".to_owned(), "\"50% of slowest\" or \"90% of fastest\""),
-            ("cores = [1, 0]".to_owned(), "`cores` must be at least 1"),
-            ("churn = true\npipeline = [1, 2]".to_owned(), "does not go with `pipeline`"),
-            ("churn = true\nrate = 5".to_owned(), "does not go with `rate`"),
-            ("churn = true\nidle = [0, 5]".to_owned(), "does not go with `idle`"),
-            ("rate_when_shared = 5".to_owned(), "nor without `cores`"),
-            ("rate = 5\ncores = 1\nrate_when_shared = 5".to_owned(), "does not go with `rate`"),
-            (format!("churn = true\n{}", burst(10)), "does not go with `churn`"),
-            (format!("rate = 5\n{}", burst(10)), "does not go with `rate`"),
-            (format!("idle = 5\n{}", burst(10)), "does not go with `idle`"),
-            (burst(0), "must be at least 1"),
-        ] {
-            let error = loads(&format!("connections = 60\n{text}")).contradiction();
-            assert!(error.as_ref().is_some_and(|e| e.contains(said)), "{text}: {error:?}");
-        }
-        let uneven = loads(&format!("connections = 64\n{}", burst(10))).contradiction().unwrap();
-        assert!(uneven.contains("64 connections") && uneven.contains("10 instances"), "{uneven}");
-        assert_eq!(loads(&format!("connections = 60\n{}", burst(10))).contradiction(), None);
-        assert_eq!(loads("connections = 10\nidle = [10, 10000]").contradiction(), None);
-        let error = toml::from_str::<Loads>("connections = 1\ncores = \"some\"").unwrap_err();
-        assert!(error.to_string().contains("\"all\" in cores"), "{error}");
+    fn counted_loads_multiply_out_by_requests_and_n() {
+        let two = cpus(&[0], &[1]);
+        let counted = "connections = 300\nrequests = 2000\nn = [1, 1000]";
+        let expected = ["300 conn, 2000 requests, n=1", "300 conn, 2000 requests, n=1000"];
+        assert_eq!(told(counted, &two), expected);
+        let churn = "connections = 100\nchurn = true\nrequests = 1000";
+        assert_eq!(told(churn, &two), ["100 conn, churn, 1000 requests"]);
+        assert_eq!(loads(counted).contradiction().or(loads(churn).contradiction()), None);
+        let (shapes, left_out) =
+            loads("connections = 9\nrequests = 5\ncores = [1, 2]").shapes(&two, &Paces::default());
+        assert_eq!(shapes.len(), 1);
+        assert!(left_out[0].contains("9 conn, 5 requests on 2 CPUs"), "{left_out:?}");
+        assert!(left_out[0].contains("a counted load has none"), "{left_out:?}");
+    }
+
+    #[test]
+    fn a_load_beside_stands_beside_each() {
+        let two = cpus(&[0], &[1]);
+        let fair = "connections = 100\nrate = 200\nn = 1\nbeside = { connections = 8, n = 1000 }";
+        assert_eq!(told(fair, &two), ["100 conn, 200/s, n=1, beside 8 conn with n=1000"]);
+        assert_eq!(loads(fair).contradiction(), None);
+        assert_eq!(loads(fair).of_hash_alone(), Some("n"));
+        let (shapes, left_out) =
+            loads(&format!("{fair}\ncores = \"all\"")).shapes(&two, &Paces::default());
+        assert!(shapes.is_empty() && left_out[0].contains("loads would have to share"));
     }
 }

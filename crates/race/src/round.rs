@@ -2,6 +2,7 @@
 //! fresh start to nothing left of it.
 
 use crate::{
+    beside,
     cgroup::Containment,
     entrant::Entrant,
     fault, hash_file,
@@ -33,8 +34,10 @@ pub(crate) const STOP_WITHIN: Duration = Duration::from_secs(2);
 /// How long a reply may take.
 const REPLY_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a burst may take. No reply of one is late before that.
-const BURST_WITHIN: Duration = Plan::MAX_TIMEOUT;
+/// How long a reply of a counted load may take, and a burst as a whole.
+const COUNTED_WITHIN: Duration = Plan::MAX_TIMEOUT;
+/// How long a counted number of requests may take: one that computes for long holds up all others.
+const REQUESTS_WITHIN: Duration = Duration::from_secs(600);
 
 /// What every round of a race shares.
 pub(crate) struct Course<'a> {
@@ -91,6 +94,7 @@ pub(crate) fn run(
         server: None,
         instances_ns: Vec::new(),
         open_loop: None,
+        background: None,
         machine: None,
         histogram: String::new(),
     };
@@ -108,11 +112,20 @@ pub(crate) fn run(
         Start::Interrupted => return Ok(None),
     };
     let path = entrant.contender.manifest.path.clone();
-    let plan = Plan { path, ..plan(asked, entrant.speaks.clone(), port, load, seed) };
+    let plan = Plan { path, ..plan(asked, entrant.speaks_under(load.n), port, load, seed) };
     let mut server = Watched::new(&running, &asked.cpus, &load);
-    let (loaded, late) = match load.burst {
-        Some(_) => run_burst(&plan, &mut server, progress, course.stop, BURST_WITHIN),
-        None => (regatta_load::run(&plan, &mut server, progress, course.stop), false),
+    let (loaded, late, large) = match load.beside {
+        Some(beside) => {
+            let beside = beside::plan(&plan, beside, entrant.speaks_under(Some(beside.n)));
+            let both = beside::run(&beside, &plan, &mut server, progress, course.stop);
+            (both.measured, false, Some(both.background))
+        }
+        None if load.is_counted() => {
+            let (loaded, late) =
+                run_counted(&plan, &mut server, progress, course.stop, within(&load));
+            (Some(loaded), late, None)
+        }
+        None => (Some(regatta_load::run(&plan, &mut server, progress, course.stop)), false, None),
     };
     round.server = server.spent;
     round.machine = Some(server.machine);
@@ -133,15 +146,23 @@ pub(crate) fn run(
         let after = before.and_then(|_| probe::read(&asked.cpus, &load));
         machine.probe_ns = before.zip(after).map(|(before, after)| [before, after]);
     }
+    if let Some(large) = large {
+        match beside::outcome(&entrant.name, large, died.as_ref())? {
+            Ok(background) => round.background = Some(background),
+            Err(_) if course.stop.load(Ordering::Relaxed) => return Ok(None),
+            Err(outcome) => return ended(round, outcome),
+        }
+    }
+    let Some(loaded) = loaded else { return Ok(None) };
     let tally = match loaded {
         Ok(tally) if late => {
             round.requests = tally.requests;
             round.errors = tally.errors;
             let because = died.unwrap_or_else(|| {
                 format!(
-                    "{} was not through with the burst after {} s: {} requests were answered",
+                    "{} was not through with {load} after {} s: {} requests were answered",
                     entrant.name,
-                    BURST_WITHIN.as_secs(),
+                    within(&load).as_secs(),
                     tally.requests
                 )
             });
@@ -282,8 +303,13 @@ fn wait_ready(
     }
 }
 
-/// Runs a burst and ends it after `within`; true if it had to.
-fn run_burst(
+/// How long a counted load may take as a whole.
+fn within(load: &LoadShape) -> Duration {
+    if load.burst.is_some() { COUNTED_WITHIN } else { REQUESTS_WITHIN }
+}
+
+/// Runs a counted load and ends it after `within`; true if it had to.
+fn run_counted(
     plan: &Plan,
     server: &mut dyn Edges,
     progress: &mut dyn FnMut(&Progress),
@@ -305,10 +331,13 @@ fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) 
     let of_server = asked.cpus.of_server(&load);
     let shares_cpus = cpus.is_empty() || cpus.iter().any(|cpu| of_server.contains(cpu));
     let window = Until::Elapsed(Duration::from_secs_f64(asked.window_s));
-    let until = load.burst.map_or(window, |burst| Until::Burst {
-        instances: burst.instances as usize,
-        requests: burst.requests,
-    });
+    let until = match (load.burst, load.requests) {
+        (Some(burst), _) => {
+            Until::Burst { instances: burst.instances as usize, requests: burst.requests }
+        }
+        (None, Some(requests)) => Until::Requests(requests.into()),
+        (None, None) => window,
+    };
     let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     Plan {
         target,
@@ -323,12 +352,13 @@ fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) 
         arrivals: load.arrivals,
         // Where they share CPUs, a load that spins takes them from the server.
         spin: if shares_cpus { Duration::ZERO } else { Plan::SPIN },
-        busy_poll: asked.busy_poll && !shares_cpus,
+        // Nor may it take the CPU from a load beside it.
+        busy_poll: asked.busy_poll && !shares_cpus && load.beside.is_none(),
         in_flight: None,
         threads: cpus.len().max(1),
         cpus,
-        timeout: if load.burst.is_some() { BURST_WITHIN } else { REPLY_WITHIN },
-        patience: if load.burst.is_some() { BURST_WITHIN } else { Plan::PATIENCE },
+        timeout: if load.is_counted() { COUNTED_WITHIN } else { REPLY_WITHIN },
+        patience: if load.is_counted() { COUNTED_WITHIN } else { Plan::PATIENCE },
         warm_up: WarmUp::Steady { longest: Duration::from_secs_f64(asked.warm_up_s) },
         until,
         churn: load.churn,
@@ -379,14 +409,14 @@ mod tests {
             in_flight: None,
             threads: 1,
             cpus: vec![],
-            timeout: BURST_WITHIN,
-            patience: BURST_WITHIN,
+            timeout: COUNTED_WITHIN,
+            patience: COUNTED_WITHIN,
             warm_up: WarmUp::Fixed(Duration::ZERO),
             until: Until::Burst { instances: 2, requests: 1 },
             churn: false,
             seed: 1,
         };
-        run_burst(&plan, &mut Nothing, &mut |_| (), &AtomicBool::new(stop), within).1
+        run_counted(&plan, &mut Nothing, &mut |_| (), &AtomicBool::new(stop), within).1
     }
 
     #[test]
@@ -396,6 +426,6 @@ mod tests {
 
     #[test]
     fn a_burst_that_is_interrupted_is_not_late() {
-        assert!(!burst(true, BURST_WITHIN));
+        assert!(!burst(true, COUNTED_WITHIN));
     }
 }

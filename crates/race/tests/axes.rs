@@ -138,7 +138,7 @@ fn a_burst_is_told_by_its_instances() {
     let (mut asked, mut rounds) = race(&[burst]);
     asked.then = vec![Then {
         contender: "percore".into(),
-        figure: "8.94 s".into(),
+        figure: Some("8.94 s".into()),
         note: None,
         loads: vec![burst],
     }];
@@ -224,7 +224,7 @@ fn a_directory_holds_all_of_it() {
     let (mut asked, mut rounds) = race(&[burst, LoadShape { idle: 7, ..LOAD }]);
     asked.left_out = vec!["64 conn on 8 CPUs: there are 2 to use".into()];
     asked.then_source = Some("an article".into());
-    let (contender, figure) = ("epoll".into(), "8.94 s".into());
+    let (contender, figure) = ("epoll".into(), Some("8.94 s".into()));
     asked.then = vec![Then { contender, figure, note: Some("8 cores".into()), loads: vec![burst] }];
     asked.entries[3].one_core_as = Some("epoll".into());
     rounds[0].instances_ns = vec![1, 2];

@@ -4,8 +4,8 @@
 use crate::{Estimate, LoadShape};
 use serde::{Deserialize, Serialize};
 
-/// One contender under loads that differ in their rate alone, in their connections alone, or in
-/// their cores alone.
+/// One contender under loads that differ in their rate alone, in their connections alone, in their
+/// silent connections alone, or in their cores alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Curve {
     /// Name of the contender.
@@ -38,6 +38,13 @@ pub enum Over {
         points: Vec<ConnectionsPoint>,
         /// The Universal Scalability Law; `None` with fewer than 4 numbers of connections.
         usl: Option<Usl>,
+    },
+    /// Silent connections beside those that send, in closed loop.
+    Idle {
+        /// The points, in rising order of the silent connections.
+        points: Vec<IdlePoint>,
+        /// cost(idle) = alone + each × idle; `None` with fewer than 3 costs.
+        cost: Option<IdleCost>,
     },
     /// Cores of the server in closed loop.
     Cores {
@@ -96,6 +103,25 @@ pub struct ConnectionsPoint {
     pub connections: u32,
     /// Requests per second; `None` where they are void.
     pub rate_per_s: Option<Estimate>,
+}
+
+/// A contender at a number of silent connections.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IdlePoint {
+    /// Silent connections.
+    pub idle: u32,
+    /// Server CPU per request, nanoseconds; `None` where it is void.
+    pub cost_ns: Option<Estimate>,
+}
+
+/// cost(idle) = alone + each × idle: what a request costs more because there is a connection that
+/// says nothing. Fitted as [`RateCost`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IdleCost {
+    /// CPU nanoseconds of a request without silent connections.
+    pub alone_ns: Estimate,
+    /// CPU nanoseconds that each silent connection adds to a request.
+    pub each_ns: Estimate,
 }
 
 /// A contender on a number of cores.

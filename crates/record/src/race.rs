@@ -73,15 +73,16 @@ pub struct PilotRate {
     pub rate_per_s: f64,
 }
 
-/// A figure that somebody measured elsewhere, long ago: history to be shown beside ours, never
-/// compared.
+/// What somebody measured elsewhere, long ago, as a figure or in words: history to be shown beside
+/// ours, never compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Then {
     /// Name of the contender here that it belongs to.
     pub contender: String,
-    /// The figure with its unit, as printed there.
-    pub figure: String,
-    /// Under what conditions.
+    /// The figure with its unit, as printed there; `None` where only words were.
+    #[serde(default)]
+    pub figure: Option<String>,
+    /// Under what conditions; without a figure, what was said.
     #[serde(default)]
     pub note: Option<String>,
     /// The loads of this race that it belongs to.

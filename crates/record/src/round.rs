@@ -46,6 +46,9 @@ pub struct Round {
     /// In open loop: what became of what was scheduled, and the parts of the latency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_loop: Option<OpenLoop>,
+    /// What came of the load beside, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<Background>,
     /// What the machine did meanwhile that was neither server nor load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
@@ -104,6 +107,18 @@ pub struct ArrivalCheck {
     pub unsteadiness: f64,
     /// Whether all of that lies within what is permitted.
     pub kept: bool,
+}
+
+/// What came of a load beside another one, from when its first requests were answered until the
+/// other was through; so it holds the other's window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Background {
+    /// Right answers.
+    pub requests: u64,
+    /// How long, in nanoseconds.
+    pub window_ns: u64,
+    /// CPU of its load thread, nanoseconds.
+    pub load_cpu_ns: u64,
 }
 
 /// What the machine did during a round.

@@ -28,6 +28,27 @@ pub struct LoadShape {
     /// A counted burst instead of a window of time.
     #[serde(default)]
     pub burst: Option<Burst>,
+    /// So many requests in all instead of a window of time, connecting included.
+    #[serde(default)]
+    pub requests: Option<u32>,
+    /// Of the workload `hash`: how often each request has the file hashed; `None`: once.
+    #[serde(default)]
+    pub n: Option<u32>,
+    /// Another load on the same server meanwhile.
+    #[serde(default)]
+    pub beside: Option<Beside>,
+}
+
+/// Large requests of the workload `hash` that are always outstanding beside a load: a closed loop
+/// from before its window until after it. The load's own latencies then tell whether a small request
+/// waits for a large one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Beside {
+    /// Connections, each with one request outstanding.
+    pub connections: u32,
+    /// How often each of these requests has the file hashed.
+    pub n: u32,
 }
 
 /// How the requests of an open loop arrive.
@@ -69,21 +90,35 @@ pub struct Burst {
 impl LoadShape {
     /// So many connections, each with so many requests outstanding, in closed loop.
     pub const fn closed(connections: u32, pipeline: u32) -> Self {
-        let (idle, churn, rate, cores, burst) = (0, false, None, None, None);
-        let arrivals = Arrivals::Poisson;
-        LoadShape { connections, idle, pipeline, churn, rate, arrivals, cores, burst }
+        LoadShape {
+            connections,
+            idle: 0,
+            pipeline,
+            churn: false,
+            rate: None,
+            arrivals: Arrivals::Poisson,
+            cores: None,
+            burst: None,
+            requests: None,
+            n: None,
+            beside: None,
+        }
     }
-}
 
-impl LoadShape {
-    /// Connections open at once: those that send and the silent ones.
+    /// Connections open at once: those that send, the silent ones, and those of the load beside.
     pub fn open(&self) -> u32 {
-        self.connections.saturating_add(self.idle)
+        let beside = self.beside.map_or(0, |beside| beside.connections);
+        self.connections.saturating_add(self.idle).saturating_add(beside)
+    }
+
+    /// Whether it ends with its last reply, and not with a window of time.
+    pub fn is_counted(&self) -> bool {
+        self.burst.is_some() || self.requests.is_some()
     }
 }
 
 impl fmt::Display for LoadShape {
-    /// As it stands in tables: `64 conn`, `64 conn × 16`, `64 conn, churn`.
+    /// As it stands in tables: `64 conn`, `64 conn × 16`, `300 conn, 2000 requests, n=1000`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} conn", self.connections)?;
         if self.idle > 0 {
@@ -106,6 +141,15 @@ impl fmt::Display for LoadShape {
         }
         if let Some(Burst { instances, requests }) = self.burst {
             write!(f, ", burst of {instances} × {requests}")?;
+        }
+        if let Some(requests) = self.requests {
+            write!(f, ", {requests} requests")?;
+        }
+        if let Some(n) = self.n {
+            write!(f, ", n={n}")?;
+        }
+        if let Some(Beside { connections, n }) = self.beside {
+            write!(f, ", beside {connections} conn with n={n}")?;
         }
         Ok(())
     }
@@ -184,5 +228,13 @@ mod tests {
         let shape = LoadShape { idle: 10_000, rate: Some(20_000), ..LoadShape::closed(10, 1) };
         assert_eq!(shape.to_string(), "10 conn + 10000 idle, 20000/s");
         assert_eq!(shape.open(), 10_010);
+        let shape =
+            LoadShape { requests: Some(2_000), n: Some(1_000), ..LoadShape::closed(300, 1) };
+        assert_eq!(shape.to_string(), "300 conn, 2000 requests, n=1000");
+        assert!(shape.is_counted());
+        let beside = Some(Beside { connections: 8, n: 1_000 });
+        let shape = LoadShape { rate: Some(200), n: Some(1), beside, ..LoadShape::closed(100, 1) };
+        assert_eq!(shape.to_string(), "100 conn, 200/s, n=1, beside 8 conn with n=1000");
+        assert_eq!((shape.open(), shape.is_counted()), (108, false));
     }
 }

@@ -73,6 +73,13 @@ pub struct Cell {
     pub cost_ns_per_request: Option<Estimate>,
     /// Requests per second.
     pub rate_per_s: Option<Estimate>,
+    /// Of a counted load: its time over its requests, milliseconds, all connections at work at once
+    /// (what `ab` calls the time per request across all concurrent requests).
+    #[serde(default)]
+    pub ms_per_request: Option<Estimate>,
+    /// Requests per second of the load beside, where there was one.
+    #[serde(default)]
+    pub beside_per_s: Option<Estimate>,
     /// Wall time of an instance of a burst, seconds: the mean over the instances of a round, over
     /// the rounds.
     #[serde(default)]
@@ -142,6 +149,9 @@ pub struct Cell {
     /// What somebody once measured elsewhere, as printed there.
     #[serde(default)]
     pub then: Option<String>,
+    /// What somebody once said of it elsewhere, where there is no figure.
+    #[serde(default)]
+    pub then_in_words: Option<String>,
     /// The judgement.
     pub verdict: Verdict,
 }

@@ -49,6 +49,10 @@ struct Mark {
 
 /// Cost with its interval, from zero, in the order of the table; the null server is a line.
 pub fn cost(summary: &Summary, load: &LoadShape) -> Option<Chart> {
+    if load.beside.is_some() {
+        // That of both loads together says nothing of either.
+        return None;
+    }
     let cells: Vec<_> =
         cells(summary, load).filter_map(|c| Some((c, c.cost_ns_per_request?))).collect();
     let most = cells.iter().map(|(_, e)| e.high).fold(0.0, f64::max);

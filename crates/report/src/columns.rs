@@ -38,17 +38,28 @@ pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Ve
         fields.push(field("slowest", 6, slowest));
     } else if !summary.asked.cpus.are_shared(load) {
         fields.push(match load.rate {
-            None => rate(cells),
+            None => rate(cells, then),
             // It says little more than the verdict.
-            Some(_) => rate(cells).brief().goes(8),
+            Some(_) => rate(cells, false).brief().goes(8),
         });
         fields.extend(then.then(self::then));
+        if load.requests.is_some() {
+            fields.push(ms_per_request().brief());
+        }
+        let (p50, p99, large) = if load.beside.is_some() {
+            // No cost, ratio or band can be told; whether the small ones wait is what it is for.
+            fields.drain(1..5);
+            (2, 1, Some(beside(cells)))
+        } else {
+            (7, 5, None)
+        };
         fields.push(
-            field("p50", 7, |c| latency(c, c.latency_ns.p50, c.latency_intervals.p50)).brief(),
+            field("p50", p50, |c| latency(c, c.latency_ns.p50, c.latency_intervals.p50)).brief(),
         );
         fields.push(
-            field("p99", 5, |c| latency(c, c.latency_ns.p99, c.latency_intervals.p99)).brief(),
+            field("p99", p99, |c| latency(c, c.latency_ns.p99, c.latency_intervals.p99)).brief(),
         );
+        fields.extend(large);
         if cells.iter().any(|c| c.open_loop.is_some()) {
             fields.push(field("lag p99", 6, |c| of_open_loop(c, lag)));
             fields.push(field("unsent", 6, |c| of_open_loop(c, unsent)));
@@ -59,6 +70,8 @@ pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Ve
     }));
     let (user, kernel) = match load.idle {
         0 => (8, 8),
+        // Here too, but the columns that would go are not there.
+        _ if load.beside.is_some() => (8, 8),
         // What they take of memory is what silent connections are for.
         _ => {
             (fields[2].column.goes, fields[3].column.goes, fields[4].column.goes) = (3, 4, 5);
@@ -156,13 +169,33 @@ fn band(cell: &Cell) -> Text {
     })
 }
 
-fn rate(cells: &[&Cell]) -> Field<'static> {
+/// With `now` in its title where what was once measured stands beside it; it stays then.
+fn rate(cells: &[&Cell], then: bool) -> Field<'static> {
     let unit = numbers::rate_unit(means(cells, |c| c.rate_per_s));
-    field(unit.name, 6, move |c| {
+    let (now, goes) = if then { (" now", 2) } else { ("", 6) };
+    field(&format!("{}{now}", unit.name), goes, move |c| {
         let lower_bound = if c.verdict.is(Kind::CoBound) { "≥ " } else { "" };
         let text = c.rate_per_s;
         let text = text.map(|e| format!("{lower_bound}{}", numbers::estimate(&e, unit.size)));
         figure(c, Figure::Rate, text)
+    })
+}
+
+/// The whole time over the requests, connections being at work at once.
+fn ms_per_request() -> Field<'static> {
+    field("wall ms/req", 2, |c| {
+        let upper_bound = if c.verdict.is(Kind::CoBound) { "≤ " } else { "" };
+        let text = c.ms_per_request.map(|e| format!("{upper_bound}{}", numbers::estimate(&e, 1.0)));
+        figure(c, Figure::Rate, text)
+    })
+}
+
+/// What the server did of the load beside.
+fn beside(cells: &[&Cell]) -> Field<'static> {
+    let unit = numbers::rate_unit(means(cells, |c| c.beside_per_s));
+    field(&format!("large {}", unit.name), 2, move |c| {
+        let text = c.beside_per_s.map(|e| numbers::estimate(&e, unit.size));
+        figure(c, Figure::Latency, text)
     })
 }
 

@@ -15,7 +15,9 @@ p50_over_rounds_ns,p50_low,p50_high,p90_over_rounds_ns,p90_low,p90_high,\
 p95_over_rounds_ns,p95_low,p95_high,p99_over_rounds_ns,p99_low,p99_high,\
 p99_9_over_rounds_ns,p99_9_low,p99_9_high,due,unsent,late,timed_out,lost,misshapen_rounds,\
 wait_p50_ns,wait_p99_ns,lag_p50_ns,lag_p99_ns,service_p50_ns,service_p99_ns,\
-little_residual,steal,server_run_delay,load_run_delay";
+little_residual,steal,server_run_delay,load_run_delay,\
+counted_requests,n,beside_connections,beside_n,ms_per_request,ms_per_request_low,\
+ms_per_request_high,beside_per_s,beside_low,beside_high,then_in_words";
 
 /// All cells; a figure that is not there is empty. Which figures must not be believed stands under
 /// `void`, parted by spaces.
@@ -58,6 +60,21 @@ fn fields(cell: &Cell) -> Vec<String> {
     fields.push(text(&cell.verdict.because));
     fields.extend(axes(cell));
     fields.extend(open_loop(cell));
+    fields.extend(counted(cell));
+    fields
+}
+
+fn counted(cell: &Cell) -> Vec<String> {
+    let load = &cell.load;
+    let mut fields = vec![
+        optional(load.requests),
+        optional(load.n),
+        optional(load.beside.map(|b| b.connections)),
+        optional(load.beside.map(|b| b.n)),
+    ];
+    fields.extend(estimate(cell.ms_per_request));
+    fields.extend(estimate(cell.beside_per_s));
+    fields.push(cell.then_in_words.as_deref().map_or_else(String::new, text));
     fields
 }
 

@@ -1,7 +1,7 @@
 //! What is said of curves: a section for each sweep, and in it what was found of each contender.
 
 use crate::{numbers, view::visible};
-use regatta_record::{Curve, Estimate, Knee, LoadShape, Over, RateCost, Summary, Usl};
+use regatta_record::{Curve, Estimate, IdleCost, Knee, LoadShape, Over, RateCost, Summary, Usl};
 use serde::Serialize;
 
 /// Loads that differ in a single number.
@@ -49,6 +49,7 @@ fn rest(curve: &Curve) -> (&'static str, LoadShape) {
     match curve.over {
         Over::Rate { .. } => ("rates", LoadShape { rate: None, ..load }),
         Over::Connections { .. } => ("connections", LoadShape { connections: 0, ..load }),
+        Over::Idle { .. } => ("silent connections", LoadShape { idle: 0, ..load }),
         Over::Cores { .. } => ("cores", LoadShape { cores: None, ..load }),
     }
 }
@@ -69,7 +70,12 @@ fn sweep(summary: &Summary, curves: &[&Curve]) -> Sweep {
         Over::Rate { .. } => {
             "standing: CPU without any request; knee: the rate at which rate over p99 is highest"
         }
-        _ => "X(N) = λN / (1 + σ(N−1) + κN(N−1)): λ alone, σ contention, κ coherency",
+        Over::Idle { .. } => {
+            "what a request costs alone, and what each silent connection adds to it"
+        }
+        Over::Connections { .. } | Over::Cores { .. } => {
+            "X(N) = λN / (1 + σ(N−1) + κN(N−1)): λ alone, σ contention, κ coherency"
+        }
     };
     Sweep {
         title: visible(&format!("over {over} · {} · {load}", summary.asked.workload)),
@@ -85,6 +91,7 @@ fn found(curve: &Curve) -> Option<Said> {
             let parts = [cost.as_ref().map(self::cost), knee.as_ref().map(self::knee)];
             parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
         }
+        Over::Idle { cost, .. } => cost.as_ref().map_or_else(String::new, idle),
         Over::Connections { points, usl } => {
             let most = points.iter().map(|p| p.connections).max();
             usl.as_ref().map_or_else(String::new, |usl| law(usl, most, "conn"))
@@ -119,6 +126,17 @@ fn cost(cost: &RateCost) -> String {
         numbers::estimate(standing, 1e6),
         numbers::estimate(marginal, 1e3)
     )
+}
+
+/// `4.61 [4.55–4.67] µs per request + 12.3 [12.0–12.6] ns for each silent connection`.
+fn idle(cost: &IdleCost) -> String {
+    let (alone, each) = (numbers::estimate(&cost.alone_ns, 1e3), &cost.each_ns);
+    if each.low <= 0.0 {
+        let most = numbers::three_digits(each.high.max(0.0));
+        return format!("{alone} µs per request; a silent connection adds {most} ns at most");
+    }
+    let each = numbers::estimate(each, 1.0);
+    format!("{alone} µs per request + {each} ns for each silent connection")
 }
 
 /// `knee at 40 k/s (between 30 and 50 k/s)`.
@@ -193,6 +211,14 @@ mod tests {
         assert_eq!(at(Some(30_000.0), Some(52_500.0)), "knee at 40 k/s (between 30 and 52.5 k/s)");
         assert_eq!(at(None, Some(50_000.0)), "knee at 40 k/s (below 50 k/s)");
         assert_eq!(at(Some(9_000.0), None), "knee at 40 k/s (above 9 k/s)");
+        let silent =
+            IdleCost { alone_ns: e(4_610.0, 4_550.0, 4_670.0), each_ns: e(12.3, 12.0, 12.6) };
+        assert_eq!(
+            idle(&silent),
+            "4.61 [4.55–4.67] µs per request + 12.3 [12.0–12.6] ns for each silent connection"
+        );
+        let free = IdleCost { each_ns: e(-0.001, -0.006, 0.0034), ..silent };
+        assert!(idle(&free).ends_with("; a silent connection adds 0.0034 ns at most"));
         let usl = Usl {
             lambda: e(9_170.0, 8_720.0, 9_640.0),
             sigma: e(0.0401, 0.0, 0.123),

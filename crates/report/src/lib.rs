@@ -20,6 +20,7 @@ mod plot;
 mod scaling;
 mod sentences;
 mod terminal;
+mod then;
 mod view;
 
 pub use csv::csv;

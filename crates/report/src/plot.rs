@@ -2,7 +2,7 @@
 //! that their texts stay legible in a narrow window.
 
 use crate::{chart::round_step, curves::groups, numbers, view::visible};
-use regatta_record::{Curve, Estimate, NULL, Over, RateCost, RatePoint, Summary, Usl};
+use regatta_record::{Curve, Estimate, IdlePoint, NULL, Over, RateCost, RatePoint, Summary, Usl};
 use serde::Serialize;
 
 const WIDTH: f64 = 420.0;
@@ -90,7 +90,8 @@ fn of_sweep(curves: &[&Curve]) -> Plots {
         .into_iter()
         .flatten()
         .collect(),
-        _ => rate(curves).into_iter().collect(),
+        Over::Idle { .. } => idle(curves).into_iter().collect(),
+        Over::Connections { .. } | Over::Cores { .. } => rate(curves).into_iter().collect(),
     };
     let hollow = plots.iter().flat_map(|p| &p.series).flat_map(|s| &s.marks).any(|m| m.hollow);
     Plots { legend: legend.collect(), hollow, plots }
@@ -150,6 +151,26 @@ fn cpu(curves: &[&Curve]) -> Option<Plot> {
     Some(plot(title, rates_axis(&drawn)?, y, curves, &drawn))
 }
 
+/// Cost over silent connections, both by factors.
+fn idle(curves: &[&Curve]) -> Option<Plot> {
+    const US: f64 = 1e3;
+    let draw = |curve: &&Curve| {
+        let Over::Idle { points, .. } = &curve.over else { return Drawn::default() };
+        let seen = points.iter().filter(|p| p.idle > 0).filter_map(|p| Some((p, p.cost_ns?)));
+        let mark = |(p, e): (&IdlePoint, Estimate)| {
+            let told = format!("{} µs", numbers::estimate(&e, US));
+            (f64::from(p.idle), e.mean / US, told, false)
+        };
+        let marks: Vec<_> = seen.map(mark).collect();
+        Drawn { line: marks.iter().map(|(x, y, ..)| (*x, *y)).collect(), marks }
+    };
+    let drawn: Vec<Drawn> = curves.iter().map(draw).collect();
+    let x = Axis::of_factors(xs(&drawn), numbers::short)?;
+    let y = Axis::of_factors(ys(&drawn), numbers::short)?;
+    let title = "server CPU, µs per request".to_owned();
+    Some(plot(title, Axis { label: "silent connections".to_owned(), ..x }, y, curves, &drawn))
+}
+
 /// Rate over connections or cores, with the law.
 fn rate(curves: &[&Curve]) -> Option<Plot> {
     let points = |curve: &Curve| -> (Vec<(f64, Estimate)>, Option<Usl>) {
@@ -161,7 +182,7 @@ fn rate(curves: &[&Curve]) -> Option<Plot> {
             Over::Cores { points, usl } => {
                 (points.iter().filter_map(|p| there(p.cores, p.rate_per_s)).collect(), *usl)
             }
-            Over::Rate { .. } => (Vec::new(), None),
+            Over::Rate { .. } | Over::Idle { .. } => (Vec::new(), None),
         }
     };
     let all: Vec<_> = curves.iter().map(|curve| points(curve)).collect();

@@ -2,11 +2,11 @@
 
 use crate::{
     columns::{MEMORY_FROM, word},
-    numbers,
+    numbers, then,
     view::{Note, Tone, verdict_tone, visible},
 };
 use regatta_record::{
-    Arrivals, Cell, KernelMemorySource, Kind, LoadShape, Relation, Summary, rounds_in_words,
+    Arrivals, Cell, Figure, KernelMemorySource, Kind, LoadShape, Relation, Summary, rounds_in_words,
 };
 
 /// Why, for every verdict that voids something; one line for each kind that is alike for all; and
@@ -17,6 +17,8 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
         .filter(|c| match c.verdict.kind {
             Kind::CostOnly => false,
             Kind::Overloaded => true,
+            // One note on all of them says so.
+            Kind::AtAskedRate if load.beside.is_some() => c.verdict.void != [Figure::Cost],
             _ => !c.verdict.void.is_empty(),
         })
         .map(|c| Note {
@@ -51,7 +53,9 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
     notes.extend(rounds_needed(summary, cells));
     notes.extend(open_loop(load, cells));
     notes.extend(one_core(summary, load, cells));
-    notes.extend(then(summary, load, cells));
+    notes.extend(counted(load, cells));
+    notes.extend(beside(load, cells));
+    notes.extend(then::then(summary, load, cells));
     notes.extend(kernel_memory(load, cells));
     notes
 }
@@ -137,21 +141,32 @@ fn one_core(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> {
     originals.iter().map(note).collect()
 }
 
-/// What was measured elsewhere, under which conditions, and that it is history.
-fn then(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
-    let told = |c: &&Cell| {
-        let then = summary.asked.then(&c.contender, load)?;
-        let note = then.note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
-        Some(visible(&format!("{} {}{note}", then.contender, then.figure)))
-    };
-    let told: Vec<String> = cells.iter().filter_map(told).collect();
-    let source = visible(summary.asked.then_source.as_deref().unwrap_or("another source"));
-    (!told.is_empty()).then(|| Note {
-        names: told.join(", "),
-        kind: "then",
+/// What the time per request of a counted load is.
+fn counted(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
+    let shown = cells.iter().any(|c| c.ms_per_request.is_some());
+    load.requests.filter(|_| shown).map(|requests| Note {
+        names: "wall ms/req".to_owned(),
+        kind: "counted",
         because: format!(
-            "from {source}; other machines, long ago: history, never ours and not to be ranked \
-             with it"
+            "{requests} requests, connecting included; their whole time over their number, {} \
+             connections being at work at once",
+            load.connections
+        ),
+        bad: false,
+    })
+}
+
+/// Whose latencies they are, and what else the server did.
+fn beside(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
+    let beside = load.beside.filter(|_| cells.iter().any(|c| c.beside_per_s.is_some()))?;
+    Some(Note {
+        names: "large".to_owned(),
+        kind: "fairness",
+        because: format!(
+            "{} requests with n={} were always outstanding beside these; p50 and p99 are of the \
+             small ones, which wait for the large ones where one request blocks all; no cost is \
+             told, since the server worked on both",
+            beside.connections, beside.n
         ),
         bad: false,
     })
@@ -172,8 +187,31 @@ fn kernel_memory(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
     })
 }
 
+/// Whose small requests wait least beside the large ones, and whose most.
+fn fairness(contenders: &[&Cell]) -> String {
+    let believed = |c: &&Cell| {
+        let p99 = c.latency_ns.p99.filter(|_| !c.verdict.voids(Figure::Latency))?;
+        Some((visible(&c.contender), p99 as f64))
+    };
+    let all: Vec<(String, f64)> = contenders.iter().filter_map(believed).collect();
+    let told = |(name, ns): &(String, f64)| format!("{name} with a p99 of {}", numbers::time(*ns));
+    match (all.first(), all.last()) {
+        (Some(first), Some(last)) if all.len() > 1 => format!(
+            "small requests wait least on {}, and most on {}: {} times as long",
+            told(first),
+            told(last),
+            numbers::three_digits(last.1 / first.1)
+        ),
+        (Some(only), _) => format!("only {} may be believed here", told(only)),
+        _ => "no contender has latencies that may be believed here".to_owned(),
+    }
+}
+
 /// The result in one sentence: who is cheapest, who is tied with the baseline, who is dearest.
-pub fn result(summary: &Summary, contenders: &[&Cell]) -> String {
+pub fn result(summary: &Summary, load: &LoadShape, contenders: &[&Cell]) -> String {
+    if load.beside.is_some() {
+        return fairness(contenders);
+    }
     let ranked: Vec<&&Cell> = contenders.iter().filter(|c| c.band.is_some()).collect();
     let Some(cheapest) = ranked.first() else {
         return "no contender has a cost that may be believed here".to_owned();

@@ -209,7 +209,7 @@ fn table(summary: &Summary, load: &LoadShape) -> Table {
     };
     Table {
         title: visible(&format!("{} · {load}{shared}", summary.asked.workload)),
-        result: result(summary, &contenders),
+        result: result(summary, load, &contenders),
         rows: contenders.iter().chain(&references).map(row).collect(),
         columns: fields.into_iter().map(|field| field.column).collect(),
         notes: notes(summary, load, &cells),

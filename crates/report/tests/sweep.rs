@@ -126,7 +126,7 @@ fn what_is_missing_breaks_nothing() {
                 *usl = None;
                 points.iter_mut().for_each(|point| point.rate_per_s = None);
             }
-            Over::Cores { .. } => panic!("the fixture has none"),
+            Over::Idle { .. } | Over::Cores { .. } => panic!("the fixture has none"),
         }
     }
     assert!(!html(&s).contains("<figure>"));

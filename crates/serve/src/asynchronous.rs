@@ -24,17 +24,19 @@ use tokio_util::{
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
     let listener = host.listen(false)?;
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(host.cores.get())
-        .enable_io()
-        .enable_time()
-        .build()?;
+    let mut runtime = Builder::new_multi_thread();
+    runtime.worker_threads(host.cores.get()).enable_io().enable_time();
+    if let Some(threads) = host.offload {
+        runtime.max_blocking_threads(threads.get());
+    }
+    let runtime = runtime.build()?;
     host.ready(&listener)?;
     let host = host.clone();
     // Spawned, so that accepting runs on a worker too, not on this thread beside them.
     let served = runtime.block_on(runtime.spawn(serve(program, host, listener.into())));
-    served.expect("accepting does not panic")?;
-    Ok(()) // dropping the runtime cuts the connections whose grace is over
+    // What is not done when the grace is over is cut, and a job under way not waited for.
+    runtime.shutdown_background();
+    Ok(served.expect("accepting does not panic")?)
 }
 
 async fn serve<P: Program>(program: P, host: Host, listener: StdListener) -> io::Result<()> {
@@ -52,9 +54,10 @@ async fn serve<P: Program>(program: P, host: Host, listener: StdListener) -> io:
             Ok((stream, _)) => {
                 let mut stream = Connection { stream, stopped: wait_for(&stopped) };
                 let (program, limits, stop) = (program.clone(), host.limits, host.stop.clone());
+                let defer = host.defer();
                 connections.spawn(async move {
                     // A connection's errors are its own end, and nobody else's business.
-                    let _ = program.asynchronous(&mut stream, limits).await;
+                    let _ = program.asynchronous(&mut stream, limits, defer).await;
                     while !stop.may_close(&stream.stream) {
                         sleep(PAUSE / 4).await;
                     }

@@ -204,6 +204,12 @@ pub fn serve(
 ) -> Result<(), ServeError> {
     let unsupported =
         |because| ServeError::Unsupported { model: model.name(), service: service.name(), because };
+    if host.offload.is_some()
+        && let Some(because) = nothing_to_offload(service, model)
+    {
+        let (model, service) = (model.name(), service.name());
+        return Err(ServeError::NoOffload { model, service, because });
+    }
     match (service, written) {
         (Service::Double, Written::Shared) => run(Shared(double::Double), model, host),
         (Service::Double, Written::ByHand) => run(by_hand::Double, model, host),
@@ -214,7 +220,7 @@ pub fn serve(
         (Service::Hello, Written::Shared) => run(site(Hello), model, host),
         (Service::Hash, Written::Shared) => {
             let file = file.ok_or(unsupported("it needs a file to read; give it one"))?;
-            run(site(Hash::new(file)), model, host)
+            run(site(Hash::new(file)?), model, host)
         }
         (Service::Hello | Service::Hash, Written::ByHand) => {
             Err(unsupported("it is not written by hand; leave --by-hand out"))
@@ -223,6 +229,16 @@ pub fn serve(
         (Service::Null, _) => {
             Err(unsupported("the null server is an epoll loop of its own; use --model epoll"))
         }
+    }
+}
+
+fn nothing_to_offload(service: Service, model: Model) -> Option<&'static str> {
+    match (service, model) {
+        (Service::Hash, Model::Fork | Model::Prefork | Model::Threads) => Some(
+            "each connection has a thread or process of its own, so none waits for another's job",
+        ),
+        (Service::Hash, _) => None,
+        _ => Some("its replies need nothing that takes long; leave --offload out, or serve hash"),
     }
 }
 

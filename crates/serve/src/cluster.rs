@@ -4,6 +4,7 @@
 use crate::{
     children::{Children, Side, leave},
     host::{Host, Places, ServeError},
+    offload::Pool,
     reactor,
 };
 use regatta_service::Program;
@@ -18,7 +19,8 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
             leave(move || {
                 // The other listeners close: connections of a core that is gone are not queued here.
                 let own = listeners.into_iter().nth(i).expect("one for each child");
-                Ok(reactor::run(program, host, places, own, Epoll::new()?)?)
+                let pool = Pool::of(host)?; // each process has one of its own
+                Ok(reactor::run(program, host, places, own, Epoll::new()?, pool)?)
             });
         }
     }

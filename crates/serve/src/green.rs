@@ -2,10 +2,11 @@
 
 use crate::{
     host::{Host, PAUSE, Places, ServeError},
+    offload::Pool,
     open::Open,
 };
 use regatta_green::{self as green, TcpListener, TcpStream};
-use regatta_service::{Program, style::Stream};
+use regatta_service::{Flow, Job, Program, run_job, style::Stream};
 use regatta_sys::net;
 use std::{
     io::{self, Read, Write},
@@ -17,14 +18,21 @@ use std::{
 };
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
+    let pool = Pool::of(host)?;
     host.on_each_core(|places, listener| {
-        let (program, host) = (program.clone(), host.clone());
-        green::run(green::Config::default(), move || serve(program, host, places, listener))
+        let (program, host, pool) = (program.clone(), host.clone(), pool.clone());
+        green::run(green::Config::default(), move || serve(program, host, places, listener, pool))
     })
 }
 
 /// The first green thread of a core: accepts, and starts one for each connection.
-fn serve<P: Program>(program: P, host: Host, places: Places, listener: OwnedFd) {
+fn serve<P: Program>(
+    program: P,
+    host: Host,
+    places: Places,
+    listener: OwnedFd,
+    pool: Option<Pool>,
+) {
     let listener = TcpListener::from_std(listener.into()).map(Rc::new);
     let listener = listener.expect("a fresh scheduler watches its listener");
     let open = Open::new();
@@ -48,9 +56,11 @@ fn serve<P: Program>(program: P, host: Host, places: Places, listener: OwnedFd) 
                 }
                 let entered = open.enter(stream);
                 let (program, limits, stop) = (program.clone(), host.limits, host.stop.clone());
+                let pool = pool.clone();
                 let spawned = green::spawn(move || {
+                    let mut stream = Green { stream: &entered.stream, pool };
                     // A connection's errors are its own end, and nobody else's business.
-                    let _ = program.sequential(&mut Green(&entered.stream), limits);
+                    let _ = program.sequential(&mut stream, limits);
                     entered.before_close(&stop, green::sleep);
                     drop((entered, place));
                 });
@@ -74,17 +84,21 @@ fn stop(host: &Host, listener: &TcpListener, open: &Open<TcpStream>) {
     green::shutdown();
 }
 
-struct Green<'a>(&'a TcpStream);
+struct Green<'a> {
+    stream: &'a TcpStream,
+    /// Does the long jobs, if there is one.
+    pool: Option<Pool>,
+}
 
 impl Read for Green<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.0.read(into)
+        self.stream.read(into)
     }
 }
 
 impl Write for Green<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        self.stream.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -94,18 +108,36 @@ impl Write for Green<'_> {
 
 impl Stream for Green<'_> {
     fn wait_readable(&mut self) -> io::Result<()> {
-        self.0.wait_readable()
+        self.stream.wait_readable()
     }
 
     fn set_read_timeout(&mut self, limit: Duration) -> io::Result<()> {
-        self.0.set_read_timeout(Some(limit))
+        self.stream.set_read_timeout(Some(limit))
     }
 
     fn set_write_timeout(&mut self, limit: Duration) -> io::Result<()> {
-        self.0.set_write_timeout(Some(limit))
+        self.stream.set_write_timeout(Some(limit))
     }
 
     fn finish_writing(&mut self) -> io::Result<()> {
-        self.0.shutdown(Shutdown::Write)
+        self.stream.shutdown(Shutdown::Write)
+    }
+
+    fn do_job<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> Flow {
+        let Some(pool) = self.pool.as_ref().filter(|_| !job.is_short()) else {
+            return run_job(job, reply);
+        };
+        let (mailbox, sender) = green::mailbox(1);
+        pool.submit(job, move |reply, flow| {
+            // Who waited for it may be gone, after a stop.
+            let _ = sender.send((reply, flow));
+        });
+        match mailbox.recv() {
+            Some((done, flow)) => {
+                reply.extend_from_slice(&done);
+                flow
+            }
+            None => Flow::Close, // the scheduler ends
+        }
     }
 }

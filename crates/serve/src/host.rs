@@ -1,6 +1,6 @@
 //! What every model is given: where to listen, its limits, and when to stop.
 
-use regatta_service::Limits;
+use regatta_service::{Defer, Limits};
 use regatta_sys::{
     net::{self, Port},
     queue::unacknowledged,
@@ -33,6 +33,16 @@ pub enum ServeError {
     /// The model does not run this service.
     #[error("the model `{model}` does not run `{service}`: {because}")]
     Unsupported {
+        /// Name of the model.
+        model: &'static str,
+        /// Name of the service.
+        service: &'static str,
+        /// Why not, and what to do.
+        because: &'static str,
+    },
+    /// There is nothing to offload, or nothing gained by it.
+    #[error("no --offload for `{service}` on the model `{model}`: {because}")]
+    NoOffload {
         /// Name of the model.
         model: &'static str,
         /// Name of the service.
@@ -82,6 +92,9 @@ pub struct Host {
     pub limits: Limits,
     /// Most connections open at once; more wait unaccepted.
     pub connections: usize,
+    /// Threads that do the long jobs of a service, beside those that serve; `None`: whoever serves
+    /// does them at once.
+    pub offload: Option<NonZeroUsize>,
     /// How long connections may finish what they owe after a stop.
     pub grace: Duration,
     /// Called once with the address when connections are accepted.
@@ -95,6 +108,11 @@ pub struct Host {
 pub(crate) const PAUSE: Duration = Duration::from_millis(20);
 
 impl Host {
+    /// Which jobs the model's own threads do not do.
+    pub(crate) fn defer(&self) -> Defer {
+        if self.offload.is_some() { Defer::Long } else { Defer::Nothing }
+    }
+
     /// Listens alone; a port in use is an error.
     pub(crate) fn listen(&self, blocking: bool) -> Result<OwnedFd, ServeError> {
         self.listen_as(self.listen, Port::Exclusive, blocking)

@@ -16,6 +16,7 @@ mod green;
 mod host;
 mod log;
 mod null;
+mod offload;
 mod open;
 mod percore;
 mod poll;

@@ -10,7 +10,7 @@ pub mod callback;
 mod straight;
 mod talk;
 
-use crate::{Limits, Program, style::Stream};
+use crate::{Defer, Limits, Program, style::Stream};
 use regatta_proto::line::MAX_LINE;
 use std::{future::Future, io, time::Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -36,7 +36,7 @@ macro_rules! by_hand {
         impl Program for $program {
             type Session = callback::Machine<callback::$program>;
 
-            fn session(&self, limits: Limits, now: Instant) -> Self::Session {
+            fn session(&self, limits: Limits, now: Instant, _: Defer) -> Self::Session {
                 callback::Machine::new(limits, now)
             }
 
@@ -50,6 +50,7 @@ macro_rules! by_hand {
                 &self,
                 stream: T,
                 limits: Limits,
+                _: Defer,
             ) -> impl Future<Output = io::Result<()>> + Send
             where
                 T: AsyncRead + AsyncWrite + Unpin + Send,

@@ -7,8 +7,8 @@ use rustix::{
     io::{Errno, read as read_some},
 };
 use std::{
+    ffi::CStr,
     io,
-    path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -47,7 +47,7 @@ pub fn give_back(buffer: Vec<u8>) {
 ///
 /// # Errors
 /// Those of the calls, and `FileTooLarge` beyond [`MAX_FILE`].
-pub fn read(path: &Path, content: &mut Vec<u8>) -> io::Result<()> {
+pub fn read(path: &CStr, content: &mut Vec<u8>) -> io::Result<()> {
     content.clear();
     let file = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     loop {

@@ -6,18 +6,28 @@ use crate::{
 };
 use regatta_proto::http1::{Date, Reply, Status, Terms};
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
-use std::{hint::black_box, io, path::Path, sync::Arc};
+use std::{
+    ffi::{CStr, CString},
+    hint::black_box,
+    io,
+    os::unix::ffi::OsStrExt,
+    path::Path,
+    sync::Arc,
+};
 
 /// The resource.
 #[derive(Clone, Debug)]
 pub struct Hash {
-    file: Arc<Path>,
+    file: Arc<CStr>,
 }
 
 impl Hash {
     /// Hashes `file`, of at most [`MAX_FILE`](crate::MAX_FILE) bytes.
-    pub fn new(file: &Path) -> Self {
-        Hash { file: file.into() }
+    ///
+    /// # Errors
+    /// The name has a byte 0 in it.
+    pub fn new(file: &Path) -> io::Result<Self> {
+        Ok(Hash { file: CString::new(file.as_os_str().as_bytes())?.into() })
     }
 }
 
@@ -66,14 +76,14 @@ fn times(query: &str) -> Option<u32> {
 /// A reply's need.
 #[derive(Debug)]
 pub struct Hashing {
-    file: Arc<Path>,
+    file: Arc<CStr>,
     n: u32,
     terms: Terms,
     date: Date,
 }
 
 impl Job for Hashing {
-    fn file(&self) -> &Path {
+    fn file(&self) -> &Arc<CStr> {
         &self.file
     }
 

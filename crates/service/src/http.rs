@@ -53,10 +53,11 @@ pub struct Site<R, C> {
 
 const METHODS: &str = "GET, HEAD, OPTIONS";
 
-/// What a connection does after a reply on these terms.
+/// What a connection does after a reply on these terms. One that ends does so because the client
+/// asked for it, so it sends no more (RFC 9112, 9.6).
 #[inline]
 pub fn flow(terms: Terms) -> Flow {
-    if terms.keep_alive { Flow::Continue } else { Flow::Close }
+    if terms.keep_alive { Flow::Continue } else { Flow::Part }
 }
 
 impl<R: Resource, C: Clock> Service for Site<R, C> {

@@ -18,11 +18,13 @@ mod job;
 mod limits;
 mod program;
 mod service;
+mod slots;
 pub mod style;
 
 pub use clock::{Clock, Moment, StoppedAt, SystemClock};
 pub use file::MAX_FILE;
-pub use job::{Job, Never};
+pub use job::{Defer, Job, Never, run as run_job, run_apart as run_job_apart};
 pub use limits::Limits;
 pub use program::{Program, Shared};
 pub use service::{Called, Codec, Decoded, Flow, Halt, REPLY_FULL, Service, answer};
+pub use slots::{JobId, Slots};

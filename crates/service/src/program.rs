@@ -1,7 +1,7 @@
 //! A program in all three styles: what an I/O model is handed to run.
 
 use crate::{
-    Limits, Service,
+    Defer, Limits, Service,
     style::{Connection, Session, Stream, asynchronous, sequential},
 };
 use std::{future::Future, io, time::Instant};
@@ -13,17 +13,19 @@ pub trait Program: Clone + Send + Sync + 'static {
     /// Its callback form.
     type Session: Session;
 
-    /// A new connection for callback models.
-    fn session(&self, limits: Limits, now: Instant) -> Self::Session;
+    /// A new connection for callback models, which do the deferred jobs.
+    fn session(&self, limits: Limits, now: Instant, defer: Defer) -> Self::Session;
 
     /// Serves a connection to its end, blocking.
     fn sequential<T: Stream>(&self, stream: &mut T, limits: Limits) -> io::Result<()>;
 
-    /// Serves a connection to its end, as a future.
+    /// Serves a connection to its end, as a future. Deferred jobs are done in the blocking pool of
+    /// the runtime.
     fn asynchronous<T>(
         &self,
         stream: T,
         limits: Limits,
+        defer: Defer,
     ) -> impl Future<Output = io::Result<()>> + Send
     where
         T: AsyncRead + AsyncWrite + Unpin + Send;
@@ -36,8 +38,8 @@ pub struct Shared<S>(pub S);
 impl<S: Service> Program for Shared<S> {
     type Session = Connection<S>;
 
-    fn session(&self, limits: Limits, now: Instant) -> Connection<S> {
-        Connection::new(self.0.clone(), limits, now)
+    fn session(&self, limits: Limits, now: Instant, defer: Defer) -> Connection<S> {
+        Connection::new(self.0.clone(), limits, now, defer)
     }
 
     fn sequential<T: Stream>(&self, stream: &mut T, limits: Limits) -> io::Result<()> {
@@ -48,10 +50,11 @@ impl<S: Service> Program for Shared<S> {
         &self,
         stream: T,
         limits: Limits,
+        defer: Defer,
     ) -> impl Future<Output = io::Result<()>> + Send
     where
         T: AsyncRead + AsyncWrite + Unpin + Send,
     {
-        asynchronous::serve(self.0.clone(), stream, limits)
+        asynchronous::serve(self.0.clone(), stream, limits, defer)
     }
 }

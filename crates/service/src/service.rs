@@ -1,6 +1,6 @@
 //! Codec + call, and the one step that all three styles share: answering what is buffered.
 
-use crate::job::{self, Job};
+use crate::Job;
 
 /// The server's end of a protocol: finds requests at the front of a buffer.
 pub trait Codec: Default + Send + 'static {
@@ -30,6 +30,9 @@ pub enum Flow {
     Continue,
     /// Ends once all replies are written. What follows in the input is not interpreted.
     Close,
+    /// As `Close`, by the wish of the client, which has said that it sends no more: the connection
+    /// need not be read on for the last reply to arrive.
+    Part,
 }
 
 /// What came of a call.
@@ -72,24 +75,28 @@ pub const REPLY_FULL: usize = 64 * 1024;
 
 /// Why [`answer`] stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Halt {
+pub enum Halt<J> {
     /// No whole request is left: more input is needed.
     Hungry,
     /// [`REPLY_FULL`] is reached: write, then answer the rest.
     Full,
     /// The service ends the connection.
     Closing,
+    /// The next reply needs this. What follows may be answered meanwhile.
+    Needs(J),
+    /// It ends by the client's wish, and nothing of the input is left.
+    Parting,
 }
 
-/// Answers the requests in `input` one after the other, appending to `reply`; what a reply needs is
-/// done at once, in this thread. Gives the number of bytes consumed and why it stopped.
+/// Answers the requests in `input` one after the other, appending to `reply`. Gives the number of
+/// bytes consumed and why it stopped.
 #[inline]
 pub fn answer<S: Service>(
     service: &mut S,
     codec: &mut S::Codec,
     input: &[u8],
     reply: &mut Vec<u8>,
-) -> (usize, Halt) {
+) -> (usize, Halt<S::Job>) {
     let mut consumed = 0;
     loop {
         if reply.len() >= REPLY_FULL {
@@ -99,12 +106,13 @@ pub fn answer<S: Service>(
             Decoded::Incomplete => return (consumed, Halt::Hungry),
             Decoded::Request(request, bytes) => {
                 consumed += bytes;
-                let flow = match service.call(request, reply) {
-                    Called::Replied(flow) => flow,
-                    Called::Needs(job) => job::run(job, reply),
-                };
-                if flow == Flow::Close {
-                    return (consumed, Halt::Closing);
+                match service.call(request, reply) {
+                    Called::Replied(Flow::Continue) => {}
+                    Called::Replied(Flow::Part) if consumed == input.len() => {
+                        return (consumed, Halt::Parting);
+                    }
+                    Called::Replied(Flow::Close | Flow::Part) => return (consumed, Halt::Closing),
+                    Called::Needs(job) => return (consumed, Halt::Needs(job)),
                 }
             }
         }

@@ -99,7 +99,8 @@ impl Course {
             .args(args)
             .current_dir(self.folder.path())
             .env(name, value)
-            .env("ILL", ill_behaved())
+            .env("ILL", example("ill_behaved"))
+            .env("SLOW_HASH", example("slow_hash"))
             .env("ILL_BEHAVED_LOG", self.path("log"))
             .env_remove("NO_COLOR")
             .stdin(Stdio::null());
@@ -201,9 +202,9 @@ fn stray_groups() -> BTreeSet<PathBuf> {
     strays
 }
 
-/// The program of `examples/ill_behaved.rs`.
-fn ill_behaved() -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_regatta")).with_file_name("examples/ill_behaved");
+/// The program of `examples/NAME.rs`.
+fn example(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_regatta")).with_file_name("examples").join(name);
     assert!(
         path.exists(),
         "expected {}: run all tests, or first `cargo build -p regatta-cli --examples`",

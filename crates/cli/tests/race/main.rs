@@ -6,6 +6,7 @@ mod arguments;
 mod axes;
 mod course;
 mod gate;
+mod hash;
 mod interrupted;
 mod killed;
 mod manifests;

@@ -64,6 +64,33 @@ fn one_that_answers_otherwise_is_disqualified_and_told_what_was_due() {
 }
 
 #[test]
+fn requests_over_http_race_too() {
+    let http = |exact: &str| {
+        format!(
+            "name = 'mine'\nprotocol = 'http'\n[[request]]\npath = '/?q={{line:numbers.txt}}'\n\
+             method = 'GET'\nbody_file = 'body'\nexpect_headers = {{ Date = true }}\n{exact}\n"
+        )
+    };
+    for (exact, status) in [("regex = 'Hello.*[0-9]+'", 0), ("exact = 'Hello.'", 1)] {
+        let course = course(&http(exact));
+        course.write("body", "{ some body }");
+        let given = "given={regatta} serve hello --model threads --listen 127.0.0.1:{port}";
+        let only = ["--only", "null,given", "--contender", given];
+        let args = [&["races/race.toml", "--out", "out", "--json", "-"][..], &only].concat();
+        let ended = course.race(&args).with_status(status);
+        course.assert_nothing_left();
+        assert_ne!(ended.verdict("null").kind, Kind::Disqualified);
+        match status {
+            0 => assert!(ended.summary().cells.iter().all(|cell| cell.requests > 0)),
+            _ => {
+                let said = ["a reply was wrong", "the content Hello."];
+                ended.assert_verdict("given", Kind::Disqualified, &said);
+            }
+        }
+    }
+}
+
+#[test]
 fn what_is_wrong_with_it_is_told_before_anything_starts() {
     let wrong = course(&WORKLOAD.replace("{n*2}", "{m*2}"));
     let cannot_run = "the race races/race.toml cannot be run: the workload races/../mine.toml: ";

@@ -37,7 +37,12 @@ pub struct Server {
 impl Server {
     /// `regatta serve double --model MODEL`, with more arguments.
     pub fn double(model: &str, more: &[&str]) -> Server {
-        let args = [&["serve", "double", "--model", model][..], more].concat();
+        Server::of("double", model, more)
+    }
+
+    /// `regatta serve SERVICE --model MODEL`, with more arguments.
+    pub fn of(service: &str, model: &str, more: &[&str]) -> Server {
+        let args = [&["serve", service, "--model", model][..], more].concat();
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         command.args(args);
         Server::start(command)
@@ -127,11 +132,21 @@ impl Drop for Server {
 
 /// Runs `test` for every model at once, shared and by hand, naming the one that fails.
 pub fn on_every_model(test: impl Fn(&str, &[&str]) + Sync) {
+    at_once(&[&[], &["--by-hand"]], test);
+}
+
+/// Runs `test` for every model at once, for services that are not written by hand.
+pub fn on_every_shared(test: impl Fn(&str) + Sync) {
+    at_once(&[&[]], |model, _| test(model));
+}
+
+fn at_once(forms: &[&[&str]], test: impl Fn(&str, &[&str]) + Sync) {
+    let test = &test;
     thread::scope(|scope| {
         let running: Vec<_> = models()
             .into_iter()
-            .flat_map(|model| [(model, &[][..]), (model, &["--by-hand"][..])])
-            .map(|(model, more)| (model, more, scope.spawn(|| test(model, more))))
+            .flat_map(|model| forms.iter().map(move |&more| (model, more)))
+            .map(|(model, more)| (model, more, scope.spawn(move || test(model, more))))
             .collect();
         for (model, more, thread) in running {
             assert!(thread.join().is_ok(), "failed on {model} {more:?}; its message is above");

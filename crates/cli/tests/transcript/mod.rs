@@ -3,12 +3,14 @@
 //! This file is the format (described in `conformance/README.md`); `play` is the player. Neither
 //! knows who the server is or how it was started.
 
+mod http;
 mod play;
 mod server_side;
 
 use serde::Deserialize;
 use std::{fs, path::Path};
 
+pub use http::Reply;
 pub use play::play;
 
 /// One conversation with a server, and how it must go.
@@ -21,17 +23,22 @@ pub struct Transcript {
     pub about: String,
     /// Whether it is played again with what is sent cut in two at every place, and byte by byte.
     pub cut: bool,
+    /// Whether it asks for more than the workload does: only our own servers must follow it.
+    #[allow(dead_code)] // the player's own tests do not ask
+    pub strict: bool,
     /// What is done, in order.
     pub steps: Vec<Step>,
 }
 
 /// One thing that the client does or waits for.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub enum Step {
     /// Send these bytes.
     Send(Vec<u8>),
     /// These bytes must come next.
     Expect(Vec<u8>),
+    /// An HTTP reply must come next.
+    ExpectHttp(Reply),
     /// The server must have read all that was sent.
     ExpectRead,
     /// The server must close, without another byte and without a reset.
@@ -52,6 +59,8 @@ struct File {
     about: String,
     #[serde(default = "yes")]
     cut: bool,
+    #[serde(default)]
+    strict: bool,
     step: Vec<Entry>,
 }
 
@@ -66,6 +75,7 @@ struct Entry {
     send_hex: Option<String>,
     expect: Option<String>,
     expect_hex: Option<String>,
+    expect_http: Option<http::Entry>,
     repeat: Option<usize>,
     expect_read: bool,
     expect_close: bool,
@@ -101,7 +111,8 @@ fn load(path: &Path) -> Result<Transcript, String> {
         .map(|(entry, number)| entry.step().map_err(|e| format!("step {number}: {e}")))
         .collect::<Result<_, _>>()?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Transcript { name, about: file.about, cut: file.cut, steps })
+    let File { about, cut, strict, .. } = file;
+    Ok(Transcript { name, about, cut, strict, steps })
 }
 
 impl Entry {
@@ -114,6 +125,7 @@ impl Entry {
             self.send_hex.map(hex).transpose()?.map(Step::Send),
             self.expect.map(|s| Step::Expect(text(s))),
             self.expect_hex.map(hex).transpose()?.map(Step::Expect),
+            self.expect_http.map(Reply::new).transpose()?.map(Step::ExpectHttp),
             self.expect_read.then_some(Step::ExpectRead),
             self.expect_close.then_some(Step::ExpectClose),
             self.half_close.then_some(Step::HalfClose),
@@ -124,8 +136,8 @@ impl Entry {
         let mut given = given.into_iter().flatten();
         let (Some(step), None) = (given.next(), given.next()) else {
             return Err(
-                "expected exactly one of send, send_hex, expect, expect_hex, expect_read, \
-                        expect_close, half_close, reset, reconnect, expect_alive"
+                "expected exactly one of send, send_hex, expect, expect_hex, expect_http, \
+                        expect_read, expect_close, half_close, reset, reconnect, expect_alive"
                     .into(),
             );
         };

@@ -65,6 +65,13 @@ impl Player {
         match step {
             Step::Send(bytes) => self.send(bytes),
             Step::Expect(bytes) => expect(self.open()?, bytes),
+            Step::ExpectHttp(reply) => {
+                let (stream, deadline) = (self.open()?, Instant::now() + STEP_DEADLINE);
+                reply.read(|| {
+                    let mut byte = [0];
+                    Ok((read(stream, &mut byte, deadline)? == 1).then_some(byte[0]))
+                })
+            }
             Step::ExpectRead => self.expect_read(),
             Step::ExpectClose => {
                 expect_close(self.open()?)?;

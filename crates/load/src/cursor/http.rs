@@ -282,7 +282,7 @@ impl Part {
             match event {
                 Event::Head(response) if response.status == 101 => return Err(Fault::Upgrade),
                 Event::Head(response) => {
-                    if !http::head(due.expected, &response) {
+                    if !http::head(due.expected, &response, due.text) {
                         return Err(Fault::Head);
                     }
                     let framing = response.framing;
@@ -342,3 +342,6 @@ impl Told {
         Exchange { sent, expected, received, reply_index: reply_index.into() }.into()
     }
 }
+
+#[cfg(test)]
+mod tests;

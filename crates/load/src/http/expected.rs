@@ -2,7 +2,8 @@
 //! looks at what came is `http::check`, for the connection's cursor.
 
 use regatta_proto::http1::Method;
-use regex::{Regex, bytes::Regex as BytesRegex};
+use regex::bytes::Regex;
+use serde_json::Value as Json;
 
 /// What the replies of a script are to be like.
 #[derive(Debug, Default)]
@@ -53,7 +54,9 @@ pub enum Value {
     Any,
     /// This text.
     Is(String),
-    /// This matches it whole.
+    /// The next line of the text that the request has for its reply.
+    Given,
+    /// This matches it.
     Matches(Regex),
 }
 
@@ -62,12 +65,12 @@ pub enum Value {
 pub enum Content {
     /// Anything; it is read over and not kept.
     Any,
-    /// The text that the request has for its reply.
+    /// The text that the request has for its reply, but for given lines.
     Text,
     /// It begins with that text.
     Prefix,
-    /// This matches it whole.
-    Matches(BytesRegex),
+    /// This matches it.
+    Matches(Regex),
     /// It is JSON, and has these values.
     Json(Vec<Member>),
     /// `Hello. The time is S`, S being within so many seconds of this machine's clock; a fraction is
@@ -83,6 +86,73 @@ pub enum Content {
 pub struct Member {
     /// Where: a JSON Pointer (RFC 6901).
     pub pointer: String,
-    /// What must be there; `None`: anything.
-    pub is: Option<serde_json::Value>,
+    /// What must be there.
+    pub is: Is,
+}
+
+/// What a value inside a JSON text is to be.
+#[derive(Clone, Debug)]
+pub enum Is {
+    /// Anything: it must be there.
+    Any,
+    /// This.
+    Value(Json),
+    /// The JSON in the next line of the text that the request has for its reply.
+    Given,
+}
+
+/// The text that a request has for its reply, taken apart.
+#[derive(Clone, Debug)]
+pub(crate) struct Parts<'t> {
+    /// A line for each field that is given.
+    pub fields: Lines<'t>,
+    /// A line for each member that is given.
+    pub members: Lines<'t>,
+    /// What the content is compared with.
+    pub content: &'t [u8],
+}
+
+/// Lines, each ended by a newline.
+#[derive(Clone, Debug)]
+pub(crate) struct Lines<'t>(&'t [u8]);
+
+impl Expected {
+    /// Takes the text of a request apart.
+    #[inline]
+    pub(crate) fn parts<'t>(&self, text: &'t [u8]) -> Parts<'t> {
+        let fields = Lines(text);
+        let members = fields.clone().after(self.given_fields());
+        let content = members.clone().after(match &self.content {
+            Content::Json(members) => members.iter().filter(|m| matches!(m.is, Is::Given)).count(),
+            _ => 0,
+        });
+        Parts { fields, members, content: content.0 }
+    }
+
+    /// How many fields have a value that is given for each request.
+    #[inline]
+    pub(crate) fn given_fields(&self) -> usize {
+        self.fields.iter().filter(|field| matches!(field.value, Value::Given)).count()
+    }
+}
+
+impl Lines<'_> {
+    #[inline]
+    fn after(mut self, lines: usize) -> Self {
+        for _ in 0..lines {
+            self.next();
+        }
+        self
+    }
+}
+
+impl<'t> Iterator for Lines<'t> {
+    type Item = &'t [u8];
+
+    fn next(&mut self) -> Option<&'t [u8]> {
+        let end = memchr::memchr(b'\n', self.0)?;
+        let line = &self.0[..end];
+        self.0 = &self.0[end + 1..];
+        Some(line)
+    }
 }

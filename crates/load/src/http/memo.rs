@@ -86,7 +86,9 @@ impl Memo {
         self.bytes.extend_from_slice(bytes);
         self.text.clear();
         self.text.extend_from_slice(right.text);
-        (self.length, self.head) = (right.bytes.len(), right.head);
+        // A head that is to be another for each request says nothing of the next one.
+        let head = if expected.given_fields() > 0 { 0 } else { right.head };
+        (self.length, self.head) = (right.bytes.len(), head);
         (self.until, self.ends) = (right.until, right.ends);
     }
 }

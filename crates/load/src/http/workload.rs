@@ -3,7 +3,7 @@
 use super::{Content, Expected, Method, Status};
 use crate::{
     hash_file,
-    script::{BYTES, Script},
+    script::{BYTES, Conversations, Script},
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use regatta_proto::http1::client::Ask;
@@ -104,7 +104,8 @@ impl HttpWorkload {
     pub(crate) fn compose(&self, seed: u64, place: Place<'_>) -> Script {
         let asks: Vec<Vec<u8>> =
             self.requests.iter().map(|request| bytes(request, place)).collect();
-        let mut script = Script::http(self.requests.iter().map(|r| r.expected.clone()).collect());
+        let kinds = self.requests.iter().map(|request| request.expected.clone()).collect();
+        let mut script = Script::http(Conversations::Each(1), kinds);
         let exchanges = if asks.len() == 1 { OF_ONE } else { OF_SEVERAL };
         let all: u64 = self.requests.iter().map(|request| u64::from(request.weight)).sum();
         let mut random = StdRng::seed_from_u64(seed);

@@ -1,52 +1,96 @@
 //! From a workload file to the exchanges of a run.
 
 use super::{
-    draw::Drawer,
-    file::{Conversation, Expect, WorkloadFile},
+    conversation::Conversation,
+    draw::{Drawer, Value},
+    file::{Requests, WorkloadFile},
+    line::{Expect, Lines, Step},
 };
 use crate::{
+    http::Place,
     patterns::{Due, Patterns},
     script::{BYTES, Conversations, EXCHANGES, Script},
 };
 use rand::{SeedableRng, rngs::StdRng};
 
 impl WorkloadFile {
-    /// Seeded exchanges, whole conversations of them: as many as fit into [`EXCHANGES`] and
-    /// [`BYTES`], and at least one. `echoed`: the reply to each is to be the request. Not closed.
-    pub(super) fn compose(&self, seed: u64, echoed: bool) -> Script {
-        // Where every reply is known to the byte, checking them is one comparison of memory.
-        let patterns = (!echoed && !self.conversations.iter().all(Conversation::is_exact))
-            .then(|| Patterns::new(self.regexes.iter().cloned(), self.longest_reply));
-        let mut script = Script::new(self.lengths(), patterns);
+    /// Seeded exchanges, whole conversations of them: as many as fit into [`EXCHANGES`] (of HTTP,
+    /// fewer) and [`BYTES`], and at least one. `place`: who is asked, in HTTP. `echoed`: the reply to each is to
+    /// be the request. Not closed.
+    pub(super) fn compose(&self, seed: u64, place: Place<'_>, echoed: bool) -> Script {
         let mut drawer = Drawer::new(StdRng::seed_from_u64(seed), &self.lists);
-        let weights = self.conversations.iter().scan(0, |sum, conversation| {
-            *sum += u64::from(conversation.weight);
-            Some(*sum)
-        });
-        let weights: Vec<u64> = weights.collect();
-        let all = weights.last().copied().unwrap_or(0);
+        match &self.requests {
+            Requests::Lines(lines) => lines.compose(&mut drawer, echoed),
+            Requests::Http(http) => http.compose(&mut drawer, place, echoed),
+        }
+    }
+}
+
+/// Fills a script with whole conversations, chosen by their weight: as many as fit into `most`
+/// exchanges and [`BYTES`], and at least one. `push` appends the exchange of a step; it is handed
+/// what the conversation has captured so far.
+pub(super) fn converse<S>(
+    conversations: &[Conversation<S>],
+    most: usize,
+    script: &mut Script,
+    drawer: &mut Drawer<'_>,
+    mut push: impl FnMut(&S, &mut Script, &mut Vec<Value>, &mut Drawer<'_>),
+) {
+    let weights = conversations.iter().scan(0, |sum, conversation| {
+        *sum += u64::from(conversation.weight);
+        Some(*sum)
+    });
+    let weights: Vec<u64> = weights.collect();
+    let all = weights.last().copied().unwrap_or(0);
+    loop {
+        let chosen = drawer.below(all);
+        let chosen = weights.partition_point(|up_to| *up_to <= chosen);
+        let conversation = &conversations[chosen];
+        let is_full = script.pushed() + conversation.steps.len() > most;
+        if is_full || script.bytes() > BYTES {
+            return;
+        }
+        script.begin_conversation();
+        let mut captures = Vec::new();
+        for step in &conversation.steps {
+            push(step, script, &mut captures, drawer);
+        }
+    }
+}
+
+/// Where conversations begin.
+pub(super) fn lengths<S>(conversations: &[Conversation<S>]) -> Conversations {
+    let mut lengths = conversations.iter().map(|one| one.steps.len() as u32);
+    let first = lengths.next().unwrap_or(1);
+    match lengths.all(|other| other == first) {
+        true => Conversations::Each(first),
+        false => Conversations::At(Vec::new()),
+    }
+}
+
+impl Lines {
+    fn compose(&self, drawer: &mut Drawer<'_>, echoed: bool) -> Script {
+        // Where every reply is known to the byte, checking them is one comparison of memory.
+        let patterns = (!echoed && !self.conversations.iter().all(is_exact))
+            .then(|| Patterns::new(self.regexes.iter().cloned(), self.longest_reply));
+        let mut script = Script::new(lengths(&self.conversations), patterns);
         let (mut request, mut reply) = (Vec::new(), Vec::new());
-        loop {
-            let chosen = drawer.below(all);
-            let chosen = weights.partition_point(|up_to| *up_to <= chosen);
-            let conversation = &self.conversations[chosen];
-            let is_full = script.pushed() + conversation.steps.len() > EXCHANGES;
-            if is_full || script.bytes() > BYTES {
-                return script;
-            }
-            script.begin_conversation();
-            let mut captures = Vec::new();
-            for step in &conversation.steps {
+        converse(
+            &self.conversations,
+            EXCHANGES,
+            &mut script,
+            drawer,
+            |step, script, captures, drawer| {
                 request.clear();
                 reply.clear();
-                step.send.fill(&mut request, &[], &mut captures, &mut drawer);
+                step.send.fill(&mut request, &[], captures, drawer);
                 let due = match &step.expect {
                     Expect::Exact(template) => {
-                        template.fill(&mut reply, &request, &mut captures, &mut drawer);
+                        template.fill(&mut reply, &request, captures, drawer);
                         Due::Exact
                     }
                     Expect::Prefix(template) => {
-                        template.fill(&mut reply, &request, &mut captures, &mut drawer);
+                        template.fill(&mut reply, &request, captures, drawer);
                         Due::Prefix
                     }
                     Expect::Regex(n) => Due::Regex(*n),
@@ -58,24 +102,14 @@ impl WorkloadFile {
                     reply.push(b'\n');
                 }
                 script.push(&request, &reply, due);
-            }
-        }
-    }
-
-    fn lengths(&self) -> Conversations {
-        let mut lengths = self.conversations.iter().map(|one| one.steps.len() as u32);
-        let first = lengths.next().unwrap_or(1);
-        match lengths.all(|other| other == first) {
-            true => Conversations::Each(first),
-            false => Conversations::At(Vec::new()),
-        }
+            },
+        );
+        script
     }
 }
 
-impl Conversation {
-    fn is_exact(&self) -> bool {
-        self.steps.iter().all(|step| matches!(step.expect, Expect::Exact(_)))
-    }
+fn is_exact(conversation: &Conversation<Step>) -> bool {
+    conversation.steps.iter().all(|step| matches!(step.expect, Expect::Exact(_)))
 }
 
 #[cfg(test)]
@@ -85,7 +119,8 @@ mod tests {
 
     fn script(text: &str) -> Script {
         let text = format!("protocol = 'line'\n{text}");
-        let mut script = WorkloadFile::from_text(&text, "test").unwrap().compose(5, false);
+        let mut script =
+            WorkloadFile::from_text(&text, "test").unwrap().compose(5, Place::default(), false);
         script.close(1).unwrap();
         script
     }
@@ -200,7 +235,7 @@ mod tests {
             let (file, mut bytes) = (example(name), Vec::new());
             let again = WorkloadFile::from_text(file.text(), file.name()).unwrap();
             for file in [&file, &again] {
-                let mut script = file.compose(9, false);
+                let mut script = file.compose(9, Place::default(), false);
                 script.close(1).unwrap();
                 let end = script.period();
                 bytes.push((
@@ -215,7 +250,9 @@ mod tests {
 
     #[test]
     fn only_replies_that_are_not_known_to_the_byte_are_looked_at_by_line() {
-        let patterns = |name: &str, echoed| example(name).compose(1, echoed).patterns().is_some();
+        let patterns = |name: &str, echoed| {
+            example(name).compose(1, Place::default(), echoed).patterns().is_some()
+        };
         assert!(!patterns("double.toml", false) && !patterns("dialogue.toml", false));
         assert!(patterns("patterns.toml", false) && !patterns("patterns.toml", true));
     }
@@ -223,7 +260,8 @@ mod tests {
     #[test]
     fn an_echo_is_asked_the_same_and_owes_the_same() {
         let file = example("patterns.toml");
-        let (asked, mut echoed) = (file.compose(1, false), file.compose(1, true));
+        let (asked, mut echoed) =
+            (file.compose(1, Place::default(), false), file.compose(1, Place::default(), true));
         echoed.close(1).unwrap();
         for i in 0..500 {
             assert_eq!(asked.request(i), echoed.request(i));

@@ -29,18 +29,27 @@ pub(super) enum Value {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Integer(Bounds),
-    /// Of at most so many bytes.
-    Text(usize),
+    Text(Text),
+}
+
+/// What a text can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Text {
+    /// Most bytes of it.
+    pub longest: usize,
+    /// Whether there can be control characters in it.
+    pub controls: bool,
 }
 
 impl Kind {
-    /// Most bytes of it when it is written.
-    pub fn longest(self) -> usize {
+    /// What it is like when it is written.
+    pub fn text(self) -> Text {
         match self {
             Kind::Integer(Bounds { low, high }) => {
-                low.to_string().len().max(high.to_string().len())
+                let longest = low.to_string().len().max(high.to_string().len());
+                Text { longest, controls: false }
             }
-            Kind::Text(longest) => longest,
+            Kind::Text(text) => text,
         }
     }
 }
@@ -80,15 +89,17 @@ impl Draw {
         })
     }
 
-    /// What it can draw; `longest` tells the longest line of a list.
-    pub fn kind(&self, longest: impl FnOnce(usize) -> usize) -> Kind {
+    /// What it can draw; `lines` tells what the lines of a list are like.
+    pub fn kind(&self, lines: impl FnOnce(usize) -> Text) -> Kind {
         match self {
             Draw::Counter(from) => Kind::Integer(Bounds { low: *from, high: from + MOST_COUNTED }),
             Draw::Integer(range) => {
                 Kind::Integer(Bounds { low: *range.start(), high: *range.end() })
             }
-            Draw::Characters(_, lengths) => Kind::Text(*lengths.end()),
-            Draw::Line { list, .. } => Kind::Text(longest(*list)),
+            Draw::Characters(_, lengths) => {
+                Kind::Text(Text { longest: *lengths.end(), controls: false })
+            }
+            Draw::Line { list, .. } => Kind::Text(lines(*list)),
         }
     }
 }

@@ -1,14 +1,15 @@
 //! A workload file: what it says, in TOML, with everything that can be wrong told before a run. The
-//! lines that it names are read with it, so that its text and nothing else need be kept. Its requests
-//! are read in `reader`; how a script is made of it is in `compose`.
+//! files that it names are read with it, so that its text and nothing else need be kept. Its requests
+//! are read in `line` and `http_file`; how a script is made of it is in `compose`.
 
 use super::{
+    conversation::Conversation,
+    files::{FileContent, Files},
+    http_file::{self, Http},
+    line::{self, Lines},
     lists::{self, NamedLists},
-    reader::{Reader, Request},
-    template::Template,
 };
-use regex::bytes::Regex;
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -18,36 +19,17 @@ use std::{
 #[derive(Debug)]
 pub struct WorkloadFile {
     pub(super) name: String,
-    /// Its text; with the lines of the files that it names, where it names any.
+    /// Its text; with what the files have that it names, where it names any.
     text: String,
-    pub(super) conversations: Vec<Conversation>,
-    pub(super) regexes: Vec<(String, Regex)>,
+    pub(super) requests: Requests,
     pub(super) lists: Vec<Vec<Vec<u8>>>,
-    pub(super) longest_reply: usize,
 }
 
-/// Requests that follow each other on one connection.
+/// What is sent and expected, in its protocol.
 #[derive(Debug)]
-pub(super) struct Conversation {
-    /// How often it is chosen, relative to the others.
-    pub weight: u32,
-    pub steps: Vec<Step>,
-}
-
-/// A request, and what must come back.
-#[derive(Debug)]
-pub(super) struct Step {
-    pub send: Template,
-    pub expect: Expect,
-}
-
-/// What must come back.
-#[derive(Debug)]
-pub(super) enum Expect {
-    Exact(Template),
-    Prefix(Template),
-    /// The regular expression in this place.
-    Regex(u16),
+pub(super) enum Requests {
+    Lines(Lines),
+    Http(Http),
 }
 
 /// A workload file cannot be used: what is wrong, and how it is written rightly.
@@ -71,18 +53,20 @@ struct Head {
     protocol: Option<String>,
 }
 
-/// A workload file with `protocol = "line"`.
+/// A workload file with requests of a protocol.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LineFile {
+struct File<R> {
     name: Option<String>,
     #[serde(rename = "protocol")]
     _protocol: String,
     longest_reply: Option<usize>,
-    #[serde(default)]
-    request: Vec<Request>,
+    #[serde(default = "Vec::new")]
+    request: Vec<R>,
     #[serde(default)]
     lines: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
+    files: BTreeMap<String, FileContent>,
 }
 
 impl WorkloadFile {
@@ -113,55 +97,102 @@ impl WorkloadFile {
         &self.text
     }
 
-    /// `folder` is where files of lines are; `None` if they must stand in the text.
+    /// Whether its requests are HTTP.
+    pub fn is_http(&self) -> bool {
+        matches!(self.requests, Requests::Http(_))
+    }
+
+    /// `folder` is where the files are that it names; `None` if all must stand in the text.
     fn parse(text: &str, stem: &str, folder: Option<PathBuf>) -> Result<WorkloadFile, String> {
         let head: Head = toml::from_str(text).map_err(|error| error.to_string())?;
         match head.protocol.as_deref() {
-            Some("line") => {}
-            None => return Err("it does not say its protocol; write: protocol = \"line\"".into()),
-            Some(other) => {
-                return Err(format!(
-                    "the protocol {other:?} is not spoken; write: protocol = \"line\""
-                ));
+            Some("line") => Self::of_lines(text, stem, folder),
+            Some("http") => Self::of_http(text, stem, folder),
+            None => {
+                Err("it does not say its protocol; write: protocol = \"line\", or \"http\"".into())
             }
+            Some(other) => Err(format!(
+                "the protocol {other:?} is not spoken; write: protocol = \"line\", or \"http\""
+            )),
         }
-        let file: LineFile = toml::from_str(text).map_err(|error| error.to_string())?;
-        let name = file.name.unwrap_or_else(|| stem.into());
-        check_name(&name)?;
-        let longest_reply = file.longest_reply.unwrap_or(LONGEST_REPLY);
-        if !(1..=LONGEST_LONGEST_REPLY).contains(&longest_reply) {
-            return Err(format!(
-                "`longest_reply` is {longest_reply}; expected bytes from 1 to \
-                 {LONGEST_LONGEST_REPLY}, as longest_reply = 65536"
-            ));
-        }
-        if file.request.is_empty() || file.request.len() > MOST_REQUESTS {
-            return Err(format!(
-                "it has {} requests; expected 1 to {MOST_REQUESTS}, each as [[request]] with send = \
-                 \"{{n=int:1..1000}}\" and exact = \"{{n*2}}\"",
-                file.request.len()
-            ));
-        }
-        let mut reader = Reader {
-            lists: NamedLists { inline: file.lines, folder, names: vec![], lists: vec![] },
-            regexes: Vec::new(),
-            longest_reply,
-        };
-        let mut conversations = Vec::new();
-        for (i, request) in file.request.into_iter().enumerate() {
-            let place = |why| format!("request {}{why}", i + 1);
-            conversations.push(reader.conversation(request).map_err(place)?);
-        }
-        let Reader { lists, regexes, .. } = reader;
-        Ok(WorkloadFile {
-            name,
-            text: lists.put_into(text)?,
-            conversations,
-            regexes,
-            lists: lists.lists,
-            longest_reply,
-        })
     }
+
+    fn of_lines(text: &str, stem: &str, folder: Option<PathBuf>) -> Result<WorkloadFile, String> {
+        let file: File<line::Request> = read(text)?;
+        let longest_reply = file.longest_reply()?;
+        if !file.files.is_empty() {
+            return Err("lines have no `body_file`, so [files] says nothing: leave it out".into());
+        }
+        let name = file.name(stem)?;
+        let lists = NamedLists::new(file.lines, Files::new(file.files), folder);
+        let mut reader = line::Reader { lists, regexes: Vec::new(), longest_reply };
+        let example = "send = \"{n=int:1..1000}\" and exact = \"{n*2}\"";
+        let conversations =
+            conversations(file.request, example, |request| reader.conversation(request))?;
+        let line::Reader { lists, regexes, .. } = reader;
+        let requests = Requests::Lines(Lines { conversations, regexes, longest_reply });
+        Ok(WorkloadFile { name, text: lists.put_into(text)?, requests, lists: lists.lists })
+    }
+
+    fn of_http(text: &str, stem: &str, folder: Option<PathBuf>) -> Result<WorkloadFile, String> {
+        let file: File<http_file::Request> = read(text)?;
+        if file.longest_reply.is_some() {
+            return Err(
+                "`longest_reply` is for lines; a content in HTTP that is looked at may have \
+                        16 MiB: leave it out"
+                    .into(),
+            );
+        }
+        let name = file.name(stem)?;
+        let lists = NamedLists::new(file.lines, Files::new(file.files), folder);
+        let mut reader = http_file::Reader::new(lists);
+        let conversations =
+            conversations(file.request, "path = \"/\"", |request| reader.conversation(request))?;
+        let http_file::Reader { lists, kinds, .. } = reader;
+        let requests = Requests::Http(Http { conversations, kinds });
+        Ok(WorkloadFile { name, text: lists.put_into(text)?, requests, lists: lists.lists })
+    }
+}
+
+fn read<R: DeserializeOwned>(text: &str) -> Result<File<R>, String> {
+    toml::from_str(text).map_err(|error| error.to_string())
+}
+
+impl<R> File<R> {
+    fn name(&self, stem: &str) -> Result<String, String> {
+        let name = self.name.as_deref().unwrap_or(stem);
+        check_name(name)?;
+        Ok(name.into())
+    }
+
+    fn longest_reply(&self) -> Result<usize, String> {
+        let longest = self.longest_reply.unwrap_or(LONGEST_REPLY);
+        if !(1..=LONGEST_LONGEST_REPLY).contains(&longest) {
+            return Err(format!(
+                "`longest_reply` is {longest}; expected bytes from 1 to {LONGEST_LONGEST_REPLY}, as \
+                 longest_reply = 65536"
+            ));
+        }
+        Ok(longest)
+    }
+}
+
+/// Reads each `[[request]]`; `example` is what one has at least.
+fn conversations<R, S>(
+    requests: Vec<R>,
+    example: &str,
+    mut read: impl FnMut(R) -> Result<Conversation<S>, String>,
+) -> Result<Vec<Conversation<S>>, String> {
+    if requests.is_empty() || requests.len() > MOST_REQUESTS {
+        return Err(format!(
+            "it has {} requests; expected 1 to {MOST_REQUESTS}, each as [[request]] with {example}",
+            requests.len()
+        ));
+    }
+    let numbered = requests.into_iter().enumerate();
+    numbered
+        .map(|(i, request)| read(request).map_err(|why| format!("request {}{why}", i + 1)))
+        .collect()
 }
 
 fn check_name(name: &str) -> Result<(), String> {
@@ -230,12 +261,15 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_readme_is_right() {
+    fn the_examples_of_the_readme_are_right() {
         let readme = include_str!("../../../../README.md");
         let blocks = readme.split("```toml\n").skip(1).filter_map(|part| part.split_once("```"));
         let mut files = blocks.map(|(block, _)| block).filter(|text| text.starts_with("protocol"));
         let text = format!("{}\n[lines]\n'passwords.txt' = ['x']", files.next().unwrap());
-        assert_eq!(WorkloadFile::from_text(&text, "mine").unwrap().conversations.len(), 2);
+        let lines = WorkloadFile::from_text(&text, "mine").unwrap();
+        assert!(matches!(lines.requests, Requests::Lines(lines) if lines.conversations.len() == 2));
+        let http = WorkloadFile::from_text(files.next().unwrap(), "mine").unwrap();
+        assert!(matches!(http.requests, Requests::Http(http) if http.conversations.len() == 2));
         assert!(files.next().is_none(), "another one is not tried");
     }
 
@@ -253,7 +287,7 @@ mod tests {
         for (text, said) in [
             (with("[[request]\n"), "line 2"),
             (request.into(), "write: protocol = \"line\""),
-            (format!("protocol='http'\n{request}"), "the protocol \"http\" is not spoken"),
+            (format!("protocol='smtp'\n{request}"), "the protocol \"smtp\" is not spoken"),
             (HEAD.into(), "it has 0 requests; expected 1 to 1000, each as [[request]]"),
             (with(&format!("nmae='x'\n{request}")), "unknown field `nmae`"),
             (with(&format!("{request}weigth=2")), "unknown field `weigth`"),

@@ -1,7 +1,7 @@
 //! The lists of lines that a workload file names: in it, or in files beside it. Everything that is
 //! read from disk for a workload is read here.
 
-use super::template::Lists;
+use super::{draw::Text, files::Files, template::Lists};
 use std::{
     collections::BTreeMap,
     fs,
@@ -14,11 +14,12 @@ const MOST_BYTES: u64 = 4 << 20;
 /// The lists of lines that the placeholders of a file name.
 pub(super) struct NamedLists {
     /// Those of the file itself.
-    pub inline: BTreeMap<String, Vec<String>>,
-    pub folder: Option<PathBuf>,
+    inline: BTreeMap<String, Vec<String>>,
+    folder: Option<PathBuf>,
     /// Those that were asked for, in the order of `lists`.
     pub names: Vec<String>,
     pub lists: Vec<Vec<Vec<u8>>>,
+    files: Files,
 }
 
 impl Lists for NamedLists {
@@ -42,26 +43,48 @@ impl Lists for NamedLists {
         Ok(self.lists.len() - 1)
     }
 
-    fn longest(&self, list: usize) -> usize {
-        self.lists[list].iter().map(Vec::len).max().unwrap_or(0)
+    fn text(&self, list: usize) -> Text {
+        let lines = &self.lists[list];
+        Text {
+            longest: lines.iter().map(Vec::len).max().unwrap_or(0),
+            controls: lines.iter().flatten().any(u8::is_ascii_control),
+        }
     }
 }
 
 impl NamedLists {
-    /// The text of the file, with the lines that came from elsewhere in it.
+    /// With what stands in the workload file itself; `folder` is where all else is.
+    pub fn new(
+        inline: BTreeMap<String, Vec<String>>,
+        files: Files,
+        folder: Option<PathBuf>,
+    ) -> Self {
+        NamedLists { inline, folder, names: Vec::new(), lists: Vec::new(), files }
+    }
+
+    /// The content of a file.
+    pub fn file(&mut self, name: &str) -> Result<Vec<u8>, String> {
+        self.files.find(name, self.folder.as_deref())
+    }
+
+    /// The text of the workload file, with all that came from elsewhere in it.
     pub fn put_into(&self, text: &str) -> Result<String, String> {
         let from_elsewhere = |(name, _): &(&String, _)| !self.inline.contains_key(*name);
-        let mut lists = self.names.iter().zip(&self.lists).filter(from_elsewhere).peekable();
-        if lists.peek().is_none() {
+        let lists = self.names.iter().zip(&self.lists).filter(from_elsewhere);
+        let lists = lists.map(|(name, list)| {
+            let lines = list.iter().map(|line| String::from_utf8_lossy(line).into_owned());
+            (name.clone(), lines.collect::<Vec<_>>().into())
+        });
+        let more: [(&str, Vec<(String, toml::Value)>); 2] =
+            [("lines", lists.collect()), ("files", self.files.read_from_elsewhere().collect())];
+        if more.iter().all(|(_, values)| values.is_empty()) {
             return Ok(text.into());
         }
         let mut file: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
-        let table = file.entry("lines").or_insert_with(|| toml::Table::new().into());
-        for (name, list) in lists {
-            let lines = list.iter().map(|line| String::from_utf8_lossy(line).into_owned());
-            let lines: Vec<toml::Value> = lines.map(toml::Value::from).collect();
+        for (key, values) in more.into_iter().filter(|(_, values)| !values.is_empty()) {
+            let table = file.entry(key).or_insert_with(|| toml::Table::new().into());
             if let Some(table) = table.as_table_mut() {
-                table.insert(name.clone(), lines.into());
+                table.extend(values);
             }
         }
         toml::to_string(&file).map_err(|error| error.to_string())
@@ -71,6 +94,13 @@ impl NamedLists {
 /// The text of a file that is not too large.
 pub(super) fn read(path: &Path) -> Result<String, String> {
     let name = path.display();
+    String::from_utf8(read_bytes(path)?)
+        .map_err(|_| format!("cannot read {name}: expected a text in valid UTF-8"))
+}
+
+/// The bytes of a file that is not too large.
+pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, String> {
+    let name = path.display();
     let cannot = |error: std::io::Error| format!("cannot read {name}: {error}");
     let about = fs::metadata(path).map_err(cannot)?;
     if !about.is_file() || about.len() > MOST_BYTES {
@@ -79,5 +109,5 @@ pub(super) fn read(path: &Path) -> Result<String, String> {
             MOST_BYTES >> 20
         ));
     }
-    fs::read_to_string(path).map_err(cannot)
+    fs::read(path).map_err(cannot)
 }

@@ -3,7 +3,8 @@
 //! `expression`.
 
 use super::{
-    draw::{Draw, Drawer, Kind, Value},
+    conversation::Captures,
+    draw::{Draw, Drawer, Kind, Text, Value},
     expression::{Bounds, Expression, is_name},
 };
 
@@ -30,7 +31,7 @@ enum Gives {
     /// The capture in this place.
     Capture(usize),
     Arithmetic(Expression),
-    /// The whole request line.
+    /// The request: the whole line, or the content.
     Request,
     Function(Function, Box<Gives>),
 }
@@ -46,7 +47,7 @@ enum Function {
 /// What the placeholders of a conversation can refer to, as it is read.
 pub(super) struct Scope<'l> {
     /// Names that were captured so far, and what their values can be.
-    pub captures: Vec<(String, Kind)>,
+    pub captures: &'l mut Captures,
     pub lists: &'l mut dyn Lists,
 }
 
@@ -64,8 +65,8 @@ impl Scope<'_> {
 pub(super) trait Lists {
     /// The place of the list of this name, read now if it was not before.
     fn find(&mut self, name: &str) -> Result<usize, String>;
-    /// Bytes of its longest line.
-    fn longest(&self, list: usize) -> usize;
+    /// What its lines are like.
+    fn text(&self, list: usize) -> Text;
 }
 
 /// On which side a template stands.
@@ -98,11 +99,6 @@ const RESERVED: [&str; 11] = [
 impl Template {
     /// Reads a template, and adds what it captures to the scope.
     pub fn parse(text: &str, side: Side, scope: &mut Scope<'_>) -> Result<Template, String> {
-        if text.contains('\n') {
-            return Err("a newline ends a line, and is added to each: leave it out, or write \
-                        several requests as steps"
-                .into());
-        }
         let (mut parts, mut plain, mut rest) = (Vec::new(), Vec::new(), text);
         while let Some(at) = rest.find(['{', '}']) {
             plain.extend_from_slice(&rest.as_bytes()[..at]);
@@ -133,13 +129,53 @@ impl Template {
         Ok(Template { parts })
     }
 
+    /// This text as it is: no placeholders in it.
+    pub fn literal(text: Vec<u8>) -> Template {
+        Template { parts: vec![Part::Text(text)] }
+    }
+
+    /// What stands in it, with `value` in the place of each placeholder.
+    pub fn literals(&self, value: char) -> String {
+        let text = |part: &Part| match part {
+            Part::Text(text) => String::from_utf8_lossy(text).into_owned(),
+            Part::Value { .. } => value.into(),
+        };
+        self.parts.iter().map(text).collect()
+    }
+
+    /// Its text, where it has no placeholders.
+    pub fn as_literal(&self) -> Option<&[u8]> {
+        match &self.parts[..] {
+            [] => Some(&[]),
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The bounds of its value, where it is nothing but one integer.
+    pub fn as_integer(&self, side: Side, scope: &Scope<'_>) -> Option<Bounds> {
+        let [Part::Value { gives, .. }] = &self.parts[..] else { return None };
+        match gives.kind(side, scope) {
+            Kind::Integer(bounds) => Some(bounds),
+            Kind::Text(_) => None,
+        }
+    }
+
     /// Most bytes that it can have when it is filled in.
     pub fn longest(&self, side: Side, scope: &Scope<'_>) -> usize {
         let of = |part: &Part| match part {
             Part::Text(text) => text.len(),
-            Part::Value { gives, .. } => gives.kind(side, scope).longest(),
+            Part::Value { gives, .. } => gives.kind(side, scope).text().longest,
         };
         self.parts.iter().map(of).sum()
+    }
+
+    /// Whether there can be control characters in what it is filled in with.
+    pub fn can_hold_controls(&self, side: Side, scope: &Scope<'_>) -> bool {
+        self.parts.iter().any(|part| match part {
+            Part::Text(_) => false,
+            Part::Value { gives, .. } => gives.kind(side, scope).text().controls,
+        })
     }
 
     /// Appends the filled-in text to `line`. `captures` are those of the conversation so far.
@@ -150,12 +186,24 @@ impl Template {
         captures: &mut Vec<Value>,
         drawer: &mut Drawer<'_>,
     ) {
+        self.fill_with(line, request, captures, drawer, Value::write);
+    }
+
+    /// The same, where `write` appends a value.
+    pub fn fill_with(
+        &self,
+        line: &mut Vec<u8>,
+        request: &[u8],
+        captures: &mut Vec<Value>,
+        drawer: &mut Drawer<'_>,
+        write: impl Fn(&Value, &mut Vec<u8>),
+    ) {
         for part in &self.parts {
             match part {
                 Part::Text(text) => line.extend_from_slice(text),
                 Part::Value { captured, gives } => {
                     let value = gives.value(request, captures, drawer);
-                    value.write(line);
+                    write(&value, line);
                     if *captured {
                         captures.push(value);
                     }
@@ -201,8 +249,8 @@ fn gives(text: &str, side: Side, scope: &mut Scope<'_>) -> Result<Gives, String>
         return match side {
             Side::Send => draw.map(Gives::Draw),
             Side::Expect { .. } => Err(format!(
-                "what must come back cannot be drawn anew: capture it in `send`, as {{n={text}}}, \
-                 and write {{n}} here"
+                "what must come back cannot be drawn anew: capture it in what is sent, as \
+                 {{n={text}}}, and write {{n}} here"
             )),
         };
     }
@@ -258,21 +306,21 @@ fn of_captures(text: &str, side: Side, scope: &Scope<'_>) -> Result<Gives, Strin
 impl Gives {
     fn kind(&self, side: Side, scope: &Scope<'_>) -> Kind {
         match self {
-            Gives::Draw(draw) => draw.kind(|list| scope.lists.longest(list)),
+            Gives::Draw(draw) => draw.kind(|list| scope.lists.text(list)),
             Gives::Capture(at) => scope.captures[*at].1,
             Gives::Arithmetic(expression) => {
                 let bounds = expression.bounds(|at| scope.integer(at));
                 Kind::Integer(bounds.expect("looked at when it was read"))
             }
             Gives::Request => match side {
-                Side::Expect { request } => Kind::Text(request),
+                Side::Expect { request } => Kind::Text(Text { longest: request, controls: true }),
                 Side::Send => unreachable!("refused when it was read"),
             },
-            Gives::Function(function, of) => match (function, of.kind(side, scope).longest()) {
-                (Function::Length, longest) => {
-                    Kind::Integer(Bounds { low: 0, high: longest as i128 })
+            Gives::Function(function, of) => match (function, of.kind(side, scope).text()) {
+                (Function::Length, text) => {
+                    Kind::Integer(Bounds { low: 0, high: text.longest as i128 })
                 }
-                (_, longest) => Kind::Text(longest),
+                (_, text) => Kind::Text(text),
             },
         }
     }
@@ -314,7 +362,8 @@ impl Function {
 }
 
 impl Value {
-    fn write(&self, line: &mut Vec<u8>) {
+    /// Appends it as it is.
+    pub(super) fn write(&self, line: &mut Vec<u8>) {
         match self {
             Value::Integer(n) => line.extend_from_slice(n.to_string().as_bytes()),
             Value::Text(text) => line.extend_from_slice(text),

@@ -1,6 +1,7 @@
 //! HTTP/1.1 as transcripts: bytes in, bytes out, however they are cut.
 
 mod accepted;
+mod cases;
 mod client;
 mod cuts;
 mod malformed;

@@ -1,15 +1,12 @@
 //! Every request of `malformed.txt` gets its status, whole and cut at every byte, and what
 //! follows it is never answered.
 
-use crate::served::{Served, serve};
+use crate::{
+    cases::{Case, cases},
+    served::{Served, serve},
+};
 
 const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
-
-struct Case {
-    status: u16,
-    why: &'static str,
-    bytes: Vec<u8>,
-}
 
 #[test]
 fn each_is_refused_and_nothing_behind_it_is_answered() {
@@ -56,52 +53,4 @@ fn assert_same(case: &Case, cut: usize, served: &Served, whole: &Served) {
 fn cuts(length: usize) -> impl Iterator<Item = usize> {
     let long = length > 600;
     (1..=length).filter(move |&cut| !long || cut < 64 || length - cut < 64 || cut % 997 == 0)
-}
-
-/// Reads the file; its first lines say how it is written.
-fn cases() -> Vec<Case> {
-    let mut cases: Vec<Case> = Vec::new();
-    let mut inside = false;
-    for line in include_str!("malformed.txt").lines() {
-        match (inside, line) {
-            (_, "") => inside = false,
-            (true, bytes) => unescape(bytes, &mut cases.last_mut().unwrap().bytes),
-            (false, comment) if comment.starts_with('#') => {}
-            (false, line) => {
-                let (status, why) = line.split_once(' ').unwrap();
-                cases.push(Case { status: status.parse().unwrap(), why, bytes: Vec::new() });
-                inside = true;
-            }
-        }
-    }
-    cases
-}
-
-fn unescape(text: &str, out: &mut Vec<u8>) {
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        if let Some(repeat) = rest.strip_prefix("<<") {
-            let (inner, after) = repeat.split_once(">>").unwrap();
-            let (text, times) = inner.rsplit_once('*').unwrap();
-            let mut bytes = Vec::new();
-            unescape(text, &mut bytes);
-            out.extend(bytes.repeat(times.parse().unwrap()));
-            rest = after;
-        } else if let Some(code) = rest.strip_prefix("\\x") {
-            out.push(u8::from_str_radix(&code[..2], 16).unwrap());
-            rest = &code[2..];
-        } else if let Some(code) = rest.strip_prefix('\\') {
-            out.push(match code.as_bytes()[0] {
-                b'r' => b'\r',
-                b'n' => b'\n',
-                b't' => b'\t',
-                b'\\' => b'\\',
-                other => panic!("unknown escape \\{}", char::from(other)),
-            });
-            rest = &code[1..];
-        } else {
-            out.extend_from_slice(first.to_string().as_bytes());
-            rest = &rest[first.len_utf8()..];
-        }
-    }
 }

@@ -179,8 +179,8 @@ impl Field {
         mean(&paired(&null.rate, &observed.rate)).map(f64::exp)
     }
 
-    /// The cells of this load: believed costs in rising order, as they are compared, then the other
-    /// cells as asked. Costs by themselves may be in another order, as the machine was.
+    /// The cells of this load: believed costs (beside another load, latencies) in rising order, as
+    /// they are compared, then the other cells as asked. Costs by themselves may be in another order, as the machine was.
     fn judged(&self, asked: &Asked, margin: f64) -> Vec<Cell> {
         let mut cells = in_parallel(&self.contenders, |o| self.figures(asked, o));
         self.relate(asked, &mut cells, margin);
@@ -193,8 +193,13 @@ impl Field {
     }
 
     /// Logarithm of the cost over the baseline's in the same passes, which its relation and band
-    /// come from; without such passes, of the costs compared alone.
+    /// come from; without such passes, of the costs compared alone. Beside another load, whose cost
+    /// is in it, the 99th percentile.
     fn sort_key(&self, asked: &Asked, cell: &Cell, observed: &Observed) -> f64 {
+        if self.load.beside.is_some() {
+            let p99 = cell.latency_ns.p99.filter(|_| !cell.verdict.voids(Figure::Latency));
+            return p99.map_or(f64::INFINITY, |ns| ns as f64);
+        }
         if believed_cost(cell).is_none() {
             return f64::INFINITY;
         }
@@ -209,14 +214,20 @@ impl Field {
 
     /// A cell by itself, not yet compared.
     fn figures(&self, asked: &Asked, observed: &Observed) -> Cell {
-        let [cost, rate, instance, load_cost] =
-            [&observed.cost, &observed.rate, &observed.instance, &observed.load_cost]
-                .map(|series| present(series));
-        let estimates = geometric_each(&[&cost, &rate, &instance, &load_cost], asked.seed);
-        let [cost, rate, instance, load_cost] = estimates[..] else {
+        let series = [
+            &observed.cost,
+            &observed.rate,
+            &observed.instance,
+            &observed.load_cost,
+            &observed.beside,
+        ];
+        let values = series.map(|series| present(series));
+        let estimates = geometric_each(&values.each_ref().map(|v| &v[..]), asked.seed);
+        let [cost, rate, instance, load_cost, beside] = estimates[..] else {
             unreachable!("each figure has an estimate or none")
         };
         let cost_only = !self.shared.is_empty();
+        let then = asked.then(&observed.name, &self.load);
         let unless_shared = |estimate: Option<Estimate>| estimate.filter(|_| !cost_only);
         Cell {
             workload: asked.workload.clone(),
@@ -227,6 +238,9 @@ impl Field {
             requests: observed.requests,
             cost_ns_per_request: cost,
             rate_per_s: unless_shared(rate),
+            ms_per_request: unless_shared(rate.filter(|_| self.load.requests.is_some()))
+                .map(ms_per_request),
+            beside_per_s: beside,
             instance_s: instance,
             slowest_instance_s: observed.slowest_instance_s,
             latency_ns: match cost_only {
@@ -257,7 +271,8 @@ impl Field {
             rounds_needed_at_most: None,
             band: None,
             scaling: None,
-            then: asked.then(&observed.name, &self.load).map(|then| then.figure.clone()),
+            then: then.and_then(|then| then.figure.clone()),
+            then_in_words: then.filter(|t| t.figure.is_none()).and_then(|t| t.note.clone()),
             verdict: self.verdict(observed),
         }
     }
@@ -304,6 +319,11 @@ impl Field {
             cells[*i].band = Some(band);
         }
     }
+}
+
+/// The time of a counted load over its requests, in milliseconds.
+fn ms_per_request(rate: Estimate) -> Estimate {
+    Estimate { mean: 1e3 / rate.mean, low: 1e3 / rate.high, high: 1e3 / rate.low }
 }
 
 fn believed_cost(cell: &Cell) -> Option<Estimate> {

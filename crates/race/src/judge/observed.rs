@@ -37,6 +37,8 @@ pub struct Observed {
     pub load_cost: Series,
     /// Logarithm of the mean wall time of an instance of a burst (s) by pass.
     pub instance: Series,
+    /// Logarithm of requests per second of the load beside, by pass.
+    pub beside: Series,
     /// The slowest instance of all rounds, in seconds.
     pub slowest_instance_s: Option<f64>,
     /// Right answers.
@@ -92,6 +94,7 @@ impl Observed {
             rate: vec![None; rounds.len()],
             load_cost: vec![None; rounds.len()],
             instance: vec![None; rounds.len()],
+            beside: vec![None; rounds.len()],
             ..Observed::default()
         };
         match settled {
@@ -115,6 +118,10 @@ impl Observed {
         self.rate = by_pass(&|r| Some(r.requests as f64 / (r.window_ns as f64 / 1e9)));
         self.load_cost = by_pass(&|r| Some(r.load_work_ns() as f64 / r.requests as f64));
 
+        self.beside = by_pass(&|r| {
+            let beside = r.background?;
+            Some(beside.requests as f64 / (beside.window_ns as f64 / 1e9))
+        });
         self.instance = by_pass(&|r| mean(&seconds(&r.instances_ns)));
         let instances = there.iter().flat_map(|r| seconds(&r.instances_ns));
         self.slowest_instance_s = instances.max_by(f64::total_cmp);

@@ -159,7 +159,8 @@ pub fn precision(asked: &Asked, fields: &[Field], pass_s: Option<f64>) -> Option
     let width = asked.precision?;
     let percent = super::gate::percent(width);
     let mut missing = Vec::new();
-    for field in fields {
+    // Beside another load no cost is told, and so none is compared.
+    for field in fields.iter().filter(|field| field.load.beside.is_none()) {
         let ratios = field.ratios(asked);
         if ratios.is_empty() {
             missing.push(format!(

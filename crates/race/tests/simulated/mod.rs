@@ -1,6 +1,7 @@
 //! Simulated rounds: contenders with known true costs on a machine with known noise. Shared by the
 //! tests of the referee and by the example that makes a whole race for looking at reports.
 
+pub mod counted;
 pub mod open_loop;
 
 pub mod sweep;
@@ -128,7 +129,7 @@ fn round(
     let median = f64::from(load.connections * load.pipeline) * window_ns / requests;
     for _ in 0..machine.samples {
         let latency = median * (0.35 * normal(random)).exp();
-        histogram.record(latency as u64).unwrap();
+        histogram.saturating_record(latency as u64);
     }
     Round {
         format: FORMAT,
@@ -162,6 +163,7 @@ fn round(
             threads: 1,
         }),
         instances_ns: Vec::new(),
+        background: None,
         open_loop: None,
         machine: None,
         histogram: encode_histogram(&histogram),

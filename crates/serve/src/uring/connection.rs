@@ -4,7 +4,7 @@
 //! all is sent: a client that does not read stops being read.
 
 use crate::host::{Host, Place};
-use regatta_service::{Flow, Limits, style::Session};
+use regatta_service::{Flow, JobId, Limits, style::Session};
 use regatta_sys::{
     Interest, net,
     uring::{Received, Ring, SendKey},
@@ -156,7 +156,7 @@ impl<S: Session> Connection<S> {
                     if over {
                         return Ok(Fate::Ends);
                     }
-                } else if self.sending.is_some() {
+                } else if self.sending.is_some() || !self.session.wants_input() {
                     self.held.extend_from_slice(bytes);
                     io.ring.give_back(buffer);
                     if self.held.len() > HELD {
@@ -219,6 +219,31 @@ impl<S: Session> Connection<S> {
         self.go_on(flow, bytes, token, now, io)
     }
 
+    /// The next job that the session has come upon.
+    #[inline]
+    pub(super) fn next_job(&mut self) -> Option<(JobId, S::Job)> {
+        self.session.slots()?.next_job()
+    }
+
+    /// A job is done, or to be finished now; its reply is sent after what is on its way.
+    pub(super) fn done(
+        &mut self,
+        id: JobId,
+        finish: impl FnOnce(&mut Vec<u8>) -> Flow,
+        token: u32,
+        now: Instant,
+        io: &mut Io,
+    ) -> io::Result<Fate> {
+        let Some(slots) = self.session.slots() else { return Ok(Fate::Lives) };
+        slots.finish(id, finish);
+        if self.sending.is_some() || self.state != State::Open {
+            return Ok(Fate::Lives);
+        }
+        let mut out = io.take();
+        let flow = self.session.on_writable(now, &mut out);
+        self.go_on(flow, out, token, now, io)
+    }
+
     /// Nothing is on its way: sends `out`, or else answers what is held, or else receives.
     fn go_on(
         &mut self,
@@ -240,11 +265,12 @@ impl<S: Session> Connection<S> {
                 io.keep(out);
                 return self.linger(token, now, io);
             }
-            if !self.held.is_empty() {
+            let wants_input = self.session.wants_input();
+            if !self.held.is_empty() && wants_input {
                 let held = std::mem::take(&mut self.held);
                 flow = self.session.on_bytes(now, &held, &mut out);
                 io.keep(held);
-            } else if self.input == Input::Ended {
+            } else if self.input == Input::Ended && wants_input {
                 self.input = Input::Told;
                 flow = self.session.on_end(now, &mut out);
                 if flow == Flow::Close && out.is_empty() {
@@ -270,7 +296,9 @@ impl<S: Session> Connection<S> {
     /// Receives, if that is not under way and input is wanted.
     #[inline]
     fn receive(&mut self, token: u32, io: &mut Io) -> io::Result<()> {
-        if self.receiving == Receiving::No && self.sending.is_none() && self.input == Input::Open {
+        let wanted =
+            self.sending.is_none() && self.input == Input::Open && self.session.wants_input();
+        if self.receiving == Receiving::No && wanted {
             io.ring.receive(&self.socket, token)?;
             self.receiving = Receiving::Yes;
         }
@@ -301,9 +329,11 @@ impl<S: Session> Connection<S> {
 
     /// Ends our direction and waits for the end of the other. One whose input has ended is closed:
     /// ending our direction too would, at a stop, answer what the client still sends with a reset
-    /// that overtakes the last reply (RFC 1122, 4.2.2.13).
+    /// that overtakes the last reply (RFC 1122, 4.2.2.13). One whose client has said that it sends
+    /// no more is closed too.
     fn linger(&mut self, token: u32, now: Instant, io: &mut Io) -> io::Result<Fate> {
-        if self.input != Input::Open || net::finish_writing(&self.socket).is_err() {
+        let parted = self.session.has_parted() && self.held.is_empty();
+        if parted || self.input != Input::Open || net::finish_writing(&self.socket).is_err() {
             return Ok(Fate::Ends);
         }
         let until = now + Limits::LINGER;

@@ -6,9 +6,12 @@
 
 mod connection;
 
-use crate::host::{Host, PAUSE, Places, ServeError};
+use crate::{
+    host::{Host, PAUSE, Places, ServeError},
+    offload::{Desk, Done, Pool},
+};
 use connection::{Connection, Fate, Io};
-use regatta_service::{Limits, Program};
+use regatta_service::{Defer, Flow, Job, JobId, Limits, MAX_FILE, Program, style::Session};
 use regatta_sys::{
     net,
     uring::{self, Completion, Ring},
@@ -18,6 +21,7 @@ use std::{
     collections::VecDeque,
     io,
     os::fd::OwnedFd,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -25,11 +29,21 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
     if let Some(because) = uring::refused() {
         return Err(ServeError::Refused { model: "uring", because });
     }
-    host.on_each_core(|places, listener| Core::new(program.clone(), host, places, listener)?.run())
+    let pool = Pool::of(host)?;
+    host.on_each_core(|places, listener| {
+        let desk = pool.clone().map(Desk::new).transpose()?;
+        Core::new(program.clone(), host, places, listener, desk)?.run()
+    })
 }
 
 /// Starved receives that start again in a turn: not more than there are buffers.
 const FEED: usize = 64;
+
+/// Tokens of what is watched.
+const STOP: u32 = 0;
+const DONE: u32 = 1;
+
+type JobOf<P> = <<P as Program>::Session as Session>::Job;
 
 /// What a thread has.
 struct Core<'h, P: Program> {
@@ -48,6 +62,10 @@ struct Core<'h, P: Program> {
     /// Accepted, but without a place: at most one.
     parked: VecDeque<OwnedFd>,
     connections: Slab<Connection<P::Session>>,
+    /// Jobs whose file is being read, with the connection that each is for.
+    jobs: Slab<(u32, JobId, JobOf<P>)>,
+    /// Who does the long jobs, if that is not this thread.
+    desk: Option<Desk>,
     /// Connections for whose input no buffer was left, in their order.
     starved: VecDeque<u32>,
     /// How often all connections are asked whether they are due.
@@ -58,11 +76,20 @@ struct Core<'h, P: Program> {
 }
 
 impl<'h, P: Program> Core<'h, P> {
-    fn new(program: P, host: &'h Host, places: Places, listener: OwnedFd) -> io::Result<Self> {
+    fn new(
+        program: P,
+        host: &'h Host,
+        places: Places,
+        listener: OwnedFd,
+        desk: Option<Desk>,
+    ) -> io::Result<Self> {
         let mut ring = Ring::new()?;
         // On a non-blocking descriptor an operation would fail rather than wait.
         net::set_blocking(&listener)?;
-        ring.watch(&host.stop)?;
+        ring.watch(&host.stop, STOP)?;
+        if let Some(desk) = &desk {
+            ring.watch(desk, DONE)?;
+        }
         // One at a time where places are limited: what the kernel accepts beyond them would wait
         // here, and on this core.
         let many = host.connections == usize::MAX;
@@ -79,6 +106,8 @@ impl<'h, P: Program> Core<'h, P> {
             resume_at: None,
             parked: VecDeque::new(),
             connections: Slab::new(),
+            jobs: Slab::new(),
+            desk,
             starved: VecDeque::new(),
             sweep: sweep.clamp(Duration::from_millis(1), Duration::from_secs(1)),
             next_sweep: Instant::now(),
@@ -132,14 +161,70 @@ impl<'h, P: Program> Core<'h, P> {
                 self.follow(fate, token)
             }
             Completion::Accepted { result, more } => self.accepted(result, more, now),
-            Completion::Readable => self.stop(now),
+            Completion::FileRead { token, result, content } => {
+                let (token, id, job) = self.jobs.remove(token as usize);
+                let (file, short) = (result.map(|()| &content[..]), job.is_short());
+                self.done(token, id, now, |reply| job.finish(file, reply))?;
+                self.io.ring.give_back_content(content);
+                // The reply of one that took its time does not wait for the next one's.
+                if short { Ok(()) } else { self.io.ring.hand_over() }
+            }
+            Completion::Readable { token: DONE } => self.done_elsewhere(now),
+            Completion::Readable { .. } => self.stop(now),
         }
+    }
+
+    /// Takes on the jobs that a session has come upon: the ring reads the file, and who computes is
+    /// this thread, or, where it takes long, who is there for that.
+    #[inline]
+    fn take_on(&mut self, token: u32) {
+        let Some(connection) = self.connections.get_mut(token as usize) else { return };
+        while let Some((id, job)) = connection.next_job() {
+            match &self.desk {
+                Some(desk) if !job.is_short() => desk.submit(token as usize, id, job),
+                _ => {
+                    let file = Arc::clone(job.file());
+                    let key = self.jobs.insert((token, id, job)) as u32;
+                    self.io.ring.read_file(file, key, MAX_FILE);
+                }
+            }
+        }
+    }
+
+    /// A job is done, or to be finished now.
+    fn done(
+        &mut self,
+        token: u32,
+        id: JobId,
+        now: Instant,
+        finish: impl FnOnce(&mut Vec<u8>) -> Flow,
+    ) -> io::Result<()> {
+        // The connection may have ended meanwhile, and another one have its number.
+        let Some(connection) = self.connections.get_mut(token as usize) else { return Ok(()) };
+        let fate = connection.done(id, finish, token, now, &mut self.io)?;
+        self.follow(fate, token)
+    }
+
+    fn done_elsewhere(&mut self, now: Instant) -> io::Result<()> {
+        let Some(desk) = &self.desk else { return Ok(()) };
+        let done = desk.take();
+        self.io.ring.watch(desk, DONE)?;
+        for Done { token, id, reply, flow } in done {
+            self.done(token as u32, id, now, |out| {
+                out.extend_from_slice(&reply);
+                flow
+            })?;
+        }
+        Ok(())
     }
 
     #[inline]
     fn follow(&mut self, fate: Fate, token: u32) -> io::Result<()> {
         match fate {
-            Fate::Lives => Ok(()),
+            Fate::Lives => {
+                self.take_on(token);
+                Ok(())
+            }
             Fate::Ends => {
                 let connection = &mut self.connections[token as usize];
                 if self.host.stop.may_close(&connection.socket) {
@@ -209,7 +294,7 @@ impl<'h, P: Program> Core<'h, P> {
             let Some(socket) = self.parked.pop_front() else { break };
             let entry = self.connections.vacant_entry();
             let token = entry.key() as u32;
-            let session = self.program.session(self.host.limits, now);
+            let session = self.program.session(self.host.limits, now, Defer::All);
             entry.insert(Connection::new(socket, session, place, token, now, &mut self.io)?);
             // The first connection of an idle server starts the sweeps.
             self.next_sweep = self.next_sweep.clamp(now, now + self.sweep);

@@ -3,7 +3,7 @@
 
 use super::{EMPTY, LAST_NAME};
 use crate::{
-    Flow, Limits,
+    Flow, Limits, Never,
     double::{QUOTED, TOO_LONG},
     style::Session,
     style::callback::Clock,
@@ -114,6 +114,8 @@ impl<L: OnLine> Machine<L> {
 }
 
 impl<L: OnLine> Session for Machine<L> {
+    type Job = Never;
+
     fn on_bytes(&mut self, now: Instant, bytes: &[u8], out: &mut Vec<u8>) -> Flow {
         let (flow, answered) = self.lines(bytes, out);
         self.clock.heard(now);

@@ -1,9 +1,10 @@
 //! Async style: the sequential loop with `.await`. For Tokio.
 
-use crate::{Codec, Halt, Limits, Service, answer};
+use crate::{Codec, Defer, Flow, Halt, Job, Limits, Service, answer, run_job, run_job_apart};
 use std::{future::Future, io, pin::Pin, time::Instant};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    task::spawn_blocking,
     time::{Sleep, sleep_until},
 };
 
@@ -11,7 +12,12 @@ use tokio::{
 const READ: usize = 8 * 1024;
 
 /// Serves one connection to its end. Errors are those of the stream.
-pub async fn serve<S, T>(mut service: S, mut stream: T, limits: Limits) -> io::Result<()>
+pub async fn serve<S, T>(
+    mut service: S,
+    mut stream: T,
+    limits: Limits,
+    defer: Defer,
+) -> io::Result<()>
 where
     S: Service,
     T: AsyncRead + AsyncWrite + Unpin,
@@ -31,17 +37,26 @@ where
         let whole = filled + read;
         let mut at = 0;
         loop {
-            let (consumed, halt) = answer(&mut service, &mut codec, &input[at..whole], &mut reply);
+            let input = &input[at..whole];
+            let (consumed, mut halt) = answer(&mut service, &mut codec, input, &mut reply);
             at += consumed;
-            if !reply.is_empty() {
-                let due = limits.due(Instant::now(), None);
-                patience.within(due, stream.write_all(&reply)).await?;
-                reply.clear();
+            if let Halt::Needs(job) = halt {
+                if !job.is_short() {
+                    // The replies before it do not wait for it.
+                    send(&mut stream, &mut reply, limits, &mut patience).await?;
+                }
+                match do_job(job, &mut reply, defer).await? {
+                    Flow::Continue => continue,
+                    Flow::Part if at == whole => halt = Halt::Parting,
+                    Flow::Close | Flow::Part => halt = Halt::Closing,
+                }
             }
+            send(&mut stream, &mut reply, limits, &mut patience).await?;
             match halt {
-                Halt::Full => continue,
-                Halt::Closing => return linger(&mut stream, &mut patience).await,
+                Halt::Parting => return Ok(()),
                 Halt::Hungry => break,
+                Halt::Closing => return linger(&mut stream, &mut patience).await,
+                Halt::Full | Halt::Needs(_) => {}
             }
         }
         if at > 0 {
@@ -64,6 +79,39 @@ fn fit(input: &mut Vec<u8>, filled: usize, most: usize) {
     } else if filled == 0 && input.len() > READ {
         *input = vec![0; READ];
     }
+}
+
+async fn send<T>(
+    stream: &mut T,
+    reply: &mut Vec<u8>,
+    limits: Limits,
+    patience: &mut Patience,
+) -> io::Result<()>
+where
+    T: AsyncWrite + Unpin,
+{
+    if !reply.is_empty() {
+        let due = limits.due(Instant::now(), None);
+        patience.within(due, stream.write_all(reply)).await?;
+        reply.clear();
+    }
+    Ok(())
+}
+
+/// Does a job, in the blocking pool if it is deferred.
+async fn do_job<J: Job>(job: J, reply: &mut Vec<u8>, defer: Defer) -> io::Result<Flow> {
+    if !defer.takes(&job) {
+        return Ok(run_job(job, reply));
+    }
+    let apart = move || {
+        let mut reply = Vec::new();
+        let flow = run_job_apart(job, &mut reply);
+        (flow, reply)
+    };
+    // It fails when the job has panicked, or the runtime ends.
+    let (flow, done) = spawn_blocking(apart).await.map_err(io::Error::other)?;
+    reply.extend_from_slice(&done);
+    Ok(flow)
 }
 
 /// Ends the connection so that the last reply arrives: a close with unread input is a reset.

@@ -1,22 +1,38 @@
 //! Callback style: the connection is a state machine, and whoever waits calls it.
 //! For select, poll, epoll, cluster, percore and io_uring.
 
-use crate::{Flow, Halt, Limits, Service, answer};
+use crate::{Codec, Defer, Flow, Halt, Job, Limits, Never, Service, Slots, answer, run_job};
 use std::time::Instant;
 
 /// A connection in the callback style. The caller owns the socket and writes all of `out` before
 /// it delivers more input: a client that does not read stops being read. After `Close` it writes
 /// what is left in `out` and ends the connection.
 pub trait Session: 'static {
+    /// What its replies may need.
+    type Job: Job;
+
     /// Bytes came. Replies are appended to `out`.
     fn on_bytes(&mut self, now: Instant, bytes: &[u8], out: &mut Vec<u8>) -> Flow;
 
-    /// All of `out` was written. Appends what else is due from input that is held; nothing
-    /// appended means that more input is wanted.
+    /// All of `out` was written, or a job is done. Appends what else is due; nothing appended
+    /// means that more input is wanted, if any is ([`Session::wants_input`]).
     fn on_writable(&mut self, now: Instant, out: &mut Vec<u8>) -> Flow;
 
     /// The client ended its sending direction. `Close` as soon as nothing more will be appended.
     fn on_end(&mut self, now: Instant, out: &mut Vec<u8>) -> Flow;
+
+    /// The replies that wait for jobs. After each call of the three above the caller takes the new
+    /// jobs from there; to be done in whatever order, and given back there.
+    #[inline]
+    fn slots(&mut self) -> Option<&mut Slots<Self::Job>> {
+        None
+    }
+
+    /// Whether it takes more input now. Where not, it does after a job is done.
+    #[inline]
+    fn wants_input(&self) -> bool {
+        true
+    }
 
     /// When [`Session::on_tick`] wants to be called. It may move at every call; the caller asks
     /// again when the time last given has come, not after each call.
@@ -24,6 +40,12 @@ pub trait Session: 'static {
 
     /// The time given by [`Session::due`] has come. `Close` ends the connection at once.
     fn on_tick(&mut self, now: Instant) -> Flow;
+
+    /// After `Close`: the client has said that it sends no more, and nothing of what it sent is
+    /// left. The connection need not be read on for the last reply to arrive.
+    fn has_parted(&self) -> bool {
+        false
+    }
 }
 
 /// When a connection was last heard of, and since when it is inside a request.
@@ -79,19 +101,72 @@ pub struct Connection<S: Service> {
     full: bool,
     /// No more input will come.
     ended: bool,
+    /// Which jobs are left to the caller.
+    defer: Defer,
+    /// From the first deferred job on.
+    slots: Option<Box<Slots<S::Job>>>,
+    /// The service ended the connection by the client's wish.
+    parted: bool,
 }
 
 impl<S: Service> Connection<S> {
     /// A fresh connection.
-    pub fn new(service: S, limits: Limits, now: Instant) -> Self {
+    pub fn new(service: S, limits: Limits, now: Instant, defer: Defer) -> Self {
         let clock = Clock::new(limits, now);
-        let codec = S::Codec::default();
-        Connection { service, codec, clock, held: Vec::new(), full: false, ended: false }
+        let (codec, held) = (S::Codec::default(), Vec::new());
+        let (full, ended, parted, slots) = (false, false, false, None);
+        Connection { service, codec, clock, held, full, ended, parted, defer, slots }
+    }
+
+    /// The replies that wait, if there are any.
+    #[inline]
+    fn waiting(&self) -> Option<&Slots<S::Job>> {
+        if !S::Job::EVER {
+            return None;
+        }
+        self.slots.as_deref().filter(|slots| !slots.is_empty())
+    }
+
+    /// As [`answer`], and needs are met or deferred: it never stops for one.
+    #[inline]
+    fn work(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Halt<Never>) {
+        let mut consumed = 0;
+        loop {
+            let reply = match &mut self.slots {
+                Some(slots) if S::Job::EVER && !slots.is_empty() => match slots.room() {
+                    Some(reply) => reply,
+                    None => return (consumed, Halt::Full),
+                },
+                _ => &mut *out,
+            };
+            let input = &input[consumed..];
+            let (bytes, halt) = answer(&mut self.service, &mut self.codec, input, reply);
+            consumed += bytes;
+            match halt {
+                Halt::Hungry => return (consumed, Halt::Hungry),
+                Halt::Full => return (consumed, Halt::Full),
+                Halt::Closing => return (consumed, Halt::Closing),
+                Halt::Parting => return (consumed, Halt::Parting),
+                Halt::Needs(job) if self.defer.takes(&job) => {
+                    self.slots.get_or_insert_default().defer(job);
+                }
+                Halt::Needs(job) => {
+                    let short = job.is_short();
+                    match run_job(job, reply) {
+                        Flow::Part if bytes == input.len() => return (consumed, Halt::Parting),
+                        Flow::Close | Flow::Part => return (consumed, Halt::Closing),
+                        // It has taken its time: its reply is sent before anything else is done.
+                        Flow::Continue if !short => return (consumed, Halt::Full),
+                        Flow::Continue => {}
+                    }
+                }
+            }
+        }
     }
 
     fn answer_held(&mut self, now: Instant, out: &mut Vec<u8>) -> Flow {
         let mut held = std::mem::take(&mut self.held);
-        let (consumed, halt) = answer(&mut self.service, &mut self.codec, &held, out);
+        let (consumed, halt) = self.work(&held, out);
         if consumed < held.len() && halt != Halt::Closing {
             held.drain(..consumed);
             if held.capacity() > SPACIOUS && held.len() < held.capacity() / 4 {
@@ -102,23 +177,39 @@ impl<S: Service> Connection<S> {
         self.after(now, consumed, halt)
     }
 
-    fn after(&mut self, now: Instant, consumed: usize, halt: Halt) -> Flow {
+    fn after(&mut self, now: Instant, consumed: usize, halt: Halt<Never>) -> Flow {
         self.full = halt == Halt::Full;
         self.clock.request(now, consumed > 0, !self.held.is_empty());
-        let done = halt == Halt::Closing || (self.ended && !self.full);
+        if self.waiting().is_some() {
+            match (halt, &mut self.slots) {
+                (Halt::Closing, Some(slots)) => slots.close(Flow::Close),
+                (Halt::Parting, Some(slots)) => slots.close(Flow::Part),
+                _ => {}
+            }
+            return Flow::Continue;
+        }
+        self.parted = halt == Halt::Parting;
+        let done = halt == Halt::Closing || self.parted || (self.ended && !self.full);
         if done { Flow::Close } else { Flow::Continue }
     }
 }
 
 impl<S: Service> Session for Connection<S> {
+    type Job = S::Job;
+
     #[inline]
     fn on_bytes(&mut self, now: Instant, bytes: &[u8], out: &mut Vec<u8>) -> Flow {
         self.clock.heard(now);
+        if self.waiting().is_some_and(Slots::is_closed) {
+            // Not interpreted; and if the client had said that it sends no more, it was not so.
+            self.slots.iter_mut().for_each(|slots| slots.close(Flow::Close));
+            return Flow::Continue;
+        }
         if !self.held.is_empty() {
             self.held.extend_from_slice(bytes);
             return self.answer_held(now, out);
         }
-        let (consumed, halt) = answer(&mut self.service, &mut self.codec, bytes, out);
+        let (consumed, halt) = self.work(bytes, out);
         if halt != Halt::Closing {
             self.held.extend_from_slice(&bytes[consumed..]);
         }
@@ -127,12 +218,39 @@ impl<S: Service> Session for Connection<S> {
 
     fn on_writable(&mut self, now: Instant, out: &mut Vec<u8>) -> Flow {
         self.clock.heard(now);
-        if self.full { self.answer_held(now, out) } else { Flow::Continue }
+        if S::Job::EVER
+            && let Some(slots) = &mut self.slots
+            && let flow @ (Flow::Close | Flow::Part) = slots.flush(out)
+        {
+            self.parted = flow == Flow::Part && self.held.is_empty();
+            return Flow::Close;
+        }
+        match self.full {
+            true => self.answer_held(now, out),
+            false if S::Job::EVER && self.ended && self.waiting().is_none() => Flow::Close,
+            false => Flow::Continue,
+        }
     }
 
     fn on_end(&mut self, now: Instant, out: &mut Vec<u8>) -> Flow {
         self.ended = true;
-        if self.full { self.answer_held(now, out) } else { Flow::Close }
+        match self.full {
+            true => self.answer_held(now, out),
+            false if self.waiting().is_some() => Flow::Continue,
+            false => Flow::Close,
+        }
+    }
+
+    #[inline]
+    fn slots(&mut self) -> Option<&mut Slots<S::Job>> {
+        if S::Job::EVER { self.slots.as_deref_mut() } else { None }
+    }
+
+    #[inline]
+    fn wants_input(&self) -> bool {
+        // A codec may take no more requests, and its input is bounded all the same.
+        let held = self.held.len() < S::Codec::MAX_FRAME;
+        self.waiting().is_none_or(|slots| held && !slots.is_full())
     }
 
     fn due(&self) -> Instant {
@@ -140,6 +258,11 @@ impl<S: Service> Session for Connection<S> {
     }
 
     fn on_tick(&mut self, now: Instant) -> Flow {
-        self.clock.on_tick(now)
+        // A client that waits for its reply is not silent.
+        if self.waiting().is_some() { Flow::Continue } else { self.clock.on_tick(now) }
+    }
+
+    fn has_parted(&self) -> bool {
+        self.parted
     }
 }

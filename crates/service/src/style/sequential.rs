@@ -1,6 +1,6 @@
 //! Sequential style: read, call, write, repeat. For processes, threads and green threads.
 
-use crate::{Codec, Halt, Limits, Service, answer};
+use crate::{Codec, Flow, Halt, Job, Limits, Service, answer, run_job};
 use std::{
     cell::RefCell,
     io::{self, Read, Write},
@@ -22,6 +22,11 @@ pub trait Stream: Read + Write {
 
     /// Ends the sending direction; reading goes on.
     fn finish_writing(&mut self) -> io::Result<()>;
+
+    /// Does what a reply needs, blocking: in this thread, unless the stream knows a better one.
+    fn do_job<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> Flow {
+        run_job(job, reply)
+    }
 }
 
 /// A stream of the standard library: its read is the only way to wait. Shared, so that another
@@ -105,21 +110,37 @@ fn step<S: Service, T: Stream>(
     let whole = &input[..before + read];
     let mut rest = whole;
     loop {
-        let (consumed, halt) = answer(service, codec, rest, reply);
+        let (consumed, mut halt) = answer(service, codec, rest, reply);
         rest = &rest[consumed..];
-        if !reply.is_empty() {
-            stream.write_all(reply)?;
-            reply.clear();
+        if let Halt::Needs(job) = halt {
+            if !job.is_short() {
+                send(stream, reply)?; // the replies before it do not wait for it
+            }
+            match stream.do_job(job, reply) {
+                Flow::Continue => continue,
+                Flow::Part if rest.is_empty() => halt = Halt::Parting,
+                Flow::Close | Flow::Part => halt = Halt::Closing,
+            }
         }
+        send(stream, reply)?;
         match halt {
-            Halt::Full => continue,
-            Halt::Closing => return Ok(Step::Closing),
+            Halt::Parting => return Ok(Step::Ended),
             Halt::Hungry => break,
+            Halt::Closing => return Ok(Step::Closing),
+            Halt::Full | Halt::Needs(_) => {}
         }
     }
     held.clear();
     held.extend_from_slice(rest);
     Ok(Step::Continue { answered: rest.len() < whole.len() })
+}
+
+fn send<T: Stream>(stream: &mut T, reply: &mut Vec<u8>) -> io::Result<()> {
+    if !reply.is_empty() {
+        stream.write_all(reply)?;
+        reply.clear();
+    }
+    Ok(())
 }
 
 /// Ends the connection so that the last reply arrives: a close with unread input is a reset.

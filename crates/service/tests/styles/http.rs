@@ -1,10 +1,11 @@
 //! HTTP: what is answered does not depend on the style or on the cuts, and is what RFC 9110 wants.
 
-use crate::play::{all_styles, callback, cut};
+use crate::play::{all_styles, callback, cut, sequential};
 use proptest::prelude::*;
 use regatta_proto::http1::{MAX_BODY, MAX_HEAD};
 use regatta_service::{
-    Flow, Limits, Moment, Program, Shared, StoppedAt, hello::Hello, http::Site, style::Session,
+    Defer, Flow, Limits, Moment, Program, Shared, StoppedAt, hello::Hello, http::Site,
+    style::Session,
 };
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ fn site() -> Shared<Site<Hello, StoppedAt>> {
 /// The replies to `input`, sent at once; every style and every cut in two must agree.
 fn replies(input: &str) -> String {
     let input = input.as_bytes();
-    let whole = callback(&site(), &[input.to_vec()]);
+    let whole = callback(&site(), &[input.to_vec()]).concat();
     all_styles(site(), &[input.to_vec()], &whole);
     for at in 1..input.len().min(300) {
         all_styles(site(), &[input[..at].to_vec(), input[at..].to_vec()], &whole);
@@ -104,6 +105,16 @@ fn a_rejection_ends_the_connection() {
     assert!(reply.contains("\r\nConnection: close\r\n") && !reply.contains("Hello"), "{reply}");
 }
 
+#[test]
+fn all_that_is_buffered_is_answered_with_one_write() {
+    let input = b"GET / HTTP/1.1\r\nHost: a\r\n\r\nHEAD / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(50);
+    for writes in [sequential(&site(), &[input.clone()]), callback(&site(), &[input])] {
+        assert_eq!(writes.len(), 1);
+        let count = String::from_utf8_lossy(&writes[0]).matches("HTTP/1.1 200 OK").count();
+        assert_eq!(count, 100);
+    }
+}
+
 /// The longest head and the longest content that are taken, on every style.
 #[test]
 fn requests_at_the_limits_are_answered() {
@@ -112,7 +123,7 @@ fn requests_at_the_limits_are_answered() {
     let head = format!("{start}{}\r\n\r\n", "x".repeat(MAX_HEAD - start.len() - 4));
     assert_eq!(head.len(), MAX_HEAD);
     let input = head + &"b".repeat(MAX_BODY) + TAIL;
-    let whole = callback(&site(), &[input.clone().into_bytes()]);
+    let whole = callback(&site(), &[input.clone().into_bytes()]).concat();
     let text = String::from_utf8(whole.clone()).unwrap();
     assert!(text.starts_with("HTTP/1.1 405 ") && text.ends_with(&greeting("")), "{text}");
     for sizes in [&[1 << 20][..], &[8192], &[16384], &[8191, 3], &[65_537, 1, 4096]] {
@@ -125,7 +136,7 @@ fn a_head_that_dawdles_comes_due_and_so_does_its_content() {
     let limits = Limits { idle: Duration::from_secs(60), request: Duration::from_secs(10) };
     let start = Instant::now();
     let at = |s| start + Duration::from_secs(s);
-    let mut session = site().session(limits, start);
+    let mut session = site().session(limits, start, Defer::Nothing);
     let mut out = Vec::new();
     session.on_bytes(at(5), b"POST / HTTP/1.1\r\nHost: a\r\n", &mut out);
     session.on_bytes(at(9), b"Expect: 100-continue\r\nContent-Length: 3\r\n\r\n", &mut out);
@@ -176,7 +187,7 @@ proptest! {
         cuts in proptest::collection::vec(1usize..9000, 1..12),
     ) {
         let input = parts.concat().into_bytes();
-        let whole = callback(&site(), std::slice::from_ref(&input));
+        let whole = callback(&site(), std::slice::from_ref(&input)).concat();
         all_styles(site(), &cut(&input, &cuts), &whole);
     }
 }

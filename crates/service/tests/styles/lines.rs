@@ -4,7 +4,7 @@
 use crate::play::{all_styles, cut};
 use num_bigint::BigInt;
 use proptest::prelude::*;
-use regatta_service::{Flow, Limits, Program, Shared, by_hand, double, style::Session};
+use regatta_service::{Defer, Flow, Limits, Program, Shared, by_hand, double, style::Session};
 use std::time::{Duration, Instant};
 
 /// What the contract of `double` wants for a whole input, ended by the client.
@@ -137,7 +137,7 @@ fn a_request_that_dawdles_and_a_silence_come_due() {
     let limits = Limits { idle: Duration::from_secs(60), request: Duration::from_secs(10) };
     let start = Instant::now();
     let at = |s| start + Duration::from_secs(s);
-    let mut session = Shared(double::Double).session(limits, start);
+    let mut session = Shared(double::Double).session(limits, start, Defer::Nothing);
     let mut out = Vec::new();
     assert_eq!(session.due(), at(60));
     session.on_bytes(at(5), b"1", &mut out);

@@ -2,7 +2,7 @@
 //! client, and all that is answered.
 
 use regatta_service::{
-    Flow, Limits, Program,
+    Defer, Flow, Limits, Program,
     style::{Session, Stream},
 };
 use std::{
@@ -12,10 +12,10 @@ use std::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// A stream whose reads give one piece each.
+/// A stream whose reads give one piece each, and that keeps its writes apart.
 struct Pieces {
     input: VecDeque<Vec<u8>>,
-    output: Vec<u8>,
+    output: Vec<Vec<u8>>,
 }
 
 impl Read for Pieces {
@@ -32,7 +32,7 @@ impl Read for Pieces {
 
 impl Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.output.extend_from_slice(bytes);
+        self.output.push(bytes.to_vec());
         Ok(bytes.len())
     }
 
@@ -59,16 +59,17 @@ impl Stream for Pieces {
     }
 }
 
-fn sequential(program: &impl Program, pieces: &[Vec<u8>]) -> Vec<u8> {
+/// The writes of the sequential style.
+pub fn sequential(program: &impl Program, pieces: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut stream = Pieces { input: pieces.iter().cloned().collect(), output: Vec::new() };
     program.sequential(&mut stream, Limits::default()).unwrap();
     stream.output
 }
 
-/// As a callback model plays it.
-pub fn callback(program: &impl Program, pieces: &[Vec<u8>]) -> Vec<u8> {
+/// The writes of a callback model.
+pub fn callback(program: &impl Program, pieces: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let now = Instant::now();
-    let mut session = program.session(Limits::default(), now);
+    let mut session = program.session(Limits::default(), now, Defer::Nothing);
     let mut sent = Vec::new();
     let mut pieces = pieces.iter();
     loop {
@@ -81,7 +82,7 @@ pub fn callback(program: &impl Program, pieces: &[Vec<u8>]) -> Vec<u8> {
         // As the reactor does it: all of `out` is written before anything else is delivered.
         while !out.is_empty() {
             assert!(out.len() < 1 << 20, "replies are bounded");
-            sent.append(&mut out);
+            sent.push(std::mem::take(&mut out));
             if flow == Flow::Continue {
                 flow = session.on_writable(now, &mut out);
             }
@@ -97,7 +98,7 @@ fn asynchronous(program: &impl Program, pieces: &[Vec<u8>]) -> Vec<u8> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let (mut client, server) = tokio::io::duplex(1 << 20);
-        let serve = program.asynchronous(server, Limits::default());
+        let serve = program.asynchronous(server, Limits::default(), Defer::Nothing);
         let talk = async {
             for piece in pieces {
                 // A server that ended already refuses the rest.
@@ -120,8 +121,8 @@ fn asynchronous(program: &impl Program, pieces: &[Vec<u8>]) -> Vec<u8> {
 /// Every style must answer the pieces with `expected`.
 pub fn all_styles(program: impl Program, pieces: &[Vec<u8>], expected: &[u8]) {
     for (style, got) in [
-        ("sequential", sequential(&program, pieces)),
-        ("callback", callback(&program, pieces)),
+        ("sequential", sequential(&program, pieces).concat()),
+        ("callback", callback(&program, pieces).concat()),
         ("async", asynchronous(&program, pieces)),
     ] {
         assert_eq!(got.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{style}");

@@ -5,19 +5,23 @@
 //! cancelled or not, or it may be done on another one. That is up to the caller.
 
 mod buffers;
+mod files;
 mod refusal;
 
 pub use buffers::Buffer;
 pub use refusal::refused;
 
 use buffers::Buffers;
+use files::{Files, Read};
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use rustix::io::Errno;
 use slab::Slab;
 use std::{
+    ffi::CStr,
     io,
     mem::ManuallyDrop,
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
+    sync::Arc,
     time::Duration,
 };
 
@@ -33,6 +37,8 @@ pub struct Ring {
     buffers: ManuallyDrop<Buffers>,
     /// Sends that are not completed.
     sends: ManuallyDrop<Slab<Sending>>,
+    /// Reads of files.
+    files: ManuallyDrop<Files>,
     /// Receives that are not completed.
     receives: usize,
 }
@@ -74,8 +80,20 @@ pub enum Completion {
         /// The memory that was lent.
         bytes: Vec<u8>,
     },
+    /// A file is read, or why not.
+    FileRead {
+        /// That of the read.
+        token: u32,
+        /// Whether it is there as a whole.
+        result: io::Result<()>,
+        /// Its bytes, in memory to be given back.
+        content: Vec<u8>,
+    },
     /// The descriptor that was watched is readable.
-    Readable,
+    Readable {
+        /// That of the watch.
+        token: u32,
+    },
 }
 
 /// What a receive came to.
@@ -100,6 +118,10 @@ const RECEIVE: u64 = 1;
 const SEND: u64 = 2;
 const WATCH: u64 = 3;
 const CANCEL: u64 = 4;
+const OPEN: u64 = 5;
+const READ: u64 = 6;
+const PAST_END: u64 = 7;
+const CLOSE: u64 = 8;
 
 fn name(kind: u64, key: u32) -> u64 {
     kind << KIND | u64::from(key)
@@ -119,9 +141,11 @@ impl Ring {
         if !ring.params().is_feature_nodrop() || !ring.params().is_feature_ext_arg() {
             return Err(Errno::INVAL.into());
         }
+        ring.submitter().register_files_sparse(files::OPEN_FILES)?;
         let buffers = ManuallyDrop::new(Buffers::new(&ring)?);
         let (ring, sends) = (ManuallyDrop::new(ring), ManuallyDrop::new(Slab::new()));
-        Ok(Ring { ring, buffers, sends, receives: 0 })
+        let files = ManuallyDrop::new(Files::new());
+        Ok(Ring { ring, buffers, sends, files, receives: 0 })
     }
 
     /// Accepts a connection of `listener`, which must be blocking; or `many`, until cancelled or
@@ -144,10 +168,31 @@ impl Ring {
     }
 
     /// Tells once when `fd` is readable.
-    pub fn watch(&mut self, fd: impl AsFd) -> io::Result<()> {
+    pub fn watch(&mut self, fd: impl AsFd, token: u32) -> io::Result<()> {
         let fd = types::Fd(fd.as_fd().as_raw_fd());
         let watch = opcode::PollAdd::new(fd, libc::POLLIN as u32).build();
-        self.queue(watch.user_data(name(WATCH, 0)))
+        self.queue(watch.user_data(name(WATCH, token)))
+    }
+
+    /// Reads a whole regular file, of at most so many bytes. Few are read at once, the others wait.
+    pub fn read_file(&mut self, path: Arc<CStr>, token: u32, most: usize) {
+        self.files.want(token, path, most);
+    }
+
+    /// Gives back the memory that a file was read into.
+    pub fn give_back_content(&mut self, content: Vec<u8>) {
+        self.files.give_back(content);
+    }
+
+    fn begin_reads(&mut self) -> io::Result<()> {
+        while let Some(linked) = self.files.begin() {
+            // SAFETY: the path and the memory are those of `self.files`, and stay until the last of
+            // the operations that name them is completed, or for ever. All four go as one.
+            while unsafe { self.ring.submission().push_multiple(&linked) }.is_err() {
+                self.hand_over()?;
+            }
+        }
+        Ok(())
     }
 
     /// Receives from `socket`, which must be blocking, until its end, an error, a cancel, or until
@@ -201,18 +246,23 @@ impl Ring {
         // SAFETY: a receive writes to `self.buffers`, a send reads from `self.sends`; both stay
         // until the operation is completed, or for ever. The others have no memory.
         while unsafe { self.ring.submission().push(&operation) }.is_err() {
-            // Full: hands over.
-            match self.ring.submit() {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-                _ => {}
-            }
+            self.hand_over()?;
         }
         Ok(())
+    }
+
+    /// Hands over what is queued, without waiting.
+    pub fn hand_over(&self) -> io::Result<()> {
+        match self.ring.submit() {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Hands over what is queued, and waits up to `timeout` (`None`: for ever) until something is
     /// completed. May return early with nothing.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.begin_reads()?;
         let entered = match timeout {
             None => self.ring.submit_and_wait(1),
             Some(timeout) => {
@@ -257,11 +307,20 @@ impl Ring {
                     let owned = |fd| unsafe { OwnedFd::from_raw_fd(fd as i32) };
                     Completion::Accepted { result: result(&entry).map(owned), more }
                 }
-                WATCH => Completion::Readable,
+                WATCH => Completion::Readable { token: key },
+                OPEN | READ | PAST_END | CLOSE => match self.of_file(kind, key, entry.result()) {
+                    Some(read) => read,
+                    None => continue,
+                },
                 // A cancel tells nothing: what it cancelled does.
                 _ => continue,
             });
         }
+    }
+
+    fn of_file(&mut self, kind: u64, key: u32, result: i32) -> Option<Completion> {
+        let read = self.files.completed(kind, key, result);
+        read.map(|Read { token, result, content }| Completion::FileRead { token, result, content })
     }
 
     #[inline]
@@ -305,13 +364,14 @@ fn result(entry: &cqueue::Entry) -> io::Result<usize> {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: none of the three is used after this. The memory is freed only if the kernel
+        // SAFETY: none of the four is used after this. The memory is freed only if the kernel
         // has no operation on it: closing a ring does not wait for those.
         unsafe {
             ManuallyDrop::drop(&mut self.ring);
-            if self.receives == 0 && self.sends.is_empty() {
+            if self.receives == 0 && self.sends.is_empty() && self.files.are_at_rest() {
                 ManuallyDrop::drop(&mut self.buffers);
                 ManuallyDrop::drop(&mut self.sends);
+                ManuallyDrop::drop(&mut self.files);
             }
         }
     }

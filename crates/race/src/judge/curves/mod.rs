@@ -1,22 +1,25 @@
 //! What the cells say together, where loads differ in a single number: the rate (`rate`, `knee`),
-//! the connections or the cores (`scalability`). This file sorts the cells to their curves.
+//! the silent connections (`idle`), the connections or the cores (`scalability`). This file sorts the
+//! cells to their curves.
 
+mod idle;
 mod knee;
 mod rate;
 mod scalability;
+mod straight;
 
 use super::{Field, observed::Observed};
 use regatta_record::{Asked, Cell, Curve, LoadShape};
 
-/// Fewest rates of a curve.
-const RATES: usize = 3;
+/// Fewest points of a curve that a line is laid through.
+const POINTS: usize = 3;
 
 /// All curves: by what they are over, then by load and contender in the order asked. The twin has
 /// none: it is there for the noise.
 pub(super) fn curves(asked: &Asked, fields: &[Field], cells: &[Cell]) -> Vec<Curve> {
     let twin = asked.twin();
     let mut curves = Vec::new();
-    for axis in [Axis::Rate, Axis::Connections, Axis::Cores] {
+    for axis in [Axis::Rate, Axis::Connections, Axis::Idle, Axis::Cores] {
         for fields in axis.sweeps(asked, fields) {
             for name in asked.contenders.iter().filter(|name| Some(*name) != twin.as_ref()) {
                 let places: Vec<Place> =
@@ -26,6 +29,7 @@ pub(super) fn curves(asked: &Asked, fields: &[Field], cells: &[Cell]) -> Vec<Cur
                 }
                 let (over, doubts) = match axis {
                     Axis::Rate => rate::over(asked, &places),
+                    Axis::Idle => idle::over(asked, &places),
                     _ => scalability::over(asked, &places, axis),
                 };
                 curves.push(Curve {
@@ -56,9 +60,9 @@ impl<'a> Place<'a> {
 }
 
 /// The figures of each pass in which all of `places` have one.
-fn by_pass<T>(places: &[&Place], figure: impl Fn(&Observed, usize) -> Option<T>) -> Vec<Vec<T>> {
+fn by_pass<T>(places: &[&Place], figure: impl Fn(&Place, usize) -> Option<T>) -> Vec<Vec<T>> {
     let passes = places.iter().map(|place| place.observed.rate.len()).min().unwrap_or(0);
-    let of_pass = |pass| places.iter().map(|place| figure(place.observed, pass)).collect();
+    let of_pass = |pass| places.iter().map(|place| figure(place, pass)).collect();
     (0..passes).filter_map(of_pass).collect()
 }
 
@@ -67,6 +71,7 @@ fn by_pass<T>(places: &[&Place], figure: impl Fn(&Observed, usize) -> Option<T>)
 enum Axis {
     Rate,
     Connections,
+    Idle,
     Cores,
 }
 
@@ -74,7 +79,7 @@ impl Axis {
     /// Fewest points.
     fn least(self) -> usize {
         match self {
-            Axis::Rate => RATES,
+            Axis::Rate | Axis::Idle => POINTS,
             Axis::Connections | Axis::Cores => scalability::POINTS,
         }
     }
@@ -84,16 +89,18 @@ impl Axis {
         match self {
             Axis::Rate => "/s",
             Axis::Connections => "conn",
+            Axis::Idle => "idle",
             Axis::Cores => "cores",
         }
     }
 
     /// The number under a load; `None` where the load belongs to no curve of this kind.
     fn number(self, asked: &Asked, load: &LoadShape) -> Option<u32> {
-        let closed = load.rate.is_none() && load.burst.is_none() && !asked.cpus.are_shared(load);
+        let closed = load.rate.is_none() && !load.is_counted() && !asked.cpus.are_shared(load);
         match self {
-            Axis::Rate => load.rate,
+            Axis::Rate => load.rate.filter(|_| load.beside.is_none()),
             Axis::Connections => closed.then_some(load.connections),
+            Axis::Idle => closed.then_some(load.idle),
             Axis::Cores => closed.then(|| asked.cpus.of_server(load).len() as u32),
         }
     }
@@ -103,6 +110,7 @@ impl Axis {
         match self {
             Axis::Rate => LoadShape { rate: None, ..*load },
             Axis::Connections => LoadShape { connections: 0, ..*load },
+            Axis::Idle => LoadShape { idle: 0, ..*load },
             Axis::Cores => LoadShape { cores: None, ..*load },
         }
     }

@@ -62,7 +62,7 @@ fn law(
         return no(&format!("it takes the rates at {POINTS} numbers of {}", axis.unit()));
     }
     let counts: Vec<f64> = places.iter().map(|place| f64::from(place.n)).collect();
-    let passes = by_pass(places, |observed, pass| Some(observed.rate[pass]?.exp()));
+    let passes = by_pass(places, |place, pass| Some(place.observed.rate[pass]?.exp()));
     if passes.len() < 2 {
         return no("it takes 2 rounds to tell how far to believe it");
     }

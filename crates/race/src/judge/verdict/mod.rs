@@ -109,12 +109,34 @@ pub fn verdict(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
         // The lag tells what the load waited, and voids only what it spoiled.
         let noise = disturbed(steal, server, None, remedy);
         let at_rate = observed.at_rate(asked, shape).verdict(server, load, remedy);
-        return together([noise, Some(at_rate)].into_iter().flatten());
+        let verdict = together([noise, Some(at_rate)].into_iter().flatten());
+        return match shape.beside {
+            Some(_) => with_beside(verdict, observed),
+            None => verdict,
+        };
     }
     let limit = limit(server, load, headroom, remedy);
+    if shape.requests.is_some() {
+        // It connects first and ends one by one: there is no steady rate that could drift.
+        let noise = disturbed(steal, server, load, remedy);
+        return together([noise, Some(limit)].into_iter().flatten());
+    }
     // Where they had to share, each waits for the other.
     let noise = disturbed(steal, server, load.filter(|_| shared.is_empty()), remedy);
     together([drifting(observed), bimodal(observed), noise, Some(limit)].into_iter().flatten())
+}
+
+/// The server's CPU was also spent on the load beside: no cost of a request can be told.
+fn with_beside(mut verdict: Verdict, observed: &Observed) -> Verdict {
+    let large = mean(&present(&observed.beside)).map_or(0.0, f64::exp);
+    if !verdict.void.contains(&Figure::Cost) {
+        verdict.void.push(Figure::Cost);
+    }
+    verdict.because = format!(
+        "{}; cost is void: the server meanwhile answered {large:.1} large requests per second",
+        verdict.because
+    );
+    verdict
 }
 
 /// One verdict of several findings: the first names it, the others add their kinds, voids and

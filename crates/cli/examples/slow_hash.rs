@@ -1,0 +1,78 @@
+//! A contender that speaks `hash` and takes `n` × 100 µs for it, asleep: what the tests of fairness
+//! start. `slow_hash PORT [blocks | wrong-when-large | dies-when-large]`.
+//!
+//! It has a thread for each connection. One that `blocks` answers one request at a time all the same.
+
+use regatta_load::hash_file::DIGEST;
+use std::{
+    env,
+    io::{BufRead, BufReader, Write},
+    net::{TcpListener, TcpStream},
+    process::exit,
+    sync::Mutex,
+    thread,
+    time::Duration,
+};
+
+/// From this `n` on a request is a large one.
+const LARGE: u32 = 100;
+
+/// Held by who answers, where it blocks.
+static TURN: Mutex<()> = Mutex::new(());
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Behaviour {
+    Good,
+    Blocks,
+    WrongWhenLarge,
+    DiesWhenLarge,
+}
+
+fn main() {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let (port, behaviour) = match words[..] {
+        [port] => (port, Behaviour::Good),
+        [port, "blocks"] => (port, Behaviour::Blocks),
+        [port, "wrong-when-large"] => (port, Behaviour::WrongWhenLarge),
+        [port, "dies-when-large"] => (port, Behaviour::DiesWhenLarge),
+        _ => panic!("usage: slow_hash PORT [blocks|wrong-when-large|dies-when-large]"),
+    };
+    let listener = TcpListener::bind(format!("127.0.0.1:{port}")).expect("a free port");
+    for stream in listener.incoming() {
+        let stream = stream.expect("a connection");
+        thread::spawn(move || answer(&stream, behaviour));
+    }
+}
+
+/// Answers until the client has gone.
+fn answer(mut stream: &TcpStream, behaviour: Behaviour) {
+    stream.set_nodelay(true).expect("a socket takes it");
+    let mut n = 0;
+    for line in BufReader::new(stream).lines() {
+        let Ok(line) = line else { return };
+        if let Some(target) = line.strip_prefix("GET /hash?n=") {
+            let digits: String = target.chars().take_while(char::is_ascii_digit).collect();
+            n = digits.parse().expect("a number");
+        }
+        // The empty line is the end of a request without content.
+        if line.is_empty() && stream.write_all(reply(n, behaviour).as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn reply(n: u32, behaviour: Behaviour) -> String {
+    let turn = (behaviour == Behaviour::Blocks).then(|| TURN.lock().expect("nobody panics"));
+    thread::sleep(Duration::from_micros(100) * n);
+    drop(turn);
+    let digest = match behaviour {
+        Behaviour::DiesWhenLarge if n >= LARGE => exit(3),
+        Behaviour::WrongWhenLarge if n >= LARGE => DIGEST.replacen('3', "4", 1),
+        _ => DIGEST.to_owned(),
+    };
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{digest}",
+        digest.len()
+    )
+}

@@ -1,0 +1,101 @@
+//! Loads over HTTP: counted requests, the file that is hashed, and small requests beside large ones.
+
+use crate::course::Course;
+use regatta_record::{Cell, Figure, Kind, Summary};
+
+fn race_of(course: &Course, workload: &str, contenders: &str, load: &str) {
+    course.write(
+        "race.toml",
+        &format!(
+            "name = 'test'\nworkload = '{workload}'\ncontenders = [{contenders}]\n\
+             twin_of = 'nobody'\nrounds = 2\nwindow = '1s'\nwarm_up = '0s'\n[[load]]\n{load}\n"
+        ),
+    );
+}
+
+const RACE: [&str; 5] = ["race.toml", "--out", "out", "--json", "-"];
+
+fn cell<'a>(summary: &'a Summary, contender: &str) -> &'a Cell {
+    summary.cells.iter().find(|cell| cell.contender == contender).unwrap()
+}
+
+#[test]
+fn a_counted_churn_of_hello_is_told_by_its_requests() {
+    let course = Course::new();
+    let load = "connections = 5\nchurn = true\nrequests = 40";
+    race_of(&course, "hello", "'epoll', 'threads'", load);
+    let ended = course.race(&RACE).with_status(0);
+    course.assert_nothing_left();
+    let summary = ended.summary();
+    assert_eq!(summary.cells.len(), 2);
+    for cell in &summary.cells {
+        assert_eq!((cell.rounds, cell.requests), (2, 2 * 40), "{cell:?}");
+        let (ms, rate) = (cell.ms_per_request.unwrap(), cell.rate_per_s.unwrap());
+        assert!((ms.mean * rate.mean / 1e3 - 1.0).abs() < 1e-9, "{cell:?}");
+    }
+}
+
+#[test]
+fn the_file_is_there_and_is_hashed_as_often_as_the_load_says() {
+    let course = Course::new();
+    race_of(&course, "hash", "'nobody'", "connections = 4\nrequests = 12\nn = [1, 3]");
+    let serve = |model: &str| {
+        format!(
+            "{model}={{regatta}} serve hash --file {{file}} --model {model} --listen \
+             127.0.0.1:{{port}}"
+        )
+    };
+    let (epoll, threads) = (serve("epoll"), serve("threads"));
+    let more = ["--contender", &epoll[..], "--contender", &threads[..]];
+    let ended = course.race(&[&RACE[..], &more].concat()).with_status(0);
+    course.assert_nothing_left();
+    let summary = ended.summary();
+    let loads: Vec<_> = summary.asked.loads.iter().map(ToString::to_string).collect();
+    assert_eq!(loads, ["4 conn, 12 requests, n=1", "4 conn, 12 requests, n=3"]);
+    let raced: Vec<&Cell> =
+        summary.cells.iter().filter(|c| c.verdict.kind != Kind::Skipped).collect();
+    assert_eq!(raced.len(), 4);
+    assert!(raced.iter().all(|cell| cell.requests == 2 * 12), "{raced:?}");
+}
+
+/// 8 large requests of 20 ms each, and small ones of 0.1 ms.
+const FAIR: &str = "connections = 50\nrate = 50\nn = 1\nbeside = { connections = 8, n = 200 }";
+
+const GOOD: &str = "good=sh -c 'exec \"$SLOW_HASH\" {port}'";
+
+#[test]
+fn small_requests_wait_for_large_ones_where_one_blocks_all() {
+    let course = Course::new();
+    race_of(&course, "hash", "'nobody'", FAIR);
+    let blocks = GOOD.replace("good=", "blocks=").replace("{port}", "{port} blocks");
+    let more = ["--contender", GOOD, "--contender", &blocks, "--baseline", "good"];
+    // Whether a busy machine holds the rate is not the question here, nor so the status.
+    let ended = course.race(&[&RACE[..], &more].concat());
+    course.assert_nothing_left();
+    let summary = ended.summary();
+    let (good, blocks) = (cell(&summary, "good"), cell(&summary, "blocks"));
+    for cell in [good, blocks] {
+        assert!(cell.verdict.voids(Figure::Cost) && !cell.verdict.is(Kind::Failed), "{cell:?}");
+        assert!(cell.beside_per_s.is_some(), "{cell:?}");
+    }
+    assert!(good.latency_ns.p50 < blocks.latency_ns.p50, "{good:?} {blocks:?}");
+    assert!(blocks.latency_ns.p50 > Some(20_000_000), "it stands behind large ones: {blocks:?}");
+    let rounds = String::from_utf8(course.rounds()).unwrap();
+    assert!(rounds.lines().all(|line| line.contains("\"background\":{\"requests\":")), "{rounds}");
+}
+
+#[test]
+fn a_wrong_large_reply_disqualifies_and_a_dead_server_fails() {
+    let course = Course::new();
+    race_of(&course, "hash", "'nobody'", FAIR);
+    let of = |name: &str| {
+        let how = format!("{{port}} {name}-when-large");
+        GOOD.replace("good=", &format!("{name}=")).replace("{port}", &how)
+    };
+    let (wrong, dies) = (of("wrong"), of("dies"));
+    let more = ["--contender", &wrong[..], "--contender", &dies[..]];
+    let ended = course.race(&[&RACE[..], &more].concat()).with_status(1);
+    course.assert_nothing_left();
+    ended.assert_verdict("wrong", Kind::Disqualified, &["among the large requests beside"]);
+    ended.assert_verdict("dies", Kind::Failed, &["exited with status 3"]);
+}

@@ -1,0 +1,182 @@
+//! A request with placeholders: from what was said of it to templates, and from those to bytes.
+
+use super::{raw::Request, reader::Context};
+use crate::{
+    http::{Place, rules},
+    workload::{
+        draw::{Drawer, Value},
+        template::{Side, Template},
+    },
+};
+use regatta_proto::http1::{MAX_HEAD, Method, client::Ask};
+
+/// Most bytes of a content, and of what one is compared with.
+pub(super) const LONGEST_BODY: usize = 4 << 20;
+
+/// Most bytes of a path with its query: what every recipient should take (RFC 9112, section 3).
+const LONGEST_PATH: usize = 8_000;
+/// Most bytes of a field's value.
+const LONGEST_VALUE: usize = 8_000;
+
+/// A request.
+#[derive(Debug)]
+pub(super) struct AskTemplate {
+    pub method: Method,
+    target: Template,
+    /// Without Host.
+    fields: Vec<(String, Template)>,
+    /// Where another is named than the one that is asked.
+    host: Option<Template>,
+    body: Option<Template>,
+}
+
+impl AskTemplate {
+    /// Reads what is said of a request. Returns with it the most bytes that its content can have,
+    /// and that the whole can have.
+    pub fn read(
+        raw: &Request,
+        context: &mut Context<'_>,
+    ) -> Result<(AskTemplate, usize, usize), String> {
+        let method = raw.method.as_deref().map_or(Ok(Method::Get), rules::method);
+        let method = method.map_err(|why| format!("`method`: {why}"))?;
+        let Some(path) = &raw.path else {
+            return Err("it has no `path`; write: path = \"/items/{n=int:1..9}\"".into());
+        };
+        let target = context.template("`path`", path, Side::Send)?;
+        rules::check_path(&target.literals('~'))
+            .map_err(|why| format!("`path` = {path:?}: {why}"))?;
+        // A byte of a value becomes three at most.
+        let length = 3 * context.longest(&target, Side::Send);
+        at_most("`path`", path, length, LONGEST_PATH)?;
+        let mut ask = AskTemplate { method, target, fields: Vec::new(), host: None, body: None };
+        let mut head = length;
+        for (name, value) in &raw.headers {
+            head += ask.read_field(name, value, context)?;
+        }
+        if head > MAX_HEAD {
+            return Err(format!(
+                "its path and headers can become {head} bytes long; at most {MAX_HEAD} are permitted"
+            ));
+        }
+        ask.body = body(raw, context)?;
+        let content = ask.body.as_ref().map_or(0, |body| context.longest(body, Side::Send));
+        at_most("`body`", "…", content, LONGEST_BODY)?;
+        Ok((ask, content, head + content))
+    }
+
+    /// Reads a field. Returns the most bytes that it can have.
+    fn read_field(
+        &mut self,
+        name: &str,
+        value: &str,
+        context: &mut Context<'_>,
+    ) -> Result<usize, String> {
+        rules::check_sent_name(name).map_err(|why| format!("`headers`: {why}"))?;
+        let place = format!("`headers`: {name}");
+        let template = context.template(&place, value, Side::Send)?;
+        rules::check_value(value).map_err(|why| format!("{place} = {value:?}: {why}"))?;
+        if context.can_hold_controls(&template, Side::Send) {
+            return Err(format!(
+                "{place} = {value:?}: among the lines that it draws from is one with a control \
+                 character, such as CR, which no header can hold; take it out of the list"
+            ));
+        }
+        let longest = context.longest(&template, Side::Send);
+        at_most(&place, value, longest, LONGEST_VALUE)?;
+        let is_host = name.eq_ignore_ascii_case("host");
+        let is_known = self.fields.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+        if is_known || is_host && self.host.is_some() {
+            return Err(format!("{place} is there twice; leave one out"));
+        }
+        match is_host {
+            true => self.host = Some(template),
+            false => self.fields.push((name.into(), template)),
+        }
+        Ok(name.len() + ": \r\n".len() + longest)
+    }
+
+    /// Whether requests differ.
+    pub fn is_drawn(&self) -> bool {
+        let fields = self.fields.iter().map(|(_, value)| value);
+        let mut all = fields.chain([&self.target]).chain(&self.host).chain(&self.body);
+        all.any(|template| template.as_literal().is_none())
+    }
+
+    /// Appends the request to `out`, and returns its content.
+    pub fn fill(
+        &self,
+        out: &mut Vec<u8>,
+        place: Place<'_>,
+        captures: &mut Vec<Value>,
+        drawer: &mut Drawer<'_>,
+    ) -> Vec<u8> {
+        let mut target = Vec::new();
+        self.target.fill_with(&mut target, &[], captures, drawer, write_encoded);
+        let mut filled = |template: &Template| {
+            let mut text = Vec::new();
+            template.fill(&mut text, &[], captures, drawer);
+            text
+        };
+        let texts: Vec<Vec<u8>> = self.fields.iter().map(|(_, value)| filled(value)).collect();
+        let other = self.host.as_ref().map(&mut filled);
+        let content = self.body.as_ref().map(&mut filled);
+        let names = self.fields.iter().map(|(name, _)| name.as_str());
+        let mut fields: Vec<_> = names.zip(texts.iter().map(|value| text(value))).collect();
+        let says_so = fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("connection"));
+        fields.extend((place.closes && !says_so).then_some(("Connection", "close")));
+        let ask = Ask {
+            method: self.method,
+            target: text(&target),
+            host: other.as_deref().map_or(place.host, text),
+            fields: &fields,
+            content: content.as_deref().or(rules::has_length(self.method).then_some(&[])),
+        };
+        ask.write(out);
+        content.unwrap_or_default()
+    }
+}
+
+/// What templates are made of is text, and what functions make of it too.
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("made of texts")
+}
+
+/// Appends a value to a path: all but unreserved characters (RFC 3986, 2.3) percent-encoded, so that
+/// it stays within its place.
+fn write_encoded(value: &Value, path: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let mut plain = Vec::new();
+    value.write(&mut plain);
+    for byte in plain {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            path.push(byte);
+        } else {
+            let (high, low) = (HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]);
+            path.extend_from_slice(&[b'%', high, low]);
+        }
+    }
+}
+
+fn body(raw: &Request, context: &mut Context<'_>) -> Result<Option<Template>, String> {
+    match (&raw.body, &raw.body_file) {
+        (Some(_), Some(_)) => {
+            Err("it has `body` and `body_file`; a request has one content: leave one out".into())
+        }
+        (Some(text), None) => context.template("`body`", text, Side::Send).map(Some),
+        (None, Some(name)) => {
+            let content = context.file(name).map_err(|why| format!("`body_file`: {why}"))?;
+            Ok(Some(Template::literal(content)))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+/// Refuses what is too long.
+pub(super) fn at_most(key: &str, text: &str, longest: usize, most: usize) -> Result<(), String> {
+    if longest > most {
+        return Err(format!(
+            "{key} = {text:?} can become {longest} bytes long; at most {most} are permitted"
+        ));
+    }
+    Ok(())
+}

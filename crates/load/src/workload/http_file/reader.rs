@@ -1,0 +1,226 @@
+//! One `[[request]]` of an HTTP workload file at a time, with everything that can be wrong.
+
+use super::{Step, ask::AskTemplate, expect, raw::Request};
+use crate::{
+    http::Expected,
+    workload::{
+        conversation::{Captures, Conversation},
+        lists::NamedLists,
+        template::{Scope, Side, Template},
+    },
+};
+
+/// Most bytes of a conversation: offsets into a script are 32 bits wide.
+const LONGEST_CONVERSATION: usize = 256 << 20;
+
+/// What is read while the requests are.
+pub(in crate::workload) struct Reader {
+    pub lists: NamedLists,
+    /// Of each step so far: what its reply is to be like.
+    pub kinds: Vec<Expected>,
+}
+
+/// What one request is read with.
+pub(super) struct Context<'r> {
+    captures: &'r mut Captures,
+    lists: &'r mut NamedLists,
+}
+
+impl Reader {
+    /// For a file.
+    pub fn new(lists: NamedLists) -> Self {
+        Reader { lists, kinds: Vec::new() }
+    }
+
+    /// Reads a `[[request]]`. What is wrong begins with its place: `: …` or `, step 2: …`.
+    pub fn conversation(&mut self, mut request: Request) -> Result<Conversation<Step>, String> {
+        let (weight, steps) = (request.weight.take(), request.steps.take());
+        let conversation = Conversation::read(weight, steps, request, |request, captures| {
+            self.step(&request, captures)
+        })?;
+        let longest: usize = conversation.steps.iter().map(|step| step.longest).sum();
+        if longest > LONGEST_CONVERSATION {
+            return Err(format!(
+                ": all of it together can become {longest} bytes long; at most \
+                 {LONGEST_CONVERSATION} are permitted"
+            ));
+        }
+        Ok(conversation)
+    }
+
+    fn step(&mut self, raw: &Request, captures: &mut Captures) -> Result<Step, String> {
+        if raw.weight.is_some() || raw.steps.is_some() {
+            return Err(
+                "a step has neither `weight` nor `steps`; they belong to [[request]]".into()
+            );
+        }
+        let Ok(kind) = u16::try_from(self.kinds.len()) else {
+            return Err("it is one too many: a file has at most 65,536 requests and steps".into());
+        };
+        let lists = &mut self.lists;
+        let mut context = Context { captures, lists };
+        let (ask, content, longest_request) = AskTemplate::read(raw, &mut context)?;
+        let side = Side::Expect { request: content };
+        let (expected, text, longest_text) = expect::read(raw, ask.method, side, &mut context)?;
+        self.kinds.push(expected);
+        Ok(Step { ask, kind, text, longest: longest_request + longest_text })
+    }
+}
+
+impl Context<'_> {
+    /// Reads a template.
+    pub fn template(&mut self, key: &str, text: &str, side: Side) -> Result<Template, String> {
+        Template::parse(text, side, &mut self.scope())
+            .map_err(|why| format!("{key} = {text:?}: {why}"))
+    }
+
+    /// What placeholders can refer to.
+    pub fn scope(&mut self) -> Scope<'_> {
+        Scope { captures: self.captures, lists: self.lists }
+    }
+
+    /// Most bytes of a template when it is filled in.
+    pub fn longest(&mut self, template: &Template, side: Side) -> usize {
+        template.longest(side, &self.scope())
+    }
+
+    /// Whether a control character can come into a template.
+    pub fn can_hold_controls(&mut self, template: &Template, side: Side) -> bool {
+        template.can_hold_controls(side, &self.scope())
+    }
+
+    /// The content of a file.
+    pub fn file(&mut self, name: &str) -> Result<Vec<u8>, String> {
+        self.lists.file(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::WorkloadFile;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> Result<(), String> {
+        let text = format!("protocol = 'http'\n{text}");
+        WorkloadFile::from_text(&text, "mine").map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_stands_in_a_request_is_read_or_told(
+            key in prop::sample::select(vec![
+                "path", "method", "body", "exact", "prefix", "regex", "status",
+                "headers.X-A", "headers.Host", "expect_headers.X-A", "json.'/a'",
+            ]),
+            text in prop::collection::vec(fragment(), 0..8),
+        ) {
+            let path = if key == "path" { "" } else { "path='/{n=int:1..9}'\n" };
+            let text = text.concat();
+            if let Err(error) = read(&format!("[[request]]\n{path}{key}='{text}'")) {
+                let key = key.split('.').next().unwrap();
+                let place = format!("request 1: `{key}`");
+                prop_assert!(error.contains(&place), "{}", error);
+            }
+        }
+    }
+
+    fn fragment() -> impl Strategy<Value = String> {
+        let parts = [
+            "{",
+            "}",
+            "{{",
+            "}}",
+            "/",
+            "?",
+            "%",
+            "%20",
+            "#",
+            ":",
+            " ",
+            "GET",
+            "2xx",
+            "404",
+            "n",
+            "{s=hex:3}",
+            "{n}",
+            "{n*2}",
+            "{upper:n}",
+            "{request}",
+            "{counter}",
+            "\u{e9}",
+        ];
+        prop_oneof![
+            4 => prop::sample::select(parts.to_vec()).prop_map(str::to_owned),
+            1 => "[^'\\p{Cc}]{1,3}",
+        ]
+    }
+
+    #[test]
+    fn mistakes_are_told_with_what_was_expected() {
+        let long = "x".repeat(8_001);
+        for (request, said) in [
+            ("", "request 1: it has no `path`; write: path = "),
+            ("path='a'", "`path` = \"a\": a path begins with /"),
+            ("path='{hex:3}'", "a path begins with /"),
+            ("path='/a b'", "' ' cannot stand in a path; write it as %20"),
+            ("path='/é'", "'é' cannot stand in a path; write it as %C3%A9"),
+            ("path='/a#b'", "is not sent to a server: leave it out"),
+            ("path='/%2{hex:1}'", "a % is followed by two hexadecimal digits"),
+            ("path='/{hex:3000}'", "`path` = \"/{hex:3000}\" can become 9003 bytes long"),
+            ("path='/'\nmethod='get'", "`method`: \"get\" is no method; expected one of GET"),
+            ("path='/'\nstatus=99", "`status`: \"99\" is no final status; expected 200 to 599"),
+            ("path='/'\nstatus='2x'", "or a class as 2xx, or any"),
+            ("path='/'\nstatus=true", "`status`: \"true\" is no final status"),
+            ("path='/'\nmethdo='GET'", "unknown field `methdo`"),
+            ("path='/'\nheaders={X=1}", "expected a string"),
+            ("path='/'\nheaders={'X Y'='1'}", "`headers`: \"X Y\" is no name of a header"),
+            ("path='/'\nheaders={X=\"a\\nb\"}", "'\\n' cannot stand in the value of a header"),
+            ("path='/'\nheaders={X='1', x='2'}", "`headers`: x is there twice"),
+            ("path='/'\nheaders={Content-Length='1'}", "is written by the load"),
+            ("path='/'\nheaders={Transfer-Encoding='chunked'}", "bodies are sent whole"),
+            ("path='/'\nheaders={X='{line:x}'}\n[lines]\nx=[\"a\\rb\"]", "take it out of the list"),
+            (
+                "path='/{s=line:x}'\nexpect_headers={X='{upper:s}'}\n[lines]\nx=[\"a\\tb\"]",
+                "a control character can come into what is expected",
+            ),
+            ("path='/'\nbody=''\nbody_file='x'", "it has `body` and `body_file`"),
+            ("path='/'\nbody_file='x'", "`body_file`: the content of \"x\" is not in [files]"),
+            ("path='/'\nbody_file='x'\n[files]\nx=1", "{ base64 = \"aGVsbG8=\" }"),
+            ("path='/'\nexact='a'\nregex='b'", "says of the reply's content: exact and regex"),
+            ("path='/'\nexact='a'\njson={'/a'=1}", "exact and json; expected one of exact"),
+            ("path='/'\nregex='a('", "`regex` = \"a(\" is no regular expression"),
+            ("path='/'\nmethod='HEAD'\nexact=''", "the reply to HEAD has no content"),
+            ("path='/'\nexpect_headers={'a:'='1'}", "`expect_headers`: \"a:\" is no name"),
+            ("path='/'\nexpect_headers={A=false}", "or true for any value, or { regex"),
+            ("path='/'\nexpect_headers={A={regex='('}}", "is no regular expression"),
+            ("path='/'\nexpect_headers={A='{n}'}", "nothing is captured so far"),
+            ("path='/'\njson={'a'=1}", "`json`: \"a\" is no JSON Pointer"),
+            ("path='/'\njson={'/~2'=1}", "with ~0 for ~ and ~1 for /"),
+            ("path='/'\njson={'/a'={b=1}}", "name each value by its own pointer"),
+            ("path='/'\njson={'/a'=[{b=1}]}", "in a list there can be no tables"),
+            (
+                "path='/{n=int:1..18446744073709551615}'\njson={'/a'='{n+1}'}",
+                "numbers in JSON are compared from -2^63 to 2^64-1 only",
+            ),
+            ("path='/'\njson={'/a'='{int:1..2}'}", "what must come back cannot be drawn anew"),
+            ("path='/'\nsteps=[]", "it has `steps`, and other keys of a request beside them"),
+            ("steps=[]", "it has 0 steps; expected 1 to 1000, as steps = [{ path"),
+            ("steps=[{path='/', weight=1}]", "request 1, step 1: a step has neither `weight`"),
+            ("steps=[{path='/'}, {}]", "request 1, step 2: it has no `path`"),
+            ("path='/'\nweight=0", "request 1: `weight` is 0"),
+            ("path='/'\n[lines]\n[mine]", "unknown field `mine`"),
+            (&format!("path='/{long}'"), "at most 8000 are permitted"),
+            (&format!("path='/'\nheaders={{X='{long}'}}"), "at most 8000 are permitted"),
+            ("path='/'\nheaders={X='{hex:8000}', Y='{hex:8000}', Z='{hex:8000}'}", "at most 16384"),
+        ] {
+            let error = read(&format!("[[request]]\n{request}")).unwrap_err();
+            assert!(error.contains(said) && error.starts_with("the workload mine: "), "{error}");
+        }
+        let error = read("longest_reply=9\n[[request]]\npath='/'").unwrap_err();
+        assert!(error.contains("`longest_reply` is for lines"), "{error}");
+        assert!(read("").unwrap_err().contains("each as [[request]] with path = \"/\""));
+        let lines = "protocol='line'\n[[request]]\nsend='a'\nexact='b'\n[files]\nx=''";
+        let error = WorkloadFile::from_text(lines, "mine").unwrap_err().to_string();
+        assert!(error.contains("lines have no `body_file`"), "{error}");
+    }
+}

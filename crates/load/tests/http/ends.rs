@@ -1,0 +1,160 @@
+//! How connections end: as the server said, which is no error, and as it did not.
+
+use crate::{
+    LAST, OK,
+    common::{Called, Server, assert_undisturbed, run},
+    get, server,
+};
+use regatta_load::{Plan, Until};
+use std::{
+    io::{Read, Write},
+    net::Shutdown,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    time::{Duration, Instant},
+};
+
+/// The reply to each is the last of its connection.
+const LAST_REPLIES: [&str; 3] =
+    [LAST, "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", "HTTP/1.1 200 OK\r\n\r\nok"];
+
+#[test]
+fn a_server_that_ends_connections_as_it_said_makes_no_errors() {
+    let server = server(|i, _| if i == 9 { (LAST.into(), true) } else { (OK.into(), false) });
+    for pipeline in [1, 4, 16] {
+        let until = Until::Requests(500);
+        let plan = Plan { connections: 3, pipeline, until, ..get(server.address) };
+        let tally = run(&plan).unwrap();
+        assert_undisturbed(&tally);
+        assert_eq!((tally.requests, tally.histogram.len()), (500, 500));
+        assert!(tally.connections_opened >= 50, "{}", tally.connections_opened);
+    }
+    let timed = run(&Plan { connections: 3, pipeline: 4, ..get(server.address) }).unwrap();
+    assert_undisturbed(&timed);
+    let in_flight = Plan { connections: 6, in_flight: Some(3), ..get(server.address) };
+    assert_undisturbed(&run(&in_flight).unwrap());
+}
+
+#[test]
+fn a_burst_goes_on_where_the_server_ended_the_connection_as_it_said() {
+    let server = server(|i, _| if i == 6 { (LAST.into(), true) } else { (OK.into(), false) });
+    let until = Until::Burst { instances: 2, requests: 20 };
+    let tally = run(&Plan { connections: 4, pipeline: 3, until, ..get(server.address) }).unwrap();
+    assert_undisturbed(&tally);
+    assert_eq!(tally.requests, 80);
+    assert!(tally.instances_ns.iter().all(|&ns| ns > 0));
+}
+
+#[test]
+fn one_reply_per_connection_is_served_with_churn_and_without() {
+    for last in LAST_REPLIES {
+        let server = server(move |_, _| (last.into(), true));
+        for plan in [
+            Plan { connections: 4, ..get(server.address) },
+            Plan { connections: 4, until: Until::Requests(100), ..get(server.address) },
+            Plan { connections: 4, churn: true, ..get(server.address) },
+            Plan { churn: true, until: Until::Requests(100), ..get(server.address) },
+        ] {
+            let tally = run(&plan).unwrap();
+            assert_undisturbed(&tally);
+            assert!(tally.connections_opened >= tally.requests, "{last:?}");
+            if let Until::Requests(n) = plan.until {
+                assert_eq!(tally.requests, n);
+            }
+        }
+    }
+}
+
+#[test]
+fn requests_with_churn_say_that_they_are_the_last() {
+    static SAID: AtomicBool = AtomicBool::new(true);
+    let server = server(|_, head| {
+        SAID.fetch_and(head.contains("\r\nConnection: close\r\n"), SeqCst);
+        (LAST.into(), true)
+    });
+    let plan = Plan { churn: true, until: Until::Requests(20), ..get(server.address) };
+    assert_undisturbed(&run(&plan).unwrap());
+    assert!(SAID.load(SeqCst));
+}
+
+#[test]
+fn a_close_that_was_not_said_is_an_error_and_so_is_half_a_reply() {
+    for half in ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"] {
+        let server = server(move |i, _| match i {
+            9 => (half.into(), true),
+            _ => (OK.into(), false),
+        });
+        let until = Until::Requests(100);
+        let tally = run(&Plan { until, ..get(server.address) }).unwrap();
+        assert_eq!(tally.first_wrong, None);
+        assert_eq!((tally.requests, tally.errors.closed_early), (90, 10), "{half:?}");
+        assert_eq!(tally.errors.total(), 10);
+    }
+}
+
+/// Servers say 408 to connections that are silent for too long, and close them.
+#[test]
+fn an_idle_connection_that_the_server_gives_up_is_opened_again_without_an_error() {
+    let accepted = AtomicUsize::new(0);
+    let server = Server::start(move |mut stream, requests| {
+        let mut request = [0; 1_000];
+        let is_first = accepted.fetch_add(1, SeqCst) == 0;
+        if !matches!(stream.read(&mut request), Ok(n) if n > 0) {
+            return;
+        }
+        requests.fetch_add(1, SeqCst);
+        let gives_up = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n";
+        let _ = stream.write_all(OK.as_bytes());
+        // The first one is the active one, which asks on; the others do not.
+        if !is_first {
+            stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        }
+        while let Ok(1..) = stream.read(&mut request) {
+            let _ = stream.write_all(OK.as_bytes());
+        }
+        let _ = stream.write_all(gives_up.as_bytes());
+        let _ = stream.shutdown(Shutdown::Write);
+    });
+    let until = Until::Elapsed(Duration::from_millis(800));
+    let tally = run(&Plan { idle: 3, until, ..get(server.address) }).unwrap();
+    assert_undisturbed(&tally);
+    assert!(tally.connections_opened > 4, "{}", tally.connections_opened);
+}
+
+#[test]
+fn contents_of_any_length_are_read_over() {
+    const LENGTH: usize = 3_000_000;
+    let reply =
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {LENGTH}\r\n\r\n{}", "x".repeat(LENGTH));
+    let server = server(move |_, _| (reply.clone(), false));
+    let until = Until::Requests(40);
+    let tally = run(&Plan { connections: 4, until, ..get(server.address) }).unwrap();
+    assert_undisturbed(&tally);
+    assert_eq!(tally.requests, 40);
+}
+
+/// In open loop requests behind such a reply are lost, and nothing is left without an outcome.
+#[test]
+fn in_open_loop_every_request_has_an_outcome_whoever_ends_the_connection() {
+    let server = server(|i, _| if i == 9 { (LAST.into(), true) } else { (OK.into(), false) });
+    let rate = std::num::NonZeroU32::new(2_000);
+    let plan = Plan { connections: 3, pipeline: 4, rate, ..get(server.address) };
+    let tally = run(&plan).unwrap();
+    let open = tally.open_loop.unwrap();
+    assert!(tally.requests > 0 && tally.first_wrong.is_none());
+    assert_eq!(tally.errors.total(), tally.errors.closed_early);
+    assert!(open.lost <= tally.errors.closed_early, "{open:?} {:?}", tally.errors);
+}
+
+#[test]
+fn a_server_that_ends_every_connection_is_stopped_at_once() {
+    let server = server(|_, _| (LAST.into(), true));
+    let stop = AtomicBool::new(false);
+    let began = Instant::now();
+    let mut told = |progress: &regatta_load::Progress| {
+        stop.store(progress.replies > 10, SeqCst);
+    };
+    let until = Until::Elapsed(Duration::from_secs(20));
+    let plan = Plan { connections: 3, until, ..get(server.address) };
+    let tally = regatta_load::run(&plan, &mut Called::default(), &mut told, &stop).unwrap();
+    assert!(tally.interrupted && began.elapsed() < Duration::from_secs(15));
+}

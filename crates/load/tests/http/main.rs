@@ -1,0 +1,67 @@
+//! HTTP/1.1 against small servers that do one thing each, and against servers of others.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod ends;
+mod oracles;
+mod wrong;
+
+use common::{Server, plan};
+use regatta_load::{
+    Plan, Workload,
+    http::{HttpRequest, HttpWorkload},
+};
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::{Shutdown, SocketAddr, TcpStream},
+    sync::{Arc, atomic::Ordering::SeqCst},
+};
+
+/// A GET of `/`, any status from 200 to 299.
+fn get(target: SocketAddr) -> Plan {
+    let get = HttpWorkload::new("get", vec![HttpRequest::get("/")]).unwrap();
+    let host = target.to_string();
+    Plan { workload: Workload::Http(Arc::new(get)), host, ..plan(target) }
+}
+
+/// A server that answers the i-th request of a connection by `answer(i, head)`, all that are
+/// buffered with one write; with `true` it closes after the reply.
+fn server(answer: impl Fn(u64, &str) -> (String, bool) + Send + Sync + 'static) -> Server {
+    Server::start(move |stream, requests| {
+        let mut reader = BufReader::with_capacity(1 << 16, stream.try_clone().unwrap());
+        let mut replies = String::new();
+        for i in 0.. {
+            let Some(head) = read_head(&mut reader) else { return };
+            requests.fetch_add(1, SeqCst);
+            let (reply, closes) = answer(i, &head);
+            replies.push_str(&reply);
+            if closes || !reader.buffer().ends_with(b"\r\n\r\n") {
+                if (&stream).write_all(replies.as_bytes()).is_err() {
+                    return;
+                }
+                replies.clear();
+            }
+            if closes {
+                let _ = stream.shutdown(Shutdown::Write);
+                // Closing with unread bytes would be a reset.
+                while read_head(&mut reader).is_some() {}
+                return;
+            }
+        }
+    })
+}
+
+/// A request's head; no request of these tests has a content.
+fn read_head(reader: &mut BufReader<TcpStream>) -> Option<String> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        match reader.read_line(&mut head) {
+            Ok(n) if n > 0 => {}
+            _ => return None,
+        }
+    }
+    Some(head)
+}
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const LAST: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";

@@ -1,0 +1,67 @@
+//! Servers that answer something else than HTTP, or HTTP that is wrong: disqualified with the reason.
+
+use crate::{
+    common::{Server, run},
+    get, server,
+};
+use regatta_load::{Plan, Tally, Until, Workload};
+use std::{io::Write, net::Shutdown, time::Duration};
+
+fn wrong(plan: &Plan) -> Tally {
+    let plan = Plan { until: Until::Elapsed(Duration::from_secs(20)), ..plan.clone() };
+    let tally = run(&plan).unwrap();
+    assert!(tally.errors.wrong_reply >= 1 && !tally.interrupted && !tally.server_died);
+    tally
+}
+
+/// The Twisted server of an old article writes bare text, does not read the request, and closes, so
+/// that the request is answered with a reset. `ab` gave a rate for it.
+#[test]
+fn text_without_http_is_no_reply_though_a_reset_follows() {
+    for plan in [
+        |plan: Plan| Plan { connections: 20, churn: true, ..plan },
+        |plan: Plan| Plan { connections: 5, ..plan },
+    ] {
+        let server = Server::start(|mut stream, _| {
+            let _ = stream.write_all(b"Hello. The time is 1000");
+            let _ = stream.shutdown(Shutdown::Both);
+        });
+        let hello = Plan { workload: Workload::Hello, ..get(server.address) };
+        let exchange = wrong(&plan(hello)).first_wrong.unwrap();
+        let reason = "Expected a status line: HTTP/1.1, three digits, a reason.";
+        assert!(exchange.received.starts_with("Hello. The time is 1000"), "{exchange:?}");
+        assert!(exchange.received.contains(reason), "{exchange:?}");
+    }
+}
+
+#[test]
+fn the_exchange_is_told_with_its_place_on_the_connection() {
+    let server = server(|i, _| {
+        let content = if i == 30 { "no" } else { "ok" };
+        (format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{content}"), false)
+    });
+    let mut request = regatta_load::http::HttpRequest::get("/");
+    request.expected.content = regatta_load::http::Content::Text;
+    request.text = b"ok".to_vec();
+    let workload = regatta_load::http::HttpWorkload::new("text", vec![request]).unwrap();
+    let workload = Workload::Http(std::sync::Arc::new(workload));
+    for pipeline in [1, 7] {
+        let plan = Plan { workload: workload.clone(), pipeline, ..get(server.address) };
+        let exchange = wrong(&plan).first_wrong.unwrap();
+        assert_eq!(exchange.reply_index, 30);
+        assert!(exchange.sent.starts_with("GET / HTTP/1.1\\r\\nHost: 127.0.0.1:"));
+        assert_eq!(exchange.expected, "a status from 200 to 299, the content ok");
+        assert!(exchange.received.starts_with("the content no, in HTTP/1.1 200 OK"));
+    }
+}
+
+#[test]
+fn a_clock_that_is_wrong_is_found() {
+    let server = server(|_, _| {
+        let content = "Hello. The time is 1000";
+        (format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{content}", content.len()), false)
+    });
+    let plan = Plan { workload: Workload::Hello, ..get(server.address) };
+    let exchange = wrong(&plan).first_wrong.unwrap();
+    assert!(exchange.expected.contains("this machine's time in seconds"), "{exchange:?}");
+}

@@ -1,0 +1,194 @@
+//! What in a `[[load]]` cannot be on any machine, in sentences.
+
+use super::{CoreCount, Loads, OneOrMany};
+use crate::rate::Rate;
+use regatta_record::Burst;
+
+/// Most that `hash` may be asked to hash the file for one request (the workload's contract).
+const MOST_N: u32 = 100_000;
+
+impl Loads {
+    /// What in it cannot be on any machine.
+    pub fn contradiction(&self) -> Option<String> {
+        let (rated, idle) = (self.rate.is_some(), self.idle.values().iter().any(|n| *n > 0));
+        let counts = self.cores.iter().flat_map(OneOrMany::values);
+        let told = |what: &str| Some(what.to_owned());
+        if self.connections.is_none_or_zero() || self.pipeline.is_none_or_zero() {
+            return told("`connections` and `pipeline` must be at least 1");
+        }
+        let rates = self.rate.iter().flat_map(OneOrMany::values);
+        let when_shared = self.rate_when_shared.map(Rate::Number);
+        if let Some(because) = rates.clone().chain(&when_shared).find_map(Rate::contradiction) {
+            return Some(because);
+        }
+        if rated && rates.count() == 0 {
+            return Rate::Number(0).contradiction();
+        }
+        if counts.clone().any(|count| *count == CoreCount::Count(0)) {
+            return told("`cores` must be at least 1");
+        }
+        if self.churn && self.pipeline.values().iter().any(|n| *n > 1) {
+            return told("`churn` is a connection per request; it does not go with `pipeline`");
+        }
+        if self.churn && rated {
+            return told("`churn` goes as fast as it can; it does not go with `rate`");
+        }
+        if self.churn && idle {
+            return told("`churn` leaves no connection open; it does not go with `idle`");
+        }
+        if self.rate_when_shared.is_some() && (rated || self.cores.is_none()) {
+            return told(
+                "`rate_when_shared` is for `cores` that server and load must share; it does not \
+                 go with `rate`, nor without `cores`",
+            );
+        }
+        // Cores that server and load must share have a rate though the file names none.
+        let may_have_rate = rated || self.cores.is_some() && !self.churn && !self.is_counted();
+        if self.arrivals.is_some() && !may_have_rate {
+            return told(
+                "`arrivals` tells how requests at a rate arrive, and this load has none; give it a \
+                 `rate`, or leave `arrivals` out",
+            );
+        }
+        self.contradiction_of_requests(rated, idle)
+            .or_else(|| self.contradiction_of_hash())
+            .or_else(|| {
+                self.burst.and_then(|burst| self.contradiction_of_burst(burst, rated, idle))
+            })
+    }
+
+    fn contradiction_of_requests(&self, rated: bool, idle: bool) -> Option<String> {
+        let requests = self.requests.as_ref()?;
+        if requests.is_none_or_zero() {
+            return Some("`requests` must be at least 1".into());
+        }
+        let others = [
+            (rated, "rate"),
+            (self.rate_when_shared.is_some(), "rate_when_shared"),
+            (idle, "idle"),
+            (self.burst.is_some(), "burst"),
+        ];
+        others.into_iter().find(|(given, _)| *given).map(|(_, what)| {
+            format!(
+                "`requests` are sent once, as fast as they can be; they do not go with `{what}`"
+            )
+        })
+    }
+
+    fn contradiction_of_hash(&self) -> Option<String> {
+        let all = self.n.iter().flat_map(OneOrMany::values).copied();
+        let all = all.chain(self.beside.map(|beside| beside.n));
+        let none = self.n.as_ref().is_some_and(|n| n.values().is_empty());
+        if none || all.into_iter().any(|n| !(1..=MOST_N).contains(&n)) {
+            return Some(format!("`n` must be from 1 to {MOST_N}"));
+        }
+        let beside = self.beside?;
+        if beside.connections == 0 {
+            return Some("`connections` of `beside` must be at least 1".into());
+        }
+        let rates = self.rate.iter().flat_map(OneOrMany::values);
+        if self.rate.is_none() || rates.into_iter().any(Rate::is_share) {
+            return Some(
+                "`beside` is for requests that come at a rate; give it a `rate`, as a number"
+                    .into(),
+            );
+        }
+        None
+    }
+
+    /// What only the workload `hash` has, where it is named.
+    pub(crate) fn of_hash_alone(&self) -> Option<&'static str> {
+        match (&self.n, self.beside) {
+            (Some(_), _) => Some("n"),
+            (None, Some(_)) => Some("beside"),
+            (None, None) => None,
+        }
+    }
+
+    pub(super) fn is_counted(&self) -> bool {
+        self.burst.is_some() || self.requests.is_some()
+    }
+
+    fn contradiction_of_burst(&self, burst: Burst, rated: bool, idle: bool) -> Option<String> {
+        let Burst { instances, requests } = burst;
+        for (given, what) in [
+            (self.churn, "churn"),
+            (rated, "rate"),
+            (self.rate_when_shared.is_some(), "rate_when_shared"),
+            (idle, "idle"),
+        ] {
+            if given {
+                return Some(format!(
+                    "a `burst` is sent once, as fast as it can be; it does not go with `{what}`"
+                ));
+            }
+        }
+        if instances == 0 || requests == 0 {
+            return Some("`instances` and `requests` of a burst must be at least 1".into());
+        }
+        let uneven = self.connections.values().iter().find(|n| !n.is_multiple_of(instances))?;
+        Some(format!(
+            "the {uneven} connections of a burst cannot be shared evenly among {instances} \
+             instances; `connections` counts those of all instances"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loads(text: &str) -> Loads {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn contradictions_are_told() {
+        let burst = |requests| format!("burst = {{ instances = 10, requests = {requests} }}");
+        for (text, said) in [
+            ("pipeline = 0".to_owned(), "at least 1"),
+            ("rate = 0".to_owned(), "at least 1 request per second"),
+            ("rate = [100, 10000001]".to_owned(), "at most 10000000"),
+            ("cores = 1\nrate_when_shared = 10000001".to_owned(), "at most 10000000"),
+            ("arrivals = \"constant\"".to_owned(), "give it a `rate`"),
+            ("churn = true\ncores = 1\narrivals = \"constant\"".to_owned(), "leave `arrivals` out"),
+            ("rate = []".to_owned(), "at least 1 request per second"),
+            ("rate = [5, \"half\"]".to_owned(), "\"50% of slowest\" or \"90% of fastest\""),
+            ("cores = [1, 0]".to_owned(), "`cores` must be at least 1"),
+            ("churn = true\npipeline = [1, 2]".to_owned(), "does not go with `pipeline`"),
+            ("churn = true\nrate = 5".to_owned(), "does not go with `rate`"),
+            ("churn = true\nidle = [0, 5]".to_owned(), "does not go with `idle`"),
+            ("rate_when_shared = 5".to_owned(), "nor without `cores`"),
+            ("rate = 5\ncores = 1\nrate_when_shared = 5".to_owned(), "does not go with `rate`"),
+            (format!("churn = true\n{}", burst(10)), "does not go with `churn`"),
+            (format!("rate = 5\n{}", burst(10)), "does not go with `rate`"),
+            (format!("idle = 5\n{}", burst(10)), "does not go with `idle`"),
+            (burst(0), "must be at least 1"),
+            ("requests = 0".to_owned(), "`requests` must be at least 1"),
+            ("requests = 5\nrate = 5".to_owned(), "do not go with `rate`"),
+            ("requests = 5\nidle = 5".to_owned(), "do not go with `idle`"),
+            (format!("requests = 5\n{}", burst(10)), "do not go with `burst`"),
+            ("n = [1, 0]".to_owned(), "from 1 to 100000"),
+            ("n = 100001".to_owned(), "from 1 to 100000"),
+            ("rate = 5\nbeside = { connections = 1, n = 0 }".to_owned(), "from 1 to 100000"),
+            (
+                "rate = 5\nbeside = { connections = 0, n = 1 }".to_owned(),
+                "`connections` of `beside`",
+            ),
+            ("beside = { connections = 8, n = 1 }".to_owned(), "give it a `rate`, as a number"),
+            (
+                "rate = \"50% of slowest\"\nbeside = { connections = 8, n = 1 }".to_owned(),
+                "give it a `rate`, as a number",
+            ),
+        ] {
+            let error = loads(&format!("connections = 60\n{text}")).contradiction();
+            assert!(error.as_ref().is_some_and(|e| e.contains(said)), "{text}: {error:?}");
+        }
+        let uneven = loads(&format!("connections = 64\n{}", burst(10))).contradiction().unwrap();
+        assert!(uneven.contains("64 connections") && uneven.contains("10 instances"), "{uneven}");
+        assert_eq!(loads(&format!("connections = 60\n{}", burst(10))).contradiction(), None);
+        assert_eq!(loads("connections = 10\nidle = [10, 10000]").contradiction(), None);
+        let error = toml::from_str::<Loads>("connections = 1\ncores = \"some\"").unwrap_err();
+        assert!(error.to_string().contains("\"all\" in cores"), "{error}");
+    }
+}

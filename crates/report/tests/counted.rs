@@ -1,0 +1,110 @@
+//! What the forms of a report must say of counted loads, of words from long ago, of small requests
+//! beside large ones and of silent connections, on the summary of a simulated race (`counted.json`,
+//! made by the example `simulated_counted` of regatta-race).
+
+mod common;
+
+use common::{row, table, words};
+use regatta_record::{Kind, Summary};
+use regatta_report::{csv, html, json, markdown, terminal};
+use unicode_width::UnicodeWidthStr;
+
+const COUNTED: &str = "hash · 300 conn, 2000 requests, n=1000";
+const FAIR: &str = "hash · 100 conn, 200/s, n=1, beside 8 conn with n=1000";
+
+fn summary() -> Summary {
+    serde_json::from_str(include_str!("counted.json")).expect("the fixture is a summary")
+}
+
+#[test]
+fn a_counted_load_shows_the_time_of_a_request() {
+    let s = summary();
+    let counted = terminal(&s, 200, false);
+    let counted = table(&counted, COUNTED);
+    assert!(words(counted[1]).starts_with("contender ms/req vs epoll band /s wall ms/req p50"));
+    let note = row(&counted, "counted · wall ms/req: ");
+    assert!(
+        note.contains("2000 requests, connecting included") && note.contains("300 connections")
+    );
+    assert!(row(&counted, "node").contains("52.2 [51.2–53.2]"), "{}", row(&counted, "node"));
+    let narrow = terminal(&s, 80, false);
+    assert!(
+        words(table(&narrow, COUNTED)[1]).contains("wall ms/req"),
+        "it stays where room is short"
+    );
+    assert!(markdown(&s).contains("| wall ms/req |"));
+    assert!(html(&s).contains(">wall ms&#x2f;req</th>"));
+    let lines = csv(&s);
+    let head: Vec<&str> = lines.lines().next().unwrap().split(',').collect();
+    let node =
+        lines.lines().find(|l| l.contains("\"node\"") && l.contains(",2000,1000,,,")).unwrap();
+    assert!(head.contains(&"ms_per_request") && node.contains(",2000,1000,,,52."), "{node}");
+    let value: serde_json::Value = serde_json::from_str(&json(&s)).unwrap();
+    assert!(value["cells"][0]["ms_per_request"]["mean"].as_f64().unwrap() > 40.0);
+    assert_eq!(value["cells"][0]["load"]["requests"], 2_000);
+}
+
+#[test]
+fn words_of_long_ago_stand_beside_the_order_of_now() {
+    let s = summary();
+    let text = terminal(&s, 400, false);
+    let counted = table(&text, COUNTED);
+    assert!(!counted[1].contains("then"), "no figure, no column");
+    let then = row(&counted, "then · ");
+    assert!(then.contains("node: far back, php (a stand-in for PHP 7.0): ahead of Java"), "{then}");
+    assert!(then.contains("“An article” (2017); other machines, long ago: history"), "{then}");
+    let now = row(&counted, "now · ");
+    assert!(now.starts_with("now · node 52.2") && now.contains(", php (a stand-in for"), "{now}");
+    assert!(now.ends_with("ms per request, the fastest first, as measured here"), "{now}");
+    assert!(html(&s).contains("now · node 52.2"));
+    assert!(markdown(&s).contains("- now · node 52.2"));
+    assert!(csv(&s).lines().any(|line| line.ends_with(",\"far back\"")));
+}
+
+#[test]
+fn fairness_is_told_by_the_latencies_of_the_small_ones() {
+    let mut s = summary();
+    let wide = terminal(&s, 200, false);
+    let fair = table(&wide, FAIR);
+    assert!(words(fair[1]).starts_with("contender /s p50 p99 large /s lag p99"), "{}", fair[1]);
+    assert!(row(&fair, "go").contains("24.00 [24.00–24.00]"), "what it did of the large ones");
+    assert!(fair.iter().any(|line| {
+        line.starts_with("small requests wait least on go with a p99 of 2.10 ms, and most on")
+    }));
+    let note = row(&fair, "fairness · large: 8 requests with n=1000 were always outstanding");
+    assert!(note.contains("no cost is told"), "{note}");
+    assert!(!fair.iter().any(|line| line.starts_with("at-asked-rate · ")), "once for all");
+    let narrow = terminal(&s, 80, false);
+    let titles = words(table(&narrow, FAIR)[1]);
+    assert!(titles.starts_with("contender p50 p99 large /s"), "{titles}");
+    assert!(csv(&s).lines().any(|line| line.contains(",,1,8,1000,,,,24,24,24,")));
+    // Who was not there is not told to be fair.
+    for cell in s.cells.iter_mut().filter(|cell| cell.load.beside.is_some()) {
+        cell.verdict = regatta_record::Verdict::new(Kind::Failed, "it died");
+    }
+    let text = terminal(&s, 200, false);
+    let fair = table(&text, FAIR);
+    assert!(fair.contains(&"no contender has latencies that may be believed here"), "{fair:?}");
+}
+
+#[test]
+fn silent_connections_have_a_sentence_and_a_picture() {
+    let s = summary();
+    let text = terminal(&s, 200, false);
+    let idle = table(&text, "over silent connections · hash · 10 conn");
+    assert!(row(&idle, "php: 20.4 ").contains("µs per request + 2.04 ["), "{idle:?}");
+    assert!(row(&idle, "epoll: ").contains("a silent connection adds 0.00"), "{idle:?}");
+    let page = html(&s);
+    assert!(page.contains("silent connections</text>"), "the axis");
+    assert!(page.contains("<figcaption>server CPU, µs per request</figcaption>"));
+}
+
+#[test]
+fn no_line_is_too_long_and_the_summary_survives_json() {
+    let s = summary();
+    for width in 40..200 {
+        let text = terminal(&s, width, false);
+        assert_eq!(text.lines().find(|line| line.width() > width), None, "{width}");
+    }
+    assert_eq!(serde_json::from_str::<Summary>(&json(&s)).unwrap(), s);
+}

@@ -1,0 +1,188 @@
+//! Whole files, read by the ring: open, read, read past what should be the end, close. The four are
+//! linked, so that the kernel goes from one to the next by itself. The files are in a table of the
+//! ring (direct descriptors), so that the process's own is not touched.
+
+use super::{CLOSE, OPEN, PAST_END, READ, name};
+use io_uring::{opcode, squeue, types};
+use rustix::io::Errno;
+use std::{collections::VecDeque, ffi::CStr, io, sync::Arc};
+
+/// Files that are open at once; more reads wait. Few, so that what was read is still in the CPU's
+/// caches when it is used.
+pub(super) const OPEN_FILES: u32 = 8;
+
+/// Bytes that are asked for at first; later, as many as the last file had.
+const FIRST: usize = 64 * 1024;
+
+/// How often a file is read anew whose length was not the expected one, which tells it is changing.
+const TRIES: u32 = 20;
+
+/// A read that was asked for.
+pub(super) struct Wanted {
+    pub(super) token: u32,
+    pub(super) path: Arc<CStr>,
+    /// Most bytes that it may have.
+    pub(super) most: usize,
+    /// Its length, as far as that is known better than for others.
+    expected: Option<usize>,
+    tries: u32,
+}
+
+/// What came of one.
+pub(super) struct Read {
+    pub(super) token: u32,
+    pub(super) result: io::Result<()>,
+    pub(super) content: Vec<u8>,
+}
+
+/// The reads of a ring.
+pub(super) struct Files {
+    /// Those under way, by their place in the table of files.
+    places: [Place; OPEN_FILES as usize],
+    waiting: VecDeque<Wanted>,
+    /// Bytes to ask for: what the last file had.
+    expected: usize,
+    /// Memory that was given back.
+    spare: Vec<Vec<u8>>,
+}
+
+#[derive(Default)]
+enum Place {
+    #[default]
+    Free,
+    /// The kernel writes to `content`, up to its capacity.
+    Reading { wanted: Wanted, content: Vec<u8>, asked: usize, got: Option<i32> },
+    /// All is read.
+    Closing,
+}
+
+impl Files {
+    pub(super) fn new() -> Self {
+        let places = std::array::from_fn(|_| Place::Free);
+        Files { places, waiting: VecDeque::new(), expected: FIRST, spare: Vec::new() }
+    }
+
+    /// Whether the kernel writes to no memory of these.
+    pub(super) fn are_at_rest(&self) -> bool {
+        !self.places.iter().any(|place| matches!(place, Place::Reading { .. }))
+    }
+
+    pub(super) fn want(&mut self, token: u32, path: Arc<CStr>, most: usize) {
+        self.waiting.push_back(Wanted { token, path, most, expected: None, tries: 0 });
+    }
+
+    /// Memory for others to be read into.
+    pub(super) fn give_back(&mut self, content: Vec<u8>) {
+        if self.spare.len() < OPEN_FILES as usize {
+            self.spare.push(content);
+        }
+    }
+
+    /// The operations of the next read that waits, if it can begin. The kernel must be given them
+    /// as one, and what they name stays until [`Files::completed`] tells that it is over.
+    pub(super) fn begin(&mut self) -> Option<[squeue::Entry; 4]> {
+        let free = self.places.iter().position(|place| matches!(place, Place::Free))?;
+        let wanted = self.waiting.pop_front()?;
+        let (asked, key) = (wanted.expected.unwrap_or(self.expected), free as u32);
+        let mut content = self.spare.pop().unwrap_or_default();
+        content.clear();
+        content.reserve(asked + 1);
+        let bytes = content.as_mut_ptr();
+        let file = types::Fixed(key);
+        let here = types::DestinationSlot::try_from_slot_target(key).expect("a small number");
+        let open = opcode::OpenAt::new(types::Fd(libc::AT_FDCWD), wanted.path.as_ptr())
+            .file_index(Some(here))
+            .flags(libc::O_RDONLY)
+            .build()
+            // If it fails, that is told, and nothing of the others.
+            .flags(squeue::Flags::IO_LINK | squeue::Flags::SKIP_SUCCESS);
+        let read = opcode::Read::new(file, bytes, asked as u32)
+            .offset(0)
+            .build()
+            // The next two follow in any case. Told only if it fails or is short.
+            .flags(squeue::Flags::IO_HARDLINK | squeue::Flags::SKIP_SUCCESS);
+        let past_end = opcode::Read::new(file, bytes.wrapping_add(asked), 1)
+            .offset(asked as u64)
+            .build()
+            .flags(squeue::Flags::IO_HARDLINK);
+        let close = opcode::Close::new(file).build();
+        self.places[free] = Place::Reading { wanted, content, asked, got: None };
+        Some([
+            open.user_data(name(OPEN, key)),
+            read.user_data(name(READ, key)),
+            past_end.user_data(name(PAST_END, key)),
+            close.user_data(name(CLOSE, key)),
+        ])
+    }
+
+    /// An operation of the read at `key` is completed. Gives the read if it is over.
+    pub(super) fn completed(&mut self, kind: u64, key: u32, result: i32) -> Option<Read> {
+        let place = &mut self.places[key as usize];
+        match kind {
+            CLOSE => *place = Place::Free,
+            READ => {
+                if let Place::Reading { got, .. } = place {
+                    *got = Some(result);
+                }
+            }
+            OPEN | PAST_END => {
+                // After an open that failed nothing follows.
+                let next = if kind == OPEN { Place::Free } else { Place::Closing };
+                if let Place::Reading { wanted, content, asked, got } =
+                    std::mem::replace(place, next)
+                {
+                    return match kind {
+                        OPEN => Some(wanted.failed(result, content)),
+                        _ => self.came(wanted, content, asked, got, result),
+                    };
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// So many bytes came, and past them so many.
+    fn came(
+        &mut self,
+        mut wanted: Wanted,
+        mut content: Vec<u8>,
+        asked: usize,
+        got: Option<i32>,
+        past_end: i32,
+    ) -> Option<Read> {
+        // Not told: as many as were asked for.
+        let got = got.unwrap_or(asked as i32);
+        if got < 0 || past_end < 0 {
+            return Some(wanted.failed(got.min(past_end), content));
+        }
+        let got = got as usize;
+        let whole = got == asked && past_end == 0;
+        if got == asked && (asked > wanted.most || !whole && asked == wanted.most) {
+            return Some(wanted.failed(-Errno::FBIG.raw_os_error(), content));
+        }
+        if whole {
+            // SAFETY: the kernel has written as many bytes, and the capacity is greater.
+            unsafe { content.set_len(got) };
+            self.expected = asked;
+            return Some(Read { token: wanted.token, result: Ok(()), content });
+        }
+        // Another length than expected: once more.
+        let larger = wanted.most.min(asked * 2 + FIRST);
+        wanted.expected = Some(if got < asked { got } else { larger });
+        wanted.tries += 1;
+        if wanted.tries > TRIES {
+            return Some(wanted.failed(-Errno::AGAIN.raw_os_error(), content));
+        }
+        self.give_back(content);
+        self.waiting.push_front(wanted);
+        None
+    }
+}
+
+impl Wanted {
+    fn failed(self, errno: i32, content: Vec<u8>) -> Read {
+        let error = io::Error::from_raw_os_error(-errno);
+        Read { token: self.token, result: Err(error), content }
+    }
+}

@@ -1,0 +1,29 @@
+import io.helidon.http.HeaderValues;
+import io.helidon.webserver.CloseConnectionException;
+import io.helidon.webserver.WebServer;
+import io.helidon.webserver.http.ServerRequest;
+import io.helidon.webserver.http.ServerResponse;
+import java.time.Duration;
+
+/** Tells the time over HTTP: Hello PORT. */
+public class Hello {
+    public static void main(String[] args) {
+        WebServer.builder()
+            .host("127.0.0.1")
+            .port(Integer.parseInt(args[0]))
+            .backlog(4096)
+            .idleConnectionTimeout(Duration.ofHours(1))
+            .routing(routing -> routing.get("/", Hello::hello))
+            .build()
+            .start();
+    }
+
+    private static void hello(ServerRequest request, ServerResponse response) {
+        response.header(HeaderValues.CONTENT_TYPE_TEXT_PLAIN);
+        response.send("Hello. The time is " + System.currentTimeMillis() / 1000);
+        if (request.headers().contains(HeaderValues.CONNECTION_CLOSE)) {
+            // It would say that it closes, and not do it (helidon issue 12324).
+            throw new CloseConnectionException("as the request asks");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+// Greets with the time. libev brings no HTTP; this much is made by hand: requests without a body,
+// pipelined ones answered with one write, HTTP/1.0, HEAD.
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ev.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_HEAD = 8192, MAX_REPLY = 256, MAX_ANSWERS = 65536 };
+
+struct connection {
+    ev_io io; // first, so that a watcher is its connection
+    bool last; // hang up when all is sent
+    size_t used; // bytes in `in`
+    size_t unsent; // bytes in `pending`
+    char *pending; // what the socket would not take yet
+    char in[MAX_HEAD + 1];
+};
+
+static ev_io listener;
+static ev_timer pause_end;
+
+// Whether the header `name`, written "\nname:", has `word` in its value.
+static bool says(const char *head, const char *name, const char *word)
+{
+    const char *value = strcasestr(head, name);
+    if (!value)
+        return false;
+    const char *found = strcasestr(value += strlen(name), word);
+    return found && found < strchr(value, '\r');
+}
+
+// Whether a body follows the head: this server reads none.
+static bool has_body(const char *head)
+{
+    const char *length = strcasestr(head, "\nContent-Length:");
+    return (length && strtoull(length + strlen("\nContent-Length:"), NULL, 10)) ||
+           strcasestr(head, "\nTransfer-Encoding:");
+}
+
+static size_t reply(char *out, time_t now, const char *status, const char *body, bool with_body,
+                    bool keep)
+{
+    static time_t second;
+    static char date[32];
+    if (now != second) {
+        second = now;
+        strftime(date, sizeof date, "%a, %d %b %Y %T GMT", gmtime(&now));
+    }
+    return snprintf(out, MAX_REPLY,
+                    "HTTP/1.1 %s\r\nDate: %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n"
+                    "Connection: %s\r\n\r\n%s",
+                    status, date, strlen(body), keep ? "keep-alive" : "close",
+                    with_body ? body : "");
+}
+
+// Answers one request, of which `head` is all up to the empty line. Bytes written to `out`.
+static size_t answer(char *out, const char *head, time_t now, bool *keep)
+{
+    int target = 0, version_end = 0;
+    char minor = 0;
+    sscanf(head, "%*[A-Z] %n%*s HTTP/1.%c%n", &target, &minor, &version_end);
+    *keep = false;
+    if (!version_end || (minor != '0' && minor != '1') || head[version_end] != '\r')
+        return reply(out, now, "400 Bad Request", "Not HTTP/1.1", true, false);
+    if (has_body(head))
+        return reply(out, now, "413 Content Too Large", "No body, please", true, false);
+    *keep = minor == '1' ? !says(head, "\nConnection:", "close")
+                         : says(head, "\nConnection:", "keep-alive");
+    bool is_head = !strncmp(head, "HEAD ", 5);
+    if (strcspn(head + target, "? ") != 1 || head[target] != '/')
+        return reply(out, now, "404 Not Found", "Not found", !is_head, *keep);
+    if (!is_head && strncmp(head, "GET ", 4))
+        return reply(out, now, "405 Method Not Allowed", "GET, please", true, *keep);
+    char body[64];
+    snprintf(body, sizeof body, "Hello. The time is %lld", (long long)now);
+    return reply(out, now, "200 OK", body, !is_head, *keep);
+}
+
+// Answers what has come, as far as there is room in `out`. Bytes written to it.
+static size_t answer_all(struct connection *c, char *out, time_t now)
+{
+    size_t written = 0, start = 0;
+    bool keep = true;
+    while (keep && written + MAX_REPLY <= MAX_ANSWERS) {
+        char *head = c->in + start;
+        char *end = memmem(head, c->used - start, "\r\n\r\n", 4);
+        if (!end)
+            break;
+        end[2] = '\0';
+        written += answer(out + written, head, now, &keep);
+        start = end + 4 - c->in;
+    }
+    c->used -= start;
+    memmove(c->in, c->in + start, c->used);
+    if (keep && !written && c->used == MAX_HEAD) {
+        written = reply(out, now, "431 Request Header Fields Too Large", "Too large", true, false);
+        keep = false;
+    }
+    c->last = !keep;
+    return written;
+}
+
+static void hang_up(EV_P_ struct connection *c)
+{
+    ev_io_stop(EV_A_ &c->io);
+    close(c->io.fd);
+    free(c->pending);
+    free(c);
+}
+
+static void wait_for(EV_P_ struct connection *c, int events)
+{
+    if (c->io.events == events)
+        return;
+    ev_io_stop(EV_A_ &c->io);
+    ev_io_modify(&c->io, events);
+    ev_io_start(EV_A_ &c->io);
+}
+
+// Sends bytes and keeps what the socket does not take. Whether the connection goes on.
+static bool send_some(EV_P_ struct connection *c, const char *bytes, size_t count)
+{
+    ssize_t sent = send(c->io.fd, bytes, count, MSG_NOSIGNAL);
+    if (sent < 0 && errno != EAGAIN && errno != EINTR)
+        return false;
+    size_t done = sent < 0 ? 0 : sent;
+    c->unsent = count - done;
+    char *rest = c->unsent ? malloc(c->unsent) : NULL;
+    if (rest)
+        memcpy(rest, bytes + done, c->unsent);
+    free(c->pending); // where `bytes` may lie
+    c->pending = rest;
+    wait_for(EV_A_ c, rest ? EV_WRITE : EV_READ);
+    return rest || (!c->unsent && !c->last);
+}
+
+static void on_event(EV_P_ ev_io *io, int events)
+{
+    static char out[MAX_ANSWERS];
+    struct connection *c = (struct connection *)io;
+    if (events & EV_READ) {
+        ssize_t got = recv(io->fd, c->in + c->used, MAX_HEAD - c->used, 0);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (got <= 0) {
+            hang_up(EV_A_ c);
+            return;
+        }
+        c->used += got;
+    } else if (!send_some(EV_A_ c, c->pending, c->unsent)) {
+        hang_up(EV_A_ c);
+        return;
+    }
+    size_t count;
+    while (!c->unsent && (count = answer_all(c, out, (time_t)ev_now(EV_A))))
+        if (!send_some(EV_A_ c, out, count)) {
+            hang_up(EV_A_ c);
+            return;
+        }
+}
+
+static void on_connection(EV_P_ ev_io *io, int events)
+{
+    (void)events;
+    for (int fd; (fd = accept4(io->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
+        struct connection *c = malloc(sizeof *c);
+        if (!c) {
+            close(fd);
+            continue;
+        }
+        c->last = false;
+        c->used = c->unsent = 0;
+        c->pending = NULL;
+        ev_io_init(&c->io, on_event, fd, EV_READ);
+        ev_io_start(EV_A_ &c->io);
+    }
+    if (errno == EMFILE || errno == ENFILE) { // some will be closed soon
+        ev_io_stop(EV_A_ io);
+        ev_timer_set(&pause_end, 0.01, 0.);
+        ev_timer_start(EV_A_ &pause_end);
+    }
+}
+
+static void accept_again(EV_P_ ev_timer *timer, int events)
+{
+    (void)timer, (void)events;
+    ev_io_start(EV_A_ &listener);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fprintf(stderr, "usage: %s PORT\n", argv[0]);
+        return 2;
+    }
+    struct sockaddr_in address = {
+        .sin_family = AF_INET,
+        .sin_port = htons(atoi(argv[1])),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)); // inherited by connections
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 4096)) {
+        perror("listen");
+        return 1;
+    }
+    struct ev_loop *loop = EV_DEFAULT;
+    ev_timer_init(&pause_end, accept_again, 0., 0.);
+    ev_io_init(&listener, on_connection, fd, EV_READ);
+    ev_io_start(loop, &listener);
+    ev_run(loop, 0);
+}

@@ -1,0 +1,90 @@
+import static io.netty.handler.codec.http.HttpHeaderNames.CONTENT_LENGTH;
+import static io.netty.handler.codec.http.HttpHeaderNames.CONTENT_TYPE;
+import static io.netty.handler.codec.http.HttpResponseStatus.BAD_REQUEST;
+import static io.netty.handler.codec.http.HttpResponseStatus.NOT_FOUND;
+import static io.netty.handler.codec.http.HttpResponseStatus.OK;
+import static java.nio.charset.StandardCharsets.US_ASCII;
+
+import io.netty.bootstrap.ServerBootstrap;
+import io.netty.buffer.Unpooled;
+import io.netty.channel.Channel;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
+import io.netty.channel.ChannelInitializer;
+import io.netty.channel.ChannelOption;
+import io.netty.channel.MultiThreadIoEventLoopGroup;
+import io.netty.channel.epoll.EpollIoHandler;
+import io.netty.channel.epoll.EpollServerSocketChannel;
+import io.netty.handler.codec.http.DefaultFullHttpResponse;
+import io.netty.handler.codec.http.FullHttpResponse;
+import io.netty.handler.codec.http.HttpRequest;
+import io.netty.handler.codec.http.HttpResponseStatus;
+import io.netty.handler.codec.http.HttpServerCodec;
+import io.netty.handler.codec.http.HttpServerKeepAliveHandler;
+import io.netty.handler.codec.http.HttpUtil;
+import io.netty.util.ReferenceCountUtil;
+
+/** Tells the time over HTTP: Hello PORT. */
+public class Hello extends ChannelInboundHandlerAdapter {
+    public static void main(String[] args) throws Exception {
+        int cores = Runtime.getRuntime().availableProcessors();
+        new ServerBootstrap()
+            .group(new MultiThreadIoEventLoopGroup(cores, EpollIoHandler.newFactory()))
+            .channel(EpollServerSocketChannel.class)
+            .option(ChannelOption.SO_BACKLOG, 4096)
+            .childHandler(new ChannelInitializer<Channel>() {
+                @Override
+                protected void initChannel(Channel channel) {
+                    channel.pipeline().addLast(
+                        new HttpServerCodec(), new HttpServerKeepAliveHandler(), new Hello());
+                }
+            })
+            .bind("127.0.0.1", Integer.parseInt(args[0])).sync();
+    }
+
+    @Override
+    public void channelRead(ChannelHandlerContext context, Object message) {
+        if (message instanceof HttpRequest request) {
+            context.write(answer(request));
+        }
+        ReferenceCountUtil.release(message);
+    }
+
+    private static FullHttpResponse answer(HttpRequest request) {
+        if (request.decoderResult().isFailure()) {
+            return response(request, BAD_REQUEST, request.decoderResult().cause().getMessage());
+        }
+        if (!request.uri().equals("/") && !request.uri().startsWith("/?")) {
+            return response(request, NOT_FOUND, "there is no " + request.uri());
+        }
+        return response(request, OK, "Hello. The time is " + System.currentTimeMillis() / 1000);
+    }
+
+    private static FullHttpResponse response(
+            HttpRequest request, HttpResponseStatus status, String text) {
+        var body = Unpooled.wrappedBuffer(text.getBytes(US_ASCII));
+        var response = new DefaultFullHttpResponse(request.protocolVersion(), status, body);
+        response.headers()
+            .set(CONTENT_TYPE, "text/plain")
+            .setInt(CONTENT_LENGTH, body.readableBytes());
+        HttpUtil.setKeepAlive(response, HttpUtil.isKeepAlive(request) && status != BAD_REQUEST);
+        return response;
+    }
+
+    /** What arrived together is answered with one write. */
+    @Override
+    public void channelReadComplete(ChannelHandlerContext context) {
+        context.flush();
+    }
+
+    /** Who does not read the answers is not read either. */
+    @Override
+    public void channelWritabilityChanged(ChannelHandlerContext context) {
+        context.channel().config().setAutoRead(context.channel().isWritable());
+    }
+
+    @Override
+    public void exceptionCaught(ChannelHandlerContext context, Throwable cause) {
+        context.close();
+    }
+}

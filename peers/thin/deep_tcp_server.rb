@@ -1,0 +1,12 @@
+# Thin's TCP backend with a longer queue of new connections: EventMachine's own has 100 places.
+class DeepTcpServer < Thin::Backends::TcpServer
+  def initialize(host, port, _options)
+    super(host, port)
+  end
+
+  def connect
+    socket = TCPServer.new(@host, @port)
+    socket.listen(4096)
+    @signature = EventMachine.attach_server(socket, Thin::Connection, &method(:initialize_connection))
+  end
+end

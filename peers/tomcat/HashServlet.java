@@ -1,0 +1,67 @@
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import jakarta.servlet.ServletException;
+import jakarta.servlet.http.HttpServlet;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
+
+/** Hashes a file, as many times as the request says. */
+public class HashServlet extends HttpServlet {
+    private static final int MAX_TIMES = 100_000;
+    private static final Path FILE = Path.of(System.getenv("HASH_FILE"));
+
+    @Override
+    protected void doGet(HttpServletRequest request, HttpServletResponse response)
+            throws IOException, ServletException {
+        int times = times(request.getParameter("n"));
+        if (times < 1 || times > MAX_TIMES) {
+            answer(response, 400, "n must be an integer from 1 to " + MAX_TIMES);
+            return;
+        }
+        byte[] data;
+        try {
+            data = Files.readAllBytes(FILE);
+        } catch (IOException e) {
+            answer(response, 500, "the file cannot be read: " + e);
+            return;
+        }
+        answer(response, 200, HexFormat.of().formatHex(digest(data, times)));
+    }
+
+    /** 0 if it is no integer. */
+    private static int times(String n) {
+        try {
+            return Integer.parseInt(n);
+        } catch (NumberFormatException e) {
+            return 0;
+        }
+    }
+
+    private static byte[] digest(byte[] data, int times) throws ServletException {
+        try {
+            MessageDigest sha256 = MessageDigest.getInstance("SHA-256");
+            byte[] digest = null;
+            for (int i = 0; i < times; i++) {
+                digest = sha256.digest(data);
+            }
+            return digest;
+        } catch (NoSuchAlgorithmException e) {
+            throw new ServletException(e);
+        }
+    }
+
+    private static void answer(HttpServletResponse response, int status, String text)
+            throws IOException {
+        byte[] body = text.getBytes(UTF_8);
+        response.setStatus(status);
+        response.setContentType("text/plain");
+        response.setContentLength(body.length);
+        response.getOutputStream().write(body);
+    }
+}
