@@ -59,6 +59,7 @@ fn what_cannot_be_asked_for_ends_with_status_2() {
         ("https", vec!["--slow", "headers"], "slow clients speak http://"),
         ("http", vec!["--slow", "trailers"], "expected one of: headers, body"),
         ("http", vec!["--slow", "body", "--rate", "5"], "cannot be used with"),
+        ("http", vec!["--slow", "body", "-X", "POST"], "cannot be used with"),
         ("http", vec!["--every", "1s"], "--slow"),
         ("http", vec!["--insecure"], "they need an https:// URL"),
         ("https", vec!["--insecure", "--cacert", "a.pem"], "cannot be used with"),
