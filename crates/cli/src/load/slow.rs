@@ -23,7 +23,7 @@ pub struct SlowArgs {
     #[arg(long, value_name = "headers|body",
           value_parser = |text: &str| one_of(text, &[SlowPart::Headers, SlowPart::Body], name),
           conflicts_with_all = ["requests", "pipeline", "rate", "idle", "burst", "threads", "warm_up",
-                                "churn", "workload", "pid", "cpus", "busy_poll", "seed"])]
+                                "churn", "workload", "pid", "cpus", "busy_poll", "seed", "HttpArgs"])]
     pub slow: Option<SlowPart>,
     /// Between two bytes of a slow connection
     #[arg(long, default_value = "1s", value_parser = limit, value_name = "TIME", requires = "slow")]

@@ -32,8 +32,10 @@ pub struct Authority {
 
 /// What a server shows.
 pub struct Shown {
-    pub chain: Vec<CertificateDer<'static>>,
-    pub key: PrivateKeyDer<'static>,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    pub certificate_pem: String,
+    pub key_pem: String,
 }
 
 impl Authority {
@@ -58,8 +60,12 @@ impl Authority {
         params.not_after = date_time_ymd(until, 12, 31);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        Shown { chain: vec![certificate.der().clone()], key }
+        Shown {
+            chain: vec![certificate.der().clone()],
+            key: PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+            certificate_pem: certificate.pem(),
+            key_pem: key.serialize_pem(),
+        }
     }
 
     /// What the load is told: this authority alone is believed.

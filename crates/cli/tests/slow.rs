@@ -1,0 +1,75 @@
+//! Slow clients and TLS as they are called: in words, as JSON and in the exit status.
+
+mod support;
+
+use std::process::{Command, Output};
+use support::Server;
+
+fn hello(more: &[&str]) -> Server {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["serve", "hello", "--model", "epoll"]).args(more);
+    Server::start(command)
+}
+
+fn load(scheme: &str, server: &Server, more: &[&str]) -> Output {
+    let url = format!("{scheme}://{}/", server.addr);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["load", &url]).args(more).output().unwrap()
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+#[test]
+fn a_server_with_a_request_timeout_gets_rid_of_slow_clients_and_serves_new_ones() {
+    let server = hello(&["--request-timeout", "2s"]);
+    for part in ["headers", "body"] {
+        // So generous that a busy machine is not taken for a busy server.
+        let more = ["--slow", part, "-c", "200", "-d", "30s", "--within", "5s", "--json", "-"];
+        let output = load("http", &server, &more);
+        let result = json(&output);
+        assert_eq!(output.status.code(), Some(0), "{result}");
+        assert_eq!((&result["opened"], &result["closed"]), (&200.into(), &200.into()), "{result}");
+        assert_eq!((&result["alive"], &result["slow"]), (&0.into(), &part.into()));
+        assert!(result["closed_age_s"]["min"].as_f64().unwrap() >= 1.5, "{result}");
+        assert!(result["served"].as_u64().unwrap() > 0 && result["failed"] == 0, "{result}");
+        let verdict = result["verdict"].as_str().unwrap();
+        assert!(verdict.contains("kept serving") && verdict.contains("closed all"), "{verdict}");
+    }
+}
+
+#[test]
+fn a_server_that_slow_clients_hold_up_ends_with_status_1() {
+    let server = hello(&["--request-timeout", "60s", "--max-connections", "1"]);
+    let more = ["--slow", "headers", "-c", "20", "-d", "1s", "--timeout", "300ms"];
+    let output = load("http", &server, &[&more[..], &["--every", "50ms"]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("did not keep serving new clients"), "{text}");
+    assert!(text.contains("no whole reply within 300ms"), "{text}");
+    assert!(text.contains("it closed no slow one"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_asked_for_ends_with_status_2() {
+    let server = hello(&[]);
+    for (scheme, args, said) in [
+        ("line", vec!["--slow", "headers"], "slow clients speak http://"),
+        ("https", vec!["--slow", "headers"], "slow clients speak http://"),
+        ("http", vec!["--slow", "trailers"], "expected one of: headers, body"),
+        ("http", vec!["--slow", "body", "--rate", "5"], "cannot be used with"),
+        ("http", vec!["--slow", "body", "-X", "POST"], "cannot be used with"),
+        ("http", vec!["--every", "1s"], "--slow"),
+        ("http", vec!["--insecure"], "they need an https:// URL"),
+        ("https", vec!["--insecure", "--cacert", "a.pem"], "cannot be used with"),
+        ("https", vec!["--cacert", "no/such.pem"], "the roots in no/such.pem cannot be used"),
+        ("https", vec!["--insecure"], "expected TLS"),
+        ("https", vec!["-n", "1000", "--churn", "--insecure"], "expected TLS"),
+    ] {
+        let output = load(scheme, &server, &args);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {told}");
+        assert!(told.contains(said), "{args:?}: {told}");
+    }
+}
