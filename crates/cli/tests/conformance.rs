@@ -19,6 +19,8 @@ fn contenders(workload: &str) -> Vec<Contender> {
     let folder = peers_folder().expect("this checkout has peers");
     all.extend(Contender::find_all(&folder).expect("the manifests are right"));
     all.retain(|contender| contender.manifest.workloads.iter().any(|w| w == workload));
+    // Exhibits are kept for what they do wrong.
+    all.retain(|contender| !contender.manifest.about.starts_with("exhibit:"));
     all.retain(|contender| match contender.missing() {
         Some(why) => {
             eprintln!("skipped: {}: {why}", contender.manifest.name);
@@ -29,8 +31,8 @@ fn contenders(workload: &str) -> Vec<Contender> {
     all
 }
 
-/// Starts every contender of `workload`, gives its name and address to `test`, stops it. All at once; the
-/// failures are told together.
+/// Starts every contender of `workload`, gives its name and address to `test`, stops it. All at
+/// once; the failures are told together.
 fn with_each(workload: &str, test: impl Fn(&str, SocketAddr) -> Result<(), String> + Sync) {
     let contenders = contenders(workload);
     assert!(contenders.len() >= 4, "our four models at least");
