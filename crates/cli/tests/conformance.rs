@@ -107,7 +107,7 @@ fn with(
 
 fn answers_the_transcripts(workload: &str) {
     let transcripts = load_transcripts(workload);
-    with_each(workload, |Served { manifest, addr, .. }| answers(manifest, *addr, &transcripts));
+    with_each(workload, |served| answers(served, &transcripts));
 }
 
 fn load_transcripts(workload: &str) -> Vec<Transcript> {
@@ -115,16 +115,13 @@ fn load_transcripts(workload: &str) -> Vec<Transcript> {
     transcript::load_dir(&folder)
 }
 
-/// The strict ones are for our own servers.
-fn answers(
-    manifest: &Manifest,
-    addr: SocketAddr,
-    transcripts: &[Transcript],
-) -> Result<(), String> {
+/// The strict ones are for our own servers, and nobody is asked for more than it says it can do.
+fn answers(served: &Served<'_>, transcripts: &[Transcript]) -> Result<(), String> {
+    let Served { manifest, addr, .. } = served;
     let ours = built_in().iter().any(|contender| contender.manifest.name == manifest.name);
     let deepest = manifest.limits.pipeline.unwrap_or(u32::MAX);
     let asked = transcripts.iter().filter(|t| (ours || !t.strict) && t.pipeline <= deepest);
-    let wrong: Vec<String> = asked.filter_map(|t| transcript::play(t, addr).err()).collect();
+    let wrong: Vec<String> = asked.filter_map(|t| transcript::play(t, *addr).err()).collect();
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
@@ -149,8 +146,9 @@ fn every_contender_answers_the_transcripts_of_hello() {
 fn every_contender_answers_the_transcripts_of_hash() {
     const DIGEST_OF_ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     let transcripts = load_transcripts("hash");
-    with_each("hash", |Served { manifest, addr, file }| {
-        answers(manifest, *addr, &transcripts)?;
+    with_each("hash", |served| {
+        answers(served, &transcripts)?;
+        let Served { addr, file, .. } = served;
         let change = |what: io::Result<()>| what.map_err(|error| error.to_string());
         expect_hash(*addr, "200", hash_file::DIGEST)?;
         change(fs::write(file, "abc"))?;
