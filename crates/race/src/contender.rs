@@ -126,6 +126,7 @@ impl Contender {
         for (name, value) in &self.manifest.env {
             env.insert(name.clone(), fill(value)?);
         }
+        env.entry("PATH".into()).or_insert_with(search_path);
         for template in &self.manifest.config {
             write_config(&self.dir.join(template), values)
                 .map_err(|error| at(format!("{template}: {error}")))?;
@@ -148,6 +149,7 @@ impl Contender {
         let (program, arguments) = self.manifest.version.split_first()?;
         let mut child = Command::new(program)
             .args(arguments)
+            .env("PATH", search_path())
             .current_dir(&self.dir)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -188,8 +190,13 @@ fn write_config(template: &Path, values: &Values) -> io::Result<()> {
 }
 
 fn is_on_path(program: &str) -> bool {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|dir| is_executable(&dir.join(program)))
+    env::split_paths(&search_path()).any(|dir| is_executable(&dir.join(program)))
+}
+
+/// PATH, and where Debian has servers that an ordinary user's PATH does not know, such as nginx.
+fn search_path() -> String {
+    let path = env::var("PATH").unwrap_or_default();
+    format!("{path}:/usr/local/sbin:/usr/sbin")
 }
 
 fn is_executable(path: &Path) -> bool {
