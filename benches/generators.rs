@@ -41,6 +41,9 @@ struct Args {
     /// Only these generators
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Another build of regatta
+    #[arg(long, default_value = env!("CARGO_BIN_EXE_regatta"), value_name = "PROGRAM")]
+    regatta: String,
     /// What cargo tells a bench
     #[arg(long, hide = true)]
     bench: bool,
@@ -56,11 +59,14 @@ struct Generator {
     checks: &'static str,
 }
 
+/// Stands for the program of `--regatta`.
+const REGATTA: &str = "{regatta}";
+
 /// Each at one thread, and with the report that it makes by itself.
 const GENERATORS: [Generator; 8] = [
     Generator {
         name: "regatta",
-        program: env!("CARGO_BIN_EXE_regatta"),
+        program: REGATTA,
         arguments: "load {url} --workload hello -c {c} -d {s}s --warm-up 0s --json -",
         checks: "every byte, and the time in it",
     },
@@ -121,7 +127,7 @@ fn main() -> anyhow::Result<()> {
     let (there, absent): (Vec<_>, Vec<_>) = GENERATORS
         .iter()
         .filter(|one| args.only.is_empty() || args.only.iter().any(|name| name == one.name))
-        .partition(|one| is_there(one.program));
+        .partition(|one| is_there(&program(one, &args)));
     ensure!(!there.is_empty(), "none of the generators asked for is on PATH");
     ensure!(args.rounds > 0 && args.seconds > 0, "rounds and seconds must be at least 1");
     let mut server = Server::start(args.server_cpu)?;
@@ -243,7 +249,7 @@ impl Server {
         let server = Observed::tree(self.child.id());
         let (counted, used) = (self.requests()?, server.usage()?);
         let began = Instant::now();
-        let mut child = pinned(args.load_cpu, generator.program)
+        let mut child = pinned(args.load_cpu, &program(generator, args))
             .args(arguments.split(' '))
             .env("GOMAXPROCS", "1")
             .stdin(Stdio::null())
@@ -279,6 +285,10 @@ impl Drop for Server {
             let _ = self.child.wait();
         }
     }
+}
+
+fn program(generator: &Generator, args: &Args) -> String {
+    generator.program.replace(REGATTA, &args.regatta)
 }
 
 /// Waits for the end of a process, which is left to be reaped, and reads its CPU in seconds.

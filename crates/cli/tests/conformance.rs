@@ -3,14 +3,20 @@
 
 mod transcript;
 
-use regatta_race::{Containment, Contender, Running, Values, built_in, free_port, peers_folder};
+use regatta_load::hash_file;
+use regatta_race::{
+    Containment, Contender, Manifest, Running, Values, built_in, free_port, peers_folder,
+};
 use std::{
-    io::{ErrorKind, Read, Write},
+    fs::{self, Permissions},
+    io::{self, ErrorKind, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpStream},
-    path::Path,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
     thread,
     time::Duration,
 };
+use transcript::Transcript;
 
 /// The contenders that serve `workload` and can be started here; the others are told as skipped.
 fn contenders(workload: &str) -> Vec<Contender> {
@@ -18,6 +24,8 @@ fn contenders(workload: &str) -> Vec<Contender> {
     all.retain(|contender| contender.manifest.adapter.is_none()); // the null server answers nothing
     let folder = peers_folder().expect("this checkout has peers");
     all.extend(Contender::find_all(&folder).expect("the manifests are right"));
+    // An exhibit is there to be shown wrong.
+    all.retain(|contender| !contender.manifest.about.starts_with("exhibit:"));
     all.retain(|contender| contender.manifest.workloads.iter().any(|w| w == workload));
     all.retain(|contender| match contender.missing() {
         Some(why) => {
@@ -29,9 +37,17 @@ fn contenders(workload: &str) -> Vec<Contender> {
     all
 }
 
-/// Starts every contender of `workload`, gives its name and address to `test`, stops it. All at once; the
-/// failures are told together.
-fn with_each(workload: &str, test: impl Fn(&str, SocketAddr) -> Result<(), String> + Sync) {
+/// A contender that runs.
+struct Served<'a> {
+    manifest: &'a Manifest,
+    addr: SocketAddr,
+    /// What it reads, if its workload is `hash`.
+    file: &'a Path,
+}
+
+/// Starts every contender of `workload`, gives it to `test`, stops it. All at once; the failures are
+/// told together.
+fn with_each(workload: &str, test: impl Fn(&Served<'_>) -> Result<(), String> + Sync) {
     let contenders = contenders(workload);
     assert!(contenders.len() >= 4, "our four models at least");
     let failures: Vec<String> = thread::scope(|scope| {
@@ -53,10 +69,14 @@ fn with_each(workload: &str, test: impl Fn(&str, SocketAddr) -> Result<(), Strin
 fn with(
     contender: &Contender,
     workload: &str,
-    test: &impl Fn(&str, SocketAddr) -> Result<(), String>,
+    test: &impl Fn(&Served<'_>) -> Result<(), String>,
 ) -> Result<(), String> {
     let binary = Path::new(env!("CARGO_BIN_EXE_regatta"));
-    let run = tempfile::tempdir().map_err(|error| error.to_string())?;
+    // As in a race: some servers become another user, who must be able to read what lies there.
+    let run = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o755))
+        .tempdir()
+        .map_err(|error| error.to_string())?;
     let values = Values {
         port: free_port().map_err(|error| error.to_string())?,
         workload,
@@ -66,14 +86,16 @@ fn with(
         regatta: binary,
         nodes: &[],
     };
+    let file = PathBuf::from(values.fill("{file}").map_err(|error| error.to_string())?);
+    hash_file::write(&file).map_err(|error| error.to_string())?;
     let launch =
         contender.launch(&values, &[], Containment::Best).map_err(|error| error.to_string())?;
     let mut running = Running::start(binary, &launch).map_err(|error| error.to_string())?;
     running
-        .wait_ready(&contender.manifest.ready, Duration::from_secs(20))
+        .wait_ready(&contender.manifest.ready, Duration::from_secs(60))
         .map_err(|error| error.to_string())?;
     let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, values.port));
-    let tested = test(&contender.manifest.name, addr);
+    let tested = test(&Served { manifest: &contender.manifest, addr, file: &file });
     let stopped = running.stop(Duration::from_secs(10)).map_err(|error| error.to_string())?;
     match (tested, stopped.fault()) {
         (Ok(()), None) => Ok(()),
@@ -84,15 +106,26 @@ fn with(
 }
 
 fn answers_the_transcripts(workload: &str) {
+    let transcripts = load_transcripts(workload);
+    with_each(workload, |Served { manifest, addr, .. }| answers(manifest, *addr, &transcripts));
+}
+
+fn load_transcripts(workload: &str) -> Vec<Transcript> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance").join(workload);
-    let transcripts = transcript::load_dir(&folder);
-    let ours: Vec<String> = built_in().into_iter().map(|c| c.manifest.name).collect();
-    with_each(workload, |name, addr| {
-        let strict = ours.iter().any(|our| our == name);
-        let asked = transcripts.iter().filter(|t| strict || !t.strict);
-        let wrong: Vec<String> = asked.filter_map(|t| transcript::play(t, addr).err()).collect();
-        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
-    });
+    transcript::load_dir(&folder)
+}
+
+/// The strict ones are for our own servers.
+fn answers(
+    manifest: &Manifest,
+    addr: SocketAddr,
+    transcripts: &[Transcript],
+) -> Result<(), String> {
+    let ours = built_in().iter().any(|contender| contender.manifest.name == manifest.name);
+    let deepest = manifest.limits.pipeline.unwrap_or(u32::MAX);
+    let asked = transcripts.iter().filter(|t| (ours || !t.strict) && t.pipeline <= deepest);
+    let wrong: Vec<String> = asked.filter_map(|t| transcript::play(t, addr).err()).collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
 #[test]
@@ -110,6 +143,40 @@ fn every_contender_answers_the_transcripts_of_hello() {
     answers_the_transcripts("hello");
 }
 
+/// Beside the transcripts: the file changes, is away, and is back, and every reply is of the file as
+/// it is when it is asked for.
+#[test]
+fn every_contender_answers_the_transcripts_of_hash() {
+    const DIGEST_OF_ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    let transcripts = load_transcripts("hash");
+    with_each("hash", |Served { manifest, addr, file }| {
+        answers(manifest, *addr, &transcripts)?;
+        let change = |what: io::Result<()>| what.map_err(|error| error.to_string());
+        expect_hash(*addr, "200", hash_file::DIGEST)?;
+        change(fs::write(file, "abc"))?;
+        expect_hash(*addr, "200", DIGEST_OF_ABC)?;
+        change(fs::remove_file(file))?;
+        expect_hash(*addr, "500", "")?;
+        change(hash_file::write(file))?;
+        expect_hash(*addr, "200", hash_file::DIGEST)
+    });
+}
+
+/// Asks for the digest on a connection of its own.
+fn expect_hash(addr: SocketAddr, status: &str, content: &str) -> Result<(), String> {
+    let told = |error: io::Error| error.to_string();
+    let mut stream = TcpStream::connect(addr).map_err(told)?;
+    stream.set_read_timeout(Some(Duration::from_secs(5))).map_err(told)?;
+    let request = b"GET /hash?n=2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    stream.write_all(request).map_err(told)?;
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).map_err(told)?;
+    match reply.starts_with(&format!("HTTP/1.1 {status} ")) && reply.contains(content) {
+        true => Ok(()),
+        false => Err(format!("expected a reply with {status} and {content:?}, got {reply:?}")),
+    }
+}
+
 /// Requests are sent and no reply is read, until the contender stops reading; then all replies are
 /// read and must be there.
 #[test]
@@ -118,8 +185,8 @@ fn every_contender_holds_back_a_client_that_does_not_read() {
     const REPLY: &[u8] = b"2469134\n";
     /// Far above what the two ends' socket buffers may hold together.
     const TOO_MUCH: usize = 96 << 20;
-    with_each("double", |_, addr| {
-        let told = |error: std::io::Error| error.to_string();
+    with_each("double", |Served { addr, .. }| {
+        let told = |error: io::Error| error.to_string();
         let mut stream = TcpStream::connect(addr).map_err(told)?;
         stream.set_write_timeout(Some(Duration::from_millis(500))).map_err(told)?;
         stream.set_read_timeout(Some(Duration::from_secs(10))).map_err(told)?;

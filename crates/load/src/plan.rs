@@ -92,7 +92,8 @@ pub enum Until {
     /// After this long.
     Elapsed(Duration),
     /// When this many requests were sent and are settled (answered or lost). The server gets
-    /// exactly so many in all; there is no warm-up, and the window opens before the first connect,
+    /// exactly so many in all, and those once more that it left behind a connection's end that it had
+    /// said over HTTP; there is no warm-up, and the window opens before the first connect,
     /// so that connecting is included. With fewer requests than connections, only as many
     /// connections as requests are opened.
     Requests(u64),

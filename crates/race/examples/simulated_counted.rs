@@ -55,7 +55,6 @@ fn shape(round: &mut Round) {
     }
     let silent = if round.contender == "php" { 4_000.0 } else { 0.0 };
     let factor = 1.0 + silent * f64::from(round.load.idle) / 4e7;
-    let slower = |n: u64| (n as f64 * 1e4 / factor) as u64;
     // Requests that cost a ten thousandth of those with n=1000.
-    round.requests = slower(round.requests);
+    round.requests = (round.requests as f64 * 1e4 / factor) as u64;
 }

@@ -24,8 +24,9 @@ pub fn then(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> {
     if told.is_empty() {
         return Vec::new();
     }
+    let words = cells.iter().any(|c| c.then_in_words.is_some());
     let then = Note {
-        names: told.join(", "),
+        names: told.join(if words { "; " } else { ", " }),
         kind: "then",
         because: format!(
             "from {source}; other machines, long ago: history, never ours and not to be ranked \
@@ -33,7 +34,6 @@ pub fn then(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> {
         ),
         bad: false,
     };
-    let words = cells.iter().any(|c| c.then_in_words.is_some());
     let now = words.then(|| now(summary, load, cells)).flatten();
     [Some(then)].into_iter().chain([now]).flatten().collect()
 }

@@ -51,7 +51,7 @@ fn words_of_long_ago_stand_beside_the_order_of_now() {
     let counted = table(&text, COUNTED);
     assert!(!counted[1].contains("then"), "no figure, no column");
     let then = row(&counted, "then · ");
-    assert!(then.contains("node: far back, php (a stand-in for PHP 7.0): ahead of Java"), "{then}");
+    assert!(then.contains("node: far back; php (a stand-in for PHP 7.0): ahead of Java"), "{then}");
     assert!(then.contains("“An article” (2017); other machines, long ago: history"), "{then}");
     let now = row(&counted, "now · ");
     assert!(now.starts_with("now · node 52.2") && now.contains(", php (a stand-in for"), "{now}");
@@ -77,7 +77,7 @@ fn fairness_is_told_by_the_latencies_of_the_small_ones() {
     let narrow = terminal(&s, 80, false);
     let titles = words(table(&narrow, FAIR)[1]);
     assert!(titles.starts_with("contender p50 p99 large /s"), "{titles}");
-    assert!(csv(&s).lines().any(|line| line.contains(",,1,8,1000,,,,24,24,24,")));
+    assert!(csv(&s).lines().any(|line| line.contains(",1,8,1000,,,,24")));
     // Who was not there is not told to be fair.
     for cell in s.cells.iter_mut().filter(|cell| cell.load.beside.is_some()) {
         cell.verdict = regatta_record::Verdict::new(Kind::Failed, "it died");

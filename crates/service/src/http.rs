@@ -89,10 +89,10 @@ fn answer<R: Resource>(
     reply: &mut Vec<u8>,
 ) -> Called<R::Job> {
     let Request { method, terms, .. } = request;
-    let path = request.path();
+    let (path, query) = request.path_and_query();
     let fixed = match method {
         Method::Get | Method::Head if path == R::PATH => {
-            return resource.get(request.query(), terms, moment, reply);
+            return resource.get(query, terms, moment, reply);
         }
         Method::Options if path == R::PATH || path == "*" => Reply::options(METHODS),
         _ if path == R::PATH => Reply::method_not_allowed(METHODS),

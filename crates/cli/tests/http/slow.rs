@@ -40,10 +40,10 @@ fn beside_slow_heads(model: &str) {
     let opened = slow.last_began.duration_since(slow.first_began);
     let mut times = Vec::new();
     // While all of them are open: a byte each second.
-    while slow.first_began.elapsed() + Duration::from_millis(500) < LIMIT && times.len() < 40 {
+    while slow.first_began.elapsed() + Duration::from_millis(500) < LIMIT {
         slow.send_due();
         times.push(served(&server));
-        thread::sleep(Duration::from_millis(20)); // the new clients' pace
+        thread::sleep(Duration::from_millis(30)); // the new clients' pace
     }
     let closed = slow.connections.iter().filter(|c| is_closed(c)).count();
     if slow.first_began.elapsed() < LIMIT {

@@ -26,6 +26,9 @@ pub struct Transcript {
     /// Whether it asks for more than the workload does: only our own servers must follow it.
     #[allow(dead_code)] // the player's own tests do not ask
     pub strict: bool,
+    /// How many requests it sends before it waits for a reply, at most.
+    #[allow(dead_code)] // the player's own tests do not ask
+    pub pipeline: u32,
     /// What is done, in order.
     pub steps: Vec<Step>,
 }
@@ -61,7 +64,13 @@ struct File {
     cut: bool,
     #[serde(default)]
     strict: bool,
+    #[serde(default = "one")]
+    pipeline: u32,
     step: Vec<Entry>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 fn yes() -> bool {
@@ -111,8 +120,8 @@ fn load(path: &Path) -> Result<Transcript, String> {
         .map(|(entry, number)| entry.step().map_err(|e| format!("step {number}: {e}")))
         .collect::<Result<_, _>>()?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let File { about, cut, strict, .. } = file;
-    Ok(Transcript { name, about, cut, strict, steps })
+    let File { about, cut, strict, pipeline, .. } = file;
+    Ok(Transcript { name, about, cut, strict, pipeline, steps })
 }
 
 impl Entry {

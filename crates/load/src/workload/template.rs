@@ -135,7 +135,7 @@ impl Template {
     }
 
     /// What stands in it, with `value` in the place of each placeholder.
-    pub fn literals(&self, value: char) -> String {
+    pub fn literals(&self, value: &str) -> String {
         let text = |part: &Part| match part {
             Part::Text(text) => String::from_utf8_lossy(text).into_owned(),
             Part::Value { .. } => value.into(),
@@ -148,6 +148,14 @@ impl Template {
         match &self.parts[..] {
             [] => Some(&[]),
             [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The list, where it is a line of one and nothing else.
+    pub fn as_line(&self) -> Option<usize> {
+        match &self.parts[..] {
+            [Part::Value { gives: Gives::Draw(Draw::Line { list, .. }), .. }] => Some(*list),
             _ => None,
         }
     }

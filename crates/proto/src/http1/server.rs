@@ -50,13 +50,19 @@ impl<'a> Request<'a> {
     /// The target's path, not decoded. `/` if it has none, `*` for `*`.
     #[inline]
     pub fn path(&self) -> &'a str {
-        target::path_and_query(self.target).0
+        self.path_and_query().0
     }
 
     /// What follows the `?` of the target.
     #[inline]
     pub fn query(&self) -> Option<&'a str> {
-        target::path_and_query(self.target).1
+        self.path_and_query().1
+    }
+
+    /// Both at once.
+    #[inline]
+    pub fn path_and_query(&self) -> (&'a str, Option<&'a str>) {
+        target::path_and_query(self.target)
     }
 }
 

@@ -108,7 +108,8 @@ fn a_rejection_ends_the_connection() {
 #[test]
 fn all_that_is_buffered_is_answered_with_one_write() {
     let input = b"GET / HTTP/1.1\r\nHost: a\r\n\r\nHEAD / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(50);
-    for writes in [sequential(&site(), &[input.clone()]), callback(&site(), &[input])] {
+    let pieces = [input];
+    for writes in [sequential(&site(), &pieces), callback(&site(), &pieces)] {
         assert_eq!(writes.len(), 1);
         let count = String::from_utf8_lossy(&writes[0]).matches("HTTP/1.1 200 OK").count();
         assert_eq!(count, 100);

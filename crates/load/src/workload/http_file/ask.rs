@@ -23,6 +23,8 @@ const LONGEST_VALUE: usize = 8_000;
 pub(super) struct AskTemplate {
     pub method: Method,
     target: Template,
+    /// The target is a line of a list, as it is.
+    is_line: bool,
     /// Without Host.
     fields: Vec<(String, Template)>,
     /// Where another is named than the one that is asked.
@@ -42,15 +44,15 @@ impl AskTemplate {
         let Some(path) = &raw.path else {
             return Err("it has no `path`; write: path = \"/items/{n=int:1..9}\"".into());
         };
-        let target = context.template("`path`", path, Side::Send)?;
-        rules::check_path(&target.literals('~'))
-            .map_err(|why| format!("`path` = {path:?}: {why}"))?;
-        // A byte of a value becomes three at most.
-        let length = 3 * context.longest(&target, Side::Send);
-        at_most("`path`", path, length, LONGEST_PATH)?;
-        let mut ask = AskTemplate { method, target, fields: Vec::new(), host: None, body: None };
-        let mut head = length;
-        for (name, value) in &raw.headers {
+        let (target, mut head) = target(path, context)?;
+        let is_line = target.as_line().is_some();
+        let mut ask =
+            AskTemplate { method, target, is_line, fields: Vec::new(), host: None, body: None };
+        // Host first, as it is filled in: captures are known by their order.
+        let is_host = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("host");
+        let fields = raw.headers.iter();
+        let (hosts, others): (Vec<_>, Vec<_>) = fields.partition(is_host);
+        for (name, value) in hosts.into_iter().chain(others) {
             head += ask.read_field(name, value, context)?;
         }
         if head > MAX_HEAD {
@@ -60,7 +62,7 @@ impl AskTemplate {
         }
         ask.body = body(raw, context)?;
         let content = ask.body.as_ref().map_or(0, |body| context.longest(body, Side::Send));
-        at_most("`body`", "…", content, LONGEST_BODY)?;
+        at_most("its body", content, LONGEST_BODY)?;
         Ok((ask, content, head + content))
     }
 
@@ -82,7 +84,7 @@ impl AskTemplate {
             ));
         }
         let longest = context.longest(&template, Side::Send);
-        at_most(&place, value, longest, LONGEST_VALUE)?;
+        at_most(&format!("{place} = {value:?}"), longest, LONGEST_VALUE)?;
         let is_host = name.eq_ignore_ascii_case("host");
         let is_known = self.fields.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
         if is_known || is_host && self.host.is_some() {
@@ -111,14 +113,15 @@ impl AskTemplate {
         drawer: &mut Drawer<'_>,
     ) -> Vec<u8> {
         let mut target = Vec::new();
-        self.target.fill_with(&mut target, &[], captures, drawer, write_encoded);
+        let write = if self.is_line { Value::write } else { write_encoded };
+        self.target.fill_with(&mut target, &[], captures, drawer, write);
         let mut filled = |template: &Template| {
             let mut text = Vec::new();
             template.fill(&mut text, &[], captures, drawer);
             text
         };
-        let texts: Vec<Vec<u8>> = self.fields.iter().map(|(_, value)| filled(value)).collect();
         let other = self.host.as_ref().map(&mut filled);
+        let texts: Vec<Vec<u8>> = self.fields.iter().map(|(_, value)| filled(value)).collect();
         let content = self.body.as_ref().map(&mut filled);
         let names = self.fields.iter().map(|(name, _)| name.as_str());
         let mut fields: Vec<_> = names.zip(texts.iter().map(|value| text(value))).collect();
@@ -157,6 +160,25 @@ fn write_encoded(value: &Value, path: &mut Vec<u8>) {
     }
 }
 
+/// Reads a path. Returns with it the most bytes that it can have.
+fn target(path: &str, context: &mut Context<'_>) -> Result<(Template, usize), String> {
+    let target = context.template("`path`", path, Side::Send)?;
+    let place = format!("`path` = {path:?}");
+    let mut longest = context.longest(&target, Side::Send);
+    if let Some(list) = target.as_line() {
+        for line in context.lines(list) {
+            rules::check_path(&line).map_err(|why| format!("{place}: {line:?}: {why}"))?;
+        }
+    } else {
+        rules::check_path(&target.literals("~")).map_err(|why| format!("{place}: {why}"))?;
+        // A byte of a value becomes three at most.
+        let literals = target.literals("").len();
+        longest = literals + 3 * (longest - literals);
+    }
+    at_most(&place, longest, LONGEST_PATH)?;
+    Ok((target, longest))
+}
+
 fn body(raw: &Request, context: &mut Context<'_>) -> Result<Option<Template>, String> {
     match (&raw.body, &raw.body_file) {
         (Some(_), Some(_)) => {
@@ -172,10 +194,10 @@ fn body(raw: &Request, context: &mut Context<'_>) -> Result<Option<Template>, St
 }
 
 /// Refuses what is too long.
-pub(super) fn at_most(key: &str, text: &str, longest: usize, most: usize) -> Result<(), String> {
+pub(super) fn at_most(what: &str, longest: usize, most: usize) -> Result<(), String> {
     if longest > most {
         return Err(format!(
-            "{key} = {text:?} can become {longest} bytes long; at most {most} are permitted"
+            "{what} can become {longest} bytes long; at most {most} are permitted"
         ));
     }
     Ok(())

@@ -126,7 +126,7 @@ fn content(
         if let Some(said) = said {
             let template = context.template(&format!("`{key}`"), said, side)?;
             let longest = context.longest(&template, side);
-            at_most(&format!("`{key}`"), said, longest, LONGEST_BODY)?;
+            at_most(&format!("`{key}`"), longest, LONGEST_BODY)?;
             text.content = Some(template);
             return Ok(content);
         }

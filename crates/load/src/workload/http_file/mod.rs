@@ -159,6 +159,16 @@ mod tests {
     }
 
     #[test]
+    fn a_path_that_is_a_line_of_a_list_is_sent_as_it_is() {
+        let lines = "[lines]\npaths = ['/a/b?c=%20', '/']";
+        let text = format!("[[request]]\npath='{{p=line:paths}}'\nexact='{{p}}'\n{lines}");
+        for ((request, text), path) in first(2, &text).into_iter().zip(["/a/b?c=%20", "/"]) {
+            assert_eq!(request, format!("GET {path} HTTP/1.1\r\nHost: h:1\r\n\r\n"));
+            assert_eq!(text, path);
+        }
+    }
+
+    #[test]
     fn what_is_captured_anywhere_is_known_to_what_is_expected() {
         let exchanges = first(
             50,
@@ -185,6 +195,15 @@ mod tests {
             ];
             assert_eq!(text, lines.map(|line| line + "\n").concat());
         }
+    }
+
+    #[test]
+    fn captures_of_all_headers_keep_their_names() {
+        let text = "[[request]]\npath='/'\nexact='{a}{h}{x}'\n\
+                    headers={A='{a=int:1..1}', Host='{h=int:2..2}', X='{x=int:3..3}'}";
+        let (request, text) = first(1, text).remove(0);
+        assert_eq!(request, "GET / HTTP/1.1\r\nHost: 2\r\nA: 1\r\nX: 3\r\n\r\n");
+        assert_eq!(text, "123");
     }
 
     #[test]

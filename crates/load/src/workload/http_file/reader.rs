@@ -9,6 +9,7 @@ use crate::{
         template::{Scope, Side, Template},
     },
 };
+use std::borrow::Cow;
 
 /// Most bytes of a conversation: offsets into a script are 32 bits wide.
 const LONGEST_CONVERSATION: usize = 256 << 20;
@@ -89,6 +90,11 @@ impl Context<'_> {
         template.can_hold_controls(side, &self.scope())
     }
 
+    /// The lines of a list.
+    pub fn lines(&self, list: usize) -> impl Iterator<Item = Cow<'_, str>> {
+        self.lists.lists[list].iter().map(|line| String::from_utf8_lossy(line))
+    }
+
     /// The content of a file.
     pub fn file(&mut self, name: &str) -> Result<Vec<u8>, String> {
         self.lists.file(name)
@@ -166,7 +172,12 @@ mod tests {
             ("path='/é'", "'é' cannot stand in a path; write it as %C3%A9"),
             ("path='/a#b'", "is not sent to a server: leave it out"),
             ("path='/%2{hex:1}'", "a % is followed by two hexadecimal digits"),
-            ("path='/{hex:3000}'", "`path` = \"/{hex:3000}\" can become 9003 bytes long"),
+            (
+                "path='{line:paths}'\n[lines]\npaths=['/a', 'b']",
+                "`path` = \"{line:paths}\": \"b\": a path begins with /",
+            ),
+            ("path='{line:paths}'\n[lines]\npaths=['/a b']", "write it as %20"),
+            ("path='/{hex:3000}'", "`path` = \"/{hex:3000}\" can become 9001 bytes long"),
             ("path='/'\nmethod='get'", "`method`: \"get\" is no method; expected one of GET"),
             ("path='/'\nstatus=99", "`status`: \"99\" is no final status; expected 200 to 599"),
             ("path='/'\nstatus='2x'", "or a class as 2xx, or any"),

@@ -108,6 +108,10 @@ fn shared_cpus(asked: &Asked) -> Option<String> {
 }
 
 fn noise(asked: &Asked, noise_floor: Option<f64>) -> Option<String> {
+    if asked.loads.iter().all(|load| load.beside.is_some()) {
+        // Where no cost is told, there is none to be noisy.
+        return None;
+    }
     let Some(floor) = noise_floor else {
         return Some(match &asked.twin_of {
             None => "no contender was entered twice, so the noise floor is not known and ties \
