@@ -47,6 +47,11 @@ fn misfit(error: &CertificateError) -> String {
              the roots in FILE)"
                 .into()
         }
+        // What the check of chains says has no type here, only a name.
+        CertificateError::Other(other) if other.0.to_string() == "CaUsedAsEndEntity" => {
+            "expected one that a root signed, and this one is a root itself (self-signed)".into()
+        }
+        CertificateError::Other(other) => other.0.to_string(),
         other => other.to_string(),
     }
 }
