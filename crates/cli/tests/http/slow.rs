@@ -20,40 +20,46 @@ const HEAD: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nX: a byte each second until i
 const SERVED: Duration = Duration::from_millis(100);
 /// New clients in a row of which one must be served in time: this machine may be busy otherwise.
 const IN_A_ROW: usize = 8;
-/// The limit of a request.
-const LIMIT: Duration = Duration::from_secs(4);
+/// The limit of a request: the second one where this machine is so busy that all of the first
+/// passes while the slow ones connect.
+const LIMITS: [Duration; 2] = [Duration::from_secs(4), Duration::from_secs(12)];
 
 #[test]
 fn slow_heads_keep_nobody_from_being_served_and_are_cut_off() {
     regatta_serve::raise_open_files();
     for model in models() {
         if !["fork", "prefork", "select"].contains(&model) {
-            beside_slow_heads(model);
+            let enough = LIMITS.into_iter().any(|limit| beside_slow_heads(model, limit));
+            assert!(enough, "{model}: {SLOW} connections took too long to open");
         }
     }
 }
 
-fn beside_slow_heads(model: &str) {
-    let server = Server::of("hello", model, &["--request-timeout", "4s"]);
+/// Whether there was time to see enough.
+fn beside_slow_heads(model: &str, limit: Duration) -> bool {
+    let given = format!("{}s", limit.as_secs());
+    let server = Server::of("hello", model, &["--request-timeout", &given]);
     let alone = (0..IN_A_ROW).map(|_| served(&server)).min().unwrap();
     let mut slow = Slow::connect(&server);
     let opened = slow.last_began.duration_since(slow.first_began);
     let mut times = Vec::new();
     // While all of them are open: a byte each second.
-    while slow.first_began.elapsed() + Duration::from_millis(500) < LIMIT {
+    while slow.first_began.elapsed() + Duration::from_millis(500) < limit {
         slow.send_due();
         times.push(served(&server));
         thread::sleep(Duration::from_millis(30)); // the new clients' pace
     }
     let closed = slow.connections.iter().filter(|c| is_closed(c)).count();
-    if slow.first_began.elapsed() < LIMIT {
+    if slow.first_began.elapsed() < limit {
         assert_eq!(closed, 0, "{model}: closed before their time");
     }
     times.chunks_exact(IN_A_ROW).for_each(|row| {
         let best = row.iter().min().unwrap();
         assert!(*best < SERVED, "{model}: {best:?} at best of {row:?}; alone {alone:?}");
     });
-    assert!(times.len() >= IN_A_ROW, "{model}: {} took too long to connect: {opened:?}", SLOW);
+    if times.len() < IN_A_ROW {
+        return false;
+    }
     times.sort();
     let (median, worst) = (times[times.len() / 2], times[times.len() - 1]);
     until("the slow ones are cut off", || {
@@ -67,8 +73,9 @@ fn beside_slow_heads(model: &str) {
          in the median, {worst:.1?} at worst of {}; the last was closed after {over:.1?}",
         times.len()
     );
-    assert!(over >= LIMIT - Duration::from_millis(100), "{model}: {over:?}");
+    assert!(over >= limit - Duration::from_millis(100), "{model}: {over:?}");
     assert!(served(&server) < DEADLINE, "it serves on");
+    true
 }
 
 /// From the connect of a new client to its reply.
