@@ -96,6 +96,13 @@ pub fn write(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     Ok(send(socket, bytes, SendFlags::NOSIGNAL)?)
 }
 
+/// As [`write`], for a socket that is closed next: the kernel holds back what is written and sends it
+/// together with the end, in one packet instead of two (MSG_MORE, send(2)).
+#[inline]
+pub fn write_before_close(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    Ok(send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::MORE)?)
+}
+
 /// Whether a read, or a write, would not block now.
 pub fn is_ready(socket: impl AsFd, interest: Interest) -> bool {
     let wanted = match interest {

@@ -12,10 +12,11 @@ use super::{
 ///
 /// The caller hands it all bytes from the first one that no event has taken yet, and more of them
 /// after `None`. It keeps how far it has come, so a request that comes in many pieces is searched
-/// once; it never keeps bytes.
+/// once; of bytes it keeps none but one short head, which many clients send again and again.
 #[derive(Debug, Default)]
 pub struct Decoder {
     state: State,
+    memo: Memo,
 }
 
 /// What came.
@@ -118,7 +119,14 @@ impl Decoder {
     #[inline]
     fn next<'a>(&mut self, input: &'a [u8]) -> Result<Option<(Event<'a>, usize)>, Fault> {
         if let State::Head(scan) = &mut self.state {
-            let Some(pending) = read_head(scan, input)? else { return Ok(None) };
+            let pending = match self.memo.recognise(input) {
+                Some(head) => Pending::new(head, 0, self.memo.bytes.len())?,
+                None => {
+                    let Some(pending) = read_head(scan, input)? else { return Ok(None) };
+                    self.memo.learn(&pending, input);
+                    pending
+                }
+            };
             self.state = State::Content(pending);
         }
         let State::Content(pending) = &mut self.state else { return Ok(None) };
@@ -132,6 +140,37 @@ impl Decoder {
             false => State::Closed,
         };
         Ok(Some((Event::Request(request), end)))
+    }
+}
+
+/// The last head that was accepted. What the same bytes mean is known already.
+#[derive(Debug, Default)]
+struct Memo {
+    bytes: Vec<u8>,
+    head: Option<RequestHead>,
+    /// There was a head before: who asks once only is not worth remembering.
+    follows: bool,
+}
+
+impl Memo {
+    /// Longest head that is kept, in bytes.
+    const MOST: usize = 512;
+
+    /// The head in front of `input`, if it is that one.
+    #[inline]
+    fn recognise(&self, input: &[u8]) -> Option<RequestHead> {
+        self.head.filter(|_| input.starts_with(&self.bytes))
+    }
+
+    /// This one was read, and accepted.
+    #[inline]
+    fn learn(&mut self, pending: &Pending, input: &[u8]) {
+        if !std::mem::replace(&mut self.follows, true) || pending.head_end > Self::MOST {
+            return;
+        }
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&input[..pending.head_end]);
+        self.head = (pending.head_start == 0).then_some(pending.head);
     }
 }
 

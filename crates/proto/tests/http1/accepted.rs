@@ -169,3 +169,15 @@ fn requests_at_the_limits() {
     assert_eq!(status(&chunk(MAX_BODY)), [200]);
     assert_eq!(status(&chunk(MAX_BODY + 1)), [413]);
 }
+
+/// A head that comes again is known; whatever differs by a byte is read anew.
+#[test]
+fn heads_that_come_again_mean_the_same_and_others_do_not() {
+    let get = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
+    let post = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n";
+    let last = "GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let input = [get, get, get, post, "xy", post, "zz", get, get, "\r\n", get, get, last, get];
+    let a = "GET /a;";
+    let told = [a, a, a, "POST /a [xy];", "POST /a [zz];", a, a, a, a, a];
+    assert_served(input.concat().as_bytes(), &told, true);
+}

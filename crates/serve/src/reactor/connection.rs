@@ -124,7 +124,9 @@ impl<S: Session> Connection<S> {
     fn deliver(&mut self, mut flow: Flow, now: Instant, out: &mut Vec<u8>) -> Fate {
         for _ in 0..WRITES {
             if !out.is_empty() {
-                let written = match net::write(&self.socket, out) {
+                let closes = flow == Flow::Close && self.session.has_parted();
+                let write = if closes { net::write_before_close } else { net::write };
+                let written = match write(&self.socket, out) {
                     Ok(written) => written,
                     Err(error) if is_retry(&error) => 0,
                     Err(_) => return Fate::Ends,
