@@ -1,5 +1,5 @@
-//! The load's own thin epoll, level-triggered. It shares nothing with the servers' event loops:
-//! a bug in one would hide in the other.
+//! The load's own thin epoll. It shares nothing with the servers' event loops: a bug in one would
+//! hide in the other.
 
 use crate::clock::{Nanos, SECOND};
 use rustix::{
@@ -28,6 +28,8 @@ pub(crate) struct Ready {
     pub token: u32,
     /// There is something to read: bytes, the end, or an error.
     pub read: bool,
+    /// The end, or an error, is among it.
+    pub end: bool,
     /// There is room to write, or an error.
     pub write: bool,
 }
@@ -35,6 +37,7 @@ pub(crate) struct Ready {
 /// An epoll instance and the events of one wait.
 pub(crate) struct Poller {
     epoll: OwnedFd,
+    trigger: EventFlags,
     events: Vec<Event>,
 }
 
@@ -43,19 +46,28 @@ pub(crate) struct Poller {
 const EVENTS: usize = 256;
 
 impl Poller {
+    /// Level-triggered: tells again and again of what is still there.
     pub fn new() -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        Ok(Poller { epoll, events: Vec::with_capacity(EVENTS) })
+        let trigger = EventFlags::empty();
+        Ok(Poller { epoll, trigger, events: Vec::with_capacity(EVENTS) })
+    }
+
+    /// Edge-triggered: tells once of what has come. Who leaves something unread, or unwritten, must
+    /// [`Poller::change`] what it waits for, the same again if need be. It spares the kernel a look
+    /// at every socket that was ready before.
+    pub fn new_edge_triggered() -> io::Result<Self> {
+        Ok(Poller { trigger: EventFlags::ET, ..Self::new()? })
     }
 
     /// Watches a socket. Closing the socket ends that.
     pub fn add(&self, socket: impl AsFd, token: u32, interest: Interest) -> io::Result<()> {
-        epoll::add(&self.epoll, socket, EventData::new_u64(token.into()), interest.flags())
+        epoll::add(&self.epoll, socket, EventData::new_u64(token.into()), self.flags(interest))
     }
 
     /// Changes what a watched socket waits for.
     pub fn change(&self, socket: impl AsFd, token: u32, interest: Interest) -> io::Result<()> {
-        epoll::modify(&self.epoll, socket, EventData::new_u64(token.into()), interest.flags())
+        epoll::modify(&self.epoll, socket, EventData::new_u64(token.into()), self.flags(interest))
     }
 
     /// Waits until something is ready or the time is over, to the nanosecond. Returns how many
@@ -78,16 +90,16 @@ impl Poller {
         Ready {
             token: data.u64() as u32,
             read: flags.intersects(EventFlags::IN | error),
+            end: flags.intersects(EventFlags::RDHUP | error),
             write: flags.intersects(EventFlags::OUT | error),
         }
     }
-}
 
-impl Interest {
-    fn flags(self) -> EventFlags {
-        match self {
-            Interest::Read => EventFlags::IN,
-            Interest::ReadAndWrite => EventFlags::IN | EventFlags::OUT,
+    fn flags(&self, interest: Interest) -> EventFlags {
+        let read = EventFlags::IN | EventFlags::RDHUP | self.trigger;
+        match interest {
+            Interest::Read => read,
+            Interest::ReadAndWrite => read | EventFlags::OUT,
         }
     }
 }

@@ -5,7 +5,8 @@ use rustix::{
     io::{self, Errno},
     net::{
         AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, bind,
-        connect, ipproto, recv, send, sendmsg, socket_with, sockopt::set_tcp_nodelay,
+        connect, ipproto, recv, send, sendmsg, socket_with,
+        sockopt::{set_tcp_congestion, set_tcp_nodelay},
     },
 };
 use std::{
@@ -25,6 +26,11 @@ pub(crate) fn open(
     let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
     if no_delay {
         set_tcp_nodelay(&socket, true)?;
+        if target.ip().is_loopback() {
+            // There is no congestion over loopback, and this costs the least. Where it is refused,
+            // the machine's own does.
+            let _ = set_tcp_congestion(&socket, "reno");
+        }
     }
     if let Some(source) = source {
         choose_port_at_connect(&socket)?;

@@ -123,7 +123,12 @@ impl<'a> Worker<'a> {
         let connections = (0..slots)
             .map(|slot| Connection::closed(Cursor::new(script, start(slot)), first(slot)))
             .collect();
-        let poller = Poller::new()
+        // What TLS has in store is not the kernel's to tell.
+        let poller = match plan.tls {
+            None => Poller::new_edge_triggered(),
+            Some(_) => Poller::new(),
+        };
+        let poller = poller
             .map_err(|error| Error::Machine { what: "create an epoll", error: error.into() })?;
         Ok(Worker {
             plan,
@@ -209,17 +214,17 @@ impl<'a> Worker<'a> {
     fn take(&mut self, ready: usize) {
         for i in 0..ready {
             let ready = self.poller.ready(i);
+            if ready.write && self.connections[ready.token as usize].waits_to_write {
+                self.write(ready.token);
+            }
             if ready.read && self.connections[ready.token as usize].is_read() {
-                self.read(ready.token);
+                self.read_all(ready.token, ready.end);
                 // What is due goes before what else is ready.
                 if !self.closed_loop
                     && self.open_loop.as_ref().is_some_and(|open| open.is_urgent(self.now))
                 {
                     self.send_due();
                 }
-            }
-            if ready.write && self.connections[ready.token as usize].waits_to_write {
-                self.write(ready.token);
             }
         }
     }

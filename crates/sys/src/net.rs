@@ -96,10 +96,10 @@ pub fn write(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     Ok(send(socket, bytes, SendFlags::NOSIGNAL)?)
 }
 
-/// As [`write`], for a socket that is closed next: the kernel holds back what is written and sends it
-/// together with the end, in one packet instead of two (MSG_MORE, send(2)).
+/// As [`write`], for the last bytes before [`finish_writing`]: the kernel holds them back and sends
+/// them together with the end, in one packet instead of two (MSG_MORE, send(2)).
 #[inline]
-pub fn write_before_close(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+pub fn write_last(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     Ok(send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::MORE)?)
 }
 

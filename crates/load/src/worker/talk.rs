@@ -36,20 +36,46 @@ pub(super) enum Loss {
 }
 
 impl Worker<'_> {
-    /// Reads once and checks what came; asks for as much again as was answered.
-    pub(super) fn read(&mut self, slot: u32) {
-        let connection = &mut self.connections[slot as usize];
-        let Some(socket) = &connection.socket else { return };
-        if connection.tls.is_some() {
-            return self.read_sealed(slot);
+    /// Reads what there is: usually once, more often only where the buffer was filled or the `end`
+    /// is there too. Of one that has still more the poller is to tell again, after the others.
+    #[inline]
+    pub(super) fn read_all(&mut self, slot: u32, end: bool) {
+        const READS: usize = 16;
+        for _ in 0..READS {
+            let n = self.read(slot);
+            if n == 0 || (n < self.buffer.len() && !end) {
+                return;
+            }
         }
-        let n = match socket::receive_some(socket, &mut self.buffer) {
-            Ok(Received::Bytes(n)) => n,
-            Ok(Received::Nothing) => return,
-            Ok(Received::End) => return self.end_of_input(slot),
-            Err(error) => return self.lost(slot, Loss::Read(error)),
-        };
-        self.came(slot, n);
+        let Connection { socket, waits_to_write, .. } = &self.connections[slot as usize];
+        let interest = if *waits_to_write { Interest::ReadAndWrite } else { Interest::Read };
+        if let Some(socket) = socket
+            && let Err(error) = self.poller.change(socket, slot, interest)
+        {
+            self.lost(slot, Loss::Read(error));
+        }
+    }
+
+    /// Reads once and checks what came; asks for as much again as was answered. Returns how many
+    /// bytes came: none if there is nothing more to read for now.
+    #[inline]
+    fn read(&mut self, slot: u32) -> usize {
+        let connection = &mut self.connections[slot as usize];
+        let Some(socket) = &connection.socket else { return 0 };
+        if connection.tls.is_some() {
+            self.read_sealed(slot);
+            return 0;
+        }
+        match socket::receive_some(socket, &mut self.buffer) {
+            Ok(Received::Bytes(n)) => {
+                self.came(slot, n);
+                return n;
+            }
+            Ok(Received::Nothing) => {}
+            Ok(Received::End) => self.end_of_input(slot),
+            Err(error) => self.lost(slot, Loss::Read(error)),
+        }
+        0
     }
 
     /// `n` bytes came into the buffer: checks them.

@@ -124,8 +124,8 @@ impl<S: Session> Connection<S> {
     fn deliver(&mut self, mut flow: Flow, now: Instant, out: &mut Vec<u8>) -> Fate {
         for _ in 0..WRITES {
             if !out.is_empty() {
-                let closes = flow == Flow::Close && self.session.has_parted();
-                let write = if closes { net::write_before_close } else { net::write };
+                let parts = flow == Flow::Close && self.session.has_parted();
+                let write = if parts { net::write_last } else { net::write };
                 let written = match write(&self.socket, out) {
                     Ok(written) => written,
                     Err(error) if is_retry(&error) => 0,
@@ -135,6 +135,11 @@ impl<S: Session> Connection<S> {
                     return self.keep(flow, &out[written..], now);
                 }
                 out.clear();
+                // Not left to the close: with something unread that would be a reset, and the last
+                // bytes lost.
+                if parts && net::finish_writing(&self.socket).is_err() {
+                    return Fate::Ends;
+                }
             }
             if flow == Flow::Close {
                 return self.linger(now);
