@@ -150,7 +150,11 @@ pub(crate) fn run(
         match beside::outcome(&entrant.name, large, died.as_ref())? {
             Ok(background) => round.background = Some(background),
             Err(_) if course.stop.load(Ordering::Relaxed) => return Ok(None),
-            Err(outcome) => return ended(round, outcome),
+            Err(outcome) if beside::decides(&outcome, &entrant.name, loaded.as_ref()) => {
+                return ended(round, outcome);
+            }
+            // It was ended by what went wrong in the measured load, which is told below.
+            Err(_) => {}
         }
     }
     let Some(loaded) = loaded else { return Ok(None) };
