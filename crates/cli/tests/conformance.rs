@@ -7,6 +7,7 @@ use regatta_load::hash_file;
 use regatta_race::{
     Containment, Contender, Manifest, Running, Values, built_in, free_port, peers_folder,
 };
+use regatta_record::EXHIBIT;
 use std::{
     fs::{self, Permissions},
     io::{self, ErrorKind, Read, Write},
@@ -27,7 +28,7 @@ fn contenders(workload: &str) -> Vec<Contender> {
     let folder = peers_folder().expect("this checkout has peers");
     all.extend(Contender::find_all(&folder).expect("the manifests are right"));
     // An exhibit is there to be shown wrong.
-    all.retain(|contender| !contender.manifest.about.starts_with("exhibit:"));
+    all.retain(|contender| !contender.manifest.about.starts_with(EXHIBIT));
     all.retain(|contender| contender.manifest.workloads.iter().any(|w| w == workload));
     all.retain(|contender| match contender.missing() {
         Some(why) => {
@@ -47,8 +48,8 @@ struct Served<'a> {
     file: &'a Path,
 }
 
-/// How many contenders run at a time: some are hundreds of processes, or a virtual machine that warms
-/// up, and the CPUs may be two.
+/// How many contenders run at a time: some are hundreds of processes, or a virtual machine that
+/// warms up, and the CPUs may be two.
 const AT_ONCE: usize = 4;
 /// How long a reply may take beside the others.
 const WITHIN: Duration = Duration::from_secs(30);
