@@ -1,6 +1,5 @@
 //! A contender that speaks `hash` and takes `n` × 100 µs for it, asleep: what the tests of fairness
-//! start. `slow_hash PORT [blocks | wrong-when-small | wrong-when-large |
-//! dies-when-large]`.
+//! start. `slow_hash PORT [blocks | wrong-when-small | wrong-when-large | dies-when-large]`.
 //!
 //! It has a thread for each connection. One that `blocks` answers one request at a time all the same.
 

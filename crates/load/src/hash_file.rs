@@ -15,9 +15,9 @@ pub const DIGEST: &str = "3e1cc9f5150fa9fc7c76d48a94d57351631d93a0f65d71daa58b81
 /// Blocks of 32 bytes: 65,536 bytes in all.
 const BLOCKS: usize = 2048;
 
-/// Writes the file. Block `i` is SHA-256 of the text `regatta i`, so that its content looks random and
-/// is the same everywhere. Anybody may read it, whatever the umask, since some servers become another
-/// user.
+/// Writes the file. Block `i` is SHA-256 of the text `regatta i`, so that its content looks random
+/// and is the same everywhere. Anybody may read it, whatever the umask, since some servers become
+/// another user.
 ///
 /// # Errors
 /// Those of writing to `path`.

@@ -125,8 +125,8 @@ pub(crate) fn outcome(
 }
 
 /// Whether the round ends by this `fault` of the load beside, rather than by what came of the
-/// measured one. Either ends the other, which then has not got its replies; so a fault of the measured
-/// load goes first, but for a wrong reply, which says more than that replies are missing.
+/// measured one. Either ends the other, which then has not got its replies; so a fault of the
+/// measured load goes first, but a wrong reply says more than that replies are missing.
 pub(crate) fn decides(
     fault: &Outcome,
     name: &str,
