@@ -7,11 +7,11 @@
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
-use regatta_race::{Observed, statistics::geometric};
+use regatta_race::{Observed, find_on_path, search_path, statistics::geometric};
 use regatta_record::Estimate;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use std::{
-    env, fs,
+    fs,
     io::{Read, Write},
     net::{Ipv4Addr, TcpListener, TcpStream},
     path::Path,
@@ -203,6 +203,8 @@ struct Server {
 
 impl Server {
     fn start(cpu: u32) -> anyhow::Result<Server> {
+        // `taskset` would be started and not find it.
+        ensure!(is_there("nginx"), "nginx is not there; on Debian: apt-get install nginx-light");
         let run = tempfile::tempdir()?;
         // Free a moment ago; if somebody takes it, nginx says so.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
@@ -216,7 +218,7 @@ impl Server {
             .args(["-p", &folder, "-e", &format!("{folder}/error.log"), "-c"])
             .arg(&path)
             .spawn()
-            .context("nginx cannot be started; on Debian: apt-get install nginx-light")?;
+            .context("taskset cannot be started; on Debian: apt-get install util-linux")?;
         let mut server = Server { child, port, _run: run };
         let deadline = Instant::now() + Duration::from_secs(5);
         while server.requests().is_err() {
@@ -308,15 +310,14 @@ fn cpu_until_end(child: &Child) -> anyhow::Result<f64> {
 
 fn pinned(cpu: u32, program: &str) -> Command {
     let mut command = Command::new("taskset");
-    command.args(["-c", &cpu.to_string(), program]);
+    command.args(["-c", &cpu.to_string(), program]).env("PATH", search_path());
     command
 }
 
 fn is_there(program: &str) -> bool {
-    let is_file = |path: &Path| path.is_file();
     if program.contains('/') {
-        return is_file(Path::new(program));
+        Path::new(program).is_file()
+    } else {
+        find_on_path(program).is_some()
     }
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|folder| is_file(&folder.join(program)))
 }

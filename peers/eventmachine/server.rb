@@ -6,6 +6,7 @@ require 'time'
 
 class Hello < EM::Connection
   MAX_HEAD = 16_384
+  MOST_WAITING = 1 << 20 # bytes of answers that the client has not taken
   REQUEST = %r{\A(\S+) (/[^ ?]*)\S* HTTP/1\.([01])\r\n}
   HAS_BODY = /^(content-length:[ \t]*0*[^0\s]|transfer-encoding:)/i
   ASKS_CLOSE = /^connection:.*\bclose\b/i
@@ -39,7 +40,19 @@ class Hello < EM::Connection
     keep &&= @rest.bytesize <= MAX_HEAD || reply('431 Request Header Fields Too Large', 'Too large', false)
     send_data(@answers)
     @answers.clear
-    close_connection_after_writing unless keep
+    return close_connection_after_writing unless keep
+
+    hold_back if get_outbound_data_size > MOST_WAITING
+  end
+
+  # Reads nothing more until the client has taken its answers. EventMachine does not tell when it has.
+  def hold_back
+    pause unless paused?
+    @timer = EM.add_timer(0.01) { get_outbound_data_size > MOST_WAITING ? hold_back : resume }
+  end
+
+  def unbind
+    EM.cancel_timer(@timer) if @timer
   end
 
   # Answers one request, and says whether the connection is kept. reply does, too.

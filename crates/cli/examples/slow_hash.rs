@@ -1,5 +1,5 @@
 //! A contender that speaks `hash` and takes `n` × 100 µs for it, asleep: what the tests of fairness
-//! start. `slow_hash PORT [blocks | wrong-when-large | dies-when-large]`.
+//! start. `slow_hash PORT [blocks | wrong-when-small | wrong-when-large | dies-when-large]`.
 //!
 //! It has a thread for each connection. One that `blocks` answers one request at a time all the same.
 
@@ -24,6 +24,7 @@ static TURN: Mutex<()> = Mutex::new(());
 enum Behaviour {
     Good,
     Blocks,
+    WrongWhenSmall,
     WrongWhenLarge,
     DiesWhenLarge,
 }
@@ -34,9 +35,12 @@ fn main() {
     let (port, behaviour) = match words[..] {
         [port] => (port, Behaviour::Good),
         [port, "blocks"] => (port, Behaviour::Blocks),
+        [port, "wrong-when-small"] => (port, Behaviour::WrongWhenSmall),
         [port, "wrong-when-large"] => (port, Behaviour::WrongWhenLarge),
         [port, "dies-when-large"] => (port, Behaviour::DiesWhenLarge),
-        _ => panic!("usage: slow_hash PORT [blocks|wrong-when-large|dies-when-large]"),
+        _ => panic!(
+            "usage: slow_hash PORT [blocks|wrong-when-small|wrong-when-large|dies-when-large]"
+        ),
     };
     let listener = TcpListener::bind(format!("127.0.0.1:{port}")).expect("a free port");
     for stream in listener.incoming() {
@@ -68,6 +72,7 @@ fn reply(n: u32, behaviour: Behaviour) -> String {
     drop(turn);
     let digest = match behaviour {
         Behaviour::DiesWhenLarge if n >= LARGE => exit(3),
+        Behaviour::WrongWhenSmall if n < LARGE => DIGEST.replacen('3', "4", 1),
         Behaviour::WrongWhenLarge if n >= LARGE => DIGEST.replacen('3', "4", 1),
         _ => DIGEST.to_owned(),
     };

@@ -222,9 +222,9 @@ fn report(args: &RaceArgs, summary: &Summary, dir: &Path) -> anyhow::Result<()> 
 }
 
 /// Whether a cell that was asked for is disqualified or failed, or lost its cost (the latency, where
-/// there is no cost); or the precision
-/// was not reached, or the gate not passed. One that was skipped, or that its contender says it
-/// cannot hold, has been told and is no failure.
+/// there is no cost); or the precision was not reached, or the gate not passed. One that was skipped,
+/// or that its contender says it cannot hold, has been told and is no failure; nor is it one that an
+/// exhibit is disqualified.
 fn is_short(summary: &Summary) -> bool {
     let imprecise = summary.precision.as_ref().is_some_and(|precision| !precision.reached);
     let stopped = summary.gate.as_ref().is_some_and(|gate| !gate.passes());
@@ -232,6 +232,7 @@ fn is_short(summary: &Summary) -> bool {
         || stopped
         || summary.cells.iter().any(|cell| match cell.verdict.kind {
             Kind::Skipped | Kind::CannotHold => false,
+            Kind::Disqualified if summary.asked.is_exhibit(&cell.contender) => false,
             // Beside another load no cost is to be told.
             _ if cell.load.beside.is_some() => cell.verdict.voids(Figure::Latency),
             _ => cell.verdict.voids(Figure::Cost),

@@ -7,12 +7,15 @@ use regatta_load::hash_file;
 use regatta_race::{
     Containment, Contender, Manifest, Running, Values, built_in, free_port, peers_folder,
 };
+use regatta_record::EXHIBIT;
 use std::{
     fs::{self, Permissions},
     io::{self, ErrorKind, Read, Write},
+    iter,
     net::{Ipv4Addr, SocketAddr, TcpStream},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
     thread,
     time::Duration,
 };
@@ -25,7 +28,7 @@ fn contenders(workload: &str) -> Vec<Contender> {
     let folder = peers_folder().expect("this checkout has peers");
     all.extend(Contender::find_all(&folder).expect("the manifests are right"));
     // An exhibit is there to be shown wrong.
-    all.retain(|contender| !contender.manifest.about.starts_with("exhibit:"));
+    all.retain(|contender| !contender.manifest.about.starts_with(EXHIBIT));
     all.retain(|contender| contender.manifest.workloads.iter().any(|w| w == workload));
     all.retain(|contender| match contender.missing() {
         Some(why) => {
@@ -45,23 +48,29 @@ struct Served<'a> {
     file: &'a Path,
 }
 
-/// Starts every contender of `workload`, gives it to `test`, stops it. All at once; the failures are
-/// told together.
+/// How many contenders run at a time: some are hundreds of processes, or a virtual machine that
+/// warms up, and the CPUs may be two.
+const AT_ONCE: usize = 4;
+/// How long a reply may take beside the others.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// Starts every contender of `workload`, gives it to `test`, stops it. A few at once; the failures
+/// are told together.
 fn with_each(workload: &str, test: impl Fn(&Served<'_>) -> Result<(), String> + Sync) {
     let contenders = contenders(workload);
     assert!(contenders.len() >= 4, "our four models at least");
+    let next = AtomicUsize::new(0);
+    let some = || -> Vec<String> {
+        let each = iter::from_fn(|| contenders.get(next.fetch_add(1, Relaxed)));
+        let failed = each.filter_map(|contender| {
+            let why = with(contender, workload, &test).err()?;
+            Some(format!("{}: {why}", contender.manifest.name))
+        });
+        failed.collect()
+    };
     let failures: Vec<String> = thread::scope(|scope| {
-        let running: Vec<_> = contenders
-            .iter()
-            .map(|contender| {
-                let test = &test;
-                scope.spawn(move || {
-                    with(contender, workload, test)
-                        .map_err(|why| format!("{}: {why}", contender.manifest.name))
-                })
-            })
-            .collect();
-        running.into_iter().filter_map(|thread| thread.join().unwrap().err()).collect()
+        let running: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(some)).collect();
+        running.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }
@@ -73,9 +82,8 @@ fn with(
 ) -> Result<(), String> {
     let binary = Path::new(env!("CARGO_BIN_EXE_regatta"));
     // As in a race: some servers become another user, who must be able to read what lies there.
-    let run = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o755))
-        .tempdir()
+    let run = tempfile::tempdir().map_err(|error| error.to_string())?;
+    fs::set_permissions(run.path(), Permissions::from_mode(0o755))
         .map_err(|error| error.to_string())?;
     let values = Values {
         port: free_port().map_err(|error| error.to_string())?,
@@ -121,7 +129,8 @@ fn answers(served: &Served<'_>, transcripts: &[Transcript]) -> Result<(), String
     let ours = built_in().iter().any(|contender| contender.manifest.name == manifest.name);
     let deepest = manifest.limits.pipeline.unwrap_or(u32::MAX);
     let asked = transcripts.iter().filter(|t| (ours || !t.strict) && t.pipeline <= deepest);
-    let wrong: Vec<String> = asked.filter_map(|t| transcript::play(t, *addr).err()).collect();
+    let wrong: Vec<String> =
+        asked.filter_map(|t| transcript::play(t, *addr, WITHIN).err()).collect();
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
@@ -164,7 +173,7 @@ fn every_contender_answers_the_transcripts_of_hash() {
 fn expect_hash(addr: SocketAddr, status: &str, content: &str) -> Result<(), String> {
     let told = |error: io::Error| error.to_string();
     let mut stream = TcpStream::connect(addr).map_err(told)?;
-    stream.set_read_timeout(Some(Duration::from_secs(5))).map_err(told)?;
+    stream.set_read_timeout(Some(WITHIN)).map_err(told)?;
     let request = b"GET /hash?n=2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     stream.write_all(request).map_err(told)?;
     let mut reply = String::new();
@@ -187,7 +196,7 @@ fn every_contender_holds_back_a_client_that_does_not_read() {
         let told = |error: io::Error| error.to_string();
         let mut stream = TcpStream::connect(addr).map_err(told)?;
         stream.set_write_timeout(Some(Duration::from_millis(500))).map_err(told)?;
-        stream.set_read_timeout(Some(Duration::from_secs(10))).map_err(told)?;
+        stream.set_read_timeout(Some(WITHIN)).map_err(told)?;
         let block = REQUEST.repeat(8192);
         let mut sent = 0;
         loop {

@@ -1,7 +1,12 @@
 //! The file that servers of `hash` read and digest: what is in it, and what its digest is.
 
 use ring::digest::{SHA256, digest};
-use std::{fs, io, path::Path};
+use std::{
+    fs::{self, Permissions},
+    io,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+};
 
 /// SHA-256 of the file's 65,536 bytes, in lower-case hex: what every right reply says, whatever `n`
 /// is, since each time the file's bytes are digested and not the last digest.
@@ -10,13 +15,15 @@ pub const DIGEST: &str = "3e1cc9f5150fa9fc7c76d48a94d57351631d93a0f65d71daa58b81
 /// Blocks of 32 bytes: 65,536 bytes in all.
 const BLOCKS: usize = 2048;
 
-/// Writes the file. Block `i` is SHA-256 of the text `regatta i`, so that its content looks random and
-/// is the same everywhere.
+/// Writes the file. Block `i` is SHA-256 of the text `regatta i`, so that its content looks random
+/// and is the same everywhere. Anybody may read it, whatever the umask, since some servers become
+/// another user.
 ///
 /// # Errors
 /// Those of writing to `path`.
 pub fn write(path: &Path) -> io::Result<()> {
-    fs::write(path, bytes())
+    fs::write(path, bytes())?;
+    fs::set_permissions(path, Permissions::from_mode(0o644))
 }
 
 fn bytes() -> Vec<u8> {

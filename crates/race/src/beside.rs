@@ -124,6 +124,25 @@ pub(crate) fn outcome(
     }
 }
 
+/// Whether the round ends by this `fault` of the load beside, rather than by what came of the
+/// measured one. Either ends the other, which then has not got its replies; so a fault of the
+/// measured load goes first, but a wrong reply says more than that replies are missing.
+pub(crate) fn decides(
+    fault: &Outcome,
+    name: &str,
+    measured: Option<&Result<Tally, regatta_load::Error>>,
+) -> bool {
+    let is_wrong =
+        |fault: &Outcome| matches!(fault, Outcome::Disqualified { exchange: Some(_), .. });
+    let Some(Ok(tally)) = measured else { return true };
+    match fault::of_replies(name, tally) {
+        Some(own) if is_wrong(&own) => false,
+        // Interrupted by the end of the load beside.
+        Some(_) => tally.interrupted || is_wrong(fault),
+        None => true,
+    }
+}
+
 /// False if it never did, or is to stop.
 fn has_begun(opens: &mpsc::Receiver<()>, stop: &AtomicBool) -> bool {
     loop {

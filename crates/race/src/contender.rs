@@ -2,12 +2,16 @@
 //! them.
 
 use crate::{
-    cgroup::Containment, lines_of_code::lines_of_code, manifest::Manifest, placeholders::Values,
+    cgroup::Containment,
+    lines_of_code::lines_of_code,
+    manifest::Manifest,
+    on_path::{find_on_path, is_executable, search_path},
+    placeholders::Values,
     wire::Launch,
 };
 use std::{
     collections::BTreeMap,
-    env, fs,
+    fs::{self, Permissions},
     io::{self, BufRead, BufReader, Read},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -79,7 +83,7 @@ impl Contender {
     /// The programs that it needs and that are not on PATH.
     pub fn absent(&self) -> Vec<&str> {
         let needs = self.manifest.needs.iter().map(String::as_str);
-        needs.filter(|program| !is_on_path(program)).collect()
+        needs.filter(|program| find_on_path(program).is_none()).collect()
     }
 
     /// Why it cannot be started here, and what to do; `None` if all that it needs is found.
@@ -102,7 +106,7 @@ impl Contender {
             !program.contains('{')
                 && !match program.contains('/') {
                     true => is_executable(&self.dir.join(program)),
-                    false => is_on_path(program),
+                    false => find_on_path(program).is_some(),
                 }
         };
         let program = programs.into_iter().find(lacks)?;
@@ -182,25 +186,14 @@ impl Contender {
     }
 }
 
-/// `a/nginx.conf.in` becomes `{run}/nginx.conf`.
+/// `a/nginx.conf.in` becomes `{run}/nginx.conf`. Anybody may read it, whatever the umask, since some
+/// servers become another user.
 fn write_config(template: &Path, values: &Values) -> io::Result<()> {
     let text = fs::read_to_string(template)?;
     let name = template.file_stem().unwrap_or(template.as_os_str());
-    fs::write(values.run.join(name), values.fill_known(&text))
-}
-
-fn is_on_path(program: &str) -> bool {
-    env::split_paths(&search_path()).any(|dir| is_executable(&dir.join(program)))
-}
-
-/// PATH, and where Debian has servers that an ordinary user's PATH does not know, such as nginx.
-fn search_path() -> String {
-    let path = env::var("PATH").unwrap_or_default();
-    format!("{path}:/usr/local/sbin:/usr/sbin")
-}
-
-fn is_executable(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    let config = values.run.join(name);
+    fs::write(&config, values.fill_known(&text))?;
+    fs::set_permissions(config, Permissions::from_mode(0o644))
 }
 
 #[cfg(test)]

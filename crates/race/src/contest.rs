@@ -25,8 +25,8 @@ pub struct Contest {
     /// The workload, where it is a file.
     #[serde(skip)]
     pub workload_file: Option<Arc<WorkloadFile>>,
-    /// Contenders by name; `peers` stands for every one that is not built in and serves the
-    /// workload. Absent: every one that is known and serves it.
+    /// Contenders by name; `peers` stands for every one that serves the workload and is neither
+    /// built in nor this file's own. Absent: every one that is known and serves it.
     #[serde(default)]
     pub contenders: Vec<String>,
     /// The contender that ratios are taken to. Absent: the first one.
@@ -41,8 +41,8 @@ pub struct Contest {
     /// The longest warm-up; it ends earlier once the rate is steady.
     #[serde(deserialize_with = "duration")]
     pub warm_up: Duration,
-    /// Manifests of contenders that there are in this race alone, beside those that are known. They
-    /// are started in the working directory.
+    /// Manifests of contenders that there are in this race alone, beside those that are known; one
+    /// that is known by the same name is replaced. They are started in the working directory.
     #[serde(default, rename = "contender")]
     pub own: Vec<Manifest>,
     /// The loads: every combination of each entry's values.
@@ -153,6 +153,13 @@ const BUNDLED: [(&str, &str); 11] = [
 
 fn bundled_names() -> String {
     BUNDLED.map(|(name, _)| name).join(", ")
+}
+
+/// All bundled races.
+#[cfg(test)]
+pub(crate) fn bundled_races() -> Vec<Contest> {
+    let found = |(name, _)| Contest::find(name).expect("a bundled race is right");
+    BUNDLED.into_iter().map(found).collect()
 }
 
 impl Contest {

@@ -12,7 +12,7 @@ pub(crate) fn path(run: &Path) -> PathBuf {
     run.join("hash.bin")
 }
 
-/// Writes it. Anybody may read it, since some servers become another user.
+/// Writes it, so that anybody may read it.
 pub(crate) fn write(run: &Path) -> io::Result<()> {
     hash_file::write(&path(run))
 }

@@ -11,6 +11,7 @@ use regatta_record::{Asked, CpuSets, Entry, FORMAT, NULL, Setup, twin_name};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::Deserialize;
 use std::{
+    collections::BTreeSet,
     env, fs,
     path::{Path, PathBuf},
     time::Duration,
@@ -118,6 +119,7 @@ pub fn prepare(
         entries.push(entry);
     }
     choose(&mut entries, &given, &changes.only, &changes.skip)?;
+    check_unique(&entries)?;
     let baseline = baseline(contest, changes, &entries)?;
     let rounds = rounds(contest, changes)?;
     if changes.precision.is_some() {
@@ -223,7 +225,7 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     for name in &contest.contenders {
         let called = |c: &&Contender| match name.as_str() {
-            PEERS => !is_built_in(c),
+            PEERS => !is_built_in(c) && !is_own(contest, c),
             name => c.manifest.name == name,
         };
         let mut found: Vec<Entry> = known
@@ -236,6 +238,7 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
             let why = format!("no manifest of that name serves {}", contest.workload);
             found.push(Entry { skipped: Some(why), ..blank(name) });
         }
+        // A name that `peers` has brought already.
         found.retain(|entry| entries.iter().all(|other| other.name != entry.name));
         entries.append(&mut found);
     }
@@ -250,7 +253,7 @@ fn serves(contest: &Contest, contender: &Contender) -> bool {
     echoes || manifest.workloads.contains(&contest.workload)
 }
 
-/// In a race file: all contenders that are not built in.
+/// In a race file: all contenders that are neither built in nor the file's own.
 const PEERS: &str = "peers";
 
 /// The built-in ones are started by this program itself.
@@ -268,11 +271,29 @@ fn of_argument(argument: &str, workload: &str) -> Result<Entry, PrepareError> {
     }
 }
 
-/// The contenders that are `known`, and those of the race file itself, which come first.
+/// The contenders of the race file itself, and those that are `known`, but for namesakes of the
+/// file's own.
 fn with_own(contest: &Contest, known: &[Contender]) -> Result<Vec<Contender>, PrepareError> {
     let dir = working_directory()?;
     let own = contest.own.iter().map(|m| Contender { manifest: m.clone(), dir: dir.clone() });
-    Ok(own.chain(known.iter().cloned()).collect())
+    let others = known.iter().filter(|one| !is_own(contest, one)).cloned();
+    Ok(own.chain(others).collect())
+}
+
+/// Whether a contender is the race file's own, or a namesake of one that is.
+fn is_own(contest: &Contest, contender: &Contender) -> bool {
+    contest.own.iter().any(|own| own.name == contender.manifest.name)
+}
+
+/// Figures are told by the name alone.
+fn check_unique(entries: &[Entry]) -> Result<(), PrepareError> {
+    let mut seen = BTreeSet::new();
+    let twice = entries.iter().find(|entry| !seen.insert(&entry.name));
+    twice.map_or(Ok(()), |Entry { name, .. }| {
+        Err(PrepareError(format!(
+            "two contenders are named {name}; rename one in its manifest or in the race file"
+        )))
+    })
 }
 
 fn working_directory() -> Result<PathBuf, PrepareError> {
@@ -382,4 +403,58 @@ fn cpu_sets(changes: &Changes) -> Result<CpuSets, PrepareError> {
     let is_spare = |cpu: &u32| !server.contains(cpu) && !load.contains(cpu);
     let spare = allowed.iter().copied().filter(is_spare).collect();
     Ok(CpuSets { server, load, spare })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contest::bundled_races;
+
+    /// Who takes part where all contenders of this checkout are known.
+    fn names_in(contest: &Contest) -> Result<Vec<String>, PrepareError> {
+        let mut known = built_in();
+        let peers = checkout().unwrap().join("peers");
+        known.extend(Contender::find_all(&peers).unwrap());
+        // Nobody need be started to be named.
+        known.iter_mut().for_each(|one| one.manifest.version.clear());
+        let entries = named(contest, &with_own(contest, &known)?);
+        check_unique(&entries)?;
+        Ok(entries.into_iter().map(|entry| entry.name).collect())
+    }
+
+    #[test]
+    fn nobody_enters_a_bundled_race_twice() {
+        for contest in bundled_races() {
+            let names = names_in(&contest).unwrap_or_else(|e| panic!("{}: {e}", contest.name));
+            assert!(!names.is_empty(), "{}", contest.name);
+        }
+        let fairness = names_in(&Contest::find("fairness").unwrap()).unwrap();
+        assert_eq!(fairness.iter().filter(|name| name.ends_with("-offload")).count(), 4);
+    }
+
+    #[test]
+    fn a_contender_of_the_race_file_replaces_its_namesake_and_is_no_peer() {
+        let race = |more: &str| {
+            let head = "name='x'\nworkload='double'\nrounds=1\nwindow='1s'\nwarm_up='0s'\n";
+            let own = "about='own'\nworkloads=['double']\nstart=['sh','{port}']\n";
+            let more = more.replace("OWN", own);
+            Contest::parse(&format!("{head}{more}[[load]]\nconnections=1\n"), "x").unwrap()
+        };
+        let contest = race("[[contender]]\nname='epoll'\nOWN");
+        let names = names_in(&contest).unwrap();
+        assert_eq!(names.iter().filter(|name| *name == "epoll").count(), 1, "{names:?}");
+        let known = with_own(&contest, &built_in()).unwrap();
+        let epoll = known.iter().find(|one| one.manifest.name == "epoll").unwrap();
+        assert_eq!(epoll.manifest.about, "own");
+
+        let contest = race("contenders=['peers','epoll']\n[[contender]]\nname='mine'\nOWN");
+        let names = names_in(&contest).unwrap();
+        assert!(!names.contains(&"mine".into()), "{names:?}");
+        let contest = race("contenders=['peers','mine']\n[[contender]]\nname='mine'\nOWN");
+        assert_eq!(names_in(&contest).unwrap().last().map(String::as_str), Some("mine"));
+
+        let twice = "[[contender]]\nname='mine'\nOWN";
+        let error = names_in(&race(&format!("{twice}{twice}"))).unwrap_err().to_string();
+        assert!(error.starts_with("two contenders are named mine; rename one"), "{error}");
+    }
 }

@@ -16,7 +16,7 @@ use crate::{
 use regatta_load::{Edges, OpenTally, Plan, Progress, Tally, Until, WarmUp, Workload};
 use regatta_record::{Asked, Errors, FORMAT, LoadShape, Outcome, Round, encode_histogram};
 use std::{
-    fs::Permissions,
+    fs::{self, Permissions},
     io,
     net::{Ipv4Addr, SocketAddr},
     num::NonZeroU32,
@@ -150,7 +150,11 @@ pub(crate) fn run(
         match beside::outcome(&entrant.name, large, died.as_ref())? {
             Ok(background) => round.background = Some(background),
             Err(_) if course.stop.load(Ordering::Relaxed) => return Ok(None),
-            Err(outcome) => return ended(round, outcome),
+            Err(outcome) if beside::decides(&outcome, &entrant.name, loaded.as_ref()) => {
+                return ended(round, outcome);
+            }
+            // It was ended by what went wrong in the measured load, which is told below.
+            Err(_) => {}
         }
     }
     let Some(loaded) = loaded else { return Ok(None) };
@@ -247,11 +251,7 @@ fn start_on(
     entrant: &Entrant,
     load: LoadShape,
 ) -> Result<Start, MachineError> {
-    let run = tempfile::Builder::new()
-        .prefix("regatta-")
-        // Some servers become another user, who must be able to read what lies there.
-        .permissions(Permissions::from_mode(0o755))
-        .tempdir()
+    let run = folder()
         .map_err(|error| MachineError::Io { what: "make a folder for the round", error })?;
     if course.asked.workload == "hash" {
         hash_file::write(run.path())
@@ -278,6 +278,14 @@ fn start_on(
             Start::Failed { because: error.to_string() }
         }
     })
+}
+
+/// A folder for a start. Some servers become another user, who must be able to read what lies there,
+/// whatever the umask.
+fn folder() -> io::Result<TempDir> {
+    let run = tempfile::Builder::new().prefix("regatta-").tempdir()?;
+    fs::set_permissions(run.path(), Permissions::from_mode(0o755))?;
+    Ok(run)
 }
 
 /// False if interrupted meanwhile.

@@ -26,7 +26,7 @@ pub use gate::{Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
 pub use load::{Errors, Exchange, LoadResult, TlsSpoken};
 pub use needed::rounds_in_words;
-pub use race::{Asked, Entry, NULL, PilotRate, Setup, Then, twin_name};
+pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Setup, Then, twin_name};
 pub use round::{
     ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome, Round,
     Server, UsageSource,

@@ -92,6 +92,10 @@ pub struct Then {
 /// Name of the null server among the contenders: the least that a server can do. It shows the floor.
 pub const NULL: &str = "null";
 
+/// How the note of a contender begins that is there to be shown wrong: it is raced and judged as all
+/// are, and its disqualification is no failure of the race.
+pub const EXHIBIT: &str = "exhibit:";
+
 /// Name under which the contender `original` is entered a second time.
 pub fn twin_name(original: &str) -> String {
     format!("{original}-twin")
@@ -111,6 +115,12 @@ impl Asked {
     /// Half-width that a ratio's interval should have: as asked, or else 2%.
     pub fn half_width(&self) -> f64 {
         self.precision.unwrap_or(0.02)
+    }
+
+    /// Whether a contender is there to be shown wrong, by its note.
+    pub fn is_exhibit(&self, contender: &str) -> bool {
+        let mut named = self.entries.iter().filter(|entry| entry.name == contender);
+        named.any(|entry| entry.about.starts_with(EXHIBIT))
     }
 
     /// Whether a contender is there for reference and not ranked: the null server and the twin.

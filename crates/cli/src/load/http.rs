@@ -12,9 +12,6 @@ use regatta_load::{
 };
 use std::{fs, path::PathBuf, sync::Arc};
 
-/// Most bytes of a body.
-const LONGEST_BODY: usize = 4 << 20;
-
 /// What to send over HTTP, and what must come back.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "HTTP: what to send, and what must come back")]
@@ -136,7 +133,7 @@ impl HttpArgs {
             return Ok(self.body.clone().map(String::into_bytes));
         };
         let body = fs::read(path).with_context(|| format!("--body-file {}", path.display()))?;
-        if body.len() > LONGEST_BODY {
+        if body.len() > rules::LONGEST_BODY {
             bail!("--body-file {}: expected a file of at most 4 MiB", path.display());
         }
         Ok(Some(body))

@@ -35,6 +35,28 @@ fn one_wrong_answer_in_a_million_is_found_and_shown() {
 }
 
 #[test]
+fn an_exhibit_is_there_to_be_disqualified() {
+    let course = Course::new();
+    let race = |name: &str, about: &str, start: &str| {
+        let load = format!(
+            "connections = 8\n[[contender]]\nname = '{name}'\nabout = '{about}'\n\
+             workloads = ['double']\nstart = ['sh', '-c', 'exec {start}']"
+        );
+        course.write_race(&format!("'epoll', '{name}'"), "200ms", &load);
+        course.race(&["race.toml", "--out", name, "--json", "-"])
+    };
+    let wrong = "\"$ILL\" {port} wrong-at 100";
+    let shown = race("shown", "exhibit: doubles wrongly", wrong).with_status(0);
+    shown.assert_verdict("shown", Kind::Disqualified, &["a reply was wrong"]);
+    let bad = race("bad", "no exhibit: it doubles wrongly", wrong).with_status(1);
+    bad.assert_verdict("bad", Kind::Disqualified, &["a reply was wrong"]);
+    let right = "{regatta} serve double --model epoll --listen 127.0.0.1:{port}";
+    let right = race("right", "exhibit: all the same", right).with_status(0);
+    assert!(right.summary().cells.iter().all(|cell| cell.verdict.kind != Kind::Disqualified));
+    course.assert_nothing_left();
+}
+
+#[test]
 fn one_that_dies_under_load_has_failed_with_its_last_words() {
     let course = Course::new();
     let ended = course.race_short("bad=sh -c 'exec \"$ILL\" {port} dies-at 2000 3'").with_status(1);

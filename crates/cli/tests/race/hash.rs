@@ -85,17 +85,23 @@ fn small_requests_wait_for_large_ones_where_one_blocks_all() {
 }
 
 #[test]
-fn a_wrong_large_reply_disqualifies_and_a_dead_server_fails() {
+fn a_wrong_reply_of_either_load_disqualifies_and_a_dead_server_fails() {
     let course = Course::new();
     race_of(&course, "hash", "'nobody'", FAIR);
     let of = |name: &str| {
-        let how = format!("{{port}} {name}-when-large");
+        let how = format!("{{port}} {name}");
         GOOD.replace("good=", &format!("{name}=")).replace("{port}", &how)
     };
-    let (wrong, dies) = (of("wrong"), of("dies"));
-    let more = ["--contender", &wrong[..], "--contender", &dies[..]];
-    let ended = course.race(&[&RACE[..], &more].concat()).with_status(1);
+    let contenders = ["wrong-when-small", "wrong-when-large", "dies-when-large"].map(of);
+    let more = contenders.iter().flat_map(|contender| ["--contender", contender]);
+    let args: Vec<&str> = RACE.into_iter().chain(more).collect();
+    let ended = course.race(&args).with_status(1);
     course.assert_nothing_left();
-    ended.assert_verdict("wrong", Kind::Disqualified, &["among the large requests beside"]);
-    ended.assert_verdict("dies", Kind::Failed, &["exited with status 3"]);
+    let large = "among the large requests beside";
+    ended.assert_verdict("wrong-when-large", Kind::Disqualified, &[large]);
+    ended.assert_verdict("dies-when-large", Kind::Failed, &["exited with status 3"]);
+    // With the exchange: the small one.
+    ended.assert_verdict("wrong-when-small", Kind::Disqualified, &["a reply was wrong", "?n=1 "]);
+    let small = &ended.verdict("wrong-when-small").because;
+    assert!(!small.contains(large), "{small}");
 }

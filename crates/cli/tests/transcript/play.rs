@@ -12,17 +12,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What a step may take before it counts as failed.
-const STEP_DEADLINE: Duration = Duration::from_secs(5);
-
-/// Plays the transcript; then, if it says so, again for every place to cut, and byte by byte.
+/// Plays the transcript; then, if it says so, again for every place to cut, and byte by byte. A step
+/// that takes longer than `within` has failed.
 ///
 /// # Errors
 /// The first difference: which transcript, which cut, which step, what was expected, what
 /// came, and what the transcript shows.
-pub fn play(transcript: &Transcript, addr: SocketAddr) -> Result<(), String> {
+pub fn play(transcript: &Transcript, addr: SocketAddr, within: Duration) -> Result<(), String> {
     let run = |cuts: Range<usize>, how: &str| {
-        Player { addr, cuts, sent: 0, stream: None }
+        Player { addr, within, cuts, sent: 0, stream: None }
             .run(&transcript.steps)
             .map_err(|e| format!("{}{how}, {e} ({})", transcript.name, transcript.about))
     };
@@ -45,6 +43,7 @@ impl Step {
 
 struct Player {
     addr: SocketAddr,
+    within: Duration,
     /// Places, in bytes sent since the start, at which the server must have read all before more
     /// is sent.
     cuts: Range<usize>,
@@ -61,12 +60,21 @@ impl Player {
         self.finish().map_err(|e| format!("after the last step: {e}"))
     }
 
+    /// When a step that begins now has failed.
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.within
+    }
+
     fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
             Step::Send(bytes) => self.send(bytes),
-            Step::Expect(bytes) => expect(self.open()?, bytes),
+            Step::Expect(bytes) => {
+                let deadline = self.deadline();
+                expect(self.open()?, bytes, deadline)
+            }
             Step::ExpectHttp(reply) => {
-                let (stream, deadline) = (self.open()?, Instant::now() + STEP_DEADLINE);
+                let deadline = self.deadline();
+                let stream = self.open()?;
                 reply.read(|| {
                     let mut byte = [0];
                     Ok((read(stream, &mut byte, deadline)? == 1).then_some(byte[0]))
@@ -74,7 +82,8 @@ impl Player {
             }
             Step::ExpectRead => self.expect_read(),
             Step::ExpectClose => {
-                expect_close(self.open()?)?;
+                let deadline = self.deadline();
+                expect_close(self.open()?, deadline)?;
                 self.stream = None;
                 Ok(())
             }
@@ -85,9 +94,10 @@ impl Player {
             }
             Step::Reconnect => self.reconnect(),
             Step::ExpectAlive => {
-                let mut stream = connect(self.addr)?;
+                let mut stream = connect(self.addr, self.within)?;
                 stream.write_all(b"21\n").map_err(told("send on another connection"))?;
-                expect(&mut stream, b"42\n").map_err(|e| format!("another connection: {e}"))
+                expect(&mut stream, b"42\n", self.deadline())
+                    .map_err(|e| format!("another connection: {e}"))
             }
         }
     }
@@ -110,7 +120,7 @@ impl Player {
         let (SocketAddr::V4(client), SocketAddr::V4(server)) = (client, self.addr) else {
             return Err(format!("expected an IPv4 server, got {}", self.addr));
         };
-        wait_until_read(client, server, Instant::now() + STEP_DEADLINE)
+        wait_until_read(client, server, self.deadline())
     }
 
     /// What is sent in one go, and whether a cut comes after it.
@@ -129,7 +139,7 @@ impl Player {
     }
 
     fn reconnect(&mut self) -> Result<(), String> {
-        self.stream = Some(connect(self.addr)?);
+        self.stream = Some(connect(self.addr, self.within)?);
         Ok(())
     }
 
@@ -137,21 +147,20 @@ impl Player {
         let Some(mut stream) = self.stream.take() else { return Ok(()) };
         // Fails only where the server has closed already, which is what comes next.
         let _ = stream.shutdown(Shutdown::Write);
-        expect_close(&mut stream)
+        expect_close(&mut stream, self.deadline())
     }
 }
 
 const NOT_OPEN: &str = "the transcript has no open connection here: it lacks a reconnect";
 
-fn connect(addr: SocketAddr) -> Result<TcpStream, String> {
-    let stream = TcpStream::connect_timeout(&addr, STEP_DEADLINE).map_err(told("connect"))?;
+fn connect(addr: SocketAddr, within: Duration) -> Result<TcpStream, String> {
+    let stream = TcpStream::connect_timeout(&addr, within).map_err(told("connect"))?;
     stream.set_nodelay(true).map_err(told("set TCP_NODELAY"))?;
-    stream.set_write_timeout(Some(STEP_DEADLINE)).map_err(told("set a timeout"))?;
+    stream.set_write_timeout(Some(within)).map_err(told("set a timeout"))?;
     Ok(stream)
 }
 
-fn expect(stream: &mut TcpStream, expected: &[u8]) -> Result<(), String> {
-    let deadline = Instant::now() + STEP_DEADLINE;
+fn expect(stream: &mut TcpStream, expected: &[u8], deadline: Instant) -> Result<(), String> {
     let mut got = vec![0; expected.len()];
     let mut n = 0;
     while n < expected.len() {
@@ -170,9 +179,9 @@ fn expect(stream: &mut TcpStream, expected: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-fn expect_close(stream: &mut TcpStream) -> Result<(), String> {
+fn expect_close(stream: &mut TcpStream, deadline: Instant) -> Result<(), String> {
     let mut more = [0; 64];
-    match read(stream, &mut more, Instant::now() + STEP_DEADLINE) {
+    match read(stream, &mut more, deadline) {
         Ok(0) => Ok(()),
         Ok(n) => Err(format!("expected the end of the stream, got \"{}\"", shown(&more[..n]))),
         Err(e) => Err(format!("expected the end of the stream, got {e}")),
@@ -185,7 +194,7 @@ fn read(stream: &mut TcpStream, into: &mut [u8], deadline: Instant) -> Result<us
     let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
     stream.set_read_timeout(Some(left)).map_err(|e| e.to_string())?;
     stream.read(into).map_err(|e| match e.kind() {
-        ErrorKind::WouldBlock => format!("nothing within {STEP_DEADLINE:?}"),
+        ErrorKind::WouldBlock => "nothing in time".into(),
         _ => e.to_string(),
     })
 }

@@ -5,6 +5,9 @@
 use super::{Method, Status};
 use regex::bytes::{Regex, RegexBuilder};
 
+/// Most bytes of a content, and of what one is compared with.
+pub const LONGEST_BODY: usize = 4 << 20;
+
 /// CONNECT is not among them: what follows it is no HTTP.
 const METHODS: [Method; 8] = [
     Method::Get,

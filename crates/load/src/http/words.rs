@@ -22,7 +22,9 @@ impl Expected {
             Content::Text if text.is_empty() => parts.push("no content".into()),
             Content::Text => parts.push(format!("the content {}", printable(text))),
             Content::Prefix => parts.push(format!("a content beginning with {}", printable(text))),
-            Content::Matches(regex) => parts.push(format!("a content matching {}", rules::as_written(regex))),
+            Content::Matches(regex) => {
+                parts.push(format!("a content matching {}", rules::as_written(regex)));
+            }
             Content::Json(wanted) => {
                 parts.push("a content in JSON".to_owned());
                 parts.extend(wanted.iter().map(|member| member.in_words(&mut members)));

@@ -55,15 +55,20 @@ pub fn percent(fraction: f64) -> String {
 
 impl Field {
     /// Every ranked contender against the baseline. Who has no cost where the baseline has none
-    /// either is left out, and so is who did not take part: that has been told.
+    /// either is left out, and so is who did not take part, and an exhibit that is disqualified:
+    /// that has been told.
     fn compared(&self, asked: &Asked, cells: &[Cell]) -> Vec<Compared> {
         let ratio_of = |name: &str| {
             let cell = cells.iter().find(|c| c.load == self.load && c.contender == name)?;
             cell.ratio_to_baseline
         };
         let judged = self.contenders.iter().filter(|o| {
-            let skipped = o.settled.as_ref().is_some_and(|v| v.kind == Kind::Skipped);
-            o.name != asked.baseline && !asked.is_reference(&o.name) && !skipped
+            let told = o.settled.as_ref().is_some_and(|v| match v.kind {
+                Kind::Skipped => true,
+                Kind::Disqualified => asked.is_exhibit(&o.name),
+                _ => false,
+            });
+            o.name != asked.baseline && !asked.is_reference(&o.name) && !told
         });
         judged
             .filter_map(|observed| {

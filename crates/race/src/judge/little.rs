@@ -11,11 +11,10 @@ pub const LITTLE: f64 = 0.10;
 /// L = λW*, Operations Research 9, 1961).
 ///
 /// The concurrency is known in closed loop alone, where every connection has its pipeline full all
-/// the time; with a connection per request, a count of requests (which ends one by one), or errors, it
-/// is not. Above 0, requests were
-/// outstanding for less time than there were places for them: connections idled, or the load was
-/// late to send again. Below 0, latencies are longer than the rate permits: they are not those of
-/// the requests that were counted.
+/// the time; with a connection per request, a count of requests (which ends one by one), or errors,
+/// it is not. Above 0, requests were outstanding for less time than there were places for them:
+/// connections idled, or the load was late to send again. Below 0, latencies are longer than the
+/// rate permits: they are not those of the requests that were counted.
 pub fn residual(load: &LoadShape, observed: &Observed) -> Option<f64> {
     let is_full = load.rate.is_none() && !load.is_counted() && !load.churn;
     let latency_s = observed.latencies.all.mean? / 1e9;

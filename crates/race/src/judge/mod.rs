@@ -180,7 +180,8 @@ impl Field {
     }
 
     /// The cells of this load: believed costs (beside another load, latencies) in rising order, as
-    /// they are compared, then the other cells as asked. Costs by themselves may be in another order, as the machine was.
+    /// they are compared, then the other cells as asked. Costs by themselves may be in another
+    /// order, as the machine was.
     fn judged(&self, asked: &Asked, margin: f64) -> Vec<Cell> {
         let mut cells = in_parallel(&self.contenders, |o| self.figures(asked, o));
         self.relate(asked, &mut cells, margin);

@@ -4,7 +4,8 @@ use super::{CoreCount, Loads, OneOrMany};
 use crate::rate::Rate;
 use regatta_record::Burst;
 
-/// Most that `hash` may be asked to hash the file for one request (the workload's contract).
+/// Most that `hash` may be asked to hash the file for one request: the workload's contract, which
+/// `service::hash` has too. The referee links no server.
 const MOST_N: u32 = 100_000;
 
 impl Loads {

@@ -10,9 +10,6 @@ use crate::{
 };
 use regatta_proto::http1::{MAX_HEAD, Method, client::Ask};
 
-/// Most bytes of a content, and of what one is compared with.
-pub(super) const LONGEST_BODY: usize = 4 << 20;
-
 /// Most bytes of a path with its query: what every recipient should take (RFC 9112, section 3).
 const LONGEST_PATH: usize = 8_000;
 /// Most bytes of a field's value.
@@ -62,7 +59,7 @@ impl AskTemplate {
         }
         ask.body = body(raw, context)?;
         let content = ask.body.as_ref().map_or(0, |body| context.longest(body, Side::Send));
-        at_most("its body", content, LONGEST_BODY)?;
+        at_most("its body", content, rules::LONGEST_BODY)?;
         Ok((ask, content, head + content))
     }
 

@@ -2,7 +2,7 @@
 //! text that an exchange has beside it.
 
 use super::{
-    ask::{LONGEST_BODY, at_most},
+    ask::at_most,
     json::{self, JsonTemplate, Wanted},
     raw::Request,
     reader::Context,
@@ -126,7 +126,7 @@ fn content(
         if let Some(said) = said {
             let template = context.template(&format!("`{key}`"), said, side)?;
             let longest = context.longest(&template, side);
-            at_most(&format!("`{key}`"), longest, LONGEST_BODY)?;
+            at_most(&format!("`{key}`"), longest, rules::LONGEST_BODY)?;
             text.content = Some(template);
             return Ok(content);
         }
