@@ -6,7 +6,7 @@ require 'time'
 
 class Hello < EM::Connection
   MAX_HEAD = 16_384
-  MOST_WAITING = 1 << 20 # bytes of answers that the client has not taken
+  MOST_WAITING = 16 << 20 # bytes of answers that the client has not taken; with more it is let go
   REQUEST = %r{\A(\S+) (/[^ ?]*)\S* HTTP/1\.([01])\r\n}
   HAS_BODY = /^(content-length:[ \t]*0*[^0\s]|transfer-encoding:)/i
   ASKS_CLOSE = /^connection:.*\bclose\b/i
@@ -42,17 +42,8 @@ class Hello < EM::Connection
     @answers.clear
     return close_connection_after_writing unless keep
 
-    hold_back if get_outbound_data_size > MOST_WAITING
-  end
-
-  # Reads nothing more until the client has taken its answers. EventMachine does not tell when it has.
-  def hold_back
-    pause unless paused?
-    @timer = EM.add_timer(0.01) { get_outbound_data_size > MOST_WAITING ? hold_back : resume }
-  end
-
-  def unbind
-    EM.cancel_timer(@timer) if @timer
+    # EventMachine's pause stops writing as well as reading, so nobody can be held back.
+    close_connection if get_outbound_data_size > MOST_WAITING
   end
 
   # Answers one request, and says whether the connection is kept. reply does, too.
