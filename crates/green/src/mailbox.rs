@@ -158,6 +158,29 @@ impl<T> Mailbox<T> {
         }
     }
 
+    /// As [`Mailbox::recv`], up to the deadline (to the next millisecond, never early).
+    ///
+    /// # Errors
+    /// `TimedOut`: no message came. `BrokenPipe`: none will, every sender is gone.
+    pub fn recv_until(&self, deadline: Instant) -> io::Result<T> {
+        let deadline = self.core.tick_at(deadline);
+        self.core.count_operation();
+        loop {
+            if let Some(message) = self.shared.next(Some(self.core.current_task())) {
+                return Ok(message);
+            }
+            if self.shared.senders.load(Ordering::Acquire) == 0 {
+                // As above.
+                return self.shared.next(None).ok_or_else(|| io::ErrorKind::BrokenPipe.into());
+            }
+            if self.core.tick() >= deadline {
+                self.shared.lock().waiting = None;
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.core.park(deadline)?;
+        }
+    }
+
     /// The next message, if one is there.
     pub fn try_recv(&self) -> Option<T> {
         self.shared.next(None)

@@ -31,6 +31,24 @@ fn messages_arrive_in_order_within_the_bound() {
 }
 
 #[test]
+fn a_message_is_waited_for_up_to_the_deadline() {
+    run(|| {
+        let (mailbox, sender) = green::mailbox(2);
+        let deadline = Instant::now() + Duration::from_millis(20);
+        let error = mailbox.recv_until(deadline).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+        assert!(Instant::now() >= deadline);
+        sender.send(1).unwrap();
+        assert_eq!(mailbox.recv_until(deadline).unwrap(), 1, "it is there already");
+        let thread = std::thread::spawn(move || sender.send(2).unwrap());
+        assert_eq!(mailbox.recv_until(Instant::now() + LIMIT).unwrap(), 2);
+        thread.join().unwrap();
+        let error = mailbox.recv_until(Instant::now() + LIMIT).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe, "every sender is gone");
+    });
+}
+
+#[test]
 fn a_message_to_a_mailbox_that_is_gone_comes_back() {
     run(|| {
         let (mailbox, sender) = green::mailbox(2);

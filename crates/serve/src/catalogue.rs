@@ -220,7 +220,7 @@ pub fn serve(
         (Service::Hello, Written::Shared) => run(site(Hello), model, host),
         (Service::Hash, Written::Shared) => {
             let file = file.ok_or(unsupported("it needs a file to read; give it one"))?;
-            run(site(Hash::new(file)?), model, host)
+            run(site(Hash::new(file, SystemClock)?), model, host)
         }
         (Service::Hello | Service::Hash, Written::ByHand) => {
             Err(unsupported("it is not written by hand; leave --by-hand out"))

@@ -6,7 +6,7 @@ use crate::{
     open::Open,
 };
 use regatta_green::{self as green, TcpListener, TcpStream};
-use regatta_service::{Flow, Job, Program, run_job, style::Stream};
+use regatta_service::{Defer, Flow, Job, Limits, Program, run_job, style::Stream};
 use regatta_sys::net;
 use std::{
     io::{self, Read, Write},
@@ -14,7 +14,7 @@ use std::{
     os::fd::OwnedFd,
     rc::Rc,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
@@ -123,21 +123,28 @@ impl Stream for Green<'_> {
         self.stream.shutdown(Shutdown::Write)
     }
 
-    fn do_job<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> Flow {
-        let Some(pool) = self.pool.as_ref().filter(|_| !job.is_short()) else {
-            return run_job(job, reply);
-        };
+    fn defer(&self) -> Defer {
+        if self.pool.is_some() { Defer::Long } else { Defer::Nothing }
+    }
+
+    fn do_deferred<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> io::Result<Flow> {
+        let Some(pool) = &self.pool else { return Ok(run_job(job, reply)) };
         let (mailbox, sender) = green::mailbox(1);
-        pool.submit(job, move |reply, flow| {
-            // Who waited for it may be gone, after a stop.
+        let wanted = Arc::new(());
+        pool.submit(job, Arc::downgrade(&wanted), move |reply, flow| {
+            // Who waited for it may be gone.
             let _ = sender.send((reply, flow));
         });
-        match mailbox.recv() {
-            Some((done, flow)) => {
-                reply.extend_from_slice(&done);
-                flow
+        loop {
+            match mailbox.recv_until(Instant::now() + Limits::LOOK) {
+                Ok((done, flow)) => {
+                    reply.extend_from_slice(&done);
+                    return Ok(flow);
+                }
+                Err(error)
+                    if error.kind() == io::ErrorKind::TimedOut && !net::is_gone(self.stream) => {}
+                Err(error) => return Err(error), // also when the scheduler ends
             }
-            None => Flow::Close, // the scheduler ends
         }
     }
 }

@@ -6,8 +6,10 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::{
     collections::VecDeque,
     io, mem,
+    num::NonZeroUsize,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
     thread,
 };
 
@@ -15,12 +17,22 @@ use std::{
 #[derive(Clone)]
 pub(crate) struct Pool(Arc<Queue>);
 
-/// Bounded by those who wait for the results: a connection has a bounded number of jobs.
+/// Bounded by those who wait for the results: a connection has a bounded number of jobs, and what
+/// nobody waits for any more is dropped.
 #[derive(Default)]
 struct Queue {
-    jobs: Mutex<VecDeque<Box<dyn FnOnce() + Send>>>,
+    jobs: Mutex<VecDeque<Waiting>>,
     more: Condvar,
 }
+
+struct Waiting {
+    /// Gone once nobody waits for the result.
+    wanted: Weak<()>,
+    work: Box<dyn FnOnce() + Send>,
+}
+
+/// Room for jobs that a queue has at least.
+const ROOM: usize = 64;
 
 /// Of those who hold these locks none panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -30,28 +42,58 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Pool {
     /// The threads that the host wants, if any. Not before a fork: a child would lack them.
     pub(crate) fn of(host: &Host) -> io::Result<Option<Self>> {
-        let Some(threads) = host.offload else { return Ok(None) };
+        host.offload.map(Pool::new).transpose()
+    }
+
+    fn new(threads: NonZeroUsize) -> io::Result<Self> {
         let queue = Arc::new(Queue::default());
         for _ in 0..threads.get() {
             let queue = Arc::clone(&queue);
             thread::Builder::new().name("job".into()).spawn(move || queue.work())?;
         }
-        Ok(Some(Pool(queue)))
+        Ok(Pool(queue))
     }
 
-    /// Does a job when its turn has come, and hands its reply to `done`.
-    pub(crate) fn submit<J: Job>(&self, job: J, done: impl FnOnce(Vec<u8>, Flow) + Send + 'static) {
+    /// Does a job when its turn has come, and hands its reply to `done`. A job that panics ends its
+    /// connection. One that is not `wanted` any more is dropped, and `done` with it.
+    pub(crate) fn submit<J: Job>(
+        &self,
+        job: J,
+        wanted: Weak<()>,
+        done: impl FnOnce(Vec<u8>, Flow) + Send + 'static,
+    ) {
         let work = Box::new(move || {
             let mut reply = Vec::new();
-            let flow = run_job_apart(job, &mut reply);
-            done(reply, flow);
+            // Nothing of the job is left afterwards; its reply is thrown away.
+            match catch_unwind(AssertUnwindSafe(|| run_job_apart(job, &mut reply))) {
+                Ok(flow) => done(reply, flow),
+                Err(_) => done(Vec::new(), Flow::Close),
+            }
         });
-        lock(&self.0.jobs).push_back(work);
-        self.0.more.notify_one();
+        self.0.put(Waiting { wanted, work });
+    }
+}
+
+impl Waiting {
+    fn is_wanted(&self) -> bool {
+        self.wanted.strong_count() > 0
     }
 }
 
 impl Queue {
+    fn put(&self, job: Waiting) {
+        let mut jobs = lock(&self.jobs);
+        if jobs.len() == jobs.capacity() {
+            // Before it grows. Afterwards half of it is free, so that this is not done for each job.
+            jobs.retain(Waiting::is_wanted);
+            let room = jobs.len().max(ROOM);
+            jobs.reserve(room);
+        }
+        jobs.push_back(job);
+        drop(jobs);
+        self.more.notify_one();
+    }
+
     fn work(&self) -> ! {
         loop {
             let mut jobs = lock(&self.jobs);
@@ -62,7 +104,9 @@ impl Queue {
                 }
             };
             drop(jobs);
-            job();
+            if job.is_wanted() {
+                (job.work)();
+            }
         }
     }
 }
@@ -98,10 +142,11 @@ impl Desk {
         Ok(Desk { pool, mailbox: Arc::new(Mailbox { done: Mutex::default(), bell }) })
     }
 
-    /// Has a job done for a connection.
-    pub(crate) fn submit<J: Job>(&self, token: usize, id: JobId, job: J) {
+    /// Has a job done for a connection, as long as it is `wanted`.
+    pub(crate) fn submit<J: Job>(&self, token: usize, id: JobId, job: J, wanted: Weak<()>) {
         let mailbox = Arc::clone(&self.mailbox);
-        self.pool.submit(job, move |reply, flow| mailbox.put(Done { token, id, reply, flow }));
+        let done = move |reply, flow| mailbox.put(Done { token, id, reply, flow });
+        self.pool.submit(job, wanted, done);
     }
 
     /// Takes what was done.
@@ -126,5 +171,86 @@ impl Mailbox {
 impl AsFd for Desk {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.mailbox.bell.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{ffi::CStr, sync::mpsc, time::Duration};
+
+    const DEADLINE: Duration = Duration::from_secs(10);
+
+    /// Does what it says.
+    struct Does(Box<dyn FnOnce() + Send>, Arc<CStr>);
+
+    fn does(what: impl FnOnce() + Send + 'static) -> Does {
+        Does(Box::new(what), c"/dev/null".into())
+    }
+
+    impl Job for Does {
+        fn file(&self) -> &Arc<CStr> {
+            &self.1
+        }
+
+        fn is_short(&self) -> bool {
+            false
+        }
+
+        fn finish(self, _: io::Result<&[u8]>, reply: &mut Vec<u8>) -> Flow {
+            reply.push(b'x');
+            (self.0)();
+            Flow::Continue
+        }
+    }
+
+    fn pool() -> Pool {
+        Pool::new(NonZeroUsize::MIN).unwrap()
+    }
+
+    #[test]
+    fn a_job_that_panics_ends_its_connection_and_the_thread_goes_on() {
+        let (pool, wanted) = (pool(), Arc::new(()));
+        let (sender, results) = mpsc::channel();
+        for job in [does(|| panic!("on purpose")), does(|| ())] {
+            let sender = sender.clone();
+            pool.submit(job, Arc::downgrade(&wanted), move |reply, flow| {
+                sender.send((reply, flow)).unwrap();
+            });
+        }
+        assert_eq!(results.recv_timeout(DEADLINE).unwrap(), (vec![], Flow::Close));
+        assert_eq!(results.recv_timeout(DEADLINE).unwrap(), (b"x".to_vec(), Flow::Continue));
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_neither_done_nor_kept() {
+        let pool = pool();
+        let (begun, began) = mpsc::channel();
+        let (go_on, gate) = mpsc::channel::<()>();
+        let (sender, results) = mpsc::channel();
+        let submit = |job, wanted: &Arc<()>, name: &'static str| {
+            let sender = sender.clone();
+            let done = move |_, _| sender.send(name).unwrap();
+            pool.submit(job, Arc::downgrade(wanted), done);
+        };
+        let (stays, leaves) = (Arc::new(()), Arc::new(()));
+        let under_way = move || {
+            begun.send(()).unwrap();
+            gate.recv_timeout(DEADLINE).unwrap();
+        };
+        submit(does(under_way), &stays, "first");
+        began.recv_timeout(DEADLINE).unwrap();
+        for _ in 0..10 * ROOM {
+            submit(does(|| panic!("it is done")), &leaves, "never");
+        }
+        drop(leaves);
+        for _ in 0..100 * ROOM {
+            submit(does(|| panic!("it is done")), &Arc::new(()), "never");
+        }
+        assert!(lock(&pool.0.jobs).len() <= 20 * ROOM, "they are kept");
+        submit(does(|| ()), &stays, "last");
+        go_on.send(()).unwrap();
+        let came = [(), ()].map(|()| results.recv_timeout(DEADLINE).unwrap());
+        assert_eq!(came, ["first", "last"]);
     }
 }

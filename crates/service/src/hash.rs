@@ -1,10 +1,10 @@
 //! `hash`: a file is read for every request, and hashed as often as the request asks (workload 4).
 
 use crate::{
-    Called, Flow, Job, Moment,
+    Called, Clock, Flow, Job, Moment,
     http::{self, Resource},
 };
-use regatta_proto::http1::{Date, Reply, Status, Terms};
+use regatta_proto::http1::{Reply, Status, Terms};
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use std::{
     ffi::{CStr, CString},
@@ -17,17 +17,18 @@ use std::{
 
 /// The resource.
 #[derive(Clone, Debug)]
-pub struct Hash {
+pub struct Hash<C> {
     file: Arc<CStr>,
+    clock: C,
 }
 
-impl Hash {
-    /// Hashes `file`, of at most [`MAX_FILE`](crate::MAX_FILE) bytes.
+impl<C> Hash<C> {
+    /// Hashes `file`, of at most [`MAX_FILE`](crate::MAX_FILE) bytes. `clock` dates the replies.
     ///
     /// # Errors
     /// The name has a byte 0 in it.
-    pub fn new(file: &Path) -> io::Result<Self> {
-        Ok(Hash { file: CString::new(file.as_os_str().as_bytes())?.into() })
+    pub fn new(file: &Path, clock: C) -> io::Result<Self> {
+        Ok(Hash { file: CString::new(file.as_os_str().as_bytes())?.into(), clock })
     }
 }
 
@@ -39,9 +40,9 @@ const SHORT: u32 = 8;
 
 const BAD_N: &[u8] = b"n must be given once, an integer from 1 to 100000: /hash?n=1000.";
 
-impl Resource for Hash {
+impl<C: Clock> Resource for Hash<C> {
     const PATH: &'static str = "/hash";
-    type Job = Hashing;
+    type Job = Hashing<C>;
 
     #[inline]
     fn get(
@@ -50,11 +51,11 @@ impl Resource for Hash {
         terms: Terms,
         moment: &Moment,
         reply: &mut Vec<u8>,
-    ) -> Called<Hashing> {
+    ) -> Called<Hashing<C>> {
         match query.and_then(times) {
             Some(n) => {
-                let (file, date) = (Arc::clone(&self.file), moment.date);
-                Called::Needs(Hashing { file, n, terms, date })
+                let Hash { file, clock } = self.clone();
+                Called::Needs(Hashing { file, n, terms, clock })
             }
             None => {
                 Reply::text(Status::BadRequest, BAD_N).write(terms, &moment.date, reply);
@@ -75,14 +76,15 @@ fn times(query: &str) -> Option<u32> {
 
 /// A reply's need.
 #[derive(Debug)]
-pub struct Hashing {
+pub struct Hashing<C> {
     file: Arc<CStr>,
     n: u32,
     terms: Terms,
-    date: Date,
+    /// A reply is dated when it is there, not when it was asked for (RFC 9110, 6.6.1).
+    clock: C,
 }
 
-impl Job for Hashing {
+impl<C: Clock> Job for Hashing<C> {
     fn file(&self) -> &Arc<CStr> {
         &self.file
     }
@@ -92,15 +94,15 @@ impl Job for Hashing {
     }
 
     fn finish(self, file: io::Result<&[u8]>, reply: &mut Vec<u8>) -> Flow {
-        let Hashing { n, terms, date, .. } = self;
+        let Hashing { n, terms, clock, .. } = self;
+        let mut write = |status, text: &[u8]| {
+            clock.moment(|now| Reply::text(status, text).write(terms, &now.date, reply));
+        };
         match file {
-            Ok(bytes) => {
-                let hex = hashed(bytes, n);
-                Reply::text(Status::Ok, &hex).write(terms, &date, reply);
-            }
+            Ok(bytes) => write(Status::Ok, &hashed(bytes, n)),
             Err(error) => {
                 let why = format!("The file cannot be read: {error}.");
-                Reply::text(Status::InternalServerError, why.as_bytes()).write(terms, &date, reply);
+                write(Status::InternalServerError, why.as_bytes());
             }
         }
         http::flow(terms)
@@ -126,6 +128,8 @@ fn hashed(bytes: &[u8], n: u32) -> [u8; 2 * SHA256_OUTPUT_LEN] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use regatta_proto::http1::Version;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     #[test]
     fn digests_of_the_standard_however_often() {
@@ -136,6 +140,30 @@ mod tests {
             assert_eq!(&hashed(b"abc", n), abc);
             assert_eq!(&hashed(b"", n), none);
         }
+    }
+
+    #[derive(Clone)]
+    struct ByHand(Arc<AtomicU64>);
+
+    impl Clock for ByHand {
+        fn moment<R>(&self, use_it: impl FnOnce(&Moment) -> R) -> R {
+            use_it(&Moment::at(self.0.load(Relaxed)))
+        }
+    }
+
+    #[test]
+    fn a_reply_is_dated_when_it_is_there() {
+        let clock = ByHand(Arc::new(AtomicU64::new(784_111_777)));
+        let mut hash = Hash::new(Path::new("file"), clock.clone()).unwrap();
+        let terms = Terms { version: Version::Http11, head_only: false, keep_alive: true };
+        let (asked, mut reply) = (clock.moment(Moment::clone), Vec::new());
+        let Called::Needs(job) = hash.get(Some("n=1"), terms, &asked, &mut reply) else {
+            panic!("it needs the file");
+        };
+        clock.0.store(784_111_780, Relaxed);
+        assert_eq!(job.finish(Ok(b"abc"), &mut reply), Flow::Continue);
+        let text = String::from_utf8(reply).unwrap();
+        assert!(text.contains("\r\nDate: Sun, 06 Nov 1994 08:49:40 GMT\r\n"), "{text}");
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub enum Defer {
 
 impl Defer {
     /// Whether `job` is one of those.
-    pub(crate) fn takes<J: Job>(self, job: &J) -> bool {
+    pub fn takes<J: Job>(self, job: &J) -> bool {
         match self {
             Defer::Nothing => false,
             Defer::Long => !job.is_short(),

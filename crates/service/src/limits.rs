@@ -20,6 +20,10 @@ impl Limits {
     /// How many bytes are read on, and thrown away, in that time.
     pub const LINGER_BYTES: usize = 1 << 20;
 
+    /// How often it is looked whether a client is still there whose connection is not read while a
+    /// job is done for it.
+    pub const LOOK: Duration = Duration::from_millis(250);
+
     /// When a connection is due: last heard of at `heard`, inside a request since `began`.
     pub fn due(&self, heard: Instant, began: Option<Instant>) -> Instant {
         let idle = heard + self.idle;

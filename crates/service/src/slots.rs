@@ -4,7 +4,10 @@
 use crate::{Flow, Job, REPLY_FULL};
 use std::{
     collections::VecDeque,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 /// Jobs that one connection may have under way. Beyond it, its input waits.
@@ -30,6 +33,8 @@ pub struct Slots<J> {
     jobs: VecDeque<(JobId, J)>,
     /// How many slots wait for their jobs.
     waiting: usize,
+    /// Goes with these.
+    wanted: Arc<()>,
 }
 
 #[derive(Debug)]
@@ -44,7 +49,8 @@ struct Slot {
 
 impl<J> Default for Slots<J> {
     fn default() -> Self {
-        Slots { slots: VecDeque::new(), jobs: VecDeque::new(), waiting: 0 }
+        let (slots, jobs) = (VecDeque::new(), VecDeque::new());
+        Slots { slots, jobs, waiting: 0, wanted: Arc::default() }
     }
 }
 
@@ -57,6 +63,11 @@ impl<J: Job> Slots<J> {
     /// The next deferred job that is to be done.
     pub fn next_job(&mut self) -> Option<(JobId, J)> {
         self.jobs.pop_front()
+    }
+
+    /// Whether the jobs that were taken are still to be done: gone once nobody waits for the replies.
+    pub fn wanted(&self) -> Weak<()> {
+        Arc::downgrade(&self.wanted)
     }
 
     /// A job is done: `write` appends its reply. It is not called for a job of another connection,

@@ -113,6 +113,15 @@ pub fn is_ready(socket: impl AsFd, interest: Interest) -> bool {
     poll(&mut [PollFd::new(&socket, wanted)], Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
+/// Whether the connection is no more: it was reset, or both of its directions have ended. Tells so
+/// whatever is left to be read.
+pub fn is_gone(socket: impl AsFd) -> bool {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    // Errors and the end of both directions are told without being asked for (poll(2)).
+    let asked = PollFd::new(&socket, PollFlags::empty());
+    poll(&mut [asked], Some(&at_once)).is_ok_and(|gone| gone > 0)
+}
+
 /// Ends our sending direction: the peer reads what was sent, then the end of input.
 pub fn finish_writing(socket: impl AsFd) -> io::Result<()> {
     Ok(shutdown(socket, Shutdown::Write)?)

@@ -112,7 +112,7 @@ impl<S: Session> Connection<S> {
             out.extend_from_slice(&done.reply);
             done.flow
         });
-        if !self.unsent.is_empty() || self.state != State::Open {
+        if self.waits_for_room() || self.state != State::Open {
             return Fate::Lives;
         }
         out.clear();
@@ -144,6 +144,9 @@ impl<S: Session> Connection<S> {
             if flow == Flow::Close {
                 return self.linger(now);
             }
+            if self.session.had_its_turn() {
+                break; // it goes on in the next one
+            }
             flow = self.session.on_writable(now, out);
             if out.is_empty() {
                 return if flow == Flow::Close { self.linger(now) } else { Fate::Lives };
@@ -162,20 +165,28 @@ impl<S: Session> Connection<S> {
         Fate::Lives
     }
 
+    /// Room is waited for, or just the next turn.
+    #[inline]
+    fn waits_for_room(&self) -> bool {
+        !self.unsent.is_empty() || self.session.had_its_turn()
+    }
+
     /// There is room: writes what was kept, then what the session holds.
     pub(super) fn flush(&mut self, now: Instant, out: &mut Vec<u8>) -> Fate {
-        match net::write(&self.socket, &self.unsent) {
-            Ok(written) => {
-                self.unsent.drain(..written);
-                self.sent = now;
-            }
-            Err(error) if is_retry(&error) => {}
-            Err(_) => return Fate::Ends,
-        }
         if !self.unsent.is_empty() {
-            return Fate::Lives;
+            match net::write(&self.socket, &self.unsent) {
+                Ok(written) => {
+                    self.unsent.drain(..written);
+                    self.sent = now;
+                }
+                Err(error) if is_retry(&error) => {}
+                Err(_) => return Fate::Ends,
+            }
+            if !self.unsent.is_empty() {
+                return Fate::Lives;
+            }
+            self.unsent = Vec::new();
         }
-        self.unsent = Vec::new();
         out.clear();
         let flow = match self.state {
             State::Closing => Flow::Close,
@@ -190,13 +201,13 @@ impl<S: Session> Connection<S> {
     pub(super) fn settle<R: Readiness>(&mut self, token: usize, io: &mut Io<R>) -> io::Result<()> {
         if let (Some(slots), Some(desk)) = (self.session.slots(), &io.desk) {
             while let Some((id, job)) = slots.next_job() {
-                desk.submit(token, id, job);
+                desk.submit(token, id, job, slots.wanted());
             }
         }
         let wanted = match self.state {
             State::Delivering => None,
             State::Lingering { .. } => Some(Interest::Read),
-            _ if !self.unsent.is_empty() => Some(Interest::Write),
+            _ if self.waits_for_room() => Some(Interest::Write),
             _ => (!self.ended && self.session.wants_input()).then_some(Interest::Read),
         };
         let socket = self.socket.as_fd();
@@ -240,8 +251,10 @@ impl<S: Session> Connection<S> {
         match self.state {
             State::Lingering { until, .. } => now >= until,
             State::Delivering => host.stop.may_close(&self.socket),
+            // Not watched: it waits for its jobs, unless its client has gone.
+            _ if self.interest.is_none() => net::is_gone(&self.socket),
             // After a long stall of the process what came in time may not have been read yet.
-            _ if !self.unsent.is_empty() => {
+            _ if self.waits_for_room() => {
                 now >= self.sent + host.limits.idle && !net::is_ready(&self.socket, Interest::Write)
             }
             _ => {

@@ -9,7 +9,7 @@ use regatta_sys::{
     Interest, net,
     uring::{Received, Ring, SendKey},
 };
-use std::{io, os::fd::OwnedFd, time::Instant};
+use std::{io, os::fd::OwnedFd, sync::Weak, time::Instant};
 
 /// Bytes that may come while a reply is on its way. What the ring's buffers hold may come on top,
 /// until the cancelled receive has ended.
@@ -225,6 +225,11 @@ impl<S: Session> Connection<S> {
         self.session.slots()?.next_job()
     }
 
+    /// Gone once nobody waits for what its jobs come to.
+    pub(super) fn wanted(&mut self) -> Weak<()> {
+        self.session.slots().map(|slots| slots.wanted()).unwrap_or_default()
+    }
+
     /// A job is done, or to be finished now; its reply is sent after what is on its way.
     pub(super) fn done(
         &mut self,
@@ -358,6 +363,10 @@ impl<S: Session> Connection<S> {
             State::Ended => false,
             State::Lingering { until, .. } => now >= until,
             State::Delivering => host.stop.may_close(&self.socket),
+            // Nothing is under way: it waits for its jobs, unless its client has gone.
+            _ if self.sending.is_none() && self.receiving == Receiving::No => {
+                net::is_gone(&self.socket)
+            }
             // After a long stall of the process what came in time may not have been taken yet.
             _ if self.sending.is_some() => {
                 now >= self.had_room + host.limits.idle

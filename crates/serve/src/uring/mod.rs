@@ -181,7 +181,9 @@ impl<'h, P: Program> Core<'h, P> {
         let Some(connection) = self.connections.get_mut(token as usize) else { return };
         while let Some((id, job)) = connection.next_job() {
             match &self.desk {
-                Some(desk) if !job.is_short() => desk.submit(token as usize, id, job),
+                Some(desk) if Defer::Long.takes(&job) => {
+                    desk.submit(token as usize, id, job, connection.wanted());
+                }
                 _ => {
                     let file = Arc::clone(job.file());
                     let key = self.jobs.insert((token, id, job)) as u32;

@@ -5,7 +5,7 @@ use std::{future::Future, io, pin::Pin, time::Instant};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     task::spawn_blocking,
-    time::{Sleep, sleep_until},
+    time::{Sleep, sleep, sleep_until},
 };
 
 /// Bytes of input space, as long as no request is longer.
@@ -45,7 +45,7 @@ where
                     // The replies before it do not wait for it.
                     send(&mut stream, &mut reply, limits, &mut patience).await?;
                 }
-                match do_job(job, &mut reply, defer).await? {
+                match do_job(job, &mut reply, defer, &mut stream).await? {
                     Flow::Continue => continue,
                     Flow::Part if at == whole => halt = Halt::Parting,
                     Flow::Close | Flow::Part => halt = Halt::Closing,
@@ -98,8 +98,13 @@ where
     Ok(())
 }
 
-/// Does a job, in the blocking pool if it is deferred.
-async fn do_job<J: Job>(job: J, reply: &mut Vec<u8>, defer: Defer) -> io::Result<Flow> {
+/// Does a job, in the blocking pool if it is deferred. One that has not begun is not done if the
+/// client goes away.
+async fn do_job<J, T>(job: J, reply: &mut Vec<u8>, defer: Defer, stream: &mut T) -> io::Result<Flow>
+where
+    J: Job,
+    T: AsyncWrite + Unpin,
+{
     if !defer.takes(&job) {
         return Ok(run_job(job, reply));
     }
@@ -108,10 +113,31 @@ async fn do_job<J: Job>(job: J, reply: &mut Vec<u8>, defer: Defer) -> io::Result
         let flow = run_job_apart(job, &mut reply);
         (flow, reply)
     };
-    // It fails when the job has panicked, or the runtime ends.
-    let (flow, done) = spawn_blocking(apart).await.map_err(io::Error::other)?;
-    reply.extend_from_slice(&done);
-    Ok(flow)
+    let mut apart = spawn_blocking(apart);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut apart => {
+                // It fails when the job has panicked, or the runtime ends.
+                let (flow, done) = done.map_err(io::Error::other)?;
+                reply.extend_from_slice(&done);
+                return Ok(flow);
+            }
+            there = is_there(stream) => {
+                if let Err(gone) = there {
+                    apart.abort();
+                    return Err(gone);
+                }
+            }
+        }
+    }
+}
+
+/// Waits for a while, and fails if the connection was reset: a write of nothing then fails too. What
+/// is left to be read does not matter, nor that the client may have ended its sending direction.
+async fn is_there<T: AsyncWrite + Unpin>(stream: &mut T) -> io::Result<()> {
+    sleep(Limits::LOOK).await;
+    stream.write(&[]).await.map(drop)
 }
 
 /// Ends the connection so that the last reply arrives: a close with unread input is a reset.

@@ -18,6 +18,13 @@ pub trait Session: 'static {
     /// means that more input is wanted, if any is ([`Session::wants_input`]).
     fn on_writable(&mut self, now: Instant, out: &mut Vec<u8>) -> Flow;
 
+    /// It has just done a job that takes long, and has more to do: others get their turn before
+    /// [`Session::on_writable`] is called.
+    #[inline]
+    fn had_its_turn(&self) -> bool {
+        false
+    }
+
     /// The client ended its sending direction. `Close` as soon as nothing more will be appended.
     fn on_end(&mut self, now: Instant, out: &mut Vec<u8>) -> Flow;
 
@@ -103,6 +110,10 @@ pub struct Connection<S: Service> {
     ended: bool,
     /// Which jobs are left to the caller.
     defer: Defer,
+    /// A job that takes long, and that replies before it do not wait for: done at the next call.
+    put_off: Option<S::Job>,
+    /// The last thing that was done is a job that takes long.
+    took_long: bool,
     /// From the first deferred job on.
     slots: Option<Box<Slots<S::Job>>>,
     /// The service ended the connection by the client's wish.
@@ -114,8 +125,21 @@ impl<S: Service> Connection<S> {
     pub fn new(service: S, limits: Limits, now: Instant, defer: Defer) -> Self {
         let clock = Clock::new(limits, now);
         let (codec, held) = (S::Codec::default(), Vec::new());
-        let (full, ended, parted, slots) = (false, false, false, None);
-        Connection { service, codec, clock, held, full, ended, parted, defer, slots }
+        let (full, ended, parted, took_long) = (false, false, false, false);
+        let (put_off, slots) = (None, None);
+        Connection {
+            service,
+            codec,
+            clock,
+            held,
+            full,
+            ended,
+            defer,
+            put_off,
+            took_long,
+            slots,
+            parted,
+        }
     }
 
     /// The replies that wait, if there are any.
@@ -131,6 +155,15 @@ impl<S: Service> Connection<S> {
     #[inline]
     fn work(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Halt<Never>) {
         let mut consumed = 0;
+        if S::Job::EVER {
+            self.took_long = false;
+            if let Some(job) = self.put_off.take()
+                && let Some(halt) = do_now(job, input.is_empty(), out)
+            {
+                self.took_long = halt == Halt::Full;
+                return (consumed, halt);
+            }
+        }
         loop {
             let reply = match &mut self.slots {
                 Some(slots) if S::Job::EVER && !slots.is_empty() => match slots.room() {
@@ -150,14 +183,14 @@ impl<S: Service> Connection<S> {
                 Halt::Needs(job) if self.defer.takes(&job) => {
                     self.slots.get_or_insert_default().defer(job);
                 }
+                Halt::Needs(job) if !job.is_short() && !reply.is_empty() => {
+                    self.put_off = Some(job);
+                    return (consumed, Halt::Full);
+                }
                 Halt::Needs(job) => {
-                    let short = job.is_short();
-                    match run_job(job, reply) {
-                        Flow::Part if bytes == input.len() => return (consumed, Halt::Parting),
-                        Flow::Close | Flow::Part => return (consumed, Halt::Closing),
-                        // It has taken its time: its reply is sent before anything else is done.
-                        Flow::Continue if !short => return (consumed, Halt::Full),
-                        Flow::Continue => {}
+                    if let Some(halt) = do_now(job, bytes == input.len(), reply) {
+                        self.took_long = halt == Halt::Full;
+                        return (consumed, halt);
                     }
                 }
             }
@@ -191,6 +224,18 @@ impl<S: Service> Connection<S> {
         self.parted = halt == Halt::Parting;
         let done = halt == Halt::Closing || self.parted || (self.ended && !self.full);
         if done { Flow::Close } else { Flow::Continue }
+    }
+}
+
+/// Does a job, whose request is the `last` of the input or not. Says why to stop after it, if so.
+fn do_now<J: Job>(job: J, last: bool, reply: &mut Vec<u8>) -> Option<Halt<Never>> {
+    let short = job.is_short();
+    match run_job(job, reply) {
+        Flow::Part if last => Some(Halt::Parting),
+        Flow::Close | Flow::Part => Some(Halt::Closing),
+        // It has taken its time: its reply is sent before anything else is done.
+        Flow::Continue if !short => Some(Halt::Full),
+        Flow::Continue => None,
     }
 }
 
@@ -230,6 +275,11 @@ impl<S: Service> Session for Connection<S> {
             false if S::Job::EVER && self.ended && self.waiting().is_none() => Flow::Close,
             false => Flow::Continue,
         }
+    }
+
+    #[inline]
+    fn had_its_turn(&self) -> bool {
+        S::Job::EVER && self.took_long && !self.held.is_empty()
     }
 
     fn on_end(&mut self, now: Instant, out: &mut Vec<u8>) -> Flow {

@@ -1,6 +1,6 @@
 //! Sequential style: read, call, write, repeat. For processes, threads and green threads.
 
-use crate::{Codec, Flow, Halt, Job, Limits, Service, answer, run_job};
+use crate::{Codec, Defer, Flow, Halt, Job, Limits, Service, answer, run_job};
 use std::{
     cell::RefCell,
     io::{self, Read, Write},
@@ -23,9 +23,14 @@ pub trait Stream: Read + Write {
     /// Ends the sending direction; reading goes on.
     fn finish_writing(&mut self) -> io::Result<()>;
 
-    /// Does what a reply needs, blocking: in this thread, unless the stream knows a better one.
-    fn do_job<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> Flow {
-        run_job(job, reply)
+    /// Which jobs are left to [`Stream::do_deferred`].
+    fn defer(&self) -> Defer {
+        Defer::Nothing
+    }
+
+    /// Does one of those, blocking. It fails when the connection is gone meanwhile.
+    fn do_deferred<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> io::Result<Flow> {
+        Ok(run_job(job, reply))
     }
 }
 
@@ -58,13 +63,17 @@ pub fn serve<S: Service, T: Stream>(
     let mut codec = S::Codec::default();
     let mut held = Vec::new(); // a request cut in two: its first part
     let mut began = None; // when that came
+    let mut reads = true; // after a deferred job what is held is answered first
     stream.set_read_timeout(limits.idle)?;
     stream.set_write_timeout(limits.idle)?;
     loop {
-        stream.wait_readable()?;
+        if reads {
+            stream.wait_readable()?;
+        }
         let mut scratch = Scratch::take();
-        let step = step(&mut service, &mut codec, stream, &mut scratch, &mut held);
+        let step = step(&mut service, &mut codec, stream, &mut scratch, &mut held, reads);
         scratch.give_back();
+        reads = true;
         match step? {
             Step::Ended => return Ok(()),
             Step::Closing => return linger(stream),
@@ -72,6 +81,20 @@ pub fn serve<S: Service, T: Stream>(
                 if answered && began.take().is_some() {
                     stream.set_read_timeout(limits.idle)?;
                 }
+            }
+            Step::Waits(job) => {
+                if began.take().is_some() {
+                    stream.set_read_timeout(limits.idle)?;
+                }
+                let mut reply = Vec::new();
+                let flow = stream.do_deferred(job, &mut reply)?;
+                send(stream, &mut reply)?;
+                match flow {
+                    Flow::Continue => reads = held.is_empty(),
+                    Flow::Part if held.is_empty() => return Ok(()),
+                    Flow::Close | Flow::Part => return linger(stream),
+                }
+                continue;
             }
         }
         if !held.is_empty() {
@@ -85,38 +108,52 @@ pub fn serve<S: Service, T: Stream>(
     }
 }
 
-enum Step {
-    Continue { answered: bool },
+enum Step<J> {
+    Continue {
+        answered: bool,
+    },
+    /// For this job. What came behind its request is held.
+    Waits(J),
     Closing,
     Ended,
 }
 
-/// One read, and the answers to all that it completed.
+/// One read, unless what is held is to be answered first, and the answers to all that is there then.
 fn step<S: Service, T: Stream>(
     service: &mut S,
     codec: &mut S::Codec,
     stream: &mut T,
     scratch: &mut Scratch,
     held: &mut Vec<u8>,
-) -> io::Result<Step> {
+    reads: bool,
+) -> io::Result<Step<S::Job>> {
     let before = held.len();
     scratch.fit(before, S::Codec::MAX_FRAME);
     let Scratch { input, reply } = scratch;
     input[..before].copy_from_slice(held);
-    let read = retry(|| stream.read(&mut input[before..]))?;
-    if read == 0 {
-        return Ok(Step::Ended);
+    let mut filled = before;
+    if reads {
+        filled += retry(|| stream.read(&mut input[before..]))?;
+        if filled == before {
+            return Ok(Step::Ended);
+        }
     }
-    let whole = &input[..before + read];
+    let whole = &input[..filled];
     let mut rest = whole;
     loop {
         let (consumed, mut halt) = answer(service, codec, rest, reply);
         rest = &rest[consumed..];
         if let Halt::Needs(job) = halt {
-            if !job.is_short() {
+            let deferred = stream.defer().takes(&job);
+            if deferred || !job.is_short() {
                 send(stream, reply)?; // the replies before it do not wait for it
             }
-            match stream.do_job(job, reply) {
+            if deferred {
+                held.clear();
+                held.extend_from_slice(rest);
+                return Ok(Step::Waits(job));
+            }
+            match run_job(job, reply) {
                 Flow::Continue => continue,
                 Flow::Part if rest.is_empty() => halt = Halt::Parting,
                 Flow::Close | Flow::Part => halt = Halt::Closing,

@@ -172,12 +172,42 @@ fn one_that_waits_for_its_job_is_not_silent_and_its_input_is_bounded() {
 }
 
 #[test]
-fn a_long_job_that_is_done_at_once_lets_its_reply_out_before_the_next() {
+fn a_long_job_that_is_done_at_once_holds_up_no_reply_and_nobody_twice() {
     let mut session = Shared(Repeat).session(Limits::default(), Instant::now(), Defer::Nothing);
     let mut out = Vec::new();
-    session.on_bytes(Instant::now(), b"s1\ns2\nj3\ns4\nj5\n", &mut out);
-    assert_eq!(out, b"s\nss\njjj\n");
-    out.clear();
-    session.on_writable(Instant::now(), &mut out);
-    assert_eq!(out, b"ssss\njjjjj\n");
+    session.on_bytes(Instant::now(), b"s1\ns2\nj3\ns4\nj5\nj6\n", &mut out);
+    let mut written = Vec::new();
+    while !out.is_empty() {
+        let text = String::from_utf8(std::mem::take(&mut out)).unwrap();
+        written.push((text, session.had_its_turn()));
+        session.on_writable(Instant::now(), &mut out);
+    }
+    let expected = [
+        ("s\nss\n", false),
+        ("jjj\n", true),
+        ("ssss\n", false),
+        ("jjjjj\n", true),
+        ("jjjjjj\n", false), // nothing is left to do
+    ];
+    assert_eq!(written, expected.map(|(text, turn)| (text.to_owned(), turn)));
+}
+
+#[test]
+fn jobs_are_wanted_until_their_connection_is_gone_or_ends() {
+    let session = || Shared(Repeat).session(Limits::default(), Instant::now(), Defer::All);
+    let mut out = Vec::new();
+    let mut one = session();
+    one.on_bytes(Instant::now(), b"j1\nj2\n", &mut out);
+    let wanted = one.slots().unwrap().wanted();
+    assert!(wanted.upgrade().is_some());
+    drop(one);
+    assert!(wanted.upgrade().is_none());
+    let mut one = session();
+    one.on_bytes(Instant::now(), b"J1\nj2\n", &mut out);
+    let slots = one.slots().unwrap();
+    let (wanted, (id, job)) = (slots.wanted(), slots.next_job().unwrap());
+    slots.finish(id, |reply| job.finish(Ok(b""), reply));
+    assert!(wanted.upgrade().is_some());
+    assert_eq!(one.on_writable(Instant::now(), &mut out), Flow::Close);
+    assert!(wanted.upgrade().is_none(), "the other reply is not sent");
 }

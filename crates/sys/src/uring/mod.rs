@@ -210,7 +210,8 @@ impl Ring {
         self.cancel(name(RECEIVE, token))
     }
 
-    /// Sends what there is room for of `bytes[from..]`, once there is room. A connection that is gone is an error, never a signal.
+    /// Sends what there is room for of `bytes[from..]`, once there is room. A connection that is
+    /// gone is an error, never a signal.
     pub fn send(
         &mut self,
         socket: impl AsFd,
@@ -253,10 +254,7 @@ impl Ring {
 
     /// Hands over what is queued, without waiting.
     pub fn hand_over(&self) -> io::Result<()> {
-        match self.ring.submit() {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
-            _ => Ok(()),
-        }
+        unless_early(self.ring.submit())
     }
 
     /// Hands over what is queued, and waits up to `timeout` (`None`: for ever) until something is
@@ -271,14 +269,7 @@ impl Ring {
                 self.ring.submitter().submit_with_args(1, &args)
             }
         };
-        match entered {
-            Ok(_) => Ok(()),
-            Err(error) => match Errno::from_io_error(&error) {
-                // EBUSY: too many completions are not taken yet; they are next.
-                Some(Errno::TIME | Errno::INTR | Errno::BUSY) => Ok(()),
-                _ => Err(error),
-            },
-        }
+        unless_early(entered)
     }
 
     /// Whether completions are left that did not fit. They fit at the next wait.
@@ -352,6 +343,18 @@ impl Ring {
     #[inline]
     pub fn give_back(&mut self, buffer: Buffer) {
         self.buffers.give_back(buffer);
+    }
+}
+
+/// What came of entering the kernel, which may come back before it has done all.
+fn unless_early(entered: io::Result<usize>) -> io::Result<()> {
+    match entered {
+        Ok(_) => Ok(()),
+        Err(error) => match Errno::from_io_error(&error) {
+            // EBUSY: nothing was queued, and too many completions are not taken yet; they are next.
+            Some(Errno::TIME | Errno::INTR | Errno::BUSY) => Ok(()),
+            _ => Err(error),
+        },
     }
 }
 

@@ -1,6 +1,8 @@
 //! `hash` on every model, and with its long jobs offloaded where a model can do that.
 
+#[path = "../support/mod.rs"]
 mod support;
+mod turns;
 
 use regatta_load::hash_file::DIGEST;
 use std::{
@@ -186,29 +188,6 @@ fn the_file_is_read_for_every_request() {
         send(&mut stream, &(get(1) + &get(20)));
         expect_status(&mut stream, "500 ");
         expect_status(&mut stream, "500 ");
-    });
-}
-
-/// Offloaded, a small one that comes while large ones are under way does not wait for them.
-#[test]
-fn small_ones_overtake_large_ones_of_other_connections() {
-    thread::scope(|scope| {
-        for model in models().into_iter().filter(|model| !ALONE.contains(model)) {
-            scope.spawn(move || {
-                let server = hash(model, &["--offload", "1"]);
-                let mut large: Vec<TcpStream> = (0..3).map(|_| server.connect()).collect();
-                large.iter_mut().for_each(|stream| send(stream, &get(100_000)));
-                let mut small: Vec<TcpStream> = (0..8).map(|_| server.connect()).collect();
-                for _ in 0..5 {
-                    small.iter_mut().for_each(|stream| send(stream, &get(1)));
-                    small.iter_mut().for_each(expect_digest);
-                }
-                // One thread takes ten seconds for three of these, with the CPU's instructions.
-                let last = large.last_mut().unwrap();
-                last.set_nonblocking(true).unwrap();
-                assert!(last.read(&mut [0]).is_err(), "{model}: all are done already");
-            });
-        }
     });
 }
 

@@ -1,16 +1,20 @@
 //! Five thousand connections that send a byte of a head each second keep nobody from being served,
 //! and are closed by the time limit of a request. On every model but those whose connections are
-//! processes, and `select`, which holds a thousand.
+//! processes, and `select`, which holds a thousand. A test file of its own: what it times is not
+//! disturbed by other tests.
 
-use crate::{
-    GET, expect_hello,
-    support::{DEADLINE, Server, models, until},
-};
+mod support;
+
 use std::{
     io::{ErrorKind, Read, Write},
     net::TcpStream,
     thread,
     time::{Duration, Instant},
+};
+use support::{
+    DEADLINE, Server,
+    hello::{GET, expect_hello},
+    models, until,
 };
 
 const SLOW: usize = 5_000;
