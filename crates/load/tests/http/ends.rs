@@ -5,7 +5,11 @@ use crate::{
     common::{Called, Server, assert_undisturbed, run},
     get, server,
 };
-use regatta_load::{Arrivals, Plan, Until};
+use regatta_load::{
+    Arrivals, Plan, Until, Workload,
+    http::{HttpRequest, HttpWorkload, Method},
+};
+use rustix::net::connect_unspec;
 use std::{
     io::{Read, Write},
     net::{Shutdown, TcpListener},
@@ -94,6 +98,29 @@ fn a_close_that_was_not_said_is_an_error_and_so_is_half_a_reply() {
         assert_eq!((tally.requests, tally.errors.closed_early), (90, 10), "{half:?}");
         assert_eq!(tally.errors.total(), 10);
     }
+}
+
+/// The server has seen enough of the request, says so, and does not wait for the rest.
+#[test]
+fn a_reset_behind_a_last_reply_is_no_error() {
+    let server = Server::start(|mut stream, requests| {
+        if let Ok(1..) = stream.read(&mut [0; 1_000]) {
+            requests.fetch_add(1, SeqCst);
+            let _ = stream.write_all(LAST.as_bytes());
+        }
+        // Dissolving a connection resets it, however many handles there are.
+        connect_unspec(&stream).unwrap();
+    });
+    let mut request = HttpRequest::get("/");
+    request.expected.method = Method::Post;
+    // More than the sockets between can hold.
+    request.content = Some(vec![b'x'; 8 << 20]);
+    let workload = HttpWorkload::new("large", vec![request]).unwrap();
+    let workload = Workload::Http(Arc::new(workload));
+    let until = Until::Requests(50);
+    let tally = run(&Plan { workload, until, connections: 2, ..get(server.address) }).unwrap();
+    assert_undisturbed(&tally);
+    assert_eq!((tally.requests, server.requests()), (50, 50));
 }
 
 /// Servers say 408 to connections that are silent for too long, and close them.
