@@ -50,8 +50,8 @@ process of --pid may use one of these too; else it sleeps, and sends some 50 µs
 
 Exit status: 0 loaded and judged; 1 a reply was wrong or missing, or none came, or more than 1% of the
 requests that a rate asked for were not sent, or timed out, or slow clients kept the server from
-serving new ones; 2 wrong usage, or the server cannot be
-reached; 130 after Ctrl-C.")]
+serving new ones, or not all of them came to stand; 2 wrong usage, or the server cannot be reached;
+130 after Ctrl-C.")]
 pub struct LoadArgs {
     /// What to load: line://HOST:PORT or http(s)://HOST[:PORT]/PATH
     url: String,

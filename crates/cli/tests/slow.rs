@@ -51,6 +51,20 @@ fn a_server_that_slow_clients_hold_up_ends_with_status_1() {
     assert!(text.contains("it closed no slow one"), "{text}");
 }
 
+/// They are opened within a second, and it is over before.
+#[test]
+fn fewer_slow_clients_than_asked_for_end_with_status_1() {
+    let server = hello(&[]);
+    let more = ["--slow", "headers", "-c", "1000", "-d", "300ms", "--within", "5s", "--json", "-"];
+    let output = load("http", &server, &more);
+    let result = json(&output);
+    assert_eq!(output.status.code(), Some(1), "{result}");
+    assert!(result["opened"].as_u64().unwrap() < 1000, "{result}");
+    let verdict = result["verdict"].as_str().unwrap();
+    assert!(verdict.contains("of 1,000 slow connections came to stand"), "{verdict}");
+    assert!(!verdict.contains("closed all"), "{verdict}");
+}
+
 #[test]
 fn what_cannot_be_asked_for_ends_with_status_2() {
     let server = hello(&[]);

@@ -30,6 +30,8 @@ pub(crate) struct Connection {
     /// A write was cut short (or is not possible yet): the poller tells when there is room.
     pub waits_to_write: bool,
     pub cursor: Cursor,
+    /// Its first request is beside the schedule of an open loop, or the bound on what is in flight.
+    pub beside: bool,
     /// Whole replies on this connection so far.
     pub replies: u64,
     /// How long to wait before the next attempt to open.
@@ -53,6 +55,7 @@ impl Connection {
             state: State::Closed,
             waits_to_write: false,
             cursor,
+            beside: true,
             replies: 0,
             pause: Self::SHORTEST_PAUSE,
             sent: Ring { first: first as u32, head: 0, tail: 0 },

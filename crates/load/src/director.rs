@@ -181,7 +181,9 @@ impl<'a> Director<'a> {
     fn draining(&mut self, now: Nanos, sums: Sums) {
         let grace = if self.plan.rate.is_some() { GRACE } else { 0 };
         let longest = grace + self.plan.timeout.as_nanos() as Nanos + 2 * SLICE;
-        let drained = sums.together && sums.awaited == 0;
+        // A request that was due may still be connected for.
+        let connects = self.plan.rate.is_some() && self.shared.is_opening();
+        let drained = sums.together && sums.awaited == 0 && !connects;
         if drained || now - self.began > longest {
             if !matches!(self.plan.until, Until::Burst { .. }) {
                 self.edges.connections_open();

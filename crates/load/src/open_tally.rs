@@ -24,7 +24,8 @@ pub struct OpenTally {
     pub wait: Histogram<u64>,
     /// Nanoseconds from then until the write: the generator's doing.
     pub lag: Histogram<u64>,
-    /// Nanoseconds from the write to the reply.
+    /// Nanoseconds from the write to the reply; from before the connect, where the connection was
+    /// opened for the request.
     pub service: Histogram<u64>,
     /// Whether the requests arrived as was asked for.
     pub arrivals: ArrivalCheck,

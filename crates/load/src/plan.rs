@@ -22,17 +22,20 @@ pub struct Plan {
     pub connections: usize,
     /// Further connections that send one request when they open, to be known as accepted, and are
     /// silent from then on. They are open before the window; one that the server closes is counted
-    /// and opened again like the others. Only with [`Until::Elapsed`], and not with `churn`.
+    /// and opened again like the others; one that it ends as it said, after a pause that doubles
+    /// while the first reply ends it. Only with [`Until::Elapsed`], and not with `churn`.
     pub idle: usize,
     /// Requests outstanding on each connection, at most [`Plan::MAX_PIPELINE`].
     pub pipeline: usize,
     /// Open loop: requests per second over all connections, at most [`Plan::MAX_RATE`], scheduled
     /// ahead from `seed`. Each is sent when it is due, on the connection that has been free longest
-    /// (with fewer than `pipeline` outstanding). Where none is free, requests stand in line; one that
-    /// has stood there for longer than `timeout` is given up, and so is what is left 1 s (or
-    /// `timeout`, if shorter) after the window: see [`crate::OpenTally::unsent`]. Latency counts from
-    /// the intended send. The warm-up has a schedule of its own at the same rate. Only with
-    /// [`Until::Elapsed`], and not with `churn`. `None`: closed loop, as fast as the replies come.
+    /// (with fewer than `pipeline` outstanding). Where none is free, requests stand in line; one
+    /// that has stood there for longer than `timeout` is given up, and so is what is left 1 s (or
+    /// `timeout`, if shorter) after the window: see [`crate::OpenTally::unsent`]. Latency counts
+    /// from the intended send. A connection that the server ended as it said is opened again by the
+    /// next request that takes it, whose latency includes that. The warm-up has a schedule of its
+    /// own at the same rate. Only with [`Until::Elapsed`], and not with `churn`. `None`: closed
+    /// loop, as fast as the replies come.
     pub rate: Option<NonZeroU32>,
     /// How the requests of `rate` arrive; without a rate it says nothing.
     pub arrivals: Arrivals,
@@ -47,7 +50,8 @@ pub struct Plan {
     pub busy_poll: bool,
     /// At most so many requests outstanding over all connections, in closed loop: connections take
     /// turns, the one that has been free longest first, and each has at most `pipeline`. The first
-    /// request of a connection that is opened again is beside it. Only with [`Until::Elapsed`], and
+    /// request of a connection that was lost and is opened again is beside it; one that the server
+    /// ended as it said is opened again in its turn. Only with [`Until::Elapsed`], and
     /// neither with `rate` nor with `churn`. There are at most as many load threads. `None`: every
     /// connection asks for as much again as it was answered.
     pub in_flight: Option<usize>,

@@ -220,9 +220,20 @@ impl Shared {
         self.opening.fetch_update(Relaxed, Relaxed, one_more).is_ok()
     }
 
+    /// A connection is opened for a request that is to be sent now, however many are being opened;
+    /// to be given back likewise.
+    pub fn opens(&self) {
+        self.opening.fetch_add(1, Relaxed);
+    }
+
     /// A connection got its first reply, or failed.
     pub fn opening_done(&self) {
         self.opening.fetch_sub(1, Relaxed);
+    }
+
+    /// Whether connections wait for their first reply.
+    pub fn is_opening(&self) -> bool {
+        self.opening.load(Relaxed) > 0
     }
 
     /// What all threads say.

@@ -295,6 +295,7 @@ impl<'a> Worker<'a> {
             && (self.plan.churn || self.shared.may_open())
         {
             self.waiting.pop();
+            self.connections[slot as usize].beside = true;
             self.connect(slot);
         }
     }
@@ -327,8 +328,9 @@ impl<'a> Worker<'a> {
                     self.count.window_opens(self.shared.window_opened_at());
                 }
                 self.depth = self.plan.pipeline as u32;
-                let ended = std::mem::take(&mut self.ended);
-                self.waiting.extend(ended.into_iter().map(|slot| Reverse((self.now, slot))));
+                for slot in std::mem::take(&mut self.ended) {
+                    self.open_again(slot);
+                }
                 match (&self.open_loop, &self.in_flight) {
                     (Some(_), _) => self.begin_schedule(),
                     (None, Some(_)) => self.send_in_turn(),
@@ -372,7 +374,9 @@ impl<'a> Worker<'a> {
         }
         self.waiting.clear();
         for slot in 0..self.connections.len() as u32 {
-            if self.connections[slot as usize].state == State::Connecting {
+            let connection = &self.connections[slot as usize];
+            let is_due = self.open_loop.is_some() && !connection.beside;
+            if connection.state == State::Connecting && !is_due {
                 self.close(slot);
             }
         }

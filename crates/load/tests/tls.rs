@@ -4,18 +4,21 @@
 mod common;
 
 use common::{
-    Server, assert_undisturbed, plan, run,
+    Called, Server, assert_undisturbed, plan, run,
     tls::{Authority, VERSIONS, answer, double_server, server},
 };
 use regatta_load::{Error, Plan, Roots, Tls, Until};
 use rustls::version;
 use std::{
     io::{BufReader, Read, Write},
-    net::{Shutdown, TcpStream},
+    net::{Shutdown, TcpListener, TcpStream},
     num::NonZeroU32,
-    sync::{Arc, Mutex, atomic::Ordering::SeqCst},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// A right server and the plan of a load that believes it.
@@ -156,6 +159,41 @@ fn a_server_that_does_not_speak_tls_is_told_as_such() {
     let tls = Some(Tls::new("localhost", &Roots::System).unwrap());
     let text = refusal(&Plan { tls, ..plan(plain.address) });
     assert!(text.contains("expected TLS"), "{text}");
+}
+
+/// Each of two threads has a connection. One is answered; the other meets what is no TLS, and is
+/// opened again.
+#[test]
+fn one_failure_of_tls_does_not_end_a_run_whose_other_thread_was_answered() {
+    let authority = Authority::new();
+    let config = authority.certifies(&["localhost"], 2_999).config(VERSIONS);
+    let (answered, fails) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(true)));
+    let seen = answered.clone();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = Server::numbered(listener, move |number, mut stream, requests| {
+        let deadline = Instant::now() + Duration::from_secs(8);
+        while number > 0 && !seen.load(SeqCst) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
+        if number > 0 && fails.swap(false, SeqCst) {
+            let _ = stream.write_all(b"no TLS at all\r\n");
+            let _ = stream.shutdown(Shutdown::Write);
+            while matches!(stream.read(&mut [0; 1024]), Ok(1..)) {}
+            return;
+        }
+        let connection = rustls::ServerConnection::new(config.clone()).unwrap();
+        let sealed = rustls::StreamOwned::new(connection, stream);
+        answer(&mut BufReader::new(sealed), requests, u64::MAX);
+    });
+    let tls = Some(authority.believed("localhost"));
+    let plan = Plan { tls, connections: 2, threads: 2, ..plan(server.address) };
+    let mut told = |progress: &regatta_load::Progress| {
+        answered.fetch_or(progress.replies > 0, SeqCst);
+    };
+    let stop = AtomicBool::new(false);
+    let tally = regatta_load::run(&plan, &mut Called::default(), &mut told, &stop).unwrap();
+    assert_eq!((tally.errors.connect, tally.errors.total()), (1, 1), "{:?}", tally.errors);
+    assert_eq!(tally.connections_opened, 2);
 }
 
 #[test]

@@ -3,19 +3,21 @@
 mod common;
 
 use common::{
-    assert_undisturbed, plan, run,
+    assert_undisturbed, nginx, plan, run,
     tls::{Authority, Sealed, VERSIONS, server},
 };
 use regatta_load::{
-    Plan, Until, Workload,
+    Arrivals, Plan, Until, Workload,
     http::{HttpRequest, HttpWorkload},
 };
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
+    num::NonZeroU32,
     process::{Child, Command, Stdio},
     sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -77,6 +79,41 @@ fn a_body_that_ends_with_the_connection_ends_only_where_tls_says_so() {
     }
 }
 
+/// The window is over before the first handshake is through.
+#[test]
+fn at_a_rate_the_handshake_is_part_of_a_request_that_is_due_and_has_to_wait_for_it() {
+    const SLOW: Duration = Duration::from_millis(300);
+    let authority = Authority::new();
+    let config = authority.certifies(&["localhost"], 2_999).config(VERSIONS);
+    let server = server(config, |mut sealed, _| {
+        thread::sleep(SLOW);
+        if sealed.conn.complete_io(&mut sealed.sock).is_err() {
+            return;
+        }
+        let mut reader = BufReader::new(sealed);
+        if head(&mut reader) {
+            let last = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
+            reader.get_mut().write_all(last).unwrap();
+            reader.get_mut().flush().unwrap();
+        }
+    });
+    let plan = Plan {
+        tls: Some(authority.believed("localhost")),
+        workload: get("/"),
+        host: "localhost".into(),
+        connections: 4,
+        rate: NonZeroU32::new(10),
+        arrivals: Arrivals::Constant,
+        ..plan(server.address)
+    };
+    let tally = run(&plan).unwrap();
+    assert_eq!((tally.errors.total(), tally.first_wrong), (0, None));
+    let open = tally.open_loop.unwrap();
+    assert_eq!((open.due, tally.histogram.len()), (3, 3), "{open:?}");
+    let least = open.service.min();
+    assert!(least >= SLOW.as_nanos() as u64 * 9 / 10, "{least} ns");
+}
+
 /// nginx, ended when dropped.
 struct Nginx(Child);
 
@@ -91,7 +128,7 @@ impl Drop for Nginx {
 
 #[test]
 fn nginx_serves_every_shape_of_load_over_tls() {
-    let Ok(version) = Command::new("nginx").arg("-v").output() else {
+    let Ok(version) = nginx().arg("-v").output() else {
         eprintln!("skipped: nginx is not installed");
         return;
     };
@@ -117,14 +154,14 @@ fn nginx_serves_every_shape_of_load_over_tls() {
          location = /long {{ root {root}; }} }} }}\n"
     );
     fs::write(path("nginx.conf"), config).unwrap();
-    let mut command = Command::new("nginx");
+    let mut command = nginx();
     command.args(["-c", &path("nginx.conf"), "-p", &path("")]);
     let _nginx = Nginx(command.stderr(Stdio::null()).spawn().unwrap());
     let address = ([127, 0, 0, 1], port).into();
     let ends = Instant::now() + Duration::from_secs(20);
     while TcpStream::connect(address).is_err() {
         assert!(Instant::now() < ends, "{:?}", fs::read_to_string(path("error.log")));
-        std::thread::sleep(Duration::from_millis(10));
+        thread::sleep(Duration::from_millis(10));
     }
     let plan = Plan {
         tls: Some(authority.believed("localhost")),

@@ -76,7 +76,7 @@ pub fn run(args: &LoadArgs, part: SlowPart, stop: &AtomicBool) -> anyhow::Result
     }
     Ok(match () {
         () if tally.interrupted => Done::Interrupted,
-        () if !result.kept_serving => Done::Short,
+        () if !result.kept_serving || too_few(&result) => Done::Short,
         () => Done::Well,
     })
 }
@@ -125,6 +125,11 @@ fn result(plan: &SlowPlan, within: Duration, tally: &SlowTally) -> SlowClients {
     result
 }
 
+/// Whether fewer slow clients came to stand than were asked for: then nothing is known of so many.
+fn too_few(result: &SlowClients) -> bool {
+    result.opened < result.connections
+}
+
 /// Whether the server kept serving, and whether it got rid of the slow ones.
 fn verdict(result: &SlowClients, within: Duration) -> String {
     let SlowClients { served, served_within, failed, closed, opened, alive, .. } = *result;
@@ -145,12 +150,20 @@ fn verdict(result: &SlowClients, within: Duration) -> String {
         ),
     };
     let closing = match () {
+        () if opened == 0 => "there was no slow one that it could close".to_owned(),
         () if closed == opened => "it closed all slow ones".to_owned(),
         () if closed == 0 => "it closed no slow one".to_owned(),
         () => {
             format!("it closed {} slow ones, and {} stood", HumanCount(closed), HumanCount(alive))
         }
     };
+    if too_few(result) {
+        let (opened, asked) = (HumanCount(opened), HumanCount(result.connections));
+        return format!(
+            "only {opened} of {asked} slow connections came to stand, so what so many do is not \
+             known: ask for fewer, or for longer; {serving}; {closing}"
+        );
+    }
     format!("{serving}; {closing}")
 }
 

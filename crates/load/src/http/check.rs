@@ -140,6 +140,10 @@ fn same(came: &Json, is: &Json) -> bool {
         (Json::Array(came), Json::Array(is)) => {
             came.len() == is.len() && came.iter().zip(is).all(|(came, is)| same(came, is))
         }
+        (Json::Object(came), Json::Object(is)) => {
+            let has = |(name, is)| came.get(name).is_some_and(|came| same(came, is));
+            came.len() == is.len() && is.iter().all(has)
+        }
         (came, is) => came == is,
     }
 }
@@ -206,5 +210,10 @@ mod tests {
         );
         assert!(!right(members("/a/0", Is::Value(json!(2))), came, ""));
         assert!(!right(members("", Is::Any), "{", ""));
+        let inner = r#"{"a": {"b": [1.0, {"c": 2}]}}"#;
+        let same = |is| right(members("/a", Is::Value(is)), inner, "");
+        assert!(same(json!({"b": [1, {"c": 2.0}]})));
+        assert!(!same(json!({"b": [1, {"c": 2, "d": 0}]})) && !same(json!({"b": [1, {}]})));
+        assert!(!same(json!({"b": [1, {"d": 2}]})) && !same(json!({"b": [1, {"c": 2.5}]})));
     }
 }

@@ -39,6 +39,12 @@ impl Burst {
         std::mem::take(&mut self.left[slot as usize])
     }
 
+    /// The slot was answered.
+    pub fn answered(&mut self, slot: u32, at: Nanos) {
+        let instance = slot as usize % self.last_replies.len();
+        self.last_replies[instance] = at;
+    }
+
     /// When the last reply of each instance of this thread came.
     pub fn into_last_replies(self) -> Vec<Nanos> {
         self.last_replies
@@ -49,8 +55,6 @@ impl Worker<'_> {
     /// A connection of a burst was answered: it asks for more, or is through.
     pub(super) fn next_in_burst(&mut self, slot: u32) {
         let Some(burst) = &mut self.burst else { return };
-        let instance = slot as usize % burst.last_replies.len();
-        burst.last_replies[instance] = self.now;
         let left = &mut burst.left[slot as usize];
         let owed = self.connections[slot as usize].cursor.owed();
         let k = self.depth.saturating_sub(owed).min(*left);

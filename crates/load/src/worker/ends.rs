@@ -5,6 +5,10 @@
 //! connection. Requests that were already sent behind that reply will not be looked at; in closed loop
 //! they are asked again on a new connection, as if they had not been sent, and in open loop, where
 //! each has its moment, they are lost like those of any other close.
+//!
+//! Where requests do not belong to connections, the next connection is opened when its turn comes,
+//! for a request that is sent anyway: none is made up for the sake of a connection. An idle one has
+//! nothing to ask, and is opened again after a pause.
 
 use super::{Worker, talk::Loss};
 use crate::{
@@ -55,11 +59,40 @@ impl Worker<'_> {
         let more = self.burst.as_ref().is_none_or(|burst| burst.has_more(slot));
         match self.phase {
             Phase::Connecting => self.ended.push(slot),
-            Phase::WarmingUp | Phase::Measuring if more => {
-                self.waiting.push(Reverse((self.now, slot)));
+            Phase::WarmingUp | Phase::Measuring if more => self.open_again(slot),
+            // What still stands in line needs connections.
+            Phase::Draining if self.open_loop.is_some() && slot < self.active => {
+                self.open_again(slot);
             }
             _ => {}
         }
+    }
+
+    /// A slot whose connection the server ended as it said: sees that there is another in time.
+    pub(super) fn open_again(&mut self, slot: u32) {
+        if slot >= self.active {
+            return self.open_later(slot);
+        }
+        match (&mut self.open_loop, &mut self.in_flight) {
+            (Some(open), _) => open.turns.freed(slot, self.now),
+            (None, Some(in_flight)) => in_flight.turns.freed(slot, self.now),
+            (None, None) => self.waiting.push(Reverse((self.now, slot))),
+        }
+    }
+
+    /// Opens a slot after its pause, which is twice as long the next time.
+    pub(super) fn open_later(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        self.waiting.push(Reverse((self.now + connection.pause, slot)));
+        connection.pause = (connection.pause * 2).min(Connection::LONGEST_PAUSE);
+    }
+
+    /// Opens the connection of a slot whose turn it is. Its first request is the one that is to be
+    /// sent.
+    pub(super) fn connect_in_turn(&mut self, slot: u32) {
+        self.shared.opens();
+        self.connections[slot as usize].beside = false;
+        self.connect(slot);
     }
 
     /// The last `owed` requests of a connection that was closed are to be asked again: they are not
@@ -73,17 +106,21 @@ impl Worker<'_> {
     }
 
     /// A write failed. What the server said before decides first: a reply that was wrong must not
-    /// hide behind the reset that followed it.
+    /// hide behind the reset that followed it, and one that said that it is the last explains it.
     pub(super) fn broken(&mut self, slot: u32, loss: Loss) {
         let connection = &self.connections[slot as usize];
         if self.script.replies_in_http().is_some()
             && connection.state != State::Closed
             && let Ok(Received::Bytes(n)) = self.take_in(slot)
         {
+            self.now = clock::now();
             match self.receive(slot, n) {
                 Ok(0) => {}
                 Ok(replies) => self.settle(slot, replies),
                 Err(exchange) => return self.wrong(slot, *exchange),
+            }
+            if self.connections[slot as usize].cursor.ends() {
+                return self.ended_as_said(slot);
             }
         }
         self.lost(slot, loss);

@@ -7,8 +7,8 @@ use crate::connection::State;
 /// How many more requests a load thread may send, and who sends them.
 pub(super) struct InFlight {
     pub turns: Turns,
-    /// Requests that may be outstanding beside those that are. The first request of a connection is
-    /// beside the bound.
+    /// Requests that may be outstanding more than are. The first request of a connection is beside
+    /// the bound, unless the connection is opened for it in its turn.
     pub left: u32,
 }
 
@@ -28,6 +28,11 @@ impl Worker<'_> {
             let Some((slot, since)) = turns.next() else { return };
             let connection = &self.connections[slot as usize];
             let owed = connection.cursor.owed();
+            if connection.state == State::Closed {
+                *left -= 1;
+                self.connect_in_turn(slot);
+                continue;
+            }
             if connection.state != State::Open || owed >= self.depth {
                 continue;
             }

@@ -2,8 +2,9 @@
 //! knows of every request when it was to be sent and when it could be.
 //!
 //! A request that is due takes the connection that has been free longest; where none is, requests
-//! stand in line. The line is the schedule itself, so it takes no memory. What has stood there for
-//! longer than the limit for a reply is given up.
+//! stand in line. One that the server ended as it had said is free too: the request opens the next.
+//! The line is the schedule itself, so it takes no memory. What has stood there for longer than the
+//! limit for a reply is given up.
 
 use super::{Worker, turns::Turns};
 use crate::{
@@ -229,11 +230,16 @@ impl Worker<'_> {
             let Some((slot, since)) = open.turns.next() else { return };
             let connection = &self.connections[slot as usize];
             let owed = connection.cursor.owed();
-            if connection.state != State::Open || owed >= self.depth {
+            let closed = connection.state == State::Closed;
+            if !closed && (connection.state != State::Open || owed >= self.depth) {
                 continue;
             }
             let intended = open.take();
             open.writes(intended, since, self.now, self.times.next_place(&connection.sent));
+            if closed {
+                self.connect_in_turn(slot);
+                continue;
+            }
             if owed + 1 < self.depth {
                 open.turns.freed(slot, since);
             }
@@ -245,6 +251,7 @@ impl Worker<'_> {
     pub(super) fn answered_in_open_loop(&mut self, slot: u32, replies: u32) {
         let Some(open) = &mut self.open_loop else { return };
         let connection = &mut self.connections[slot as usize];
+        let beside = connection.state == State::Unanswered && connection.beside;
         for _ in 0..replies {
             let Asked { intended, free } = open.asked[self.times.oldest_place(&connection.sent)];
             let (written, _) = self.times.pop_run(&mut connection.sent, 1);
@@ -253,7 +260,7 @@ impl Worker<'_> {
                 self.count.took(self.now - intended, 1);
             }
         }
-        if self.phase == Phase::Measuring && slot < self.active {
+        if self.phase == Phase::Measuring && slot < self.active && !beside {
             self.count.came(self.now, replies);
         }
     }

@@ -50,10 +50,14 @@ impl Worker<'_> {
     }
 
     /// TLS failed on a connection: whether with this server at all. A certificate that does not fit
-    /// will not fit the next time; and who never came to an answer speaks something else.
+    /// will not fit the next time; and who never answered, on any thread, speaks something else.
     pub(super) fn distrust(&self, state: State, error: &rustls::Error) {
-        let never = self.count.connections_opened == 0;
-        if state != State::Open && (never || tls::is_about_certificate(error)) {
+        if state == State::Open {
+            return;
+        }
+        // This thread has not told of its latest.
+        let never = self.replies == 0 && self.shared.sums().replies == 0;
+        if never || tls::is_about_certificate(error) {
             self.shared.end_without_tls(error);
         }
     }

@@ -14,7 +14,6 @@ use crate::{
 };
 use regatta_record::Exchange;
 use rustix::{fd::AsFd, io::Errno};
-use std::cmp::Reverse;
 
 /// How a connection was lost.
 #[derive(Debug)]
@@ -148,7 +147,7 @@ impl Worker<'_> {
         connection.state = State::Connecting;
         connection.cursor.ask(1);
         if let Some(open) = &mut self.open_loop
-            && slot < self.active
+            && connection.beside
         {
             open.beside(self.times.next_place(&connection.sent));
         }
@@ -233,9 +232,7 @@ impl Worker<'_> {
         self.close(slot);
         let again = self.burst.is_none() || state == State::Connecting;
         if again && self.phase <= Phase::Measuring {
-            let connection = &mut self.connections[slot as usize];
-            self.waiting.push(Reverse((self.now + connection.pause, slot)));
-            connection.pause = (connection.pause * 2).min(Connection::LONGEST_PAUSE);
+            self.open_later(slot);
         }
     }
 
@@ -265,12 +262,14 @@ impl Worker<'_> {
             if let Some(open) = &mut self.open_loop {
                 open.turns.gone(slot);
             }
-            if let Some(in_flight) = &mut self.in_flight {
-                in_flight.turns.gone(slot);
-                in_flight.left += owed as u32;
-            }
         } else if !self.plan.churn {
             self.shared.opening_done();
+        }
+        if let Some(in_flight) = &mut self.in_flight
+            && (connection.state == State::Open || !connection.beside)
+        {
+            in_flight.turns.gone(slot);
+            in_flight.left += owed as u32;
         }
         let start = connection.cursor.next_start(self.script);
         if let (Some(session), Some(socket)) = (connection.tls.take(), &connection.socket) {
@@ -319,10 +318,12 @@ impl Worker<'_> {
             self.answered_in_open_loop(slot, replies);
             return true;
         }
+        if let Some(burst) = &mut self.burst {
+            burst.answered(slot, self.now);
+        }
         let Some(in_flight) = &mut self.in_flight else { return false };
         let connection = &mut self.connections[slot as usize];
-        // The first request of a connection that was opened again is beside the bound.
-        if connection.state == State::Unanswered {
+        if connection.state == State::Unanswered && connection.beside {
             connection.sent.clear();
             return true;
         }
@@ -363,7 +364,10 @@ impl Worker<'_> {
     fn opened(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Open;
-        connection.pause = Connection::SHORTEST_PAUSE;
+        // An idle one that ends with its first reply came to nothing.
+        if slot < self.active || !connection.cursor.ends() {
+            connection.pause = Connection::SHORTEST_PAUSE;
+        }
         self.open += 1;
         self.count.connections_opened += 1;
         if !self.plan.churn {
@@ -413,8 +417,10 @@ impl Worker<'_> {
         if connection.state == State::Connecting && n > 0 {
             connection.state = State::Unanswered;
             self.awaited += 1;
-            if !self.plan.churn {
-                // Connecting is not part of the reply time of a connection that is kept.
+            let is_due = self.open_loop.is_some() && !connection.beside;
+            if !self.plan.churn && !is_due {
+                // Connecting is not part of the reply time of a connection that is kept; but of a
+                // request that was due and had to be connected for.
                 self.times.set_oldest(&connection.sent, clock::now());
             }
         }

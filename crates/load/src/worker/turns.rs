@@ -4,7 +4,8 @@
 use crate::clock::Nanos;
 use std::collections::VecDeque;
 
-/// Slots with a place in their pipeline, in turn, each at most once.
+/// Slots with a place in their pipeline, or whose connection the next request is to open, in turn,
+/// each at most once.
 pub(super) struct Turns {
     /// Also slots that are gone, until their turn comes; the first one never is.
     line: VecDeque<u32>,

@@ -8,6 +8,8 @@ use regatta_load::{Arrivals, Edges, Error, Plan, Tally, Until, WarmUp, Workload}
 use std::{
     io::{BufRead, BufReader, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    path::Path,
+    process::Command,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst},
@@ -39,6 +41,14 @@ impl Server {
         listener: TcpListener,
         serve: impl Fn(TcpStream, &AtomicU64) + Send + Sync + 'static,
     ) -> Server {
+        Self::numbered(listener, move |_, stream, requests| serve(stream, requests))
+    }
+
+    /// `serve` is also told which connection it is, counted from 0 as they are accepted.
+    pub fn numbered(
+        listener: TcpListener,
+        serve: impl Fn(usize, TcpStream, &AtomicU64) + Send + Sync + 'static,
+    ) -> Server {
         let address = listener.local_addr().unwrap();
         let (requests, accepted) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicUsize::new(0)));
         let closing = Arc::new(AtomicBool::new(false));
@@ -56,9 +66,9 @@ impl Server {
                     }
                     stream.set_nodelay(true).unwrap();
                     streams.lock().unwrap().push(stream.try_clone().unwrap());
-                    accepted.fetch_add(1, SeqCst);
+                    let number = accepted.fetch_add(1, SeqCst);
                     let (serve, requests) = (serve.clone(), requests.clone());
-                    serving.push(thread::spawn(move || serve(stream, &requests)));
+                    serving.push(thread::spawn(move || serve(number, stream, &requests)));
                 }
                 drop(listener);
                 serving.into_iter().for_each(|one| one.join().unwrap());
@@ -196,6 +206,12 @@ pub fn run(plan: &Plan) -> Result<Tally, Error> {
         regatta_load::run(plan, &mut Called::default(), &mut |_| {}, &AtomicBool::new(false));
     assert!(began.elapsed() < Duration::from_secs(30), "it took {:?}", began.elapsed());
     result
+}
+
+/// nginx, wherever it is installed: its place is not in everybody's PATH.
+pub fn nginx() -> Command {
+    let own = Path::new("/usr/sbin/nginx");
+    Command::new(if own.exists() { own } else { Path::new("nginx") })
 }
 
 /// What must hold of every run that nothing disturbed.

@@ -5,11 +5,20 @@ use crate::{
     common::{Called, Server, assert_undisturbed, run},
     get, server,
 };
-use regatta_load::{Plan, Until};
+use regatta_load::{
+    Arrivals, Plan, Until, Workload,
+    http::{HttpRequest, HttpWorkload, Method},
+};
+use rustix::net::connect_unspec;
 use std::{
     io::{Read, Write},
-    net::Shutdown,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    net::{Shutdown, TcpListener},
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -91,13 +100,35 @@ fn a_close_that_was_not_said_is_an_error_and_so_is_half_a_reply() {
     }
 }
 
+/// The server has seen enough of the request, says so, and does not wait for the rest.
+#[test]
+fn a_reset_behind_a_last_reply_is_no_error() {
+    let server = Server::start(|mut stream, requests| {
+        if let Ok(1..) = stream.read(&mut [0; 1_000]) {
+            requests.fetch_add(1, SeqCst);
+            let _ = stream.write_all(LAST.as_bytes());
+        }
+        // Dissolving a connection resets it, however many handles there are.
+        connect_unspec(&stream).unwrap();
+    });
+    let mut request = HttpRequest::get("/");
+    request.expected.method = Method::Post;
+    // More than the sockets between can hold.
+    request.content = Some(vec![b'x'; 8 << 20]);
+    let workload = HttpWorkload::new("large", vec![request]).unwrap();
+    let workload = Workload::Http(Arc::new(workload));
+    let until = Until::Requests(50);
+    let tally = run(&Plan { workload, until, connections: 2, ..get(server.address) }).unwrap();
+    assert_undisturbed(&tally);
+    assert_eq!((tally.requests, server.requests()), (50, 50));
+}
+
 /// Servers say 408 to connections that are silent for too long, and close them.
 #[test]
 fn an_idle_connection_that_the_server_gives_up_is_opened_again_without_an_error() {
-    let accepted = AtomicUsize::new(0);
-    let server = Server::start(move |mut stream, requests| {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = Server::numbered(listener, |number, mut stream, requests| {
         let mut request = [0; 1_000];
-        let is_first = accepted.fetch_add(1, SeqCst) == 0;
         if !matches!(stream.read(&mut request), Ok(n) if n > 0) {
             return;
         }
@@ -105,7 +136,7 @@ fn an_idle_connection_that_the_server_gives_up_is_opened_again_without_an_error(
         let gives_up = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n";
         let _ = stream.write_all(OK.as_bytes());
         // The first one is the active one, which asks on; the others do not.
-        if !is_first {
+        if number > 0 {
             stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         }
         while let Ok(1..) = stream.read(&mut request) {
@@ -136,13 +167,93 @@ fn contents_of_any_length_are_read_over() {
 #[test]
 fn in_open_loop_every_request_has_an_outcome_whoever_ends_the_connection() {
     let server = server(|i, _| if i == 9 { (LAST.into(), true) } else { (OK.into(), false) });
-    let rate = std::num::NonZeroU32::new(2_000);
+    let rate = NonZeroU32::new(2_000);
     let plan = Plan { connections: 3, pipeline: 4, rate, ..get(server.address) };
     let tally = run(&plan).unwrap();
     let open = tally.open_loop.unwrap();
     assert!(tally.requests > 0 && tally.first_wrong.is_none());
     assert_eq!(tally.errors.total(), tally.errors.closed_early);
     assert!(open.lost <= tally.errors.closed_early, "{open:?} {:?}", tally.errors);
+}
+
+/// Sixty are due: each opens a connection of its own, and nothing is sent beside them but what
+/// opens the connections at first.
+#[test]
+fn at_a_rate_the_next_request_opens_the_connection_that_the_server_ended() {
+    for last in LAST_REPLIES {
+        let server = server(move |_, _| (last.into(), true));
+        for (threads, pipeline) in [(1, 1), (2, 4)] {
+            let before = server.requests();
+            let (rate, arrivals) = (NonZeroU32::new(200), Arrivals::Constant);
+            let plan = Plan { connections: 3, rate, arrivals, ..get(server.address) };
+            let tally = run(&Plan { threads, pipeline, ..plan }).unwrap();
+            assert_undisturbed(&tally);
+            let open = tally.open_loop.unwrap();
+            let answered = tally.histogram.len();
+            assert_eq!((open.due, open.lost), (60, 0), "{last:?}");
+            assert!(answered > 0 && answered == open.due - open.unsent, "{open:?}");
+            // A thread may send in a warm-up of no length.
+            let more = 0..=threads as u64;
+            assert!(more.contains(&(server.requests() - before - 3 - answered)), "{last:?}");
+            assert_eq!(tally.connections_opened, server.requests() - before);
+            assert!(tally.requests <= answered + threads as u64, "{}", tally.requests);
+        }
+    }
+}
+
+/// An idle connection has nothing to ask: it is opened again after 10 ms, after 20 more, and so on.
+#[test]
+fn idle_connections_that_the_server_ends_are_opened_again_ever_more_seldom() {
+    let server = server(|_, _| (LAST.into(), true));
+    let (rate, arrivals) = (NonZeroU32::new(100), Arrivals::Constant);
+    let plan = Plan { connections: 2, idle: 3, rate, arrivals, ..get(server.address) };
+    let began = Instant::now();
+    let tally = run(&plan).unwrap();
+    assert_undisturbed(&tally);
+    // Seven pauses make more than a second, and further ones last a second each.
+    let most = 3 * (8 + began.elapsed().as_secs());
+    let open = tally.open_loop.unwrap();
+    let again = tally.connections_opened - 5 - (open.due - open.unsent);
+    assert!((3..=most).contains(&again), "{again} times, at most {most}");
+}
+
+#[test]
+fn a_bound_holds_where_every_request_opens_a_connection() {
+    for threads in [1, 2] {
+        let (seen, now) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let most = Arc::new(AtomicU64::new(0));
+        let highest = most.clone();
+        let server = server(move |_, _| {
+            // The first request of each of the six connections is beside the bound.
+            if seen.fetch_add(1, SeqCst) >= 6 {
+                most.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
+                thread::sleep(Duration::from_micros(500));
+                now.fetch_sub(1, SeqCst);
+            }
+            (LAST.into(), true)
+        });
+        let in_flight = Some(3);
+        let tally =
+            run(&Plan { in_flight, connections: 6, threads, ..get(server.address) }).unwrap();
+        assert_undisturbed(&tally);
+        assert!(tally.requests > 6, "{}", tally.requests);
+        let highest = highest.load(SeqCst);
+        assert!((1..=3).contains(&highest), "{highest} were in flight");
+    }
+}
+
+#[test]
+fn a_burst_is_timed_where_every_request_opens_a_connection() {
+    for last in LAST_REPLIES {
+        let server = server(move |_, _| (last.into(), true));
+        let until = Until::Burst { instances: 2, requests: 5 };
+        let plan = Plan { connections: 4, pipeline: 3, until, ..get(server.address) };
+        let tally = run(&plan).unwrap();
+        assert_undisturbed(&tally);
+        assert_eq!((tally.requests, tally.connections_opened), (20, 20));
+        assert!(tally.instances_ns.iter().all(|&ns| ns > 0), "{:?}", tally.instances_ns);
+        assert_eq!(tally.instances_ns.iter().max(), Some(&tally.window_ns), "{last:?}");
+    }
 }
 
 #[test]

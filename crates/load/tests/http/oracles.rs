@@ -2,7 +2,7 @@
 //! installed are said to be so.
 
 use crate::{
-    common::{Server, assert_undisturbed, run},
+    common::{Server, assert_undisturbed, nginx, run},
     get,
 };
 use regatta_load::{Plan, Until, Workload, hash_file};
@@ -121,8 +121,7 @@ fn nginx_serves_hello_hash_and_a_file() {
     let conf = folder.path().join("nginx.conf");
     fs::write(&conf, nginx_conf(port, folder.path())).unwrap();
     fs::write(folder.path().join("large"), vec![b'x'; 1 << 20]).unwrap();
-    let program = ["/usr/sbin/nginx", "nginx"].into_iter().find(|path| Path::new(path).exists());
-    let mut nginx = Command::new(program.unwrap_or("nginx"));
+    let mut nginx = nginx();
     nginx.arg("-c").arg(&conf).arg("-p").arg(folder.path()).stderr(Stdio::null());
     let Some(_nginx) = started(&mut nginx) else { return };
     let address = SocketAddr::from(([127, 0, 0, 1], port));
