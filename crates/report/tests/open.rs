@@ -69,7 +69,7 @@ fn every_form_has_the_figures() {
             .lines()
             .next()
             .unwrap()
-            .ends_with("little_residual,steal,server_run_delay,load_run_delay")
+            .contains("little_residual,steal,server_run_delay,load_run_delay,")
     );
     let node = lines.lines().find(|l| l.contains("\"node\"")).unwrap();
     assert!(node.contains(",poisson,") && node.contains(",140000,42000,98000,0,0,0,"), "{node}");
