@@ -18,7 +18,7 @@ fn replies<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
             all.append(&mut reply);
             match halt {
                 Halt::Full => continue,
-                Halt::Closing => return all,
+                Halt::Closing | Halt::Parting => return all,
                 Halt::Hungry => break,
             }
         }
