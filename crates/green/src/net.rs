@@ -200,6 +200,27 @@ impl TcpStream {
         Ok(rustix::net::shutdown(&self.fd, how)?)
     }
 
+    /// As [`Write::write`], for the last bytes before [`TcpStream::shutdown`]: the kernel may hold
+    /// them back, to send them and the end in one packet (`MSG_MORE`).
+    ///
+    /// # Errors
+    /// Those of a write.
+    pub fn write_last(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.send(bytes, SendFlags::NOSIGNAL | SendFlags::MORE)
+    }
+
+    #[inline]
+    fn send(&self, bytes: &[u8], flags: SendFlags) -> io::Result<usize> {
+        let registration = &self.registration;
+        let length = registration.attempt(Interest::Write, self.write_timeout.get(), || {
+            rustix::net::send(&self.fd, bytes, flags)
+        })?;
+        if length < bytes.len() {
+            registration.source.used_up(Interest::Write);
+        }
+        Ok(length)
+    }
+
     pub(crate) fn core(&self) -> &Rc<Core> {
         &self.registration.core
     }
@@ -242,14 +263,7 @@ impl Read for &TcpStream {
 
 impl Write for &TcpStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let registration = &self.registration;
-        let length = registration.attempt(Interest::Write, self.write_timeout.get(), || {
-            rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL)
-        })?;
-        if length < bytes.len() {
-            registration.source.used_up(Interest::Write);
-        }
-        Ok(length)
+        self.send(bytes, SendFlags::NOSIGNAL)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -1,21 +1,29 @@
 //! `async`: a Tokio task per connection, work stealing over a thread per core.
 
-use crate::host::{Host, PAUSE, ServeError};
-use regatta_service::Program;
-use regatta_sys::net;
+use crate::{
+    blocking::finish_writing,
+    clock,
+    host::{Host, PAUSE, ServeError, Stop},
+    job, local,
+};
+use regatta_service::{Flow, Job, Limits, Locals, Now, Program, style::asynchronous::Stream};
+use regatta_sys::{net, queue};
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     io,
     net::TcpListener as StdListener,
+    os::fd::AsFd,
     pin::Pin,
-    task::{Context, Poll},
+    task::Poll,
     thread,
+    time::Instant,
 };
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, Interest, ReadBuf},
     net::{TcpListener, TcpStream},
     runtime::Builder,
-    time::{sleep, timeout},
+    task::spawn_blocking,
+    time::{Sleep, sleep, sleep_until, timeout},
 };
 use tokio_util::{
     sync::{CancellationToken, WaitForCancellationFutureOwned},
@@ -23,7 +31,7 @@ use tokio_util::{
 };
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
-    let listener = host.listen(false)?;
+    let listener = host.listen()?;
     let mut runtime = Builder::new_multi_thread();
     runtime.worker_threads(host.cores.get()).enable_io().enable_time();
     if let Some(threads) = host.offload {
@@ -52,19 +60,24 @@ async fn serve<P: Program>(program: P, host: Host, listener: StdListener) -> io:
         };
         match accepted {
             Ok((stream, _)) => {
-                let mut stream = Connection { stream, stopped: wait_for(&stopped) };
                 let (program, limits, stop) = (program.clone(), host.limits, host.stop.clone());
-                let defer = host.defer();
+                let mut stream = Connection {
+                    stream,
+                    stopped: wait_for(&stopped),
+                    stop: stop.clone(),
+                    alarm: Alarm::new(limits),
+                    offloads: host.offload.is_some(),
+                };
                 connections.spawn(async move {
                     // A connection's errors are its own end, and nobody else's business.
-                    let _ = program.asynchronous(&mut stream, limits, defer).await;
+                    let _ = program.asynchronous(&mut stream, limits).await;
                     while !stop.may_close(&stream.stream) {
                         sleep(PAUSE / 4).await;
                     }
                 });
             }
             Err(error) if net::is_transient(&error) => {}
-            Err(_) => sleep(PAUSE).await, // out of descriptors: who waits stays queued
+            Err(_) => sleep(PAUSE).await, // out of descriptors: clients wait in the kernel's queue
         }
         while connections.len() >= host.connections && !stopped.is_cancelled() {
             sleep(PAUSE).await;
@@ -77,48 +90,145 @@ async fn serve<P: Program>(program: P, host: Host, listener: StdListener) -> io:
     Ok(())
 }
 
-/// A stream whose input ends when the server stops: what has arrived is still read.
+/// A connection whose input ends when the server stops: what has arrived is still read.
 struct Connection {
     stream: TcpStream,
     stopped: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    stop: Stop,
+    alarm: Alarm,
+    /// Whether long jobs are done in the runtime's blocking pool.
+    offloads: bool,
 }
 
 fn wait_for(stop: &CancellationToken) -> Option<Pin<Box<WaitForCancellationFutureOwned>>> {
     Some(Box::pin(stop.clone().cancelled_owned()))
 }
 
-impl AsyncRead for Connection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let read = Pin::new(&mut self.stream).poll_read(cx, into);
-        if let (Poll::Pending, Some(stopped)) = (&read, &mut self.stopped)
-            && stopped.as_mut().poll(cx).is_ready()
-        {
-            self.stopped = None;
-            net::finish_reading(&self.stream)?;
-            return Pin::new(&mut self.stream).poll_read(cx, into);
-        }
-        read
+impl Locals for &mut Connection {
+    fn take<L: Default + Send + 'static>(&self) -> Box<L> {
+        local::take()
+    }
+
+    fn give_back<L: Default + Send + 'static>(&self, local: Box<L>) {
+        local::give_back(local);
     }
 }
 
-impl AsyncWrite for Connection {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+impl Stream for &mut Connection {
+    fn now(&self) -> Now {
+        clock::now()
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+    async fn read(&mut self, into: &mut [u8], due: Instant) -> io::Result<usize> {
+        let Connection { stream, stopped, alarm, .. } = &mut **self;
+        let mut into = ReadBuf::new(into);
+        let read = poll_fn(|cx| {
+            let read = Pin::new(&mut *stream).poll_read(cx, &mut into);
+            if let (Poll::Pending, Some(stop)) = (&read, &mut *stopped)
+                && stop.as_mut().poll(cx).is_ready()
+            {
+                *stopped = None;
+                net::finish_reading(&*stream)?;
+                return Pin::new(&mut *stream).poll_read(cx, &mut into);
+            }
+            read
+        });
+        alarm.within(due, read).await?;
+        Ok(into.filled().len())
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+    async fn write(&mut self, bytes: &[u8], last: bool, due: Instant) -> io::Result<usize> {
+        let Connection { stream, alarm, .. } = &mut **self;
+        let write = if last { net::write_last } else { net::write };
+        // Nearly always there is room, so the runtime is asked only where there is none.
+        match write(stream.as_fd(), bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let room = stream.async_io(Interest::WRITABLE, || write(stream.as_fd(), bytes));
+                alarm.within(due, room).await
+            }
+            written => written,
+        }
+    }
+
+    fn unacknowledged(&self) -> usize {
+        queue::unacknowledged(&self.stream).unwrap_or(0)
+    }
+
+    fn finish_writing(&mut self) -> io::Result<()> {
+        finish_writing(&self.stream, &self.stop)
+    }
+
+    /// A deferred job that has not begun is dropped when the client goes away.
+    async fn run<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> io::Result<Flow> {
+        if !self.offloads || job.is_short() {
+            return Ok(job::run(job, reply));
+        }
+        let apart = move || {
+            let mut reply = Vec::new();
+            let flow = job::run_apart(job, &mut reply);
+            (flow, reply)
+        };
+        let mut apart = spawn_blocking(apart);
+        loop {
+            // Its timeout is that of the look.
+            match timeout(Limits::LOOK, &mut apart).await {
+                Ok(done) => {
+                    // It fails when the job has panicked, or the runtime ends.
+                    let (flow, done) = done.map_err(io::Error::other)?;
+                    reply.extend_from_slice(&done);
+                    return Ok(flow);
+                }
+                Err(_) if net::is_gone(&self.stream) => {
+                    apart.abort();
+                    return Err(io::ErrorKind::ConnectionReset.into());
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// One timer for all waits of a connection. It is moved only when it fires too early, so that a
+/// wait that ends in time costs no work on the runtime's timer wheel.
+struct Alarm {
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Alarm {
+    fn new(limits: Limits) -> Self {
+        Alarm { timer: Box::pin(sleep_until((Instant::now() + limits.idle).into())) }
+    }
+
+    /// The result of `work`, or `TimedOut` once `due` has passed.
+    async fn within<R>(
+        &mut self,
+        due: Instant,
+        work: impl Future<Output = io::Result<R>>,
+    ) -> io::Result<R> {
+        let due = due.into();
+        // It may only fire too early, never too late.
+        if due < self.timer.deadline() {
+            self.timer.as_mut().reset(due);
+        }
+        tokio::pin!(work);
+        let mut asked_again = false;
+        loop {
+            tokio::select! {
+                biased;
+                result = &mut work => return result,
+                () = &mut self.timer => {
+                    if tokio::time::Instant::now() < due {
+                        self.timer.as_mut().reset(due);
+                    } else if asked_again {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    } else {
+                        // After a stall the timer may be noticed before what came in time: the
+                        // runtime looks at the sockets once more before this goes on.
+                        asked_again = true;
+                        tokio::task::yield_now().await;
+                    }
+                }
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! It shows whether a referee finds a difference that is known. A server without it runs code that
 //! knows nothing of it.
 
-use regatta_service::{Called, Codec, Service};
+use regatta_service::{Called, Codec, Now, Service};
 use std::time::{Duration, Instant};
 
 /// Calls of one timing.
@@ -42,16 +42,19 @@ impl<S> Burning<S> {
 impl<S: Service> Service for Burning<S> {
     type Codec = S::Codec;
     type Job = S::Job;
+    type Local = S::Local;
 
     #[inline]
     fn call(
         &mut self,
+        local: &mut S::Local,
+        now: Now,
         request: <S::Codec as Codec>::Request<'_>,
         reply: &mut Vec<u8>,
     ) -> Called<S::Job> {
         let began = self.began;
         self.burn.spend(|| age(began));
-        self.service.call(request, reply)
+        self.service.call(local, now, request, reply)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     poll, prefork, select, threads, uring,
 };
 use regatta_service::{
-    Program, Shared, SystemClock, by_hand, double,
+    Program, Shared, by_hand, double,
     hash::Hash,
     hello::Hello,
     http::{Resource, Site},
@@ -220,7 +220,7 @@ pub fn serve(
         (Service::Hello, Written::Shared) => run(site(Hello), model, host),
         (Service::Hash, Written::Shared) => {
             let file = file.ok_or(unsupported("it needs a file to read; give it one"))?;
-            run(site(Hash::new(file, SystemClock)?), model, host)
+            run(site(Hash::new(file)?), model, host)
         }
         (Service::Hello | Service::Hash, Written::ByHand) => {
             Err(unsupported("it is not written by hand; leave --by-hand out"))
@@ -242,8 +242,8 @@ fn nothing_to_offload(service: Service, model: Model) -> Option<&'static str> {
     }
 }
 
-fn site<R: Resource>(resource: R) -> Shared<Site<R, SystemClock>> {
-    Shared(Site { resource, clock: SystemClock })
+fn site<R: Resource>(resource: R) -> Shared<Site<R>> {
+    Shared(Site(resource))
 }
 
 /// Runs `double` on `epoll` with a handicap: every call burns `cost` of CPU besides, on average. For

@@ -1,7 +1,10 @@
 //! Child processes of the models that have them: made, watched, drained and reaped; and what a child
 //! does with a connection.
 
-use crate::host::{Host, PAUSE, ServeError, Stop};
+use crate::{
+    blocking::Blocking,
+    host::{Host, PAUSE, ServeError, Stop},
+};
 use regatta_service::Program;
 use regatta_sys::{
     Event, Interest, Readiness,
@@ -82,8 +85,8 @@ impl Children {
     /// Waits until the host stops or a child has ended, which it gives.
     pub(crate) fn wait(&mut self, host: &Host) -> io::Result<Option<(Pid, WaitStatus)>> {
         let mut readiness = Poll::new();
-        readiness.add(host.stop.as_fd(), 0, Interest::Read)?;
-        readiness.add(self.ended.as_fd(), 0, Interest::Read)?;
+        readiness.add(host.stop.as_fd(), 0, Interest::READ)?;
+        readiness.add(self.ended.as_fd(), 0, Interest::READ)?;
         let mut events: Vec<Event> = Vec::new();
         readiness.wait(&mut events, None)?;
         self.reap()
@@ -159,7 +162,9 @@ pub(crate) fn converse<P: Program>(
         let _ = net::finish_reading(&stream);
     }
     // A connection's errors are its own end, and nobody else's business.
-    let _ = program.sequential(&mut &stream, host.limits);
+    let mut blocking =
+        Blocking { socket: &stream, stop: &host.stop, read_timeout: host.limits.idle };
+    let _ = program.sequential(&mut blocking, host.limits);
     before_close(&host.stop, &stream);
     Ok(())
 }

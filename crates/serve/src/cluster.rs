@@ -3,10 +3,11 @@
 
 use crate::{
     children::{Children, Side, leave},
-    host::{Host, Places, ServeError},
+    host::{Host, Places, Seat, ServeError},
     offload::Pool,
     reactor,
 };
+use regatta_engine::Sessions;
 use regatta_service::Program;
 use regatta_sys::epoll::Epoll;
 
@@ -18,9 +19,10 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
         if children.fork(host)? == Side::Child {
             leave(move || {
                 // The other listeners close: connections of a core that is gone are not queued here.
-                let own = listeners.into_iter().nth(i).expect("one for each child");
+                let listener = listeners.into_iter().nth(i);
                 let pool = Pool::of(host)?; // each process has one of its own
-                Ok(reactor::run(program, host, places, own, Epoll::new()?, pool)?)
+                let seat = Seat { listener, places, pool, letters: None };
+                Ok(reactor::run(Sessions::new(program), host, seat, Epoll::edge_triggered()?)?)
             });
         }
     }

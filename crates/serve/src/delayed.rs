@@ -26,8 +26,8 @@ const OWED: usize = 1 << 20;
 /// a sleeping thread usually takes to wake.
 const SPIN: Duration = Duration::from_micros(60);
 
-const LISTENER: usize = usize::MAX;
-const STOP: usize = usize::MAX - 1;
+const LISTENER: u64 = u64::MAX;
+const STOP: u64 = u64::MAX - 1;
 
 /// Serves `double`, every reply after its delay, until the host stops. What is owed then is not
 /// answered.
@@ -36,10 +36,10 @@ const STOP: usize = usize::MAX - 1;
 /// The address cannot be listened on, or the kernel refused what it cannot go on without.
 pub fn serve_delayed(delay: Delay, host: &Host) -> Result<(), ServeError> {
     timer::as_exact_as_can_be()?;
-    let listener = host.listen(false)?;
+    let listener = host.listen()?;
     let mut epoll = Epoll::new()?;
-    epoll.add(host.stop.as_fd(), STOP, Interest::Read)?;
-    epoll.add(listener.as_fd(), LISTENER, Interest::Read)?;
+    epoll.add(host.stop.as_fd(), STOP, Interest::READ)?;
+    epoll.add(listener.as_fd(), LISTENER, Interest::READ)?;
     host.ready(&listener)?;
     let server = Server {
         delay,
@@ -59,8 +59,8 @@ struct Server {
     epoll: Epoll,
     listener: OwnedFd,
     /// By the number of their accept, which is their token.
-    connections: HashMap<usize, Connection>,
-    accepted: usize,
+    connections: HashMap<u64, Connection>,
+    accepted: u64,
     requests: u64,
     /// The next to be sent on top.
     due: BinaryHeap<Reverse<Due>>,
@@ -83,7 +83,7 @@ struct Connection {
 struct Due {
     at: Instant,
     request: u64,
-    token: usize,
+    token: u64,
     bytes: usize,
     ends: bool,
 }
@@ -91,7 +91,7 @@ struct Due {
 impl Server {
     fn run(mut self, host: &Host) -> io::Result<()> {
         let mut stop = Poll::new();
-        stop.add(host.stop.as_fd(), STOP, Interest::Read)?;
+        stop.add(host.stop.as_fd(), STOP, Interest::READ)?;
         let began = Instant::now();
         let mut events: Vec<Event> = Vec::new();
         loop {
@@ -127,7 +127,7 @@ impl Server {
                 Ok(socket) => {
                     let token = self.accepted;
                     self.accepted += 1;
-                    self.epoll.add(socket.as_fd(), token, Interest::Read)?;
+                    self.epoll.add(socket.as_fd(), token, Interest::READ)?;
                     let connection = Connection {
                         socket,
                         codec: Lines,
@@ -147,7 +147,7 @@ impl Server {
         }
     }
 
-    fn read(&mut self, token: usize, now: Instant) -> io::Result<()> {
+    fn read(&mut self, token: u64, now: Instant) -> io::Result<()> {
         let Some(connection) = self.connections.get_mut(&token) else { return Ok(()) };
         let flow = match net::read(&connection.socket, &mut self.input) {
             Ok(0) => Flow::Close,
@@ -192,7 +192,7 @@ impl Connection {
     /// Answers all whole requests that have come, each reply to be sent when it is due.
     fn answer(
         &mut self,
-        token: usize,
+        token: u64,
         now: Instant,
         delay: &Delay,
         requests: &mut u64,

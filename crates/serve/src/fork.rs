@@ -17,12 +17,13 @@ pub(crate) const CONNECTIONS: u32 = 8_000;
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
     let mut children = Children::new()?;
-    let listener = host.listen(false)?;
+    let listener = host.listen()?;
+    host.limit_connections_of(&listener)?;
     let most = host.connections.min(CONNECTIONS as usize);
     let mut readiness = Poll::new(); // of the parent; a child only ever waits in its read
-    readiness.add(host.stop.as_fd(), 0, Interest::Read)?;
-    readiness.add(children.ended.as_fd(), 0, Interest::Read)?;
-    readiness.add(listener.as_fd(), 0, Interest::Read)?;
+    readiness.add(host.stop.as_fd(), 0, Interest::READ)?;
+    readiness.add(children.ended.as_fd(), 0, Interest::READ)?;
+    readiness.add(listener.as_fd(), 0, Interest::READ)?;
     host.ready(&listener)?;
     let mut events: Vec<Event> = Vec::new();
     while !host.stop.is_set() {

@@ -1,6 +1,7 @@
 //! What every model is given: where to listen, its limits, and when to stop.
 
-use regatta_service::{Defer, Limits};
+use crate::{letters::Letters, offload::Pool};
+use regatta_service::Limits;
 use regatta_sys::{
     net::{self, Port},
     queue::unacknowledged,
@@ -108,14 +109,29 @@ pub struct Host {
 pub(crate) const PAUSE: Duration = Duration::from_millis(20);
 
 impl Host {
-    /// Which jobs the model's own threads do not do.
-    pub(crate) fn defer(&self) -> Defer {
-        if self.offload.is_some() { Defer::Long } else { Defer::Nothing }
+    /// Listens alone; a port in use is an error.
+    pub(crate) fn listen(&self) -> Result<OwnedFd, ServeError> {
+        self.listen_as(self.listen, Port::Exclusive, false)
     }
 
-    /// Listens alone; a port in use is an error.
-    pub(crate) fn listen(&self, blocking: bool) -> Result<OwnedFd, ServeError> {
-        self.listen_as(self.listen, Port::Exclusive, blocking)
+    /// As [`Host::listen`], for blocking accepts. The timeouts of a connection are inherited.
+    pub(crate) fn listen_blocking(&self) -> Result<OwnedFd, ServeError> {
+        let listener = self.listen_as(self.listen, Port::Exclusive, true)?;
+        self.limit_connections_of(&listener)?;
+        Ok(listener)
+    }
+
+    /// Connections of `listener` inherit the timeouts that a sequential program begins with.
+    pub(crate) fn limit_connections_of(&self, listener: &OwnedFd) -> io::Result<()> {
+        net::set_timeouts(listener, self.limits.idle, self.limits.look())
+    }
+
+    /// What a model of one thread serves with.
+    pub(crate) fn alone<L>(&self) -> Result<Seat<L>, ServeError> {
+        let listener = self.listen()?;
+        let places = Places::new(self)?;
+        self.ready(&listener)?;
+        Ok(Seat { listener: Some(listener), places, pool: Pool::of(self)?, letters: None })
     }
 
     /// One listener per core on the same port (SO_REUSEPORT).
@@ -128,19 +144,24 @@ impl Host {
 
     /// Serves with a thread per core, each with a listener of its own. A server that has lost a
     /// core, to an error or a panic, must not go on as if it had not: the others stop too.
-    pub(crate) fn on_each_core(
+    pub(crate) fn on_each_core<L: Clone + Send>(
         &self,
-        serve: impl Fn(Places, OwnedFd) -> io::Result<()> + Sync,
+        posts: bool,
+        serve: impl Fn(Seat<L>) -> io::Result<()> + Sync,
     ) -> Result<(), ServeError> {
         let listeners = self.listen_per_core()?;
         let places = Places::new(self)?;
+        let pool = Pool::of(self)?;
+        let mut letters = if posts { Letters::new(listeners.len())? } else { Vec::new() };
         self.ready(&listeners[0])?;
         thread::scope(|scope| {
             let core = |listener| {
-                let (serve, places) = (&serve, places.clone());
+                let (serve, places, pool) = (&serve, places.clone(), pool.clone());
+                let seat =
+                    Seat { listener: Some(listener), places, pool, letters: letters.pop() };
                 scope.spawn(move || {
                     let _whole = StopOnEnd(&self.stop);
-                    serve(places, listener)
+                    serve(seat)
                 })
             };
             let cores: Vec<_> = listeners.into_iter().map(core).collect();
@@ -164,6 +185,17 @@ impl Host {
         (self.on_ready)(net::local_addr(listener)?);
         Ok(())
     }
+}
+
+/// What a core serves with.
+pub(crate) struct Seat<L> {
+    /// `None` once the server stops.
+    pub(crate) listener: Option<OwnedFd>,
+    pub(crate) places: Places,
+    /// Does the long jobs; where there is none, the core does them itself.
+    pub(crate) pool: Option<Pool>,
+    /// To and from the other cores, for those who post.
+    pub(crate) letters: Option<Letters<L>>,
 }
 
 /// Stops a server: its descriptor becomes readable for every loop, in every thread and every

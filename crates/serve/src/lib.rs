@@ -4,16 +4,22 @@
 //! for. What a server answers is in `regatta-service`; nothing here looks at a byte.
 
 mod asynchronous;
+mod blocking;
 mod burn;
 pub mod catalogue;
 mod children;
+mod clock;
 mod cluster;
 mod delay;
 mod delayed;
 mod epoll;
+mod file;
 mod fork;
 mod green;
 mod host;
+mod job;
+mod letters;
+mod local;
 mod log;
 mod null;
 mod offload;
@@ -23,6 +29,7 @@ mod poll;
 mod prefork;
 mod reactor;
 mod select;
+mod sockets;
 mod threads;
 mod uring;
 

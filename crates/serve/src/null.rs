@@ -10,14 +10,14 @@ use std::{
 
 /// Bytes of one read.
 const READ: usize = 64 * 1024;
-const LISTENER: usize = usize::MAX;
-const STOP: usize = usize::MAX - 1;
+const LISTENER: u64 = u64::MAX;
+const STOP: u64 = u64::MAX - 1;
 
 pub(crate) fn run(host: &Host) -> Result<(), ServeError> {
-    let listener = host.listen(false)?;
+    let listener = host.listen()?;
     let mut epoll = Epoll::new()?;
-    epoll.add(host.stop.as_fd(), STOP, Interest::Read)?;
-    epoll.add(listener.as_fd(), LISTENER, Interest::Read)?;
+    epoll.add(host.stop.as_fd(), STOP, Interest::READ)?;
+    epoll.add(listener.as_fd(), LISTENER, Interest::READ)?;
     host.ready(&listener)?;
     let mut connections: Vec<Option<OwnedFd>> = Vec::new(); // by descriptor
     let mut events: Vec<Event> = Vec::new();
@@ -29,7 +29,7 @@ pub(crate) fn run(host: &Host) -> Result<(), ServeError> {
                 STOP => return Ok(()),
                 LISTENER => accept(&listener, &mut epoll, &mut connections)?,
                 token => {
-                    let Some(socket) = &connections[token] else { continue };
+                    let Some(socket) = &connections[token as usize] else { continue };
                     let echoed = match net::read(socket, &mut bytes) {
                         Ok(0) => false,
                         // A reply that does not fit is the end: a floor needs no backpressure.
@@ -37,7 +37,7 @@ pub(crate) fn run(host: &Host) -> Result<(), ServeError> {
                         Err(error) => error.kind() == io::ErrorKind::WouldBlock,
                     };
                     if !echoed {
-                        connections[token] = None;
+                        connections[token as usize] = None;
                     }
                 }
             }
@@ -54,7 +54,7 @@ fn accept(
         match net::accept(listener) {
             Ok(socket) => {
                 let token = socket.as_raw_fd() as usize;
-                epoll.add(socket.as_fd(), token, Interest::Read)?;
+                epoll.add(socket.as_fd(), token as u64, Interest::READ)?;
                 if connections.len() <= token {
                     connections.resize_with(token + 1, || None);
                 }

@@ -1,7 +1,8 @@
 //! Jobs that are done in threads of their own, so that a loop goes on meanwhile.
 
-use crate::host::Host;
-use regatta_service::{Flow, Job, JobId, run_job_apart};
+use crate::{host::Host, job};
+use regatta_engine::{Conn, JobId, Task};
+use regatta_service::{Flow, Job};
 use rustix::event::{EventfdFlags, eventfd};
 use std::{
     collections::VecDeque,
@@ -65,7 +66,7 @@ impl Pool {
         let work = Box::new(move || {
             let mut reply = Vec::new();
             // Nothing of the job is left afterwards; its reply is thrown away.
-            match catch_unwind(AssertUnwindSafe(|| run_job_apart(job, &mut reply))) {
+            match catch_unwind(AssertUnwindSafe(|| job::run_apart(job, &mut reply))) {
                 Ok(flow) => done(reply, flow),
                 Err(_) => done(Vec::new(), Flow::Close),
             }
@@ -113,8 +114,8 @@ impl Queue {
 
 /// A job that was done for a loop.
 pub(crate) struct Done {
-    /// What the loop calls its connection.
-    pub(crate) token: usize,
+    /// For whom.
+    pub(crate) conn: Conn,
     /// The job.
     pub(crate) id: JobId,
     /// Its reply.
@@ -143,9 +144,10 @@ impl Desk {
     }
 
     /// Has a job done for a connection, as long as it is `wanted`.
-    pub(crate) fn submit<J: Job>(&self, token: usize, id: JobId, job: J, wanted: Weak<()>) {
+    pub(crate) fn submit<J: Job>(&self, task: Task<J>) {
+        let Task { conn, id, job, wanted } = task;
         let mailbox = Arc::clone(&self.mailbox);
-        let done = move |reply, flow| mailbox.put(Done { token, id, reply, flow });
+        let done = move |reply, flow| mailbox.put(Done { conn, id, reply, flow });
         self.pool.submit(job, wanted, done);
     }
 
@@ -177,6 +179,7 @@ impl AsFd for Desk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use regatta_service::Now;
     use std::{ffi::CStr, sync::mpsc, time::Duration};
 
     const DEADLINE: Duration = Duration::from_secs(10);
@@ -197,7 +200,7 @@ mod tests {
             false
         }
 
-        fn finish(self, _: io::Result<&[u8]>, reply: &mut Vec<u8>) -> Flow {
+        fn finish(self, _: Now, _: io::Result<&[u8]>, reply: &mut Vec<u8>) -> Flow {
             reply.push(b'x');
             (self.0)();
             Flow::Continue

@@ -3,15 +3,13 @@
 
 use crate::{
     host::{Host, ServeError},
-    offload::Pool,
     reactor,
 };
-use regatta_service::Program;
+use regatta_engine::{Engine, Sessions, Start};
 use regatta_sys::epoll::Epoll;
 
-pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
-    let pool = Pool::of(host)?;
-    host.on_each_core(|places, listener| {
-        reactor::run(program.clone(), host, places, listener, Epoll::new()?, pool.clone())
+pub(crate) fn run<F: Start + Clone + Sync>(start: F, host: &Host) -> Result<(), ServeError> {
+    host.on_each_core(Sessions::<F>::POSTS, |seat| {
+        reactor::run(Sessions::new(start.clone()), host, seat, Epoll::edge_triggered()?)
     })
 }

@@ -4,9 +4,9 @@ use crate::{
     host::{Host, ServeError},
     reactor,
 };
-use regatta_service::Program;
+use regatta_engine::{Sessions, Start};
 use regatta_sys::poll::Poll;
 
-pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
-    reactor::run_alone(program, host, Poll::new())
+pub(crate) fn run<F: Start>(start: F, host: &Host) -> Result<(), ServeError> {
+    reactor::run_alone(Sessions::new(start), host, Poll::new())
 }

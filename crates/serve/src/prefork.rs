@@ -14,7 +14,7 @@ pub(crate) const WORKERS: u32 = 256;
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
     let mut children = Children::new()?;
-    let listener = host.listen(true)?;
+    let listener = host.listen_blocking()?;
     let workers = host.connections.min(WORKERS as usize);
     let mut told = false;
     while !host.stop.is_set() {

@@ -1,21 +1,22 @@
-//! The loop of the callback models: waits for readiness, reads, calls the session, writes.
+//! The driver of an engine over readiness: waits, reads, hands over, writes. For all callback models
+//! except `uring`.
 //!
-//! One read and one write for all that is buffered. Level-triggered, so a connection whose output
-//! was cut short simply waits for room instead of input, and its client stops being read.
-
-mod connection;
+//! One read and one write for all that is buffered. What the engine writes to the connection that it
+//! was called for leaves at once; what it writes to others leaves at the end of the turn.
 
 use crate::{
-    host::{Host, PAUSE, Places, ServeError},
+    clock,
+    host::{Host, PAUSE, Place, Seat, ServeError},
+    job,
     log::Refusals,
-    offload::{Desk, Pool},
+    offload::{Desk, Done},
+    sockets::Sockets,
 };
-use connection::{Connection, Fate, Io, State};
-use regatta_service::{Limits, Program};
+use regatta_engine::{Conn, Core, Engine, Job, Next, Task};
 use regatta_sys::{Event, Interest, Readiness, net};
-use slab::Slab;
 use std::{
-    io,
+    collections::VecDeque,
+    io, mem,
     os::fd::{AsFd, OwnedFd},
     time::{Duration, Instant},
 };
@@ -24,234 +25,480 @@ use std::{
 const READ: usize = 64 * 1024;
 /// Connections accepted before others get their turn.
 const ACCEPTS: usize = 64;
+/// Reads, and full replies, of a connection before others get their turn.
+const READS: usize = 2;
+const WRITES: usize = 16;
 
-const LISTENER: usize = usize::MAX;
-const STOP: usize = usize::MAX - 1;
-const DONE: usize = usize::MAX - 2;
+// No name of a connection has these numbers.
+const LISTENER: u64 = u64::MAX;
+const STOP: u64 = u64::MAX - 1;
+const DONE: u64 = u64::MAX - 2;
+const LETTERS: u64 = u64::MAX - 3;
 
 /// Serves in this one thread, with a listener of its own.
-pub(crate) fn run_alone<P: Program, R: Readiness>(
-    program: P,
+pub(crate) fn run_alone<E: Engine, R: Readiness>(
+    engine: E,
     host: &Host,
     readiness: R,
 ) -> Result<(), ServeError> {
-    let listener = host.listen(false)?;
-    let places = Places::new(host)?;
-    host.ready(&listener)?;
-    let pool = Pool::of(host)?;
-    Ok(run(program, host, places, listener, readiness, pool)?)
+    Ok(run(engine, host, host.alone()?, readiness)?)
 }
 
-/// Serves connections of `listener` until the host stops and they have drained. `pool` does the long
-/// jobs; where there is none, they are done here.
-pub(crate) fn run<P: Program, R: Readiness>(
-    program: P,
+/// Serves connections until the host stops and they have drained.
+pub(crate) fn run<E: Engine, R: Readiness>(
+    engine: E,
     host: &Host,
-    places: Places,
-    listener: OwnedFd,
+    seat: Seat<E::Letter>,
     mut readiness: R,
-    pool: Option<Pool>,
 ) -> io::Result<()> {
-    readiness.add(host.stop.as_fd(), STOP, Interest::Read)?;
-    readiness.add(listener.as_fd(), LISTENER, Interest::Read)?;
-    let desk = pool.map(Desk::new).transpose()?;
-    if let Some(desk) = &desk {
-        readiness.add(desk.as_fd(), DONE, Interest::Read)?;
+    readiness.add(host.stop.as_fd(), STOP, Interest::READ)?;
+    if let Some(listener) = &seat.listener {
+        readiness.add(listener.as_fd(), LISTENER, Interest::READ)?;
     }
-    let sweep = host.limits.idle.min(host.limits.request).min(Limits::LINGER) / 8;
+    let desk = seat.pool.clone().map(Desk::new).transpose()?;
+    if let Some(desk) = &desk {
+        readiness.add(desk.as_fd(), DONE, Interest::READ)?;
+    }
+    if let Some(letters) = &seat.letters {
+        readiness.add(letters.as_fd(), LETTERS, Interest::READ)?;
+    }
     Reactor {
-        program,
+        core: Core::new(engine, host.limits, clock::now()),
         host,
-        places,
-        refusals: Refusals::default(),
-        io: Io { readiness, desk },
-        listener: Some(listener),
+        edge: readiness.is_edge_triggered(),
+        readiness,
         paused: false,
-        connections: Slab::new(),
+        seat,
+        desk,
+        refusals: Refusals::default(),
+        sockets: Sockets::new(),
+        again: Vec::new(),
+        long: VecDeque::new(),
         input: vec![0; READ].into_boxed_slice(),
-        out: Vec::new(),
-        sweep: sweep.clamp(Duration::from_millis(1), Duration::from_secs(1)),
-        next_sweep: Instant::now(),
-        cut_at: None,
+        resume_at: None,
     }
     .run()
 }
 
-struct Reactor<'h, P: Program, R> {
-    program: P,
+struct Reactor<'h, E: Engine, R> {
+    core: Core<E>,
     host: &'h Host,
-    places: Places,
-    refusals: Refusals,
-    io: Io<R>,
-    /// `None` once the server stops.
-    listener: Option<OwnedFd>,
+    edge: bool,
+    readiness: R,
+    /// Its listener is `None` once the server stops.
+    seat: Seat<E::Letter>,
     /// The listener is not watched: no descriptor or no place is left.
     paused: bool,
-    connections: Slab<Connection<P::Session>>,
-    /// Input and output space, shared by all connections: an idle one holds neither.
+    /// Who does the long jobs, if that is not this thread.
+    desk: Option<Desk>,
+    refusals: Refusals,
+    sockets: Sockets<OwnedFd, State>,
+    /// Connections that go on in the next turn, whatever happens.
+    again: Vec<Conn>,
+    /// Jobs that take long: one in a turn.
+    long: VecDeque<Task<E::Job>>,
+    /// Input space, shared by all connections: an idle one holds none.
     input: Box<[u8]>,
-    out: Vec<u8>,
-    /// How often all connections are asked whether they are due. Asking all once a second costs
-    /// less than a timer that moves with every request.
-    sweep: Duration,
-    next_sweep: Instant,
-    /// When a stopping server cuts what is left.
-    cut_at: Option<Instant>,
+    /// When accepting resumes.
+    resume_at: Option<Instant>,
 }
 
-impl<P: Program, R: Readiness> Reactor<'_, P, R> {
+/// What is known of a socket.
+struct State {
+    /// What it is watched for; `None`: not at all.
+    watched: Option<Interest>,
+    readable: bool,
+    writable: bool,
+    /// Once all input is read, a read reports its end.
+    ended: bool,
+    /// It is being connected.
+    connecting: bool,
+    /// It is among those that go on in the next turn.
+    again: bool,
+}
+
+impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
     fn run(mut self) -> io::Result<()> {
         let mut events: Vec<Event> = Vec::new();
-        while self.listener.is_some() || !self.connections.is_empty() {
-            self.io.readiness.wait(&mut events, self.timeout())?;
-            let now = Instant::now();
+        let mut again = Vec::new();
+        while self.seat.listener.is_some() || self.core.clients() > 0 {
+            self.readiness.wait(&mut events, self.timeout())?;
+            self.core.turn(clock::now());
+            mem::swap(&mut again, &mut self.again);
             for event in &events {
                 match event.token {
-                    LISTENER => self.accept(now)?,
-                    STOP => self.stop(now)?,
-                    DONE => self.done(now)?,
-                    token => self.ready(token, now)?,
+                    LISTENER => self.accept()?,
+                    STOP => self.stop()?,
+                    DONE => self.take_done()?,
+                    LETTERS => self.hear(),
+                    _ => self.ready(event)?,
                 }
             }
-            if now >= self.next_sweep {
-                self.sweep(now)?;
+            for conn in again.drain(..) {
+                if let Some(slot) = self.sockets.get_mut(conn) {
+                    slot.driver.again = false;
+                    self.serve(conn)?;
+                }
             }
+            self.end_of_turn()?;
         }
         Ok(())
     }
 
     /// How long to wait for events.
     fn timeout(&self) -> Option<Duration> {
-        let wanted = self.paused || !self.connections.is_empty();
-        wanted.then(|| self.next_sweep.saturating_duration_since(Instant::now()))
+        if !(self.again.is_empty() && self.long.is_empty()) {
+            return Some(Duration::ZERO);
+        }
+        let due = self.core.due().into_iter().chain(self.resume_at).min()?;
+        Some(due.saturating_duration_since(self.core.now().instant))
     }
 
-    fn accept(&mut self, now: Instant) -> io::Result<()> {
+    /// Timers, the output of connections that others have written to, and one long job.
+    fn end_of_turn(&mut self) -> io::Result<()> {
+        let now = self.core.now().instant;
+        if self.core.due().is_some_and(|due| due <= now) {
+            self.core.tick(&self.sockets);
+        }
+        self.flush()?;
+        if E::Job::EVER
+            && let Some(task) = self.long.pop_front()
+            && task.wanted.strong_count() > 0
+        {
+            self.core.change(task.conn);
+            self.do_now(task);
+            self.flush()?;
+        }
+        if self.resume_at.is_some_and(|at| at <= now) {
+            self.resume()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if E::POSTS {
+            let letters = self.core.letters();
+            match &self.seat.letters {
+                Some(others) => others.post(letters),
+                None => drop(letters),
+            }
+        }
+        while let Some(conn) = self.core.next_changed() {
+            self.serve(conn)?;
+        }
+        if E::CONNECTS {
+            self.connect()?;
+        }
+        Ok(())
+    }
+
+    // ---- connections come ----
+
+    fn accept(&mut self) -> io::Result<()> {
         for _ in 0..ACCEPTS {
-            let Some(listener) = &self.listener else { return Ok(()) };
-            let Some(place) = self.places.take() else { return self.pause(now) };
+            let Some(listener) = &self.seat.listener else { return Ok(()) };
+            let Some(place) = self.seat.places.take() else { return self.pause() };
             match net::accept(listener) {
                 Ok(socket) => {
-                    if let Some(because) = self.io.readiness.refusal(socket.as_fd()) {
-                        self.refusals.add(now, because);
+                    if let Some(because) = self.readiness.refusal(socket.as_fd()) {
+                        self.refusals.add(self.core.now().instant, because);
                         continue;
                     }
-                    let session = self.program.session(self.host.limits, now, self.host.defer());
-                    let token =
-                        self.connections.insert(Connection::new(socket, place, session, now));
-                    self.first(token, now)?;
+                    let conn = self.core.accept();
+                    // It often has its first request already. It is read before it is watched, so
+                    // that one which is done with at once is never watched at all.
+                    self.insert(conn, socket, Some(place), true);
+                    self.serve(conn)?;
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if net::is_transient(&error) => {}
-                // Out of descriptors or memory: who waits stays in the kernel's queue.
-                Err(_) => return self.pause(now),
+                // Out of descriptors or memory: clients wait in the kernel's queue.
+                Err(_) => return self.pause(),
             }
         }
-        // The first connection of an idle server starts the sweeps.
-        self.next_sweep = self.next_sweep.clamp(now, now + self.sweep);
-        Ok(())
-    }
-
-    /// A fresh connection often has its first request already. It is looked at before it is watched,
-    /// so that one which is done with at once is never watched at all.
-    fn first(&mut self, token: usize, now: Instant) -> io::Result<()> {
-        let fate = self.connections[token].read(now, &mut self.input, &mut self.out);
-        if self.follow(token, fate).is_err() {
-            self.connections.try_remove(token); // out of memory to watch it: it is closed
-            self.pause(now)?;
+        if self.edge {
+            self.resume_at = Some(self.core.now().instant); // no other event tells of those left
         }
         Ok(())
     }
 
-    /// Stops accepting until the next sweep.
-    fn pause(&mut self, now: Instant) -> io::Result<()> {
-        if let (Some(listener), false) = (&self.listener, self.paused) {
-            self.io.readiness.remove(listener.as_fd())?;
-            self.paused = true;
-            self.next_sweep = self.next_sweep.min(now + PAUSE);
-        }
-        Ok(())
-    }
-
-    /// Ends the input of all connections; they answer what has arrived.
-    fn stop(&mut self, now: Instant) -> io::Result<()> {
-        self.io.readiness.remove(self.host.stop.as_fd())?;
-        if let (Some(listener), false) = (self.listener.take(), self.paused) {
-            self.io.readiness.remove(listener.as_fd())?;
-        }
-        self.paused = false;
-        self.cut_at = Some(now + self.host.grace);
-        self.sweep = self.sweep.min(PAUSE);
-        self.next_sweep = now;
-        for (_, connection) in self.connections.iter().filter(|(_, c)| !c.lingers()) {
-            // One that is gone already tells so at its next read.
-            let _ = net::finish_reading(&connection.socket);
-        }
-        Ok(())
-    }
-
-    fn ready(&mut self, token: usize, now: Instant) -> io::Result<()> {
-        // A connection that ended earlier in this turn may have had another event.
-        let Some(connection) = self.connections.get_mut(token) else { return Ok(()) };
-        let Self { input, out, .. } = self;
-        let fate = match connection.interest {
-            None => return Ok(()),
-            Some(Interest::Write) => connection.flush(now, out),
-            Some(Interest::Read) if connection.lingers() => connection.discard(input),
-            Some(Interest::Read) => connection.read(now, input, out),
+    fn insert(&mut self, conn: Conn, socket: OwnedFd, place: Option<Place>, connected: bool) {
+        let state = State {
+            watched: None,
+            readable: connected,
+            writable: connected,
+            ended: false,
+            connecting: !connected,
+            again: false,
         };
-        self.follow(token, fate)
+        self.sockets.insert(conn, socket, place, state);
     }
 
-    /// Jobs were done for some connections.
-    fn done(&mut self, now: Instant) -> io::Result<()> {
-        for done in self.io.take_done() {
-            let token = done.token;
-            // The connection may have ended meanwhile, and another one have its number.
-            let Some(connection) = self.connections.get_mut(token) else { continue };
-            let fate = connection.done(done, now, &mut self.out);
-            self.follow(token, fate)?;
+    /// Stops accepting for a while.
+    fn pause(&mut self) -> io::Result<()> {
+        if let (Some(listener), false) = (&self.seat.listener, self.paused) {
+            self.readiness.remove(listener.as_fd())?;
+            self.paused = true;
         }
+        self.resume_at = Some(self.core.now().instant + PAUSE);
         Ok(())
     }
 
-    /// Watches a connection for what it wants next. One that is done with is closed, at once unless
-    /// a stop is under way.
-    fn follow(&mut self, token: usize, fate: Fate) -> io::Result<()> {
-        let connection = &mut self.connections[token];
-        if fate == Fate::Ends {
-            if self.host.stop.may_close(&connection.socket) {
-                return self.end(token);
+    fn resume(&mut self) -> io::Result<()> {
+        self.resume_at = None;
+        match &self.seat.listener {
+            Some(listener) if self.paused => {
+                self.readiness.add(listener.as_fd(), LISTENER, Interest::READ)?;
+                self.paused = false;
+                Ok(())
             }
-            connection.state = State::Delivering;
-        }
-        connection.settle(token, &mut self.io)
-    }
-
-    fn end(&mut self, token: usize) -> io::Result<()> {
-        let connection = self.connections.remove(token);
-        match connection.interest {
-            Some(_) => self.io.readiness.closing(connection.socket.as_fd()),
-            None => Ok(()),
+            _ => self.accept(),
         }
     }
 
-    /// Ends the connections whose time has come, and resumes accepting.
-    fn sweep(&mut self, now: Instant) -> io::Result<()> {
-        let cut = self.cut_at.is_some_and(|at| now >= at);
-        let over: Vec<usize> = self
-            .connections
-            .iter_mut()
-            .filter_map(|(token, c)| (cut || c.is_due(now, self.host)).then_some(token))
-            .collect();
-        for token in over {
-            self.end(token)?;
+    /// Opens the connections that the engine asks for.
+    fn connect(&mut self) -> io::Result<()> {
+        while let Some((conn, to)) = self.core.next_connect() {
+            match net::connect(to) {
+                Ok(socket) => self.insert(conn, socket, None, false),
+                Err(_) => self.core.failed(conn),
+            }
+            self.serve(conn)?;
         }
-        if let (Some(listener), true) = (&self.listener, self.paused) {
-            self.io.readiness.add(listener.as_fd(), LISTENER, Interest::Read)?;
-            self.paused = false;
-        }
-        self.next_sweep = now + self.sweep;
         Ok(())
+    }
+
+    /// Ends the input of all clients; they answer what has arrived.
+    fn stop(&mut self) -> io::Result<()> {
+        self.readiness.remove(self.host.stop.as_fd())?;
+        if let (Some(listener), false) = (self.seat.listener.take(), self.paused) {
+            self.readiness.remove(listener.as_fd())?;
+        }
+        self.resume_at = None;
+        self.core.stop(self.host.grace);
+        for conn in self.core.to_drain() {
+            if let Some(slot) = self.sockets.get(conn) {
+                // One that is gone already reports it at its next read.
+                let _ = net::finish_reading(&slot.fd);
+            }
+        }
+        Ok(())
+    }
+
+    // ---- what happens to them ----
+
+    fn ready(&mut self, event: &Event) -> io::Result<()> {
+        let conn = Conn::from_bits(event.token);
+        // One that was closed earlier in this turn may have had another event.
+        let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
+        let state = &mut slot.driver;
+        state.readable |= event.readable;
+        state.writable |= event.writable;
+        state.ended |= event.ended;
+        if E::CONNECTS && state.connecting && state.writable {
+            state.connecting = false;
+            match net::take_error(&slot.fd) {
+                Ok(()) => self.core.connected(conn),
+                Err(_) => self.core.failed(conn),
+            }
+        }
+        self.serve(conn)
+    }
+
+    /// Reads and writes what can be read and written, then waits for the rest.
+    fn serve(&mut self, conn: Conn) -> io::Result<()> {
+        for _ in 0..READS {
+            self.read(conn);
+            if E::Job::EVER {
+                self.take_on_jobs(conn);
+            }
+            if !self.advance(conn)? {
+                return Ok(());
+            }
+            if !self.may_read(conn) {
+                break;
+            }
+        }
+        self.watch(conn)
+    }
+
+    #[inline]
+    fn may_read(&self, conn: Conn) -> bool {
+        self.sockets.get(conn).is_some_and(|slot| slot.driver.readable)
+            && self.core.wants_read(conn)
+    }
+
+    #[inline]
+    fn read(&mut self, conn: Conn) {
+        if !self.may_read(conn) {
+            return;
+        }
+        let Some(slot) = self.sockets.get_mut(conn) else { return };
+        let state = &mut slot.driver;
+        match net::read(&slot.fd, &mut self.input) {
+            Ok(0) => {
+                state.readable = false;
+                self.core.ended(conn);
+            }
+            Ok(read) => {
+                // After a short read there is nothing more, except an end that is known of.
+                state.readable = self.edge && (read == self.input.len() || state.ended);
+                self.core.received(conn, &mut self.input[..read]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => state.readable = false,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => self.core.failed(conn),
+        }
+    }
+
+    /// Does what the core says. Returns false when the connection is closed.
+    #[inline]
+    fn advance(&mut self, conn: Conn) -> io::Result<bool> {
+        for _ in 0..WRITES {
+            match self.core.next(conn, &self.sockets) {
+                Next::Wait => return Ok(true),
+                Next::Write { last } => {
+                    let Some(slot) = self.sockets.get_mut(conn) else { break };
+                    if !slot.driver.writable {
+                        return Ok(true);
+                    }
+                    let output = self.core.output(conn);
+                    let write = if last { net::write_last } else { net::write };
+                    match write(&slot.fd, output) {
+                        Ok(written) => {
+                            slot.driver.writable = written == output.len();
+                            self.core.wrote(conn, written);
+                        }
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                            slot.driver.writable = false;
+                            self.core.wrote(conn, 0);
+                        }
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                        Err(_) => self.core.failed(conn),
+                    }
+                    if E::Job::EVER {
+                        self.take_on_jobs(conn);
+                    }
+                }
+                Next::FinishWriting => {
+                    let slot = self.sockets.get(conn);
+                    let done = slot.is_some_and(|slot| net::finish_writing(&slot.fd).is_ok());
+                    self.core.finished(conn, done);
+                }
+                Next::Close => {
+                    self.close(conn)?;
+                    return Ok(false);
+                }
+            }
+        }
+        self.go_on_later(conn);
+        Ok(true)
+    }
+
+    fn close(&mut self, conn: Conn) -> io::Result<()> {
+        if let Some(slot) = self.sockets.remove(conn)
+            && slot.driver.watched.is_some()
+        {
+            self.readiness.closing(slot.fd.as_fd())?;
+        }
+        self.core.closed(conn);
+        Ok(())
+    }
+
+    fn go_on_later(&mut self, conn: Conn) {
+        if let Some(slot) = self.sockets.get_mut(conn)
+            && !mem::replace(&mut slot.driver.again, true)
+        {
+            self.again.push(conn);
+        }
+    }
+
+    /// Watches a connection for what it waits for.
+    #[inline]
+    fn watch(&mut self, conn: Conn) -> io::Result<()> {
+        self.core.settle(conn);
+        let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
+        let state = &mut slot.driver;
+        let read = self.core.wants_read(conn);
+        let write = !state.writable && (state.connecting || !self.core.output(conn).is_empty());
+        let wanted = if self.edge {
+            if read && state.readable {
+                self.go_on_later(conn);
+                return self.watch_for(conn, Some(Interest::READ));
+            }
+            // Room is hardly ever waited for. Once it was, it is reported for good.
+            match state.watched {
+                Some(watched) if !write || watched.write => return Ok(()),
+                _ if write => Some(Interest::BOTH),
+                _ => Some(Interest::READ),
+            }
+        } else {
+            (read || write).then_some(Interest { read, write })
+        };
+        self.watch_for(conn, wanted)
+    }
+
+    fn watch_for(&mut self, conn: Conn, wanted: Option<Interest>) -> io::Result<()> {
+        let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
+        let (fd, token) = (slot.fd.as_fd(), conn.to_bits());
+        match (slot.driver.watched, wanted) {
+            (before, wanted) if before == wanted => return Ok(()),
+            (Some(before), Some(Interest::READ)) if self.edge && before.read => return Ok(()),
+            (None, Some(wanted)) => {
+                if self.readiness.add(fd, token, wanted).is_err() {
+                    // Out of memory to watch it.
+                    self.core.failed(conn);
+                    self.close(conn)?;
+                    return self.pause();
+                }
+            }
+            (Some(_), Some(wanted)) => self.readiness.modify(fd, token, wanted)?,
+            (_, None) => self.readiness.remove(fd)?,
+        }
+        slot.driver.watched = wanted;
+        Ok(())
+    }
+
+    // ---- jobs and letters ----
+
+    /// Does the jobs that replies have turned out to need, or has them done.
+    fn take_on_jobs(&mut self, serving: Conn) {
+        while let Some(task) = self.core.next_job() {
+            match &self.desk {
+                _ if task.job.is_short() => {
+                    let conn = task.conn;
+                    self.do_now(task);
+                    if conn != serving {
+                        self.core.change(conn);
+                    }
+                }
+                Some(desk) => desk.submit(task),
+                None => self.long.push_back(task),
+            }
+        }
+    }
+
+    fn do_now(&mut self, task: Task<E::Job>) {
+        let Task { conn, id, job, .. } = task;
+        self.core.done(conn, id, |reply| job::run(job, reply));
+    }
+
+    fn take_done(&mut self) -> io::Result<()> {
+        let done = self.desk.as_ref().map(Desk::take).unwrap_or_default();
+        for Done { conn, id, reply, flow } in done {
+            self.core.done(conn, id, |out| {
+                out.extend_from_slice(&reply);
+                flow
+            });
+            self.serve(conn)?;
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self) {
+        let letters = self.seat.letters.as_ref().map(|letters| letters.take()).unwrap_or_default();
+        for letter in letters {
+            self.core.heard(letter);
+        }
     }
 }

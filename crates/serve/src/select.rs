@@ -1,16 +1,17 @@
-//! `select`: one thread, callbacks, select(2). A connection whose descriptor its set cannot hold is
-//! refused.
+//! `select`: one thread, callbacks, select(2). Connections that its set cannot hold wait.
 
 use crate::{
     host::{Host, ServeError},
     reactor,
 };
-use regatta_service::Program;
+use regatta_engine::{Sessions, Start};
 use regatta_sys::select::{SET, Select};
 
-/// Connections that it holds for certain: its set, less what a process has open besides.
+/// Connections that it holds: its set, less what a process has open besides.
 pub(crate) const CONNECTIONS: u32 = SET as u32 - 24;
 
-pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
-    reactor::run_alone(program, host, Select::new())
+pub(crate) fn run<F: Start>(start: F, host: &Host) -> Result<(), ServeError> {
+    let connections = host.connections.min(CONNECTIONS as usize);
+    let host = Host { connections, ..host.clone() };
+    reactor::run_alone(Sessions::new(start), &host, Select::new())
 }

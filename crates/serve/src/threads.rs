@@ -1,6 +1,7 @@
 //! `threads`: a thread per connection, blocking reads and writes.
 
 use crate::{
+    blocking::Blocking,
     host::{Host, PAUSE, ServeError},
     open::Open,
 };
@@ -16,7 +17,7 @@ const STACK: usize = 128 * 1024;
 pub(crate) const CONNECTIONS: u32 = 16_000;
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
-    let listener = host.listen(true)?;
+    let listener = host.listen_blocking()?;
     host.ready(&listener)?;
     let listener = Arc::new(TcpListener::from(listener));
     let open = Open::new();
@@ -35,9 +36,11 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
                 let entered = open.enter(stream);
                 let (program, limits, stop) = (program.clone(), host.limits, host.stop.clone());
                 let spawned = thread::Builder::new().stack_size(STACK).spawn(move || {
+                    let (socket, stop) = (&*entered.stream, &stop);
+                    let mut stream = Blocking { socket, stop, read_timeout: limits.idle };
                     // A connection's errors are its own end, and nobody else's business.
-                    let _ = program.sequential(&mut &*entered.stream, limits);
-                    entered.before_close(&stop, thread::sleep);
+                    let _ = program.sequential(&mut stream, limits);
+                    entered.before_close(stop, thread::sleep);
                 });
                 if spawned.is_err() {
                     thread::sleep(PAUSE); // out of threads: the connection is closed

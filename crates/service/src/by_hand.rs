@@ -10,10 +10,12 @@ pub mod callback;
 mod straight;
 mod talk;
 
-use crate::{Defer, Limits, Program, style::Stream};
+use crate::{
+    Limits, Now, Program, Start,
+    style::{asynchronous::Stream as AsyncStream, sequential::Stream},
+};
 use regatta_proto::line::MAX_LINE;
-use std::{future::Future, io, time::Instant};
-use tokio::io::{AsyncRead, AsyncWrite};
+use std::{future::Future, io};
 
 /// Asked after a first name.
 const LAST_NAME: &[u8] = b"last name?\n";
@@ -33,28 +35,26 @@ macro_rules! by_hand {
         #[derive(Clone, Copy, Debug, Default)]
         pub struct $program;
 
-        impl Program for $program {
+        impl Start for $program {
             type Session = callback::Machine<callback::$program>;
 
-            fn session(&self, limits: Limits, now: Instant, _: Defer) -> Self::Session {
-                callback::Machine::new(limits, now)
+            fn session(&self, _: Now) -> Self::Session {
+                callback::Machine::new()
             }
+        }
 
+        impl Program for $program {
             fn sequential<T: Stream>(&self, stream: &mut T, limits: Limits) -> io::Result<()> {
-                let mut talk = talk::Talk::new(stream, limits)?;
+                let mut talk = talk::Talk::new(stream, limits);
                 straight::$form(&mut talk)?;
                 talk.finish()
             }
 
-            fn asynchronous<T>(
+            fn asynchronous<T: AsyncStream>(
                 &self,
                 stream: T,
                 limits: Limits,
-                _: Defer,
-            ) -> impl Future<Output = io::Result<()>> + Send
-            where
-                T: AsyncRead + AsyncWrite + Unpin + Send,
-            {
+            ) -> impl Future<Output = io::Result<()>> + Send {
                 asynchronous::$form(stream, limits)
             }
         }

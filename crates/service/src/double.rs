@@ -1,6 +1,6 @@
 //! `double`: lines of integers in, their doubles out (workload 1).
 
-use crate::{Called, Codec, Decoded, Flow, Never, Service};
+use crate::{Called, Codec, Decoded, Flow, Never, Now, Service};
 use regatta_proto::line::{self, Integer, MAX_FRAME, Split};
 
 /// Bytes of a bad line that its error reply repeats.
@@ -82,9 +82,16 @@ impl Codec for Lines {
 impl Service for Double {
     type Codec = Lines;
     type Job = Never;
+    type Local = ();
 
     #[inline]
-    fn call(&mut self, request: Request<'_>, reply: &mut Vec<u8>) -> Called<Never> {
+    fn call(
+        &mut self,
+        (): &mut (),
+        _: Now,
+        request: Request<'_>,
+        reply: &mut Vec<u8>,
+    ) -> Called<Never> {
         request.answer(reply).into()
     }
 }

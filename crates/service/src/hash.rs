@@ -1,10 +1,10 @@
 //! `hash`: a file is read for every request, and hashed as often as the request asks (workload 4).
 
 use crate::{
-    Called, Clock, Flow, Job, Moment,
+    Called, Flow, Job, Moment, Now,
     http::{self, Resource},
 };
-use regatta_proto::http1::{Reply, Status, Terms};
+use regatta_proto::http1::{Date, Reply, Status, Terms};
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use std::{
     ffi::{CStr, CString},
@@ -17,18 +17,17 @@ use std::{
 
 /// The resource.
 #[derive(Clone, Debug)]
-pub struct Hash<C> {
+pub struct Hash {
     file: Arc<CStr>,
-    clock: C,
 }
 
-impl<C> Hash<C> {
-    /// Hashes `file`, of at most [`MAX_FILE`](crate::MAX_FILE) bytes. `clock` dates the replies.
+impl Hash {
+    /// Hashes `file`.
     ///
     /// # Errors
     /// The name has a byte 0 in it.
-    pub fn new(file: &Path, clock: C) -> io::Result<Self> {
-        Ok(Hash { file: CString::new(file.as_os_str().as_bytes())?.into(), clock })
+    pub fn new(file: &Path) -> io::Result<Self> {
+        Ok(Hash { file: CString::new(file.as_os_str().as_bytes())?.into() })
     }
 }
 
@@ -40,22 +39,23 @@ const SHORT: u32 = 8;
 
 const BAD_N: &[u8] = b"n must be given once, an integer from 1 to 100000: /hash?n=1000.";
 
-impl<C: Clock> Resource for Hash<C> {
+impl Resource for Hash {
     const PATH: &'static str = "/hash";
-    type Job = Hashing<C>;
+    type Job = Hashing;
+    type Local = ();
 
     #[inline]
     fn get(
         &mut self,
+        (): &mut (),
         query: Option<&str>,
         terms: Terms,
         moment: &Moment,
         reply: &mut Vec<u8>,
-    ) -> Called<Hashing<C>> {
+    ) -> Called<Hashing> {
         match query.and_then(times) {
             Some(n) => {
-                let Hash { file, clock } = self.clone();
-                Called::Needs(Hashing { file, n, terms, clock })
+                Called::Needs(Hashing { file: Arc::clone(&self.file), n, terms })
             }
             None => {
                 Reply::text(Status::BadRequest, BAD_N).write(terms, &moment.date, reply);
@@ -76,15 +76,13 @@ fn times(query: &str) -> Option<u32> {
 
 /// A reply's need.
 #[derive(Debug)]
-pub struct Hashing<C> {
+pub struct Hashing {
     file: Arc<CStr>,
     n: u32,
     terms: Terms,
-    /// A reply is dated when it is there, not when it was asked for (RFC 9110, 6.6.1).
-    clock: C,
 }
 
-impl<C: Clock> Job for Hashing<C> {
+impl Job for Hashing {
     fn file(&self) -> &Arc<CStr> {
         &self.file
     }
@@ -93,11 +91,12 @@ impl<C: Clock> Job for Hashing<C> {
         self.n <= SHORT
     }
 
-    fn finish(self, file: io::Result<&[u8]>, reply: &mut Vec<u8>) -> Flow {
-        let Hashing { n, terms, clock, .. } = self;
-        let mut write = |status, text: &[u8]| {
-            clock.moment(|now| Reply::text(status, text).write(terms, &now.date, reply));
-        };
+    fn finish(self, now: Now, file: io::Result<&[u8]>, reply: &mut Vec<u8>) -> Flow {
+        let Hashing { n, terms, .. } = self;
+        // A reply is dated when it is there, not when it was asked for (RFC 9110, 6.6.1).
+        let date = Date::at(now.unix_s);
+        let mut write =
+            |status, text: &[u8]| Reply::text(status, text).write(terms, &date, reply);
         match file {
             Ok(bytes) => write(Status::Ok, &hashed(bytes, n)),
             Err(error) => {
@@ -113,7 +112,7 @@ impl<C: Clock> Job for Hashing<C> {
 fn hashed(bytes: &[u8], n: u32) -> [u8; 2 * SHA256_OUTPUT_LEN] {
     let mut last = digest(&SHA256, black_box(bytes));
     for _ in 1..n {
-        // Whoever compiles this may not know that it comes to the same each time.
+        // `black_box` keeps the compiler from hoisting the digest out of the loop.
         last = digest(&SHA256, black_box(bytes));
     }
     let mut hex = [0; 2 * SHA256_OUTPUT_LEN];
@@ -129,7 +128,7 @@ fn hashed(bytes: &[u8], n: u32) -> [u8; 2 * SHA256_OUTPUT_LEN] {
 mod tests {
     use super::*;
     use regatta_proto::http1::Version;
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use std::time::Instant;
 
     #[test]
     fn digests_of_the_standard_however_often() {
@@ -142,26 +141,16 @@ mod tests {
         }
     }
 
-    #[derive(Clone)]
-    struct ByHand(Arc<AtomicU64>);
-
-    impl Clock for ByHand {
-        fn moment<R>(&self, use_it: impl FnOnce(&Moment) -> R) -> R {
-            use_it(&Moment::at(self.0.load(Relaxed)))
-        }
-    }
-
     #[test]
     fn a_reply_is_dated_when_it_is_there() {
-        let clock = ByHand(Arc::new(AtomicU64::new(784_111_777)));
-        let mut hash = Hash::new(Path::new("file"), clock.clone()).unwrap();
+        let now = |unix_s| Now { instant: Instant::now(), unix_s };
+        let mut hash = Hash::new(Path::new("file")).unwrap();
         let terms = Terms { version: Version::Http11, head_only: false, keep_alive: true };
-        let (asked, mut reply) = (clock.moment(Moment::clone), Vec::new());
-        let Called::Needs(job) = hash.get(Some("n=1"), terms, &asked, &mut reply) else {
+        let (asked, mut reply) = (Moment::at(784_111_777), Vec::new());
+        let Called::Needs(job) = hash.get(&mut (), Some("n=1"), terms, &asked, &mut reply) else {
             panic!("it needs the file");
         };
-        clock.0.store(784_111_780, Relaxed);
-        assert_eq!(job.finish(Ok(b"abc"), &mut reply), Flow::Continue);
+        assert_eq!(job.finish(now(784_111_780), Ok(b"abc"), &mut reply), Flow::Continue);
         let text = String::from_utf8(reply).unwrap();
         assert!(text.contains("\r\nDate: Sun, 06 Nov 1994 08:49:40 GMT\r\n"), "{text}");
     }

@@ -1,6 +1,6 @@
 //! HTTP services: what every resource has in common, so that one is only what it answers to GET.
 
-use crate::{Called, Codec, Decoded, Flow, Job, Moment, Service, clock::Clock};
+use crate::{Called, Codec, Decoded, Flow, Job, Moment, Now, Service};
 use regatta_proto::http1::{
     self, CONTINUE, Method, Reply, Terms,
     server::{Decoder, Event, Request},
@@ -31,10 +31,14 @@ pub trait Resource: Clone + Send + Sync + 'static {
     /// What its replies may need.
     type Job: Job;
 
+    /// What its connections may share within a thread: caches, never meaning.
+    type Local: Default + Send + 'static;
+
     /// Appends the reply on these terms, or says what it needs for that. `query` is what follows the
     /// `?`, not decoded.
     fn get(
         &mut self,
+        local: &mut Self::Local,
         query: Option<&str>,
         terms: Terms,
         moment: &Moment,
@@ -44,11 +48,14 @@ pub trait Resource: Clone + Send + Sync + 'static {
 
 /// A server of one resource, as a [`Service`].
 #[derive(Clone, Debug)]
-pub struct Site<R, C> {
-    /// What it serves.
-    pub resource: R,
-    /// Where it has the time from.
-    pub clock: C,
+pub struct Site<R>(pub R);
+
+/// What the connections of a site share within a thread.
+#[derive(Debug, Default)]
+pub struct Local<L> {
+    /// The second of the last reply, formatted once.
+    moment: Moment,
+    resource: L,
 }
 
 const METHODS: &str = "GET, HEAD, OPTIONS";
@@ -60,15 +67,23 @@ pub fn flow(terms: Terms) -> Flow {
     if terms.keep_alive { Flow::Continue } else { Flow::Part }
 }
 
-impl<R: Resource, C: Clock> Service for Site<R, C> {
+impl<R: Resource> Service for Site<R> {
     type Codec = Http;
     type Job = R::Job;
+    type Local = Local<R::Local>;
 
     #[inline]
-    fn call(&mut self, event: Event<'_>, reply: &mut Vec<u8>) -> Called<R::Job> {
-        let Site { resource, clock } = self;
-        clock.moment(|moment| match event {
-            Event::Request(request) => answer(resource, request, moment, reply),
+    fn call(
+        &mut self,
+        local: &mut Self::Local,
+        now: Now,
+        event: Event<'_>,
+        reply: &mut Vec<u8>,
+    ) -> Called<R::Job> {
+        let Local { moment, resource } = local;
+        let moment = moment.move_to(now.unix_s);
+        match event {
+            Event::Request(request) => answer(&mut self.0, resource, request, moment, reply),
             Event::Continue => {
                 reply.extend_from_slice(CONTINUE);
                 Flow::Continue.into()
@@ -77,13 +92,14 @@ impl<R: Resource, C: Clock> Service for Site<R, C> {
                 rejection.write(&moment.date, reply);
                 Flow::Close.into()
             }
-        })
+        }
     }
 }
 
 #[inline]
 fn answer<R: Resource>(
     resource: &mut R,
+    local: &mut R::Local,
     request: Request<'_>,
     moment: &Moment,
     reply: &mut Vec<u8>,
@@ -92,7 +108,7 @@ fn answer<R: Resource>(
     let (path, query) = request.path_and_query();
     let fixed = match method {
         Method::Get | Method::Head if path == R::PATH => {
-            return resource.get(query, terms, moment, reply);
+            return resource.get(local, query, terms, moment, reply);
         }
         Method::Options if path == R::PATH || path == "*" => Reply::options(METHODS),
         _ if path == R::PATH => Reply::method_not_allowed(METHODS),

@@ -5,26 +5,20 @@
 //! that a person would write. A [`Program`] is anything that has all three forms: the shared
 //! services through [`Shared`], and the programs written [`by_hand`] that they are raced against.
 //!
-//! Nothing here opens a socket or reads a clock: streams and times are arguments.
+//! Nothing here opens a socket or a file, starts a thread or reads a clock: streams and times are
+//! arguments.
 
 pub mod by_hand;
-mod clock;
 pub mod double;
-mod file;
 pub mod hash;
 pub mod hello;
 pub mod http;
-mod job;
-mod limits;
+mod moment;
 mod program;
 mod service;
-mod slots;
 pub mod style;
 
-pub use clock::{Clock, Moment, StoppedAt, SystemClock};
-pub use file::MAX_FILE;
-pub use job::{Defer, Job, Never, run as run_job, run_apart as run_job_apart};
-pub use limits::Limits;
+pub use moment::Moment;
 pub use program::{Program, Shared};
-pub use service::{Called, Codec, Decoded, Flow, Halt, REPLY_FULL, Service, answer};
-pub use slots::{JobId, Slots};
+pub use regatta_engine::{Flow, Job, Limits, Never, Now, Session, Start};
+pub use service::{Called, Codec, Decoded, Halt, Locals, REPLY_FULL, Service, answer};

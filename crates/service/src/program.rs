@@ -1,60 +1,50 @@
 //! A program in all three styles: what an I/O model is handed to run.
 
 use crate::{
-    Defer, Limits, Service,
-    style::{Connection, Session, Stream, asynchronous, sequential},
+    Limits, Never, Now, Service, Session, Start,
+    style::{Connection, asynchronous, sequential},
 };
-use std::{future::Future, io, time::Instant};
-use tokio::io::{AsyncRead, AsyncWrite};
+use std::{future::Future, io};
 
 /// Something that can serve connections in each of the three styles. A model uses the one that it
-/// is made for.
-pub trait Program: Clone + Send + Sync + 'static {
-    /// Its callback form.
-    type Session: Session;
-
-    /// A new connection for callback models, which do the deferred jobs.
-    fn session(&self, limits: Limits, now: Instant, defer: Defer) -> Self::Session;
-
+/// is made for. [`Start::session`] is its callback form.
+///
+/// Its connections stand alone: none hears of another. So a model may run it in one process or in
+/// many.
+pub trait Program: Start<Session: Session<Push = Never>> + Clone + Send + Sync + 'static {
     /// Serves a connection to its end, blocking.
-    fn sequential<T: Stream>(&self, stream: &mut T, limits: Limits) -> io::Result<()>;
+    fn sequential<T: sequential::Stream>(&self, stream: &mut T, limits: Limits) -> io::Result<()>;
 
-    /// Serves a connection to its end, as a future. Deferred jobs are done in the blocking pool of
-    /// the runtime.
-    fn asynchronous<T>(
+    /// Serves a connection to its end, as a future.
+    fn asynchronous<T: asynchronous::Stream>(
         &self,
         stream: T,
         limits: Limits,
-        defer: Defer,
-    ) -> impl Future<Output = io::Result<()>> + Send
-    where
-        T: AsyncRead + AsyncWrite + Unpin + Send;
+    ) -> impl Future<Output = io::Result<()>> + Send;
 }
 
 /// A [`Service`] as a [`Program`], through the three shared styles.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shared<S>(pub S);
 
-impl<S: Service> Program for Shared<S> {
+impl<S: Service> Start for Shared<S> {
     type Session = Connection<S>;
 
-    fn session(&self, limits: Limits, now: Instant, defer: Defer) -> Connection<S> {
-        Connection::new(self.0.clone(), limits, now, defer)
+    fn session(&self, _: Now) -> Connection<S> {
+        Connection::new(self.0.clone())
     }
+}
 
-    fn sequential<T: Stream>(&self, stream: &mut T, limits: Limits) -> io::Result<()> {
+impl<S: Service> Program for Shared<S> {
+    fn sequential<T: sequential::Stream>(&self, stream: &mut T, limits: Limits) -> io::Result<()> {
         sequential::serve(self.0.clone(), stream, limits)
     }
 
-    fn asynchronous<T>(
+    fn asynchronous<T: asynchronous::Stream>(
         &self,
         stream: T,
         limits: Limits,
-        defer: Defer,
-    ) -> impl Future<Output = io::Result<()>> + Send
-    where
-        T: AsyncRead + AsyncWrite + Unpin + Send,
-    {
-        asynchronous::serve(self.0.clone(), stream, limits, defer)
+    ) -> impl Future<Output = io::Result<()>> + Send {
+        asynchronous::serve(self.0.clone(), stream, limits)
     }
 }

@@ -1,6 +1,6 @@
 //! Codec + call, and the one step that all three styles share: answering what is buffered.
 
-use crate::Job;
+use crate::{Flow, Job, Now};
 
 /// The server's end of a protocol: finds requests at the front of a buffer.
 pub trait Codec: Default + Send + 'static {
@@ -21,18 +21,6 @@ pub enum Decoded<R> {
     Request(R, usize),
     /// The beginning of one, or nothing.
     Incomplete,
-}
-
-/// What a connection does after a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
-    /// Goes on with the next request.
-    Continue,
-    /// Ends once all replies are written. What follows in the input is not interpreted.
-    Close,
-    /// As `Close`, by the wish of the client, which has said that it sends no more: the connection
-    /// need not be read on for the last reply to arrive.
-    Part,
 }
 
 /// What came of a call.
@@ -61,12 +49,26 @@ pub trait Service: Clone + Send + Sync + 'static {
     /// What its replies may need; [`Never`](crate::Never) if a request is all that they need.
     type Job: Job;
 
+    /// What its connections may share within a thread: caches, never meaning.
+    type Local: Default + Send + 'static;
+
     /// Appends the reply to `request` to `reply`, or says what it needs for that.
     fn call(
         &mut self,
+        local: &mut Self::Local,
+        now: Now,
         request: <Self::Codec as Codec>::Request<'_>,
         reply: &mut Vec<u8>,
     ) -> Called<Self::Job>;
+}
+
+/// Where a thread keeps what its connections share ([`Service::Local`]).
+pub trait Locals {
+    /// Takes it out, or makes it; [`Locals::give_back`] follows soon, without a wait in between.
+    fn take<L: Default + Send + 'static>(&self) -> Box<L>;
+
+    /// Puts it back.
+    fn give_back<L: Default + Send + 'static>(&self, local: Box<L>);
 }
 
 /// Bytes of replies from which on they are written before the next request is answered. With the
@@ -94,6 +96,8 @@ pub enum Halt<J> {
 pub fn answer<S: Service>(
     service: &mut S,
     codec: &mut S::Codec,
+    local: &mut S::Local,
+    now: Now,
     input: &[u8],
     reply: &mut Vec<u8>,
 ) -> (usize, Halt<S::Job>) {
@@ -106,7 +110,7 @@ pub fn answer<S: Service>(
             Decoded::Incomplete => return (consumed, Halt::Hungry),
             Decoded::Request(request, bytes) => {
                 consumed += bytes;
-                match service.call(request, reply) {
+                match service.call(local, now, request, reply) {
                     Called::Replied(Flow::Continue) => {}
                     Called::Replied(Flow::Part) if consumed == input.len() => {
                         return (consumed, Halt::Parting);

@@ -3,6 +3,6 @@
 pub mod asynchronous;
 pub mod callback;
 pub mod sequential;
+mod silence;
 
-pub use callback::{Connection, Session};
-pub use sequential::Stream;
+pub use callback::Connection;

@@ -1,9 +1,12 @@
-//! epoll(7), level-triggered.
+//! epoll(7), level-triggered or edge-triggered.
 
 use crate::{Event, Interest, Readiness};
 use rustix::{
     buffer::spare_capacity,
-    event::{Timespec, epoll},
+    event::{
+        Timespec,
+        epoll::{self, EventFlags},
+    },
     io::Errno,
 };
 use std::{
@@ -19,32 +22,42 @@ const BATCH: usize = 1024;
 pub struct Epoll {
     fd: OwnedFd,
     ready: Vec<epoll::Event>,
+    edge_triggered: bool,
 }
 
 impl Epoll {
-    /// A new instance. Fails when the process or the system is out of descriptors.
+    /// A level-triggered instance. Fails when the process or the system is out of descriptors.
     pub fn new() -> io::Result<Self> {
         let fd = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        Ok(Epoll { fd, ready: Vec::with_capacity(BATCH) })
+        Ok(Epoll { fd, ready: Vec::with_capacity(BATCH), edge_triggered: false })
     }
-}
 
-fn flags(interest: Interest) -> epoll::EventFlags {
-    match interest {
-        Interest::Read => epoll::EventFlags::IN,
-        Interest::Write => epoll::EventFlags::OUT,
+    /// An edge-triggered instance. A level-triggered one polls each descriptor that it has reported
+    /// once more in the next wait (epoll(7)); this one does not. Fails as [`Epoll::new`].
+    pub fn edge_triggered() -> io::Result<Self> {
+        Ok(Epoll { edge_triggered: true, ..Epoll::new()? })
+    }
+
+    fn flags(&self, interest: Interest) -> EventFlags {
+        let mut flags = EventFlags::empty();
+        flags.set(EventFlags::IN, interest.read);
+        flags.set(EventFlags::OUT, interest.write);
+        flags.set(EventFlags::RDHUP | EventFlags::ET, self.edge_triggered);
+        flags
     }
 }
 
 impl Readiness for Epoll {
-    fn add(&mut self, fd: BorrowedFd<'_>, token: usize, interest: Interest) -> io::Result<()> {
-        let data = epoll::EventData::new_u64(token as u64);
-        Ok(epoll::add(&self.fd, fd, data, flags(interest))?)
+    fn is_edge_triggered(&self) -> bool {
+        self.edge_triggered
     }
 
-    fn modify(&mut self, fd: BorrowedFd<'_>, token: usize, interest: Interest) -> io::Result<()> {
-        let data = epoll::EventData::new_u64(token as u64);
-        Ok(epoll::modify(&self.fd, fd, data, flags(interest))?)
+    fn add(&mut self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
+        Ok(epoll::add(&self.fd, fd, epoll::EventData::new_u64(token), self.flags(interest))?)
+    }
+
+    fn modify(&mut self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
+        Ok(epoll::modify(&self.fd, fd, epoll::EventData::new_u64(token), self.flags(interest))?)
     }
 
     fn remove(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
@@ -64,7 +77,17 @@ impl Readiness for Epoll {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        events.extend(self.ready.iter().map(|e| Event { token: e.data.u64() as usize }));
+        events.extend(self.ready.iter().map(|event| {
+            let (flags, data) = (event.flags, event.data);
+            let gone = flags.intersects(EventFlags::HUP | EventFlags::ERR);
+            let ended = gone || flags.contains(EventFlags::RDHUP);
+            Event {
+                token: data.u64(),
+                readable: ended || flags.contains(EventFlags::IN),
+                writable: gone || flags.contains(EventFlags::OUT),
+                ended,
+            }
+        }));
         Ok(())
     }
 }

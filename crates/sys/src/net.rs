@@ -1,7 +1,6 @@
 //! TCP sockets: listening, accepting, and the calls of a connection, with `recv` and `send`
 //! because they are the shortest way into the kernel for a socket.
 
-use crate::Interest;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, accept_with, bind,
@@ -11,6 +10,7 @@ use std::{
     io,
     net::SocketAddr,
     os::fd::{AsFd, OwnedFd},
+    time::Duration,
 };
 
 /// Connections that the kernel may hold complete but not yet accepted (it caps this at
@@ -56,6 +56,38 @@ fn bound(addr: SocketAddr, port: Port, blocking: bool) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
+/// Begins to connect to `addr`, without waiting: the socket becomes writable when it is connected, or
+/// cannot be ([`take_error`]).
+pub fn connect(addr: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if addr.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    sockopt::set_tcp_nodelay(&fd, true)?;
+    match rustix::net::connect(&fd, &addr) {
+        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(fd),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Why a connection could not be opened (SO_ERROR, socket(7)).
+pub fn take_error(socket: impl AsFd) -> io::Result<()> {
+    sockopt::socket_error(socket)?.map_err(io::Error::from)
+}
+
+/// Longest time that a read and a write of a blocking socket may block; those that a listener accepts
+/// inherit it.
+pub fn set_timeouts(socket: impl AsFd, read: Duration, write: Duration) -> io::Result<()> {
+    set_read_timeout(&socket, read)?;
+    Ok(sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(write))?)
+}
+
+/// Longest time that a read of a blocking socket may block.
+pub fn set_read_timeout(socket: impl AsFd, limit: Duration) -> io::Result<()> {
+    // 0 would be forever.
+    let limit = limit.max(Duration::from_micros(1));
+    Ok(sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(limit))?)
+}
+
 /// Makes a socket blocking again.
 pub fn set_blocking(socket: impl AsFd) -> io::Result<()> {
     Ok(rustix::io::ioctl_fionbio(socket, false)?)
@@ -96,6 +128,19 @@ pub fn write(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     Ok(send(socket, bytes, SendFlags::NOSIGNAL)?)
 }
 
+/// As [`read`], on a blocking socket, without blocking.
+#[inline]
+pub fn read_now(socket: impl AsFd, into: &mut [u8]) -> io::Result<usize> {
+    Ok(recv(socket, into, RecvFlags::DONTWAIT)?.0)
+}
+
+/// As [`write`], or [`write_last`], on a blocking socket, without blocking.
+#[inline]
+pub fn write_now(socket: impl AsFd, bytes: &[u8], last: bool) -> io::Result<usize> {
+    let more = if last { SendFlags::MORE } else { SendFlags::empty() };
+    Ok(send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT | more)?)
+}
+
 /// As [`write`], for the last bytes before [`finish_writing`]: the kernel holds them back and sends
 /// them together with the end, in one packet instead of two (MSG_MORE, send(2)).
 #[inline]
@@ -103,14 +148,10 @@ pub fn write_last(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     Ok(send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::MORE)?)
 }
 
-/// Whether a read, or a write, would not block now.
-pub fn is_ready(socket: impl AsFd, interest: Interest) -> bool {
-    let wanted = match interest {
-        Interest::Read => PollFlags::IN,
-        Interest::Write => PollFlags::OUT,
-    };
+/// Whether a read would not block now.
+pub fn is_readable(socket: impl AsFd) -> bool {
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut [PollFd::new(&socket, wanted)], Some(&at_once)).is_ok_and(|ready| ready > 0)
+    poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
 /// Whether the connection is no more: it was reset, or both of its directions have ended. Tells so

@@ -12,7 +12,7 @@ use std::{
 pub struct Poll {
     watched: Vec<libc::pollfd>,
     /// Tokens of `watched`, in its order.
-    tokens: Vec<usize>,
+    tokens: Vec<u64>,
     /// Place in `watched` by descriptor; `NOWHERE` for one that is not watched.
     places: Vec<u32>,
 }
@@ -34,14 +34,13 @@ impl Poll {
 }
 
 fn events(interest: Interest) -> libc::c_short {
-    match interest {
-        Interest::Read => libc::POLLIN,
-        Interest::Write => libc::POLLOUT,
-    }
+    let read = if interest.read { libc::POLLIN } else { 0 };
+    let write = if interest.write { libc::POLLOUT } else { 0 };
+    read | write
 }
 
 impl Readiness for Poll {
-    fn add(&mut self, fd: BorrowedFd<'_>, token: usize, interest: Interest) -> io::Result<()> {
+    fn add(&mut self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
         let fd = fd.as_raw_fd();
         if self.places.len() <= fd as usize {
             self.places.resize(fd as usize + 1, NOWHERE);
@@ -52,7 +51,7 @@ impl Readiness for Poll {
         Ok(())
     }
 
-    fn modify(&mut self, fd: BorrowedFd<'_>, token: usize, interest: Interest) -> io::Result<()> {
+    fn modify(&mut self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
         let place = self.place(fd)?;
         self.watched[place].events = events(interest);
         self.tokens[place] = token;
@@ -94,7 +93,13 @@ impl Readiness for Poll {
         }
         let entries = self.watched.iter().zip(&self.tokens);
         let found_ready = entries.filter(|(entry, _)| entry.revents != 0);
-        ready.extend(found_ready.take(found as usize).map(|(_, &token)| Event { token }));
+        const GONE: libc::c_short = libc::POLLERR | libc::POLLHUP | libc::POLLNVAL;
+        ready.extend(found_ready.take(found as usize).map(|(entry, &token)| Event {
+            token,
+            readable: entry.revents & (libc::POLLIN | GONE) != 0,
+            writable: entry.revents & (libc::POLLOUT | GONE) != 0,
+            ended: false,
+        }));
         Ok(())
     }
 }

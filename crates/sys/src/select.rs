@@ -29,7 +29,7 @@ pub struct Select {
     /// What the kernel is handed and what it makes of it.
     ready: (Bits, Bits),
     /// Tokens by descriptor.
-    tokens: Vec<usize>,
+    tokens: Vec<u64>,
 }
 
 impl Select {
@@ -42,10 +42,12 @@ impl Select {
     fn place(&mut self, fd: RawFd, interest: Option<Interest>) {
         fd_set_remove(&mut self.read, fd);
         fd_set_remove(&mut self.write, fd);
-        match interest {
-            Some(Interest::Read) => fd_set_insert(&mut self.read, fd),
-            Some(Interest::Write) => fd_set_insert(&mut self.write, fd),
-            None => {}
+        let Some(Interest { read, write }) = interest else { return };
+        if read {
+            fd_set_insert(&mut self.read, fd);
+        }
+        if write {
+            fd_set_insert(&mut self.write, fd);
         }
     }
 }
@@ -61,7 +63,7 @@ impl Readiness for Select {
         (fd.as_raw_fd() as usize >= SET).then_some("select's set holds descriptors below 1024 only")
     }
 
-    fn add(&mut self, fd: BorrowedFd<'_>, token: usize, interest: Interest) -> io::Result<()> {
+    fn add(&mut self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
         if let Some(because) = self.refusal(fd) {
             return Err(io::Error::other(because));
         }
@@ -70,7 +72,7 @@ impl Readiness for Select {
         Ok(())
     }
 
-    fn modify(&mut self, fd: BorrowedFd<'_>, token: usize, interest: Interest) -> io::Result<()> {
+    fn modify(&mut self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
         self.add(fd, token, interest)
     }
 
@@ -98,8 +100,15 @@ impl Readiness for Select {
             Err(Errno::INTR) => return Ok(()), // the sets are not to be looked at
             Err(error) => return Err(error.into()),
         }
-        let ready = FdSetIter::new(read).chain(FdSetIter::new(write));
-        events.extend(ready.map(|fd| Event { token: self.tokens[fd as usize] }));
+        let (read, write): (&Bits, &Bits) = (read, write);
+        let event = |fd: RawFd, readable, writable| Event {
+            token: self.tokens[fd as usize],
+            readable,
+            writable,
+            ended: false,
+        };
+        events.extend(FdSetIter::new(read).map(|fd| event(fd, true, false)));
+        events.extend(FdSetIter::new(write).map(|fd| event(fd, false, true)));
         Ok(())
     }
 }

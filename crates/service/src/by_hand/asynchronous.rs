@@ -4,17 +4,13 @@ use super::{EMPTY, LAST_NAME, too_long};
 use crate::{
     Limits,
     double::{QUOTED, TOO_LONG},
-    style::asynchronous::{Patience, linger},
+    style::asynchronous::{Stream, linger, read, send},
 };
-use regatta_proto::line::{Integer, MAX_LINE, escape};
+use regatta_proto::line::{Integer, escape};
 use std::{io, time::Instant};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 
 /// Doubles integers until `end`.
-pub(super) async fn double<T>(stream: T, limits: Limits) -> io::Result<()>
-where
-    T: AsyncRead + AsyncWrite + Unpin,
-{
+pub(super) async fn double<T: Stream>(stream: T, limits: Limits) -> io::Result<()> {
     let mut talk = Talk::new(stream, limits);
     let mut line = Vec::new();
     while talk.read_line(&mut line).await? && line != b"end" {
@@ -31,10 +27,7 @@ where
 }
 
 /// Asks for a first name, then for a last name, and greets, until `end`.
-pub(super) async fn dialogue<T>(stream: T, limits: Limits) -> io::Result<()>
-where
-    T: AsyncRead + AsyncWrite + Unpin,
-{
+pub(super) async fn dialogue<T: Stream>(stream: T, limits: Limits) -> io::Result<()> {
     let mut talk = Talk::new(stream, limits);
     let mut first = Vec::new();
     let mut last = Vec::new();
@@ -54,21 +47,24 @@ where
 
 /// A stream with its buffers. Output is sent before the program waits for more input.
 struct Talk<T> {
-    stream: BufReader<T>,
+    stream: T,
+    input: Vec<u8>,
+    unread: std::ops::Range<usize>,
     output: Vec<u8>,
     limits: Limits,
-    patience: Patience,
     /// No more input will come.
     ended: bool,
 }
 
+/// Bytes of one read.
+const READ: usize = 8 * 1024;
 /// Bytes of replies from which on they are sent.
 const FULL: usize = 16 * 1024;
 
-impl<T: AsyncRead + AsyncWrite + Unpin> Talk<T> {
+impl<T: Stream> Talk<T> {
     fn new(stream: T, limits: Limits) -> Self {
-        let patience = Patience::new(limits);
-        Talk { stream: BufReader::new(stream), output: Vec::new(), limits, patience, ended: false }
+        let input = vec![0; READ];
+        Talk { stream, input, unread: 0..0, output: Vec::new(), limits, ended: false }
     }
 
     /// Reads lines until one is not empty. False at the end of the conversation.
@@ -86,47 +82,58 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Talk<T> {
     /// limit, which it answers.
     async fn read_line(&mut self, line: &mut Vec<u8>) -> io::Result<bool> {
         line.clear();
-        if self.output.len() >= FULL || !self.stream.buffer().contains(&b'\n') {
-            self.send().await?;
-            let due = Instant::now() + self.limits.idle;
-            self.patience.within(due, self.stream.fill_buf()).await?;
+        if self.output.len() >= FULL {
+            self.send(false).await?;
         }
-        let due = Instant::now() + self.limits.request;
-        let up_to = (&mut self.stream).take(MAX_LINE as u64 + 1);
-        self.patience.within(due, { up_to }.read_until(b'\n', line)).await?;
-        if line.len() > MAX_LINE && line.ends_with(b"\r") {
-            let one = (&mut self.stream).take(1);
-            self.patience.within(due, { one }.read_until(b'\n', line)).await?;
-        }
-        if line.ends_with(b"\n") {
-            line.pop();
-            if line.ends_with(b"\r") {
-                line.pop();
+        let mut inside: Option<Instant> = None;
+        loop {
+            let unread = &self.input[self.unread.clone()];
+            let end = unread.iter().position(|&byte| byte == b'\n');
+            line.extend_from_slice(&unread[..end.unwrap_or(unread.len())]);
+            self.unread.start += end.map_or(unread.len(), |end| end + 1);
+            // The last byte may be the `\r` of an end that is still to come.
+            if too_long(line) {
+                self.output.extend_from_slice(TOO_LONG);
+                return Ok(false);
             }
-            return Ok(true);
+            if end.is_some() {
+                if line.ends_with(b"\r") {
+                    line.pop();
+                }
+                return Ok(true);
+            }
+            if !line.is_empty() {
+                inside.get_or_insert(self.stream.now().instant);
+            }
+            if !self.fill(inside).await? {
+                self.ended = true;
+                return Ok(false);
+            }
         }
-        if too_long(line) {
-            self.output.extend_from_slice(TOO_LONG);
-        } else {
-            self.ended = true;
-        }
-        Ok(false)
     }
 
-    async fn send(&mut self) -> io::Result<()> {
+    /// Sends what is written, and reads more. False at the end of the input.
+    async fn fill(&mut self, inside: Option<Instant>) -> io::Result<bool> {
+        self.send(false).await?;
+        let Talk { stream, input, limits, .. } = self;
+        let read = read(stream, input, inside, *limits).await?;
+        self.unread = 0..read;
+        Ok(read > 0)
+    }
+
+    async fn send(&mut self, last: bool) -> io::Result<()> {
         if !self.output.is_empty() {
-            let due = Instant::now() + self.limits.idle;
-            self.patience.within(due, self.stream.write_all(&self.output)).await?;
+            send(&mut self.stream, &self.output, last, self.limits).await?;
             self.output.clear();
         }
         Ok(())
     }
 
     async fn finish(mut self) -> io::Result<()> {
-        self.send().await?;
+        self.send(!self.ended).await?;
         if self.ended {
             return Ok(()); // see the straight-line form
         }
-        linger(&mut self.stream, &mut self.patience).await
+        linger(&mut self.stream).await
     }
 }

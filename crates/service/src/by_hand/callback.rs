@@ -3,11 +3,10 @@
 
 use super::{EMPTY, LAST_NAME};
 use crate::{
-    Flow, Limits, Never,
+    Flow, Never,
     double::{QUOTED, TOO_LONG},
-    style::Session,
-    style::callback::Clock,
 };
+use regatta_engine::{Context, Session};
 use regatta_proto::line::{Integer, Split, escape, split};
 use std::time::Instant;
 
@@ -71,14 +70,14 @@ impl OnLine for Dialogue {
 /// Cuts what comes into lines, and keeps what is left over for the next time.
 pub struct Machine<L> {
     left_over: Vec<u8>,
-    clock: Clock,
+    /// Since when the client is inside a line.
+    inside: Option<Instant>,
     conversation: L,
 }
 
 impl<L: OnLine> Machine<L> {
-    pub(super) fn new(limits: Limits, now: Instant) -> Self {
-        let clock = Clock::new(limits, now);
-        Machine { left_over: Vec::new(), clock, conversation: L::default() }
+    pub(super) fn new() -> Self {
+        Machine { left_over: Vec::new(), inside: None, conversation: L::default() }
     }
 
     /// The flow, and whether there was a whole line.
@@ -115,28 +114,25 @@ impl<L: OnLine> Machine<L> {
 
 impl<L: OnLine> Session for Machine<L> {
     type Job = Never;
+    type Push = Never;
+    type Local = ();
 
-    fn on_bytes(&mut self, now: Instant, bytes: &[u8], out: &mut Vec<u8>) -> Flow {
-        let (flow, answered) = self.lines(bytes, out);
-        self.clock.heard(now);
-        self.clock.request(now, answered, !self.left_over.is_empty());
+    fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
+        let (flow, answered) = self.lines(bytes, context.out);
+        if answered || self.left_over.is_empty() {
+            self.inside = None;
+        }
+        if !self.left_over.is_empty() {
+            self.inside.get_or_insert(context.now.instant);
+        }
         flow
     }
 
-    fn on_writable(&mut self, now: Instant, _out: &mut Vec<u8>) -> Flow {
-        self.clock.heard(now);
-        Flow::Continue
-    }
-
-    fn on_end(&mut self, _now: Instant, _out: &mut Vec<u8>) -> Flow {
+    fn on_end(&mut self, _: &mut Context<'_, Self>) -> Flow {
         Flow::Close
     }
 
-    fn due(&self) -> Instant {
-        self.clock.due()
-    }
-
-    fn on_tick(&mut self, now: Instant) -> Flow {
-        self.clock.on_tick(now)
+    fn inside(&self) -> Option<Instant> {
+        self.inside
     }
 }

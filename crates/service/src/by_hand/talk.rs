@@ -4,12 +4,9 @@
 
 use crate::{
     Limits,
-    style::{Stream, sequential::linger},
+    style::sequential::{Patience, Stream, linger, send},
 };
-use std::{
-    io::{self, BufRead, Read, Write},
-    time::Instant,
-};
+use std::io::{self, BufRead, Read, Write};
 
 /// Bytes of one read, and of replies from which on they are sent.
 const BUFFER: usize = 16 * 1024;
@@ -17,22 +14,19 @@ const BUFFER: usize = 16 * 1024;
 pub(super) struct Talk<'a, T> {
     stream: &'a mut T,
     limits: Limits,
+    patience: Patience,
     input: Box<[u8]>,
     unread: std::ops::Range<usize>,
     output: Vec<u8>,
-    /// Since when the program waits for the rest of a line.
-    began: Option<Instant>,
     /// No more input will come.
     ended: bool,
 }
 
 impl<'a, T: Stream> Talk<'a, T> {
-    pub(super) fn new(stream: &'a mut T, limits: Limits) -> io::Result<Self> {
-        stream.set_read_timeout(limits.idle)?;
-        stream.set_write_timeout(limits.idle)?;
+    pub(super) fn new(stream: &'a mut T, limits: Limits) -> Self {
         let input = vec![0; BUFFER].into_boxed_slice();
-        let (output, began, ended) = (Vec::new(), None, false);
-        Ok(Talk { stream, limits, input, unread: 0..0, output, began, ended })
+        let (patience, output, ended) = (Patience::new(limits), Vec::new(), false);
+        Talk { stream, limits, patience, input, unread: 0..0, output, ended }
     }
 
     /// Ends the connection. One whose input has ended is closed: to end its output first would, at
@@ -45,20 +39,8 @@ impl<'a, T: Stream> Talk<'a, T> {
     /// Limits the wait for the rest of a line whose beginning was the last that was read.
     fn watch_the_line(&mut self) -> io::Result<()> {
         let last_read = &self.input[..self.unread.end];
-        if last_read.last().is_some_and(|&byte| byte != b'\n') {
-            let now = Instant::now();
-            // The end of another line makes this a new one.
-            let began = self.began.filter(|_| !last_read.contains(&b'\n')).unwrap_or(now);
-            self.began = Some(began);
-            let due = self.limits.due(now, Some(began));
-            if due <= now {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            self.stream.set_read_timeout(due - now)?;
-        } else if self.began.take().is_some() {
-            self.stream.set_read_timeout(self.limits.idle)?;
-        }
-        Ok(())
+        let partial = last_read.last().is_some_and(|&byte| byte != b'\n');
+        self.patience.after(self.stream, last_read.contains(&b'\n'), partial)
     }
 }
 
@@ -67,8 +49,9 @@ impl<T: Stream> BufRead for Talk<'_, T> {
         if self.unread.is_empty() {
             self.flush()?;
             self.watch_the_line()?;
-            self.stream.wait_readable()?;
-            let read = self.stream.read(&mut self.input)?;
+            let Talk { stream, patience, input, .. } = self;
+            patience.before(*stream, |stream| stream.wait_readable())?;
+            let read = patience.before(*stream, |stream| stream.read(input))?;
             self.unread = 0..read;
             self.ended = read == 0;
         }
@@ -98,10 +81,6 @@ impl<T: Stream> Write for Talk<'_, T> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if !self.output.is_empty() {
-            self.stream.write_all(&self.output)?;
-            self.output.clear();
-        }
-        Ok(())
+        send(self.stream, &mut self.output, false, self.limits)
     }
 }

@@ -1,74 +1,160 @@
-//! Async style: the sequential loop with `.await`. For Tokio.
+//! Async style: the sequential loop with `.await`.
 
-use crate::{Codec, Defer, Flow, Halt, Job, Limits, Service, answer, run_job, run_job_apart};
-use std::{future::Future, io, pin::Pin, time::Instant};
-use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    task::spawn_blocking,
-    time::{Sleep, sleep, sleep_until},
-};
+use super::silence::Silence;
+use crate::{Codec, Flow, Halt, Job, Limits, Locals, Now, Service, answer};
+use regatta_engine::Progress;
+use std::{future::Future, io, time::Instant};
+
+/// A byte stream as the async style needs it.
+pub trait Stream: Locals + Send {
+    /// The time.
+    fn now(&self) -> Now;
+
+    /// Reads what is there, or waits. 0 is the end of input. `TimedOut` is its error after `due`.
+    fn read(
+        &mut self,
+        into: &mut [u8],
+        due: Instant,
+    ) -> impl Future<Output = io::Result<usize>> + Send;
+
+    /// Writes what fits, or waits until something does. `TimedOut` is its error after `due`. `last`:
+    /// [`Stream::finish_writing`] follows, and the kernel may hold these bytes back to send them
+    /// with the end.
+    fn write(
+        &mut self,
+        bytes: &[u8],
+        last: bool,
+        due: Instant,
+    ) -> impl Future<Output = io::Result<usize>> + Send;
+
+    /// Bytes that were written and that the peer has not acknowledged.
+    fn unacknowledged(&self) -> usize;
+
+    /// Ends the sending direction; reading goes on.
+    fn finish_writing(&mut self) -> io::Result<()>;
+
+    /// Does a job. Fails when the connection is gone meanwhile.
+    fn run<J: Job>(
+        &mut self,
+        job: J,
+        reply: &mut Vec<u8>,
+    ) -> impl Future<Output = io::Result<Flow>> + Send;
+}
 
 /// Bytes of input space, as long as no request is longer.
 const READ: usize = 8 * 1024;
 
 /// Serves one connection to its end. Errors are those of the stream.
-pub async fn serve<S, T>(
-    mut service: S,
-    mut stream: T,
-    limits: Limits,
-    defer: Defer,
-) -> io::Result<()>
+pub async fn serve<S, T>(mut service: S, mut stream: T, limits: Limits) -> io::Result<()>
 where
     S: Service,
-    T: AsyncRead + AsyncWrite + Unpin,
+    T: Stream,
 {
     let mut codec = S::Codec::default();
     let mut input = vec![0; READ];
     let mut filled = 0; // a request cut in two: its first part
-    let mut began = None; // when that came
+    let mut inside: Option<Instant> = None; // since when
     let mut reply = Vec::new();
-    let mut patience = Patience::new(limits);
     loop {
-        let due = limits.due(Instant::now(), began);
-        let read = patience.within(due, stream.read(&mut input[filled..])).await?;
+        let read = read(&mut stream, &mut input[filled..], inside, limits).await?;
         if read == 0 {
             return Ok(());
         }
         let whole = filled + read;
         let mut at = 0;
         loop {
-            let input = &input[at..whole];
-            let (consumed, mut halt) = answer(&mut service, &mut codec, input, &mut reply);
+            let rest = &input[at..whole];
+            let mut local = stream.take::<S::Local>();
+            let (consumed, mut halt) =
+                answer(&mut service, &mut codec, &mut local, stream.now(), rest, &mut reply);
+            stream.give_back(local);
             at += consumed;
             if let Halt::Needs(job) = halt {
-                if !job.is_short() {
+                if !job.is_short() && !reply.is_empty() {
                     // The replies before it do not wait for it.
-                    send(&mut stream, &mut reply, limits, &mut patience).await?;
+                    send(&mut stream, &reply, false, limits).await?;
+                    reply.clear();
                 }
-                match do_job(job, &mut reply, defer, &mut stream).await? {
+                match stream.run(job, &mut reply).await? {
                     Flow::Continue => continue,
                     Flow::Part if at == whole => halt = Halt::Parting,
                     Flow::Close | Flow::Part => halt = Halt::Closing,
                 }
             }
-            send(&mut stream, &mut reply, limits, &mut patience).await?;
+            if !reply.is_empty() {
+                let last = matches!(halt, Halt::Closing | Halt::Parting);
+                send(&mut stream, &reply, last, limits).await?;
+                reply.clear();
+            }
             match halt {
-                Halt::Parting => return Ok(()),
+                Halt::Parting => return stream.finish_writing(),
                 Halt::Hungry => break,
-                Halt::Closing => return linger(&mut stream, &mut patience).await,
+                Halt::Closing => return linger(&mut stream).await,
                 Halt::Full | Halt::Needs(_) => {}
             }
         }
         if at > 0 {
-            began = None;
+            inside = None;
             input.copy_within(at..whole, 0);
         }
         filled = whole - at;
         if filled > 0 {
-            began.get_or_insert_with(Instant::now);
+            inside.get_or_insert(stream.now().instant);
         }
         fit(&mut input, filled, READ + S::Codec::MAX_FRAME);
     }
+}
+
+/// Reads from a client that is inside a request since `inside`. One that is inside none, and takes
+/// what was sent before, is not silent.
+pub(crate) async fn read<T: Stream>(
+    stream: &mut T,
+    into: &mut [u8],
+    inside: Option<Instant>,
+    limits: Limits,
+) -> io::Result<usize> {
+    let mut silence = Silence::default();
+    let mut due = limits.due(stream.now().instant, inside);
+    loop {
+        match stream.read(into, due).await {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut && inside.is_none() => {
+                let now = stream.now().instant;
+                match silence.goes_on(now, stream.unacknowledged(), limits) {
+                    Some(more) => due = now + more,
+                    None => return Err(error),
+                }
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Sends all of `bytes`. Fails once the client has taken nothing of it for the idle timeout.
+pub(crate) async fn send<T: Stream>(
+    stream: &mut T,
+    bytes: &[u8],
+    last: bool,
+    limits: Limits,
+) -> io::Result<()> {
+    let mut sent = 0;
+    let mut progress = None;
+    while sent < bytes.len() {
+        let due = stream.now().instant + limits.look();
+        match stream.write(&bytes[sent..], last, due).await {
+            Ok(written) => sent += written,
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
+            Err(error) => return Err(error),
+        }
+        if sent < bytes.len() {
+            let now = stream.now().instant;
+            let progress = progress.get_or_insert_with(|| Progress::new(now));
+            progress.look(now, sent as u64, stream.unacknowledged());
+            if progress.is_stalled(now, limits.idle) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Makes room behind a request that fills its space, up to `most` bytes, and gives it back once all
@@ -81,124 +167,17 @@ fn fit(input: &mut Vec<u8>, filled: usize, most: usize) {
     }
 }
 
-async fn send<T>(
-    stream: &mut T,
-    reply: &mut Vec<u8>,
-    limits: Limits,
-    patience: &mut Patience,
-) -> io::Result<()>
-where
-    T: AsyncWrite + Unpin,
-{
-    if !reply.is_empty() {
-        let due = limits.due(Instant::now(), None);
-        patience.within(due, stream.write_all(reply)).await?;
-        reply.clear();
-    }
-    Ok(())
-}
-
-/// Does a job, in the blocking pool if it is deferred. One that has not begun is not done if the
-/// client goes away.
-async fn do_job<J, T>(job: J, reply: &mut Vec<u8>, defer: Defer, stream: &mut T) -> io::Result<Flow>
-where
-    J: Job,
-    T: AsyncWrite + Unpin,
-{
-    if !defer.takes(&job) {
-        return Ok(run_job(job, reply));
-    }
-    let apart = move || {
-        let mut reply = Vec::new();
-        let flow = run_job_apart(job, &mut reply);
-        (flow, reply)
-    };
-    let mut apart = spawn_blocking(apart);
-    loop {
-        tokio::select! {
-            biased;
-            done = &mut apart => {
-                // It fails when the job has panicked, or the runtime ends.
-                let (flow, done) = done.map_err(io::Error::other)?;
-                reply.extend_from_slice(&done);
-                return Ok(flow);
-            }
-            there = is_there(stream) => {
-                if let Err(gone) = there {
-                    apart.abort();
-                    return Err(gone);
-                }
-            }
-        }
-    }
-}
-
-/// Waits for a while, and fails if the connection was reset: a write of nothing then fails too. What
-/// is left to be read does not matter, nor that the client may have ended its sending direction.
-async fn is_there<T: AsyncWrite + Unpin>(stream: &mut T) -> io::Result<()> {
-    sleep(Limits::LOOK).await;
-    stream.write(&[]).await.map(drop)
-}
-
-/// Ends the connection so that the last reply arrives: a close with unread input is a reset.
-pub(crate) async fn linger<T>(stream: &mut T, patience: &mut Patience) -> io::Result<()>
-where
-    T: AsyncRead + AsyncWrite + Unpin,
-{
-    stream.shutdown().await?;
+/// Closes the connection so that the last reply arrives: a close with unread input is a reset.
+pub(crate) async fn linger<T: Stream>(stream: &mut T) -> io::Result<()> {
+    stream.finish_writing()?;
     let mut discard = [0; 1024];
     let mut allowed = Limits::LINGER_BYTES;
-    let due = Instant::now() + Limits::LINGER;
-    while let Ok(read @ 1..) = patience.within(due, stream.read(&mut discard)).await {
+    let due = stream.now().instant + Limits::LINGER;
+    while let Ok(read @ 1..) = stream.read(&mut discard, due).await {
         allowed = allowed.saturating_sub(read);
         if allowed == 0 {
             break;
         }
     }
     Ok(())
-}
-
-/// One timer for all waits of a connection. It is moved only when it fires too early, so that a
-/// wait that ends in time costs no work on the runtime's timer wheel.
-pub(crate) struct Patience {
-    timer: Pin<Box<Sleep>>,
-}
-
-impl Patience {
-    pub(crate) fn new(limits: Limits) -> Self {
-        Patience { timer: Box::pin(sleep_until((Instant::now() + limits.idle).into())) }
-    }
-
-    /// The result of `work`, or `TimedOut` once `due` has passed.
-    pub(crate) async fn within<R>(
-        &mut self,
-        due: Instant,
-        work: impl Future<Output = io::Result<R>>,
-    ) -> io::Result<R> {
-        let due = due.into();
-        // It may only fire too early, never too late.
-        if due < self.timer.deadline() {
-            self.timer.as_mut().reset(due);
-        }
-        tokio::pin!(work);
-        let mut asked_again = false;
-        loop {
-            tokio::select! {
-                biased;
-                result = &mut work => return result,
-                () = &mut self.timer => {
-                    if tokio::time::Instant::now() < due {
-                        self.timer.as_mut().reset(due);
-                    } else if asked_again {
-                        return Err(io::ErrorKind::TimedOut.into());
-                    } else {
-                        // After a stall the timer may be noticed before what came in time: the
-                        // runtime looks at the sockets once more before this goes on.
-                        asked_again = true;
-                        tokio::task::yield_now().await;
-                    }
-                }
-            }
-        }
-    }
 }

@@ -1,111 +1,100 @@
 //! Sequential style: read, call, write, repeat. For processes, threads and green threads.
 
-use crate::{Codec, Defer, Flow, Halt, Job, Limits, Service, answer, run_job};
+use super::silence::Silence;
+use crate::{Codec, Flow, Halt, Job, Limits, Locals, Now, Service, answer};
+use regatta_engine::Progress;
 use std::{
     cell::RefCell,
-    io::{self, Read, Write},
-    net::{Shutdown, TcpStream},
+    io,
     time::{Duration, Instant},
 };
 
 /// A blocking byte stream as the sequential style needs it.
-pub trait Stream: Read + Write {
+pub trait Stream: Locals {
+    /// The time.
+    fn now(&self) -> Now;
+
     /// Blocks until a read would not, where that can be done without a buffer at hand. On streams
     /// whose read is the only way to wait, returns at once.
     fn wait_readable(&mut self) -> io::Result<()>;
 
-    /// Longest time that a read may block; `TimedOut` or `WouldBlock` is its error.
+    /// Reads what is there, or blocks. 0 is the end of input. `TimedOut` or `WouldBlock` is its
+    /// error after the read timeout.
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize>;
+
+    /// Longest time that [`Stream::wait_readable`] and [`Stream::read`] may block. It is
+    /// [`Limits::idle`] at first.
     fn set_read_timeout(&mut self, limit: Duration) -> io::Result<()>;
 
-    /// Longest time that a write may block without progress.
-    fn set_write_timeout(&mut self, limit: Duration) -> io::Result<()>;
+    /// Writes what fits, or blocks until something does, for [`Limits::look`] at most: `TimedOut` or
+    /// `WouldBlock` is its error then. `last`: [`Stream::finish_writing`] follows, and the kernel may
+    /// hold these bytes back to send them with the end.
+    fn write(&mut self, bytes: &[u8], last: bool) -> io::Result<usize>;
+
+    /// Bytes that were written and that the peer has not acknowledged.
+    fn unacknowledged(&self) -> usize;
 
     /// Ends the sending direction; reading goes on.
     fn finish_writing(&mut self) -> io::Result<()>;
 
-    /// Which jobs are left to [`Stream::do_deferred`].
-    fn defer(&self) -> Defer {
-        Defer::Nothing
+    /// Whether a job is done elsewhere, while this connection holds nothing.
+    fn defers<J: Job>(&self, _job: &J) -> bool {
+        false
     }
 
-    /// Does one of those, blocking. It fails when the connection is gone meanwhile.
-    fn do_deferred<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> io::Result<Flow> {
-        Ok(run_job(job, reply))
-    }
-}
-
-/// A stream of the standard library: its read is the only way to wait. Shared, so that another
-/// thread can end it.
-impl Stream for &TcpStream {
-    fn wait_readable(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn set_read_timeout(&mut self, limit: Duration) -> io::Result<()> {
-        TcpStream::set_read_timeout(self, Some(limit))
-    }
-
-    fn set_write_timeout(&mut self, limit: Duration) -> io::Result<()> {
-        TcpStream::set_write_timeout(self, Some(limit))
-    }
-
-    fn finish_writing(&mut self) -> io::Result<()> {
-        self.shutdown(Shutdown::Write)
-    }
+    /// Does a job, blocking. Fails when the connection is gone meanwhile.
+    fn run<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> io::Result<Flow>;
 }
 
 /// Serves one connection to its end. Errors are those of the stream.
 pub fn serve<S: Service, T: Stream>(
-    mut service: S,
+    service: S,
     stream: &mut T,
     limits: Limits,
 ) -> io::Result<()> {
-    let mut codec = S::Codec::default();
-    let mut held = Vec::new(); // a request cut in two: its first part
-    let mut began = None; // when that came
+    let mut connection = Connection {
+        service,
+        codec: S::Codec::default(),
+        held: Held::default(),
+        patience: Patience::new(limits),
+        limits,
+    };
     let mut reads = true; // after a deferred job what is held is answered first
-    stream.set_read_timeout(limits.idle)?;
-    stream.set_write_timeout(limits.idle)?;
     loop {
         if reads {
-            stream.wait_readable()?;
+            connection.patience.before(stream, |stream| stream.wait_readable())?;
         }
         let mut scratch = Scratch::take();
-        let step = step(&mut service, &mut codec, stream, &mut scratch, &mut held, reads);
+        let step = connection.step(stream, &mut scratch, reads);
         scratch.give_back();
         reads = true;
         match step? {
             Step::Ended => return Ok(()),
             Step::Closing => return linger(stream),
-            Step::Continue { answered } => {
-                if answered && began.take().is_some() {
-                    stream.set_read_timeout(limits.idle)?;
-                }
-            }
+            Step::Parting => return stream.finish_writing(),
+            Step::Continue { answered } => connection.patience.after(stream, answered, !connection.held.is_empty())?,
             Step::Waits(job) => {
-                if began.take().is_some() {
-                    stream.set_read_timeout(limits.idle)?;
-                }
+                connection.patience.after(stream, true, false)?;
                 let mut reply = Vec::new();
-                let flow = stream.do_deferred(job, &mut reply)?;
-                send(stream, &mut reply)?;
+                let flow = stream.run(job, &mut reply)?;
+                let last = flow != Flow::Continue;
+                send(stream, &mut reply, last, limits)?;
                 match flow {
-                    Flow::Continue => reads = held.is_empty(),
-                    Flow::Part if held.is_empty() => return Ok(()),
+                    Flow::Continue => reads = connection.held.is_empty(),
+                    Flow::Part if connection.held.is_empty() => return stream.finish_writing(),
                     Flow::Close | Flow::Part => return linger(stream),
                 }
-                continue;
             }
-        }
-        if !held.is_empty() {
-            let now = Instant::now();
-            let due = limits.due(now, Some(*began.get_or_insert(now)));
-            if due <= now {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            stream.set_read_timeout(due - now)?;
         }
     }
+}
+
+struct Connection<S: Service> {
+    service: S,
+    codec: S::Codec,
+    held: Held,
+    patience: Patience,
+    limits: Limits,
 }
 
 enum Step<J> {
@@ -115,102 +104,233 @@ enum Step<J> {
     /// For this job. What came behind its request is held.
     Waits(J),
     Closing,
+    /// By the client's wish: nothing of its input is left.
+    Parting,
     Ended,
 }
 
-/// One read, unless what is held is to be answered first, and the answers to all that is there then.
-fn step<S: Service, T: Stream>(
-    service: &mut S,
-    codec: &mut S::Codec,
-    stream: &mut T,
-    scratch: &mut Scratch,
-    held: &mut Vec<u8>,
-    reads: bool,
-) -> io::Result<Step<S::Job>> {
-    let before = held.len();
-    scratch.fit(before, S::Codec::MAX_FRAME);
-    let Scratch { input, reply } = scratch;
-    input[..before].copy_from_slice(held);
-    let mut filled = before;
-    if reads {
-        filled += retry(|| stream.read(&mut input[before..]))?;
-        if filled == before {
-            return Ok(Step::Ended);
+impl<S: Service> Connection<S> {
+    /// One read, unless what is held is to be answered first, and the answers to all that is there
+    /// then.
+    fn step<T: Stream>(
+        &mut self,
+        stream: &mut T,
+        scratch: &mut Scratch,
+        reads: bool,
+    ) -> io::Result<Step<S::Job>> {
+        let Scratch { input: space, reply } = scratch;
+        let Connection { service, codec, held, patience, limits } = self;
+        let was_held = !held.is_empty();
+        let mut filled = held.filled;
+        if was_held {
+            held.fit(S::Codec::MAX_FRAME);
         }
+        let input = if was_held { &mut held.bytes } else { &mut *space };
+        if reads {
+            let read = patience.before(stream, |stream| stream.read(&mut input[filled..]))?;
+            if read == 0 {
+                return Ok(Step::Ended);
+            }
+            filled += read;
+        }
+        let mut at = 0;
+        let mut waits = None;
+        loop {
+            let rest = &input[at..filled];
+            let mut local = stream.take::<S::Local>();
+            let (consumed, mut halt) = answer(service, codec, &mut local, stream.now(), rest, reply);
+            stream.give_back(local);
+            at += consumed;
+            if let Halt::Needs(job) = halt {
+                let deferred = stream.defers(&job);
+                if deferred || !job.is_short() {
+                    send(stream, reply, false, *limits)?; // the replies before it do not wait for it
+                }
+                if deferred {
+                    waits = Some(job);
+                    break;
+                }
+                match stream.run(job, reply)? {
+                    Flow::Continue => continue,
+                    Flow::Part if at == filled => halt = Halt::Parting,
+                    Flow::Close | Flow::Part => halt = Halt::Closing,
+                }
+            }
+            let last = matches!(halt, Halt::Closing | Halt::Parting);
+            send(stream, reply, last, *limits)?;
+            match halt {
+                Halt::Parting => return Ok(Step::Parting),
+                Halt::Closing => return Ok(Step::Closing),
+                Halt::Hungry => break,
+                Halt::Full | Halt::Needs(_) => {}
+            }
+        }
+        if was_held {
+            held.consume(at, filled);
+        } else {
+            held.hold(&space[at..filled]);
+        }
+        Ok(match waits {
+            Some(job) => Step::Waits(job),
+            None => Step::Continue { answered: at > 0 },
+        })
     }
-    let whole = &input[..filled];
-    let mut rest = whole;
-    loop {
-        let (consumed, mut halt) = answer(service, codec, rest, reply);
-        rest = &rest[consumed..];
-        if let Halt::Needs(job) = halt {
-            let deferred = stream.defer().takes(&job);
-            if deferred || !job.is_short() {
-                send(stream, reply)?; // the replies before it do not wait for it
-            }
-            if deferred {
-                held.clear();
-                held.extend_from_slice(rest);
-                return Ok(Step::Waits(job));
-            }
-            match run_job(job, reply) {
-                Flow::Continue => continue,
-                Flow::Part if rest.is_empty() => halt = Halt::Parting,
-                Flow::Close | Flow::Part => halt = Halt::Closing,
-            }
-        }
-        send(stream, reply)?;
-        match halt {
-            Halt::Parting => return Ok(Step::Ended),
-            Halt::Hungry => break,
-            Halt::Closing => return Ok(Step::Closing),
-            Halt::Full | Halt::Needs(_) => {}
-        }
-    }
-    held.clear();
-    held.extend_from_slice(rest);
-    Ok(Step::Continue { answered: rest.len() < whole.len() })
 }
 
-fn send<T: Stream>(stream: &mut T, reply: &mut Vec<u8>) -> io::Result<()> {
-    if !reply.is_empty() {
-        stream.write_all(reply)?;
-        reply.clear();
+/// A request that has come in part. Later parts are read in behind it, so each byte is copied once.
+#[derive(Default)]
+struct Held {
+    bytes: Vec<u8>,
+    filled: usize,
+}
+
+impl Held {
+    fn is_empty(&self) -> bool {
+        self.filled == 0
     }
+
+    fn hold(&mut self, rest: &[u8]) {
+        self.bytes.extend_from_slice(rest);
+        self.filled = rest.len();
+    }
+
+    /// Makes room to read behind what is held: as much again, so that a long request is moved seldom.
+    fn fit(&mut self, max_frame: usize) {
+        if self.bytes.len() - self.filled < READ.min(self.filled).max(1024) {
+            let more = (2 * self.filled).clamp(4 * 1024, READ + max_frame);
+            self.bytes.resize(self.filled + more, 0);
+        }
+    }
+
+    /// Drops what is consumed, and all memory once nothing is left.
+    fn consume(&mut self, consumed: usize, filled: usize) {
+        if consumed == filled {
+            *self = Held::default();
+            return;
+        }
+        self.bytes.copy_within(consumed..filled, 0);
+        self.filled = filled - consumed;
+    }
+}
+
+/// How long a client may be silent, on a stream whose reads have a timeout.
+pub(crate) struct Patience {
+    limits: Limits,
+    /// Since when the client is inside a request.
+    inside: Option<Instant>,
+    silence: Silence,
+}
+
+impl Patience {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Patience { limits, inside: None, silence: Silence::default() }
+    }
+
+    /// Waits. A client that takes what was sent before is not silent.
+    pub(crate) fn before<T: Stream, R>(
+        &mut self,
+        stream: &mut T,
+        mut wait: impl FnMut(&mut T) -> io::Result<R>,
+    ) -> io::Result<R> {
+        loop {
+            match wait(stream) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_timeout(&error) && self.inside.is_none() => {
+                    let (now, owed) = (stream.now().instant, stream.unacknowledged());
+                    let Some(more) = self.silence.goes_on(now, owed, self.limits) else {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    };
+                    stream.set_read_timeout(more)?;
+                }
+                result => {
+                    if self.silence.ends() {
+                        stream.set_read_timeout(self.limits.idle)?;
+                    }
+                    return result;
+                }
+            }
+        }
+    }
+
+    /// After requests were answered, or not; part of another one may be held.
+    pub(crate) fn after<T: Stream>(
+        &mut self,
+        stream: &mut T,
+        answered: bool,
+        partial: bool,
+    ) -> io::Result<()> {
+        if answered || !partial {
+            if self.inside.take().is_some() && !partial {
+                return stream.set_read_timeout(self.limits.idle);
+            }
+        }
+        if partial {
+            let now = stream.now().instant;
+            let due = self.limits.due(now, Some(*self.inside.get_or_insert(now)));
+            if due <= now {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            stream.set_read_timeout(due - now)?;
+        }
+        Ok(())
+    }
+}
+
+/// Sends all of `reply`. Fails once the client has taken nothing of it for the idle timeout.
+pub(crate) fn send<T: Stream>(
+    stream: &mut T,
+    reply: &mut Vec<u8>,
+    last: bool,
+    limits: Limits,
+) -> io::Result<()> {
+    let mut sent = 0;
+    let mut progress = None;
+    while sent < reply.len() {
+        match stream.write(&reply[sent..], last) {
+            Ok(written) => sent += written,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if is_timeout(&error) => {}
+            Err(error) => return Err(error),
+        }
+        if sent < reply.len() {
+            let now = stream.now().instant;
+            let progress = progress.get_or_insert_with(|| Progress::new(now));
+            progress.look(now, sent as u64, stream.unacknowledged());
+            if progress.is_stalled(now, limits.idle) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+    }
+    reply.clear();
     Ok(())
 }
 
-/// Ends the connection so that the last reply arrives: a close with unread input is a reset.
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
+}
+
+/// Closes the connection so that the last reply arrives: a close with unread input is a reset.
 pub(crate) fn linger<T: Stream>(stream: &mut T) -> io::Result<()> {
     stream.finish_writing()?;
     let mut discard = [0; 1024];
     let mut allowed = Limits::LINGER_BYTES;
-    let due = Instant::now() + Limits::LINGER;
+    let due = stream.now().instant + Limits::LINGER;
     loop {
-        // A timeout of its own for each read: a client that sends on now and then gets no longer.
-        let left = due.saturating_duration_since(Instant::now());
+        // A timeout of its own for each read: a client that sends now and then gets no longer.
+        let left = due.saturating_duration_since(stream.now().instant);
         if left.is_zero() {
             return Ok(());
         }
         stream.set_read_timeout(left)?;
-        match retry(|| stream.read(&mut discard)) {
+        match stream.read(&mut discard) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(read) if (1..allowed).contains(&read) => allowed -= read,
             _ => return Ok(()),
         }
     }
 }
 
-/// Repeats a call that a signal interrupted.
-fn retry<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
-    loop {
-        match call() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            result => return result,
-        }
-    }
-}
-
-/// Bytes of one read, as long as no request is longer.
+/// Bytes of one read.
 const READ: usize = 16 * 1024;
 
 /// Input and output space of a connection while it is busy. It belongs to the OS thread, not to
@@ -225,21 +345,13 @@ thread_local! {
 }
 
 impl Scratch {
-    /// How many a thread keeps. One is in use at a time, but for writers that block.
+    /// How many a thread keeps. One is in use at a time, except for writers that block.
     const KEPT: usize = 4;
 
     fn take() -> Self {
         SPARE
             .with_borrow_mut(Vec::pop)
             .unwrap_or_else(|| Scratch { input: vec![0; READ], reply: Vec::new() })
-    }
-
-    /// Makes room for a read behind so many bytes that are held. Few requests are so long that it
-    /// has to grow: a thread whose connection never sends one has never more than it needs.
-    fn fit(&mut self, held: usize, max_frame: usize) {
-        if self.input.len() - held.min(self.input.len()) < READ / 2 {
-            self.input.resize(READ + max_frame, 0);
-        }
     }
 
     fn give_back(mut self) {

@@ -1,5 +1,9 @@
 //! The buffers that a ring receives into: memory that the kernel chooses from when bytes come
 //! (io_uring_register_buf_ring(3)), so that a connection that waits holds none.
+//!
+//! Where the kernel can (Linux 6.12), it fills a buffer piece by piece: a short request takes no more
+//! room than it has bytes, so what is in use stays small and in the CPU's caches, and a long batch
+//! comes in one piece. Elsewhere each piece takes a whole buffer.
 
 use io_uring::{IoUring, types::BufRingEntry};
 use std::{
@@ -8,19 +12,23 @@ use std::{
     sync::atomic::{AtomicU16, Ordering},
 };
 
-/// How many there are, a power of two. One turn takes about 20 connections on kernels since 6.13,
-/// all that are ready on older ones; where they do not suffice, receives start again.
-pub(super) const COUNT: u16 = 128;
-/// Bytes of each: a long request fits, and many short ones.
-pub(super) const BYTES: usize = 1024;
+/// How many there are, a power of two.
+pub(super) const COUNT: u16 = 16;
+/// Bytes of each.
+pub(super) const BYTES: usize = 16 * 1024;
 /// The group's number within its ring, which has only this one.
 pub(super) const GROUP: u16 = 0;
+/// `IOU_PBUF_RING_INC`: buffers are filled piece by piece.
+const PIECE_BY_PIECE: u16 = 2;
 
 /// Bytes that came. To be given back to its ring; otherwise that has one buffer less.
 #[derive(Debug)]
 pub struct Buffer {
     id: u16,
+    at: usize,
     len: usize,
+    /// The kernel puts nothing more into this buffer.
+    last: bool,
 }
 
 /// What is shared with the kernel: the entries, which a page must begin with, and the bytes.
@@ -42,12 +50,22 @@ struct Entry {
 
 const _: () = assert!(size_of::<Entry>() == size_of::<BufRingEntry>() && COUNT.is_power_of_two());
 
+/// What is known of a buffer.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    /// Up to here the kernel has filled it, and writes no more.
+    filled: usize,
+    /// Pieces that are lent to the caller.
+    lent: u32,
+    /// The kernel puts nothing more into it.
+    done: bool,
+}
+
 /// The buffers of one ring, in the kernel's hands or lent to the caller.
 pub(super) struct Buffers {
     shared: NonNull<Shared>,
     tail: u16,
-    /// Which are not the kernel's now: only these are read here.
-    lent: [bool; COUNT as usize],
+    parts: [Part; COUNT as usize],
 }
 
 impl Buffers {
@@ -58,41 +76,57 @@ impl Buffers {
         // SAFETY: the layout is not of size zero.
         let memory = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<Shared>();
         let Some(shared) = NonNull::new(memory) else { std::alloc::handle_alloc_error(layout) };
-        let lent = [true; COUNT as usize];
-        let mut buffers = Buffers { shared, tail: 0, lent };
-        // SAFETY: the memory begins with a page, holds as many entries, and is freed only by our
-        // `Drop`, which comes after the ring's or not at all (see `Ring`).
-        unsafe {
-            let address = shared.as_ptr() as u64;
-            ring.submitter().register_buf_ring_with_flags(address, COUNT, GROUP, 0)?;
-        }
+        let mut buffers = Buffers { shared, tail: 0, parts: [Part::default(); COUNT as usize] };
+        let address = shared.as_ptr() as u64;
+        let register = |flags| {
+            let submitter = ring.submitter();
+            // SAFETY: the memory begins with a page, holds as many entries, and is freed only by our
+            // `Drop`, which comes after the ring's or not at all (see `Ring`).
+            unsafe { submitter.register_buf_ring_with_flags(address, COUNT, GROUP, flags) }
+        };
+        register(PIECE_BY_PIECE).or_else(|_| register(0))?;
         for id in 0..COUNT {
-            buffers.give_back(Buffer { id, len: 0 });
+            buffers.offer(id);
         }
         Ok(buffers)
     }
 
-    /// Takes over the buffer that the kernel tells it has filled with `len` bytes.
-    pub(super) fn filled(&mut self, id: u16, len: usize) -> Buffer {
-        assert!(len <= BYTES && !self.lent[id as usize], "a buffer that the kernel was given");
-        self.lent[id as usize] = true;
-        Buffer { id, len }
+    /// Takes over what the kernel reports to have put into a buffer: `len` bytes. `more`: it will put
+    /// others behind them.
+    pub(super) fn filled(&mut self, id: u16, len: usize, more: bool) -> Buffer {
+        let part = &mut self.parts[id as usize];
+        assert!(!part.done && part.filled + len <= BYTES, "a buffer that the kernel was given");
+        let at = part.filled;
+        part.filled += len;
+        part.lent += 1;
+        part.done = !more;
+        Buffer { id, at, len, last: !more }
     }
 
-    pub(super) fn bytes(&self, buffer: &Buffer) -> &[u8] {
-        assert!(self.lent[buffer.id as usize], "a buffer of this ring");
-        // SAFETY: in bounds, initialised (zeroed at first), and not the kernel's while it is lent;
-        // giving it back borrows `self` exclusively, which ends this borrow.
+    pub(super) fn bytes(&mut self, buffer: &mut Buffer) -> &mut [u8] {
+        assert!(self.parts[buffer.id as usize].lent > 0, "a buffer of this ring");
+        // SAFETY: in bounds, initialised (zeroed at first), and the kernel does not write before the
+        // end of what it has filled, until the buffer is offered again, which is when all pieces are
+        // given back. No other piece has these bytes, and `self` is borrowed exclusively.
         unsafe {
-            let first = (&raw const (*self.shared.as_ptr()).bytes[buffer.id as usize]).cast();
-            std::slice::from_raw_parts(first, buffer.len)
+            let all: *mut u8 = (&raw mut (*self.shared.as_ptr()).bytes[buffer.id as usize]).cast();
+            std::slice::from_raw_parts_mut(all.add(buffer.at), buffer.len)
         }
     }
 
     pub(super) fn give_back(&mut self, buffer: Buffer) {
-        let id = buffer.id as usize;
-        assert!(self.lent[id], "a buffer of this ring");
-        self.lent[id] = false;
+        let part = &mut self.parts[buffer.id as usize];
+        assert!(part.lent > 0, "a buffer of this ring");
+        part.lent -= 1;
+        debug_assert!(!buffer.last || part.done);
+        if part.done && part.lent == 0 {
+            self.offer(buffer.id);
+        }
+    }
+
+    /// Gives a whole buffer to the kernel.
+    fn offer(&mut self, id: u16) {
+        self.parts[id as usize] = Part::default();
         let at = (self.tail % COUNT) as usize;
         // SAFETY: in bounds. The kernel reads entries before the tail only, and this one lies
         // behind it, since no more than `COUNT` are given. The tail, the last field of the first
@@ -101,9 +135,9 @@ impl Buffers {
         unsafe {
             let shared = self.shared.as_ptr();
             let entry = &raw mut (*shared).entries[at];
-            (&raw mut (*entry).address).write((&raw mut (*shared).bytes[id]) as u64);
+            (&raw mut (*entry).address).write((&raw mut (*shared).bytes[id as usize]) as u64);
             (&raw mut (*entry).len).write(BYTES as u32);
-            (&raw mut (*entry).id).write(id as u16);
+            (&raw mut (*entry).id).write(id);
             self.tail = self.tail.wrapping_add(1);
             let tail = &raw mut (*shared).entries[0].reserved;
             AtomicU16::from_ptr(tail).store(self.tail, Ordering::Release);

@@ -1,8 +1,8 @@
 //! io_uring(7): operations are queued and handed to the kernel with the wait for completions, in
 //! one call. The ring owns the memory of its operations until they are completed.
 //!
-//! An operation goes by descriptor number: its descriptor must stay open until it is completed,
-//! cancelled or not, or it may be done on another one. That is up to the caller.
+//! An operation goes by descriptor number, so the ring holds its descriptor open until it is completed,
+//! cancelled or not.
 
 mod buffers;
 mod files;
@@ -18,6 +18,8 @@ use rustix::io::Errno;
 use slab::Slab;
 use std::{
     ffi::CStr,
+    marker::PhantomData,
+    rc::Rc,
     io,
     mem::ManuallyDrop,
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
@@ -39,13 +41,26 @@ pub struct Ring {
     sends: ManuallyDrop<Slab<Sending>>,
     /// Reads of files.
     files: ManuallyDrop<Files>,
-    /// Receives that are not completed.
+    /// The sockets of receives that are not completed, by token, and how many these are.
+    receiving: ManuallyDrop<Vec<Option<Rc<OwnedFd>>>>,
     receives: usize,
+    /// The listener, and what is watched, of operations that are not completed.
+    accepting: ManuallyDrop<Option<Rc<OwnedFd>>>,
+    watched: ManuallyDrop<Slab<Watched>>,
+    /// A ring belongs to its thread.
+    _not_send: PhantomData<Rc<()>>,
 }
 
 struct Sending {
     token: u32,
     bytes: Vec<u8>,
+    _socket: Rc<OwnedFd>,
+}
+
+struct Watched {
+    token: u32,
+    events: i16,
+    _fd: OwnedFd,
 }
 
 /// A send under way.
@@ -91,6 +106,11 @@ pub enum Completion {
     },
     /// The descriptor that was watched is readable.
     Readable {
+        /// That of the watch.
+        token: u32,
+    },
+    /// The descriptor that was watched is writable, or gone.
+    Writable {
         /// That of the watch.
         token: u32,
     },
@@ -143,15 +163,23 @@ impl Ring {
         }
         ring.submitter().register_files_sparse(files::OPEN_FILES)?;
         let buffers = ManuallyDrop::new(Buffers::new(&ring)?);
-        let (ring, sends) = (ManuallyDrop::new(ring), ManuallyDrop::new(Slab::new()));
-        let files = ManuallyDrop::new(Files::new());
-        Ok(Ring { ring, buffers, sends, files, receives: 0 })
+        Ok(Ring {
+            ring: ManuallyDrop::new(ring),
+            buffers,
+            sends: ManuallyDrop::default(),
+            files: ManuallyDrop::new(Files::new()),
+            receiving: ManuallyDrop::default(),
+            receives: 0,
+            accepting: ManuallyDrop::default(),
+            watched: ManuallyDrop::default(),
+            _not_send: PhantomData,
+        })
     }
 
     /// Accepts a connection of `listener`, which must be blocking; or `many`, until cancelled or
-    /// out of descriptors.
-    pub fn accept(&mut self, listener: impl AsFd, many: bool) -> io::Result<()> {
-        let fd = types::Fd(listener.as_fd().as_raw_fd());
+    /// out of descriptors. One at a time.
+    pub fn accept(&mut self, listener: &Rc<OwnedFd>, many: bool) -> io::Result<()> {
+        let fd = types::Fd(listener.as_raw_fd());
         let nobody = std::ptr::null_mut();
         let accept = match many {
             true => opcode::AcceptMulti::new(fd).flags(libc::SOCK_CLOEXEC).build(),
@@ -159,7 +187,9 @@ impl Ring {
                 opcode::Accept::new(fd, nobody, nobody.cast()).flags(libc::SOCK_CLOEXEC).build()
             }
         };
-        self.queue(accept.user_data(name(ACCEPT, 0)))
+        self.queue(accept.user_data(name(ACCEPT, 0)))?;
+        *self.accepting = Some(Rc::clone(listener));
+        Ok(())
     }
 
     /// Completes the accept.
@@ -167,11 +197,21 @@ impl Ring {
         self.cancel(name(ACCEPT, 0))
     }
 
-    /// Tells once when `fd` is readable.
+    /// Reports once when `fd` is readable.
     pub fn watch(&mut self, fd: impl AsFd, token: u32) -> io::Result<()> {
-        let fd = types::Fd(fd.as_fd().as_raw_fd());
-        let watch = opcode::PollAdd::new(fd, libc::POLLIN as u32).build();
-        self.queue(watch.user_data(name(WATCH, token)))
+        self.watch_for(fd, token, libc::POLLIN)
+    }
+
+    /// Reports once when `fd` is writable.
+    pub fn watch_writable(&mut self, fd: impl AsFd, token: u32) -> io::Result<()> {
+        self.watch_for(fd, token, libc::POLLOUT)
+    }
+
+    fn watch_for(&mut self, fd: impl AsFd, token: u32, events: i16) -> io::Result<()> {
+        let fd = fd.as_fd().try_clone_to_owned()?;
+        let watch = opcode::PollAdd::new(types::Fd(fd.as_raw_fd()), events as u32).build();
+        let key = self.watched.insert(Watched { token, events, _fd: fd }) as u32;
+        self.queue(watch.user_data(name(WATCH, key)))
     }
 
     /// Reads a whole regular file, of at most so many bytes. Few are read at once, the others wait.
@@ -196,13 +236,21 @@ impl Ring {
     }
 
     /// Receives from `socket`, which must be blocking, until its end, an error, a cancel, or until
-    /// no buffer is left. One at a time for a token.
-    pub fn receive(&mut self, socket: impl AsFd, token: u32) -> io::Result<()> {
-        let fd = types::Fd(socket.as_fd().as_raw_fd());
-        let receive = opcode::RecvMulti::new(fd, buffers::GROUP).build();
-        self.queue(receive.user_data(name(RECEIVE, token)))?;
+    /// no buffer is left.
+    ///
+    /// # Panics
+    /// If a receive of `token` is under way.
+    pub fn receive(&mut self, socket: &Rc<OwnedFd>, token: u32) -> io::Result<()> {
+        if self.receiving.len() <= token as usize {
+            self.receiving.resize(token as usize + 1, None);
+        }
+        let place = &mut self.receiving[token as usize];
+        assert!(place.is_none(), "one receive at a time for a token");
+        *place = Some(Rc::clone(socket));
         self.receives += 1;
-        Ok(())
+        let fd = types::Fd(socket.as_raw_fd());
+        let receive = opcode::RecvMulti::new(fd, buffers::GROUP).build();
+        self.queue(receive.user_data(name(RECEIVE, token)))
     }
 
     /// Completes the receive of `token`, if it has not ended by itself.
@@ -211,20 +259,25 @@ impl Ring {
     }
 
     /// Sends what there is room for of `bytes[from..]`, once there is room. A connection that is
-    /// gone is an error, never a signal.
+    /// gone is an error, never a signal. `last`: the end follows, and the kernel may hold these bytes
+    /// back to send them with it (MSG_MORE).
     pub fn send(
         &mut self,
-        socket: impl AsFd,
+        socket: &Rc<OwnedFd>,
         token: u32,
         bytes: Vec<u8>,
         from: usize,
+        last: bool,
     ) -> io::Result<SendKey> {
-        let fd = types::Fd(socket.as_fd().as_raw_fd());
+        let fd = types::Fd(socket.as_raw_fd());
         let rest = &bytes[from..];
         let len = u32::try_from(rest.len()).unwrap_or(u32::MAX);
-        let send = opcode::Send::new(fd, rest.as_ptr(), len).flags(libc::MSG_NOSIGNAL).build();
+        let more = if last { libc::MSG_MORE } else { 0 };
+        let send =
+            opcode::Send::new(fd, rest.as_ptr(), len).flags(libc::MSG_NOSIGNAL | more).build();
         // The bytes do not move with their `Vec`.
-        let key = self.sends.insert(Sending { token, bytes }) as u32;
+        let sending = Sending { token, bytes, _socket: Rc::clone(socket) };
+        let key = self.sends.insert(sending) as u32;
         if let Err(error) = self.queue(send.user_data(name(SEND, key))) {
             self.sends.remove(key as usize);
             return Err(error);
@@ -286,19 +339,28 @@ impl Ring {
             let more = cqueue::more(entry.flags());
             return Some(match kind {
                 RECEIVE => {
-                    self.receives -= usize::from(!more);
+                    if !more {
+                        self.receives -= 1;
+                        self.receiving[key as usize] = None;
+                    }
                     Completion::Received { token: key, result: self.received(&entry), more }
                 }
                 SEND => {
-                    let Sending { token, bytes } = self.sends.remove(key as usize);
+                    let Sending { token, bytes, .. } = self.sends.remove(key as usize);
                     Completion::Sent { token, result: result(&entry), bytes }
                 }
                 ACCEPT => {
                     // SAFETY: the descriptor was made by this accept, for us alone.
                     let owned = |fd| unsafe { OwnedFd::from_raw_fd(fd as i32) };
+                    if !more {
+                        *self.accepting = None;
+                    }
                     Completion::Accepted { result: result(&entry).map(owned), more }
                 }
-                WATCH => Completion::Readable { token: key },
+                WATCH => match self.watched.remove(key as usize) {
+                    Watched { token, events: libc::POLLOUT, .. } => Completion::Writable { token },
+                    Watched { token, .. } => Completion::Readable { token },
+                },
                 OPEN | READ | PAST_END | CLOSE => match self.of_file(kind, key, entry.result()) {
                     Some(read) => read,
                     None => continue,
@@ -317,7 +379,10 @@ impl Ring {
     #[inline]
     fn received(&mut self, entry: &cqueue::Entry) -> Received {
         let buffer = cqueue::buffer_select(entry.flags())
-            .map(|id| self.buffers.filled(id, entry.result().max(0) as usize));
+            .map(|id| {
+                let len = entry.result().max(0) as usize;
+                self.buffers.filled(id, len, cqueue::buffer_more(entry.flags()))
+            });
         match (result(entry), buffer) {
             (Ok(1..), Some(buffer)) => return Received::Bytes(buffer),
             (_, Some(unused)) => self.buffers.give_back(unused),
@@ -335,7 +400,7 @@ impl Ring {
 
     /// The bytes of a buffer of this ring.
     #[inline]
-    pub fn bytes(&self, buffer: &Buffer) -> &[u8] {
+    pub fn bytes(&mut self, buffer: &mut Buffer) -> &mut [u8] {
         self.buffers.bytes(buffer)
     }
 
@@ -367,15 +432,19 @@ fn result(entry: &cqueue::Entry) -> io::Result<usize> {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: none of the four is used after this. The memory is freed only if the kernel
-        // has no operation on it: closing a ring does not wait for those.
+        // SAFETY: none of these is used after this. Memory is freed, and descriptors are closed, only
+        // if the kernel has no operation on them: closing a ring does not wait for those.
         unsafe {
             ManuallyDrop::drop(&mut self.ring);
             if self.receives == 0 && self.sends.is_empty() && self.files.are_at_rest() {
                 ManuallyDrop::drop(&mut self.buffers);
                 ManuallyDrop::drop(&mut self.sends);
                 ManuallyDrop::drop(&mut self.files);
+                ManuallyDrop::drop(&mut self.receiving);
             }
+            // These have no memory, and what they wait for is not changed by a late completion.
+            ManuallyDrop::drop(&mut self.accepting);
+            ManuallyDrop::drop(&mut self.watched);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Ordered reply slots of the callback style: replies go out in the order of their requests, whatever
-//! the order in which deferred jobs are done.
+//! Ordered reply slots: replies go out in the order of their requests, whatever the order in which
+//! their jobs are done.
 
-use crate::{Flow, Job, REPLY_FULL};
+use crate::{Flow, Job, link::OUTPUT_FULL};
 use std::{
     collections::VecDeque,
     sync::{
@@ -73,15 +73,19 @@ impl<J: Job> Slots<J> {
     /// A job is done: `write` appends its reply. It is not called for a job of another connection,
     /// which may have had the caller's number before this one.
     pub fn finish(&mut self, id: JobId, write: impl FnOnce(&mut Vec<u8>) -> Flow) {
-        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.job == Some(id)) {
+        if let Some(slot) = self.waiting_for(id) {
             slot.flow = write(&mut slot.reply);
             slot.job = None;
             self.waiting -= 1;
         }
     }
 
+    fn waiting_for(&mut self, id: JobId) -> Option<&mut Slot> {
+        self.slots.iter_mut().find(|slot| slot.job == Some(id))
+    }
+
     /// Keeps a place for the reply of a job.
-    pub(crate) fn defer(&mut self, job: J) {
+    pub fn defer(&mut self, job: J) {
         let id = JobId::new();
         self.slots.push_back(Slot { job: Some(id), reply: spare::take(), flow: Flow::Continue });
         self.jobs.push_back((id, job));
@@ -90,7 +94,7 @@ impl<J: Job> Slots<J> {
 
     /// Where the next reply goes; `None` as long as too much is owed already, or once the
     /// connection is to end.
-    pub(crate) fn room(&mut self) -> Option<&mut Vec<u8>> {
+    pub fn room(&mut self) -> Option<&mut Vec<u8>> {
         if self.is_full() {
             return None;
         }
@@ -101,18 +105,18 @@ impl<J: Job> Slots<J> {
     }
 
     /// Whether there is no room.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         let bytes: usize = self.slots.iter().map(|slot| slot.reply.len()).sum();
-        self.waiting >= MOST || bytes >= REPLY_FULL || self.is_closed()
+        self.waiting >= MOST || bytes >= OUTPUT_FULL || self.is_closed()
     }
 
     /// Whether the connection ends after the last of these replies.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.slots.back().is_some_and(|last| last.flow != Flow::Continue)
     }
 
     /// The connection ends after the last of these replies, as `flow` says.
-    pub(crate) fn close(&mut self, flow: Flow) {
+    pub fn close(&mut self, flow: Flow) {
         if let Some(last) = self.slots.back_mut() {
             last.flow = flow;
         }
@@ -120,7 +124,7 @@ impl<J: Job> Slots<J> {
 
     /// Appends the replies whose turn has come. After one that ends the connection the others are
     /// dropped.
-    pub(crate) fn flush(&mut self, out: &mut Vec<u8>) -> Flow {
+    pub fn flush(&mut self, out: &mut Vec<u8>) -> Flow {
         while let Some(Slot { reply, flow, .. }) = self.slots.pop_front_if(|s| s.job.is_none()) {
             out.extend_from_slice(&reply);
             spare::keep(reply);

@@ -1,9 +1,9 @@
-//! Reading a whole file with as few system calls as tell that it is whole: open, a read, a read that
-//! finds the end, close.
+//! Reading a whole regular file with as few system calls as show that it is whole: open, a read, a
+//! read that finds the end, close.
 
 use rustix::{
     buffer::spare_capacity,
-    fs::{CWD, Mode, OFlags, openat},
+    fs::{CWD, FileType, Mode, OFlags, fstat, openat},
     io::{Errno, read as read_some},
 };
 use std::{
@@ -13,7 +13,7 @@ use std::{
 };
 
 /// Longest file that is read, in bytes: a longer one is an error.
-pub const MAX_FILE: usize = 1 << 20;
+pub(crate) const MAX_FILE: usize = 1 << 20;
 
 /// Room of a fresh buffer: 64 KiB, and some to read the end into.
 const ROOM: usize = 68 * 1024;
@@ -30,13 +30,13 @@ fn spare() -> MutexGuard<'static, Vec<Vec<u8>>> {
 }
 
 /// A buffer to read into.
-pub fn buffer() -> Vec<u8> {
+pub(crate) fn buffer() -> Vec<u8> {
     let kept = spare().pop();
     kept.unwrap_or_else(|| Vec::with_capacity(ROOM))
 }
 
 /// Keeps a buffer for others.
-pub fn give_back(buffer: Vec<u8>) {
+pub(crate) fn give_back(buffer: Vec<u8>) {
     let mut spare = spare();
     if spare.len() < KEPT {
         spare.push(buffer);
@@ -46,10 +46,15 @@ pub fn give_back(buffer: Vec<u8>) {
 /// Reads a whole file into `content`, in place of what is there.
 ///
 /// # Errors
-/// Those of the calls, and `FileTooLarge` beyond [`MAX_FILE`].
-pub fn read(path: &CStr, content: &mut Vec<u8>) -> io::Result<()> {
+/// Those of the calls, `FileTooLarge` beyond [`MAX_FILE`], `InvalidInput` if it is no regular file.
+pub(crate) fn read(path: &CStr, content: &mut Vec<u8>) -> io::Result<()> {
     content.clear();
-    let file = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    // Opening a FIFO would wait for a writer.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = openat(CWD, path, flags, Mode::empty())?;
+    if !FileType::from_raw_mode(fstat(&file)?.st_mode).is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
     loop {
         if content.len() > MAX_FILE {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 1 MiB"));

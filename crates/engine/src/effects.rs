@@ -1,0 +1,158 @@
+//! What an engine does to its connections.
+
+use crate::{
+    Conn, Engine, Flow, JobId, Now, Side,
+    core::Task,
+    link::{Link, Status},
+};
+use slab::Slab;
+use std::{collections::VecDeque, net::SocketAddr, sync::Weak};
+
+/// Memory for output that is kept for others: how many pieces, and the most bytes of one.
+const SPARE: usize = 64;
+const SPARE_BYTES: usize = 128 * 1024;
+
+/// The connections of a core as its engine sees them. An effect on a connection that is gone is
+/// ignored.
+pub struct Effects<E: Engine> {
+    pub(crate) now: Now,
+    pub(crate) links: Slab<Link>,
+    generation: u32,
+    /// The connection that the engine was called for: the driver goes on with it anyway.
+    pub(crate) current: Option<Conn>,
+    /// Others that the engine has changed.
+    pub(crate) dirty: Vec<Conn>,
+    pub(crate) connects: Vec<(Conn, SocketAddr)>,
+    pub(crate) jobs: VecDeque<Task<E::Job>>,
+    pub(crate) letters: Vec<E::Letter>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl<E: Engine> Effects<E> {
+    pub(crate) fn new(now: Now) -> Self {
+        Effects {
+            now,
+            links: Slab::new(),
+            generation: 0,
+            current: None,
+            dirty: Vec::new(),
+            connects: Vec::new(),
+            jobs: VecDeque::new(),
+            letters: Vec::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    pub(crate) fn insert(&mut self, side: Side) -> Conn {
+        self.generation = self.generation.wrapping_add(1);
+        let link = Link::new(self.generation, side, self.now.instant);
+        Conn::new(self.links.insert(link), self.generation)
+    }
+
+    #[inline]
+    pub(crate) fn get(&mut self, conn: Conn) -> Option<&mut Link> {
+        self.links.get_mut(conn.index()).filter(|link| link.generation == conn.generation())
+    }
+
+    #[inline]
+    pub(crate) fn look(&self, conn: Conn) -> Option<&Link> {
+        self.links.get(conn.index()).filter(|link| link.generation == conn.generation())
+    }
+
+    /// For a change: the driver looks at the connection again before it waits.
+    #[inline]
+    fn change(&mut self, conn: Conn) -> Option<&mut Link> {
+        let Effects { links, dirty, current, .. } = self;
+        let link = links.get_mut(conn.index()).filter(|l| l.generation == conn.generation())?;
+        if *current != Some(conn) && !link.in_dirty {
+            link.in_dirty = true;
+            dirty.push(conn);
+        }
+        Some(link)
+    }
+
+    pub(crate) fn mark(&mut self, conn: Conn) {
+        self.change(conn);
+    }
+
+    /// Memory of output that has been written.
+    pub(crate) fn keep(&mut self, mut bytes: Vec<u8>) {
+        if self.spare.len() < SPARE && bytes.capacity() <= SPARE_BYTES {
+            bytes.clear();
+            self.spare.push(bytes);
+        }
+    }
+
+    /// The time at which this turn of the loop began.
+    #[inline]
+    pub fn now(&self) -> Now {
+        self.now
+    }
+
+    /// The output of a connection, to be appended to; `None` if it is gone or closing.
+    #[inline]
+    pub fn out(&mut self, conn: Conn) -> Option<&mut Vec<u8>> {
+        let Effects { links, dirty, current, spare, .. } = self;
+        let link = links.get_mut(conn.index()).filter(|l| l.generation == conn.generation())?;
+        if !link.is_open() {
+            return None;
+        }
+        if *current != Some(conn) && !link.in_dirty {
+            link.in_dirty = true;
+            dirty.push(conn);
+        }
+        let out = link.out();
+        if out.capacity() == 0
+            && let Some(memory) = spare.pop()
+        {
+            *out = memory;
+        }
+        Some(out)
+    }
+
+    /// Bytes of output that the kernel has not taken; 0 for a connection that is gone.
+    #[inline]
+    pub fn pending(&self, conn: Conn) -> usize {
+        self.look(conn).map_or(0, Link::pending)
+    }
+
+    /// Closes a connection as `flow` says, once its output is written.
+    pub fn close(&mut self, conn: Conn, flow: Flow) {
+        if let Some(link) = self.change(conn) {
+            link.close(flow);
+        }
+    }
+
+    /// Closes a connection at once. Its pending output is lost.
+    pub fn abort(&mut self, conn: Conn) {
+        if let Some(link) = self.change(conn) {
+            link.fail();
+        }
+    }
+
+    /// Says what the engine wants of a connection from now on.
+    #[inline]
+    pub fn set(&mut self, conn: Conn, status: Status) {
+        if let Some(link) = self.change(conn) {
+            link.set_status(status);
+        }
+    }
+
+    /// Opens a connection to another server. [`Engine::opened`] or [`Engine::closed`] follows.
+    pub fn connect(&mut self, to: SocketAddr) -> Conn {
+        let conn = self.insert(Side::Upstream);
+        self.connects.push((conn, to));
+        self.change(conn);
+        conn
+    }
+
+    /// Has a job done for a connection; [`Engine::done`] follows, unless nobody waits for it.
+    pub fn defer(&mut self, conn: Conn, id: JobId, job: E::Job, wanted: Weak<()>) {
+        self.jobs.push_back(Task { conn, id, job, wanted });
+    }
+
+    /// Posts a letter to the engine of each other core.
+    pub fn post(&mut self, letter: E::Letter) {
+        self.letters.push(letter);
+    }
+}

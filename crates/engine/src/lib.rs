@@ -1,0 +1,38 @@
+//! What one core of a server does, apart from how it waits: engines, and the life of a connection.
+//!
+//! An [`Engine`] is what one core serves: bytes of connections in, bytes and effects out. It owns no
+//! socket, no clock and no thread. [`Sessions`] is the engine of servers whose connections mostly
+//! stand alone; a proxy, whose connections belong together, is an engine of its own.
+//!
+//! A [`Core`] puts an engine and the life of its connections together: when a connection reads,
+//! writes, times out, lingers, drains and closes is decided there, once, for every way of waiting.
+//! A *driver* owns the sockets. It reports what happened to them and carries out what [`Core::next`]
+//! says. The reactor and the ring of `regatta-serve` are such drivers, and so is the simulator of
+//! this crate (feature `simulator`), which needs neither sockets nor clocks.
+
+mod conn;
+mod core;
+mod effects;
+mod engine;
+mod flow;
+mod job;
+mod limits;
+mod link;
+mod progress;
+mod session;
+mod slots;
+mod time;
+mod timers;
+
+pub use conn::{Conn, Side};
+pub use core::{Core, Next, Task};
+pub use effects::Effects;
+pub use engine::Engine;
+pub use flow::Flow;
+pub use job::{Job, Never};
+pub use limits::Limits;
+pub use link::{Socket, Status};
+pub use progress::Progress;
+pub use session::{Context, Post, Push, Session, Sessions, Start};
+pub use slots::{JobId, Slots};
+pub use time::Now;

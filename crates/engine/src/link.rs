@@ -1,0 +1,459 @@
+//! The life of one connection, as a pure state machine: open, closing, lingering, delivering, closed;
+//! what is read and written meanwhile, and when it times out.
+//!
+//! ```text
+//!             engine closes it,                   our direction ended
+//!             or its input has ended
+//! Connecting → Open ──────────→ Closing ──────────────→ Lingering ──────→ Closed
+//!                                  │ output written         client ended,
+//!                                  ├──────────────→ Closed  2 s or 1 MiB
+//!                                  └─ while draining → Delivering ──────→ Closed
+//!                                                     all acknowledged
+//! ```
+//! A reset, a timeout and the end of a drain's grace lead to Closed from every state.
+
+use crate::{Conn, Flow, Limits, Progress, Side};
+use std::time::{Duration, Instant};
+
+/// What only the kernel knows of a connection. Asked rarely, never for each request.
+pub trait Socket {
+    /// Bytes that were written and that the peer has not acknowledged; 0 once it is gone.
+    fn unacknowledged(&self, conn: Conn) -> usize;
+
+    /// Whether a read would return something now.
+    fn is_readable(&self, conn: Conn) -> bool;
+
+    /// Whether the connection was reset, or both of its directions have ended.
+    fn is_gone(&self, conn: Conn) -> bool;
+}
+
+/// Bytes of pending output from which on a connection is not read: a client that does not read stops
+/// being read.
+pub(crate) const OUTPUT_FULL: usize = 64 * 1024;
+
+/// Interval between looks at a connection that is closed once its peer has acknowledged everything.
+const DELIVERY: Duration = Duration::from_millis(5);
+
+/// What an engine says of a connection, for its input and its timeouts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Input is read. Some may still come after this has become false.
+    pub reads: bool,
+    /// The peer waits for the engine: its silence is no timeout.
+    pub waits: bool,
+    /// [`Engine::room`](crate::Engine::room) is called when all output is written.
+    pub wants_room: bool,
+    /// Since when the peer is inside a request, for the request timeout.
+    pub inside: Option<Instant>,
+    /// When [`Engine::alarm`](crate::Engine::alarm) is called.
+    pub alarm: Option<Instant>,
+}
+
+impl Default for Status {
+    /// Input is read; nothing is waited for.
+    fn default() -> Self {
+        Status { reads: true, waits: false, wants_room: false, inside: None, alarm: None }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Another server is being connected to.
+    Connecting { until: Instant },
+    Open,
+    /// No more input is interpreted. The connection ends once its output is written.
+    Closing { part: bool },
+    /// Our direction has ended. What still comes is discarded until the client ends its own, so that
+    /// a reset does not overtake the last reply.
+    Lingering { until: Instant, bytes: usize },
+    /// It ends while the server drains, and is closed once the peer has acknowledged everything:
+    /// ending a direction, or closing, could be answered with a reset that overtakes the last reply.
+    Delivering,
+    /// The driver closes it next.
+    Closed,
+}
+
+/// Why a link does something else next. Counted by the simulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timeout {
+    /// The peer sent nothing.
+    Idle,
+    /// A request took too long to arrive.
+    Request,
+    /// The peer took nothing of what it was sent.
+    Stalled,
+    /// The peer is gone, which was noticed while it was not read.
+    Gone,
+    Linger,
+    Connect,
+}
+
+/// What a link needs of its driver next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Write { last: bool },
+    FinishWriting,
+    Close,
+    Wait,
+}
+
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) generation: u32,
+    pub(crate) side: Side,
+    state: State,
+    /// The peer has ended its direction, or a drain has.
+    ended: bool,
+    /// Output, of which `written` bytes are with the kernel.
+    out: Vec<u8>,
+    written: usize,
+    /// Bytes of earlier output that the driver has taken and not reported as sent.
+    in_flight: usize,
+    status: Status,
+    /// It is among the connections that the engine has changed.
+    pub(crate) in_dirty: bool,
+    /// The deadline may be earlier than before.
+    sooner: bool,
+    /// The kernel took only part of the output: its progress is watched.
+    stuck: bool,
+    /// Written since the kernel last held nothing.
+    owes: bool,
+    /// The peer last sent something.
+    heard: Instant,
+    looked: Instant,
+    progress: Progress,
+    /// Bytes written in all.
+    sent: u64,
+}
+
+impl Link {
+    pub(crate) fn new(generation: u32, side: Side, now: Instant) -> Self {
+        let state = match side {
+            Side::Client => State::Open,
+            Side::Upstream => State::Connecting { until: now + Limits::CONNECT },
+        };
+        Link {
+            generation,
+            side,
+            state,
+            ended: false,
+            out: Vec::new(),
+            written: 0,
+            in_flight: 0,
+            status: Status::default(),
+            in_dirty: false,
+            sooner: true,
+            stuck: false,
+            owes: false,
+            heard: now,
+            looked: now,
+            progress: Progress::new(now),
+            sent: 0,
+        }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.state
+    }
+
+    fn set(&mut self, state: State) {
+        self.state = state;
+        self.sooner = true;
+    }
+
+    // ---- what happened ----
+
+    /// The connection to another server is open. Returns whether it was being opened.
+    pub(crate) fn connected(&mut self, now: Instant) -> bool {
+        let opens = matches!(self.state, State::Connecting { .. });
+        if opens {
+            (self.heard, self.looked) = (now, now);
+            self.progress.restart(now);
+            self.set(State::Open);
+        }
+        opens
+    }
+
+    /// So many bytes came. Returns whether they are the engine's.
+    #[inline]
+    pub(crate) fn received(&mut self, now: Instant, bytes: usize) -> bool {
+        self.heard = now;
+        match &mut self.state {
+            State::Open => true,
+            State::Lingering { bytes: left, .. } => {
+                *left = left.saturating_sub(bytes);
+                if *left == 0 {
+                    self.set(State::Closed);
+                }
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// The end of input came. Returns whether the engine is to hear of it.
+    pub(crate) fn ended(&mut self) -> bool {
+        if std::mem::replace(&mut self.ended, true) {
+            return false;
+        }
+        self.sooner = true;
+        match self.state {
+            State::Open => true,
+            State::Lingering { .. } => {
+                self.set(State::Closed);
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// The connection is gone, or must go: nothing more is read or written.
+    pub(crate) fn fail(&mut self) {
+        self.set(State::Closed);
+    }
+
+    /// So many bytes of the output are with the kernel now. Returns whether that was all.
+    #[inline]
+    pub(crate) fn wrote(&mut self, now: Instant, bytes: usize) -> bool {
+        debug_assert!(bytes <= self.out.len() - self.written);
+        self.written += bytes;
+        self.account(bytes);
+        if self.written == self.out.len() {
+            self.written = 0;
+            self.out.clear();
+            self.stuck = false;
+            return true;
+        }
+        // What is left is moved seldom: each byte once on average.
+        if self.written > self.out.len() / 2 {
+            self.out.drain(..self.written);
+            self.written = 0;
+        }
+        if !self.stuck {
+            self.watch(now);
+        }
+        false
+    }
+
+    /// From now on the peer's progress is watched.
+    fn watch(&mut self, now: Instant) {
+        self.stuck = true;
+        self.looked = now;
+        self.progress.restart(now);
+        self.sooner = true;
+    }
+
+    #[inline]
+    fn account(&mut self, bytes: usize) {
+        self.sent += bytes as u64;
+        self.sooner |= !self.owes;
+        self.owes = true;
+    }
+
+    /// Hands the output to a driver whose writes complete later.
+    pub(crate) fn take(&mut self, now: Instant) -> Vec<u8> {
+        debug_assert_eq!((self.in_flight, self.written), (0, 0));
+        self.in_flight = self.out.len();
+        self.watch(now);
+        std::mem::take(&mut self.out)
+    }
+
+    /// So many bytes of what was taken are with the kernel now. Returns whether nothing is pending.
+    pub(crate) fn completed(&mut self, bytes: usize) -> bool {
+        self.in_flight -= bytes;
+        self.account(bytes);
+        self.stuck = self.in_flight > 0;
+        self.pending() == 0
+    }
+
+    /// Our direction was ended, or could not be.
+    pub(crate) fn finished(&mut self, now: Instant, done: bool) {
+        let next = match self.state {
+            State::Closing { part: false } if done => State::Lingering {
+                until: now + Limits::LINGER,
+                bytes: Limits::LINGER_BYTES,
+            },
+            _ => State::Closed,
+        };
+        self.set(next);
+    }
+
+    // ---- what the engine wants ----
+
+    #[inline]
+    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
+    /// Takes the memory for output, if nothing is in it.
+    pub(crate) fn take_unused(&mut self) -> Option<Vec<u8>> {
+        (self.out.is_empty() && self.out.capacity() > 0).then(|| std::mem::take(&mut self.out))
+    }
+
+    pub(crate) fn output(&self) -> &[u8] {
+        &self.out[self.written..]
+    }
+
+    /// Bytes that the kernel has not taken.
+    #[inline]
+    pub(crate) fn pending(&self) -> usize {
+        self.out.len() - self.written + self.in_flight
+    }
+
+    /// Ends the connection once its output is written.
+    pub(crate) fn close(&mut self, flow: Flow) {
+        if let (State::Open, Flow::Close | Flow::Part) = (self.state, flow) {
+            self.set(State::Closing { part: flow == Flow::Part });
+        }
+    }
+
+    #[inline]
+    pub(crate) fn set_status(&mut self, status: Status) {
+        let before = std::mem::replace(&mut self.status, status);
+        self.sooner |= before != status;
+    }
+
+    pub(crate) fn wants_room(&self) -> bool {
+        self.status.wants_room && self.is_open()
+    }
+
+    /// Takes the alarm, if its time has come.
+    pub(crate) fn rings(&mut self, now: Instant) -> bool {
+        let rings = self.state == State::Open && self.status.alarm.is_some_and(|at| at <= now);
+        if rings {
+            self.status.alarm = None;
+        }
+        rings
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    // ---- what the driver does ----
+
+    /// Whether input is to be read.
+    #[inline]
+    pub(crate) fn wants_read(&self) -> bool {
+        match self.state {
+            State::Open => self.status.reads && !self.ended && self.pending() < OUTPUT_FULL,
+            State::Lingering { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// What is to be done next.
+    #[inline]
+    pub(crate) fn step(&mut self, draining: bool, conn: Conn, socket: &impl Socket) -> Step {
+        let waiting = self.out.len() > self.written;
+        match self.state {
+            State::Open if waiting && self.in_flight == 0 => Step::Write { last: false },
+            State::Open | State::Connecting { .. } => Step::Wait,
+            State::Closing { .. } if self.in_flight > 0 => Step::Wait,
+            State::Closing { .. } if waiting => Step::Write { last: true },
+            // A client that still sends after we have ended both directions is answered with a reset.
+            State::Closing { .. } if draining && socket.unacknowledged(conn) > 0 => {
+                self.set(State::Delivering);
+                Step::Wait
+            }
+            State::Closing { .. } if draining || self.ended => Step::Close,
+            State::Closing { .. } => Step::FinishWriting,
+            State::Lingering { .. } | State::Delivering => Step::Wait,
+            State::Closed => Step::Close,
+        }
+    }
+
+    /// The new deadline, if it may be earlier than before.
+    #[inline]
+    pub(crate) fn sooner_due(&mut self, limits: &Limits) -> Option<Instant> {
+        if !std::mem::replace(&mut self.sooner, false) {
+            return None;
+        }
+        self.due(limits)
+    }
+
+    /// When [`Link::look`] is to be called.
+    pub(crate) fn due(&self, limits: &Limits) -> Option<Instant> {
+        let due = match self.state {
+            State::Connecting { until } | State::Lingering { until, .. } => until,
+            State::Delivering => self.looked + DELIVERY,
+            State::Closed => return None,
+            State::Open | State::Closing { .. } if self.stuck => self.looked + limits.look(),
+            State::Open | State::Closing { .. } if self.is_held_up() => self.looked + Limits::LOOK,
+            State::Open | State::Closing { .. } => {
+                let due = limits.due(self.active(), self.status.inside);
+                // What it takes meanwhile is seen only by those who look. It is silent then, so this
+                // is not done for each request.
+                let look = self.heard.max(self.looked) + limits.idle / 4;
+                if self.owes { due.min(look) } else { due }
+            }
+        };
+        let alarm = self.status.alarm.filter(|_| self.state == State::Open);
+        Some(alarm.map_or(due, |alarm| due.min(alarm)))
+    }
+
+    fn is_held_up(&self) -> bool {
+        self.status.waits || !self.status.reads || self.ended
+    }
+
+    fn active(&self) -> Instant {
+        self.heard.max(self.progress.took())
+    }
+
+    /// Its time has come: has it timed out?
+    pub(crate) fn look(
+        &mut self,
+        now: Instant,
+        limits: &Limits,
+        conn: Conn,
+        socket: &impl Socket,
+    ) -> Option<Timeout> {
+        let timeout = self.timeout(now, limits, conn, socket);
+        self.looked = now;
+        self.sooner = true;
+        if timeout.is_some() {
+            self.set(State::Closed);
+        }
+        timeout
+    }
+
+    fn timeout(
+        &mut self,
+        now: Instant,
+        limits: &Limits,
+        conn: Conn,
+        socket: &impl Socket,
+    ) -> Option<Timeout> {
+        match self.state {
+            State::Connecting { until } => (now >= until).then_some(Timeout::Connect),
+            State::Lingering { until, .. } => (now >= until).then_some(Timeout::Linger),
+            State::Delivering => {
+                if socket.unacknowledged(conn) == 0 {
+                    self.set(State::Closed);
+                }
+                None
+            }
+            State::Closed => None,
+            State::Open | State::Closing { .. } => {
+                if self.stuck || self.owes {
+                    let unacknowledged = socket.unacknowledged(conn);
+                    self.progress.look(now, self.sent, unacknowledged);
+                    self.owes = unacknowledged > 0;
+                }
+                if self.stuck {
+                    self.progress.is_stalled(now, limits.idle).then_some(Timeout::Stalled)
+                } else if self.is_held_up() {
+                    socket.is_gone(conn).then_some(Timeout::Gone)
+                } else if now >= limits.due(self.active(), self.status.inside)
+                    // After a stall of the process, what came in time may not have been read yet.
+                    && !socket.is_readable(conn)
+                {
+                    let idle = now >= self.active() + limits.idle;
+                    Some(if idle { Timeout::Idle } else { Timeout::Request })
+                } else {
+                    None
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! A blocking socket as the sequential style needs it: of `fork`, `prefork` and `threads`.
+
+use crate::{clock, host::Stop, job, local};
+use regatta_service::{Flow, Job, Locals, Now, style::sequential::Stream};
+use regatta_sys::{net, queue};
+use std::{io, os::fd::AsFd, time::Duration};
+
+/// A blocking socket that has inherited its timeouts ([`crate::host::Host::listen_blocking`]).
+pub(crate) struct Blocking<'a, S> {
+    pub(crate) socket: &'a S,
+    pub(crate) stop: &'a Stop,
+    /// What the socket was set to, so that it is not set to the same again.
+    pub(crate) read_timeout: Duration,
+}
+
+impl<S> Locals for Blocking<'_, S> {
+    fn take<L: Default + Send + 'static>(&self) -> Box<L> {
+        local::take()
+    }
+
+    fn give_back<L: Default + Send + 'static>(&self, local: Box<L>) {
+        local::give_back(local);
+    }
+}
+
+impl<S: AsFd> Stream for Blocking<'_, S> {
+    fn now(&self) -> Now {
+        clock::now()
+    }
+
+    fn wait_readable(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        net::read(self.socket, into)
+    }
+
+    fn set_read_timeout(&mut self, limit: Duration) -> io::Result<()> {
+        if limit != self.read_timeout {
+            net::set_read_timeout(self.socket, limit)?;
+            self.read_timeout = limit;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8], last: bool) -> io::Result<usize> {
+        if last { net::write_last(self.socket, bytes) } else { net::write(self.socket, bytes) }
+    }
+
+    fn unacknowledged(&self) -> usize {
+        queue::unacknowledged(self.socket).unwrap_or(0)
+    }
+
+    fn finish_writing(&mut self) -> io::Result<()> {
+        finish_writing(self.socket, self.stop)
+    }
+
+    fn run<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> io::Result<Flow> {
+        Ok(job::run(job, reply))
+    }
+}
+
+/// Ends our direction, except at a stop: a socket whose two directions we have ended answers what the
+/// client still sends with a reset that overtakes the last replies.
+pub(crate) fn finish_writing(socket: impl AsFd, stop: &Stop) -> io::Result<()> {
+    if stop.is_set() { Ok(()) } else { net::finish_writing(socket) }
+}

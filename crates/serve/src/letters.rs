@@ -1,0 +1,71 @@
+//! What the cores of a server post to each other: a box for each core, and a descriptor that is
+//! readable while there is something in it.
+
+use rustix::event::{EventfdFlags, eventfd};
+use std::{
+    io, mem,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// The boxes of all cores, as one of them sees them.
+pub(crate) struct Letters<L> {
+    all: Arc<[Letterbox<L>]>,
+    own: usize,
+}
+
+struct Letterbox<L> {
+    letters: Mutex<Vec<L>>,
+    bell: OwnedFd,
+}
+
+impl<L> Letterbox<L> {
+    fn lock(&self) -> MutexGuard<'_, Vec<L>> {
+        // Nothing panics under the lock.
+        self.letters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<L: Clone> Letters<L> {
+    /// One for each of `cores`. Fails when out of descriptors.
+    pub(crate) fn new(cores: usize) -> io::Result<Vec<Self>> {
+        let letterbox = || {
+            let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+            Ok(Letterbox { letters: Mutex::default(), bell })
+        };
+        let all = (0..cores).map(|_| letterbox()).collect::<io::Result<Arc<[_]>>>()?;
+        Ok((0..cores).map(|own| Letters { all: Arc::clone(&all), own }).collect())
+    }
+
+    /// Posts to all other cores: one wake-up for each, however many letters these are.
+    pub(crate) fn post(&self, letters: impl ExactSizeIterator<Item = L>) {
+        if self.all.len() == 1 || letters.len() == 0 {
+            return; // those for nobody are dropped
+        }
+        let letters: Vec<L> = letters.collect();
+        for (_, other) in self.all.iter().enumerate().filter(|(core, _)| *core != self.own) {
+            let mut inside = other.lock();
+            let was_empty = inside.is_empty();
+            inside.extend(letters.iter().cloned());
+            drop(inside);
+            if was_empty {
+                // It fails only at 2^64 - 2.
+                let _ = rustix::io::write(&other.bell, &1_u64.to_ne_bytes());
+            }
+        }
+    }
+
+    /// Takes what others have posted.
+    pub(crate) fn take(&self) -> Vec<L> {
+        let own = &self.all[self.own];
+        // First: whoever puts something in after this rings again. It fails when it was not rung.
+        let _ = rustix::io::read(&own.bell, &mut [0; 8]);
+        mem::take(&mut own.lock())
+    }
+}
+
+impl<L> AsFd for Letters<L> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.all[self.own].bell.as_fd()
+    }
+}

@@ -1,0 +1,20 @@
+//! What the connections of a thread share: one value of each service that it serves.
+
+use std::{any::Any, cell::RefCell};
+
+thread_local! {
+    static LOCAL: RefCell<Option<Box<dyn Any>>> = const { RefCell::new(None) };
+}
+
+/// Takes it out, or makes it.
+#[inline]
+pub(crate) fn take<L: Default + 'static>() -> Box<L> {
+    let kept = LOCAL.with_borrow_mut(Option::take);
+    kept.and_then(|kept| kept.downcast().ok()).unwrap_or_default()
+}
+
+/// Puts it back.
+#[inline]
+pub(crate) fn give_back<L: 'static>(local: Box<L>) {
+    LOCAL.set(Some(local));
+}

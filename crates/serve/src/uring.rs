@@ -1,0 +1,582 @@
+//! `uring`: a thread and an io_uring(7) per core, each with a listener of its own (SO_REUSEPORT).
+//!
+//! Where a reactor is told what it may do, here it is told what was done: connections accepted,
+//! bytes received, replies sent. A turn is one system call, which hands over what the last turn
+//! queued and waits for more. So what a turn writes to a connection is one send, at its end.
+
+use crate::{
+    clock,
+    host::{Host, PAUSE, Place, Seat, ServeError},
+    offload::{Desk, Done},
+    sockets::Sockets,
+};
+use regatta_engine::{Conn, Core, Engine, Job, Next, Sessions, Start, Task};
+use regatta_sys::{
+    net,
+    uring::{self, Completion, Received, Ring, SendKey},
+};
+use slab::Slab;
+use std::{
+    collections::VecDeque,
+    io, mem,
+    os::fd::OwnedFd,
+    rc::Rc,
+    time::{Duration, Instant},
+};
+
+pub(crate) fn run<F: Start + Clone + Sync>(start: F, host: &Host) -> Result<(), ServeError> {
+    if let Some(because) = uring::refused() {
+        return Err(ServeError::Refused { model: "uring", because });
+    }
+    host.on_each_core(Sessions::<F>::POSTS, |seat| {
+        Driver::new(Sessions::new(start.clone()), host, seat)?.run()
+    })
+}
+
+/// Bytes of the first read of a connection.
+const READ: usize = 16 * 1024;
+/// Starved receives that start again in a turn.
+const FEED: usize = 64;
+
+/// Tokens of what is watched. Those of connections that are being opened come after.
+const STOP: u32 = 0;
+const DONE: u32 = 1;
+const LETTERS: u32 = 2;
+
+/// What a thread has.
+struct Driver<'h, E: Engine> {
+    core: Core<E>,
+    host: &'h Host,
+    ring: Ring,
+    seat: Seat<E::Letter>,
+    /// The listener; `None` once the server stops and accepting has ended.
+    listener: Option<Rc<OwnedFd>>,
+    /// Whether connections are being accepted.
+    accepting: bool,
+    /// Whether an accept goes on after its first connection.
+    many: bool,
+    /// When accepting resumes, if no descriptor or no place is left.
+    resume_at: Option<Instant>,
+    /// Accepted, but without a place: at most one.
+    parked: VecDeque<OwnedFd>,
+    sockets: Sockets<Rc<OwnedFd>, State>,
+    /// Connections to be looked at before the end of the turn.
+    changed: Vec<Conn>,
+    /// Jobs whose file is being read.
+    reading: Slab<Task<E::Job>>,
+    /// Jobs that take long, whose file is read: one in a turn.
+    long: VecDeque<(Task<E::Job>, io::Result<()>, Vec<u8>)>,
+    /// Who does the long jobs, if that is not this thread.
+    desk: Option<Desk>,
+    /// Connections for whose input no buffer was left, in their order.
+    starved: VecDeque<Conn>,
+    input: Box<[u8]>,
+}
+
+/// What is under way for a connection.
+struct State {
+    receiving: Receiving,
+    sending: Option<SendKey>,
+    /// How much of what is being sent was sent before.
+    sent: usize,
+    /// It is read and written without the ring: it may be done with before it is worth more.
+    fresh: bool,
+    /// It is among those that are looked at before the end of the turn.
+    changed: bool,
+    /// It is closed once nothing is under way.
+    closing: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Receiving {
+    No,
+    Yes,
+    /// Cancelled, and not ended yet.
+    Ending,
+    /// Waits for its turn to be started again.
+    Starved,
+}
+
+impl<'h, E: Engine> Driver<'h, E> {
+    fn new(engine: E, host: &'h Host, mut seat: Seat<E::Letter>) -> io::Result<Self> {
+        let mut ring = Ring::new()?;
+        let listener = seat.listener.take().map(Rc::new);
+        // One at a time where places are limited: what the kernel accepts beyond them would wait
+        // here, and on this core.
+        let many = host.connections == usize::MAX;
+        if let Some(listener) = &listener {
+            // On a non-blocking descriptor an operation would fail rather than wait.
+            net::set_blocking(listener)?;
+            ring.accept(listener, many)?;
+        }
+        ring.watch(&host.stop, STOP)?;
+        let desk = seat.pool.clone().map(Desk::new).transpose()?;
+        if let Some(desk) = &desk {
+            ring.watch(desk, DONE)?;
+        }
+        if let Some(letters) = &seat.letters {
+            ring.watch(letters, LETTERS)?;
+        }
+        Ok(Driver {
+            core: Core::new(engine, host.limits, clock::now()),
+            host,
+            ring,
+            seat,
+            listener,
+            accepting: true,
+            many,
+            resume_at: None,
+            parked: VecDeque::new(),
+            sockets: Sockets::new(),
+            changed: Vec::new(),
+            reading: Slab::new(),
+            long: VecDeque::new(),
+            desk,
+            starved: VecDeque::new(),
+            input: vec![0; READ].into_boxed_slice(),
+        })
+    }
+
+    fn run(mut self) -> io::Result<()> {
+        while self.listener.is_some() || self.core.clients() > 0 {
+            self.feed()?;
+            self.ring.wait(self.timeout())?;
+            self.core.turn(clock::now());
+            while let Some(completion) = self.ring.completion() {
+                self.completed(completion)?;
+            }
+            self.end_of_turn()?;
+        }
+        Ok(())
+    }
+
+    /// How long to wait for completions.
+    fn timeout(&self) -> Option<Duration> {
+        if !(self.starved.is_empty() && self.long.is_empty()) {
+            return Some(Duration::ZERO);
+        }
+        let due = self.core.due().into_iter().chain(self.resume_at).min()?;
+        Some(due.saturating_duration_since(self.core.now().instant))
+    }
+
+    #[inline]
+    fn completed(&mut self, completion: Completion) -> io::Result<()> {
+        match completion {
+            Completion::Received { token, result, more } => {
+                self.received(token, result, more);
+                Ok(())
+            }
+            Completion::Sent { token, result, bytes } => self.sent(token, result, bytes),
+            Completion::Accepted { result, more } => self.accepted(result, more),
+            Completion::FileRead { token, result, content } => {
+                let task = self.reading.remove(token as usize);
+                if task.job.is_short() {
+                    self.finish(task, result, content);
+                } else {
+                    self.long.push_back((task, result, content));
+                }
+                Ok(())
+            }
+            Completion::Readable { token: STOP } => self.stop(),
+            Completion::Readable { token: DONE } => self.take_done(),
+            Completion::Readable { token: LETTERS } => self.hear(),
+            Completion::Writable { token } => {
+                self.connected(token);
+                Ok(())
+            }
+            Completion::Readable { .. } => Ok(()),
+        }
+    }
+
+    /// Timers, one long job, and whatever has changed.
+    fn end_of_turn(&mut self) -> io::Result<()> {
+        let now = self.core.now().instant;
+        // What the kernel holds back for want of room may be the input of one that seems idle.
+        if self.core.due().is_some_and(|due| due <= now) && !self.ring.has_overflown() {
+            self.core.tick(&self.sockets);
+        }
+        self.flush()?;
+        if E::Job::EVER
+            && let Some((task, result, content)) = self.long.pop_front()
+        {
+            // The replies before it do not wait for it.
+            self.ring.hand_over()?;
+            self.finish(task, result, content);
+            self.flush()?;
+        }
+        if self.resume_at.is_some_and(|at| at <= now) {
+            self.resume()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if E::POSTS {
+            let letters = self.core.letters();
+            match &self.seat.letters {
+                Some(others) => others.post(letters),
+                None => drop(letters),
+            }
+        }
+        while let Some(conn) = self.changed.pop() {
+            if let Some(slot) = self.sockets.get_mut(conn) {
+                slot.driver.changed = false;
+                self.serve(conn)?;
+            }
+        }
+        while let Some(conn) = self.core.next_changed() {
+            self.serve(conn)?;
+        }
+        if E::CONNECTS {
+            self.connect()?;
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, conn: Conn) {
+        if let Some(slot) = self.sockets.get_mut(conn)
+            && !mem::replace(&mut slot.driver.changed, true)
+        {
+            self.changed.push(conn);
+        }
+    }
+
+    // ---- connections come ----
+
+    fn accepted(&mut self, result: io::Result<OwnedFd>, more: bool) -> io::Result<()> {
+        self.accepting = more;
+        if self.core.is_stopping() {
+            if !more {
+                self.listener = None;
+            }
+            return Ok(()); // it came too late: it is closed
+        }
+        match result {
+            Ok(socket) => {
+                self.parked.push_back(socket);
+                if !self.admit()? {
+                    self.pause()?;
+                }
+            }
+            Err(error) if net::is_transient(&error) => {}
+            Err(_) if self.resume_at.is_some() => {} // cancelled by a pause
+            // Out of descriptors or memory: clients wait in the kernel's queue.
+            Err(_) => self.pause()?,
+        }
+        self.accept()
+    }
+
+    /// Gives those who wait their places. `false`: there are too few.
+    fn admit(&mut self) -> io::Result<bool> {
+        while !self.parked.is_empty() {
+            let Some(place) = self.seat.places.take() else { return Ok(false) };
+            let Some(socket) = self.parked.pop_front() else { break };
+            let conn = self.core.accept();
+            self.insert(conn, socket, Some(place));
+            // It often has its first request already, and is done with after it.
+            self.read_now(conn);
+            self.serve(conn)?;
+        }
+        Ok(true)
+    }
+
+    fn insert(&mut self, conn: Conn, socket: OwnedFd, place: Option<Place>) {
+        let state = State {
+            receiving: Receiving::No,
+            sending: None,
+            sent: 0,
+            fresh: true,
+            changed: false,
+            closing: false,
+        };
+        self.sockets.insert(conn, Rc::new(socket), place, state);
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        if let (Some(listener), false, None) = (&self.listener, self.accepting, self.resume_at) {
+            self.ring.accept(listener, self.many)?;
+            self.accepting = true;
+        }
+        Ok(())
+    }
+
+    /// Stops accepting for a while.
+    fn pause(&mut self) -> io::Result<()> {
+        if self.resume_at.is_none() && self.accepting {
+            self.ring.cancel_accept()?;
+        }
+        self.resume_at = Some(self.core.now().instant + PAUSE);
+        Ok(())
+    }
+
+    fn resume(&mut self) -> io::Result<()> {
+        if !self.admit()? || self.seat.places.are_full() {
+            return self.pause();
+        }
+        self.resume_at = None;
+        self.accept()
+    }
+
+    /// Opens the connections that the engine asks for.
+    fn connect(&mut self) -> io::Result<()> {
+        while let Some((conn, to)) = self.core.next_connect() {
+            match net::connect(to) {
+                Ok(socket) => {
+                    self.ring.watch_writable(&socket, conn.index() as u32)?;
+                    self.insert(conn, socket, None);
+                }
+                Err(_) => {
+                    self.core.failed(conn);
+                    self.core.closed(conn);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A connection that was being opened is open, or cannot be.
+    fn connected(&mut self, place: u32) {
+        let Some(conn) = self.sockets.at(place) else { return };
+        let Some(slot) = self.sockets.get(conn) else { return };
+        let opened =
+            net::take_error(&slot.fd).and_then(|()| net::set_blocking(&slot.fd));
+        match opened {
+            Ok(()) => self.core.connected(conn),
+            Err(_) => self.core.failed(conn),
+        }
+        self.change(conn);
+    }
+
+    /// Ends the input of all clients; they answer what has arrived.
+    fn stop(&mut self) -> io::Result<()> {
+        if self.accepting {
+            self.ring.cancel_accept()?;
+        } else {
+            self.listener = None;
+        }
+        self.parked.clear();
+        self.resume_at = None;
+        self.core.stop(self.host.grace);
+        for conn in self.core.to_drain() {
+            if let Some(slot) = self.sockets.get(conn) {
+                // One that is gone already reports it at its next receive.
+                let _ = net::finish_reading(&slot.fd);
+            }
+        }
+        Ok(())
+    }
+
+    // ---- what happens to them ----
+
+    /// Reads a fresh connection, which receives nothing yet.
+    fn read_now(&mut self, conn: Conn) {
+        let Some(slot) = self.sockets.get(conn) else { return };
+        match net::read_now(&slot.fd, &mut self.input) {
+            Ok(0) => self.core.ended(conn),
+            Ok(read) => self.core.received(conn, &mut self.input[..read]),
+            // An error is reported once more by the receive.
+            Err(_) => {}
+        }
+    }
+
+    #[inline]
+    fn received(&mut self, place: u32, result: Received, more: bool) {
+        let Some(conn) = self.sockets.at(place) else { return };
+        let Some(slot) = self.sockets.get_mut(conn) else { return };
+        if !more {
+            slot.driver.receiving = Receiving::No;
+        }
+        match result {
+            Received::Bytes(mut buffer) => {
+                self.core.received(conn, self.ring.bytes(&mut buffer));
+                self.ring.give_back(buffer);
+            }
+            Received::End => self.core.ended(conn),
+            Received::Starved => {
+                slot.driver.receiving = Receiving::Starved;
+                self.starved.push_back(conn);
+            }
+            Received::Cancelled => {}
+            Received::Failed(_) => self.core.failed(conn),
+        }
+        self.change(conn);
+    }
+
+    /// A send is over; `bytes` is the output.
+    #[inline]
+    fn sent(&mut self, place: u32, result: io::Result<usize>, bytes: Vec<u8>) -> io::Result<()> {
+        let Some(conn) = self.sockets.at(place) else { return Ok(()) };
+        let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
+        slot.driver.sending = None;
+        match result {
+            Ok(sent) if slot.driver.sent + sent < bytes.len() && !slot.driver.closing => {
+                slot.driver.sent += sent;
+                self.core.completed(conn, sent, None);
+                return self.send(conn, bytes, false);
+            }
+            Ok(sent) => {
+                slot.driver.sent = 0;
+                self.core.completed(conn, sent, Some(bytes));
+            }
+            Err(_) => self.core.failed(conn),
+        }
+        self.change(conn);
+        Ok(())
+    }
+
+    fn send(&mut self, conn: Conn, bytes: Vec<u8>, last: bool) -> io::Result<()> {
+        let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
+        let (place, from) = (conn.index() as u32, slot.driver.sent);
+        slot.driver.sending = Some(self.ring.send(&slot.fd, place, bytes, from, last)?);
+        Ok(())
+    }
+
+    /// Carries out what the core says, and receives if input is wanted.
+    fn serve(&mut self, conn: Conn) -> io::Result<()> {
+        if E::Job::EVER {
+            self.take_on_jobs();
+        }
+        loop {
+            let next = self.core.next(conn, &self.sockets);
+            let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
+            if slot.driver.closing {
+                return self.close(conn);
+            }
+            match next {
+                Next::Wait => break,
+                // Not through the ring: then a connection that lives for one request costs no more
+                // than two calls besides.
+                Next::Write { last } if last && slot.driver.fresh => {
+                    let output = self.core.output(conn);
+                    match net::write_now(&slot.fd, output, last) {
+                        Ok(written) => {
+                            slot.driver.fresh = written == output.len();
+                            self.core.wrote(conn, written);
+                        }
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                            slot.driver.fresh = false;
+                        }
+                        Err(_) => self.core.failed(conn),
+                    }
+                }
+                Next::Write { last } => {
+                    let output = self.core.take_output(conn);
+                    self.send(conn, output, last)?;
+                }
+                Next::FinishWriting => {
+                    let done = net::finish_writing(&slot.fd).is_ok();
+                    self.core.finished(conn, done);
+                }
+                Next::Close => {
+                    slot.driver.closing = true;
+                    return self.close(conn);
+                }
+            }
+        }
+        self.core.settle(conn);
+        self.receive(conn)
+    }
+
+    /// Receives as long as input is wanted.
+    #[inline]
+    fn receive(&mut self, conn: Conn) -> io::Result<()> {
+        let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
+        let place = conn.index() as u32;
+        match (slot.driver.receiving, self.core.wants_read(conn)) {
+            (Receiving::No, true) => {
+                slot.driver.fresh = false;
+                slot.driver.receiving = Receiving::Yes;
+                self.ring.receive(&slot.fd, place)
+            }
+            (Receiving::Yes, false) => {
+                slot.driver.receiving = Receiving::Ending;
+                self.ring.cancel_receive(place)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Cancels what is under way, and closes once nothing is.
+    fn close(&mut self, conn: Conn) -> io::Result<()> {
+        let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
+        let state = &mut slot.driver;
+        if state.receiving == Receiving::Yes {
+            state.receiving = Receiving::Ending;
+            self.ring.cancel_receive(conn.index() as u32)?;
+        }
+        if let Some(key) = state.sending {
+            self.ring.cancel_send(key)?;
+        }
+        if state.receiving != Receiving::Ending && state.sending.is_none() {
+            self.sockets.remove(conn);
+            self.core.closed(conn);
+        }
+        Ok(())
+    }
+
+    /// Receives again where no buffer was left. By now all have been given back.
+    fn feed(&mut self) -> io::Result<()> {
+        for _ in 0..self.starved.len().min(FEED) {
+            let Some(conn) = self.starved.pop_front() else { break };
+            if let Some(slot) = self.sockets.get_mut(conn)
+                && slot.driver.receiving == Receiving::Starved
+            {
+                slot.driver.receiving = Receiving::No;
+                self.receive(conn)?;
+            }
+        }
+        Ok(())
+    }
+
+    // ---- jobs and letters ----
+
+    /// Takes on the jobs that replies have turned out to need: the ring reads the file, and this
+    /// thread computes; or, where it takes long, another one does it all.
+    fn take_on_jobs(&mut self) {
+        while let Some(task) = self.core.next_job() {
+            match &self.desk {
+                Some(desk) if !task.job.is_short() => desk.submit(task),
+                _ => {
+                    let file = std::sync::Arc::clone(task.job.file());
+                    let key = self.reading.insert(task) as u32;
+                    self.ring.read_file(file, key, crate::file::MAX_FILE);
+                }
+            }
+        }
+    }
+
+    /// The file of a job is read.
+    fn finish(&mut self, task: Task<E::Job>, result: io::Result<()>, content: Vec<u8>) {
+        let Task { conn, id, job, wanted } = task;
+        if wanted.strong_count() > 0 {
+            let file = result.map(|()| &content[..]);
+            self.core.done(conn, id, |reply| job.finish(clock::now(), file, reply));
+            self.change(conn);
+        }
+        self.ring.give_back_content(content);
+    }
+
+    fn take_done(&mut self) -> io::Result<()> {
+        let Some(desk) = &self.desk else { return Ok(()) };
+        let done = desk.take();
+        self.ring.watch(desk, DONE)?;
+        for Done { conn, id, reply, flow } in done {
+            self.core.done(conn, id, |out| {
+                out.extend_from_slice(&reply);
+                flow
+            });
+            self.change(conn);
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self) -> io::Result<()> {
+        let Some(letters) = &self.seat.letters else { return Ok(()) };
+        let heard = letters.take();
+        self.ring.watch(letters, LETTERS)?;
+        for letter in heard {
+            self.core.heard(letter);
+        }
+        Ok(())
+    }
+}
