@@ -59,13 +59,20 @@ impl Default for Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Another server is being connected to.
-    Connecting { until: Instant },
+    Connecting {
+        until: Instant,
+    },
     Open,
     /// No more input is interpreted. The connection ends once its output is written.
-    Closing { part: bool },
+    Closing {
+        part: bool,
+    },
     /// Our direction has ended. What still comes is discarded until the client ends its own, so that
     /// a reset does not overtake the last reply.
-    Lingering { until: Instant, bytes: usize },
+    Lingering {
+        until: Instant,
+        bytes: usize,
+    },
     /// It ends while the server drains, and is closed once the peer has acknowledged everything:
     /// ending a direction, or closing, could be answered with a reset that overtakes the last reply.
     Delivering,
@@ -269,10 +276,9 @@ impl Link {
     /// Our direction was ended, or could not be.
     pub(crate) fn finished(&mut self, now: Instant, done: bool) {
         let next = match self.state {
-            State::Closing { part: false } if done => State::Lingering {
-                until: now + Limits::LINGER,
-                bytes: Limits::LINGER_BYTES,
-            },
+            State::Closing { part: false } if done => {
+                State::Lingering { until: now + Limits::LINGER, bytes: Limits::LINGER_BYTES }
+            }
             _ => State::Closed,
         };
         self.set(next);

@@ -1,9 +1,7 @@
 //! Servers whose connections are sessions: each has its own state, may post to the others, and hears
 //! what they post.
 
-use crate::{
-    Conn, Effects, Engine, Flow, Job, JobId, Never, Now, Slots, Status,
-};
+use crate::{Conn, Effects, Engine, Flow, Job, JobId, Never, Now, Slots, Status};
 use std::time::Instant;
 
 /// One connection of a server, as a state machine that the driver of its model calls.
@@ -284,7 +282,6 @@ impl<F: Start> Engine for Sessions<F> {
     fn alarm(&mut self, conn: Conn, effects: &mut Effects<Self>) {
         self.call(conn, effects, |session, context| session.on_alarm(context));
     }
-
 
     fn done(
         &mut self,

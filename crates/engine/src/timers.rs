@@ -5,11 +5,7 @@
 //! belongs to a place in the table of connections, not to a connection, so a server whose connections
 //! live for one request adds none.
 
-use std::{
-    cmp::Reverse,
-    collections::BinaryHeap,
-    time::Instant,
-};
+use std::{cmp::Reverse, collections::BinaryHeap, time::Instant};
 
 /// The deadlines of a core.
 #[derive(Debug, Default)]

@@ -1,9 +1,10 @@
 //! The catalogue: every model and every service by name.
 
 use crate::{
-    Host, ServeError, asynchronous, burn::Burning, cluster, epoll, fork, green, null, percore,
-    poll, prefork, select, threads, uring,
+    Host, ServeError, asynchronous, burn::Burning, cluster, engines::serve_engine, epoll, fork,
+    green, null, prefork, select, threads,
 };
+use regatta_engine::Sessions;
 use regatta_service::{
     Program, Shared, by_hand, double,
     hash::Hash,
@@ -252,7 +253,7 @@ fn site<R: Resource>(resource: R) -> Shared<Site<R>> {
 /// # Errors
 /// As [`serve`].
 pub fn serve_burning(cost: Duration, host: &Host) -> Result<(), ServeError> {
-    epoll::run(Shared(Burning::new(cost, double::Double)), host)
+    epoll::run(Sessions::new(Shared(Burning::new(cost, double::Double))), host)
 }
 
 fn run<P: Program>(program: P, model: Model, host: &Host) -> Result<(), ServeError> {
@@ -261,12 +262,10 @@ fn run<P: Program>(program: P, model: Model, host: &Host) -> Result<(), ServeErr
         Model::Prefork => prefork::run(program, host),
         Model::Threads => threads::run(program, host),
         Model::Green => green::run(program, host),
-        Model::Select => select::run(program, host),
-        Model::Poll => poll::run(program, host),
-        Model::Epoll => epoll::run(program, host),
         Model::Cluster => cluster::run(program, host),
-        Model::Percore => percore::run(program, host),
-        Model::Uring => uring::run(program, host),
         Model::Async => asynchronous::run(program, host),
+        Model::Select | Model::Poll | Model::Epoll | Model::Percore | Model::Uring => {
+            serve_engine(|| Sessions::new(program.clone()), model, host)
+        }
     }
 }

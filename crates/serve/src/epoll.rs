@@ -4,9 +4,9 @@ use crate::{
     host::{Host, ServeError},
     reactor,
 };
-use regatta_engine::{Sessions, Start};
+use regatta_engine::Engine;
 use regatta_sys::epoll::Epoll;
 
-pub(crate) fn run<F: Start>(start: F, host: &Host) -> Result<(), ServeError> {
-    reactor::run_alone(Sessions::new(start), host, Epoll::edge_triggered()?)
+pub(crate) fn run<E: Engine>(engine: E, host: &Host) -> Result<(), ServeError> {
+    reactor::run_alone(engine, host, Epoll::edge_triggered()?)
 }

@@ -157,8 +157,7 @@ impl Host {
         thread::scope(|scope| {
             let core = |listener| {
                 let (serve, places, pool) = (&serve, places.clone(), pool.clone());
-                let seat =
-                    Seat { listener: Some(listener), places, pool, letters: letters.pop() };
+                let seat = Seat { listener: Some(listener), places, pool, letters: letters.pop() };
                 scope.spawn(move || {
                     let _whole = StopOnEnd(&self.stop);
                     serve(seat)

@@ -5,11 +5,9 @@ use crate::{
     host::{Host, ServeError},
     reactor,
 };
-use regatta_engine::{Engine, Sessions, Start};
+use regatta_engine::Engine;
 use regatta_sys::epoll::Epoll;
 
-pub(crate) fn run<F: Start + Clone + Sync>(start: F, host: &Host) -> Result<(), ServeError> {
-    host.on_each_core(Sessions::<F>::POSTS, |seat| {
-        reactor::run(Sessions::new(start.clone()), host, seat, Epoll::edge_triggered()?)
-    })
+pub(crate) fn run<E: Engine>(engine: impl Fn() -> E + Sync, host: &Host) -> Result<(), ServeError> {
+    host.on_each_core(E::POSTS, |seat| reactor::run(engine(), host, seat, Epoll::edge_triggered()?))
 }

@@ -4,14 +4,14 @@ use crate::{
     host::{Host, ServeError},
     reactor,
 };
-use regatta_engine::{Sessions, Start};
+use regatta_engine::Engine;
 use regatta_sys::select::{SET, Select};
 
 /// Connections that it holds: its set, less what a process has open besides.
 pub(crate) const CONNECTIONS: u32 = SET as u32 - 24;
 
-pub(crate) fn run<F: Start>(start: F, host: &Host) -> Result<(), ServeError> {
+pub(crate) fn run<E: Engine>(engine: E, host: &Host) -> Result<(), ServeError> {
     let connections = host.connections.min(CONNECTIONS as usize);
     let host = Host { connections, ..host.clone() };
-    reactor::run_alone(Sessions::new(start), &host, Select::new())
+    reactor::run_alone(engine, &host, Select::new())
 }

@@ -10,7 +10,7 @@ use crate::{
     offload::{Desk, Done},
     sockets::Sockets,
 };
-use regatta_engine::{Conn, Core, Engine, Job, Next, Sessions, Start, Task};
+use regatta_engine::{Conn, Core, Engine, Job, Next, Task};
 use regatta_sys::{
     net,
     uring::{self, Completion, Received, Ring, SendKey},
@@ -24,13 +24,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub(crate) fn run<F: Start + Clone + Sync>(start: F, host: &Host) -> Result<(), ServeError> {
+pub(crate) fn run<E: Engine>(engine: impl Fn() -> E + Sync, host: &Host) -> Result<(), ServeError> {
     if let Some(because) = uring::refused() {
         return Err(ServeError::Refused { model: "uring", because });
     }
-    host.on_each_core(Sessions::<F>::POSTS, |seat| {
-        Driver::new(Sessions::new(start.clone()), host, seat)?.run()
-    })
+    host.on_each_core(E::POSTS, |seat| Driver::new(engine(), host, seat)?.run())
 }
 
 /// Bytes of the first read of a connection.
@@ -338,8 +336,7 @@ impl<'h, E: Engine> Driver<'h, E> {
     fn connected(&mut self, place: u32) {
         let Some(conn) = self.sockets.at(place) else { return };
         let Some(slot) = self.sockets.get(conn) else { return };
-        let opened =
-            net::take_error(&slot.fd).and_then(|()| net::set_blocking(&slot.fd));
+        let opened = net::take_error(&slot.fd).and_then(|()| net::set_blocking(&slot.fd));
         match opened {
             Ok(()) => self.core.connected(conn),
             Err(_) => self.core.failed(conn),

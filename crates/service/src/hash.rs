@@ -54,9 +54,7 @@ impl Resource for Hash {
         reply: &mut Vec<u8>,
     ) -> Called<Hashing> {
         match query.and_then(times) {
-            Some(n) => {
-                Called::Needs(Hashing { file: Arc::clone(&self.file), n, terms })
-            }
+            Some(n) => Called::Needs(Hashing { file: Arc::clone(&self.file), n, terms }),
             None => {
                 Reply::text(Status::BadRequest, BAD_N).write(terms, &moment.date, reply);
                 http::flow(terms).into()
@@ -95,8 +93,7 @@ impl Job for Hashing {
         let Hashing { n, terms, .. } = self;
         // A reply is dated when it is there, not when it was asked for (RFC 9110, 6.6.1).
         let date = Date::at(now.unix_s);
-        let mut write =
-            |status, text: &[u8]| Reply::text(status, text).write(terms, &date, reply);
+        let mut write = |status, text: &[u8]| Reply::text(status, text).write(terms, &date, reply);
         match file {
             Ok(bytes) => write(Status::Ok, &hashed(bytes, n)),
             Err(error) => {

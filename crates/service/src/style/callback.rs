@@ -86,12 +86,7 @@ impl<S: Service> Connection<S> {
     }
 
     #[inline]
-    fn after(
-        &mut self,
-        context: &Context<'_, Self>,
-        consumed: usize,
-        halt: Halt<Never>,
-    ) -> Flow {
+    fn after(&mut self, context: &Context<'_, Self>, consumed: usize, halt: Halt<Never>) -> Flow {
         self.full = halt == Halt::Full;
         let partial = !self.held.is_empty();
         if consumed > 0 || !partial {

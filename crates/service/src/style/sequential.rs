@@ -47,11 +47,7 @@ pub trait Stream: Locals {
 }
 
 /// Serves one connection to its end. Errors are those of the stream.
-pub fn serve<S: Service, T: Stream>(
-    service: S,
-    stream: &mut T,
-    limits: Limits,
-) -> io::Result<()> {
+pub fn serve<S: Service, T: Stream>(service: S, stream: &mut T, limits: Limits) -> io::Result<()> {
     let mut connection = Connection {
         service,
         codec: S::Codec::default(),
@@ -72,7 +68,9 @@ pub fn serve<S: Service, T: Stream>(
             Step::Ended => return Ok(()),
             Step::Closing => return linger(stream),
             Step::Parting => return stream.finish_writing(),
-            Step::Continue { answered } => connection.patience.after(stream, answered, !connection.held.is_empty())?,
+            Step::Continue { answered } => {
+                connection.patience.after(stream, answered, !connection.held.is_empty())?
+            }
             Step::Waits(job) => {
                 connection.patience.after(stream, true, false)?;
                 let mut reply = Vec::new();
@@ -138,7 +136,8 @@ impl<S: Service> Connection<S> {
         loop {
             let rest = &input[at..filled];
             let mut local = stream.take::<S::Local>();
-            let (consumed, mut halt) = answer(service, codec, &mut local, stream.now(), rest, reply);
+            let (consumed, mut halt) =
+                answer(service, codec, &mut local, stream.now(), rest, reply);
             stream.give_back(local);
             at += consumed;
             if let Halt::Needs(job) = halt {

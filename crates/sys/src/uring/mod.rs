@@ -18,11 +18,11 @@ use rustix::io::Errno;
 use slab::Slab;
 use std::{
     ffi::CStr,
-    marker::PhantomData,
-    rc::Rc,
     io,
+    marker::PhantomData,
     mem::ManuallyDrop,
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
+    rc::Rc,
     sync::Arc,
     time::Duration,
 };
@@ -378,11 +378,10 @@ impl Ring {
 
     #[inline]
     fn received(&mut self, entry: &cqueue::Entry) -> Received {
-        let buffer = cqueue::buffer_select(entry.flags())
-            .map(|id| {
-                let len = entry.result().max(0) as usize;
-                self.buffers.filled(id, len, cqueue::buffer_more(entry.flags()))
-            });
+        let buffer = cqueue::buffer_select(entry.flags()).map(|id| {
+            let len = entry.result().max(0) as usize;
+            self.buffers.filled(id, len, cqueue::buffer_more(entry.flags()))
+        });
         match (result(entry), buffer) {
             (Ok(1..), Some(buffer)) => return Received::Bytes(buffer),
             (_, Some(unused)) => self.buffers.give_back(unused),
