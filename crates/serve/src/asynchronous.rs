@@ -5,8 +5,16 @@ use crate::{
     clock,
     host::{Host, PAUSE, ServeError, Stop},
     job, local,
+    members::{Mail, Members, Membership, Registry, WAITING},
 };
-use regatta_service::{Flow, Job, Limits, Locals, Now, Program, style::asynchronous::Stream};
+use regatta_engine::{Post, Start};
+use regatta_service::{
+    Flow, Job, Limits, Locals, Now, Program, Session,
+    style::{
+        asynchronous::Stream,
+        member::{self, Room, Waiting, Wake},
+    },
+};
 use regatta_sys::{net, queue};
 use std::{
     future::{Future, poll_fn},
@@ -14,6 +22,7 @@ use std::{
     net::TcpListener as StdListener,
     os::fd::AsFd,
     pin::Pin,
+    sync::Arc,
     task::Poll,
     thread,
     time::Instant,
@@ -22,6 +31,7 @@ use tokio::{
     io::{AsyncRead, Interest, ReadBuf},
     net::{TcpListener, TcpStream},
     runtime::Builder,
+    sync::mpsc::{Receiver, Sender, channel, error::TrySendError},
     task::spawn_blocking,
     time::{Sleep, sleep, sleep_until, timeout},
 };
@@ -30,7 +40,81 @@ use tokio_util::{
     task::TaskTracker,
 };
 
+/// What is done with a connection.
+trait Serve: Clone + Send + Sync + 'static {
+    /// What it hears others by, if it does.
+    type Member: Send;
+
+    fn member(&self) -> Self::Member;
+
+    /// Serves it to its end.
+    fn serve(
+        &self,
+        connection: &mut Connection<Self::Member>,
+        limits: Limits,
+    ) -> impl Future<Output = io::Result<()>> + Send;
+}
+
+#[derive(Clone)]
+struct Alone<P>(P);
+
+impl<P: Program> Serve for Alone<P> {
+    type Member = ();
+
+    fn member(&self) {}
+
+    fn serve(
+        &self,
+        connection: &mut Connection<()>,
+        limits: Limits,
+    ) -> impl Future<Output = io::Result<()>> + Send {
+        self.0.asynchronous(connection, limits)
+    }
+}
+
+#[derive(Clone)]
+struct Together<F: Start> {
+    start: F,
+    registry: Arc<Registry<Sender<PushOf<F>>>>,
+}
+
+type PushOf<F> = <<F as Start>::Session as Session>::Push;
+type InRoom<P> = (Receiver<P>, Membership<Sender<P>>);
+
+impl<F: Members> Serve for Together<F> {
+    type Member = InRoom<PushOf<F>>;
+
+    fn member(&self) -> Self::Member {
+        let (sender, receiver) = channel(WAITING);
+        (receiver, Membership::new(Arc::clone(&self.registry), sender))
+    }
+
+    fn serve(
+        &self,
+        connection: &mut Connection<Self::Member>,
+        limits: Limits,
+    ) -> impl Future<Output = io::Result<()>> + Send {
+        member::serve(self.start.session(clock::now()), connection, limits)
+    }
+}
+
+impl<P: Send> Mail<P> for Sender<P> {
+    fn send(&self, push: P) -> bool {
+        // One that has gone has not missed anything.
+        !matches!(self.try_send(push), Err(TrySendError::Full(_)))
+    }
+}
+
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
+    run_each(Alone(program), host)
+}
+
+/// Runs sessions that post to each other.
+pub(crate) fn run_members<F: Members>(start: F, host: &Host) -> Result<(), ServeError> {
+    run_each(Together { start, registry: Registry::new() }, host)
+}
+
+fn run_each<S: Serve>(serve: S, host: &Host) -> Result<(), ServeError> {
     let listener = host.listen()?;
     let mut runtime = Builder::new_multi_thread();
     runtime.worker_threads(host.cores.get()).enable_io().enable_time();
@@ -41,13 +125,13 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
     host.ready(&listener)?;
     let host = host.clone();
     // Spawned, so that accepting runs on a worker too, not on this thread beside them.
-    let served = runtime.block_on(runtime.spawn(serve(program, host, listener.into())));
+    let served = runtime.block_on(runtime.spawn(accept(serve, host, listener.into())));
     // What is not done when the grace is over is cut, and a job under way not waited for.
     runtime.shutdown_background();
     Ok(served.expect("accepting does not panic")?)
 }
 
-async fn serve<P: Program>(program: P, host: Host, listener: StdListener) -> io::Result<()> {
+async fn accept<S: Serve>(serve: S, host: Host, listener: StdListener) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     let stopped = CancellationToken::new();
     let (stop, cancel) = (host.stop.clone(), stopped.clone());
@@ -60,17 +144,18 @@ async fn serve<P: Program>(program: P, host: Host, listener: StdListener) -> io:
         };
         match accepted {
             Ok((stream, _)) => {
-                let (program, limits, stop) = (program.clone(), host.limits, host.stop.clone());
+                let (serve, limits, stop) = (serve.clone(), host.limits, host.stop.clone());
                 let mut stream = Connection {
                     stream,
                     stopped: wait_for(&stopped),
                     stop: stop.clone(),
                     alarm: Alarm::new(limits),
                     offloads: host.offload.is_some(),
+                    member: serve.member(),
                 };
                 connections.spawn(async move {
                     // A connection's errors are its own end, and nobody else's business.
-                    let _ = program.asynchronous(&mut stream, limits).await;
+                    let _ = serve.serve(&mut stream, limits).await;
                     while !stop.may_close(&stream.stream) {
                         sleep(PAUSE / 4).await;
                     }
@@ -91,20 +176,21 @@ async fn serve<P: Program>(program: P, host: Host, listener: StdListener) -> io:
 }
 
 /// A connection whose input ends when the server stops: what has arrived is still read.
-struct Connection {
+struct Connection<M> {
     stream: TcpStream,
     stopped: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     stop: Stop,
     alarm: Alarm,
     /// Whether long jobs are done in the runtime's blocking pool.
     offloads: bool,
+    member: M,
 }
 
 fn wait_for(stop: &CancellationToken) -> Option<Pin<Box<WaitForCancellationFutureOwned>>> {
     Some(Box::pin(stop.clone().cancelled_owned()))
 }
 
-impl Locals for &mut Connection {
+impl<M> Locals for &mut Connection<M> {
     fn take<L: Default + Send + 'static>(&self) -> Box<L> {
         local::take()
     }
@@ -114,7 +200,7 @@ impl Locals for &mut Connection {
     }
 }
 
-impl Stream for &mut Connection {
+impl<M: Send> Stream for &mut Connection<M> {
     fn now(&self) -> Now {
         clock::now()
     }
@@ -184,6 +270,37 @@ impl Stream for &mut Connection {
                 }
                 Err(_) => {}
             }
+        }
+    }
+}
+
+impl<P: Clone + Send> Room<P> for &mut Connection<InRoom<P>> {
+    fn post(&mut self, post: Post<P>) {
+        self.member.1.post(post);
+    }
+
+    fn next(&mut self) -> Option<P> {
+        self.member.0.try_recv().ok()
+    }
+
+    fn is_overrun(&self) -> bool {
+        self.member.1.is_overrun()
+    }
+}
+
+impl<P: Clone + Send + Sync> Waiting<P> for &mut Connection<InRoom<P>> {
+    async fn wait(&mut self, until: Instant) -> io::Result<Wake<P>> {
+        let Connection { stream, stopped, member: (pushes, _), .. } = &mut **self;
+        let stopping = poll_fn(|cx| match stopped {
+            Some(stop) => stop.as_mut().poll(cx),
+            None => Poll::Pending,
+        });
+        tokio::select! {
+            readable = stream.readable() => readable.map(|()| Wake::Readable),
+            // The read that follows ends the input.
+            () = stopping => Ok(Wake::Readable),
+            Some(push) = pushes.recv() => Ok(Wake::Push(push)),
+            () = sleep_until(until.into()) => Ok(Wake::Deadline),
         }
     }
 }

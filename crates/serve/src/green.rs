@@ -5,11 +5,19 @@ use crate::{
     clock,
     host::{Host, PAUSE, Seat, ServeError, Stop},
     job, local,
+    members::{Mail, Members, Membership, Registry, WAITING},
     offload::Pool,
     open::Open,
 };
+use regatta_engine::Post;
 use regatta_green::{self as green, TcpListener, TcpStream};
-use regatta_service::{Flow, Job, Limits, Locals, Never, Now, Program, style::sequential::Stream};
+use regatta_service::{
+    Flow, Job, Limits, Locals, Never, Now, Program,
+    style::{
+        member::{Blocking as Member, Room, Wake, serve_blocking},
+        sequential::Stream,
+    },
+};
 use regatta_sys::{net, queue};
 use std::{
     io::{self, Read, Write},
@@ -19,14 +27,37 @@ use std::{
 };
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
+    run_each(host, move |mut stream: Green<'_>, limits| program.sequential(&mut stream, limits))
+}
+
+/// Runs sessions that post to each other.
+pub(crate) fn run_members<F: Members>(start: F, host: &Host) -> Result<(), ServeError> {
+    let registry = Registry::new();
+    run_each(host, move |stream: Green<'_>, limits| {
+        let (mailbox, sender) = green::mailbox(WAITING);
+        let membership = Membership::new(Arc::clone(&registry), sender);
+        let Green { stream, stop, pool, .. } = stream;
+        let mut stream = Green { stream, stop, pool, member: (mailbox, membership) };
+        serve_blocking(start.session(clock::now()), &mut stream, limits)
+    })
+}
+
+/// `serve` serves one connection to its end.
+fn run_each<S>(host: &Host, serve: S) -> Result<(), ServeError>
+where
+    S: Fn(Green<'_>, Limits) -> io::Result<()> + Clone + Send + Sync + 'static,
+{
     host.on_each_core::<Never>(false, |seat| {
-        let (program, host) = (program.clone(), host.clone());
-        green::run(green::Config::default(), move || serve(program, host, seat))
+        let (serve, host) = (serve.clone(), host.clone());
+        green::run(green::Config::default(), move || accept(serve, host, seat))
     })
 }
 
 /// The first green thread of a core: accepts, and starts one for each connection.
-fn serve<P: Program>(program: P, host: Host, seat: Seat<Never>) {
+fn accept<S>(serve: S, host: Host, seat: Seat<Never>)
+where
+    S: Fn(Green<'_>, Limits) -> io::Result<()> + Clone + 'static,
+{
     let Seat { listener, places, pool, .. } = seat;
     let listener = listener.expect("a core that begins has a listener");
     let listener = TcpListener::from_std(listener.into()).map(Rc::new);
@@ -55,14 +86,15 @@ fn serve<P: Program>(program: P, host: Host, seat: Seat<Never>) {
                     // The drain has not seen it.
                     let _ = net::finish_reading(&*entered.stream);
                 }
-                let (program, limits, stop) = (program.clone(), host.limits, host.stop.clone());
+                let (serve, limits, stop) = (serve.clone(), host.limits, host.stop.clone());
                 let pool = pool.clone();
                 let spawned = green::spawn(move || {
-                    let mut stream = Green { stream: &entered.stream, stop: &stop, pool };
-                    let _ = stream.stream.set_read_timeout(Some(limits.idle));
-                    let _ = stream.stream.set_write_timeout(Some(limits.look()));
+                    let stream = &*entered.stream;
+                    // They are not zero.
+                    let _ = stream.set_read_timeout(Some(limits.idle));
+                    let _ = stream.set_write_timeout(Some(limits.look()));
                     // A connection's errors are its own end, and nobody else's business.
-                    let _ = program.sequential(&mut stream, limits);
+                    let _ = serve(Green { stream, stop: &stop, pool, member: () }, limits);
                     entered.before_close(&stop, green::sleep);
                     drop((entered, place));
                 });
@@ -72,7 +104,8 @@ fn serve<P: Program>(program: P, host: Host, seat: Seat<Never>) {
             }
             Err(_) if host.stop.is_set() => break,
             Err(error) if net::is_transient(&error) => {}
-            Err(_) => green::sleep(PAUSE), // out of descriptors: who waits stays queued
+            // Out of descriptors: clients wait in the kernel's queue.
+            Err(_) => green::sleep(PAUSE),
         }
     }
 }
@@ -86,14 +119,49 @@ fn stop(host: &Host, listener: &TcpListener, open: &Open<TcpStream>) {
     green::shutdown();
 }
 
-struct Green<'a> {
+struct Green<'a, M = ()> {
     stream: &'a TcpStream,
     stop: &'a Stop,
     /// Does the long jobs, if there is one.
     pool: Option<Pool>,
+    /// What it hears others by, if it does.
+    member: M,
 }
 
-impl Locals for Green<'_> {
+impl<P> Mail<P> for green::Sender<P> {
+    fn send(&self, push: P) -> bool {
+        // One that has gone has not missed anything.
+        !matches!(green::Sender::send(self, push), Err(green::SendError::Full(_)))
+    }
+}
+
+type InRoom<P> = (green::Mailbox<P>, Membership<green::Sender<P>>);
+
+impl<P: Clone> Room<P> for Green<'_, InRoom<P>> {
+    fn post(&mut self, post: Post<P>) {
+        self.member.1.post(post);
+    }
+
+    fn next(&mut self) -> Option<P> {
+        self.member.0.try_recv()
+    }
+
+    fn is_overrun(&self) -> bool {
+        self.member.1.is_overrun()
+    }
+}
+
+impl<P: Clone> Member<P> for Green<'_, InRoom<P>> {
+    fn wait(&mut self, until: Instant) -> io::Result<Wake<P>> {
+        Ok(match green::wait(self.stream, &self.member.0, Some(until))? {
+            green::Wake::Readable => Wake::Readable,
+            green::Wake::Message(push) => Wake::Push(push),
+            green::Wake::Deadline => Wake::Deadline,
+        })
+    }
+}
+
+impl<M> Locals for Green<'_, M> {
     fn take<L: Default + Send + 'static>(&self) -> Box<L> {
         local::take()
     }
@@ -103,7 +171,7 @@ impl Locals for Green<'_> {
     }
 }
 
-impl Stream for Green<'_> {
+impl<M> Stream for Green<'_, M> {
     fn now(&self) -> Now {
         clock::now()
     }

@@ -2,6 +2,7 @@
 
 pub mod asynchronous;
 pub mod callback;
+pub mod member;
 pub mod sequential;
 mod silence;
 

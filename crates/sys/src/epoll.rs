@@ -11,7 +11,7 @@ use rustix::{
 };
 use std::{
     io,
-    os::fd::{BorrowedFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     time::Duration,
 };
 
@@ -44,6 +44,13 @@ impl Epoll {
         flags.set(EventFlags::OUT, interest.write);
         flags.set(EventFlags::RDHUP | EventFlags::ET, self.edge_triggered);
         flags
+    }
+}
+
+impl AsFd for Epoll {
+    /// Readable while something that it watches is ready.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 

@@ -304,6 +304,16 @@ pub(crate) fn send<T: Stream>(
     Ok(())
 }
 
+/// Repeats a call that a signal interrupted.
+pub(super) fn retry<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
 fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
 }
@@ -321,8 +331,7 @@ pub(crate) fn linger<T: Stream>(stream: &mut T) -> io::Result<()> {
             return Ok(());
         }
         stream.set_read_timeout(left)?;
-        match stream.read(&mut discard) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+        match retry(|| stream.read(&mut discard)) {
             Ok(read) if (1..allowed).contains(&read) => allowed -= read,
             _ => return Ok(()),
         }

@@ -1,13 +1,19 @@
 //! `threads`: a thread per connection, blocking reads and writes.
 
+pub(crate) mod members;
+
 use crate::{
     blocking::Blocking,
-    host::{Host, PAUSE, ServeError},
-    open::Open,
+    host::{Host, PAUSE, ServeError, Stop},
+    open::{Entered, Open},
 };
-use regatta_service::Program;
+use regatta_service::{Limits, Program};
 use regatta_sys::net;
-use std::{net::TcpListener, sync::Arc, thread};
+use std::{
+    net::{TcpListener, TcpStream},
+    sync::Arc,
+    thread,
+};
 
 /// Stack of a connection's thread in bytes; only what is used costs memory.
 const STACK: usize = 128 * 1024;
@@ -17,6 +23,20 @@ const STACK: usize = 128 * 1024;
 pub(crate) const CONNECTIONS: u32 = 16_000;
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
+    accept(host, move |entered, limits, stop| {
+        let socket = &*entered.stream;
+        let mut stream = Blocking { socket, stop, read_timeout: limits.idle };
+        // A connection's errors are its own end, and nobody else's business.
+        let _ = program.sequential(&mut stream, limits);
+    })
+}
+
+/// Accepts connections until the host stops and they have drained. `serve` serves one to its end, in
+/// a thread of its own.
+fn accept(
+    host: &Host,
+    serve: impl Fn(&Entered<TcpStream>, Limits, &Stop) + Clone + Send + 'static,
+) -> Result<(), ServeError> {
     let listener = host.listen_blocking()?;
     host.ready(&listener)?;
     let listener = Arc::new(TcpListener::from(listener));
@@ -34,13 +54,10 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
         match listener.accept() {
             Ok((stream, _)) => {
                 let entered = open.enter(stream);
-                let (program, limits, stop) = (program.clone(), host.limits, host.stop.clone());
+                let (serve, limits, stop) = (serve.clone(), host.limits, host.stop.clone());
                 let spawned = thread::Builder::new().stack_size(STACK).spawn(move || {
-                    let (socket, stop) = (&*entered.stream, &stop);
-                    let mut stream = Blocking { socket, stop, read_timeout: limits.idle };
-                    // A connection's errors are its own end, and nobody else's business.
-                    let _ = program.sequential(&mut stream, limits);
-                    entered.before_close(stop, thread::sleep);
+                    serve(&entered, limits, &stop);
+                    entered.before_close(&stop, thread::sleep);
                 });
                 if spawned.is_err() {
                     thread::sleep(PAUSE); // out of threads: the connection is closed
@@ -48,7 +65,8 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
             }
             Err(_) if host.stop.is_set() => break,
             Err(error) if net::is_transient(&error) => {}
-            Err(_) => thread::sleep(PAUSE), // out of descriptors: who waits stays queued
+            // Out of descriptors: clients wait in the kernel's queue.
+            Err(_) => thread::sleep(PAUSE),
         }
     }
     open.drain(host, thread::sleep);
