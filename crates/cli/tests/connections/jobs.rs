@@ -1,0 +1,52 @@
+//! Long jobs of some connections and short ones of others, in one thread.
+
+use crate::{
+    client::unread,
+    support::{Server, models},
+};
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+};
+
+fn get(n: u32) -> String {
+    format!("GET /hash?n={n} HTTP/1.1\r\nHost: a\r\n\r\n")
+}
+
+/// Told by the order of replies, not by time: when the short one is answered, most of the long ones
+/// that the server has had before it are not.
+#[test]
+fn long_jobs_of_others_do_not_make_a_short_one_wait_for_all_of_them() {
+    const LONG: usize = 8;
+    for model in models().into_iter().filter(|&model| model == "uring") {
+        let server = Server::of("hash", model, &["--cores", "1"]);
+        let connect = || {
+            let mut stream = server.connect();
+            stream.write_all(get(1).as_bytes()).unwrap();
+            expect_reply(&mut stream);
+            stream
+        };
+        let (mut short, mut long) = (connect(), Vec::from_iter((0..LONG).map(|_| connect())));
+        // The server finds all of them at once.
+        server.signal_all("-STOP");
+        long.iter_mut().for_each(|stream| stream.write_all(get(5000).as_bytes()).unwrap());
+        server.signal_all("-CONT");
+        let answered = |long: &[TcpStream]| long.iter().filter(|s| unread(s) > 0).count();
+        crate::support::until("a long one is answered", || answered(&long) > 0);
+        short.write_all(get(1).as_bytes()).unwrap();
+        expect_reply(&mut short);
+        let before = answered(&long);
+        println!("{model}: {before} of {LONG} before the short one");
+        // The one that was seen, the one under way, and one more for a client that looks late.
+        assert!(before <= 4, "{model}: {before} of {LONG} long ones were answered before it");
+        long.iter_mut().for_each(expect_reply);
+    }
+}
+
+/// A reply with a digest.
+fn expect_reply(stream: &mut TcpStream) {
+    let mut reply = [0; 1024];
+    let read = stream.read(&mut reply).unwrap();
+    let reply = String::from_utf8_lossy(&reply[..read]);
+    assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
+}
