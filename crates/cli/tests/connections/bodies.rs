@@ -2,43 +2,49 @@
 
 use crate::{
     server_side::wait_until_read,
-    support::{DEADLINE, Server, models},
+    support::{DEADLINE, Server},
 };
 use std::{
     fs,
     io::{Read, Write},
     net::SocketAddr,
-    thread,
     time::{Duration, Instant},
 };
 
 /// Largest content that is accepted (`proto::http1`).
 const CONTENT: usize = 64 * 1024;
 /// Bytes that are sent one by one, each a read of its own.
-const BYTES: usize = 4096;
-/// Measurements, of which the best counts: others use this machine too.
-const TRIES: usize = 3;
+const BYTES: usize = 2048;
+/// Measurements of each kind, of which the best counts: others use this machine too.
+const TRIES: usize = 4;
+/// How often a ratio is found anew that is too large.
+const ATTEMPTS: usize = 3;
+/// What the last bytes of a long body may cost, compared with those of a short one. A linear server
+/// comes to 1.0, one that copies all that it holds at each read to 1.5 or more: most of what such a
+/// byte costs is the kernel's.
+const RATIO: f64 = 1.25;
 
-/// The last bytes of a long body cost as much as those of a short one. Where each read copies what
-/// has come before, they cost several times as much, and the body its length squared.
+/// The last bytes of a long body cost as much as those of a short one. If each read copies what has
+/// come before, the whole body costs its length squared. One model after the other: caches decide.
 #[test]
 fn a_body_that_comes_byte_by_byte_costs_no_more_than_linear() {
-    thread::scope(|scope| {
-        let models = models().into_iter();
-        for model in models.filter(|model| ["fork", "prefork", "threads", "green"].contains(model)) {
-            let measured = thread::Builder::new().name(model.into());
-            measured.spawn_scoped(scope, || is_linear(model)).unwrap();
-        }
-    });
+    let sequential = ["fork", "prefork", "threads", "green"];
+    let failed: Vec<_> = sequential.into_iter().filter(|model| !is_linear(model)).collect();
+    assert!(failed.is_empty(), "failed on {}; the ratios are above", failed.join(", "));
 }
 
-fn is_linear(model: &str) {
+fn is_linear(model: &str) -> bool {
     let server = Server::of("hello", model, &["--cores", "1", "--max-connections", "1"]);
-    let best = |content| (0..TRIES).map(|_| cost_of_last_bytes(&server, content)).min().unwrap();
-    let (short, long) = (best(BYTES + 1), best(CONTENT));
-    let ratio = long.as_secs_f64() / short.as_secs_f64();
-    println!("{model}: {short:?} in a short body, {long:?} in a long one, ratio {ratio:.2}");
-    assert!(ratio < 2.0, "{model}: {short:?} in a short body, but {long:?} in a long one");
+    (0..ATTEMPTS).any(|_| {
+        let (mut short, mut long) = (Duration::MAX, Duration::MAX);
+        for _ in 0..TRIES {
+            short = short.min(cost_of_last_bytes(&server, BYTES + 1));
+            long = long.min(cost_of_last_bytes(&server, CONTENT));
+        }
+        let ratio = long.as_secs_f64() / short.as_secs_f64();
+        println!("{model}: {short:.1?} in a short body, {long:.1?} in a long one: {ratio:.2}");
+        ratio < RATIO
+    })
 }
 
 /// CPU time that the server takes for the last bytes of a body of that length, which come one by

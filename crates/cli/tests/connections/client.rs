@@ -70,15 +70,36 @@ pub trait Pipeline: Copy + Send + 'static {
 #[derive(Clone, Copy)]
 pub struct Lines;
 
+const NOT_A_NUMBER: &[u8; 24] = b"xxxxxxxxxxxxxxxxxxxxxxxx";
+const REFUSED: &[u8; 23] = b"error: not an integer: ";
+
+/// The last bytes of a line: its number.
+fn digits(index: usize) -> [u8; 8] {
+    let mut left = index;
+    let mut digits = [0; 8];
+    for digit in digits.iter_mut().rev() {
+        (*digit, left) = (b'0' + (left % 10) as u8, left / 10);
+    }
+    digits
+}
+
 impl Pipeline for Lines {
-    const REPLY: usize = 23 + 32 + 1;
+    const REPLY: usize = REFUSED.len() + NOT_A_NUMBER.len() + 8 + 1;
 
     fn requests(self, from: usize, to: usize) -> Vec<u8> {
-        (from..to).flat_map(|index| format!("x{index:031}\n").into_bytes()).collect()
+        let mut lines = Vec::with_capacity((to - from) * (NOT_A_NUMBER.len() + 8 + 1));
+        for index in from..to {
+            lines.extend_from_slice(NOT_A_NUMBER);
+            lines.extend_from_slice(&digits(index));
+            lines.push(b'\n');
+        }
+        lines
     }
 
     fn is_reply(self, index: usize, reply: &[u8]) -> bool {
-        reply == format!("error: not an integer: x{index:031}\n").as_bytes()
+        let (refused, rest) = reply.split_at(REFUSED.len());
+        let (line, rest) = rest.split_at(NOT_A_NUMBER.len());
+        refused == REFUSED && line == NOT_A_NUMBER && rest[..8] == digits(index) && rest[8] == b'\n'
     }
 }
 

@@ -3,7 +3,7 @@
 //! client asks does not hold up the others.
 //!
 //! `REGATTA_LONG=1` runs the tests of slow and silent readers with the default limits instead of
-//! short ones. They then take some four minutes (`scripts/acceptance slow-readers`).
+//! short ones. They then take some five minutes (`scripts/acceptance slow-readers`).
 
 mod bodies;
 mod client;

@@ -10,7 +10,10 @@ use std::{
     env,
     io::{ErrorKind, Write},
     net::Shutdown,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -32,13 +35,14 @@ fn idle_timeout(short: &'static str) -> (Duration, Vec<&'static str>) {
 
 /// Bytes of replies that no buffers of sockets hold beside what is read at leisure: the kernel lets
 /// the server's grow to 4 MB (tcp_wmem, tcp(7)), and the client's, while it reads slowly, hardly.
-const MORE_THAN_BUFFERS: usize = 5 << 20;
+const MORE_THAN_BUFFERS: usize = 9 << 19;
 
-/// Servers fill their sockets one after the other: none is slow because this machine is busy.
-static FILLING: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    FILLING.lock().unwrap_or_else(PoisonError::into_inner)
+/// Two servers at a time fill their sockets: none is slow because all others do so too.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURNS: [Mutex<()>; 2] = [const { Mutex::new(()) }; 2];
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let turn = &TURNS[NEXT.fetch_add(1, Relaxed) % TURNS.len()];
+    turn.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits until the server is stuck, then reads at a steady rate for so long, then the rest at once.
@@ -51,11 +55,11 @@ fn read_steadily<P: Pipeline>(
 ) {
     let leisurely = rate as usize * length.as_millis() as usize / 1000;
     let count = (leisurely + MORE_THAN_BUFFERS) / P::REPLY;
-    let alone = alone();
+    let turn = turn();
     let stream = server.connect_with(receives);
     let sender = Sender::start(&stream, pipeline, count);
     sender.wait_until_stuck();
-    drop(alone);
+    drop(turn);
     let mut replies = Replies::new(&stream, pipeline);
     replies.read_steadily(rate, length);
     replies.read_until(count);
@@ -91,11 +95,11 @@ fn a_client_that_reads_in_tiny_steps_is_not_cut_off() {
     let (limit, args) = idle_timeout("1s");
     on_every_model(|model, more| {
         let server = Server::double(model, &[more, &args].concat());
-        let alone = alone();
+        let turn = turn();
         let stream = server.connect_with(Receives::AtMost(4096));
         let sender = Sender::start(&stream, Lines, usize::MAX); // until the connection is closed
         sender.wait_until_stuck();
-        drop(alone);
+        drop(turn);
         Replies::new(&stream, Lines).read_steadily(20_000, 5 * limit);
         stream.shutdown(Shutdown::Both).unwrap();
     });
@@ -117,7 +121,7 @@ fn a_client_that_reads_nothing_is_closed_in_time() {
 /// came the server closed.
 fn closed_after(server: &Server, receives: Receives, at_most: Duration) -> Duration {
     let requests = Lines.requests(0, 1000);
-    let mut alone = Some(alone());
+    let mut turn = Some(turn());
     let stream = server.connect_with(receives);
     stream.set_nonblocking(true).unwrap();
     let start = Instant::now();
@@ -137,12 +141,12 @@ fn closed_after(server: &Server, receives: Receives, at_most: Duration) -> Durat
             (came, came_last) = (unread, Instant::now());
         }
         if sent_last.elapsed() > STUCK {
-            alone = None;
+            turn = None;
         }
         let late = came_last.elapsed();
         assert!(late < at_most, "still open {late:.1?} after the last byte was taken");
     }
-    drop(alone);
+    drop(turn);
     came_last.elapsed()
 }
 

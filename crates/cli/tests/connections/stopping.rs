@@ -1,35 +1,66 @@
 //! A stop ends every connection, also one that has no place yet.
 
 use crate::{
-    client::{Lines, Receives, Replies, Sender},
+    client::{Lines, Receives, Sender, unread},
     support::{Server, on_every_model, until},
 };
 use std::{
     io::{Read, Write},
     net::TcpStream,
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
-/// One connection has the only place, and is slow to take its replies. Others wait for the place,
-/// with two cores on either of them. After the stop the server ends with the delivery, and does not
-/// wait for those that never had a place.
+/// Some connections have all places, and are slow to take their replies. Others wait for a place. On
+/// a model with several cores the slow ones are on each of them, and so are the others. After the
+/// stop the server ends when the replies are delivered, and does not wait for those that never had a
+/// place.
 #[test]
 fn a_stop_while_a_connection_waits_for_a_place() {
+    const PLACES: usize = 5;
     on_every_model(|model, more| {
-        let limits = ["--cores", "2", "--max-connections", "1", "--grace", "60s"];
+        let places = PLACES.to_string();
+        let limits = ["--cores", "2", "--max-connections", &places, "--grace", "60s"];
         let mut server = Server::double(model, &[more, &limits].concat());
-        let mut slow = server.connect_with(Receives::Little);
-        let sender = Sender::start(&slow, Lines, usize::MAX);
-        sender.wait_until_stuck();
+        let slow = [(); PLACES].map(|()| server.connect_with(Receives::Little));
+        let senders = slow.each_ref().map(|stream| {
+            // More than the client receives, so the server still has to deliver it when stopped.
+            let sender = Sender::start(stream, Lines, 2000);
+            until("it has a place", || unread(stream) > 0);
+            sender
+        });
+        senders.into_iter().for_each(Sender::finish);
         let mut waiting: Vec<TcpStream> = (0..8).map(|_| server.connect()).collect();
         // Half of them have asked for something, half are silent.
         waiting.iter_mut().step_by(2).for_each(|stream| stream.write_all(b"4\n").unwrap());
+        wait_until_idle(&server); // some of them are accepted by now
         server.signal("-TERM");
         until("the port is closed", || TcpStream::connect(server.addr).is_err());
-        // The stop is under way: the delivery goes on for a while.
-        Replies::new(&slow, Lines).read_steadily(100_000, Duration::from_millis(500));
-        // Up to the end, or the reset of a server that has not read all that was sent.
-        let _ = slow.read_to_end(&mut Vec::new());
+        // The stop is under way, and the delivery goes on for a while.
+        for moment in 0.. {
+            let mut bytes = [0; 2048];
+            let mut read = |mut stream: &TcpStream| stream.read(&mut bytes).unwrap_or(0) > 0;
+            // Up to the end, or the reset of a server that has not read all that was sent.
+            if slow.iter().filter(|stream| read(stream)).count() == 0 {
+                break;
+            }
+            if moment < 50 {
+                thread::sleep(Duration::from_millis(10)); // the clients' own pace
+            }
+        }
         assert_eq!(server.ended().code(), Some(0));
+    });
+}
+
+/// Waits until the server uses no CPU: it has done all that there is to do.
+fn wait_until_idle(server: &Server) {
+    let (mut used, mut last) = (server.cpu(), Instant::now());
+    until("the server is idle", || {
+        thread::sleep(Duration::from_millis(10));
+        let now = server.cpu();
+        if now != used {
+            (used, last) = (now, Instant::now());
+        }
+        last.elapsed() > Duration::from_millis(200)
     });
 }
