@@ -1,4 +1,4 @@
-//! What a request costs does not depend on how its bytes come.
+//! The CPU cost of a request does not depend on how its bytes arrive.
 
 use crate::{
     server_side::wait_until_read,
@@ -17,15 +17,15 @@ const CONTENT: usize = 64 * 1024;
 const BYTES: usize = 2048;
 /// Measurements of each kind, of which the best counts: others use this machine too.
 const TRIES: usize = 4;
-/// How often a ratio is found anew that is too large.
+/// Attempts to measure a ratio below the limit.
 const ATTEMPTS: usize = 3;
-/// What the last bytes of a long body may cost, compared with those of a short one. A linear server
-/// comes to 1.0, one that copies all that it holds at each read to 1.5 or more: most of what such a
-/// byte costs is the kernel's.
+/// Largest ratio of costs, long body to short body. It is 1.0 for a linear server, and 1.3 to 1.9 for
+/// one that copies everything it holds on each read: most of the cost of such a byte is in the kernel.
 const RATIO: f64 = 1.25;
 
-/// The last bytes of a long body cost as much as those of a short one. If each read copies what has
-/// come before, the whole body costs its length squared. One model after the other: caches decide.
+/// The last bytes of a long body cost as much as those of a short one. If each read copied what came
+/// before, the cost of a body would be quadratic. Models run one after the other because they share
+/// the caches.
 #[test]
 fn a_body_that_comes_byte_by_byte_costs_no_more_than_linear() {
     let sequential = ["fork", "prefork", "threads", "green"];
@@ -47,8 +47,8 @@ fn is_linear(model: &str) -> bool {
     })
 }
 
-/// CPU time that the server takes for the last bytes of a body of that length, which come one by
-/// one.
+/// Returns the CPU time that the server takes for the last bytes of a body of length `content`, which
+/// arrive one by one.
 fn cost_of_last_bytes(server: &Server, content: usize) -> Duration {
     let mut stream = server.connect();
     let SocketAddr::V4(client) = stream.local_addr().unwrap() else { panic!("not IPv4") };
@@ -69,7 +69,7 @@ fn cost_of_last_bytes(server: &Server, content: usize) -> Duration {
     took
 }
 
-/// CPU time of all its threads, to the nanosecond (the first number of /proc/PID/schedstat).
+/// Returns the CPU time of all its threads, in nanoseconds (first field of /proc/PID/schedstat).
 fn cpu(server: &Server) -> Duration {
     let threads = server.processes().into_iter().flat_map(|(pid, _)| {
         fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().filter_map(Result::ok)

@@ -17,19 +17,27 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a server that may go on does not, at most.
+/// A server that made no progress for this long is waiting for its client.
 pub const STUCK: Duration = Duration::from_millis(50);
 
-/// How much of what the server sends the client's kernel holds for a client that does not read.
+/// How many bytes the client's kernel holds for a client that does not read.
 #[derive(Clone, Copy, Debug)]
 pub enum Receives {
-    /// The default of the system, which grows as it likes.
+    /// The system's default, which the kernel may increase.
     ByDefault,
     /// At most about so many bytes (SO_RCVBUF).
     AtMost(usize),
-    /// Little, in small segments (TCP_MAXSEG), so that the server's send buffer stays small too:
-    /// a few hundred replies fill all of them.
+    /// A few kilobytes, in small segments (TCP_MAXSEG), so that the server's send buffer stays small
+    /// too: one or two thousand replies fill both.
     Little,
+}
+
+/// `regatta serve SERVICE --model MODEL`, with more arguments. `prefork` gets 16 processes instead of
+/// 256, which start and end faster.
+pub fn serve(service: &str, model: &str, more: &[&str]) -> Server {
+    let few = ["--max-connections", "16"];
+    let is_limited = more.contains(&few[0]) || model != "prefork";
+    Server::of(service, model, &[more, if is_limited { &[] } else { &few }].concat())
 }
 
 impl Server {
@@ -44,7 +52,7 @@ impl Server {
                 socket.set_tcp_mss(536).unwrap();
             }
         }
-        // The rest waits in the thread that sends, which shows how far the server reads.
+        // Small, so that a thread that sends blocks soon after the server stops reading.
         socket.set_send_buffer_size(64 * 1024).unwrap();
         socket.connect(&self.addr.into()).unwrap();
         socket.set_tcp_nodelay(true).unwrap();

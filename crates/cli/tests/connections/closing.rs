@@ -1,7 +1,7 @@
-//! Every reply arrives before the end, however the connection comes to be closed.
+//! Every reply arrives before the connection closes, and the close is not a reset.
 
 use crate::{
-    client::{Gets, HELLO, Lines, Pipeline, Receives, Replies, STUCK, Sender, unread},
+    client::{Gets, HELLO, Lines, Pipeline, Receives, Replies, STUCK, Sender, serve, unread},
     server_side::queues_now,
     support::{Server, on_every_model, on_every_shared, until},
 };
@@ -22,8 +22,8 @@ const CLOSES: usize = HELLO.len() + "Connection: close\r\n".len();
 enum Stray {
     /// In the same write as the requests.
     Along,
-    /// While the server is stuck in writing the replies, for the client does not read. If it has read
-    /// all requests by then, the byte is unread when it has written the last reply.
+    /// While the server waits for room to write replies, because the client does not read. If it has
+    /// read all requests by then, the byte is still unread when it has written the last reply.
     Later,
 }
 
@@ -32,18 +32,19 @@ enum Stray {
 #[test]
 fn asked_to_close_after_a_large_reply_with_a_stray_byte_behind() {
     on_every_shared(|model| {
-        let server = Server::of("hello", model, &[]);
+        let server = serve("hello", model, &[]);
         for count in [0, 50, 500, 2000] {
             gets_all_and_the_end(&server, Stray::Along, count);
         }
-        // Of some of these numbers the last requests meet a full socket, after all are read.
+        // With some of these numbers the socket is full when the server has read the last request.
         let counts = (600..=2400).step_by(150);
         let met = counts.filter(|&count| gets_all_and_the_end(&server, Stray::Later, count));
         assert!(met.count() > 0, "the byte never met a server stuck in its last replies");
     });
 }
 
-/// Whether the server was stuck in writing replies, with all requests read, when the byte was sent.
+/// Returns whether the server had read all requests, and waited for room to write replies, when the
+/// byte was sent.
 fn gets_all_and_the_end(server: &Server, stray: Stray, count: usize) -> bool {
     let mut stream = &server.connect_with(Receives::Little);
     let requests = [&Gets.requests(0, count), LAST].concat();
@@ -60,7 +61,7 @@ fn gets_all_and_the_end(server: &Server, stray: Stray, count: usize) -> bool {
         });
         let queues = queues_now(v4(stream.local_addr().unwrap()), v4(server.addr)).unwrap();
         let written = unread(stream) as usize + queues.unacknowledged as usize;
-        // A client that sends when the server has written everything is too late.
+        // A server that has written everything may have closed already: then the byte is too late.
         let has_more_to_write = written < count * HELLO.len() + CLOSES;
         if has_more_to_write {
             stream.write_all(b"x").unwrap();
@@ -84,7 +85,7 @@ fn v4(addr: SocketAddr) -> SocketAddrV4 {
     addr
 }
 
-/// Waits until the server has sent something, and nothing more comes.
+/// Waits until replies have come, and then no more come.
 fn wait_until_stuck(stream: &TcpStream) {
     let (mut came, mut last) = (0, Instant::now());
     until("no more replies come", || {
@@ -99,7 +100,7 @@ fn wait_until_stuck(stream: &TcpStream) {
 #[test]
 fn a_client_that_closes_its_side_gets_every_reply_and_then_the_end() {
     on_every_model(|model, more| {
-        let server = Server::double(model, more);
+        let server = serve("double", model, more);
         thread::scope(|scope| {
             for receives in [Receives::ByDefault, Receives::Little] {
                 let stream = server.connect_with(receives);
@@ -131,7 +132,7 @@ fn closes_its_side(stream: &TcpStream) {
 fn a_client_that_closes_its_side_while_the_server_is_stuck_gets_every_reply() {
     on_every_shared(|model| {
         const REPLIES: usize = 2000;
-        let server = Server::of("hello", model, &[]);
+        let server = serve("hello", model, &[]);
         let stream = server.connect_with(Receives::Little);
         (&stream).write_all(&Gets.requests(0, REPLIES)).unwrap();
         wait_until_stuck(&stream);

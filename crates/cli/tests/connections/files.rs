@@ -1,4 +1,4 @@
-//! A file that `hash` cannot read as it wants: nobody waits for it.
+//! A file that `hash` cannot read blocks no other request.
 
 use crate::support::{Server, on_every_shared, until};
 use std::{
@@ -9,8 +9,8 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// Opening a FIFO that nobody writes to blocks (fifo(7)), unless it is asked not to. A server may
-/// refuse the file when it starts. One that starts answers with an error, and goes on.
+/// Opening a FIFO without a writer blocks (fifo(7)), except with O_NONBLOCK. A server may refuse the
+/// file at its start. If it starts, it answers with an error and keeps serving.
 #[test]
 fn a_fifo_as_the_file_holds_up_nobody() {
     let folder = tempfile::tempdir().unwrap();
@@ -28,7 +28,7 @@ fn a_fifo_as_the_file_holds_up_nobody() {
     });
 }
 
-/// The server, unless it refuses the file with a sentence.
+/// Starts the server. Returns `None` if it refuses the file with a message that names it.
 fn start(model: &str, file: &Path) -> Option<Server> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.args(["serve", "hash", "--model", model, "--cores", "1", "--file"]).arg(file);

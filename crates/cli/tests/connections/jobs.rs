@@ -14,8 +14,8 @@ fn get(n: u32) -> String {
     format!("GET /hash?n={n} HTTP/1.1\r\nHost: a\r\n\r\n")
 }
 
-/// Told by the order of replies, not by time: when the short one is answered, most of the long ones
-/// that the server has had before it are not.
+/// Judged by the order of replies, not by time: when the short request is answered, most of the long
+/// ones that the server received before it are still pending.
 #[test]
 fn long_jobs_of_others_do_not_make_a_short_one_wait_for_all_of_them() {
     const LONG: usize = 8;
@@ -37,7 +37,7 @@ fn long_jobs_of_others_do_not_make_a_short_one_wait_for_all_of_them() {
         short.write_all(get(1).as_bytes()).unwrap();
         expect_reply(&mut short);
         let before = answered(&long);
-        // The one that was seen, the one under way, and one more for a client that looks late.
+        // The one seen above, the one in progress, and two because this client may look late.
         assert!(before <= 4, "{model}: {before} of {LONG} long ones were answered before it");
         long.iter_mut().for_each(expect_reply);
     }

@@ -1,4 +1,4 @@
-//! More connections than a model holds: they wait, and are not reset.
+//! Connections beyond a model's capacity wait; they are not reset.
 
 use crate::support::{DEADLINE, Server, until};
 use regatta_serve::Model;
@@ -19,14 +19,14 @@ fn select_makes_connections_beyond_its_set_wait() {
         stream.write_all(b"4\n").unwrap();
         stream.set_nonblocking(true).unwrap();
     }
-    // Those that it holds are served while all are open.
+    // As many as it can hold are served while all are open.
     let mut served = Vec::new();
     until("as many are served as the model holds", || {
         take_served(&mut clients, &mut served);
         served.len() >= holds
     });
     assert!(served.len() < CLIENTS, "a set of 1,024 descriptors holds them all");
-    // The others are served when those have gone, also by the dozen.
+    // The others are served as those close, a few at a time.
     let deadline = Instant::now() + DEADLINE;
     while !clients.is_empty() {
         served.truncate(served.len().saturating_sub(20));
@@ -35,7 +35,7 @@ fn select_makes_connections_beyond_its_set_wait() {
     }
 }
 
-/// Moves those that have got their reply to `served`. A reset is a failure.
+/// Moves clients that got their reply to `served`. A close or reset is a failure.
 fn take_served(clients: &mut Vec<TcpStream>, served: &mut Vec<TcpStream>) {
     let mut lost = Vec::new();
     for mut stream in std::mem::take(clients) {

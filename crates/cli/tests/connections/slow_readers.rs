@@ -1,9 +1,9 @@
-//! A client that reads slowly but steadily loses nothing. One that reads nothing is closed when the
-//! idle timeout is over: after the last byte that its kernel took, not after the last one that the
-//! server handed to its own.
+//! A client that reads slowly but steadily gets every reply. A client that reads nothing is closed
+//! after the idle timeout, counted from the last byte that its kernel took, not from the last byte
+//! that the server wrote to its own socket.
 
 use crate::{
-    client::{Gets, Lines, Pipeline, Receives, Replies, STUCK, Sender, is_closed, unread},
+    client::{Gets, Lines, Pipeline, Receives, Replies, STUCK, Sender, is_closed, serve, unread},
     support::{Server, on_every_model, on_every_shared},
 };
 use std::{
@@ -33,11 +33,12 @@ fn idle_timeout(short: &'static str) -> (Duration, Vec<&'static str>) {
     }
 }
 
-/// Bytes of replies that no buffers of sockets hold beside what is read at leisure: the kernel lets
-/// the server's grow to 4 MB (tcp_wmem, tcp(7)), and the client's, while it reads slowly, hardly.
+/// Bytes of replies that exceed all socket buffers, in addition to what the client reads slowly. The
+/// kernel grows the server's send buffer up to 4 MB (tcp_wmem, tcp(7)); the receive buffer of a client
+/// that reads slowly stays small.
 const MORE_THAN_BUFFERS: usize = 9 << 19;
 
-/// Two servers at a time fill their sockets: none is slow because all others do so too.
+/// Two servers at a time fill their sockets, so that no server is slow because all others are busy.
 fn turn() -> MutexGuard<'static, ()> {
     static TURNS: [Mutex<()>; 2] = [const { Mutex::new(()) }; 2];
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -45,7 +46,8 @@ fn turn() -> MutexGuard<'static, ()> {
     turn.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until the server is stuck, then reads at a steady rate for so long, then the rest at once.
+/// Waits until the server is blocked by a full socket, reads at a steady rate for `length`, then reads
+/// the rest at full speed.
 fn read_steadily<P: Pipeline>(
     server: &Server,
     receives: Receives,
@@ -71,30 +73,30 @@ fn a_client_that_reads_steadily_gets_every_reply() {
     let (limit, args) = idle_timeout("2s");
     let rate = if is_long() { 15_000 } else { 300_000 };
     on_every_model(|model, more| {
-        let server = &Server::double(model, &[more, &args].concat());
+        let server = &serve("double", model, &[more, &args].concat());
         at_once([Receives::ByDefault, Receives::AtMost(16 * 1024)], |receives| {
             read_steadily(server, receives, Lines, rate, limit.mul_f64(3.1));
         });
     });
 }
 
-/// As many bytes in a timeout as 15 KB/s are under the default limits.
+/// The same number of bytes per timeout as 15 KB/s under the default limits.
 #[test]
 fn a_client_that_reads_fifteen_kilobytes_a_second_gets_every_reply() {
     let (limit, args) = idle_timeout("3s");
     let rate = if is_long() { 15_000 } else { 300_000 };
     on_every_shared(|model| {
-        let server = Server::of("hello", model, &args);
+        let server = serve("hello", model, &args);
         read_steadily(&server, Receives::ByDefault, Gets, rate, limit.mul_f64(3.1));
     });
 }
 
-/// Slower than that, by a client that makes no room for more than some thousand bytes at a time.
+/// A client that reads 20 KB/s with a receive buffer of a few kilobytes.
 #[test]
 fn a_client_that_reads_in_tiny_steps_is_not_cut_off() {
     let (limit, args) = idle_timeout("1s");
     on_every_model(|model, more| {
-        let server = Server::double(model, &[more, &args].concat());
+        let server = serve("double", model, &[more, &args].concat());
         let turn = turn();
         let stream = server.connect_with(Receives::AtMost(4096));
         let sender = Sender::start(&stream, Lines, usize::MAX); // until the connection is closed
@@ -109,7 +111,7 @@ fn a_client_that_reads_in_tiny_steps_is_not_cut_off() {
 fn a_client_that_reads_nothing_is_closed_in_time() {
     let (limit, args) = idle_timeout("3s");
     on_every_model(|model, more| {
-        let server = &Server::double(model, &[more, &args].concat());
+        let server = &serve("double", model, &[more, &args].concat());
         at_once([Receives::ByDefault, Receives::Little], |receives| {
             let took = closed_after(server, receives, limit.mul_f64(1.5));
             assert!(took >= limit.mul_f64(0.9), "closed after {took:?}, limit {limit:?}");
@@ -117,8 +119,8 @@ fn a_client_that_reads_nothing_is_closed_in_time() {
     });
 }
 
-/// Sends all that the server takes, reads nothing, and returns how long after the last byte that
-/// came the server closed.
+/// Sends as much as the server accepts and reads nothing. Returns the time from the last byte that the
+/// client's kernel received to the server's close.
 fn closed_after(server: &Server, receives: Receives, at_most: Duration) -> Duration {
     let requests = Lines.requests(0, 1000);
     let mut turn = Some(turn());
@@ -134,7 +136,7 @@ fn closed_after(server: &Server, receives: Receives, at_most: Duration) -> Durat
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 thread::sleep(Duration::from_millis(5)); // nothing fits: look again
             }
-            Err(_) => {} // seen in a moment
+            Err(_) => {} // the next `is_closed` reports it
         }
         let unread = unread(&stream);
         if unread != came && !is_closed(&stream) {

@@ -1,8 +1,11 @@
-//! The two timeouts mean on every model what `regatta serve --help` says: neither early nor late.
+//! The two timeouts of `regatta serve` close a connection in time on every model.
 
-use crate::support::{Server, expect, expect_end, on_every_model};
+use crate::{
+    client::serve,
+    support::{expect, expect_end, on_every_model},
+};
 use std::{
-    io::Write,
+    io::{ErrorKind, Read, Write},
     net::TcpStream,
     time::{Duration, Instant},
 };
@@ -20,7 +23,7 @@ fn expect_close_in_time(mut stream: TcpStream, start: Instant, which: &str) {
 #[test]
 fn a_silent_client_is_closed_after_the_idle_timeout() {
     on_every_model(|model, more| {
-        let server = Server::double(model, &[more, &["--idle-timeout", "2s"]].concat());
+        let server = serve("double", model, &[more, &["--idle-timeout", "2s"]].concat());
         let mut served = server.connect();
         served.write_all(b"4\n").unwrap();
         expect(&mut served, b"8\n");
@@ -36,7 +39,7 @@ fn a_silent_client_is_closed_after_the_idle_timeout() {
 #[test]
 fn half_a_request_is_closed_after_the_request_timeout() {
     on_every_model(|model, more| {
-        let server = Server::double(model, &[more, &["--request-timeout", "2s"]].concat());
+        let server = serve("double", model, &[more, &["--request-timeout", "2s"]].concat());
         let mut first = server.connect();
         let mut later = server.connect();
         for stream in [&mut first, &mut later] {
@@ -52,12 +55,12 @@ fn half_a_request_is_closed_after_the_request_timeout() {
     });
 }
 
-/// A slow client sends a byte at a time: each is a sign of life, but the request takes too long.
+/// The client sends a byte at a time. It is never idle, but the request takes too long.
 #[test]
 fn a_request_that_comes_too_slowly_is_closed_after_the_request_timeout() {
     on_every_model(|model, more| {
         let limits = ["--request-timeout", "2s", "--idle-timeout", "1s"];
-        let server = Server::double(model, &[more, &limits].concat());
+        let server = serve("double", model, &[more, &limits].concat());
         let mut stream = server.connect();
         stream.write_all(b"4\n").unwrap();
         expect(&mut stream, b"8\n");
@@ -66,10 +69,10 @@ fn a_request_that_comes_too_slowly_is_closed_after_the_request_timeout() {
         // Until the close: the next byte is answered with a reset.
         while stream.write_all(b"1").is_ok() {
             assert!(start.elapsed() < LIMIT.mul_f64(1.5), "still open");
-            match std::io::Read::read(&mut stream, &mut [0; 8]) {
+            match stream.read(&mut [0; 8]) {
                 Ok(0) => break,
                 Ok(_) => panic!("a reply to part of a request"),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(_) => break,
             }
         }
