@@ -113,7 +113,7 @@ fn a_client_that_reads_nothing_is_closed_in_time() {
     on_every_model(|model, more| {
         let server = &serve("double", model, &[more, &args].concat());
         at_once([Receives::ByDefault, Receives::Little], |receives| {
-            let took = closed_after(server, receives, limit.mul_f64(1.5));
+            let took = closed_after(server, receives, limit);
             assert!(took >= limit.mul_f64(0.9), "closed after {took:?}, limit {limit:?}");
         });
     });
@@ -121,7 +121,7 @@ fn a_client_that_reads_nothing_is_closed_in_time() {
 
 /// Sends as much as the server accepts and reads nothing. Returns the time from the last byte that the
 /// client's kernel received to the server's close.
-fn closed_after(server: &Server, receives: Receives, at_most: Duration) -> Duration {
+fn closed_after(server: &Server, receives: Receives, limit: Duration) -> Duration {
     let requests = Lines.requests(0, 1000);
     let mut turn = Some(turn());
     let stream = server.connect_with(receives);
@@ -129,6 +129,7 @@ fn closed_after(server: &Server, receives: Receives, at_most: Duration) -> Durat
     let start = Instant::now();
     let (mut sent, mut sent_last) = (0, start);
     let (mut came, mut came_last) = (0, start);
+    let mut filled = start;
     // A close is a reset, since the server has not read all that was sent.
     while !is_closed(&stream) {
         match (&stream).write(&requests[sent % requests.len()..]) {
@@ -145,8 +146,13 @@ fn closed_after(server: &Server, receives: Receives, at_most: Duration) -> Durat
         if sent_last.elapsed() > STUCK {
             turn = None;
         }
-        let late = came_last.elapsed();
-        assert!(late < at_most, "still open {late:.1?} after the last byte was taken");
+        // On a busy machine a server goes on filling its socket when the client's is full. Writes that
+        // succeed much later, into space left over, must not extend the timeout.
+        if sent_last < came_last + limit / 2 {
+            filled = sent_last.max(came_last);
+        }
+        let late = filled.elapsed();
+        assert!(late < limit.mul_f64(1.5), "still open {late:.1?} after the last byte was taken");
     }
     drop(turn);
     came_last.elapsed()
