@@ -127,7 +127,10 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if !thread::panicking() {
-            until("its processes have ended with it", || self.processes().is_empty());
+            // A zombie has ended; whoever inherited it may take its time to reap it.
+            until("its processes have ended with it", || {
+                self.processes().iter().all(|(_, stat)| stat[0] == "Z")
+            });
         }
     }
 }
@@ -142,18 +145,22 @@ pub fn on_every_shared(test: impl Fn(&str) + Sync) {
     at_once(&[&[]], |model, _| test(model));
 }
 
+/// Each of these runs in a thread that is named after it, so that a message names its model.
 fn at_once(forms: &[&[&str]], test: impl Fn(&str, &[&str]) + Sync) {
     let test = &test;
-    thread::scope(|scope| {
-        let running: Vec<_> = models()
-            .into_iter()
-            .flat_map(|model| forms.iter().map(move |&more| (model, more)))
-            .map(|(model, more)| (model, more, scope.spawn(move || test(model, more))))
+    let failed: Vec<String> = thread::scope(|scope| {
+        let ways = models().into_iter().flat_map(|m| forms.iter().map(move |&more| (m, more)));
+        let running: Vec<_> = ways
+            .map(|(model, more)| {
+                let name = [&[model], more].concat().join(" ");
+                let thread = thread::Builder::new().name(name.clone());
+                (name, thread.spawn_scoped(scope, move || test(model, more)).unwrap())
+            })
             .collect();
-        for (model, more, thread) in running {
-            assert!(thread.join().is_ok(), "failed on {model} {more:?}; its message is above");
-        }
+        let ended = running.into_iter().map(|(name, thread)| (name, thread.join()));
+        ended.filter(|(_, result)| result.is_err()).map(|(name, _)| name).collect()
     });
+    assert!(failed.is_empty(), "failed on {}; the messages are above", failed.join(", "));
 }
 
 /// Waits for a condition, polling, up to the deadline.

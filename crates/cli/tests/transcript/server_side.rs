@@ -25,9 +25,10 @@ const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const AF_INET: u8 = 2;
 const IPPROTO_TCP: u8 = 6;
 const TCP_LISTEN: u8 = 10;
-/// Where the state (u8) and the receive queue (u32) stand in an `inet_diag_msg`.
+/// Where the state (u8) and the two queues (u32) stand in an `inet_diag_msg`.
 const STATE_AT: usize = 1;
 const RECEIVE_QUEUE_AT: usize = 56;
+const SEND_QUEUE_AT: usize = 60;
 /// `-ENOENT`: no such socket.
 const NOT_FOUND: u32 = (-2i32).cast_unsigned();
 
@@ -40,10 +41,9 @@ pub fn wait_until_read(
     server: SocketAddrV4,
     deadline: Instant,
 ) -> Result<(), String> {
-    let diag = socket(AddressFamily::NETLINK, SocketType::RAW, Some(SOCK_DIAG))
-        .map_err(|e| format!("the kernel lacks sock_diag (CONFIG_INET_DIAG): {e}"))?;
+    let diag = diag()?;
     loop {
-        match unread(&diag, client, server)? {
+        match queues(&diag, client, server)?.unread {
             0 => return Ok(()),
             bytes if Instant::now() >= deadline => {
                 return Err(format!("the server left {bytes} bytes unread"));
@@ -53,8 +53,31 @@ pub fn wait_until_read(
     }
 }
 
-/// Bytes that arrived at the server's socket and were not read; 0 when that socket is gone.
-fn unread(diag: &OwnedFd, client: SocketAddrV4, server: SocketAddrV4) -> Result<u32, String> {
+/// The queues of the server's socket, in bytes. Both are 0 when that socket is gone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Queues {
+    /// Arrived, and not read.
+    pub unread: u32,
+    /// Written, and not acknowledged.
+    #[allow(dead_code)] // each test that includes this file uses its own part
+    pub unacknowledged: u32,
+}
+
+/// The queues of the server's socket.
+///
+/// # Errors
+/// Why the kernel could not be asked.
+#[allow(dead_code)] // as above
+pub fn queues_now(client: SocketAddrV4, server: SocketAddrV4) -> Result<Queues, String> {
+    queues(&diag()?, client, server)
+}
+
+fn diag() -> Result<OwnedFd, String> {
+    socket(AddressFamily::NETLINK, SocketType::RAW, Some(SOCK_DIAG))
+        .map_err(|e| format!("the kernel lacks sock_diag (CONFIG_INET_DIAG): {e}"))
+}
+
+fn queues(diag: &OwnedFd, client: SocketAddrV4, server: SocketAddrV4) -> Result<Queues, String> {
     send(diag, &request(client, server), SendFlags::empty()).map_err(|e| e.to_string())?;
     let mut reply = [0; 4096];
     let (_, length) = recv(diag, &mut reply[..], RecvFlags::empty()).map_err(|e| e.to_string())?;
@@ -65,12 +88,15 @@ fn unread(diag: &OwnedFd, client: SocketAddrV4, server: SocketAddrV4) -> Result<
     };
     let kind = u32_at(4)? as u16;
     match kind {
-        NLMSG_ERROR if u32_at(HEADER_BYTES)? == NOT_FOUND => Ok(0),
-        SOCK_DIAG_BY_FAMILY => {
-            let queue = u32_at(HEADER_BYTES + RECEIVE_QUEUE_AT)?;
-            // Where the connection is gone, the kernel answers with the listener.
-            Ok(if reply[HEADER_BYTES + STATE_AT] == TCP_LISTEN { 0 } else { queue })
+        NLMSG_ERROR if u32_at(HEADER_BYTES)? == NOT_FOUND => Ok(Queues::default()),
+        // Where the connection is gone, the kernel answers with the listener.
+        SOCK_DIAG_BY_FAMILY if reply[HEADER_BYTES + STATE_AT] == TCP_LISTEN => {
+            Ok(Queues::default())
         }
+        SOCK_DIAG_BY_FAMILY => Ok(Queues {
+            unread: u32_at(HEADER_BYTES + RECEIVE_QUEUE_AT)?,
+            unacknowledged: u32_at(HEADER_BYTES + SEND_QUEUE_AT)?,
+        }),
         _ => Err(format!("sock_diag: expected a socket, got {}", reply.escape_ascii())),
     }
 }
