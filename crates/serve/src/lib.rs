@@ -30,4 +30,5 @@ pub use catalogue::{Model, Service, Written, serve, serve_burning};
 pub use delay::Delay;
 pub use delayed::serve_delayed;
 pub use host::{Host, ServeError, Stop};
+pub use null::{Canned, serve_canned};
 pub use regatta_sys::limit::raise_open_files;
