@@ -2,6 +2,7 @@
 
 mod support;
 
+use regatta_load::canned;
 use std::{
     io::{ErrorKind, Read, Write},
     net::{Shutdown, TcpStream},
@@ -137,6 +138,36 @@ fn it_closes_after_a_reply_where_it_is_told_to() {
     for _ in 0..2 {
         stream.write_all(b"12345").unwrap();
         expect(&mut stream, b"<reply>");
+    }
+}
+
+/// The floor of an HTTP race moves as many bytes as the servers above it.
+#[test]
+fn the_canned_reply_is_a_reply_of_hello_but_for_the_time() {
+    let server = Server::of("hello", "epoll", &[]);
+    for closes in [false, true] {
+        let connection = if closes { "Connection: close\r\n" } else { "" };
+        let canned = canned::hello(&server.addr.to_string(), None, closes);
+        let request = format!("GET / HTTP/1.1\r\nHost: {}\r\n{connection}\r\n", server.addr);
+        assert_eq!(canned.request_bytes, request.len());
+        let mut stream = server.connect();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut came = vec![0; canned.reply.len()];
+        stream.read_exact(&mut came).unwrap();
+        let came = String::from_utf8(came).unwrap();
+        let without_time = |reply: &str| {
+            let is_date = |line: &&str| !line.starts_with("Date: ");
+            let lines: Vec<&str> = reply.split("\r\n").filter(is_date).collect();
+            lines.join("\r\n").trim_end_matches(|c: char| c.is_ascii_digit()).to_owned()
+        };
+        assert_eq!(without_time(&came), without_time(canned.reply));
+        if closes {
+            expect_end(&mut stream);
+        } else {
+            stream.set_nonblocking(true).unwrap();
+            let more = stream.read(&mut [0]).unwrap_err();
+            assert_eq!(more.kind(), ErrorKind::WouldBlock);
+        }
     }
 }
 
