@@ -8,7 +8,7 @@ use regatta_sys::{
     fork::{Fork, Forked},
     net,
     poll::Poll,
-    signal::{self, Served},
+    signal::{self, while_served},
 };
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
 use std::{
@@ -153,14 +153,15 @@ pub(crate) fn converse<P: Program>(
     host: &Host,
 ) -> Result<(), ServeError> {
     let stream = TcpStream::from(socket);
-    let _served = Served::new(&stream);
-    if host.stop.is_set() {
-        // Its signal may have come before the connection was named.
-        let _ = net::finish_reading(&stream);
-    }
-    // A connection's errors are its own end, and nobody else's business.
-    let _ = program.sequential(&mut &stream, host.limits);
-    before_close(&host.stop, &stream);
+    while_served(&stream, || {
+        if host.stop.is_set() {
+            // Its signal may have come before the connection was named.
+            let _ = net::finish_reading(&stream);
+        }
+        // A connection's errors are its own end, and nobody else's business.
+        let _ = program.sequential(&mut &stream, host.limits);
+        before_close(&host.stop, &stream);
+    });
     Ok(())
 }
 
