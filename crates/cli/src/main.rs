@@ -1,6 +1,7 @@
 //! `regatta`: one binary, a command for each job.
 
 mod args;
+mod canned;
 mod capacity;
 mod diff;
 mod doctor;

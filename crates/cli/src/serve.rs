@@ -2,6 +2,7 @@
 
 use crate::{
     args::{duration, limit, one_of},
+    canned::CannedArgs,
     exit::Done,
     output,
     planted::Planted,
@@ -71,6 +72,8 @@ pub struct ServeArgs {
     #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     grace: Duration,
     #[command(flatten)]
+    canned: CannedArgs,
+    #[command(flatten)]
     planted: Planted,
 }
 
@@ -94,7 +97,9 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
         },
         stop,
     };
-    if args.planted.serve(args.service, args.model, &host)? {
+    if args.planted.serve(args.service, args.model, &host)?
+        || args.canned.serve(args.service, args.model, &host)?
+    {
         return Ok(Done::Well);
     }
     let written = if args.by_hand { Written::ByHand } else { Written::Shared };

@@ -89,6 +89,8 @@ fn with(
         port: free_port().map_err(|error| error.to_string())?,
         workload,
         cores: 2,
+        churn: false,
+        request_bytes: None,
         dir: &contender.dir,
         run: run.path(),
         regatta: binary,

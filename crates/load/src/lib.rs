@@ -20,6 +20,7 @@
 //! Its event loop is its own, not the servers': a bug in one would hide in the other.
 
 mod arrivals;
+pub mod canned;
 mod clock;
 mod connection;
 mod cursor;

@@ -92,12 +92,14 @@ impl Script {
         }
     }
 
-    /// The same requests, not closed either; the reply to each is to be the request.
-    pub fn echoed(self) -> Self {
-        let begin = |begin: &Begin| Begin { reply: begin.request, ..*begin };
+    /// The same requests, not closed either; the reply to each is to be `reply`, to the byte.
+    pub fn answered_with(self, reply: &[u8]) -> Self {
+        let begins = self.begins.iter().enumerate();
+        let begin =
+            |(i, begin): (usize, &Begin)| Begin { reply: (i * reply.len()) as u32, ..*begin };
         Script {
-            begins: self.begins.iter().map(begin).collect(),
-            replies: self.requests.clone(),
+            begins: begins.map(begin).collect(),
+            replies: reply.repeat(self.begins.len()),
             patterns: None,
             http: None,
             ..self

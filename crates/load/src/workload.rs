@@ -16,7 +16,7 @@ mod template;
 pub use file::{WorkloadError, WorkloadFile};
 
 use crate::{
-    Error,
+    Error, canned,
     http::{self, HttpWorkload, Place},
     patterns::Due,
     script::{Conversations, EXCHANGES, Script, TooLarge},
@@ -47,8 +47,9 @@ pub enum Workload {
     },
     /// HTTP requests of the user's own.
     Http(Arc<HttpWorkload>),
-    /// The requests of an HTTP workload; the reply is the request.
-    EchoOfHttp(Arc<Workload>),
+    /// The requests of `hello`; the reply is the one of [`crate::canned`], to the byte. For the null
+    /// server.
+    CannedHello,
 }
 
 impl Workload {
@@ -68,20 +69,18 @@ impl Workload {
             Workload::Echo => "echo",
             Workload::Dialogue => "dialogue",
             Workload::File(file) | Workload::EchoOf(file) => file.name(),
-            Workload::Hello => "hello",
+            Workload::Hello | Workload::CannedHello => "hello",
             Workload::Hash { .. } => "hash",
             Workload::Http(http) => http.name(),
-            Workload::EchoOfHttp(of) => of.name(),
         }
     }
 
     /// Whether it is made of HTTP requests; else of lines.
     pub fn is_http(&self) -> bool {
         match self {
-            Workload::Hello
-            | Workload::Hash { .. }
-            | Workload::Http(_)
-            | Workload::EchoOfHttp(_) => true,
+            Workload::Hello | Workload::CannedHello | Workload::Hash { .. } | Workload::Http(_) => {
+                true
+            }
             Workload::Double | Workload::Echo | Workload::Dialogue => false,
             Workload::File(file) | Workload::EchoOf(file) => file.is_http(),
         }
@@ -105,16 +104,22 @@ impl Workload {
         }
     }
 
-    /// What a server is asked, and has to answer, that sends back what it gets.
-    pub fn echoed(&self) -> Workload {
+    /// What a server is asked, and has to answer, that sends back what it gets. `None` for the
+    /// built-in workloads over HTTP: their floor sends a reply ([`Workload::canned`]).
+    pub fn echoed(&self) -> Option<Workload> {
         match self {
-            Workload::File(file) | Workload::EchoOf(file) => Workload::EchoOf(file.clone()),
-            Workload::Double | Workload::Echo | Workload::Dialogue => Workload::Echo,
-            Workload::EchoOfHttp(_) => self.clone(),
-            Workload::Hello | Workload::Hash { .. } | Workload::Http(_) => {
-                Workload::EchoOfHttp(Arc::new(self.clone()))
+            Workload::File(file) | Workload::EchoOf(file) => Some(Workload::EchoOf(file.clone())),
+            Workload::Double | Workload::Echo | Workload::Dialogue => Some(Workload::Echo),
+            Workload::Hello | Workload::CannedHello | Workload::Hash { .. } | Workload::Http(_) => {
+                None
             }
         }
+    }
+
+    /// What a server is asked, and has to answer, that sends the same reply for every request without
+    /// looking at it. `None` where requests differ in length or no reply is known to the byte.
+    pub fn canned(&self) -> Option<Workload> {
+        matches!(self, Workload::Hello | Workload::CannedHello).then_some(Workload::CannedHello)
     }
 
     /// The seeded exchanges of a run; `pipeline` is the most that one connection has outstanding,
@@ -145,7 +150,10 @@ impl Workload {
             Workload::Hello => http::hello(place).compose(seed, place),
             Workload::Hash { n } => http::hash(*n, place).compose(seed, place),
             Workload::Http(http) => http.compose(seed, place),
-            Workload::EchoOfHttp(of) => of.exchanges(seed, place).echoed(),
+            Workload::CannedHello => {
+                let reply = canned::reply(place.closes);
+                http::hello(place).compose(seed, place).answered_with(reply.as_bytes())
+            }
         }
     }
 

@@ -106,7 +106,7 @@ fn the_examples_pass_against_their_servers() {
         (&double, example("double.toml")),
         (&double, example("patterns.toml")),
         (&dialogue, example("dialogue.toml")),
-        (&echo, example("patterns.toml").echoed()),
+        (&echo, example("patterns.toml").echoed().unwrap()),
     ] {
         let plan = Plan { workload, connections: 3, pipeline: 9, ..plan(server.address) };
         assert_undisturbed(&run(&plan).unwrap());

@@ -273,8 +273,17 @@ mod tests {
         let run = TempDir::new().unwrap();
         let regatta = Path::new("/bin/regatta");
         let (dir, run) = (contender.dir.as_path(), run.path());
-        let values =
-            Values { port: 4001, workload: "double", cores: 2, dir, run, regatta, nodes: &[] };
+        let values = Values {
+            port: 4001,
+            workload: "double",
+            cores: 2,
+            churn: false,
+            request_bytes: None,
+            dir,
+            run,
+            regatta,
+            nodes: &[],
+        };
         let launch = contender.launch(&values, &[0, 1], Containment::Best).unwrap();
         assert_eq!(launch.command, ["sh", "-c", "serve 4001 2"]);
         assert_eq!(Path::new(&launch.env["WHERE"]), dir);
@@ -293,6 +302,8 @@ mod tests {
             port: 1,
             workload: "double",
             cores: 1,
+            churn: false,
+            request_bytes: None,
             dir: here,
             run: here,
             regatta: here,

@@ -7,9 +7,16 @@ use crate::{
     placeholders::Values,
     wire::Launch,
 };
-use regatta_load::{Workload, WorkloadFile};
+use regatta_load::{
+    Workload, WorkloadFile,
+    canned::{self, Canned},
+};
 use regatta_record::{Asked, Entry, LoadShape};
-use std::{path::Path, sync::Arc};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    sync::Arc,
+};
 
 /// A contender in a race.
 #[derive(Clone, Debug)]
@@ -45,7 +52,19 @@ impl Entrant {
         let manifest = Manifest::parse(&entry.manifest).map_err(error)?;
         let workload = workload.map_err(|because| error(because.clone()))?;
         let speaks = match manifest.adapter {
-            Some(Adapter::Echo) => workload.echoed(),
+            Some(Adapter::Echo) => workload.echoed().ok_or_else(|| {
+                error(format!(
+                    "the adapter `echo` does not serve {}, whose replies are not its requests",
+                    workload.name()
+                ))
+            })?,
+            Some(Adapter::Canned) => workload.canned().ok_or_else(|| {
+                error(format!(
+                    "the adapter `canned` serves hello, whose requests all have the same length; \
+                     this race runs {}",
+                    workload.name()
+                ))
+            })?,
             _ => workload.clone(),
         };
         let contender = Contender { manifest, dir: entry.dir.clone() };
@@ -58,6 +77,14 @@ impl Entrant {
             (Workload::Hash { .. }, Some(n)) => Workload::Hash { n },
             (speaks, _) => speaks.clone(),
         }
+    }
+
+    /// What it is given to serve without looking, on `port` under `load`; `None` where it looks.
+    pub fn canned(&self, load: LoadShape, port: u16) -> Option<Canned> {
+        let Manifest { adapter, path, .. } = &self.contender.manifest;
+        let host = SocketAddr::from((Ipv4Addr::LOCALHOST, port)).to_string();
+        (*adapter == Some(Adapter::Canned))
+            .then(|| canned::hello(&host, path.as_deref(), load.churn))
     }
 
     /// Which stated limit the load exceeds, in a sentence.
@@ -97,6 +124,8 @@ impl Entrant {
             port,
             workload: &asked.workload,
             cores: cpus.len(),
+            churn: load.churn,
+            request_bytes: self.canned(load, port).map(|canned| canned.request_bytes),
             dir: &self.contender.dir,
             run,
             regatta: binary,

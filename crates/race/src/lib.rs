@@ -4,6 +4,7 @@
 //! Servers are known by manifests alone; this crate never links one.
 
 mod beside;
+mod canned_reply;
 mod cgroup;
 mod cgroup_limit;
 mod clock;

@@ -66,6 +66,8 @@ pub struct Manifest {
 pub enum Adapter {
     /// Sends back what it gets: the null server.
     Echo,
+    /// Sends `{reply}` for each `{request_bytes}` that it gets: the null server of `hello`.
+    Canned,
     /// Phoenix channels.
     Phoenix,
     /// Rails' ActionCable.

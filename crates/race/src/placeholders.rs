@@ -1,6 +1,6 @@
 //! `{port}` and its like in a manifest, filled in at each start.
 
-use crate::hash_file;
+use crate::{canned_reply, hash_file};
 use std::path::Path;
 
 /// What the placeholders of one start stand for.
@@ -12,6 +12,11 @@ pub struct Values<'a> {
     pub workload: &'a str,
     /// `{cores}`: how many CPUs it has.
     pub cores: usize,
+    /// `{churn}`: `true` where every request comes on a connection of its own, otherwise `false`.
+    pub churn: bool,
+    /// `{request_bytes}`: the length of every request, where the contender is given one.
+    /// `{reply}` is then the file in `run` with the reply that it sends.
+    pub request_bytes: Option<usize>,
     /// `{dir}`: the folder of its manifest, which is also its working directory.
     pub dir: &'a Path,
     /// `{run}`: an empty folder of this start, for filled-in configuration, sockets and pid files.
@@ -27,7 +32,8 @@ pub struct Values<'a> {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown placeholder {{{name}}} in {text:?}; there are {{port}}, {{workload}}, {{cores}}, \
-     {{dir}}, {{run}}, {{file}}, {{regatta}}, and {{nodes}} where processes are started beside it"
+     {{churn}}, {{dir}}, {{run}}, {{file}}, {{regatta}}, {{request_bytes}} and {{reply}} with the \
+     adapter canned, and {{nodes}} where processes are started beside it"
 )]
 pub struct UnknownPlaceholder {
     name: String,
@@ -82,6 +88,11 @@ impl Values<'_> {
             "port" => Some(self.port.to_string()),
             "workload" => Some(self.workload.to_string()),
             "cores" => Some(self.cores.to_string()),
+            "churn" => Some(self.churn.to_string()),
+            "request_bytes" => self.request_bytes.map(|bytes| bytes.to_string()),
+            "reply" if self.request_bytes.is_some() => {
+                Some(canned_reply::path(self.run).display().to_string())
+            }
             "dir" => Some(self.dir.display().to_string()),
             "run" => Some(self.run.display().to_string()),
             "file" => Some(hash_file::path(self.run).display().to_string()),
@@ -106,7 +117,18 @@ mod tests {
     fn values(nodes: &[String]) -> Values<'_> {
         let (dir, run, regatta) =
             (Path::new("/p/node"), Path::new("/tmp/r"), Path::new("/b/regatta"));
-        Values { port: 4001, workload: "double", cores: 2, dir, run, regatta, nodes }
+        let request_bytes = None;
+        Values {
+            port: 4001,
+            workload: "double",
+            cores: 2,
+            churn: false,
+            request_bytes,
+            dir,
+            run,
+            regatta,
+            nodes,
+        }
     }
 
     #[test]
@@ -123,6 +145,14 @@ mod tests {
         let error = values(&[]).fill("--listen {prot}").unwrap_err().to_string();
         assert!(error.starts_with("unknown placeholder {prot} in \"--listen {prot}\""), "{error}");
         assert!(values(&[]).fill("{nodes}").is_err(), "nothing was started beside it");
+        assert!(values(&[]).fill("{reply}").is_err(), "it is given no reply");
+    }
+
+    #[test]
+    fn one_that_is_given_a_reply_learns_the_length_of_a_request() {
+        let values = Values { request_bytes: Some(40), churn: true, ..values(&[]) };
+        let filled = values.fill("{request_bytes} {reply} {churn}").unwrap();
+        assert_eq!(filled, "40 /tmp/r/reply true");
     }
 
     #[test]

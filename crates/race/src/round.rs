@@ -2,7 +2,7 @@
 //! fresh start to nothing left of it.
 
 use crate::{
-    beside,
+    beside, canned_reply,
     cgroup::Containment,
     entrant::Entrant,
     fault, hash_file,
@@ -256,6 +256,10 @@ fn start_on(
     if course.asked.workload == "hash" {
         hash_file::write(run.path())
             .map_err(|error| MachineError::Io { what: "write the file to be hashed", error })?;
+    }
+    if let Some(canned) = entrant.canned(load, port) {
+        canned_reply::write(run.path(), canned.reply)
+            .map_err(|error| MachineError::Io { what: "write the canned reply", error })?;
     }
     let launch =
         entrant.launch(course.asked, load, course.binary, course.containment, port, run.path());

@@ -11,7 +11,7 @@ use regatta_sys::{
     fork::{Fork, Forked},
     net,
     poll::Poll,
-    signal::{self, Served},
+    signal::{self, while_served},
 };
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
 use std::{
@@ -156,16 +156,17 @@ pub(crate) fn converse<P: Program>(
     host: &Host,
 ) -> Result<(), ServeError> {
     let stream = TcpStream::from(socket);
-    let _served = Served::new(&stream);
-    if host.stop.is_set() {
-        // Its signal may have come before the connection was named.
-        let _ = net::finish_reading(&stream);
-    }
-    // A connection's errors are its own end, and nobody else's business.
-    let mut blocking =
-        Blocking { socket: &stream, stop: &host.stop, read_timeout: host.limits.idle };
-    let _ = program.sequential(&mut blocking, host.limits);
-    before_close(&host.stop, &stream);
+    while_served(&stream, || {
+        if host.stop.is_set() {
+            // Its signal may have come before the connection was named.
+            let _ = net::finish_reading(&stream);
+        }
+        let mut blocking =
+            Blocking { socket: &stream, stop: &host.stop, read_timeout: host.limits.idle };
+        // A connection's errors are its own end, and nobody else's business.
+        let _ = program.sequential(&mut blocking, host.limits);
+        before_close(&host.stop, &stream);
+    });
     Ok(())
 }
 

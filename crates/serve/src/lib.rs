@@ -41,4 +41,5 @@ pub use delayed::serve_delayed;
 pub use engines::serve_engine;
 pub use host::{Host, ServeError, Stop};
 pub use members::{Members, serve_members};
+pub use null::{Canned, serve_canned};
 pub use regatta_sys::limit::raise_open_files;

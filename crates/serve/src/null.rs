@@ -1,71 +1,215 @@
-//! The null server: sends back what it reads, without looking. An epoll loop with nothing in it,
-//! the floor of every race and the measure of the load generator.
+//! The null server: an epoll loop with nothing in it, the floor of every race and the measure of the
+//! load generator. It never looks at a byte.
+//!
+//! It sends back what it reads. In an HTTP race, where the request is not the reply, it is given the
+//! length of a request and one reply, and sends that reply once for each full length received.
+//!
+//! Edge-triggered: a level-triggered epoll polls each ready socket once more in the next call.
+
+mod answer;
+
+pub use answer::Canned;
 
 use crate::host::{Host, PAUSE, ServeError};
-use regatta_sys::{Event, Interest, Readiness, epoll::Epoll, net};
+use answer::{Answer, Connection, Left, READ};
+use regatta_sys::net;
+use rustix::{
+    buffer::spare_capacity,
+    event::{
+        Timespec,
+        epoll::{self, EventData, EventFlags},
+    },
+    io::Errno,
+};
 use std::{
+    collections::VecDeque,
     io,
     os::fd::{AsFd, AsRawFd, OwnedFd},
+    time::{Duration, Instant},
 };
 
-/// Bytes of one read.
-const READ: usize = 64 * 1024;
+/// Connections accepted before the others get their turn.
+const ACCEPTS: usize = 64;
+/// Most events taken in one call.
+const BATCH: usize = 1024;
+
 const LISTENER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
+/// Sends back what it reads.
 pub(crate) fn run(host: &Host) -> Result<(), ServeError> {
-    let listener = host.listen()?;
-    let mut epoll = Epoll::new()?;
-    epoll.add(host.stop.as_fd(), STOP, Interest::READ)?;
-    epoll.add(listener.as_fd(), LISTENER, Interest::READ)?;
-    host.ready(&listener)?;
-    let mut connections: Vec<Option<OwnedFd>> = Vec::new(); // by descriptor
-    let mut events: Vec<Event> = Vec::new();
-    let mut bytes = vec![0; READ];
-    loop {
-        epoll.wait(&mut events, None)?;
-        for event in &events {
-            match event.token {
-                STOP => return Ok(()),
-                LISTENER => accept(&listener, &mut epoll, &mut connections)?,
-                token => {
-                    let Some(socket) = &connections[token as usize] else { continue };
-                    let echoed = match net::read(socket, &mut bytes) {
-                        Ok(0) => false,
-                        // A reply that does not fit is the end: a floor needs no backpressure.
-                        Ok(read) => net::write(socket, &bytes[..read]).is_ok_and(|w| w == read),
-                        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
-                    };
-                    if !echoed {
-                        connections[token as usize] = None;
-                    }
+    Null::new(Answer::Echo, host)?.run()
+}
+
+/// Runs the null server with a canned reply until the host stops.
+///
+/// # Errors
+/// The address cannot be listened on, or the kernel refused what the loop cannot go on without.
+pub fn serve_canned(canned: &Canned, host: &Host) -> Result<(), ServeError> {
+    Null::new(Answer::canned(canned), host)?.run()
+}
+
+struct Null {
+    epoll: OwnedFd,
+    listener: OwnedFd,
+    answer: Answer,
+    connections: Vec<Option<Connection>>, // by descriptor
+    /// Connections with more to read, which no event reports again.
+    unread: VecDeque<usize>,
+    accepting: Accepting,
+    bytes: Box<[u8]>,
+}
+
+/// What is known of the listener's queue.
+#[derive(Clone, Copy)]
+enum Accepting {
+    /// It is empty. An event reports the next connection.
+    Empty,
+    /// It may hold connections that no event reports.
+    More,
+    /// No descriptor or no memory is left. A connection must close first; a descriptor may also
+    /// become free elsewhere, so the queue is looked at again at this time.
+    Full { until: Instant },
+}
+
+impl Null {
+    fn new(answer: Answer, host: &Host) -> Result<Self, ServeError> {
+        let listener = host.listen()?;
+        let epoll = create()?;
+        add(&epoll, &host.stop, STOP)?;
+        add(&epoll, &listener, LISTENER)?;
+        host.ready(&listener)?;
+        Ok(Null {
+            epoll,
+            listener,
+            answer,
+            connections: Vec::new(),
+            unread: VecDeque::new(),
+            accepting: Accepting::Empty,
+            bytes: vec![0; READ].into_boxed_slice(),
+        })
+    }
+
+    fn run(mut self) -> Result<(), ServeError> {
+        let mut events = Vec::with_capacity(BATCH);
+        loop {
+            wait(&self.epoll, &mut events, self.timeout())?;
+            for _ in 0..self.unread.len() {
+                if let Some(token) = self.unread.pop_front() {
+                    self.serve(token, false);
                 }
+            }
+            for event in &events {
+                match event.data.u64() {
+                    STOP => return Ok(()),
+                    LISTENER => self.resume_if(|before| matches!(before, Accepting::Empty)),
+                    token => self.serve(token as usize, client_closed(event.flags)),
+                }
+            }
+            self.accept();
+        }
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        match self.accepting {
+            _ if !self.unread.is_empty() => Some(Duration::ZERO),
+            Accepting::Empty => None,
+            Accepting::More => Some(Duration::ZERO),
+            Accepting::Full { until } => Some(until.saturating_duration_since(Instant::now())),
+        }
+    }
+
+    fn resume_if(&mut self, condition: impl Fn(Accepting) -> bool) {
+        if condition(self.accepting) {
+            self.accepting = Accepting::More;
+        }
+    }
+
+    /// Reads once and answers. `client_closed`: no further event reports the end of input.
+    fn serve(&mut self, token: usize, client_closed: bool) {
+        let Some(Some(connection)) = self.connections.get_mut(token) else { return };
+        match self.answer.serve(connection, &mut self.bytes) {
+            Left::Idle => {}
+            Left::Drained if !client_closed => {}
+            Left::Drained | Left::Unread => self.unread.push_back(token),
+            Left::Closed => {
+                self.connections[token] = None;
+                self.resume_if(|before| matches!(before, Accepting::Full { .. }));
             }
         }
     }
-}
 
-fn accept(
-    listener: &OwnedFd,
-    epoll: &mut Epoll,
-    connections: &mut Vec<Option<OwnedFd>>,
-) -> io::Result<()> {
-    loop {
-        match net::accept(listener) {
-            Ok(socket) => {
-                let token = socket.as_raw_fd() as usize;
-                epoll.add(socket.as_fd(), token as u64, Interest::READ)?;
-                if connections.len() <= token {
-                    connections.resize_with(token + 1, || None);
+    /// Accepts what the queue holds. Out of descriptors it never sleeps: the connections that are
+    /// open go on meanwhile.
+    fn accept(&mut self) {
+        match self.accepting {
+            Accepting::Empty => return,
+            Accepting::Full { until } if Instant::now() < until => return,
+            Accepting::More | Accepting::Full { .. } => self.accepting = Accepting::More,
+        }
+        for _ in 0..ACCEPTS {
+            let opened = match net::accept(&self.listener) {
+                Ok(socket) => self.open(socket),
+                Err(error) if net::is_transient(&error) => Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.accepting = Accepting::Empty;
+                    return;
                 }
-                connections[token] = Some(socket);
-            }
-            Err(error) if net::is_transient(&error) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-            Err(_) => {
-                std::thread::sleep(PAUSE); // out of descriptors
-                return Ok(());
+                Err(error) => Err(error),
+            };
+            if opened.is_err() {
+                self.accepting = Accepting::Full { until: Instant::now() + PAUSE };
+                return;
             }
         }
+    }
+
+    /// A fresh connection often has its first request already. It is read before it is watched, as
+    /// in the other callback servers: one that closes at once is never watched at all. Fails when
+    /// out of memory to watch it.
+    fn open(&mut self, socket: OwnedFd) -> io::Result<()> {
+        let token = socket.as_raw_fd() as usize;
+        let mut connection = Connection::new(socket);
+        if let Left::Closed = self.answer.serve(&mut connection, &mut self.bytes) {
+            return Ok(());
+        }
+        // Reports at once what is still unread.
+        add(&self.epoll, &connection.socket, token as u64)?;
+        if self.connections.len() <= token {
+            self.connections.resize_with(token + 1, || None);
+        }
+        self.connections[token] = Some(connection);
+        Ok(())
+    }
+}
+
+fn create() -> io::Result<OwnedFd> {
+    Ok(epoll::create(epoll::CreateFlags::CLOEXEC)?)
+}
+
+/// Watches `fd` for input, edge-triggered. A stop or a connection that is there already is reported
+/// at once.
+fn add(epoll: &OwnedFd, fd: impl AsFd, token: u64) -> io::Result<()> {
+    let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+    Ok(epoll::add(epoll, fd, EventData::new_u64(token), flags)?)
+}
+
+/// Whether the end of input came with this event. It is no event of its own, so that a short read
+/// does not show that there is nothing more to read (epoll(7), Q9).
+fn client_closed(flags: EventFlags) -> bool {
+    flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR)
+}
+
+fn wait(
+    epoll: &OwnedFd,
+    events: &mut Vec<epoll::Event>,
+    timeout: Option<Duration>,
+) -> io::Result<()> {
+    events.clear();
+    let timeout =
+        timeout.map(|t| Timespec { tv_sec: t.as_secs() as _, tv_nsec: t.subsec_nanos() as _ });
+    match epoll::wait(epoll, spare_capacity(events), timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }

@@ -1,7 +1,10 @@
 //! fork(2), for a process of one thread.
 
-use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
-use std::{fs, io};
+use rustix::{
+    fs::stat,
+    process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal},
+};
+use std::io;
 
 /// Which of the two processes this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,27 +15,24 @@ pub enum Forked {
     Child,
 }
 
-/// The right to fork: this process had one thread when it was given.
+/// Forks, while this process has one thread.
 #[derive(Debug)]
 pub struct Fork(());
 
 impl Fork {
-    /// Fails when this process has more than one thread: the others, and what they had locked,
-    /// would be missing in the child. Who holds this starts no threads.
+    /// Fails early where [`Fork::fork`] would: when this process has more than one thread.
     pub fn new() -> io::Result<Self> {
-        let threads = fs::read_dir("/proc/self/task")?.count();
-        if threads == 1 {
-            return Ok(Fork(()));
-        }
-        Err(io::Error::other(format!("a process of {threads} threads cannot fork")))
+        check_alone()?;
+        Ok(Fork(()))
     }
 
-    /// Makes a child, which is killed when this process ends. Fails when out of processes or
-    /// memory.
+    /// Makes a child, which is killed when this process ends. Fails when this process has more than
+    /// one thread, and when out of processes or memory.
     pub fn fork(&self) -> io::Result<Forked> {
+        check_alone()?;
         let parent = getpid();
-        // SAFETY: the process has one thread (`new`), so the child is a whole copy of it: no lock
-        // is held by a thread that is missing there.
+        // SAFETY: this is the only thread, and no other could start one, so the child is a whole
+        // copy of the process: no lock is held by a thread that is missing there.
         let pid = unsafe { libc::fork() };
         if pid < 0 {
             return Err(io::Error::last_os_error());
@@ -45,5 +45,18 @@ impl Fork {
             signal_hook::low_level::exit(1); // the parent is gone already
         }
         Ok(Forked::Child)
+    }
+}
+
+/// Fails when this process has more than one thread: the others would be missing in the child, and
+/// what they had locked would stay locked. One system call, little beside the fork.
+fn check_alone() -> io::Result<()> {
+    // A directory has two links, and one more for each directory in it: here, for each thread.
+    match stat("/proc/self/task")?.st_nlink {
+        3 => Ok(()),
+        links => {
+            let threads = links.saturating_sub(2);
+            Err(io::Error::other(format!("a process of {threads} threads cannot fork")))
+        }
     }
 }

@@ -53,11 +53,12 @@ pub fn ended_children() -> io::Result<UnixStream> {
     Ok(told)
 }
 
-/// The connection whose input the signal of [`end_input_on_signal`] ends; negative: none.
+/// The connection whose input the signal of [`end_input_on_signal`] ends; negative: none. Stored by
+/// [`while_served`] alone, which takes it back before the descriptor can be closed.
 static SERVED: AtomicI32 = AtomicI32::new(NONE);
 const NONE: RawFd = -1;
 
-/// Makes SIGUSR1 end the input of the connection that [`Served`] names, as shutdown(2) does.
+/// Makes SIGUSR1 end the input of the connection that [`while_served`] names, as shutdown(2) does.
 pub fn end_input_on_signal() -> io::Result<()> {
     // SAFETY: the handler loads an atomic and calls shutdown(2), without errno: all of it
     // async-signal-safe (signal-safety(7)). A descriptor is named there only while it is open.
@@ -72,19 +73,18 @@ pub fn end_input_on_signal() -> io::Result<()> {
     Ok(())
 }
 
-/// While it lives, SIGUSR1 ends the input of its connection. One at a time in a process.
-pub struct Served<'s>(std::marker::PhantomData<&'s ()>);
-
-impl<'s> Served<'s> {
-    /// Names the connection that is served now.
-    pub fn new<S: AsFd>(socket: &'s S) -> Self {
-        SERVED.store(socket.as_fd().as_raw_fd(), SeqCst);
-        Served(std::marker::PhantomData)
+/// Calls `serve`. Meanwhile SIGUSR1 ends the input of `socket`. One at a time in a process: the
+/// latest is named.
+pub fn while_served<R>(socket: impl AsFd, serve: impl FnOnce() -> R) -> R {
+    /// Takes the name back, also when `serve` panics. Nobody else gets hold of it, so it cannot be
+    /// forgotten and leave the name to the descriptor's next owner.
+    struct TakesBack;
+    impl Drop for TakesBack {
+        fn drop(&mut self) {
+            SERVED.store(NONE, SeqCst);
+        }
     }
-}
-
-impl Drop for Served<'_> {
-    fn drop(&mut self) {
-        SERVED.store(NONE, SeqCst);
-    }
+    let _takes_back = TakesBack;
+    SERVED.store(socket.as_fd().as_raw_fd(), SeqCst);
+    serve()
 }

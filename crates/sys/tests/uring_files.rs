@@ -1,10 +1,12 @@
 //! The ring on files: whole ones of any length, and those that are not to be had.
 
 use regatta_sys::uring::{Completion, Ring};
+use rustix::fs::{Advice, CWD, FileType, Mode, fadvise, mknodat};
 use std::{
     ffi::{CStr, CString},
-    fs, io,
-    os::unix::ffi::OsStrExt,
+    fs,
+    io::{self, Write},
+    os::unix::{ffi::OsStrExt, net::UnixListener},
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
@@ -101,5 +103,53 @@ fn what_cannot_be_read_is_an_error_and_the_next_is_read_all_the_same() {
             assert_eq!(error(&no_path, &mut ring), io::ErrorKind::InvalidFilename);
             assert_eq!(read(&mut ring, &file).unwrap(), b"abc");
         }
+    }
+}
+
+#[test]
+fn what_is_not_a_regular_file_is_refused_and_holds_nothing_up() {
+    for folder in folders() {
+        let mut ring = Ring::new().expect("io_uring is permitted");
+        let file = folder.path().join("file");
+        fs::write(&file, random(65_536)).unwrap();
+        let fifos = ["nobody writes", "its writer is silent", "its writer has written"];
+        let [nobody, silent, written] = fifos.map(|name| {
+            let path = folder.path().join(name);
+            mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+            path
+        });
+        let open = |path: &Path| fs::File::options().read(true).write(true).open(path).unwrap();
+        let (_silent, mut writer) = (open(&silent), open(&written));
+        let socket = folder.path().join("socket");
+        let _listener = UnixListener::bind(&socket).unwrap();
+        // Before a file was read, and after.
+        for _ in 0..2 {
+            for path in [&nobody, &silent, &written, Path::new("/dev/zero"), Path::new("/dev/null")]
+            {
+                writer.write_all(&random(1000)).unwrap();
+                let error = read(&mut ring, path).unwrap_err();
+                assert_eq!(error.to_string(), "it is not a regular file", "{}", path.display());
+            }
+            assert!(read(&mut ring, &socket).is_err());
+            for _ in 0..20 {
+                assert!(read(&mut ring, &file).unwrap() == random(65_536));
+            }
+        }
+    }
+}
+
+/// A file whose bytes must be fetched from the disk.
+#[test]
+fn what_is_not_in_memory_is_waited_for() {
+    let [folder, _] = folders();
+    let mut ring = Ring::new().expect("io_uring is permitted");
+    let path = folder.path().join("file");
+    fs::write(&path, random(65_536)).unwrap();
+    let file = fs::File::open(&path).unwrap();
+    file.sync_all().unwrap();
+    for _ in 0..10 {
+        // Where this is refused or does nothing, they are in memory.
+        let _ = fadvise(&file, 0, None, Advice::DontNeed);
+        assert!(read(&mut ring, &path).unwrap() == random(65_536));
     }
 }

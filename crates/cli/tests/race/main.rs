@@ -10,6 +10,7 @@ mod hash;
 mod interrupted;
 mod killed;
 mod manifests;
+mod null;
 mod output;
 mod processes;
 mod results;

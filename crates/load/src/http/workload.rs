@@ -100,6 +100,11 @@ impl HttpWorkload {
         &self.name
     }
 
+    /// Length of its longest request, in bytes.
+    pub(crate) fn longest(&self, place: Place<'_>) -> usize {
+        self.requests.iter().map(|request| bytes(request, place).len()).max().unwrap_or(0)
+    }
+
     /// Its exchanges, drawn by weight. Not closed.
     pub(crate) fn compose(&self, seed: u64, place: Place<'_>) -> Script {
         let asks: Vec<Vec<u8>> =

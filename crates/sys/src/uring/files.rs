@@ -1,10 +1,17 @@
 //! Whole files, read by the ring: open, read, read past what should be the end, close. The four are
 //! linked, so that the kernel goes from one to the next by itself. The files are in a table of the
 //! ring (direct descriptors), so that the process's own is not touched.
+//!
+//! Only regular files are read. Nothing waits for what else a path may name, such as a FIFO: opening
+//! and reading fail instead (O_NONBLOCK, RWF_NOWAIT). If they do, or if the length is not that of the
+//! last file, stat(2) decides whether the file is refused, accepted or read again.
 
 use super::{CLOSE, OPEN, PAST_END, READ, name};
 use io_uring::{opcode, squeue, types};
-use rustix::io::Errno;
+use rustix::{
+    fs::{FileType, stat},
+    io::Errno,
+};
 use std::{collections::VecDeque, ffi::CStr, io, sync::Arc};
 
 /// Files that are open at once; more reads wait. Few, so that what was read is still in the CPU's
@@ -25,6 +32,8 @@ pub(super) struct Wanted {
     pub(super) most: usize,
     /// Its length, as far as that is known better than for others.
     expected: Option<usize>,
+    /// It is a regular file whose bytes are not in memory: they are waited for.
+    patient: bool,
     tries: u32,
 }
 
@@ -40,8 +49,11 @@ pub(super) struct Files {
     /// Those under way, by their place in the table of files.
     places: [Place; OPEN_FILES as usize],
     waiting: VecDeque<Wanted>,
-    /// Bytes to ask for: what the last file had.
-    expected: usize,
+    /// Bytes that the last file had, a regular one: as many are asked for.
+    expected: Option<usize>,
+    /// Whether reads may say that they must not wait. Not every filesystem knows that (tmpfs does
+    /// not); there, each file is looked at with stat(2) first.
+    nowait: bool,
     /// Memory that was given back.
     spare: Vec<Vec<u8>>,
 }
@@ -50,7 +62,7 @@ pub(super) struct Files {
 enum Place {
     #[default]
     Free,
-    /// The kernel writes to `content`, up to its capacity.
+    /// The kernel writes to `content`, which is `asked` bytes long and one more.
     Reading { wanted: Wanted, content: Vec<u8>, asked: usize, got: Option<i32> },
     /// All is read.
     Closing,
@@ -59,7 +71,7 @@ enum Place {
 impl Files {
     pub(super) fn new() -> Self {
         let places = std::array::from_fn(|_| Place::Free);
-        Files { places, waiting: VecDeque::new(), expected: FIRST, spare: Vec::new() }
+        Files { places, waiting: VecDeque::new(), expected: None, nowait: true, spare: Vec::new() }
     }
 
     /// Whether the kernel writes to no memory of these.
@@ -68,7 +80,8 @@ impl Files {
     }
 
     pub(super) fn want(&mut self, token: u32, path: Arc<CStr>, most: usize) {
-        self.waiting.push_back(Wanted { token, path, most, expected: None, tries: 0 });
+        let wanted = Wanted { token, path, most, expected: None, patient: false, tries: 0 };
+        self.waiting.push_back(wanted);
     }
 
     /// Memory for others to be read into.
@@ -83,26 +96,33 @@ impl Files {
     pub(super) fn begin(&mut self) -> Option<[squeue::Entry; 4]> {
         let free = self.places.iter().position(|place| matches!(place, Place::Free))?;
         let wanted = self.waiting.pop_front()?;
-        let (asked, key) = (wanted.expected.unwrap_or(self.expected), free as u32);
+        let (asked, key) = (wanted.expected.or(self.expected).unwrap_or(FIRST), free as u32);
         let mut content = self.spare.pop().unwrap_or_default();
-        content.clear();
-        content.reserve(asked + 1);
+        // Every byte is initialised, whatever the kernel writes. Of memory that had a file of this
+        // length before, that is the last byte alone.
+        content.resize(asked + 1, 0);
+        let may_wait = wanted.patient || !self.nowait && check_regular(&wanted.path).is_ok();
+        let read_flags = if may_wait { 0 } else { libc::RWF_NOWAIT };
+        // O_CLOEXEC is refused for a direct descriptor, which no other program inherits.
+        let nonblock = if wanted.patient { 0 } else { libc::O_NONBLOCK };
         let bytes = content.as_mut_ptr();
         let file = types::Fixed(key);
         let here = types::DestinationSlot::try_from_slot_target(key).expect("a small number");
         let open = opcode::OpenAt::new(types::Fd(libc::AT_FDCWD), wanted.path.as_ptr())
             .file_index(Some(here))
-            .flags(libc::O_RDONLY)
+            .flags(libc::O_RDONLY | libc::O_NOCTTY | nonblock)
             .build()
             // If it fails, that is told, and nothing of the others.
             .flags(squeue::Flags::IO_LINK | squeue::Flags::SKIP_SUCCESS);
         let read = opcode::Read::new(file, bytes, asked as u32)
             .offset(0)
+            .rw_flags(read_flags)
             .build()
             // The next two follow in any case. Told only if it fails or is short.
             .flags(squeue::Flags::IO_HARDLINK | squeue::Flags::SKIP_SUCCESS);
         let past_end = opcode::Read::new(file, bytes.wrapping_add(asked), 1)
             .offset(asked as u64)
+            .rw_flags(read_flags)
             .build()
             .flags(squeue::Flags::IO_HARDLINK);
         let close = opcode::Close::new(file).build();
@@ -131,10 +151,9 @@ impl Files {
                 if let Place::Reading { wanted, content, asked, got } =
                     std::mem::replace(place, next)
                 {
-                    return match kind {
-                        OPEN => Some(wanted.failed(result, content)),
-                        _ => self.came(wanted, content, asked, got, result),
-                    };
+                    // Nothing was read where the open failed.
+                    let got = if kind == OPEN { Some(result) } else { got };
+                    return self.came(wanted, content, asked, got, result);
                 }
             }
             _ => {}
@@ -142,7 +161,8 @@ impl Files {
         None
     }
 
-    /// So many bytes came, and past them so many.
+    /// So many bytes came, and past them so many; negative: the error. `got` is `None` where as many
+    /// came as were asked for.
     fn came(
         &mut self,
         mut wanted: Wanted,
@@ -151,28 +171,43 @@ impl Files {
         got: Option<i32>,
         past_end: i32,
     ) -> Option<Read> {
-        // Not told: as many as were asked for.
         let got = got.unwrap_or(asked as i32);
-        if got < 0 || past_end < 0 {
-            return Some(wanted.failed(got.min(past_end), content));
+        let worst = got.min(past_end);
+        let would_wait = worst == -Errno::AGAIN.raw_os_error();
+        let not_known = worst == -Errno::OPNOTSUPP.raw_os_error() && !wanted.patient;
+        if worst < 0 && !would_wait && !not_known {
+            return Some(wanted.failed(io::Error::from_raw_os_error(-worst), content));
+        }
+        let whole = worst >= 0 && got as usize == asked && past_end == 0;
+        if (!whole || self.expected != Some(asked))
+            && let Err(error) = check_regular(&wanted.path)
+        {
+            return Some(wanted.failed(error, content));
+        }
+        if worst < 0 {
+            wanted.patient |= would_wait;
+            self.nowait &= !not_known;
+            return self.again(wanted, content);
         }
         let got = got as usize;
-        let whole = got == asked && past_end == 0;
         if got == asked && (asked > wanted.most || !whole && asked == wanted.most) {
-            return Some(wanted.failed(-Errno::FBIG.raw_os_error(), content));
+            return Some(wanted.failed(Errno::FBIG.into(), content));
         }
         if whole {
-            // SAFETY: the kernel has written as many bytes, and the capacity is greater.
-            unsafe { content.set_len(got) };
-            self.expected = asked;
+            content.truncate(got);
+            self.expected = Some(asked);
             return Some(Read { token: wanted.token, result: Ok(()), content });
         }
-        // Another length than expected: once more.
         let larger = wanted.most.min(asked * 2 + FIRST);
         wanted.expected = Some(if got < asked { got } else { larger });
+        self.again(wanted, content)
+    }
+
+    /// Once more: its length was not the expected one, or its bytes must be waited for.
+    fn again(&mut self, mut wanted: Wanted, content: Vec<u8>) -> Option<Read> {
         wanted.tries += 1;
         if wanted.tries > TRIES {
-            return Some(wanted.failed(-Errno::AGAIN.raw_os_error(), content));
+            return Some(wanted.failed(Errno::AGAIN.into(), content));
         }
         self.give_back(content);
         self.waiting.push_front(wanted);
@@ -181,8 +216,16 @@ impl Files {
 }
 
 impl Wanted {
-    fn failed(self, errno: i32, content: Vec<u8>) -> Read {
-        let error = io::Error::from_raw_os_error(-errno);
+    fn failed(self, error: io::Error, content: Vec<u8>) -> Read {
         Read { token: self.token, result: Err(error), content }
+    }
+}
+
+/// Fails if `path` does not name a regular file.
+fn check_regular(path: &CStr) -> io::Result<()> {
+    match FileType::from_raw_mode(stat(path)?.st_mode) {
+        FileType::RegularFile => Ok(()),
+        FileType::Directory => Err(Errno::ISDIR.into()),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
     }
 }
