@@ -4,7 +4,7 @@
 //! lines in front, and a head without limits.
 
 use super::{
-    Fault, MAX_FIELDS, Status,
+    Fault, MAX_FIELDS, MAX_HEAD, Status,
     fields::is_token_byte,
     framing::{Coding, Expects, Found},
     target,
@@ -59,7 +59,7 @@ impl Method {
     }
 }
 
-/// The versions that are spoken here.
+/// The versions that are spoken here. HTTP/1.2 to HTTP/1.9 are read as 1.1 (RFC 9110, 2.5 and 6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// HTTP/1.0
@@ -72,6 +72,7 @@ impl Version {
     fn from_minor(minor: Option<u8>) -> Self {
         if minor == Some(0) { Version::Http10 } else { Version::Http11 }
     }
+
 
     /// Bytes of `HTTP/1.x`.
     pub(super) const LEN: usize = 8;
@@ -100,6 +101,9 @@ impl RequestHead {
         match parsed.parse_with_uninit_headers(head, &mut space) {
             Ok(Complete(end)) if end == head.len() => {}
             Ok(_) => return Err(REQUEST_LINE),
+            Err(Error::Version) if let Some(at) = higher_minor_of_request(head) => {
+                return with_minor_1(head, at, RequestHead::read);
+            }
             Err(error) => return Err(request_fault(error, head)),
         }
         let (Some(method), Some(target)) = (parsed.method, parsed.path) else {
@@ -145,6 +149,9 @@ impl RequestHead {
         let mut space = [const { MaybeUninit::uninit() }; MAX_FIELDS];
         match httparse::Request::new(&mut []).parse_with_uninit_headers(lines, &mut space) {
             Ok(_) => Ok(()),
+            Err(Error::Version) if let Some(at) = higher_minor_of_request(lines) => {
+                with_minor_1(lines, at, RequestHead::check_lines)
+            }
             Err(error) => Err(request_fault(error, lines)),
         }
     }
@@ -177,6 +184,9 @@ impl ResponseHead {
         match config.parse_response_with_uninit_headers(&mut parsed, head, &mut space) {
             Ok(Complete(end)) if end == head.len() => {}
             Ok(_) => return Err(STATUS_LINE),
+            Err(Error::Version) if let Some(at) = higher_minor_of_response(head) => {
+                return with_minor_1(head, at, ResponseHead::read);
+            }
             Err(error) => return Err(response_fault(error)),
         }
         let version = Version::from_minor(parsed.version);
@@ -207,6 +217,9 @@ impl ResponseHead {
         let config = httparse::ParserConfig::default();
         match config.parse_response_with_uninit_headers(&mut parsed, lines, &mut space) {
             Ok(_) => Ok(()),
+            Err(Error::Version) if let Some(at) = higher_minor_of_response(lines) => {
+                with_minor_1(lines, at, ResponseHead::check_lines)
+            }
             Err(error) => Err(response_fault(error)),
         }
     }
@@ -268,6 +281,37 @@ fn response_fault(error: Error) -> Fault {
         Error::TooManyHeaders => TOO_MANY_FIELDS,
         Error::Version | Error::Status | Error::Token => STATUS_LINE,
     }
+}
+
+/// Calls `read` with a copy of `head` that has the minor version 1, whose digit is at `at`.
+///
+/// `httparse` reads 1.0 and 1.1 only. A higher minor version means what 1.1 means (RFC 9110, 2.5).
+/// No such version exists, so the copy costs nobody anything.
+#[cold]
+#[inline(never)]
+fn with_minor_1<T>(head: &[u8], at: usize, read: fn(&[u8]) -> T) -> T {
+    let mut copy = [0; MAX_HEAD];
+    let copy = &mut copy[..head.len()];
+    copy.copy_from_slice(head);
+    copy[at] = b'1';
+    read(copy)
+}
+
+/// The place of the minor version in a request line that ends with HTTP/1.2 to HTTP/1.9.
+fn higher_minor_of_request(head: &[u8]) -> Option<usize> {
+    let line = head.split(|&b| b == b'\r').next()?;
+    let at = line.len().checked_sub(Version::LEN)?;
+    let version = names_higher_minor(line.get(at..)?) && line[..at].ends_with(b" ");
+    version.then_some(line.len() - 1)
+}
+
+/// The place of the minor version in a status line that begins with HTTP/1.2 to HTTP/1.9.
+fn higher_minor_of_response(head: &[u8]) -> Option<usize> {
+    names_higher_minor(head.get(..Version::LEN)?).then_some(Version::LEN - 1)
+}
+
+fn names_higher_minor(text: &[u8]) -> bool {
+    matches!(text, [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9'])
 }
 
 /// Does the request line end with a version that is well-formed (RFC 9112, 2.3), but not ours?

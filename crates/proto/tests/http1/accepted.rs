@@ -102,6 +102,20 @@ fn connections_persist_or_end() {
     }
 }
 
+/// RFC 9110, 2.5 and 6.2. This was answered with 505.
+#[test]
+fn reads_a_higher_minor_version_as_1_1() {
+    for minor in 2..=9 {
+        let request = format!("GET /a HTTP/1.{minor}\r\nHost: a\r\nX: y\r\n\r\n");
+        assert_served(request.repeat(2).as_bytes(), &["GET /a x y;", "GET /a x y;"], false);
+    }
+    let last = b"GET / HTTP/1.2\r\nHost: a\r\nConnection: close\r\n\r\n";
+    assert_served(last, &["GET /;"], true);
+    let chunked =
+        b"PUT / HTTP/1.9\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n";
+    assert_served(chunked, &["PUT / [a];"], false);
+}
+
 #[test]
 fn http_1_0_needs_no_host() {
     assert_served(b"GET / HTTP/1.0\r\n\r\n", &["GET /;"], true);

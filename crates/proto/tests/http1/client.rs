@@ -122,6 +122,22 @@ fn contents_end_where_their_framing_says() {
     }
 }
 
+/// RFC 9110, 2.5 and 6.2. This was refused.
+#[test]
+fn reads_a_higher_minor_version_as_1_1() {
+    for minor in 2..=9 {
+        let bytes = format!("HTTP/1.{minor} 200 OK\r\nX: y\r\nContent-Length: 3\r\n\r\nabc");
+        let expected = Seen { x: Some(b"y".to_vec()), ..seen(200, Framing::Length(3), "abc", true) };
+        let twice = read_all_ways(bytes.repeat(2).as_bytes(), Method::Get, false);
+        assert_eq!(twice, Ok(vec![expected.clone(), expected]), "{bytes}");
+    }
+    for malformed in
+        ["HTTP/1.2 20 OK\r\n\r\n", "HTTP/1.20 200 OK\r\n\r\n", "HTTP/1.2 200 OK\r\nX : y\r\n\r\n"]
+    {
+        assert!(read_all_ways(malformed.as_bytes(), Method::Get, false).is_err(), "{malformed}");
+    }
+}
+
 #[test]
 fn without_a_length_the_content_ends_with_the_connection() {
     for head in ["HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n"] {
