@@ -5,7 +5,7 @@
 
 use super::{
     Fault, MAX_FIELDS, MAX_HEAD, Status,
-    fields::is_token_byte,
+    fields::{is_token, is_token_byte},
     framing::{Coding, Expects, Found},
     target,
 };
@@ -43,6 +43,13 @@ impl Method {
         }
     }
 
+    /// Bytes of the longest one.
+    const MAX_KNOWN: usize = "CONNECT".len();
+
+    /// Longest method whose end is waited for, in bytes. No registered method is as long as this
+    /// (RFC 9110, 16.1.1).
+    const MAX_AWAITED: usize = 32;
+
     fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "GET" => Method::Get,
@@ -72,7 +79,6 @@ impl Version {
     fn from_minor(minor: Option<u8>) -> Self {
         if minor == Some(0) { Version::Http10 } else { Version::Http11 }
     }
-
 
     /// Bytes of `HTTP/1.x`.
     pub(super) const LEN: usize = 8;
@@ -156,9 +162,24 @@ impl RequestHead {
         }
     }
 
-    /// Can a request begin with `byte`? RFC 9112, 3: it begins with a method, a token.
-    pub(super) fn check_first(byte: u8) -> Result<(), Fault> {
-        if is_token_byte(byte) { Ok(()) } else { Err(REQUEST_LINE) }
+    /// Can a request begin with these bytes, at least one? RFC 9112, 3: it begins with a method, a
+    /// token. One that is longer than [`Method::MAX_AWAITED`] is refused before its end has come.
+    #[inline]
+    pub(super) fn check_start(bytes: &[u8]) -> Result<(), Fault> {
+        if !bytes.first().is_some_and(|&byte| is_token_byte(byte)) {
+            return Err(REQUEST_LINE);
+        }
+        match bytes.get(..=Method::MAX_AWAITED) {
+            Some(start) if is_token(start) => Err(METHOD),
+            _ => Ok(()),
+        }
+    }
+
+    /// Why a request line is refused that is longer than `MAX_LINE`: RFC 9112, 3 has 501 for a
+    /// method that is longer than any that is implemented, and 414 for a target.
+    pub(super) fn too_long(line: &[u8]) -> Fault {
+        let method = line.split(|&b| b == b' ').next().unwrap_or(line);
+        if method.len() > Method::MAX_KNOWN && is_token(method) { METHOD } else { LINE_TOO_LONG }
     }
 }
 
@@ -256,6 +277,8 @@ const VALUE: Fault = Fault::bad("A field's value holds a control character or a 
 pub(super) const LINE_END: Fault = Fault::bad("Expected CR LF at the end of a line.");
 const TOO_MANY_FIELDS: Fault =
     Fault::new(Status::FieldsTooLarge, "There are more than 100 fields.");
+const LINE_TOO_LONG: Fault =
+    Fault::new(Status::UriTooLong, "The request line is longer than 8192 bytes.");
 const METHOD: Fault = Fault::new(Status::NotImplemented, "The method is not implemented here.");
 const FORBIDDEN_TRAILER: Fault =
     Fault::bad("A trailer field is one that may stand in a head only.");

@@ -193,7 +193,7 @@ fn read_head(scan: &mut Scan, input: &[u8]) -> Result<Option<Pending>, Fault> {
     match *input {
         [] => return Ok(None),
         [b'\r'] if start == 0 => return Ok(None),
-        [first, ..] => RequestHead::check_first(first)?,
+        _ => RequestHead::check_start(input)?,
     }
     let line_was_whole = scan.first_line().is_some();
     match scan.end(input, LIMITS) {
@@ -211,10 +211,7 @@ fn read_head(scan: &mut Scan, input: &[u8]) -> Result<Option<Pending>, Fault> {
             RequestHead::check_lines(&input[..scan.whole_lines()])?;
             Err(match broken {
                 Broken::BareLf => LINE_END,
-                // RFC 9112, 3: a target that is longer than any that is parsed.
-                Broken::FirstLineTooLong => {
-                    Fault::new(Status::UriTooLong, "The request line is longer than 8192 bytes.")
-                }
+                Broken::FirstLineTooLong => RequestHead::too_long(&input[..MAX_LINE]),
                 Broken::BlockTooLong => {
                     Fault::new(Status::FieldsTooLarge, "The head is longer than 16384 bytes.")
                 }
