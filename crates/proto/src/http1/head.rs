@@ -7,7 +7,7 @@ use super::{
     Fault, MAX_FIELDS, MAX_HEAD, Status,
     fields::{is_token, is_token_byte},
     framing::{Coding, Expects, Found},
-    target,
+    target::{self, Split},
 };
 use httparse::{Error, Header, Status::Complete};
 use std::mem::MaybeUninit;
@@ -76,6 +76,19 @@ pub enum Version {
 }
 
 impl Version {
+    /// Reads `HTTP/1.x`.
+    #[inline]
+    pub(super) fn parse(text: [u8; Version::LEN]) -> Option<Self> {
+        if text == *b"HTTP/1.1" {
+            return Some(Version::Http11);
+        }
+        match text.strip_prefix(b"HTTP/1.") {
+            Some(b"0") => Some(Version::Http10),
+            Some([b'2'..=b'9']) => Some(Version::Http11),
+            _ => None,
+        }
+    }
+
     fn from_minor(minor: Option<u8>) -> Self {
         if minor == Some(0) { Version::Http10 } else { Version::Http11 }
     }
@@ -86,16 +99,19 @@ impl Version {
 
 /// A request's head that was accepted. It holds places in the head, not references, so that a
 /// decoder can keep it while the content comes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RequestHead {
     pub(super) method: Method,
     pub(super) version: Version,
-    /// Where the target ends. It begins one space after the method.
-    pub(super) target_end: usize,
+    /// Where the target ends, less than `MAX_LINE`. It begins one space after the method.
+    pub(super) target_end: u16,
+    /// Where the path is in the target.
+    pub(super) split: Split,
     pub(super) length: Option<u64>,
     pub(super) chunked: bool,
     pub(super) keep_alive: bool,
     pub(super) awaits_continue: bool,
+    pub(super) wants_upgrade: bool,
 }
 
 impl RequestHead {
@@ -125,6 +141,18 @@ impl RequestHead {
         };
         target::check(method, target.as_bytes())?;
         let found = Found::new(parsed.headers)?;
+        RequestHead::new(method, target_end, Split::of(target.as_bytes()), version, &found)
+    }
+
+    /// What follows from the parts of a head, each of which is well-formed.
+    #[inline(always)]
+    pub(super) fn new(
+        method: Method,
+        target_end: usize,
+        split: Split,
+        version: Version,
+        found: &Found,
+    ) -> Result<Self, Fault> {
         if version == Version::Http11 && !found.host {
             return Err(Fault::bad("HTTP/1.1 needs a Host field."));
         }
@@ -141,12 +169,15 @@ impl RequestHead {
         Ok(RequestHead {
             method,
             version,
-            target_end,
+            target_end: target_end as u16,
+            split,
             length: found.length,
             chunked: found.coding.chunked()?,
-            keep_alive: persists(version, &found),
+            keep_alive: persists(version, found),
             // RFC 9110, 10.1.1: that of a 1.0 client is ignored.
             awaits_continue: found.expects == Expects::Continue && version == Version::Http11,
+            // RFC 9110, 7.8: so is this.
+            wants_upgrade: found.upgrade && found.protocols && version == Version::Http11,
         })
     }
 

@@ -12,6 +12,7 @@
 //! Nothing is allocated for a message, and nothing is copied: what a decoder gives borrows from
 //! the buffer that it was handed.
 
+mod block;
 mod body;
 mod chunked;
 pub mod client;
@@ -20,6 +21,7 @@ mod fault;
 mod fields;
 mod framing;
 mod head;
+mod parser;
 mod reply;
 mod scan;
 pub mod server;

@@ -2,17 +2,20 @@
 
 use super::{
     Body, Date, Fault, Fields, MAX_BODY, MAX_HEAD, MAX_LINE, Method, Reply, Status, Terms, Version,
+    block::text,
     chunked::{Chunked, Piece},
     head::{LINE_END, RequestHead},
+    parser,
     scan::{Broken, Limits, Scan},
-    target,
+    target::Split,
 };
 
 /// Finds the requests of one connection.
 ///
 /// The caller hands it all bytes from the first one that no event has taken yet, and more of them
-/// after `None`. It keeps how far it has come, so a request that comes in many pieces is searched
-/// once; of bytes it keeps none but one short head, which many clients send again and again.
+/// after `None`. The decoder keeps how far it has come, so a request that comes in many pieces is
+/// searched once. It copies no bytes except those of one head that may come again: see
+/// [`Decoder::decode`].
 #[derive(Debug, Default)]
 pub struct Decoder {
     state: State,
@@ -45,6 +48,12 @@ pub struct Request<'a> {
     pub body: Body<'a>,
     /// What it asks of the form of its reply.
     pub terms: Terms,
+    /// The client asks to switch to a protocol that its Upgrade field names (RFC 9110, 7.8): Upgrade
+    /// is not empty, Connection has `upgrade` among its options, and the version is 1.1. A server
+    /// may ignore this. One that switches answers 101 and then asks the decoder no
+    /// more: what follows the request is not HTTP.
+    pub wants_upgrade: bool,
+    split: Split,
 }
 
 impl<'a> Request<'a> {
@@ -63,7 +72,7 @@ impl<'a> Request<'a> {
     /// Both at once.
     #[inline]
     pub fn path_and_query(&self) -> (&'a str, Option<&'a str>) {
-        target::path_and_query(self.target)
+        self.split.path_and_query(self.target)
     }
 }
 
@@ -104,8 +113,57 @@ impl Decoder {
     /// The event at the front of `input` and how many bytes it takes; `None` if more must come.
     /// After a request whose terms do not keep the connection alive, and after a rejection, there
     /// are no more events.
+    ///
+    /// What it costs depends on the head. A head that is whole is read in one pass, in time that
+    /// grows with its length. A head that is the same as the one that is remembered is compared with
+    /// it and not read: that is several times cheaper, and it is the rule on connections whose
+    /// client repeats one request. A client that varies its heads pays for the pass, and for a
+    /// comparison that fails early. A head that comes in pieces, or is unusual, is read twice.
     #[inline]
     pub fn decode<'a>(&mut self, input: &'a [u8]) -> Option<(Event<'a>, usize)> {
+        match self.whole(input) {
+            Some((request, length)) => Some((Event::Request(request), length)),
+            None => self.carefully(input),
+        }
+    }
+
+    /// The request at the front of `input`, if it begins there, all of it has come, and it needs
+    /// nothing but to be read.
+    #[inline]
+    fn whole<'a>(&mut self, input: &'a [u8]) -> Option<(Request<'a>, usize)> {
+        if !matches!(&self.state, State::Head(scan) if scan.is_new()) {
+            return None;
+        }
+        let read;
+        let (head, head_end) = match self.memo.recognise(input) {
+            Some(known) => known,
+            None => {
+                let (head, end) = parser::read(input)?;
+                read = head;
+                self.memo.learn(&read, &input[..end]);
+                (&read, end)
+            }
+        };
+        let content = match head.length {
+            _ if head.chunked => None,
+            None => Some(0),
+            Some(length) if length > 0 && head.awaits_continue => None,
+            Some(length) => usize::try_from(length).ok().filter(|&length| length <= MAX_BODY),
+        };
+        let Some(end) = content.map(|length| head_end + length).filter(|&end| end <= input.len())
+        else {
+            self.state = State::Content(Pending::new(*head, 0, head_end).ok()?);
+            return None;
+        };
+        if !head.keep_alive {
+            self.state = State::Closed;
+        }
+        Some((request(head, &input[..head_end], &input[head_end..end])?, end))
+    }
+
+    /// The same, of whatever comes, and step by step.
+    #[inline(never)]
+    fn carefully<'a>(&mut self, input: &'a [u8]) -> Option<(Event<'a>, usize)> {
         match self.next(input) {
             Ok(event) => event,
             Err(fault) => {
@@ -116,17 +174,9 @@ impl Decoder {
         }
     }
 
-    #[inline]
     fn next<'a>(&mut self, input: &'a [u8]) -> Result<Option<(Event<'a>, usize)>, Fault> {
         if let State::Head(scan) = &mut self.state {
-            let pending = match self.memo.recognise(input) {
-                Some(head) => Pending::new(head, 0, self.memo.bytes.len())?,
-                None => {
-                    let Some(pending) = read_head(scan, input)? else { return Ok(None) };
-                    self.memo.learn(&pending, input);
-                    pending
-                }
-            };
+            let Some(pending) = read_head(scan, input)? else { return Ok(None) };
             self.state = State::Content(pending);
         }
         let State::Content(pending) = &mut self.state else { return Ok(None) };
@@ -134,7 +184,9 @@ impl Decoder {
             return Ok(Some((Event::Continue, 0)));
         }
         let Some(end) = pending.content.end(input)? else { return Ok(None) };
-        let request = pending.request(input, end)?;
+        let Pending { head, head_start, head_end, .. } = pending;
+        let (bytes, content) = (&input[*head_start..*head_end], &input[*head_end..end]);
+        let request = request(head, bytes, content).ok_or(Fault::bad("The target is no text."))?;
         self.state = match request.terms.keep_alive {
             true => State::default(),
             false => State::Closed,
@@ -143,34 +195,65 @@ impl Decoder {
     }
 }
 
-/// The last head that was accepted. What the same bytes mean is known already.
+/// The request with the head `head`, which was read from `bytes`, and with this content.
+#[inline]
+fn request<'a>(head: &RequestHead, bytes: &'a [u8], content: &'a [u8]) -> Option<Request<'a>> {
+    let &RequestHead { method, version, target_end, split, keep_alive, .. } = head;
+    let target_end = usize::from(target_end);
+    let target = &bytes[method.as_str().len() + 1..target_end];
+    let fields = &bytes[target_end + 1 + Version::LEN + 2..bytes.len() - 2];
+    Some(Request {
+        method,
+        target: text(target)?,
+        fields: Fields::new(fields),
+        body: Body::new(content, head.chunked),
+        terms: Terms { version, head_only: method == Method::Head, keep_alive },
+        wants_upgrade: head.wants_upgrade,
+        split,
+    })
+}
+
+/// A head that was accepted. What the same bytes mean is known without reading them.
+///
+/// This makes use of the fact that many clients send the same head again and again. It does nothing
+/// for a client that varies its heads, and little for one that alternates between a few.
 #[derive(Debug, Default)]
 struct Memo {
     bytes: Vec<u8>,
     head: Option<RequestHead>,
-    /// There was a head before: who asks once only is not worth remembering.
-    follows: bool,
+    /// Heads that were not recognised. It wraps.
+    unknown: u8,
 }
 
 impl Memo {
     /// Longest head that is kept, in bytes.
     const MOST: usize = 512;
 
-    /// The head in front of `input`, if it is that one.
+    /// One unknown head in so many is kept, beginning with the second: a client that asks once has
+    /// no use for it, and one that varies its heads pays for few copies.
+    const EVERY: u8 = 16;
+
+    /// The head in front of `input` and its length in bytes, if it is the one that is kept.
     #[inline]
-    fn recognise(&self, input: &[u8]) -> Option<RequestHead> {
-        self.head.filter(|_| input.starts_with(&self.bytes))
+    fn recognise(&self, input: &[u8]) -> Option<(&RequestHead, usize)> {
+        let head = self.head.as_ref()?;
+        input.starts_with(&self.bytes).then_some((head, self.bytes.len()))
     }
 
-    /// This one was read, and accepted.
+    /// `head` was read from `bytes`, and accepted.
     #[inline]
-    fn learn(&mut self, pending: &Pending, input: &[u8]) {
-        if !std::mem::replace(&mut self.follows, true) || pending.head_end > Self::MOST {
-            return;
+    fn learn(&mut self, head: &RequestHead, bytes: &[u8]) {
+        self.unknown = self.unknown.wrapping_add(1);
+        if self.unknown % Self::EVERY == 2 && bytes.len() <= Self::MOST {
+            self.keep(head, bytes);
         }
+    }
+
+    #[cold]
+    fn keep(&mut self, head: &RequestHead, bytes: &[u8]) {
         self.bytes.clear();
-        self.bytes.extend_from_slice(&input[..pending.head_end]);
-        self.head = (pending.head_start == 0).then_some(pending.head);
+        self.bytes.extend_from_slice(bytes);
+        self.head = Some(*head);
     }
 }
 
@@ -198,7 +281,10 @@ fn read_head(scan: &mut Scan, input: &[u8]) -> Result<Option<Pending>, Fault> {
     let line_was_whole = scan.first_line().is_some();
     match scan.end(input, LIMITS) {
         Ok(Some(end)) => {
-            let head = RequestHead::read(&input[..end])?;
+            let head = match parser::read(&input[..end]) {
+                Some((head, _)) => head,
+                None => RequestHead::read(&input[..end])?,
+            };
             Pending::new(head, start, start + end).map(Some)
         }
         Ok(None) => {
@@ -246,22 +332,6 @@ impl Pending {
         let has_content = !matches!(content, Content::EndsAt(end) if end == head_end);
         let owes_continue = head.awaits_continue && has_content;
         Ok(Pending { head, head_start, head_end, content, owes_continue })
-    }
-
-    #[inline]
-    fn request<'a>(&self, input: &'a [u8], end: usize) -> Result<Request<'a>, Fault> {
-        let head = &input[self.head_start..self.head_end];
-        let RequestHead { method, version, target_end, chunked, keep_alive, .. } = self.head;
-        let target = &head[method.as_str().len() + 1..target_end];
-        let fields = &head[target_end + 1 + Version::LEN + 2..head.len() - 2];
-        Ok(Request {
-            method,
-            target: std::str::from_utf8(target)
-                .map_err(|_| Fault::bad("The target is no text."))?,
-            fields: Fields::new(fields),
-            body: Body::new(&input[self.head_end..end], chunked),
-            terms: Terms { version, head_only: method == Method::Head, keep_alive },
-        })
     }
 }
 
