@@ -1,6 +1,6 @@
 //! Nanoseconds of one core per request, without sockets: what the server end takes to decode a
-//! request, and to decode it and write the reply of `hello`. The last line is the client end, which
-//! reads that reply.
+//! request, to decode it and write the reply of `hello`, and to decode it and append that reply as it
+//! was prepared. The last line is the client end, which reads that reply.
 //!
 //! Every case is a stream of pipelined requests. The cases take turns, a short round each, so that a
 //! change in the machine's speed touches all of them. Printed are the median over the rounds and, in
@@ -9,7 +9,7 @@
 //! `cargo run --release -p regatta-proto --example http1_speed`
 
 use regatta_proto::http1::{
-    Date, Method, Reply, Status,
+    Date, Method, Prepared, Reply, Status,
     client::{self, Ask},
     server::{self, Event},
 };
@@ -24,30 +24,39 @@ const PASSES: usize = 4;
 fn main() {
     let date = Date::at(784_111_777);
     let cases = cases();
-    let mut times_ns = vec![[const { Vec::new() }; 2]; cases.len()];
+    let mut times_ns = vec![[const { Vec::new() }; 3]; cases.len()];
     let mut client_ns = Vec::new();
     let (mut replies, mut reply) = (Vec::new(), Vec::new());
+    let mut prepared = [Prepared::default(), Prepared::default()];
     let ask = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
     answer(&mut server::Decoder::default(), ask, |request| respond(request, &date, &mut reply));
     for _ in 0..ROUNDS {
-        for (case, [decode_ns, all_ns]) in cases.iter().zip(&mut times_ns) {
+        for (case, [decode_ns, written_ns, prepared_ns]) in cases.iter().zip(&mut times_ns) {
             decode_ns.push(case.ns_per_request(|request| {
                 black_box((request.path_and_query(), request.terms));
             }));
-            all_ns.push(case.ns_per_request(|request| {
+            written_ns.push(case.ns_per_request(|request| {
                 if replies.len() > 64 * 1024 {
                     replies.clear();
                 }
                 respond(request, &date, &mut replies);
             }));
+            prepared_ns.push(case.ns_per_request(|request| {
+                if replies.len() > 64 * 1024 {
+                    replies.clear();
+                }
+                respond_prepared(request, &date, &mut prepared, &mut replies);
+            }));
             black_box(&replies);
         }
         client_ns.push(read_ns(&reply));
     }
-    println!("{:26} {:>5}   {:18} {:18}", "ns per request", "bytes", "decode", "decode, reply");
-    for (case, [decode_ns, all_ns]) in cases.iter().zip(times_ns) {
+    let [first, second, third] = ["decode", "decode, write", "decode, append"];
+    println!("{:26} {:>5}   {first:20} {second:20} {third}", "ns per request", "bytes");
+    for (case, [decode_ns, written_ns, prepared_ns]) in cases.iter().zip(times_ns) {
         let bytes = case.stream.len() / case.requests;
-        println!("{:26} {bytes:5}   {:18} {:18}", case.name, shown(decode_ns), shown(all_ns));
+        let [decode, written, prepared] = [decode_ns, written_ns, prepared_ns].map(shown);
+        println!("{:26} {bytes:5}   {decode:20} {written:20} {prepared}", case.name);
     }
     println!("{:26} {:5}   {:18}", "client: that reply", reply.len(), shown(client_ns));
 }
@@ -193,11 +202,32 @@ fn answer_fresh(stream: &[u8], mut each: impl FnMut(&server::Request<'_>)) {
 
 /// Answers as `hello` does.
 fn respond(request: &server::Request<'_>, date: &Date, replies: &mut Vec<u8>) {
-    let reply = match (request.method, request.path()) {
-        (Method::Get, "/") => Reply::text(Status::Ok, b"Hello. The time is 784111777"),
-        _ => Reply::not_found(),
-    };
+    let reply = if is_hello(request) { HELLO } else { Reply::not_found() };
     reply.write(request.terms, date, replies);
+}
+
+/// The same, with the two replies prepared.
+fn respond_prepared(
+    request: &server::Request<'_>,
+    date: &Date,
+    prepared: &mut [Prepared; 2],
+    replies: &mut Vec<u8>,
+) {
+    let [hello, not_found] = prepared;
+    let (prepared, reply) = match is_hello(request) {
+        true => (hello, HELLO),
+        false => (not_found, Reply::not_found()),
+    };
+    if !prepared.is_for(request.terms, date) {
+        prepared.prepare(&reply, request.terms, date);
+    }
+    prepared.append(replies);
+}
+
+const HELLO: Reply<'_> = Reply::text(Status::Ok, b"Hello. The time is 784111777");
+
+fn is_hello(request: &server::Request<'_>) -> bool {
+    matches!((request.method, request.path()), (Method::Get, "/"))
 }
 
 fn read_ns(reply: &[u8]) -> f64 {

@@ -33,7 +33,7 @@ pub use date::Date;
 pub use fault::{Fault, Status};
 pub use fields::Fields;
 pub use head::{Method, Version};
-pub use reply::{CONTINUE, Reply, Terms};
+pub use reply::{CONTINUE, Field, Prepared, Reply, Terms};
 
 /// Longest request line or status line in bytes, its CR LF counted. RFC 9112, section 3 asks for
 /// at least 8,000.

@@ -50,7 +50,7 @@ pub struct Request<'a> {
     pub terms: Terms,
     /// The client asks to switch to a protocol that its Upgrade field names (RFC 9110, 7.8): Upgrade
     /// is not empty, Connection has `upgrade` among its options, and the version is 1.1. A server
-    /// may ignore this. One that switches answers 101 and then asks the decoder no
+    /// may ignore this. One that switches answers [`Reply::switching`] and then asks the decoder no
     /// more: what follows the request is not HTTP.
     pub wants_upgrade: bool,
     split: Split,
