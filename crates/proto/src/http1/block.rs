@@ -1,9 +1,8 @@
-//! Sixteen bytes looked at together: which of them are of a class, as a mask. And bytes as text,
-//! where they are known to be ASCII.
+//! Classes of bytes in a block of sixteen, as a mask. Also bytes as text, cheaply if they are ASCII.
 //!
-//! Bit *n* of a mask is byte *n* of the block; the upper half of a mask is zero. On x86-64 a class
-//! takes a few SSE2 instructions, elsewhere a loop. This is the only file of the crate with `unsafe`
-//! in it.
+//! Bit *n* of a mask stands for byte *n* of the block. The upper half of a mask is zero. A class takes
+//! a few SSE2 instructions on x86-64, which always has them, and a loop elsewhere. This is the only
+//! file of the crate that contains `unsafe`.
 
 /// Sixteen bytes.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +54,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// `bytes` as text. This is cheap for what is short and ASCII, as a target is.
+/// Returns `bytes` as text, or `None` if they are not UTF-8. Short ASCII text, e.g. a target, is cheap.
 #[inline]
 pub(super) fn text(bytes: &[u8]) -> Option<&str> {
     if !bytes.is_ascii() {
@@ -131,8 +130,8 @@ mod sse2 {
         _mm_cmpeq_epi8(x, _mm_set1_epi8(byte as i8))
     }
 
-    /// Bytes from `first` to `last`. They are moved down to where signed bytes begin, since SSE2
-    /// compares signed bytes only.
+    /// Bytes from `first` to `last`. SSE2 compares signed bytes only, so the range is moved to the
+    /// lowest signed bytes.
     #[inline]
     #[target_feature(enable = "sse2")]
     fn range(x: __m128i, first: u8, last: u8) -> __m128i {
@@ -141,8 +140,8 @@ mod sse2 {
         _mm_cmpgt_epi8(_mm_set1_epi8(above), moved)
     }
 
-    /// ASCII letters. The bit that is set makes upper-case letters lower-case, and no other byte a
-    /// letter.
+    /// ASCII letters. Setting the bit 0x20 makes upper-case letters lower-case, and turns no other
+    /// byte into a letter.
     #[inline]
     #[target_feature(enable = "sse2")]
     fn letters(x: __m128i) -> __m128i {
@@ -150,7 +149,7 @@ mod sse2 {
     }
 }
 
-/// The same byte by byte. The tests hold one against the other.
+/// The same classes, byte by byte. The tests compare the two.
 #[cfg(any(test, not(all(target_arch = "x86_64", target_feature = "sse2"))))]
 mod portable {
     pub(super) fn controls(bytes: &[u8; 16]) -> u32 {

@@ -58,12 +58,12 @@ pub struct Decoder {
 /// What came.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// The head of a final response, 200 to 599. Interim responses (1xx) in front of it are skipped,
-    /// except 101.
+    /// The head of a final response, 200 to 599. Interim responses (1xx) before it are skipped, except
+    /// 101.
     Head(Response<'a>),
-    /// The head of a 101: the server has switched to the protocol that Upgrade names (RFC 9110,
-    /// 15.2.2). This is the last event. The head is taken off the input, and all that remains there
-    /// and all that follows is of the other protocol: the decoder takes no further byte.
+    /// The head of a 101. The server has switched to the protocol that its Upgrade field names
+    /// (RFC 9110, 15.2.2). This is the last event. The head is taken off the input. The bytes that
+    /// remain there, and all later ones, are not HTTP. The decoder takes no further byte.
     Switched(Response<'a>),
     /// Some of its content, never empty.
     Content(&'a [u8]),
@@ -77,7 +77,7 @@ pub enum Event<'a> {
 /// The head of a response.
 #[derive(Clone, Copy, Debug)]
 pub struct Response<'a> {
-    /// 101, or 200 to 599.
+    /// 200 to 599, or 101 in [`Event::Switched`].
     pub status: u16,
     /// What the server speaks.
     pub version: Version,
@@ -128,8 +128,8 @@ enum State {
     Chunked { chunked: Chunked, keep_alive: bool },
     /// Content comes until the connection ends.
     UntilEnd,
-    /// Nothing is interpreted any more: there was an error, the connection ends, or it has switched
-    /// to another protocol.
+    /// Bytes are no longer interpreted: there was an error, the connection ends, or it has switched to
+    /// another protocol.
     Closed,
 }
 

@@ -1,12 +1,12 @@
-//! The Date field, formatted once per second by whoever has a clock.
+//! The Date field. Whoever has a clock formats it once per second.
 
 use std::{
     io::Write,
     time::{Duration, UNIX_EPOCH},
 };
 
-/// A whole Date field (RFC 9110, 6.6.1), ready to be copied into replies. It knows its second, so
-/// two of them are compared as two numbers.
+/// A whole Date field (RFC 9110, 6.6.1), ready to be copied into replies. It keeps its second, and
+/// comparing two dates compares two numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Date {
     unix_s: u64,
@@ -19,7 +19,8 @@ impl Date {
     /// The latest second that can be written, the last of the year 9999.
     pub const MAX_S: u64 = 253_402_300_799;
 
-    /// The field for so many seconds after the beginning of 1970, UTC; [`Date::MAX_S`] at most.
+    /// The field for a time in seconds since the beginning of 1970, UTC. Times after
+    /// [`Date::MAX_S`] are written as that second.
     pub fn at(unix_s: u64) -> Self {
         let unix_s = unix_s.min(Date::MAX_S);
         let time = UNIX_EPOCH + Duration::from_secs(unix_s);
@@ -30,7 +31,7 @@ impl Date {
         Date { unix_s, field }
     }
 
-    /// Seconds after the beginning of 1970, UTC.
+    /// The time in seconds since the beginning of 1970, UTC.
     #[inline]
     pub fn unix_s(&self) -> u64 {
         self.unix_s

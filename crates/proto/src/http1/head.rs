@@ -1,7 +1,9 @@
-//! Heads through `httparse`: the first line and the fields of a message whose end was found.
+//! The careful reader of heads, which uses `httparse`. It reads the first line and the fields of a
+//! message whose end is known, and decides which fault a refused head has.
 //!
-//! `httparse` is lenient in three things that [`super::scan`] has refused before: a bare LF, empty
-//! lines in front, and a head without limits.
+//! `httparse` is lenient in three things, which [`super::scan`] refuses before: a bare LF, empty
+//! lines in front, and a head without limits. It is strict in one: it knows HTTP/1.0 and HTTP/1.1
+//! only.
 
 use super::{
     Fault, MAX_FIELDS, MAX_HEAD, Status,
@@ -43,11 +45,11 @@ impl Method {
         }
     }
 
-    /// Bytes of the longest one.
+    /// Length of the longest method here, in bytes.
     const MAX_KNOWN: usize = "CONNECT".len();
 
-    /// Longest method whose end is waited for, in bytes. No registered method is as long as this
-    /// (RFC 9110, 16.1.1).
+    /// Length in bytes after which a method is refused without waiting for its end. All registered
+    /// methods are shorter (RFC 9110, 16.1.1).
     const MAX_AWAITED: usize = 32;
 
     fn parse(text: &str) -> Option<Self> {
@@ -97,8 +99,8 @@ impl Version {
     pub(super) const LEN: usize = 8;
 }
 
-/// A request's head that was accepted. It holds places in the head, not references, so that a
-/// decoder can keep it while the content comes.
+/// A request's head that was accepted. It holds offsets into the head, not references, so that a
+/// decoder can keep it until the content has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RequestHead {
     pub(super) method: Method,
@@ -144,7 +146,8 @@ impl RequestHead {
         RequestHead::new(method, target_end, Split::of(target.as_bytes()), version, &found)
     }
 
-    /// What follows from the parts of a head, each of which is well-formed.
+    /// Draws the conclusions from the parts of a head, each of which is well-formed. Both readers of
+    /// request heads end here.
     #[inline(always)]
     pub(super) fn new(
         method: Method,
@@ -193,8 +196,9 @@ impl RequestHead {
         }
     }
 
-    /// Can a request begin with these bytes, at least one? RFC 9112, 3: it begins with a method, a
-    /// token. One that is longer than [`Method::MAX_AWAITED`] is refused before its end has come.
+    /// Checks the first bytes of a request, which are at least one. RFC 9112, 3: a request begins
+    /// with a method, which is a token. A method longer than [`Method::MAX_AWAITED`] is refused
+    /// before its end has arrived.
     #[inline]
     pub(super) fn check_start(bytes: &[u8]) -> Result<(), Fault> {
         if !bytes.first().is_some_and(|&byte| is_token_byte(byte)) {
@@ -206,8 +210,8 @@ impl RequestHead {
         }
     }
 
-    /// Why a request line is refused that is longer than `MAX_LINE`: RFC 9112, 3 has 501 for a
-    /// method that is longer than any that is implemented, and 414 for a target.
+    /// The fault of a request line that is longer than `MAX_LINE`. RFC 9112, 3: 501 if the method is
+    /// longer than any that is implemented, otherwise 414.
     pub(super) fn too_long(line: &[u8]) -> Fault {
         let method = line.split(|&b| b == b' ').next().unwrap_or(line);
         if method.len() > Method::MAX_KNOWN && is_token(method) { METHOD } else { LINE_TOO_LONG }
@@ -339,8 +343,8 @@ fn response_fault(error: Error) -> Fault {
 
 /// Calls `read` with a copy of `head` that has the minor version 1, whose digit is at `at`.
 ///
-/// `httparse` reads 1.0 and 1.1 only. A higher minor version means what 1.1 means (RFC 9110, 2.5).
-/// No such version exists, so the copy costs nobody anything.
+/// `httparse` reads 1.0 and 1.1 only. A higher minor version is read as 1.1 (RFC 9110, 2.5). No such
+/// version is in use, so the cost of the copy does not matter.
 #[cold]
 #[inline(never)]
 fn with_minor_1<T>(head: &[u8], at: usize, read: fn(&[u8]) -> T) -> T {

@@ -1,11 +1,11 @@
-//! Request heads in one pass: the end of the head, its lines and the fields that matter, found
-//! together.
+//! The fast reader of request heads. It finds the end of a head, its lines and the fields that matter
+//! in one pass, in blocks of sixteen bytes.
 //!
-//! This reads what clients send, sixteen bytes at a time, and it only ever accepts. Whatever it does
-//! not accept, because it is malformed, unusual or not whole, is left to the careful reader
-//! ([`super::scan`] and [`super::head`]), which either accepts it too or says what is wrong with it.
-//! So every refusal is written once, and this file must hold one promise only: what it accepts, the
-//! careful reader accepts, with the same meaning. The tests below compare the two.
+//! It accepts a head or has no opinion. A head that it does not accept goes to the careful reader
+//! ([`super::scan`] and [`super::head`]), which decides whether the head is malformed and how, or
+//! whether more bytes must arrive. So every refusal is written once. This file must keep one promise:
+//! the careful reader accepts what is accepted here, and understands it alike. The tests compare the
+//! two.
 
 use super::{
     MAX_FIELDS, MAX_HEAD, MAX_LINE, Method, Version,
@@ -16,7 +16,8 @@ use super::{
     target::{self, Split},
 };
 
-/// The head at the front of `input` and its length in bytes, if it is whole and needs no care.
+/// Parses the head at the front of `input`. Returns it and its length in bytes, or `None` if it is
+/// malformed or not whole.
 #[inline(never)]
 pub(super) fn read(input: &[u8]) -> Option<(RequestHead, usize)> {
     // A head that does not end within its limit is not whole in here.
@@ -81,7 +82,7 @@ fn target(head: &[u8], method: Method, start: usize, end: usize) -> Option<Split
     Some(Split::at(path_length))
 }
 
-/// The same of one that has a character in it that is rare in paths, or another form.
+/// Checks a target that holds a character that is rare in paths, or that does not begin with a path.
 #[cold]
 fn unusual_target(method: Method, target: &[u8]) -> Option<Split> {
     target::check(method, target).ok()?;
@@ -121,15 +122,16 @@ fn fields(head: &[u8], start: usize, controls: &mut Controls, found: &mut Found)
     None
 }
 
-/// The length of a name that is long, or has another byte in it than letters, digits and `-`.
+/// The length of a name that is longer than a block or holds other bytes than letters, digits and
+/// `-`.
 #[inline(never)]
 fn unusual_name(line: &[u8]) -> Option<usize> {
     let length = line.iter().take_while(|&&byte| is_token_byte(byte)).count();
     (length > 0 && line.get(length) == Some(&b':')).then_some(length)
 }
 
-/// Can the field with a name of this length and first letter decide anything here? Few other names
-/// have both from one of these.
+/// Can a field with a name of this length and with this first letter matter here? Few other names
+/// share both with one of these.
 #[inline]
 fn matters(length: usize, letter: u8) -> bool {
     const FIRST: [u8; 18] = {
@@ -145,7 +147,7 @@ fn matters(length: usize, letter: u8) -> bool {
     FIRST.get(length).is_some_and(|&first| first == letter | 0x20)
 }
 
-/// Takes note of a field other than Host, if it is one that matters; `None` if it is malformed.
+/// Takes note of a field other than Host, if it matters. Returns `None` if it is malformed.
 #[inline(never)]
 fn field(name: &[u8], value: &[u8], found: &mut Found) -> Option<()> {
     match name.len() {
@@ -159,8 +161,8 @@ fn field(name: &[u8], value: &[u8], found: &mut Found) -> Option<()> {
     Some(())
 }
 
-/// Is the token `name` this one in any case? The bit that is set makes letters lower-case; besides
-/// them it makes no byte of a token one of `lower`.
+/// Is the token `name` this one, in any case? Setting the bit 0x20 makes a letter lower-case. It
+/// turns no other byte of a token into a byte of `lower`.
 #[inline(always)]
 fn is<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
     let Ok(name): Result<&[u8; N], _> = name.try_into() else { return false };
@@ -173,9 +175,8 @@ fn is<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
     (0..N / 4).fold(differ(N - 4), |differs, n| differs | differ(4 * n)) == 0
 }
 
-/// Is there one space, and then a name or an IPv4 address with an optional port, all of it short and
-/// with nothing behind it? Most values of Host are so; what else is a host is for
-/// [`target::is_host`] to say.
+/// Is the value from `start` to `end` one space and a short name or IPv4 address with an optional
+/// port? Most values of Host are. [`target::is_host`] decides about the others.
 #[inline(always)]
 fn is_plain_host(head: &[u8], start: usize, end: usize) -> bool {
     let (ordinary, digits) = masks(head, start, |block| (block.host_bytes(), block.digits()));
@@ -197,8 +198,8 @@ fn trim(mut value: &[u8]) -> &[u8] {
     value
 }
 
-/// Two masks of the sixteen bytes at `at`. Behind the end of `head` are zeros, which are of no class
-/// but the control characters.
+/// Two masks of the sixteen bytes at `at`. Bytes behind the end of `head` count as zeros, which are
+/// control characters and belong to no other class.
 #[inline(always)]
 fn masks(head: &[u8], at: usize, classes: fn(Block) -> (u32, u32)) -> (u32, u32) {
     match head.get(at..).and_then(<[u8]>::first_chunk) {
@@ -215,10 +216,10 @@ fn masks_at_end(head: &[u8], at: usize, classes: fn(Block) -> (u32, u32)) -> (u3
     classes(Block::new(&bytes))
 }
 
-/// The control characters of a head, 64 bytes at a time.
+/// The control characters of a head, as a mask of 64 bytes at a time.
 ///
-/// Where a line ends is read off a mask that is there already, so the processor need not wait for
-/// one line's end before it can look for the next one.
+/// The ends of lines are read off the mask. So the loads do not depend on where a line ends, and the
+/// processor runs them ahead. Searching each line for its end takes half as long again.
 struct Controls {
     /// Where the 64 bytes begin.
     at: usize,
@@ -258,8 +259,9 @@ impl Controls {
         Controls::mask_of(&bytes)
     }
 
-    /// Where the CR LF is that ends the line with the byte at `from`; `None` if another control
-    /// character than a tab comes before it. `from` must not become less.
+    /// Returns where the CR LF is that ends the line with the byte at `from`. Returns `None` if
+    /// another control character than a tab precedes it, or if it is missing. `from` must not
+    /// decrease from call to call.
     #[inline(always)]
     fn line_end(&mut self, head: &[u8], from: usize) -> Option<usize> {
         let mut from = from;
@@ -446,6 +448,7 @@ mod tests {
         for fields in [
             "host:\ta\t\r\n",
             "HOST: [::1]:80\r\n",
+            "X: ?\r\nHost: a\r\n",
             "Host: a-rather-long.name.example:8080\r\n",
             "Host:\r\nConnection: x, close\r\n",
             "Host: a\r\nConnection: Keep-Alive\r\n",

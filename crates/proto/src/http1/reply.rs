@@ -5,7 +5,7 @@ use super::{Date, Status, Version, fields::is_token};
 /// Tells a client that waits with its content to send it (RFC 9110, 15.2.1).
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// What a request asks of the form of its reply. It outlives the request.
+/// What a request demands of the form of its reply. It outlives the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// What the client speaks.
@@ -53,10 +53,10 @@ impl<'a> Reply<'a> {
         Reply::text(Status::NotFound, b"There is nothing under this path.")
     }
 
-    /// The reply to a request that asks for an upgrade (`Request::wants_upgrade`), by a server that
-    /// switches to another protocol (RFC 9110, 15.2.2). It must name that protocol: write it by
-    /// [`Reply::write_with`] and an Upgrade field. `Connection: Upgrade` is written without being
-    /// asked for. All that follows on the connection, in both directions, is of the other protocol.
+    /// The reply of a server that switches to another protocol (RFC 9110, 15.2.2). It answers a request
+    /// whose [`wants_upgrade`](super::server::Request::wants_upgrade) is set. It must name the
+    /// protocol, so write it by [`Reply::write_with`] with an Upgrade field. `Connection: Upgrade` is
+    /// added. Everything that follows on the connection is of the other protocol.
     pub const fn switching() -> Self {
         Reply { status: Status::SwitchingProtocols, allow: "", content_type: "", content: b"" }
     }
@@ -67,7 +67,7 @@ impl<'a> Reply<'a> {
         self.write_with(&[], terms, date, out);
     }
 
-    /// Appends the reply with more fields.
+    /// Appends the reply with additional fields.
     #[inline]
     pub fn write_with(&self, fields: &[Field<'_>], terms: Terms, date: &Date, out: &mut Vec<u8>) {
         let more: usize = fields.iter().map(|field| field.name.len() + field.value.len() + 4).sum();
@@ -115,7 +115,7 @@ fn write_field<const N: usize>(out: &mut Vec<u8>, name: &[u8; N], value: &[u8]) 
     out.extend_from_slice(b"\r\n");
 }
 
-/// A field that a service adds to a reply. It is checked, so it cannot end its line early and it
+/// A field that a service adds to a reply. It is validated: it cannot end its line early, and it
 /// cannot change where the reply ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field<'a> {
@@ -124,9 +124,9 @@ pub struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// `None` if the name is no token, if the value holds CR, LF, NUL or another control character
-    /// except tab (RFC 9110, 5.5), or if the field is one that replies write themselves:
-    /// Connection, Content-Length or Transfer-Encoding.
+    /// Returns `None` if the name is not a token, if the value contains a control character other than
+    /// tab, e.g. CR, LF or NUL (RFC 9110, 5.5), or if the field frames the reply: Connection,
+    /// Content-Length and Transfer-Encoding are written by [`Reply`].
     pub fn new(name: &'a str, value: &'a str) -> Option<Self> {
         const OWN: [&str; 3] = ["Connection", "Content-Length", "Transfer-Encoding"];
         let own = OWN.iter().any(|own| own.eq_ignore_ascii_case(name));
@@ -135,11 +135,11 @@ impl<'a> Field<'a> {
     }
 }
 
-/// A whole reply that was written once, to be appended again and again by one copy.
+/// A whole reply that is written once and appended many times, each time by one copy.
 ///
-/// It is for a service whose reply depends on the terms and on the time alone. Such a service keeps
-/// one for the terms that most requests have, and prepares it anew when [`Prepared::is_for`] says
-/// that the terms or the second are others. Its memory is kept, so nothing is allocated for that.
+/// It suits a service whose reply depends on the terms and the time only. Such a service calls
+/// [`Prepared::is_for`] for each request, [`Prepared::prepare`] if that returns false, and then
+/// [`Prepared::append`]. Preparing again reuses the memory.
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
     bytes: Vec<u8>,
@@ -148,21 +148,21 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Makes it hold `reply` on these terms and at this date, and nothing else.
+    /// Replaces the reply by `reply`, written on these terms and with this date.
     pub fn prepare(&mut self, reply: &Reply<'_>, terms: Terms, date: &Date) {
         self.bytes.clear();
         reply.write(terms, date, &mut self.bytes);
         self.of = Some((terms, date.unix_s()));
     }
 
-    /// Was it prepared for these terms and this date? Whether it is the reply that is wanted, and
-    /// with the right content, is for the caller to know.
+    /// Was the reply prepared for these terms and this date? The caller must know that it is the right
+    /// reply with the right content.
     #[inline]
     pub fn is_for(&self, terms: Terms, date: &Date) -> bool {
         self.of == Some((terms, date.unix_s()))
     }
 
-    /// Appends the reply. Nothing, if none was prepared.
+    /// Appends the reply, or nothing if none was prepared.
     #[inline]
     pub fn append(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.bytes);

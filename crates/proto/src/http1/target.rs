@@ -17,8 +17,8 @@ pub(super) fn check(method: Method, target: &[u8]) -> Result<(), Fault> {
     }
 }
 
-/// Where the path of a checked target is, which is shorter than `MAX_LINE`. What follows the path is
-/// `?` and the query, or nothing.
+/// Where the path is in a checked target. The target is shorter than `MAX_LINE`. The path is followed
+/// by `?` and the query, or by nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Split {
     path_at: u16,
@@ -26,12 +26,13 @@ pub(super) struct Split {
 }
 
 impl Split {
-    /// That of a target that begins with its path, and the place of the `?`.
+    /// The split of a target that begins with its path.
     #[inline]
     pub(super) fn at(path_end: usize) -> Self {
         Split { path_at: 0, path_end: path_end as u16 }
     }
 
+    /// The split of any checked target.
     pub(super) fn of(target: &[u8]) -> Self {
         let path_at = match target {
             [b'/' | b'*', ..] => 0,
