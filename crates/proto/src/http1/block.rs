@@ -35,6 +35,12 @@ impl<'a> Block<'a> {
         find::host_bytes(self.0)
     }
 
+    /// Bytes above 0x7f.
+    #[inline]
+    pub(super) fn above_ascii(self) -> u32 {
+        find::above_ascii(self.0)
+    }
+
     /// Digits.
     #[inline]
     pub(super) fn digits(self) -> u32 {
@@ -54,14 +60,23 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Returns `bytes` as text, or `None` if they are not UTF-8. Short ASCII text, e.g. a target, is cheap.
+/// Returns the bytes from `start` to `end` as text, or `None` if they are not UTF-8. ASCII is cheap,
+/// above all if it is short and more bytes follow, e.g. a target in a head.
 #[inline]
-pub(super) fn text(bytes: &[u8]) -> Option<&str> {
-    if !bytes.is_ascii() {
-        return std::str::from_utf8(bytes).ok();
+pub(super) fn text(bytes: &[u8], start: usize, end: usize) -> Option<&str> {
+    let rest = bytes.get(start..)?;
+    let text = rest.get(..end.checked_sub(start)?)?;
+    let is_ascii = match rest.first_chunk() {
+        Some(block) if text.len() <= Block::LEN => {
+            Block::new(block).above_ascii().trailing_zeros() as usize >= text.len()
+        }
+        _ => text.is_ascii(),
+    };
+    if !is_ascii {
+        return std::str::from_utf8(text).ok();
     }
-    // SAFETY: ASCII is UTF-8.
-    Some(unsafe { std::str::from_utf8_unchecked(bytes) })
+    // SAFETY: no byte of it is above 0x7f, so it is ASCII, which is UTF-8.
+    Some(unsafe { std::str::from_utf8_unchecked(text) })
 }
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -98,6 +113,7 @@ mod sse2 {
         // `-`, `.`, `/` and the digits follow each other.
         host_bytes() = |x| or(or(letters(x), range(x, b'0', b'9')), range(x, b'-', b'.'));
         digits() = |x| range(x, b'0', b'9');
+        above_ascii() = |x| x;
         path_bytes() = |x| or(
             or(range(x, b'a', b'z'), range(x, b'&', b';')),
             or(range(x, b'?', b'Z'), or(equal(x, b'='), equal(x, b'_'))),
@@ -164,6 +180,10 @@ mod portable {
         mask(bytes, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
     }
 
+    pub(super) fn above_ascii(bytes: &[u8; 16]) -> u32 {
+        mask(bytes, |byte| !byte.is_ascii())
+    }
+
     pub(super) fn digits(bytes: &[u8; 16]) -> u32 {
         mask(bytes, |byte| byte.is_ascii_digit())
     }
@@ -189,7 +209,8 @@ mod tests {
     #[test]
     fn masks_are_those_of_a_loop() {
         type Class = (fn(Block<'_>) -> u32, fn(&[u8; 16]) -> u32);
-        let classes: [Class; 6] = [
+        let classes: [Class; 7] = [
+            (|block| block.above_ascii(), portable::above_ascii),
             (|block| block.controls(), portable::controls),
             (|block| block.name_bytes(), portable::name_bytes),
             (|block| block.host_bytes(), portable::host_bytes),
@@ -213,10 +234,26 @@ mod tests {
 
     #[test]
     fn text_is_what_is_utf_8() {
-        for bytes in [&b""[..], b"/", b"/a%20b", b"/\xc3\xa9", b"/\xff", &[b'a'; 100], &[0x80; 40]]
-        {
-            assert_eq!(text(bytes), std::str::from_utf8(bytes).ok());
+        for bytes in [
+            &b""[..],
+            b"/",
+            b"/a%20b",
+            b"/aaaaaaaaaaaaaaa",
+            b"/aaaaaaaaaaaaaa\xff",
+            b"/\xc3\xa9",
+            b"/\xff",
+            &[b'a'; 100],
+            &[0x80; 40],
+        ] {
+            for behind in [&b""[..], b"aaaaaaaaaaaaaaaa", &[0x80; 16]] {
+                let all = [b"a", bytes, behind].concat();
+                let expected = std::str::from_utf8(bytes).ok();
+                assert_eq!(text(&all, 1, 1 + bytes.len()), expected, "{}", all.escape_ascii());
+                assert_eq!(text(&all, 1, all.len() + 1), None);
+            }
         }
+        assert_eq!(text(b"abc", 2, 1), None);
+        assert_eq!(text(b"abc", 4, 4), None);
     }
 
     #[test]

@@ -201,11 +201,10 @@ impl Decoder {
 fn request<'a>(head: &RequestHead, bytes: &'a [u8], content: &'a [u8]) -> Option<Request<'a>> {
     let &RequestHead { method, version, target_end, split, keep_alive, .. } = head;
     let target_end = usize::from(target_end);
-    let target = &bytes[method.as_str().len() + 1..target_end];
     let fields = &bytes[target_end + 1 + Version::LEN + 2..bytes.len() - 2];
     Some(Request {
         method,
-        target: text(target)?,
+        target: text(bytes, method.as_str().len() + 1, target_end)?,
         fields: Fields::new(fields),
         body: Body::new(content, head.chunked),
         terms: Terms { version, head_only: method == Method::Head, keep_alive },
