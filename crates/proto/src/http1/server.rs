@@ -122,6 +122,10 @@ impl Decoder {
     /// arrives in pieces or is malformed is read twice.
     #[inline]
     pub fn decode<'a>(&mut self, input: &'a [u8]) -> Option<(Event<'a>, usize)> {
+        // So it is behind the last request of each read.
+        if input.is_empty() {
+            return None;
+        }
         match self.whole(input) {
             Some((request, length)) => Some((Event::Request(request), length)),
             None => self.carefully(input),
