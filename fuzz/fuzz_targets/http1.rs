@@ -46,6 +46,8 @@ fn read<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Result<Vec<u8>, Malformed
         while let Some(event) = decoder.next(&mut rest, Method::Get)? {
             match event {
                 client::Event::Head(head) => all.extend(head.status.to_be_bytes()),
+                // Nothing behind it is read.
+                client::Event::Switched(_) => all.push(0),
                 client::Event::Content(content) => all.extend_from_slice(content),
                 client::Event::End { keep_alive } => all.push(u8::from(keep_alive)),
             }

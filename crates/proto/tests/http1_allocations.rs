@@ -2,7 +2,7 @@
 //! content, nor for one that is refused.
 
 use regatta_proto::http1::{
-    Date, Method, Reply, Status,
+    Date, Field, Method, Prepared, Reply, Status, Terms, Version,
     client::{self, Ask},
     server::{self, Event},
 };
@@ -18,6 +18,10 @@ fn the_server_end_allocates_nothing() {
     let date = Date::at(784_111_777);
     let mut replies = Vec::with_capacity(64 * 1024);
     let mut decoder = server::Decoder::default();
+    let mut prepared = Prepared::default();
+    let (hello, upgrade) = (Reply::text(Status::Ok, b"a"), Field::new("Upgrade", "x").unwrap());
+    let terms = Terms { version: Version::Http11, head_only: false, keep_alive: true };
+    prepared.prepare(&hello, terms, &date);
     // It makes room for the head that it remembers.
     answer(&mut decoder, REQUESTS, &date, &mut replies);
     let counted = allocation_counter::measure(|| {
@@ -26,9 +30,12 @@ fn the_server_end_allocates_nothing() {
             let taken = answer(&mut decoder, &REQUESTS[..cut], &date, &mut replies);
             answer(&mut decoder, &REQUESTS[taken..], &date, &mut replies);
             answer(&mut server::Decoder::default(), REFUSED, &date, &mut replies);
+            prepared.prepare(&hello, terms, &date);
+            prepared.append(&mut replies);
+            Reply::switching().write_with(&[upgrade], terms, &date, &mut replies);
         }
     });
-    assert_eq!(replies.windows(9).filter(|w| *w == b"HTTP/1.1 ").count(), 4);
+    assert_eq!(replies.windows(9).filter(|w| *w == b"HTTP/1.1 ").count(), 6);
     assert_eq!(counted.count_total, 0);
 }
 

@@ -58,9 +58,13 @@ pub struct Decoder {
 /// What came.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// The head of a final response. Interim ones are skipped, but for 101, which is final: what
-    /// follows it is no HTTP (RFC 9110, 15.2.2).
+    /// The head of a final response, 200 to 599. Interim responses (1xx) before it are skipped, except
+    /// 101.
     Head(Response<'a>),
+    /// The head of a 101. The server has switched to the protocol that its Upgrade field names
+    /// (RFC 9110, 15.2.2). This is the last event. The head is taken off the input. The bytes that
+    /// remain there, and all later ones, are not HTTP. The decoder takes no further byte.
+    Switched(Response<'a>),
     /// Some of its content, never empty.
     Content(&'a [u8]),
     /// Its end.
@@ -73,7 +77,7 @@ pub enum Event<'a> {
 /// The head of a response.
 #[derive(Clone, Copy, Debug)]
 pub struct Response<'a> {
-    /// 101, or 200 to 599.
+    /// 200 to 599, or 101 in [`Event::Switched`].
     pub status: u16,
     /// What the server speaks.
     pub version: Version,
@@ -124,7 +128,8 @@ enum State {
     Chunked { chunked: Chunked, keep_alive: bool },
     /// Content comes until the connection ends.
     UntilEnd,
-    /// Nothing is interpreted any more.
+    /// Bytes are no longer interpreted: there was an error, the connection ends, or it has switched to
+    /// another protocol.
     Closed,
 }
 
@@ -139,7 +144,8 @@ impl Decoder {
     /// left of `input` must be there again. `asked` is the method of the request that is answered.
     ///
     /// An end may need no bytes: ask until there is no event. After an end that does not keep the
-    /// connection alive, and after an error, there are no more events.
+    /// connection alive, after [`Event::Switched`] and after an error, there are no more events, and
+    /// no byte is taken.
     #[inline]
     pub fn next<'a>(
         &mut self,
@@ -155,7 +161,7 @@ impl Decoder {
 
     /// The server ended its sending direction, and [`Decoder::next`] has nothing more to give. The
     /// end of a response that ends so, or `None` if it is after one that did not keep the
-    /// connection alive.
+    /// connection alive, or after [`Event::Switched`].
     pub fn end_of_input(&mut self) -> Result<Option<Event<'static>>, Malformed> {
         match std::mem::replace(&mut self.state, State::Closed) {
             State::UntilEnd => Ok(Some(Event::End { keep_alive: false })),
@@ -180,7 +186,11 @@ impl Decoder {
                     let Some(end) = find_head(scan, input)? else { return Ok(None) };
                     let bytes = take_front(input, end);
                     let head = ResponseHead::read(bytes)?;
-                    if let 100 | 102..=199 = head.status {
+                    if head.status == 101 {
+                        self.state = State::Closed;
+                        return Ok(Some(Event::Switched(head.response(bytes, Framing::None))));
+                    }
+                    if head.status < 200 {
                         self.skip_interim()?;
                         continue;
                     }
@@ -223,9 +233,9 @@ impl Decoder {
     /// RFC 9112, 6.3: where the content ends.
     #[inline]
     fn begin<'a>(&mut self, head: ResponseHead, bytes: &'a [u8], asked: Method) -> Response<'a> {
-        let ResponseHead { version, status, length, chunked, keep_alive, fields_at } = head;
+        let ResponseHead { status, length, chunked, keep_alive, .. } = head;
         let framing = match (chunked, length) {
-            _ if asked == Method::Head || matches!(status, 101 | 204 | 304) => Framing::None,
+            _ if asked == Method::Head || matches!(status, 204 | 304) => Framing::None,
             (true, _) => Framing::Chunked,
             (false, Some(length)) => Framing::Length(length),
             (false, None) => Framing::UntilEnd,
@@ -236,14 +246,23 @@ impl Decoder {
             Framing::Chunked => State::Chunked { chunked: Chunked::default(), keep_alive },
             Framing::UntilEnd => State::UntilEnd,
         };
-        let fields = Fields::new(&bytes[fields_at..bytes.len() - 2]);
-        Response { status, version, fields, framing }
+        head.response(bytes, framing)
     }
 
     #[inline]
     fn end(&mut self, keep_alive: bool) -> Event<'static> {
         self.state = if keep_alive { State::default() } else { State::Closed };
         Event::End { keep_alive }
+    }
+}
+
+impl ResponseHead {
+    /// The head that was read from `bytes`, in the form that callers see.
+    #[inline]
+    fn response(self, bytes: &[u8], framing: Framing) -> Response<'_> {
+        let ResponseHead { status, version, fields_at, .. } = self;
+        let fields = Fields::new(&bytes[fields_at..bytes.len() - 2]);
+        Response { status, version, fields, framing }
     }
 }
 

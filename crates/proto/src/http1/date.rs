@@ -1,13 +1,17 @@
-//! The Date field, formatted once per second by whoever has a clock.
+//! The Date field. Whoever has a clock formats it once per second.
 
 use std::{
     io::Write,
     time::{Duration, UNIX_EPOCH},
 };
 
-/// A whole Date field (RFC 9110, 6.6.1), ready to be copied into replies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Date([u8; Date::LEN]);
+/// A whole Date field (RFC 9110, 6.6.1), ready to be copied into replies. It keeps its second, and
+/// comparing two dates compares two numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Date {
+    unix_s: u64,
+    field: [u8; Date::LEN],
+}
 
 impl Date {
     const LEN: usize = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n".len();
@@ -15,21 +19,39 @@ impl Date {
     /// The latest second that can be written, the last of the year 9999.
     pub const MAX_S: u64 = 253_402_300_799;
 
-    /// The field for so many seconds after the beginning of 1970, UTC; [`Date::MAX_S`] at most.
+    /// The field for a time in seconds since the beginning of 1970, UTC. Times after
+    /// [`Date::MAX_S`] are written as that second.
     pub fn at(unix_s: u64) -> Self {
-        let time = UNIX_EPOCH + Duration::from_secs(unix_s.min(Date::MAX_S));
+        let unix_s = unix_s.min(Date::MAX_S);
+        let time = UNIX_EPOCH + Duration::from_secs(unix_s);
         let mut field = [b' '; Date::LEN];
         // It has one length for all times, so it fits.
         let fits = write!(&mut field[..], "Date: {}\r\n", httpdate::HttpDate::from(time));
         debug_assert!(fits.is_ok());
-        Date(field)
+        Date { unix_s, field }
+    }
+
+    /// The time in seconds since the beginning of 1970, UTC.
+    #[inline]
+    pub fn unix_s(&self) -> u64 {
+        self.unix_s
     }
 
     /// The field with its line end.
-    pub(super) fn as_bytes(&self) -> &[u8] {
-        &self.0
+    #[inline]
+    pub(super) fn as_bytes(&self) -> &[u8; Date::LEN] {
+        &self.field
     }
 }
+
+impl PartialEq for Date {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.unix_s == other.unix_s
+    }
+}
+
+impl Eq for Date {}
 
 #[cfg(test)]
 mod tests {
@@ -45,6 +67,9 @@ mod tests {
             (u64::MAX, "Date: Fri, 31 Dec 9999 23:59:59 GMT\r\n"),
         ] {
             assert_eq!(Date::at(unix_s).as_bytes(), expected.as_bytes());
+            assert_eq!(Date::at(unix_s).unix_s(), unix_s.min(Date::MAX_S));
         }
+        assert_eq!(Date::at(1), Date::at(1));
+        assert_ne!(Date::at(1), Date::at(2));
     }
 }

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-/// The statuses that our servers answer with (RFC 9110, section 15; 431: RFC 6585, section 5).
+/// The statuses of replies (RFC 9110, section 15; 431: RFC 6585, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names are those of the RFC
 pub enum Status {
+    SwitchingProtocols,
     Ok,
     NoContent,
     BadRequest,
@@ -24,6 +25,7 @@ impl Status {
     /// The number.
     pub fn code(self) -> u16 {
         match self {
+            Status::SwitchingProtocols => 101,
             Status::Ok => 200,
             Status::NoContent => 204,
             Status::BadRequest => 400,
@@ -39,10 +41,18 @@ impl Status {
         }
     }
 
+    /// Do replies with this status have a content? RFC 9110, 8.6: 1xx and 204 have neither content
+    /// nor its length.
+    #[inline]
+    pub(super) fn has_content(self) -> bool {
+        !matches!(self, Status::SwitchingProtocols | Status::NoContent)
+    }
+
     /// The whole status line. The version is the server's own, whatever the client's
     /// (RFC 9110, 6.2).
     pub(super) fn line(self) -> &'static [u8] {
         match self {
+            Status::SwitchingProtocols => b"HTTP/1.1 101 Switching Protocols\r\n",
             Status::Ok => b"HTTP/1.1 200 OK\r\n",
             Status::NoContent => b"HTTP/1.1 204 No Content\r\n",
             Status::BadRequest => b"HTTP/1.1 400 Bad Request\r\n",

@@ -19,6 +19,10 @@ pub(super) struct Found {
     pub(super) close: bool,
     /// Connection has `keep-alive` among its options.
     pub(super) keep_alive: bool,
+    /// Connection has `upgrade` among its options.
+    pub(super) upgrade: bool,
+    /// Upgrade names a protocol.
+    pub(super) protocols: bool,
     /// There is a Host field.
     pub(super) host: bool,
     pub(super) expects: Expects,
@@ -58,6 +62,7 @@ impl Found {
             match field.name.len() {
                 4 if field.name.eq_ignore_ascii_case("Host") => found.host(field.value)?,
                 6 if field.name.eq_ignore_ascii_case("Expect") => found.expect(field.value),
+                7 if field.name.eq_ignore_ascii_case("Upgrade") => found.upgrade(field.value),
                 10 if field.name.eq_ignore_ascii_case("Connection") => {
                     found.connection(field.value);
                 }
@@ -70,18 +75,24 @@ impl Found {
                 _ => {}
             }
         }
-        // RFC 9112, 6.1: a sender must not send both, and who receives both should suspect an
-        // attempt to smuggle.
-        if found.length.is_some() && found.coding != Coding::Absent {
+        found.check()?;
+        Ok(found)
+    }
+
+    /// RFC 9112, 6.1: a sender must not send both, and who receives both should suspect an attempt
+    /// to smuggle.
+    #[inline]
+    pub(super) fn check(&self) -> Result<(), Fault> {
+        if self.length.is_some() && self.coding != Coding::Absent {
             return Err(Fault::bad(
                 "Content-Length and Transfer-Encoding contradict each other: send one of them.",
             ));
         }
-        Ok(found)
+        Ok(())
     }
 
     /// RFC 9112, 3.2: more than one Host field, or one that is no host, is answered with 400.
-    fn host(&mut self, value: &[u8]) -> Result<(), Fault> {
+    pub(super) fn host(&mut self, value: &[u8]) -> Result<(), Fault> {
         if std::mem::replace(&mut self.host, true) {
             return Err(Fault::bad("There is more than one Host field: send one."));
         }
@@ -92,7 +103,7 @@ impl Found {
     }
 
     /// RFC 9110, 10.1.1: what is expected and unknown may be answered with 417.
-    fn expect(&mut self, value: &[u8]) {
+    pub(super) fn expect(&mut self, value: &[u8]) {
         let known = value.eq_ignore_ascii_case(b"100-continue");
         self.expects = match self.expects {
             Expects::Nothing | Expects::Continue if known => Expects::Continue,
@@ -101,16 +112,28 @@ impl Found {
     }
 
     /// RFC 9112, 9.3 and 9.6.
-    fn connection(&mut self, value: &[u8]) {
+    pub(super) fn connection(&mut self, value: &[u8]) {
+        match value {
+            // Most values are one of these.
+            b"keep-alive" | b"Keep-Alive" => return self.keep_alive = true,
+            b"close" => return self.close = true,
+            _ => {}
+        }
         for option in value.split(|&b| b == b',').map(trim) {
             self.close |= option.eq_ignore_ascii_case(b"close");
             self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+            self.upgrade |= option.eq_ignore_ascii_case(b"upgrade");
         }
+    }
+
+    /// RFC 9110, 7.8: a list of protocols.
+    pub(super) fn upgrade(&mut self, value: &[u8]) {
+        self.protocols |= !value.is_empty();
     }
 
     /// RFC 9112, 6.3, rule 5, and RFC 9110, 8.6: digits and nothing else. A second field is
     /// refused even if it says the same, as both permit.
-    fn content_length(&mut self, value: &[u8]) -> Result<(), Fault> {
+    pub(super) fn content_length(&mut self, value: &[u8]) -> Result<(), Fault> {
         if self.length.is_some() {
             return Err(Fault::bad("There is more than one Content-Length: send one."));
         }
@@ -126,7 +149,7 @@ impl Found {
     /// RFC 9112, 6.1 and 7: `chunked` once, without parameters; whatever else is in the list, only
     /// its place matters here, since we know no other coding. An empty element is refused: it is
     /// no coding, and its only known use is to be read in two ways.
-    fn transfer_encoding(&mut self, value: &[u8]) -> Result<(), Fault> {
+    pub(super) fn transfer_encoding(&mut self, value: &[u8]) -> Result<(), Fault> {
         const MALFORMED: Fault = Fault::bad("Expected a list of codings in Transfer-Encoding.");
         for coding in value.split(|&b| b == b',').map(trim) {
             let name = coding.split(|&b| b == b';').next().map_or(coding, trim);

@@ -1,13 +1,15 @@
-//! Heads through `httparse`: the first line and the fields of a message whose end was found.
+//! The careful reader of heads, which uses `httparse`. It reads the first line and the fields of a
+//! message whose end is known, and decides which fault a refused head has.
 //!
-//! `httparse` is lenient in three things that [`super::scan`] has refused before: a bare LF, empty
-//! lines in front, and a head without limits.
+//! `httparse` is lenient in three things, which [`super::scan`] refuses before: a bare LF, empty
+//! lines in front, and a head without limits. It is strict in one: it knows HTTP/1.0 and HTTP/1.1
+//! only.
 
 use super::{
-    Fault, MAX_FIELDS, Status,
-    fields::is_token_byte,
+    Fault, MAX_FIELDS, MAX_HEAD, Status,
+    fields::{is_token, is_token_byte},
     framing::{Coding, Expects, Found},
-    target,
+    target::{self, Split},
 };
 use httparse::{Error, Header, Status::Complete};
 use std::mem::MaybeUninit;
@@ -43,6 +45,13 @@ impl Method {
         }
     }
 
+    /// Length of the longest method here, in bytes.
+    const MAX_KNOWN: usize = "CONNECT".len();
+
+    /// Length in bytes after which a method is refused without waiting for its end. All registered
+    /// methods are shorter (RFC 9110, 16.1.1).
+    const MAX_AWAITED: usize = 32;
+
     fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "GET" => Method::Get,
@@ -59,7 +68,7 @@ impl Method {
     }
 }
 
-/// The versions that are spoken here.
+/// The versions that are spoken here. HTTP/1.2 to HTTP/1.9 are read as 1.1 (RFC 9110, 2.5 and 6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// HTTP/1.0
@@ -69,6 +78,19 @@ pub enum Version {
 }
 
 impl Version {
+    /// Reads `HTTP/1.x`.
+    #[inline]
+    pub(super) fn parse(text: [u8; Version::LEN]) -> Option<Self> {
+        if text == *b"HTTP/1.1" {
+            return Some(Version::Http11);
+        }
+        match text.strip_prefix(b"HTTP/1.") {
+            Some(b"0") => Some(Version::Http10),
+            Some([b'2'..=b'9']) => Some(Version::Http11),
+            _ => None,
+        }
+    }
+
     fn from_minor(minor: Option<u8>) -> Self {
         if minor == Some(0) { Version::Http10 } else { Version::Http11 }
     }
@@ -77,18 +99,21 @@ impl Version {
     pub(super) const LEN: usize = 8;
 }
 
-/// A request's head that was accepted. It holds places in the head, not references, so that a
-/// decoder can keep it while the content comes.
-#[derive(Clone, Copy, Debug)]
+/// A request's head that was accepted. It holds offsets into the head, not references, so that a
+/// decoder can keep it until the content has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RequestHead {
     pub(super) method: Method,
     pub(super) version: Version,
-    /// Where the target ends. It begins one space after the method.
-    pub(super) target_end: usize,
+    /// Where the target ends, less than `MAX_LINE`. It begins one space after the method.
+    pub(super) target_end: u16,
+    /// Where the path is in the target.
+    pub(super) split: Split,
     pub(super) length: Option<u64>,
     pub(super) chunked: bool,
     pub(super) keep_alive: bool,
     pub(super) awaits_continue: bool,
+    pub(super) wants_upgrade: bool,
 }
 
 impl RequestHead {
@@ -100,6 +125,9 @@ impl RequestHead {
         match parsed.parse_with_uninit_headers(head, &mut space) {
             Ok(Complete(end)) if end == head.len() => {}
             Ok(_) => return Err(REQUEST_LINE),
+            Err(Error::Version) if let Some(at) = higher_minor_of_request(head) => {
+                return with_minor_1(head, at, RequestHead::read);
+            }
             Err(error) => return Err(request_fault(error, head)),
         }
         let (Some(method), Some(target)) = (parsed.method, parsed.path) else {
@@ -115,6 +143,19 @@ impl RequestHead {
         };
         target::check(method, target.as_bytes())?;
         let found = Found::new(parsed.headers)?;
+        RequestHead::new(method, target_end, Split::of(target.as_bytes()), version, &found)
+    }
+
+    /// Draws the conclusions from the parts of a head, each of which is well-formed. Both readers of
+    /// request heads end here.
+    #[inline(always)]
+    pub(super) fn new(
+        method: Method,
+        target_end: usize,
+        split: Split,
+        version: Version,
+        found: &Found,
+    ) -> Result<Self, Fault> {
         if version == Version::Http11 && !found.host {
             return Err(Fault::bad("HTTP/1.1 needs a Host field."));
         }
@@ -131,12 +172,15 @@ impl RequestHead {
         Ok(RequestHead {
             method,
             version,
-            target_end,
+            target_end: target_end as u16,
+            split,
             length: found.length,
             chunked: found.coding.chunked()?,
-            keep_alive: persists(version, &found),
+            keep_alive: persists(version, found),
             // RFC 9110, 10.1.1: that of a 1.0 client is ignored.
             awaits_continue: found.expects == Expects::Continue && version == Version::Http11,
+            // RFC 9110, 7.8: so is this.
+            wants_upgrade: found.upgrade && found.protocols && version == Version::Http11,
         })
     }
 
@@ -145,13 +189,32 @@ impl RequestHead {
         let mut space = [const { MaybeUninit::uninit() }; MAX_FIELDS];
         match httparse::Request::new(&mut []).parse_with_uninit_headers(lines, &mut space) {
             Ok(_) => Ok(()),
+            Err(Error::Version) if let Some(at) = higher_minor_of_request(lines) => {
+                with_minor_1(lines, at, RequestHead::check_lines)
+            }
             Err(error) => Err(request_fault(error, lines)),
         }
     }
 
-    /// Can a request begin with `byte`? RFC 9112, 3: it begins with a method, a token.
-    pub(super) fn check_first(byte: u8) -> Result<(), Fault> {
-        if is_token_byte(byte) { Ok(()) } else { Err(REQUEST_LINE) }
+    /// Checks the first bytes of a request, which are at least one. RFC 9112, 3: a request begins
+    /// with a method, which is a token. A method longer than [`Method::MAX_AWAITED`] is refused
+    /// before its end has arrived.
+    #[inline]
+    pub(super) fn check_start(bytes: &[u8]) -> Result<(), Fault> {
+        if !bytes.first().is_some_and(|&byte| is_token_byte(byte)) {
+            return Err(REQUEST_LINE);
+        }
+        match bytes.get(..=Method::MAX_AWAITED) {
+            Some(start) if is_token(start) => Err(METHOD),
+            _ => Ok(()),
+        }
+    }
+
+    /// The fault of a request line that is longer than `MAX_LINE`. RFC 9112, 3: 501 if the method is
+    /// longer than any that is implemented, otherwise 414.
+    pub(super) fn too_long(line: &[u8]) -> Fault {
+        let method = line.split(|&b| b == b' ').next().unwrap_or(line);
+        if method.len() > Method::MAX_KNOWN && is_token(method) { METHOD } else { LINE_TOO_LONG }
     }
 }
 
@@ -177,6 +240,9 @@ impl ResponseHead {
         match config.parse_response_with_uninit_headers(&mut parsed, head, &mut space) {
             Ok(Complete(end)) if end == head.len() => {}
             Ok(_) => return Err(STATUS_LINE),
+            Err(Error::Version) if let Some(at) = higher_minor_of_response(head) => {
+                return with_minor_1(head, at, ResponseHead::read);
+            }
             Err(error) => return Err(response_fault(error)),
         }
         let version = Version::from_minor(parsed.version);
@@ -207,6 +273,9 @@ impl ResponseHead {
         let config = httparse::ParserConfig::default();
         match config.parse_response_with_uninit_headers(&mut parsed, lines, &mut space) {
             Ok(_) => Ok(()),
+            Err(Error::Version) if let Some(at) = higher_minor_of_response(lines) => {
+                with_minor_1(lines, at, ResponseHead::check_lines)
+            }
             Err(error) => Err(response_fault(error)),
         }
     }
@@ -243,6 +312,8 @@ const VALUE: Fault = Fault::bad("A field's value holds a control character or a 
 pub(super) const LINE_END: Fault = Fault::bad("Expected CR LF at the end of a line.");
 const TOO_MANY_FIELDS: Fault =
     Fault::new(Status::FieldsTooLarge, "There are more than 100 fields.");
+const LINE_TOO_LONG: Fault =
+    Fault::new(Status::UriTooLong, "The request line is longer than 8192 bytes.");
 const METHOD: Fault = Fault::new(Status::NotImplemented, "The method is not implemented here.");
 const FORBIDDEN_TRAILER: Fault =
     Fault::bad("A trailer field is one that may stand in a head only.");
@@ -268,6 +339,37 @@ fn response_fault(error: Error) -> Fault {
         Error::TooManyHeaders => TOO_MANY_FIELDS,
         Error::Version | Error::Status | Error::Token => STATUS_LINE,
     }
+}
+
+/// Calls `read` with a copy of `head` that has the minor version 1, whose digit is at `at`.
+///
+/// `httparse` reads 1.0 and 1.1 only. A higher minor version is read as 1.1 (RFC 9110, 2.5). No such
+/// version is in use, so the cost of the copy does not matter.
+#[cold]
+#[inline(never)]
+fn with_minor_1<T>(head: &[u8], at: usize, read: fn(&[u8]) -> T) -> T {
+    let mut copy = [0; MAX_HEAD];
+    let copy = &mut copy[..head.len()];
+    copy.copy_from_slice(head);
+    copy[at] = b'1';
+    read(copy)
+}
+
+/// The place of the minor version in a request line that ends with HTTP/1.2 to HTTP/1.9.
+fn higher_minor_of_request(head: &[u8]) -> Option<usize> {
+    let line = head.split(|&b| b == b'\r').next()?;
+    let at = line.len().checked_sub(Version::LEN)?;
+    let version = names_higher_minor(line.get(at..)?) && line[..at].ends_with(b" ");
+    version.then_some(line.len() - 1)
+}
+
+/// The place of the minor version in a status line that begins with HTTP/1.2 to HTTP/1.9.
+fn higher_minor_of_response(head: &[u8]) -> Option<usize> {
+    names_higher_minor(head.get(..Version::LEN)?).then_some(Version::LEN - 1)
+}
+
+fn names_higher_minor(text: &[u8]) -> bool {
+    matches!(text, [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9'])
 }
 
 /// Does the request line end with a version that is well-formed (RFC 9112, 2.3), but not ours?

@@ -1,17 +1,21 @@
-//! HTTP/1.1, both ends, as RFC 9112 (messages) and RFC 9110 (meaning) have it.
+//! HTTP/1.1, both ends, by RFC 9112 (messages) and RFC 9110 (semantics).
 //!
-//! Heads are read by `httparse`; what ends where, and what is refused, is decided here. The server
-//! end is [`server::Decoder`] (bytes → requests) and [`Reply`] (a reply → bytes appended to a
-//! buffer); the client end is [`client::Decoder`] and [`client::Ask`].
+//! The server end is [`server::Decoder`] (bytes → requests) and [`Reply`] (a reply → bytes appended
+//! to a buffer). The client end is [`client::Decoder`] and [`client::Ask`].
 //!
-//! It is strict wherever two readers of the same bytes might disagree on where a message ends,
-//! since that is how requests are smuggled: a line ends with CR LF and nothing else, a length is
-//! told once, and a message that breaks a rule is answered, never repaired. What a decoder says
-//! depends on the bytes alone, never on how they were cut into pieces.
+//! Request heads have two readers. The fast one parses well-formed heads in one pass. A head that it
+//! does not accept goes to the careful one, which uses `httparse` and decides what is wrong. Tests
+//! compare the two. Response heads are always read by the careful one.
 //!
-//! Nothing is allocated for a message, and nothing is copied: what a decoder gives borrows from
-//! the buffer that it was handed.
+//! Both ends are strict wherever two readers of the same bytes might disagree on where a message
+//! ends, because that is how requests are smuggled. A line ends with CR LF and nothing else. A
+//! length is given once. A message that breaks a rule is refused, never repaired. What a decoder
+//! reports depends on the bytes alone, never on how they were cut into pieces.
+//!
+//! Nothing is allocated for a message. A request or response borrows from the buffer that the
+//! decoder was given.
 
+mod block;
 mod body;
 mod chunked;
 pub mod client;
@@ -20,6 +24,7 @@ mod fault;
 mod fields;
 mod framing;
 mod head;
+mod parser;
 mod reply;
 mod scan;
 pub mod server;
@@ -31,7 +36,7 @@ pub use date::Date;
 pub use fault::{Fault, Status};
 pub use fields::Fields;
 pub use head::{Method, Version};
-pub use reply::{CONTINUE, Reply, Terms};
+pub use reply::{CONTINUE, Field, Prepared, Reply, Terms};
 
 /// Longest request line or status line in bytes, its CR LF counted. RFC 9112, section 3 asks for
 /// at least 8,000.

@@ -1,11 +1,11 @@
 //! Replies of the server end, appended to a buffer.
 
-use super::{Date, Status, Version};
+use super::{Date, Status, Version, fields::is_token};
 
 /// Tells a client that waits with its content to send it (RFC 9110, 15.2.1).
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// What a request asks of the form of its reply. It outlives the request.
+/// What a request demands of the form of its reply. It outlives the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// What the client speaks.
@@ -53,30 +53,53 @@ impl<'a> Reply<'a> {
         Reply::text(Status::NotFound, b"There is nothing under this path.")
     }
 
+    /// The reply of a server that switches to another protocol (RFC 9110, 15.2.2). It answers a request
+    /// whose [`wants_upgrade`](super::server::Request::wants_upgrade) is set. It must name the
+    /// protocol, so write it by [`Reply::write_with`] with an Upgrade field. `Connection: Upgrade` is
+    /// added. Everything that follows on the connection is of the other protocol.
+    pub const fn switching() -> Self {
+        Reply { status: Status::SwitchingProtocols, allow: "", content_type: "", content: b"" }
+    }
+
     /// Appends the reply.
     #[inline]
     pub fn write(&self, terms: Terms, date: &Date, out: &mut Vec<u8>) {
-        out.reserve(FIXED + self.allow.len() + self.content_type.len() + self.content.len());
+        self.write_with(&[], terms, date, out);
+    }
+
+    /// Appends the reply with additional fields.
+    #[inline]
+    pub fn write_with(&self, fields: &[Field<'_>], terms: Terms, date: &Date, out: &mut Vec<u8>) {
+        let more: usize = fields.iter().map(|field| field.name.len() + field.value.len() + 4).sum();
+        let texts = self.allow.len() + self.content_type.len() + self.content.len();
+        out.reserve(FIXED + more + texts);
         out.extend_from_slice(self.status.line());
         out.extend_from_slice(date.as_bytes());
+        for field in fields {
+            out.extend_from_slice(field.name.as_bytes());
+            write_field(out, b": ", field.value.as_bytes());
+        }
         if !self.allow.is_empty() {
-            field(out, "Allow: ", self.allow);
+            write_field(out, b"Allow: ", self.allow.as_bytes());
         }
-        // RFC 9110, 8.6: 204 has neither content nor its length. The reply to HEAD has the length
-        // that the content would have.
-        if self.status != Status::NoContent {
+        if self.status.has_content() {
             if !self.content_type.is_empty() {
-                field(out, "Content-Type: ", self.content_type);
+                write_field(out, b"Content-Type: ", self.content_type.as_bytes());
             }
-            field(out, "Content-Length: ", itoa::Buffer::new().format(self.content.len()));
+            // The reply to HEAD has the length that the content would have.
+            let mut length = itoa::Buffer::new();
+            write_field(out, b"Content-Length: ", length.format(self.content.len()).as_bytes());
         }
+        // Each of these is copied by a few instructions, since its length is known here.
         match (terms.keep_alive, terms.version) {
-            (true, Version::Http11) => {}
-            (true, Version::Http10) => field(out, "Connection: ", "keep-alive"),
-            (false, _) => field(out, "Connection: ", "close"),
+            _ if self.status == Status::SwitchingProtocols => {
+                out.extend_from_slice(b"Connection: Upgrade\r\n\r\n");
+            }
+            (true, Version::Http11) => out.extend_from_slice(b"\r\n"),
+            (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n\r\n"),
+            (false, _) => out.extend_from_slice(b"Connection: close\r\n\r\n"),
         }
-        out.extend_from_slice(b"\r\n");
-        if !terms.head_only && self.status != Status::NoContent {
+        if self.status.has_content() && !terms.head_only {
             out.extend_from_slice(self.content);
         }
     }
@@ -86,10 +109,64 @@ impl<'a> Reply<'a> {
 const FIXED: usize = 256;
 
 #[inline]
-fn field(out: &mut Vec<u8>, name: &str, value: &str) {
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(value.as_bytes());
+fn write_field<const N: usize>(out: &mut Vec<u8>, name: &[u8; N], value: &[u8]) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
+}
+
+/// A field that a service adds to a reply. It is validated: it cannot end its line early, and it
+/// cannot change where the reply ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field<'a> {
+    name: &'a str,
+    value: &'a str,
+}
+
+impl<'a> Field<'a> {
+    /// Returns `None` if the name is not a token, if the value contains a control character other than
+    /// tab, e.g. CR, LF or NUL (RFC 9110, 5.5), or if the field frames the reply: Connection,
+    /// Content-Length and Transfer-Encoding are written by [`Reply`].
+    pub fn new(name: &'a str, value: &'a str) -> Option<Self> {
+        const OWN: [&str; 3] = ["Connection", "Content-Length", "Transfer-Encoding"];
+        let own = OWN.iter().any(|own| own.eq_ignore_ascii_case(name));
+        let control = value.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t');
+        (is_token(name.as_bytes()) && !own && !control).then_some(Field { name, value })
+    }
+}
+
+/// A whole reply that is written once and appended many times, each time by one copy.
+///
+/// It suits a service whose reply depends on the terms and the time only. Such a service calls
+/// [`Prepared::is_for`] for each request, [`Prepared::prepare`] if that returns false, and then
+/// [`Prepared::append`]. Preparing again reuses the memory.
+#[derive(Clone, Debug, Default)]
+pub struct Prepared {
+    bytes: Vec<u8>,
+    /// The terms and the second of the Date field.
+    of: Option<(Terms, u64)>,
+}
+
+impl Prepared {
+    /// Replaces the reply by `reply`, written on these terms and with this date.
+    pub fn prepare(&mut self, reply: &Reply<'_>, terms: Terms, date: &Date) {
+        self.bytes.clear();
+        reply.write(terms, date, &mut self.bytes);
+        self.of = Some((terms, date.unix_s()));
+    }
+
+    /// Was the reply prepared for these terms and this date? The caller must know that it is the right
+    /// reply with the right content.
+    #[inline]
+    pub fn is_for(&self, terms: Terms, date: &Date) -> bool {
+        self.of == Some((terms, date.unix_s()))
+    }
+
+    /// Appends the reply, or nothing if none was prepared.
+    #[inline]
+    pub fn append(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes);
+    }
 }
 
 #[cfg(test)]
@@ -147,8 +224,83 @@ mod tests {
     }
 
     #[test]
+    fn a_switch_of_protocols_byte_for_byte() {
+        let upgrade = Field::new("Upgrade", "websocket").unwrap();
+        let accept = Field::new("Sec-WebSocket-Accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=").unwrap();
+        for keep_alive in [true, false] {
+            let mut out = Vec::new();
+            let terms = Terms { keep_alive, ..KEPT };
+            let date = Date::at(784_111_777);
+            Reply::switching().write_with(&[upgrade, accept], terms, &date, &mut out);
+            assert_eq!(
+                String::from_utf8(out).unwrap(),
+                "HTTP/1.1 101 Switching Protocols\r\n\
+                 Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+                 Upgrade: websocket\r\n\
+                 Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\
+                 Connection: Upgrade\r\n\
+                 \r\n"
+            );
+        }
+    }
+
+    #[test]
+    fn refuses_fields_that_could_split_a_reply() {
+        for (name, value) in [("X", ""), ("X-Y_z", "a\tb c"), ("Upgrade", "\u{e9}"), ("TE", ":")] {
+            assert!(Field::new(name, value).is_some(), "{name}: {value}");
+        }
+        for (name, value) in [
+            ("", "a"),
+            ("X Y", "a"),
+            ("X:", "a"),
+            ("X\r\nY", "a"),
+            ("\u{e9}", "a"),
+            ("X", "a\r\nY: b"),
+            ("X", "a\nb"),
+            ("X", "a\rb"),
+            ("X", "a\0b"),
+            ("X", "\x7f"),
+            ("connection", "close"),
+            ("Content-length", "1"),
+            ("TRANSFER-ENCODING", "chunked"),
+        ] {
+            assert_eq!(
+                Field::new(name, value),
+                None,
+                "{}: {}",
+                name.escape_debug(),
+                value.escape_debug()
+            );
+        }
+    }
+
+    #[test]
+    fn a_prepared_reply_is_the_one_that_is_written() {
+        let (now, later) = (Date::at(784_111_777), Date::at(784_111_778));
+        let closed = Terms { keep_alive: false, ..KEPT };
+        let head = Terms { head_only: true, ..KEPT };
+        let old = Terms { version: Version::Http10, ..KEPT };
+        let reply = Reply::text(Status::Ok, b"abc");
+        let mut prepared = Prepared::default();
+        assert!(!prepared.is_for(KEPT, &now));
+        let all = [KEPT, closed, head, old].map(|terms| [(terms, now), (terms, later)]);
+        for (terms, date) in all.into_iter().flatten() {
+            prepared.prepare(&reply, terms, &date);
+            let (mut written, mut appended) = (b"before".to_vec(), b"before".to_vec());
+            reply.write(terms, &date, &mut written);
+            prepared.append(&mut appended);
+            assert_eq!(appended, written);
+            for (other_terms, other_date) in all.into_iter().flatten() {
+                let same = (other_terms, other_date) == (terms, date);
+                assert_eq!(prepared.is_for(other_terms, &other_date), same);
+            }
+        }
+    }
+
+    #[test]
     fn status_lines_tell_their_codes() {
         for status in [
+            Status::SwitchingProtocols,
             Status::Ok,
             Status::NoContent,
             Status::BadRequest,

@@ -64,6 +64,12 @@ impl Scan {
         Ok(None)
     }
 
+    /// Has nothing been searched?
+    #[inline]
+    pub(super) fn is_new(&self) -> bool {
+        self.at == 0
+    }
+
     /// Where the first line ends, once it is there.
     pub(super) fn first_line(&self) -> Option<usize> {
         (self.first_end > 0).then_some(self.first_end)

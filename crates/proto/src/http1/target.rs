@@ -17,22 +17,44 @@ pub(super) fn check(method: Method, target: &[u8]) -> Result<(), Fault> {
     }
 }
 
-/// The path of a checked target and its query, without the `?`. The path of `*` is `*`; one that
-/// is missing is `/` (RFC 9110, 4.2.3).
-#[inline]
-pub(super) fn path_and_query(target: &str) -> (&str, Option<&str>) {
-    let relative = match target.as_bytes() {
-        [b'/' | b'*', ..] => target,
-        _ => {
-            let host = target.find("://").map_or(target, |scheme| &target[scheme + 3..]);
-            &host[host.find(['/', '?']).unwrap_or(host.len())..]
-        }
-    };
-    let (path, query) = match relative.split_once('?') {
-        Some((path, query)) => (path, Some(query)),
-        None => (relative, None),
-    };
-    (if path.is_empty() { "/" } else { path }, query)
+/// Where the path is in a checked target. The target is shorter than `MAX_LINE`. The path is followed
+/// by `?` and the query, or by nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Split {
+    path_at: u16,
+    path_end: u16,
+}
+
+impl Split {
+    /// The split of a target that begins with its path.
+    #[inline]
+    pub(super) fn at(path_end: usize) -> Self {
+        Split { path_at: 0, path_end: path_end as u16 }
+    }
+
+    /// The split of any checked target.
+    pub(super) fn of(target: &[u8]) -> Self {
+        let path_at = match target {
+            [b'/' | b'*', ..] => 0,
+            _ => {
+                let host =
+                    target.windows(3).position(|three| three == b"://").map_or(0, |at| at + 3);
+                let path = target[host..].iter().position(|b| matches!(b, b'/' | b'?'));
+                path.map_or(target.len(), |length| host + length)
+            }
+        };
+        let path_end = memchr(b'?', &target[path_at..]).map_or(target.len(), |at| path_at + at);
+        Split { path_at: path_at as u16, path_end: path_end as u16 }
+    }
+
+    /// The path and the query, without the `?`. The path of `*` is `*`; one that is missing is `/`
+    /// (RFC 9110, 4.2.3).
+    #[inline]
+    pub(super) fn path_and_query(self, target: &str) -> (&str, Option<&str>) {
+        let (path_at, path_end) = (usize::from(self.path_at), usize::from(self.path_end));
+        let path = target.get(path_at..path_end).unwrap_or_default();
+        (if path.is_empty() { "/" } else { path }, target.get(path_end + 1..))
+    }
 }
 
 /// Is `text` a host with an optional port, or empty? (RFC 9110, 7.2; RFC 3986, 3.2.2 and 3.2.3.)
@@ -191,9 +213,12 @@ mod tests {
             ("http://a/b?c", ("/b", Some("c"))),
             ("http://a", ("/", None)),
             ("http://a?b", ("/", Some("b"))),
+            ("http://a?", ("/", Some(""))),
+            ("http://a/b", ("/b", None)),
             ("*", ("*", None)),
         ] {
-            assert_eq!(path_and_query(target), expected, "{target}");
+            let split = Split::of(target.as_bytes());
+            assert_eq!(split.path_and_query(target), expected, "{target}");
         }
     }
 

@@ -102,6 +102,20 @@ fn connections_persist_or_end() {
     }
 }
 
+/// RFC 9110, 2.5 and 6.2. This was answered with 505.
+#[test]
+fn reads_a_higher_minor_version_as_1_1() {
+    for minor in 2..=9 {
+        let request = format!("GET /a HTTP/1.{minor}\r\nHost: a\r\nX: y\r\n\r\n");
+        assert_served(request.repeat(2).as_bytes(), &["GET /a x y;", "GET /a x y;"], false);
+    }
+    let last = b"GET / HTTP/1.2\r\nHost: a\r\nConnection: close\r\n\r\n";
+    assert_served(last, &["GET /;"], true);
+    let chunked =
+        b"PUT / HTTP/1.9\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n";
+    assert_served(chunked, &["PUT / [a];"], false);
+}
+
 #[test]
 fn http_1_0_needs_no_host() {
     assert_served(b"GET / HTTP/1.0\r\n\r\n", &["GET /;"], true);
@@ -180,4 +194,47 @@ fn heads_that_come_again_mean_the_same_and_others_do_not() {
     let a = "GET /a;";
     let told = [a, a, a, "POST /a [xy];", "POST /a [zz];", a, a, a, a, a];
     assert_served(input.concat().as_bytes(), &told, true);
+}
+
+/// RFC 9110, 7.8. A request of WebSocket (RFC 6455, 1.3) is one.
+#[test]
+fn a_request_that_asks_for_an_upgrade_says_so() {
+    use regatta_proto::http1::server::{Decoder, Event};
+    let asks = |version: &str, fields: &str| {
+        let head = format!("GET /chat HTTP/{version}\r\nHost: a\r\n{fields}\r\n");
+        let mut decoder = Decoder::default();
+        // Read at once, read from memory, and read in pieces.
+        let mut seen = Vec::new();
+        for _ in 0..4 {
+            let Some((Event::Request(request), _)) = decoder.decode(head.as_bytes()) else {
+                panic!("{head}");
+            };
+            seen.push(request.wants_upgrade);
+            if !request.terms.keep_alive {
+                decoder = Decoder::default();
+            }
+        }
+        let (a, b) = (&head.as_bytes()[..head.len() - 1], head.as_bytes());
+        assert!(decoder.decode(a).is_none());
+        let Some((Event::Request(request), _)) = decoder.decode(b) else { panic!("{head}") };
+        seen.push(request.wants_upgrade);
+        assert!(seen.iter().all(|asks| *asks == seen[0]), "{head}");
+        seen[0]
+    };
+    for (version, fields, expected) in [
+        ("1.1", "Upgrade: websocket\r\nConnection: Upgrade\r\n", true),
+        ("1.1", "connection: keep-alive, UPGRADE\r\nUPGRADE: h2c, websocket\r\n", true),
+        ("1.1", "Connection: close\r\nConnection: upgrade\r\nUpgrade: x\r\n", true),
+        ("1.2", "Upgrade: websocket\r\nConnection: Upgrade\r\n", true),
+        ("1.1", "", false),
+        ("1.1", "Upgrade: websocket\r\n", false),
+        ("1.1", "Connection: Upgrade\r\n", false),
+        ("1.1", "Upgrade: \r\nConnection: Upgrade\r\n", false),
+        ("1.1", "Upgrade: websocket\r\nConnection: keep-alive\r\n", false),
+        ("1.1", "Upgrade: websocket\r\nConnection: upgraded\r\n", false),
+        ("1.1", "Upgrades: websocket\r\nConnection: upgrade\r\n", false),
+        ("1.0", "Upgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n", false),
+    ] {
+        assert_eq!(asks(version, fields), expected, "{version} {fields}");
+    }
 }

@@ -56,6 +56,8 @@ fn see(event: Event<'_>, current: &mut Option<Seen>, all: &mut Vec<Seen>) {
             assert!(!piece.is_empty());
             current.as_mut().unwrap().content.extend_from_slice(piece);
         }
+        // It is whole with its head, and no other response follows.
+        Event::Switched(head) => all.push(seen(head.status, head.framing, "", false)),
         Event::End { keep_alive } => {
             all.push(Seen { keep_alive, ..current.take().unwrap() });
         }
@@ -108,7 +110,7 @@ fn contents_end_where_their_framing_says() {
             "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n",
             seen(304, Framing::None, "", true),
         ),
-        ("HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n", seen(101, Framing::None, "", true)),
+        ("HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n", seen(101, Framing::None, "", false)),
     ] {
         let read = read_all_ways(bytes.as_bytes(), Method::Get, false);
         assert_eq!(read, Ok(vec![expected.clone()]), "{bytes}");
@@ -119,6 +121,23 @@ fn contents_end_where_their_framing_says() {
             let twice = read_all_ways(bytes.repeat(2).as_bytes(), Method::Get, true);
             assert_eq!(twice, Ok(vec![expected]), "{bytes}");
         }
+    }
+}
+
+/// RFC 9110, 2.5 and 6.2. This was refused.
+#[test]
+fn reads_a_higher_minor_version_as_1_1() {
+    for minor in 2..=9 {
+        let bytes = format!("HTTP/1.{minor} 200 OK\r\nX: y\r\nContent-Length: 3\r\n\r\nabc");
+        let expected =
+            Seen { x: Some(b"y".to_vec()), ..seen(200, Framing::Length(3), "abc", true) };
+        let twice = read_all_ways(bytes.repeat(2).as_bytes(), Method::Get, false);
+        assert_eq!(twice, Ok(vec![expected.clone(), expected]), "{bytes}");
+    }
+    for malformed in
+        ["HTTP/1.2 20 OK\r\n\r\n", "HTTP/1.20 200 OK\r\n\r\n", "HTTP/1.2 200 OK\r\nX : y\r\n\r\n"]
+    {
+        assert!(read_all_ways(malformed.as_bytes(), Method::Get, false).is_err(), "{malformed}");
     }
 }
 
@@ -162,6 +181,42 @@ fn interim_responses_are_skipped() {
     assert!(
         read([["HTTP/1.1 100 \r\n\r\n", &most].concat().as_bytes()], Method::Get, false).is_err()
     );
+}
+
+/// RFC 9110, 15.2.2: what follows a 101 is of another protocol. It was read as HTTP.
+#[test]
+fn takes_no_byte_behind_a_101() {
+    let interim = "HTTP/1.1 100 Continue\r\n\r\n";
+    let head = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nContent-Length: 3\r\n\r\n";
+    for behind in ["", "\x01\x02", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"] {
+        for method in [Method::Get, Method::Head] {
+            let bytes = [interim, head, behind].concat();
+            let (mut decoder, mut rest) = (Decoder::default(), bytes.as_bytes());
+            let Ok(Some(Event::Switched(response))) = decoder.next(&mut rest, method) else {
+                panic!("no switch");
+            };
+            assert_eq!((response.status, response.framing), (101, Framing::None));
+            assert_eq!(response.fields.get("upgrade"), Some(&b"x"[..]));
+            for _ in 0..2 {
+                assert_eq!(rest, behind.as_bytes());
+                assert!(matches!(decoder.next(&mut rest, method), Ok(None)));
+            }
+            assert!(matches!(decoder.end_of_input(), Ok(None)));
+            let read = read_all_ways(bytes.as_bytes(), method, true);
+            assert_eq!(read, Ok(vec![seen(101, Framing::None, "", false)]));
+        }
+    }
+}
+
+/// Every other 1xx is followed by the response itself (RFC 9110, 15.2).
+#[test]
+fn a_response_follows_every_other_interim_one() {
+    let last = "HTTP/1.1 204 No Content\r\n\r\n";
+    for status in (100..200).filter(|&status| status != 101) {
+        let bytes = format!("HTTP/1.1 {status} \r\n\r\n{last}");
+        let read = read([bytes.as_bytes()], Method::Get, false);
+        assert_eq!(read, Ok(vec![seen(204, Framing::None, "", true)]), "{status}");
+    }
 }
 
 #[test]

@@ -1,0 +1,510 @@
+//! The fast reader of request heads. It finds the end of a head, its lines and the fields that matter
+//! in one pass, in blocks of sixteen bytes.
+//!
+//! It accepts a head or has no opinion. A head that it does not accept goes to the careful reader
+//! ([`super::scan`] and [`super::head`]), which decides whether the head is malformed and how, or
+//! whether more bytes must arrive. So every refusal is written once. This file must keep one promise:
+//! the careful reader accepts what is accepted here, and understands it alike. The tests compare the
+//! two.
+
+use super::{
+    MAX_FIELDS, MAX_HEAD, MAX_LINE, Method, Version,
+    block::Block,
+    fields::is_token_byte,
+    framing::Found,
+    head::RequestHead,
+    target::{self, Split},
+};
+
+/// Parses the head at the front of `input`. Returns it and its length in bytes, or `None` if it is
+/// malformed or not whole.
+#[inline(never)]
+pub(super) fn read(input: &[u8]) -> Option<(RequestHead, usize)> {
+    // A head that does not end within its limit is not whole in here.
+    let head = &input[..input.len().min(MAX_HEAD)];
+    let mut controls = Controls::new(head);
+    let line_end = controls.line_end(head, 0)?;
+    let (method, target_at) = method(head)?;
+    let target_end =
+        line_end.checked_sub(" HTTP/1.1".len()).filter(|_| line_end + 2 <= MAX_LINE)?;
+    let [b' ', version @ ..] = head[target_end..].first_chunk::<9>()? else { return None };
+    let version = Version::parse(*version)?;
+    let split = target(head, method, target_at, target_end)?;
+    let mut found = Found::default();
+    let end = fields(head, line_end + 2, &mut controls, &mut found)?;
+    found.check().ok()?;
+    let read = RequestHead::new(method, target_end, split, version, &found).ok()?;
+    Some((read, end))
+}
+
+/// The method and where the target begins.
+#[inline]
+fn method(head: &[u8]) -> Option<(Method, usize)> {
+    let start = u64::from_le_bytes(*head.first_chunk()?);
+    let begins_with = |text: &[u8]| {
+        let word = text.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        start << (64 - 8 * text.len()) == word << (64 - 8 * text.len())
+    };
+    Some(match () {
+        () if begins_with(b"GET ") => (Method::Get, 4),
+        () if begins_with(b"POST ") => (Method::Post, 5),
+        () if begins_with(b"HEAD ") => (Method::Head, 5),
+        () if begins_with(b"PUT ") => (Method::Put, 4),
+        () if begins_with(b"DELETE ") => (Method::Delete, 7),
+        () if begins_with(b"PATCH ") => (Method::Patch, 6),
+        () if begins_with(b"OPTIONS ") => (Method::Options, 8),
+        () if begins_with(b"TRACE ") => (Method::Trace, 6),
+        () => return None,
+    })
+}
+
+/// Checks the target from `start` to `end`. Returns where its path is.
+#[inline(always)]
+fn target(head: &[u8], method: Method, start: usize, end: usize) -> Option<Split> {
+    let target = head.get(start..end)?;
+    let mut path_length = target.len();
+    let mut checked = 0;
+    while checked < target.len() {
+        let (ordinary, question_marks) =
+            masks(head, start + checked, |block| (block.path_bytes(), block.equal_to(b'?')));
+        let left = target.len() - checked;
+        if (ordinary.trailing_ones() as usize) < left.min(Block::LEN) {
+            return unusual_target(method, target);
+        }
+        if question_marks != 0 {
+            path_length = path_length.min(checked + question_marks.trailing_zeros() as usize);
+        }
+        checked += Block::LEN;
+    }
+    if *target.first()? != b'/' {
+        return unusual_target(method, target);
+    }
+    Some(Split::at(path_length))
+}
+
+/// Checks a target that holds a character that is rare in paths, or that does not begin with a path.
+#[cold]
+fn unusual_target(method: Method, target: &[u8]) -> Option<Split> {
+    target::check(method, target).ok()?;
+    Some(Split::of(target))
+}
+
+/// Reads the field lines that begin at `start`, and the empty line. Returns where the head ends.
+#[inline(always)]
+fn fields(head: &[u8], start: usize, controls: &mut Controls, found: &mut Found) -> Option<usize> {
+    let mut line = start;
+    for _ in 0..MAX_FIELDS + 1 {
+        let (ordinary, colons) =
+            masks(head, line, |block| (block.name_bytes(), block.equal_to(b':')));
+        let mut name_length = colons.trailing_zeros() as usize;
+        // All bytes before the first colon, if there is one, and it is not the first byte.
+        let before_colon = (colons & colons.wrapping_neg()).wrapping_sub(1);
+        if before_colon & !ordinary != 0 || before_colon == 0 {
+            if head.get(line..)?.starts_with(b"\r\n") {
+                return Some(line + 2);
+            }
+            name_length = unusual_name(&head[line..])?;
+        }
+        let end = controls.line_end(head, line)?;
+        if matters(name_length, head[line]) {
+            let (name, value) = (head.get(line..)?, line + name_length + 1);
+            if name_length == 4 && is(&name[..4], b"host") {
+                if found.host || !is_plain_host(head, value, end) {
+                    found.host(trim(head.get(value..end)?)).ok()?;
+                }
+                found.host = true;
+            } else {
+                field(&name[..name_length], trim(head.get(value..end)?), found)?;
+            }
+        }
+        line = end + 2;
+    }
+    None
+}
+
+/// The length of a name that is longer than a block or holds other bytes than letters, digits and
+/// `-`.
+#[inline(never)]
+fn unusual_name(line: &[u8]) -> Option<usize> {
+    let length = line.iter().take_while(|&&byte| is_token_byte(byte)).count();
+    (length > 0 && line.get(length) == Some(&b':')).then_some(length)
+}
+
+/// Can a field with a name of this length and with this first letter matter here? Few other names
+/// share both with one of these.
+#[inline]
+fn matters(length: usize, letter: u8) -> bool {
+    const FIRST: [u8; 18] = {
+        let mut first = [0; 18];
+        first["host".len()] = b'h';
+        first["expect".len()] = b'e';
+        first["upgrade".len()] = b'u';
+        first["connection".len()] = b'c';
+        first["content-length".len()] = b'c';
+        first["transfer-encoding".len()] = b't';
+        first
+    };
+    FIRST.get(length).is_some_and(|&first| first == letter | 0x20)
+}
+
+/// Takes note of a field other than Host, if it matters. Returns `None` if it is malformed.
+#[inline(never)]
+fn field(name: &[u8], value: &[u8], found: &mut Found) -> Option<()> {
+    match name.len() {
+        10 if is(name, b"connection") => found.connection(value),
+        14 if is(name, b"content-length") => found.content_length(value).ok()?,
+        17 if is(name, b"transfer-encoding") => found.transfer_encoding(value).ok()?,
+        7 if is(name, b"upgrade") => found.upgrade(value),
+        6 if is(name, b"expect") => found.expect(value),
+        _ => {}
+    }
+    Some(())
+}
+
+/// Is the token `name` this one, in any case? Setting the bit 0x20 makes a letter lower-case. It
+/// turns no other byte of a token into a byte of `lower`.
+#[inline(always)]
+fn is<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
+    let Ok(name): Result<&[u8; N], _> = name.try_into() else { return false };
+    let word = |text: &[u8; N], at: usize| match text[at..].first_chunk() {
+        Some(bytes) => u32::from_le_bytes(*bytes),
+        None => 0,
+    };
+    let differ = |at: usize| (word(name, at) | 0x2020_2020) ^ word(lower, at);
+    // The last word overlaps the one before it.
+    (0..N / 4).fold(differ(N - 4), |differs, n| differs | differ(4 * n)) == 0
+}
+
+/// Is the value from `start` to `end` one space and a short name or IPv4 address with an optional
+/// port? Most values of Host are. [`target::is_host`] decides about the others.
+#[inline(always)]
+fn is_plain_host(head: &[u8], start: usize, end: usize) -> bool {
+    let (ordinary, digits) = masks(head, start, |block| (block.host_bytes(), block.digits()));
+    let name_end = start + 1 + (ordinary >> 1).trailing_ones() as usize;
+    let port = (digits >> 1).wrapping_shr((name_end - start) as u32).trailing_ones() as usize;
+    let plain = name_end >= end || name_end + 1 + port >= end && head.get(name_end) == Some(&b':');
+    plain && start < end && end <= start + Block::LEN && head[start] == b' '
+}
+
+/// `value` without spaces and tabs at its ends.
+#[inline]
+fn trim(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = value {
+        value = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = value {
+        value = rest;
+    }
+    value
+}
+
+/// Two masks of the sixteen bytes at `at`. Bytes behind the end of `head` count as zeros, which are
+/// control characters and belong to no other class.
+#[inline(always)]
+fn masks(head: &[u8], at: usize, classes: fn(Block) -> (u32, u32)) -> (u32, u32) {
+    match head.get(at..).and_then(<[u8]>::first_chunk) {
+        Some(bytes) => classes(Block::new(bytes)),
+        None => masks_at_end(head, at, classes),
+    }
+}
+
+#[cold]
+fn masks_at_end(head: &[u8], at: usize, classes: fn(Block) -> (u32, u32)) -> (u32, u32) {
+    let mut bytes = [0; Block::LEN];
+    let rest = &head[at.min(head.len())..];
+    bytes[..rest.len()].copy_from_slice(rest);
+    classes(Block::new(&bytes))
+}
+
+/// The control characters of a head, as a mask of 64 bytes at a time.
+///
+/// The ends of lines are read off the mask. So the loads do not depend on where a line ends, and the
+/// processor runs them ahead. Searching each line for its end takes half as long again.
+struct Controls {
+    /// Where the 64 bytes begin.
+    at: usize,
+    mask: u64,
+}
+
+impl Controls {
+    const LEN: usize = 4 * Block::LEN;
+
+    #[inline(always)]
+    fn new(head: &[u8]) -> Self {
+        Controls { at: 0, mask: Controls::mask(head, 0) }
+    }
+
+    #[inline(always)]
+    fn mask(head: &[u8], at: usize) -> u64 {
+        match head.get(at..).and_then(<[u8]>::first_chunk) {
+            Some(bytes) => Controls::mask_of(bytes),
+            None => Controls::mask_at_end(head, at),
+        }
+    }
+
+    #[inline(always)]
+    fn mask_of(bytes: &[u8; Controls::LEN]) -> u64 {
+        let (blocks, _) = bytes.as_chunks();
+        blocks
+            .iter()
+            .rev()
+            .fold(0, |mask, block| mask << Block::LEN | u64::from(Block::new(block).controls()))
+    }
+
+    #[cold]
+    fn mask_at_end(head: &[u8], at: usize) -> u64 {
+        let mut bytes = [0; Controls::LEN];
+        let rest = &head[at..];
+        bytes[..rest.len()].copy_from_slice(rest);
+        Controls::mask_of(&bytes)
+    }
+
+    /// Returns where the CR LF is that ends the line with the byte at `from`. Returns `None` if
+    /// another control character than a tab precedes it, or if it is missing. `from` must not
+    /// decrease from call to call.
+    #[inline(always)]
+    fn line_end(&mut self, head: &[u8], from: usize) -> Option<usize> {
+        let mut from = from;
+        loop {
+            while from >= self.at + Controls::LEN || self.mask >> (from - self.at) == 0 {
+                self.at += Controls::LEN;
+                if self.at >= head.len() {
+                    return None;
+                }
+                self.mask = Controls::mask(head, self.at);
+                from = from.max(self.at);
+            }
+            let found = from + (self.mask >> (from - self.at)).trailing_zeros() as usize;
+            match head.get(found..)? {
+                [b'\r', b'\n', ..] => return Some(found),
+                [b'\t', ..] => from = found + 1,
+                _ => return None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http1::{Fault, scan::Limits, scan::Scan};
+    use proptest::{collection::vec, prelude::*, sample::select};
+
+    /// What the careful reader makes of the same bytes.
+    fn read_carefully(input: &[u8]) -> Option<(RequestHead, usize)> {
+        let limits = Limits { first_line: MAX_LINE, block: MAX_HEAD };
+        let end = Scan::default().end(input, limits).ok()??;
+        let read = |head: &[u8]| -> Result<RequestHead, Fault> {
+            RequestHead::check_start(head)?;
+            RequestHead::read(head)
+        };
+        Some((read(&input[..end]).ok()?, end))
+    }
+
+    /// Both accept the same, with the same meaning.
+    fn assert_agrees(input: &[u8]) {
+        assert_eq!(read(input), read_carefully(input), "{}", input.escape_ascii());
+    }
+
+    /// It is accepted here too, whatever follows, but no part of it is.
+    fn assert_read(head: &[u8]) {
+        let expected = read_carefully(head);
+        assert!(expected.is_some(), "{}", head.escape_ascii());
+        for behind in [&b""[..], b"GET / HTTP/1.1\r\n", &[0; 100], &[b'\n'; 100], &[b'a'; 100]] {
+            let input = [head, behind].concat();
+            assert_eq!(read(&input), expected, "{}", input.escape_ascii());
+        }
+        for cut in 0..head.len() {
+            assert_eq!(read(&head[..cut]), None, "{}, cut at {cut}", head.escape_ascii());
+        }
+    }
+
+    fn any_case(text: &str) -> impl Strategy<Value = String> + use<> {
+        let text = text.to_owned();
+        vec(any::<bool>(), text.len()).prop_map(move |upper| {
+            text.chars()
+                .zip(upper)
+                .map(|(letter, upper)| if upper { letter.to_ascii_uppercase() } else { letter })
+                .collect()
+        })
+    }
+
+    fn target() -> impl Strategy<Value = String> {
+        prop_oneof![
+            "/[a-zA-Z0-9/&'()*+,:;=?@_.-]{0,50}",
+            "/[a-z/]{10,20}[?]?[a-z?=]{0,20}",
+            "/[a-z!$%~]{0,20}",
+            "/(%[0-9a-fA-F]{2}|[a-z]){0,20}",
+            "https?://[a-z.]{1,10}(:[0-9]{0,4})?(/[a-z]{0,4})?([?][a-z?]{0,4})?",
+            "[*]",
+            "[ -~]{0,6}",
+        ]
+    }
+
+    fn value() -> impl Strategy<Value = String> {
+        prop_oneof![
+            " [a-z0-9/.;=, -]{0,80}",
+            "[ \t]{0,3}[a-z\t ]{0,20}[ \t]{0,3}",
+            " [a-z\u{e9}\u{4e2d}]{0,30}",
+            "[ -~\t]{0,5}",
+        ]
+    }
+
+    /// A field that matters, well-formed as a rule.
+    fn known_field() -> impl Strategy<Value = String> {
+        let space = || select(vec!["", " ", " ", " ", "\t", "  "]);
+        let named = |name: &str, values: BoxedStrategy<String>| {
+            (any_case(name), space(), values, select(vec!["", "", "", " ", "\t"]))
+                .prop_map(|(name, before, value, behind)| {
+                    format!("{name}:{before}{value}{behind}\r\n")
+                })
+                .boxed()
+        };
+        let list = |text: &'static [&'static str]| {
+            let element = select(text).prop_flat_map(any_case);
+            vec(element, 0..3).prop_map(|elements| elements.join(", ")).boxed()
+        };
+        prop_oneof![
+            named("host", "[a-zA-Z0-9.-]{0,20}(:[0-9]{0,5})?".boxed()),
+            named("host", "[a-z:\\[\\]_%0-9!]{0,8}".boxed()),
+            named("connection", list(&["close", "keep-alive", "upgrade", "x", ""])),
+            named("content-length", "[0-9]{0,6}|[0-9]{18,24}|[+a-z0-9-]{1,3}".boxed()),
+            named("transfer-encoding", list(&["chunked", "gzip", "chunked;a=b", ""])),
+            named("expect", list(&["100-continue", "x"])),
+            named("upgrade", list(&["websocket", "h2c", ""])),
+        ]
+    }
+
+    fn other_field() -> impl Strategy<Value = String> {
+        let name = prop_oneof!["[A-Za-z][A-Za-z0-9-]{0,40}", "[!#$%&'*+.^_`|~a-zA-Z0-9-]{1,20}"];
+        (name, value()).prop_map(|(name, value)| format!("{name}:{value}\r\n"))
+    }
+
+    fn head() -> impl Strategy<Value = Vec<u8>> {
+        let method = select(vec![
+            "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "CONNECT", "get",
+            "BREW",
+        ]);
+        let version =
+            prop_oneof![8 => Just("1.1"), 1 => Just("1.0"), 1 => select(vec!["1.2", "1.9", "2.0"])];
+        let host = select(vec!["Host: a\r\n", "Host: 127.0.0.1:8080\r\n", ""]);
+        let field = prop_oneof![1 => known_field(), 2 => other_field()];
+        (method, target(), version, host, vec(field, 0..8)).prop_map(
+            |(method, target, version, host, fields)| {
+                let fields = fields.concat();
+                format!("{method} {target} HTTP/{version}\r\n{host}{fields}\r\n").into_bytes()
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn heads_are_understood_as_by_the_careful_reader(head in head(), behind: Vec<u8>) {
+            assert_agrees(&head);
+            assert_agrees(&[&head[..], &behind].concat());
+        }
+
+        #[test]
+        fn changed_heads_are_understood_as_by_the_careful_reader(
+            head in head(),
+            changes in vec((any::<prop::sample::Index>(), any::<u8>(), 0..3), 1..4),
+            likely in select(b" \t\r\n:\0\x7f\x80,;/?%*".to_vec()),
+            cut: Option<prop::sample::Index>,
+        ) {
+            let mut head = head;
+            for (n, (at, byte, kind)) in changes.into_iter().enumerate() {
+                let (at, byte) = (at.index(head.len()), if n % 2 == 0 { likely } else { byte });
+                match kind {
+                    0 => head[at] = byte,
+                    1 => head.insert(at, byte),
+                    _ => drop(head.remove(at)),
+                }
+            }
+            assert_agrees(&head);
+            if let Some(cut) = cut {
+                assert_agrees(&head[..cut.index(head.len())]);
+            }
+        }
+    }
+
+    #[test]
+    fn usual_heads_need_no_care() {
+        let host = "Host: 127.0.0.1:8080\r\n";
+        let browser = "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0\r\n\
+            Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n\
+            Accept-Language: en-US,en;q=0.5\r\nUpgrade-Insecure-Requests: 1\r\n\
+            sec-ch-ua-mobile: ?0\r\nX_Y.z: \r\nX:\tb\tc \r\n";
+        for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"] {
+            for target in ["/", "/a?b?c", "/%20!$~?%41", "http://a/b?c", "https://a"] {
+                for fields in
+                    ["", browser, "Content-Length: 12\r\n", "TRANSFER-encoding: Chunked\r\n"]
+                {
+                    assert_read(
+                        format!("{method} {target} HTTP/1.1\r\n{host}{fields}\r\n").as_bytes(),
+                    );
+                }
+            }
+        }
+        for fields in [
+            "host:\ta\t\r\n",
+            "HOST: [::1]:80\r\n",
+            "X: ?\r\nHost: a\r\n",
+            "Host: a-rather-long.name.example:8080\r\n",
+            "Host:\r\nConnection: x, close\r\n",
+            "Host: a\r\nConnection: Keep-Alive\r\n",
+            "Host: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n",
+            "Host: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n",
+            "Hose: a\r\nUpgrabe: b\r\nConnectiom: close\r\nExpecs: x\r\nContent-Lengti: x\r\nHost: a\r\n",
+        ] {
+            assert_read(format!("GET / HTTP/1.1\r\n{fields}\r\n").as_bytes());
+        }
+        for version in ["1.0", "1.2", "1.9"] {
+            let connection = "Connection: keep-alive\r\n";
+            assert_read(format!("GET / HTTP/{version}\r\nHost: a\r\n{connection}\r\n").as_bytes());
+        }
+        assert_read(b"GET / HTTP/1.0\r\n\r\n");
+        assert_read(b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+
+    /// Every length, so that every end of a name, a value, a target and a host meets every edge of a
+    /// block.
+    #[test]
+    fn lengths_do_not_matter() {
+        for length in 0..150 {
+            let text = "a".repeat(length);
+            assert_read(format!("GET /{text} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
+            assert_read(format!("GET /{text}?{text} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
+            assert_read(format!("GET / HTTP/1.1\r\nHost: {text}\r\n\r\n").as_bytes());
+            assert_read(format!("GET / HTTP/1.1\r\nHost: {text}:80\r\n\r\n").as_bytes());
+            assert_read(format!("GET / HTTP/1.1\r\na{text}: b\r\nHost: a\r\n\r\n").as_bytes());
+            assert_read(format!("GET / HTTP/1.1\r\na: {text}\r\nHost: a\r\n\r\n").as_bytes());
+            let tabs = "\t".repeat(length);
+            assert_read(format!("GET / HTTP/1.1\r\na: b{tabs}c\r\nHost: a\r\n\r\n").as_bytes());
+        }
+    }
+
+    #[test]
+    fn limits_are_those_of_the_careful_reader() {
+        let line = |length: usize| {
+            let path = "a".repeat(length - "GET / HTTP/1.1\r\n".len());
+            format!("GET /{path} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes()
+        };
+        let head = |length: usize| {
+            let start = "GET / HTTP/1.1\r\nHost: a\r\nX: ";
+            format!("{start}{}\r\n\r\n", "a".repeat(length - start.len() - 4)).into_bytes()
+        };
+        let fields = |count: usize| {
+            let fields = "X: a\r\n".repeat(count - 1);
+            format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes()
+        };
+        for (most, more) in [
+            (line(MAX_LINE), line(MAX_LINE + 1)),
+            (head(MAX_HEAD), head(MAX_HEAD + 1)),
+            (fields(MAX_FIELDS), fields(MAX_FIELDS + 1)),
+        ] {
+            let (read_most, read_more) = (read(&most), read(&more));
+            assert!(read_most.is_some() && read_most == read_carefully(&most));
+            assert!(read_more.is_none() && read_carefully(&more).is_none());
+        }
+    }
+}
