@@ -1,7 +1,7 @@
 //! `hash`: a file is read for every request, and hashed as often as the request asks (workload 4).
 
 use crate::{
-    Called, Flow, Job, Moment, Now,
+    Called, Flow, Job, Now,
     http::{self, Resource},
 };
 use regatta_proto::http1::{Date, Reply, Status, Terms};
@@ -50,13 +50,13 @@ impl Resource for Hash {
         (): &mut (),
         query: Option<&str>,
         terms: Terms,
-        moment: &Moment,
+        date: &Date,
         reply: &mut Vec<u8>,
     ) -> Called<Hashing> {
         match query.and_then(times) {
             Some(n) => Called::Needs(Hashing { file: Arc::clone(&self.file), n, terms }),
             None => {
-                Reply::text(Status::BadRequest, BAD_N).write(terms, &moment.date, reply);
+                Reply::text(Status::BadRequest, BAD_N).write(terms, date, reply);
                 http::flow(terms).into()
             }
         }
@@ -143,7 +143,7 @@ mod tests {
         let now = |unix_s| Now { instant: Instant::now(), unix_s };
         let mut hash = Hash::new(Path::new("file")).unwrap();
         let terms = Terms { version: Version::Http11, head_only: false, keep_alive: true };
-        let (asked, mut reply) = (Moment::at(784_111_777), Vec::new());
+        let (asked, mut reply) = (Date::at(784_111_777), Vec::new());
         let Called::Needs(job) = hash.get(&mut (), Some("n=1"), terms, &asked, &mut reply) else {
             panic!("it needs the file");
         };

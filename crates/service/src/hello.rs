@@ -1,7 +1,7 @@
 //! `hello`: the smallest HTTP answer (workload 2).
 
-use crate::{Called, Moment, Never, http, http::Resource};
-use regatta_proto::http1::{Reply, Status, Terms};
+use crate::{Called, Never, http, http::Resource};
+use regatta_proto::http1::{Date, Prepared, Reply, Status, Terms};
 
 /// The resource. It keeps no state.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,44 +12,33 @@ const GREETING: &[u8] = b"Hello. The time is ";
 impl Resource for Hello {
     const PATH: &'static str = "/";
     type Job = Never;
-    type Local = Greeting;
+    /// The last reply. It is the same for a second, for all who ask on the same terms.
+    type Local = Prepared;
 
     #[inline]
     fn get(
         &mut self,
-        greeting: &mut Greeting,
+        greeting: &mut Prepared,
         _: Option<&str>,
         terms: Terms,
-        moment: &Moment,
+        date: &Date,
         reply: &mut Vec<u8>,
     ) -> Called<Never> {
-        if (greeting.unix_s, greeting.terms) != (moment.unix_s, Some(terms)) {
-            greeting.write(terms, moment);
+        if !greeting.is_for(terms, date) {
+            prepare(greeting, terms, date);
         }
-        reply.extend_from_slice(&greeting.reply);
+        greeting.append(reply);
         http::flow(terms).into()
     }
 }
 
-/// The last reply. It is the same for a second, for all who ask on the same terms.
-#[derive(Debug, Default)]
-pub struct Greeting {
-    unix_s: u64,
-    terms: Option<Terms>,
-    reply: Vec<u8>,
-}
-
-impl Greeting {
-    #[cold]
-    fn write(&mut self, terms: Terms, moment: &Moment) {
-        let mut seconds = itoa::Buffer::new();
-        let seconds = seconds.format(moment.unix_s).as_bytes();
-        let mut body = [0; GREETING.len() + 20];
-        body[..GREETING.len()].copy_from_slice(GREETING);
-        let end = GREETING.len() + seconds.len();
-        body[GREETING.len()..end].copy_from_slice(seconds);
-        (self.unix_s, self.terms) = (moment.unix_s, Some(terms));
-        self.reply.clear();
-        Reply::text(Status::Ok, &body[..end]).write(terms, &moment.date, &mut self.reply);
-    }
+#[cold]
+fn prepare(greeting: &mut Prepared, terms: Terms, date: &Date) {
+    let mut seconds = itoa::Buffer::new();
+    let seconds = seconds.format(date.unix_s()).as_bytes();
+    let mut body = [0; GREETING.len() + 20];
+    body[..GREETING.len()].copy_from_slice(GREETING);
+    let end = GREETING.len() + seconds.len();
+    body[GREETING.len()..end].copy_from_slice(seconds);
+    greeting.prepare(&Reply::text(Status::Ok, &body[..end]), terms, date);
 }

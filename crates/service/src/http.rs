@@ -1,8 +1,8 @@
 //! HTTP services: what every resource has in common, so that one is only what it answers to GET.
 
-use crate::{Called, Codec, Decoded, Flow, Job, Moment, Now, Service};
+use crate::{Called, Codec, Decoded, Flow, Job, Now, Service};
 use regatta_proto::http1::{
-    self, CONTINUE, Method, Reply, Terms,
+    self, CONTINUE, Date, Method, Reply, Terms,
     server::{Decoder, Event, Request},
 };
 
@@ -41,7 +41,7 @@ pub trait Resource: Clone + Send + Sync + 'static {
         local: &mut Self::Local,
         query: Option<&str>,
         terms: Terms,
-        moment: &Moment,
+        date: &Date,
         reply: &mut Vec<u8>,
     ) -> Called<Self::Job>;
 }
@@ -51,11 +51,17 @@ pub trait Resource: Clone + Send + Sync + 'static {
 pub struct Site<R>(pub R);
 
 /// What the connections of a site share within a thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Local<L> {
-    /// The second of the last reply, formatted once.
-    moment: Moment,
+    /// That of the last reply, formatted once.
+    date: Date,
     resource: L,
+}
+
+impl<L: Default> Default for Local<L> {
+    fn default() -> Self {
+        Local { date: Date::at(0), resource: L::default() }
+    }
 }
 
 const METHODS: &str = "GET, HEAD, OPTIONS";
@@ -80,16 +86,18 @@ impl<R: Resource> Service for Site<R> {
         event: Event<'_>,
         reply: &mut Vec<u8>,
     ) -> Called<R::Job> {
-        let Local { moment, resource } = local;
-        let moment = moment.move_to(now.unix_s);
+        let Local { date, resource } = local;
+        if date.unix_s() != now.unix_s {
+            *date = Date::at(now.unix_s);
+        }
         match event {
-            Event::Request(request) => answer(&mut self.0, resource, request, moment, reply),
+            Event::Request(request) => answer(&mut self.0, resource, request, date, reply),
             Event::Continue => {
                 reply.extend_from_slice(CONTINUE);
                 Flow::Continue.into()
             }
             Event::Rejected(rejection) => {
-                rejection.write(&moment.date, reply);
+                rejection.write(date, reply);
                 Flow::Close.into()
             }
         }
@@ -101,19 +109,19 @@ fn answer<R: Resource>(
     resource: &mut R,
     local: &mut R::Local,
     request: Request<'_>,
-    moment: &Moment,
+    date: &Date,
     reply: &mut Vec<u8>,
 ) -> Called<R::Job> {
     let Request { method, terms, .. } = request;
     let (path, query) = request.path_and_query();
     let fixed = match method {
         Method::Get | Method::Head if path == R::PATH => {
-            return resource.get(local, query, terms, moment, reply);
+            return resource.get(local, query, terms, date, reply);
         }
         Method::Options if path == R::PATH || path == "*" => Reply::options(METHODS),
         _ if path == R::PATH => Reply::method_not_allowed(METHODS),
         _ => Reply::not_found(),
     };
-    fixed.write(terms, &moment.date, reply);
+    fixed.write(terms, date, reply);
     flow(terms).into()
 }

@@ -13,12 +13,10 @@ pub mod double;
 pub mod hash;
 pub mod hello;
 pub mod http;
-mod moment;
 mod program;
 mod service;
 pub mod style;
 
-pub use moment::Moment;
 pub use program::{Program, Shared};
 pub use regatta_engine::{Flow, Job, Limits, Never, Now, Session, Start};
 pub use service::{Called, Codec, Decoded, Halt, Locals, REPLY_FULL, Service, answer};

@@ -280,7 +280,7 @@ impl Part {
         let mut seen = None;
         while let Some(event) = self.decoder.next(input, due.expected.method)? {
             match event {
-                Event::Head(response) if response.status == 101 => return Err(Fault::Upgrade),
+                Event::Switched(_) => return Err(Fault::Upgrade),
                 Event::Head(response) => {
                     if !http::head(due.expected, &response, due.text) {
                         return Err(Fault::Head);

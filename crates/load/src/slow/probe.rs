@@ -98,6 +98,9 @@ impl Probe {
         let mut whole = false;
         loop {
             match self.decoder.next(&mut input, Method::Get).map_err(|error| error.to_string())? {
+                Some(Event::Switched(_)) => {
+                    return Err("expected a status from 200 to 299, got 101".into());
+                }
                 Some(Event::Head(head)) if !(200..300).contains(&head.status) => {
                     return Err(format!("expected a status from 200 to 299, got {}", head.status));
                 }
