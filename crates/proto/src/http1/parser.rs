@@ -198,8 +198,7 @@ fn trim(mut value: &[u8]) -> &[u8] {
     value
 }
 
-/// Two masks of the sixteen bytes at `at`. Bytes behind the end of `head` count as zeros, which are
-/// control characters and belong to no other class.
+/// Two masks of the sixteen bytes at `at`. Bytes behind the end of `head` are of no class.
 #[inline(always)]
 fn masks(head: &[u8], at: usize, classes: fn(Block) -> (u32, u32)) -> (u32, u32) {
     match head.get(at..).and_then(<[u8]>::first_chunk) {
@@ -208,12 +207,14 @@ fn masks(head: &[u8], at: usize, classes: fn(Block) -> (u32, u32)) -> (u32, u32)
     }
 }
 
+/// The same where fewer than sixteen bytes are left: the masks of the last sixteen, without the bytes
+/// before `at`. No head is shorter than that.
 #[cold]
 fn masks_at_end(head: &[u8], at: usize, classes: fn(Block) -> (u32, u32)) -> (u32, u32) {
-    let mut bytes = [0; Block::LEN];
-    let rest = &head[at.min(head.len())..];
-    bytes[..rest.len()].copy_from_slice(rest);
-    classes(Block::new(&bytes))
+    let Some(last) = head.last_chunk() else { return (0, 0) };
+    let (first, second) = classes(Block::new(last));
+    let before = (at + Block::LEN).saturating_sub(head.len()).min(Block::LEN);
+    (first >> before, second >> before)
 }
 
 /// The control characters of a head, as a mask of 64 bytes at a time.
@@ -251,12 +252,13 @@ impl Controls {
             .fold(0, |mask, block| mask << Block::LEN | u64::from(Block::new(block).controls()))
     }
 
+    /// The same where fewer than 64 bytes are left.
     #[cold]
     fn mask_at_end(head: &[u8], at: usize) -> u64 {
-        let mut bytes = [0; Controls::LEN];
-        let rest = &head[at..];
-        bytes[..rest.len()].copy_from_slice(rest);
-        Controls::mask_of(&bytes)
+        (0..4).rev().fold(0, |mask, n| {
+            let (controls, _) = masks(head, at + n * Block::LEN, |block| (block.controls(), 0));
+            mask << Block::LEN | u64::from(controls)
+        })
     }
 
     /// Returns where the CR LF is that ends the line with the byte at `from`. Returns `None` if
