@@ -68,6 +68,9 @@ impl Reply {
                 Some(Event::Head(head)) => {
                     self.compare_head(head.status, |n| head.fields.get(n))?
                 }
+                Some(Event::Switched(_)) => {
+                    return Err("expected a reply, got another protocol (101)".into());
+                }
                 Some(Event::Content(content)) => body.extend_from_slice(content),
                 Some(Event::End { .. }) => return self.compare_body(&body),
                 None => return Err("expected a reply, got the end of the stream".into()),
