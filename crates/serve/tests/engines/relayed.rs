@@ -324,6 +324,68 @@ fn send_until_full(client: &mut Client, request: &str) -> usize {
     sent
 }
 
+/// Numbers from a seed (xorshift64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+#[test]
+fn no_client_gets_a_reply_to_another_request_however_often_either_side_breaks_off() {
+    const CLIENTS: u64 = 20;
+    for model in models() {
+        // Each connection to the upstream answers some lines, and breaks off inside a reply.
+        let upstream = Upstream::new().answer_until(|connection| {
+            let mut random = Random(connection + 1);
+            let lines = random.below(500);
+            (lines, random.below(2) == 0)
+        });
+        let setting = Setting { cores: 2, ..Setting::default() };
+        let server = start_with(model, upstream, setting);
+        thread::scope(|scope| {
+            for client in 0..CLIENTS {
+                let addr = server.addr;
+                scope.spawn(move || {
+                    let mut random = Random(0x9e37_79b9 + client);
+                    let mut connection = Client::connect(addr);
+                    let mut answered = 0;
+                    let start = Instant::now();
+                    for round in 0.. {
+                        if answered >= 500 {
+                            break;
+                        }
+                        assert!(start.elapsed() < DEADLINE, "{answered} were answered");
+                        let depth = 1 + random.below(30);
+                        let request = |i| format!("{client} {round} {i}");
+                        (0..depth).for_each(|i| connection.send(&format!("{}\n", request(i))));
+                        if random.below(10) == 0 {
+                            // It does not wait for its replies.
+                            connection = Client::connect(addr);
+                            continue;
+                        }
+                        for i in 0..depth {
+                            let reply = connection.line();
+                            if reply == format!("re {}", request(i)) {
+                                answered += 1;
+                            } else {
+                                assert!([DOWN, LOST].contains(&&*reply), "{}: {reply}", request(i));
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        server.stop();
+        server.join();
+    }
+}
+
 #[test]
 fn a_half_closed_client_gets_all_replies_and_then_the_end() {
     for model in models() {

@@ -83,6 +83,37 @@ impl Upstream {
         });
         addr
     }
+
+    /// Answers a line with `re` and the line. `until` says after how many lines a connection breaks
+    /// off, inside the next reply, by its number, and whether it is reset.
+    pub fn answer_until(self, until: fn(u64) -> (u64, bool)) -> SocketAddr {
+        let addr = self.addr;
+        thread::spawn(move || {
+            for (number, stream) in (0..).zip(self.listener.incoming()) {
+                let stream = stream.expect("a connection");
+                thread::spawn(move || break_off(stream, until(number)));
+            }
+        });
+        addr
+    }
+}
+
+fn break_off(mut stream: TcpStream, (lines, reset): (u64, bool)) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    for number in 0..=lines {
+        let mut line = String::new();
+        if !reader.read_line(&mut line).is_ok_and(|read| read > 0) {
+            return;
+        }
+        let reply = format!("re {line}");
+        let part = if number < lines { &reply[..] } else { &reply[..reply.len() - 2] };
+        if stream.write_all(part.as_bytes()).is_err() {
+            return;
+        }
+    }
+    if reset {
+        rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
+    }
 }
 
 fn answer(stream: TcpStream, reply: fn(&str) -> String) {
