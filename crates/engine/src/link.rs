@@ -260,9 +260,8 @@ impl Link {
     /// Hands the output to a driver whose writes complete later.
     pub(crate) fn take(&mut self, now: Instant) -> Vec<u8> {
         debug_assert_eq!(self.in_flight, 0);
-        // Some of it may have been written by a driver that does both.
-        self.out.drain(..self.written);
-        self.written = 0;
+        // The driver may have written the beginning of it before.
+        self.out.drain(..std::mem::take(&mut self.written));
         self.in_flight = self.out.len();
         self.watch(now);
         std::mem::take(&mut self.out)
@@ -314,7 +313,7 @@ impl Link {
         match (self.state, flow) {
             (_, Flow::Continue) => {}
             (State::Open, _) => self.set(State::Closing { part: flow == Flow::Part }),
-            (State::Connecting { .. }, _) => self.set(State::Closed),
+            (State::Connecting { .. }, _) => self.fail(),
             _ => {}
         }
     }
