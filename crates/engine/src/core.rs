@@ -269,7 +269,28 @@ impl<E: Engine> Core<E> {
 
     /// The next connection to be opened.
     pub fn next_connect(&mut self) -> Option<(Conn, SocketAddr)> {
-        self.effects.connects.pop()
+        let Effects { connects, links, .. } = &mut self.effects;
+        while let Some((conn, to)) = connects.pop_front() {
+            // The engine may have given it up since.
+            let link = links.get(conn.index()).filter(|l| l.generation == conn.generation());
+            if link.is_some_and(Link::is_connecting) {
+                return Some((conn, to));
+            }
+        }
+        None
+    }
+
+    /// How many connections are to be opened, at most. A driver opens those of one turn only: an
+    /// engine whose attempts fail at once, and that repeats them at once, does not hold up the rest.
+    #[inline]
+    pub fn connects(&self) -> usize {
+        self.effects.connects.len()
+    }
+
+    /// Whether there are letters for the other cores.
+    #[inline]
+    pub fn has_letters(&self) -> bool {
+        !self.effects.letters.is_empty()
     }
 
     /// The next job to be done.

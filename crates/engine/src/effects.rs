@@ -22,7 +22,7 @@ pub struct Effects<E: Engine> {
     pub(crate) current: Option<Conn>,
     /// Others that the engine has changed.
     pub(crate) dirty: Vec<Conn>,
-    pub(crate) connects: Vec<(Conn, SocketAddr)>,
+    pub(crate) connects: VecDeque<(Conn, SocketAddr)>,
     pub(crate) jobs: VecDeque<Task<E::Job>>,
     pub(crate) letters: Vec<E::Letter>,
     spare: Vec<Vec<u8>>,
@@ -36,7 +36,7 @@ impl<E: Engine> Effects<E> {
             generation: 0,
             current: None,
             dirty: Vec::new(),
-            connects: Vec::new(),
+            connects: VecDeque::new(),
             jobs: VecDeque::new(),
             letters: Vec::new(),
             spare: Vec::new(),
@@ -89,12 +89,13 @@ impl<E: Engine> Effects<E> {
         self.now
     }
 
-    /// The output of a connection, to be appended to; `None` if it is gone or closing.
+    /// The output of a connection, to be appended to; `None` if it is gone or closing. The output of
+    /// one that is connecting is written once it is open, or discarded if it cannot be opened.
     #[inline]
     pub fn out(&mut self, conn: Conn) -> Option<&mut Vec<u8>> {
         let Effects { links, dirty, current, spare, .. } = self;
         let link = links.get_mut(conn.index()).filter(|l| l.generation == conn.generation())?;
-        if !link.is_open() {
+        if !link.takes_output() {
             return None;
         }
         if *current != Some(conn) && !link.in_dirty {
@@ -116,7 +117,8 @@ impl<E: Engine> Effects<E> {
         self.look(conn).map_or(0, Link::pending)
     }
 
-    /// Closes a connection as `flow` says, once its output is written.
+    /// Closes a connection as `flow` says, once its output is written. One that is connecting is given
+    /// up, and its output is discarded.
     pub fn close(&mut self, conn: Conn, flow: Flow) {
         if let Some(link) = self.change(conn) {
             link.close(flow);
@@ -141,7 +143,7 @@ impl<E: Engine> Effects<E> {
     /// Opens a connection to another server. [`Engine::opened`] or [`Engine::closed`] follows.
     pub fn connect(&mut self, to: SocketAddr) -> Conn {
         let conn = self.insert(Side::Upstream);
-        self.connects.push((conn, to));
+        self.connects.push_back((conn, to));
         self.change(conn);
         conn
     }

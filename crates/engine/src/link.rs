@@ -259,7 +259,9 @@ impl Link {
 
     /// Hands the output to a driver whose writes complete later.
     pub(crate) fn take(&mut self, now: Instant) -> Vec<u8> {
-        debug_assert_eq!((self.in_flight, self.written), (0, 0));
+        debug_assert_eq!(self.in_flight, 0);
+        // The driver may have written the beginning of it before.
+        self.out.drain(..std::mem::take(&mut self.written));
         self.in_flight = self.out.len();
         self.watch(now);
         std::mem::take(&mut self.out)
@@ -308,8 +310,11 @@ impl Link {
 
     /// Ends the connection once its output is written.
     pub(crate) fn close(&mut self, flow: Flow) {
-        if let (State::Open, Flow::Close | Flow::Part) = (self.state, flow) {
-            self.set(State::Closing { part: flow == Flow::Part });
+        match (self.state, flow) {
+            (_, Flow::Continue) => {}
+            (State::Open, _) => self.set(State::Closing { part: flow == Flow::Part }),
+            (State::Connecting { .. }, _) => self.fail(),
+            _ => {}
         }
     }
 
@@ -334,6 +339,16 @@ impl Link {
 
     pub(crate) fn is_open(&self) -> bool {
         self.state == State::Open
+    }
+
+    pub(crate) fn is_connecting(&self) -> bool {
+        matches!(self.state, State::Connecting { .. })
+    }
+
+    /// Whether the engine may append output.
+    #[inline]
+    pub(crate) fn takes_output(&self) -> bool {
+        self.is_open() || self.is_connecting()
     }
 
     // ---- what the driver does ----

@@ -107,9 +107,11 @@ pub struct Context<'a, S: Session> {
 }
 
 impl<S: Session> Context<'_, S> {
-    /// Posts something.
+    /// Posts something. Nobody hears of it, or is kept as a member, where nothing can be pushed.
     pub fn post(&mut self, post: Post<S::Push>) {
-        self.posts.push(post);
+        if S::Push::EVER {
+            self.posts.push(post);
+        }
     }
 }
 

@@ -150,6 +150,9 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
         if !(self.again.is_empty() && self.long.is_empty()) {
             return Some(Duration::ZERO);
         }
+        if E::CONNECTS && self.core.connects() > 0 {
+            return Some(Duration::ZERO);
+        }
         let due = self.core.due().into_iter().chain(self.resume_at).min()?;
         Some(due.saturating_duration_since(self.core.now().instant))
     }
@@ -176,20 +179,41 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if E::POSTS {
-            let letters = self.core.letters();
-            match &self.seat.letters {
-                Some(others) => others.post(letters),
-                None => drop(letters),
-            }
-        }
-        while let Some(conn) = self.core.next_changed() {
-            self.serve(conn)?;
-        }
-        if E::CONNECTS {
+        self.flush_changed()?;
+        if E::CONNECTS && self.core.connects() > 0 {
             self.connect()?;
+            // One that failed at once may have changed others.
+            self.flush_changed()?;
         }
         Ok(())
+    }
+
+    fn flush_changed(&mut self) -> io::Result<()> {
+        loop {
+            if E::POSTS {
+                let letters = self.core.letters();
+                match &self.seat.letters {
+                    Some(others) => others.post(letters),
+                    None => drop(letters),
+                }
+            }
+            while let Some(conn) = self.core.next_changed() {
+                self.flush_one(conn)?;
+            }
+            // A connection that has room, or is closed, may post too.
+            if !(E::POSTS && self.core.has_letters()) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes what can be written. It is read in the next turn: two connections that write to each
+    /// other would otherwise never let this one end.
+    fn flush_one(&mut self, conn: Conn) -> io::Result<()> {
+        if E::Job::EVER {
+            self.take_on_jobs(conn);
+        }
+        if self.advance(conn)? { self.watch(conn) } else { Ok(()) }
     }
 
     // ---- connections come ----
@@ -256,14 +280,16 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
         }
     }
 
-    /// Opens the connections that the engine asks for.
+    /// Opens the connections that the engine has asked for. Those that it asks for meanwhile are
+    /// opened in the next turn.
     fn connect(&mut self) -> io::Result<()> {
-        while let Some((conn, to)) = self.core.next_connect() {
+        for _ in 0..self.core.connects() {
+            let Some((conn, to)) = self.core.next_connect() else { break };
             match net::connect(to) {
                 Ok(socket) => self.insert(conn, socket, None, false),
                 Err(_) => self.core.failed(conn),
             }
-            self.serve(conn)?;
+            self.flush_one(conn)?;
         }
         Ok(())
     }

@@ -47,6 +47,16 @@ impl<F, T> Sockets<F, T> {
         Some(Conn::from_bits(slot.name))
     }
 
+    /// Those of all connections.
+    pub(crate) fn names(&self) -> Vec<Conn> {
+        self.0.iter().flatten().map(|slot| Conn::from_bits(slot.name)).collect()
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
+
     pub(crate) fn remove(&mut self, conn: Conn) -> Option<Slot<F, T>> {
         self.get(conn)?;
         self.0[conn.index()].take()

@@ -36,7 +36,8 @@ const READ: usize = 16 * 1024;
 /// Starved receives that start again in a turn.
 const FEED: usize = 64;
 
-/// Tokens of what is watched. Those of connections that are being opened come after.
+/// Tokens of what is watched for input. What is watched for room are connections that are being
+/// opened: their tokens are keys of `connecting`.
 const STOP: u32 = 0;
 const DONE: u32 = 1;
 const LETTERS: u32 = 2;
@@ -58,6 +59,8 @@ struct Driver<'h, E: Engine> {
     /// Accepted, but without a place: at most one.
     parked: VecDeque<OwnedFd>,
     sockets: Sockets<Rc<OwnedFd>, State>,
+    /// Connections that are being opened. One may be gone before its watch is over.
+    connecting: Slab<Conn>,
     /// Connections to be looked at before the end of the turn.
     changed: Vec<Conn>,
     /// Jobs whose file is being read.
@@ -83,6 +86,8 @@ struct State {
     changed: bool,
     /// It is closed once nothing is under way.
     closing: bool,
+    /// It is being connected.
+    connecting: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -126,6 +131,7 @@ impl<'h, E: Engine> Driver<'h, E> {
             resume_at: None,
             parked: VecDeque::new(),
             sockets: Sockets::new(),
+            connecting: Slab::new(),
             changed: Vec::new(),
             reading: Slab::new(),
             long: VecDeque::new(),
@@ -145,12 +151,39 @@ impl<'h, E: Engine> Driver<'h, E> {
             }
             self.end_of_turn()?;
         }
-        Ok(())
+        if E::CONNECTS { self.part() } else { Ok(()) }
+    }
+
+    /// Closes the connections to other servers, after the last client has gone. A ring that is
+    /// dropped with operations under way would keep their sockets open.
+    fn part(&mut self) -> io::Result<()> {
+        for conn in self.sockets.names() {
+            self.core.failed(conn);
+            self.change(conn);
+        }
+        loop {
+            while let Some(conn) = self.changed.pop() {
+                if let Some(slot) = self.sockets.get_mut(conn) {
+                    slot.driver.changed = false;
+                    self.serve(conn)?;
+                }
+            }
+            if self.sockets.is_empty() {
+                return Ok(());
+            }
+            self.ring.wait(None)?;
+            while let Some(completion) = self.ring.completion() {
+                self.completed(completion)?;
+            }
+        }
     }
 
     /// How long to wait for completions.
     fn timeout(&self) -> Option<Duration> {
         if !(self.starved.is_empty() && self.long.is_empty()) {
+            return Some(Duration::ZERO);
+        }
+        if E::CONNECTS && self.core.connects() > 0 {
             return Some(Duration::ZERO);
         }
         let due = self.core.due().into_iter().chain(self.resume_at).min()?;
@@ -209,26 +242,38 @@ impl<'h, E: Engine> Driver<'h, E> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if E::POSTS {
-            let letters = self.core.letters();
-            match &self.seat.letters {
-                Some(others) => others.post(letters),
-                None => drop(letters),
-            }
-        }
-        while let Some(conn) = self.changed.pop() {
-            if let Some(slot) = self.sockets.get_mut(conn) {
-                slot.driver.changed = false;
-                self.serve(conn)?;
-            }
-        }
-        while let Some(conn) = self.core.next_changed() {
-            self.serve(conn)?;
-        }
-        if E::CONNECTS {
+        self.flush_changed()?;
+        if E::CONNECTS && self.core.connects() > 0 {
             self.connect()?;
+            // One that failed at once may have changed others.
+            self.flush_changed()?;
         }
         Ok(())
+    }
+
+    fn flush_changed(&mut self) -> io::Result<()> {
+        loop {
+            if E::POSTS {
+                let letters = self.core.letters();
+                match &self.seat.letters {
+                    Some(others) => others.post(letters),
+                    None => drop(letters),
+                }
+            }
+            while let Some(conn) = self.changed.pop() {
+                if let Some(slot) = self.sockets.get_mut(conn) {
+                    slot.driver.changed = false;
+                    self.serve(conn)?;
+                }
+            }
+            while let Some(conn) = self.core.next_changed() {
+                self.serve(conn)?;
+            }
+            // A connection that has room, or is closed, may post too.
+            if !(E::POSTS && self.core.has_letters()) {
+                return Ok(());
+            }
+        }
     }
 
     fn change(&mut self, conn: Conn) {
@@ -270,7 +315,7 @@ impl<'h, E: Engine> Driver<'h, E> {
             let Some(place) = self.seat.places.take() else { return Ok(false) };
             let Some(socket) = self.parked.pop_front() else { break };
             let conn = self.core.accept();
-            self.insert(conn, socket, Some(place));
+            self.insert(conn, socket, Some(place), false);
             // It often has its first request already, and is done with after it.
             self.read_now(conn);
             self.serve(conn)?;
@@ -278,7 +323,7 @@ impl<'h, E: Engine> Driver<'h, E> {
         Ok(true)
     }
 
-    fn insert(&mut self, conn: Conn, socket: OwnedFd, place: Option<Place>) {
+    fn insert(&mut self, conn: Conn, socket: OwnedFd, place: Option<Place>, connecting: bool) {
         let state = State {
             receiving: Receiving::No,
             sending: None,
@@ -286,6 +331,7 @@ impl<'h, E: Engine> Driver<'h, E> {
             fresh: true,
             changed: false,
             closing: false,
+            connecting,
         };
         self.sockets.insert(conn, Rc::new(socket), place, state);
     }
@@ -315,27 +361,29 @@ impl<'h, E: Engine> Driver<'h, E> {
         self.accept()
     }
 
-    /// Opens the connections that the engine asks for.
+    /// Opens the connections that the engine has asked for. Those that it asks for meanwhile are
+    /// opened in the next turn.
     fn connect(&mut self) -> io::Result<()> {
-        while let Some((conn, to)) = self.core.next_connect() {
+        for _ in 0..self.core.connects() {
+            let Some((conn, to)) = self.core.next_connect() else { break };
             match net::connect(to) {
                 Ok(socket) => {
-                    self.ring.watch_writable(&socket, conn.index() as u32)?;
-                    self.insert(conn, socket, None);
+                    let key = self.connecting.insert(conn) as u32;
+                    self.ring.watch_writable(&socket, key)?;
+                    self.insert(conn, socket, None, true);
                 }
-                Err(_) => {
-                    self.core.failed(conn);
-                    self.core.closed(conn);
-                }
+                Err(_) => self.core.failed(conn),
             }
+            self.serve(conn)?;
         }
         Ok(())
     }
 
-    /// A connection that was being opened is open, or cannot be.
-    fn connected(&mut self, place: u32) {
-        let Some(conn) = self.sockets.at(place) else { return };
-        let Some(slot) = self.sockets.get(conn) else { return };
+    /// A connection that was being opened is open, cannot be, or is gone.
+    fn connected(&mut self, key: u32) {
+        let conn = self.connecting.remove(key as usize);
+        let Some(slot) = self.sockets.get_mut(conn) else { return };
+        slot.driver.connecting = false;
         let opened = net::take_error(&slot.fd).and_then(|()| net::set_blocking(&slot.fd));
         match opened {
             Ok(()) => self.core.connected(conn),
@@ -435,7 +483,14 @@ impl<'h, E: Engine> Driver<'h, E> {
         }
         loop {
             let next = self.core.next(conn, &self.sockets);
-            let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
+            let Some(slot) = self.sockets.get_mut(conn) else {
+                // One that is not connected yet, or could not be.
+                match next {
+                    Next::Close => self.core.closed(conn),
+                    _ => self.core.settle(conn),
+                }
+                return Ok(());
+            };
             if slot.driver.closing {
                 return self.close(conn);
             }
@@ -505,6 +560,10 @@ impl<'h, E: Engine> Driver<'h, E> {
             self.ring.cancel_send(key)?;
         }
         if state.receiving != Receiving::Ending && state.sending.is_none() {
+            if state.connecting {
+                // Its watch holds the socket open: this ends both.
+                let _ = net::finish(&slot.fd);
+            }
             self.sockets.remove(conn);
             self.core.closed(conn);
         }

@@ -1,0 +1,151 @@
+//! The life of connections that an engine opens, and of output that is written in both ways.
+
+use regatta_engine::{Conn, Core, Effects, Engine, Flow, Limits, Never, Next, Now, Socket, Status};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
+
+/// An engine that does what a test says, and remembers what happened.
+#[derive(Default)]
+struct Scripted {
+    seen: Vec<(&'static str, Conn)>,
+}
+
+/// What it is to do: a letter, because an engine hears of those at any time.
+type Script = Arc<dyn Fn(&mut Effects<Scripted>) + Send + Sync>;
+
+impl Engine for Scripted {
+    type Job = Never;
+    type Letter = Script;
+    const CONNECTS: bool = true;
+
+    fn opened(&mut self, conn: Conn, _: &mut Effects<Self>) {
+        self.seen.push(("opened", conn));
+    }
+    fn received(&mut self, _: Conn, _: &mut [u8], _: &mut Effects<Self>) {}
+    fn room(&mut self, conn: Conn, _: &mut Effects<Self>) {
+        self.seen.push(("room", conn));
+    }
+    fn ended(&mut self, _: Conn, _: &mut Effects<Self>) {}
+    fn closed(&mut self, conn: Conn, _: &mut Effects<Self>) {
+        self.seen.push(("closed", conn));
+    }
+    fn heard(&mut self, script: Script, effects: &mut Effects<Self>) {
+        script(effects);
+    }
+}
+
+struct Quiet;
+
+impl Socket for Quiet {
+    fn unacknowledged(&self, _: Conn) -> usize {
+        0
+    }
+    fn is_readable(&self, _: Conn) -> bool {
+        false
+    }
+    fn is_gone(&self, _: Conn) -> bool {
+        false
+    }
+}
+
+fn core() -> Core<Scripted> {
+    let now = Now { instant: Instant::now(), unix_s: 0 };
+    Core::new(Scripted::default(), Limits::default(), now)
+}
+
+fn to(port: u16) -> SocketAddr {
+    ([127, 0, 0, 1], port).into()
+}
+
+/// A core that connects to port 1.
+fn connecting() -> (Core<Scripted>, Conn) {
+    let mut core = core();
+    core.heard(Arc::new(|effects| {
+        effects.connect(to(1));
+    }));
+    let upstream = core.next_changed().expect("its deadline is to be kept");
+    (core, upstream)
+}
+
+#[test]
+fn connections_are_opened_in_the_order_in_which_they_were_asked_for() {
+    let mut core = core();
+    core.heard(Arc::new(|effects| {
+        effects.connect(to(1));
+        effects.connect(to(2));
+    }));
+    let ports: Vec<_> =
+        std::iter::from_fn(|| core.next_connect()).map(|(_, to)| to.port()).collect();
+    assert_eq!(ports, [1, 2]);
+}
+
+#[test]
+fn output_of_a_connecting_connection_is_written_once_it_is_open() {
+    let (mut core, upstream) = connecting();
+    core.heard(Arc::new(move |effects| {
+        effects.out(upstream).expect("it has output").extend(b"early");
+        assert_eq!(effects.pending(upstream), 5);
+    }));
+    assert_eq!(core.next(upstream, &Quiet), Next::Wait);
+    core.connected(upstream);
+    assert_eq!(core.next(upstream, &Quiet), Next::Write { last: false });
+    assert_eq!(core.output(upstream), b"early");
+}
+
+#[test]
+fn a_connection_that_is_given_up_before_it_is_opened_is_not_opened() {
+    let ways: [Script; 3] = [
+        Arc::new(|effects| {
+            let upstream = effects.connect(to(1));
+            effects.abort(upstream);
+        }),
+        Arc::new(|effects| {
+            let upstream = effects.connect(to(1));
+            effects.close(upstream, Flow::Close);
+        }),
+        Arc::new(|effects| {
+            let upstream = effects.connect(to(1));
+            effects.close(upstream, Flow::Part);
+        }),
+    ];
+    for way in ways {
+        let mut core = core();
+        core.heard(way);
+        assert_eq!(core.next_connect(), None);
+        let upstream = core.next_changed().unwrap();
+        assert_eq!(core.next(upstream, &Quiet), Next::Close);
+        core.closed(upstream);
+        assert_eq!(core.engine().seen, [("closed", upstream)]);
+        assert_eq!(core.clients(), 0);
+    }
+}
+
+#[test]
+fn closing_a_connecting_connection_gives_it_up_with_its_output() {
+    let (mut core, upstream) = connecting();
+    assert!(core.next_connect().is_some());
+    core.heard(Arc::new(move |effects| {
+        effects.out(upstream).unwrap().extend(b"never sent");
+        effects.close(upstream, Flow::Continue);
+        effects.close(upstream, Flow::Close);
+        assert!(effects.out(upstream).is_none());
+    }));
+    assert_eq!(core.next(upstream, &Quiet), Next::Close);
+    core.connected(upstream); // too late
+    assert_eq!(core.next(upstream, &Quiet), Next::Close);
+}
+
+#[test]
+fn output_that_was_partly_written_at_once_is_not_taken_again() {
+    let mut core = core();
+    let client = core.accept();
+    core.heard(Arc::new(move |effects| {
+        effects.set(client, Status { wants_room: true, ..Status::default() });
+        effects.out(client).unwrap().extend(b"0123456789");
+    }));
+    core.wrote(client, 3); // less than half: the rest has not been moved
+    assert_eq!(core.take_output(client), b"3456789");
+    core.completed(client, 4, None);
+    assert_eq!(core.engine().seen.last(), Some(&("opened", client)));
+    core.completed(client, 3, None);
+    assert_eq!(core.engine().seen.last(), Some(&("room", client)));
+}

@@ -1,0 +1,132 @@
+//! What a connection costs in a program that can push to it, and in one that cannot.
+//!
+//! `Link` (the life of a connection) and what a driver keeps of a socket have no type parameter, so
+//! pushes cannot change them. What could grow are the session, and the tables of members that
+//! `Sessions` keeps beside it: both are counted here, in bytes allocated.
+
+use regatta_engine::{
+    Conn, Context, Core, Flow, Limits, Never, Next, Now, Post, Push, Session, Sessions, Slots,
+    Socket, Start,
+};
+use regatta_service::{Shared, double::Double};
+use std::{marker::PhantomData, mem::size_of, sync::Arc, time::Instant};
+
+/// What could be pushed.
+#[derive(Clone)]
+struct Bytes(#[allow(dead_code)] Arc<[u8]>);
+
+impl Push for Bytes {}
+
+type Doubling = <Shared<Double> as Start>::Session;
+
+/// `double`, in a program whose push is `P`.
+struct With<P, const JOINS: bool>(Doubling, PhantomData<P>);
+
+impl<P: Push, const JOINS: bool> Session for With<P, JOINS> {
+    type Job = <Doubling as Session>::Job;
+    type Push = P;
+    type Local = <Doubling as Session>::Local;
+
+    fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
+        if JOINS {
+            context.post(Post::Join);
+        }
+        self.inner(context, |session, context| session.on_bytes(context, bytes))
+    }
+    fn on_room(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        self.inner(context, |session, context| session.on_room(context))
+    }
+    fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        self.inner(context, |session, context| session.on_end(context))
+    }
+    fn slots(&mut self) -> Option<&mut Slots<Self::Job>> {
+        self.0.slots()
+    }
+    fn wants_input(&self) -> bool {
+        self.0.wants_input()
+    }
+    fn wants_room(&self) -> bool {
+        self.0.wants_room()
+    }
+    fn is_waited_for(&self) -> bool {
+        self.0.is_waited_for()
+    }
+    fn inside(&self) -> Option<Instant> {
+        self.0.inside()
+    }
+}
+
+impl<P: Push, const JOINS: bool> With<P, JOINS> {
+    fn inner(
+        &mut self,
+        context: &mut Context<'_, Self>,
+        call: impl FnOnce(&mut Doubling, &mut Context<'_, Doubling>) -> Flow,
+    ) -> Flow {
+        let Context { now, local, out, .. } = context;
+        call(&mut self.0, &mut Context { now: *now, local, out, posts: &mut Vec::new() })
+    }
+}
+
+/// Makes them.
+struct Program<P, const JOINS: bool>(PhantomData<P>);
+
+impl<P: Push, const JOINS: bool> Start for Program<P, JOINS> {
+    type Session = With<P, JOINS>;
+
+    fn session(&self, now: Now) -> With<P, JOINS> {
+        With(Shared(Double).session(now), PhantomData)
+    }
+}
+
+struct Quiet;
+
+impl Socket for Quiet {
+    fn unacknowledged(&self, _: Conn) -> usize {
+        0
+    }
+    fn is_readable(&self, _: Conn) -> bool {
+        false
+    }
+    fn is_gone(&self, _: Conn) -> bool {
+        false
+    }
+}
+
+const CONNECTIONS: usize = 1000;
+
+/// Bytes that are allocated for so many connections that have had a reply each.
+fn bytes<F: Start>(start: F) -> u64 {
+    let now = Now { instant: Instant::now(), unix_s: 0 };
+    let counted = allocation_counter::measure(|| {
+        let mut core = Core::new(Sessions::new(start), Limits::default(), now);
+        for _ in 0..CONNECTIONS {
+            let conn = core.accept();
+            core.received(conn, &mut *b"21\n".to_vec());
+            assert_eq!(core.next(conn, &Quiet), Next::Write { last: false });
+            assert_eq!(core.output(conn), b"42\n");
+            core.wrote(conn, 3);
+            core.settle(conn);
+        }
+        assert_eq!(core.clients(), CONNECTIONS);
+    });
+    counted.bytes_total
+}
+
+#[test]
+fn a_connection_of_double_is_as_large_with_pushes_in_its_program_as_without() {
+    assert_eq!(size_of::<With<Bytes, false>>(), size_of::<Doubling>());
+    let double = bytes(Shared(Double));
+    assert_eq!(bytes(Program::<Never, false>(PhantomData)), double);
+    assert_eq!(bytes(Program::<Bytes, false>(PhantomData)), double);
+}
+
+#[test]
+fn only_a_session_that_can_hear_is_kept_as_a_member() {
+    let double = bytes(Shared(Double));
+    // Each asks to join, but nothing can be pushed.
+    assert_eq!(bytes(Program::<Never, true>(PhantomData)), double);
+    // Where something can, its name is in a table, and its place there in another.
+    let a_member = (size_of::<Conn>() + size_of::<Option<u32>>()) as u64;
+    let joined = bytes(Program::<Bytes, true>(PhantomData));
+    assert!(joined >= double + CONNECTIONS as u64 * a_member, "{joined} and {double} bytes");
+}
