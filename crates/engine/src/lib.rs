@@ -31,7 +31,7 @@ pub use engine::Engine;
 pub use flow::Flow;
 pub use job::{Job, Never};
 pub use limits::Limits;
-pub use link::{Socket, Status};
+pub use link::{End, Socket, Status};
 pub use progress::Progress;
 pub use session::{Context, Post, Push, Session, Sessions, Start};
 pub use slots::{JobId, Slots};
