@@ -20,6 +20,8 @@ mod limits;
 mod link;
 mod progress;
 mod session;
+#[cfg(feature = "simulator")]
+pub mod simulator;
 mod slots;
 mod time;
 mod timers;
