@@ -2,7 +2,7 @@
 
 use crate::{
     Conn, Effects, Engine, Flow, JobId, Limits, Now, Side, Socket,
-    link::{Link, Step},
+    link::{End, Link, Step},
     timers::Timers,
 };
 use std::{
@@ -124,7 +124,7 @@ impl<E: Engine> Core<E> {
     /// Reading or writing failed: the connection is gone.
     pub fn failed(&mut self, conn: Conn) {
         if let Some(link) = self.effects.get(conn) {
-            link.fail();
+            link.end(End::Failed);
         }
     }
 
@@ -374,12 +374,37 @@ impl<E: Engine> Core<E> {
 
     fn cut(&mut self) {
         for (place, link) in &mut self.effects.links {
-            link.fail();
+            link.end(End::Cut);
             if !std::mem::replace(&mut link.in_dirty, true) {
                 self.effects.dirty.push(Conn::new(place, link.generation));
             }
         }
         // All are closed in this turn.
         self.cut_at = Some(self.now().instant + Duration::from_secs(3600));
+    }
+}
+
+/// What the simulator sees of a core, and does to it.
+#[cfg(feature = "simulator")]
+impl<E: Engine> Core<E> {
+    pub(crate) fn link(&self, conn: Conn) -> Option<&Link> {
+        self.effects.look(conn)
+    }
+
+    /// What the next [`Core::tick`] is for.
+    pub(crate) fn timers_due(&self) -> impl Iterator<Item = crate::link::Timer> {
+        let now = self.now().instant;
+        let links = self.effects.links.iter();
+        let deadlines = links.filter_map(|(_, link)| link.deadline(&self.limits));
+        deadlines.filter(move |(due, _)| *due <= now).map(|(_, timer)| timer)
+    }
+
+    pub(crate) fn grace_is_over(&self) -> bool {
+        self.cut_at.is_some_and(|at| at <= self.now().instant)
+    }
+
+    /// Forgets a timer whose time has come: a fault.
+    pub(crate) fn miss_timer(&mut self) {
+        self.timers.pop(self.now().instant);
     }
 }

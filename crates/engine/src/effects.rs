@@ -3,7 +3,7 @@
 use crate::{
     Conn, Engine, Flow, JobId, Now, Side,
     core::Task,
-    link::{Link, Status},
+    link::{End, Link, Status},
 };
 use slab::Slab;
 use std::{collections::VecDeque, net::SocketAddr, sync::Weak};
@@ -128,7 +128,7 @@ impl<E: Engine> Effects<E> {
     /// Closes a connection at once. Its pending output is lost.
     pub fn abort(&mut self, conn: Conn) {
         if let Some(link) = self.change(conn) {
-            link.fail();
+            link.end(End::Aborted);
         }
     }
 

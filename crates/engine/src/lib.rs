@@ -20,6 +20,8 @@ mod limits;
 mod link;
 mod progress;
 mod session;
+#[cfg(feature = "simulator")]
+pub mod simulator;
 mod slots;
 mod time;
 mod timers;
@@ -31,7 +33,7 @@ pub use engine::Engine;
 pub use flow::Flow;
 pub use job::{Job, Never};
 pub use limits::Limits;
-pub use link::{Socket, Status};
+pub use link::{End, Socket, Status};
 pub use progress::Progress;
 pub use session::{Context, Post, Push, Session, Sessions, Start};
 pub use slots::{JobId, Slots};

@@ -34,6 +34,9 @@ pub(crate) const OUTPUT_FULL: usize = 64 * 1024;
 /// Interval between looks at a connection that is closed once its peer has acknowledged everything.
 const DELIVERY: Duration = Duration::from_millis(5);
 
+/// Interval between looks at a connection whose time is over, and that has sent something.
+const AGAIN: Duration = Duration::from_millis(1);
+
 /// What an engine says of a connection, for its input and its timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
@@ -77,22 +80,60 @@ pub(crate) enum State {
     /// ending a direction, or closing, could be answered with a reset that overtakes the last reply.
     Delivering,
     /// The driver closes it next.
-    Closed,
+    Closed(End),
 }
 
-/// Why a link does something else next. Counted by the simulator.
+/// Why a connection was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Timeout {
-    /// The peer sent nothing.
+pub enum End {
+    /// The engine closed it, and then the peer closed its side.
+    Close,
+    /// The engine closed it as [`Flow::Part`] says.
+    Part,
+    /// The peer had closed its side, and all output was written.
+    HalfClosed,
+    /// The engine closed it during a drain, and the peer had acknowledged all output.
+    Drained,
+    /// As [`End::Drained`], but the acknowledgement had to be waited for.
+    Delivered,
+    /// Reading, writing or connecting failed: a reset, or the server is not there.
+    Failed,
+    /// The engine aborted it ([`crate::Effects::abort`]).
+    Aborted,
+    /// The grace of a drain was over.
+    Cut,
+    /// Timeout: the peer sent nothing.
     Idle,
-    /// A request took too long to arrive.
+    /// Timeout: a request took too long to arrive.
     Request,
-    /// The peer took nothing of what it was sent.
+    /// Timeout: the peer took nothing of what it was sent.
     Stalled,
     /// The peer is gone, which was noticed while it was not read.
     Gone,
+    /// Timeout: the peer did not close its side after the server had.
     Linger,
+    /// The peer sent too much after the server had closed its side.
+    Flooded,
+    /// Timeout: the other server did not answer.
     Connect,
+}
+
+/// What a connection waits for when nothing happens. Counted by the simulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timer {
+    Connect,
+    Linger,
+    /// A look at whether everything is acknowledged.
+    Delivery,
+    /// A look at whether a peer takes its output.
+    Progress,
+    /// A look at whether a peer that is not read is still there.
+    HeldUp,
+    /// A look at how much a silent peer has acknowledged.
+    Owed,
+    Idle,
+    Request,
+    Alarm,
 }
 
 /// What a link needs of its driver next.
@@ -163,6 +204,15 @@ impl Link {
         self.state
     }
 
+    /// Why it closed, if it has.
+    #[cfg(feature = "simulator")]
+    pub(crate) fn why(&self) -> Option<End> {
+        match self.state {
+            State::Closed(end) => Some(end),
+            _ => None,
+        }
+    }
+
     fn set(&mut self, state: State) {
         self.state = state;
         self.sooner = true;
@@ -190,7 +240,7 @@ impl Link {
             State::Lingering { bytes: left, .. } => {
                 *left = left.saturating_sub(bytes);
                 if *left == 0 {
-                    self.set(State::Closed);
+                    self.end(End::Flooded);
                 }
                 false
             }
@@ -207,16 +257,18 @@ impl Link {
         match self.state {
             State::Open => true,
             State::Lingering { .. } => {
-                self.set(State::Closed);
+                self.end(End::Close);
                 false
             }
             _ => false,
         }
     }
 
-    /// The connection is gone, or must go: nothing more is read or written.
-    pub(crate) fn fail(&mut self) {
-        self.set(State::Closed);
+    /// The connection is gone, or must go: nothing more is read or written. The first reason counts.
+    pub(crate) fn end(&mut self, end: End) {
+        if !matches!(self.state, State::Closed(_)) {
+            self.set(State::Closed(end));
+        }
     }
 
     /// So many bytes of the output are with the kernel now. Returns whether that was all.
@@ -277,13 +329,14 @@ impl Link {
 
     /// Our direction was ended, or could not be.
     pub(crate) fn finished(&mut self, now: Instant, done: bool) {
-        let next = match self.state {
-            State::Closing { part: false } if done => {
-                State::Lingering { until: now + Limits::LINGER, bytes: Limits::LINGER_BYTES }
+        match self.state {
+            _ if !done => self.end(End::Failed),
+            State::Closing { part: false } => {
+                let (until, bytes) = (now + Limits::LINGER, Limits::LINGER_BYTES);
+                self.set(State::Lingering { until, bytes });
             }
-            _ => State::Closed,
-        };
-        self.set(next);
+            _ => self.end(End::Part),
+        }
     }
 
     // ---- what the engine wants ----
@@ -377,10 +430,13 @@ impl Link {
                 self.set(State::Delivering);
                 Step::Wait
             }
-            State::Closing { .. } if draining || self.ended => Step::Close,
+            State::Closing { .. } if draining || self.ended => {
+                self.end(if draining { End::Drained } else { End::HalfClosed });
+                Step::Close
+            }
             State::Closing { .. } => Step::FinishWriting,
             State::Lingering { .. } | State::Delivering => Step::Wait,
-            State::Closed => Step::Close,
+            State::Closed(_) => Step::Close,
         }
     }
 
@@ -395,22 +451,39 @@ impl Link {
 
     /// When [`Link::look`] is to be called.
     pub(crate) fn due(&self, limits: &Limits) -> Option<Instant> {
+        self.deadline(limits).map(|(due, _)| due)
+    }
+
+    /// The next deadline, and what it is for.
+    pub(crate) fn deadline(&self, limits: &Limits) -> Option<(Instant, Timer)> {
         let due = match self.state {
-            State::Connecting { until } | State::Lingering { until, .. } => until,
-            State::Delivering => self.looked + DELIVERY,
-            State::Closed => return None,
-            State::Open | State::Closing { .. } if self.stuck => self.looked + limits.look(),
-            State::Open | State::Closing { .. } if self.is_held_up() => self.looked + Limits::LOOK,
+            State::Connecting { until } => (until, Timer::Connect),
+            State::Lingering { until, .. } => (until, Timer::Linger),
+            State::Delivering => (self.looked + DELIVERY, Timer::Delivery),
+            State::Closed(_) => return None,
+            State::Open | State::Closing { .. } if self.stuck => {
+                (self.looked + limits.look(), Timer::Progress)
+            }
+            State::Open | State::Closing { .. } if self.is_held_up() => {
+                (self.looked + Limits::LOOK, Timer::HeldUp)
+            }
             State::Open | State::Closing { .. } => {
-                let due = limits.due(self.active(), self.status.inside);
+                let idle = self.active() + limits.idle;
+                // A look may find input that is not read yet. The next one is not in the same tick.
+                let again = self.looked + AGAIN;
+                let due = limits.due(self.active(), self.status.inside).max(again);
                 // What it takes meanwhile is seen only by those who look. It is silent then, so this
                 // is not done for each request.
                 let look = self.heard.max(self.looked) + limits.idle / 4;
-                if self.owes { due.min(look) } else { due }
+                match self.owes {
+                    true if look < due => (look, Timer::Owed),
+                    _ if due < idle => (due, Timer::Request),
+                    _ => (due, Timer::Idle),
+                }
             }
         };
-        let alarm = self.status.alarm.filter(|_| self.state == State::Open);
-        Some(alarm.map_or(due, |alarm| due.min(alarm)))
+        let alarm = self.status.alarm.filter(|_| self.is_open());
+        Some(alarm.filter(|alarm| *alarm < due.0).map_or(due, |alarm| (alarm, Timer::Alarm)))
     }
 
     fn is_held_up(&self) -> bool {
@@ -422,20 +495,13 @@ impl Link {
     }
 
     /// Its time has come: has it timed out?
-    pub(crate) fn look(
-        &mut self,
-        now: Instant,
-        limits: &Limits,
-        conn: Conn,
-        socket: &impl Socket,
-    ) -> Option<Timeout> {
+    pub(crate) fn look(&mut self, now: Instant, limits: &Limits, conn: Conn, socket: &impl Socket) {
         let timeout = self.timeout(now, limits, conn, socket);
         self.looked = now;
         self.sooner = true;
-        if timeout.is_some() {
-            self.set(State::Closed);
+        if let Some(timeout) = timeout {
+            self.end(timeout);
         }
-        timeout
     }
 
     fn timeout(
@@ -444,17 +510,12 @@ impl Link {
         limits: &Limits,
         conn: Conn,
         socket: &impl Socket,
-    ) -> Option<Timeout> {
+    ) -> Option<End> {
         match self.state {
-            State::Connecting { until } => (now >= until).then_some(Timeout::Connect),
-            State::Lingering { until, .. } => (now >= until).then_some(Timeout::Linger),
-            State::Delivering => {
-                if socket.unacknowledged(conn) == 0 {
-                    self.set(State::Closed);
-                }
-                None
-            }
-            State::Closed => None,
+            State::Connecting { until } => (now >= until).then_some(End::Connect),
+            State::Lingering { until, .. } => (now >= until).then_some(End::Linger),
+            State::Delivering => (socket.unacknowledged(conn) == 0).then_some(End::Delivered),
+            State::Closed(_) => None,
             State::Open | State::Closing { .. } => {
                 if self.stuck || self.owes {
                     let unacknowledged = socket.unacknowledged(conn);
@@ -462,19 +523,80 @@ impl Link {
                     self.owes = unacknowledged > 0;
                 }
                 if self.stuck {
-                    self.progress.is_stalled(now, limits.idle).then_some(Timeout::Stalled)
+                    self.progress.is_stalled(now, limits.idle).then_some(End::Stalled)
                 } else if self.is_held_up() {
-                    socket.is_gone(conn).then_some(Timeout::Gone)
+                    socket.is_gone(conn).then_some(End::Gone)
                 } else if now >= limits.due(self.active(), self.status.inside)
                     // After a stall of the process, what came in time may not have been read yet.
                     && !socket.is_readable(conn)
                 {
                     let idle = now >= self.active() + limits.idle;
-                    Some(if idle { Timeout::Idle } else { Timeout::Request })
+                    Some(if idle { End::Idle } else { End::Request })
                 } else {
                     None
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A socket of which everything is known.
+    #[derive(Clone, Copy, Default)]
+    struct Known {
+        unacknowledged: usize,
+        readable: bool,
+        gone: bool,
+    }
+
+    impl Socket for Known {
+        fn unacknowledged(&self, _: Conn) -> usize {
+            self.unacknowledged
+        }
+
+        fn is_readable(&self, _: Conn) -> bool {
+            self.readable
+        }
+
+        fn is_gone(&self, _: Conn) -> bool {
+            self.gone
+        }
+    }
+
+    const CONN: fn() -> Conn = || Conn::new(0, 1);
+
+    fn limits() -> Limits {
+        Limits { idle: Duration::from_secs(8), request: Duration::from_secs(2) }
+    }
+
+    fn client(now: Instant) -> Link {
+        Link::new(1, Side::Client, now)
+    }
+
+    #[test]
+    fn takes_only_what_is_not_written_yet() {
+        let now = Instant::now();
+        let mut link = client(now);
+        link.out().extend_from_slice(b"0123456789");
+        assert!(!link.wrote(now, 3));
+        assert_eq!(link.take(now), b"3456789");
+        assert_eq!(link.pending(), 7);
+        assert!(link.completed(7));
+    }
+
+    #[test]
+    fn looks_again_later_at_a_timeout_with_unread_input() {
+        let start = Instant::now();
+        let mut link = client(start);
+        let over = start + limits().idle;
+        let readable = Known { readable: true, ..Known::default() };
+        link.look(over, &limits(), CONN(), &readable);
+        assert!(link.is_open());
+        assert_eq!(link.deadline(&limits()), Some((over + AGAIN, Timer::Idle)));
+        link.look(over + AGAIN, &limits(), CONN(), &Known::default());
+        assert_eq!(link.state(), State::Closed(End::Idle));
     }
 }

@@ -1,0 +1,32 @@
+//! A simulator of engines: many short histories of a server, without sockets, threads or clocks.
+//!
+//! A history is a function of its number. It has a few clients that send requests cut anywhere, read
+//! slowly or not at all, half-close, reset and vanish; buffers that are full; a driver that reports
+//! readiness (as epoll does) or completions (as io_uring does); jobs that are done late and in any
+//! order; letters between cores; and in some histories a stop. Each peer's output is compared with an
+//! independent model ([`Scenario`]), and every connection must end in time and for a reason
+//! (`check.rs`).
+//!
+//! [`assert_holds`] runs many histories and prints the number of the first one that fails. With
+//! `SIMULATION_SEED=<number>` it runs that one alone and prints its events.
+
+mod check;
+mod coverage;
+mod fault;
+mod history;
+mod line;
+mod network;
+mod peer;
+mod random;
+mod readiness;
+mod ring;
+mod run;
+mod scenario;
+mod station;
+mod wire;
+
+pub use coverage::{Coverage, VISITS, Visit};
+pub use fault::Fault;
+pub use random::Random;
+pub use run::{Failure, assert_finds, assert_holds, run};
+pub use scenario::{Expected, Scenario, same};

@@ -1,0 +1,326 @@
+//! What must hold in every history.
+//!
+//! - A peer receives what the model says, no byte lost, doubled or out of its order, and nothing after
+//!   the end.
+//! - An orderly end leaves nothing out. The end is orderly if the engine closed the connection, if the
+//!   peer closed its side or fell silent, and if the server stopped and the peer took what it was sent
+//!   within the grace. What is *due* then: a half-closed client is owed the replies to everything it
+//!   sent; at a stop, those to everything that had arrived; at a timeout, those to all whole requests.
+//!   A reset by the peer, a stalled peer and the end of the grace cut the output; a peer that sends on
+//!   after a timeout, after `Connection: close` or beyond the bounds of lingering may lose the rest to
+//!   a reset.
+//! - A connection ends for a reason: not before its limit, and not later than 1.5 times of it. One
+//!   whose peer keeps taking is not closed for a timeout.
+//! - A stop is over by its grace.
+//! - Pending output and held input stay within the scenario's bounds.
+
+use super::{
+    Scenario,
+    history::{World, note},
+    line::{Phase, Watch},
+    wire::Wire,
+};
+use crate::{Limits, Side, link::End};
+use std::time::{Duration, Instant};
+
+impl<S: Scenario> World<S> {
+    // ---- the driver's reports to the core ----
+
+    /// Hands over bytes that were read into the buffer.
+    pub fn hand(&mut self, who: usize, bytes: usize) {
+        let now = self.now();
+        let Some(conn) = self.conn(who) else { return };
+        self.events += 1;
+        note!(self, "{who}: hands over {bytes}");
+        let line = &mut self.lines[who];
+        let station = &mut self.stations[line.station];
+        if station.core.link(conn).is_some_and(|link| link.is_open()) {
+            line.watch.handed += bytes;
+            line.watch.heard = Some(now.instant);
+            let expected = &mut self.expected[..self.used];
+            self.scenario.handed(who, now, &self.buffer[..bytes], expected);
+        }
+        station.core.received(conn, &mut self.buffer[..bytes]);
+        self.observe(who);
+    }
+
+    /// Reports the end of input.
+    pub fn hand_end(&mut self, who: usize) {
+        let now = self.now();
+        let Some(conn) = self.conn(who) else { return };
+        self.events += 1;
+        note!(self, "{who}: the end of input");
+        let line = &mut self.lines[who];
+        let station = &mut self.stations[line.station];
+        if station.core.link(conn).is_some_and(|link| link.is_open()) && !line.watch.ended {
+            line.watch.ended = true;
+            self.scenario.ended(who, now, &mut self.expected[..self.used]);
+        }
+        station.core.ended(conn);
+        self.observe(who);
+    }
+
+    pub fn failed(&mut self, who: usize) {
+        let Some(conn) = self.conn(who) else { return };
+        self.events += 1;
+        note!(self, "{who}: failed");
+        self.stations[self.lines[who].station].core.failed(conn);
+        self.observe(who);
+    }
+
+    /// Closes a socket.
+    pub fn close(&mut self, who: usize) {
+        let Some(conn) = self.conn(who) else { return };
+        self.observe(who);
+        let line = &mut self.lines[who];
+        let station = &mut self.stations[line.station];
+        let end = station.core.link(conn).and_then(|link| link.why());
+        let Some(end) = end else {
+            return self.fail(format!("{who}: closed without a reason"));
+        };
+        self.events += 1;
+        note!(self, "{who}: closed, {end:?}");
+        self.coverage.visit(end);
+        let unacknowledged = line.wire.unacknowledged();
+        if self.strikes(super::Fault::ReplyAfterTheEnd) {
+            self.lines[who].wire.sending.push(b"late\n");
+        }
+        let line = &mut self.lines[who];
+        line.wire.close();
+        line.phase = Phase::Down(end);
+        self.departed(who);
+        self.check_reason(who, end, unacknowledged);
+        self.stations[self.lines[who].station].core.closed(conn);
+        if self.stations[self.lines[who].station].core.has(conn) {
+            self.fail(format!("{who}: the core has a connection that was closed"));
+        }
+    }
+
+    // ---- after each call ----
+
+    /// Looks at what a call has changed.
+    pub fn observe(&mut self, who: usize) {
+        let now = self.now().instant;
+        let line = &mut self.lines[who];
+        let Some(link) = line.conn.and_then(|c| self.stations[line.station].core.link(c)) else {
+            return;
+        };
+        self.coverage.visit(link.state());
+        let watch = &mut line.watch;
+        let pending = link.pending();
+        if watch.written + pending > watch.produced {
+            watch.produced = watch.written + pending;
+            watch.produced_at = Some(now);
+        }
+        if pending == 0 {
+            watch.stuck = None;
+        } else {
+            watch.stuck.get_or_insert(now);
+        }
+        if pending > 0 || watch.jobs > 0 {
+            watch.busy = Some(now);
+        }
+        let connecting = matches!(line.phase, Phase::Connecting(..));
+        if !link.is_open() && !connecting && !watch.left {
+            watch.left = true;
+            self.scenario.left(who, &mut self.expected[..self.used]);
+        }
+    }
+
+    /// A turn of the core is over.
+    pub fn check_turn(&mut self, who: usize) {
+        let now = self.now().instant;
+        let line = &mut self.lines[who];
+        let Some(link) = line.conn.and_then(|c| self.stations[line.station].core.link(c)) else {
+            return;
+        };
+        let expected = &self.expected[who];
+        let watch = &mut line.watch;
+        let most = S::PENDING + S::GROWTH * self.read;
+        let mut wrong = None;
+        if link.pending() > most {
+            wrong =
+                Some(format!("{} bytes of output are pending, more than {most}", link.pending()));
+        }
+        while expected.marks.get(watch.mark).is_some_and(|(_, out)| *out <= watch.produced) {
+            watch.mark += 1;
+        }
+        let taken = watch.mark.checked_sub(1).map_or(0, |mark| expected.marks[mark].0);
+        let held = watch.handed.saturating_sub(taken);
+        let most = S::HELD + 2 * self.read;
+        if held > most && !expected.closes && link.is_open() {
+            wrong = Some(format!("{held} bytes of input are held, more than {most}"));
+        }
+        if let Some(stopped) = self.stopped {
+            let slack = Duration::from_micros(8 * self.lag) + Duration::from_millis(20);
+            let over = Duration::from_micros(self.time - stopped);
+            if over > self.grace + slack {
+                wrong = Some(format!("it is there {over:?} after a stop of {:?}", self.grace));
+            }
+        }
+        let late = self.late(who, now);
+        if let Some(wrong) = wrong.or(late) {
+            self.fail(format!("{who}: {wrong}"));
+        }
+    }
+
+    /// What should have timed out by now.
+    fn late(&self, who: usize, now: Instant) -> Option<String> {
+        let line = &self.lines[who];
+        let Watch { heard, took, produced_at, stuck, busy, jobs, .. } = line.watch;
+        if !matches!(line.phase, Phase::Up) || self.held == Some(who) {
+            return None;
+        }
+        let slack = Duration::from_micros(8 * self.lag) + Duration::from_millis(20);
+        let Limits { idle, request } = self.limits;
+        let over = |since: Option<Instant>, limit: Duration| {
+            since.is_some_and(|since| now > since + limit + limit / 2 + slack)
+        };
+        if let Some(finished) = line.watch.finished_at {
+            return (now > finished + Limits::LINGER + slack).then(|| "it lingers on".into());
+        }
+        if self.stopped.is_some() {
+            return None; // the grace bounds what is delivered
+        }
+        if let Some(since) = stuck
+            && over(Some(since), idle)
+            && over(took.or(Some(since)), idle)
+        {
+            return Some(format!("it takes nothing, and is there after {idle:?}"));
+        }
+        if jobs > 0 {
+            return None; // it waits for us
+        }
+        let quiet = heard.max(took).max(produced_at).max(busy.filter(|_| stuck.is_none()));
+        if over(quiet, idle) {
+            return Some(format!("it is silent, and is there after {idle:?}"));
+        }
+        let inside = self.expected[who].inside.max(busy).max(produced_at);
+        if self.expected[who].inside.is_some() && stuck.is_none() && over(inside, request) {
+            return Some(format!("it is inside a request, and is there after {request:?}"));
+        }
+        None
+    }
+
+    /// Whether a connection may be closed for this reason.
+    fn check_reason(&mut self, who: usize, end: End, unacknowledged: usize) {
+        let now = self.now().instant;
+        let (line, expected) = (&self.lines[who], &self.expected[who]);
+        let Watch { heard, took, stuck, jobs, ended, finished_at, .. } = line.watch;
+        let Wire { peer_ended, read_shut, reset, .. } = line.wire;
+        let Limits { idle, request } = self.limits;
+        let since = |at: Option<Instant>, limit: Duration| at.is_none_or(|at| now >= at + limit);
+        let told = expected.closes || ended || expected.may_abort;
+        let fine = match end {
+            End::Close => told && finished_at.is_some() && (peer_ended || read_shut),
+            End::Part => expected.closes,
+            End::HalfClosed => told && (peer_ended || read_shut),
+            End::Drained | End::Delivered => told && self.stopped.is_some() && unacknowledged == 0,
+            End::Failed => reset || line.wire.peer_reset,
+            End::Aborted => expected.may_abort,
+            End::Cut => {
+                self.stopped.is_some_and(|at| Duration::from_micros(self.time - at) >= self.grace)
+            }
+            End::Idle => since(heard, idle) && since(took, idle) && jobs == 0,
+            End::Request => {
+                since(expected.inside, request) && jobs == 0 && expected.inside.is_some()
+            }
+            End::Stalled => since(took, idle) && since(stuck, idle) && stuck.is_some(),
+            End::Gone => line.wire.is_gone(),
+            End::Linger => since(finished_at, Limits::LINGER) && finished_at.is_some(),
+            End::Flooded => line.wire.arrived >= Limits::LINGER_BYTES,
+            End::Connect => line.side == Some(Side::Upstream),
+        };
+        if !fine {
+            self.fail(format!(
+                "{who}: closed for {end:?} without a reason: {:?}, expected to close {}, inside {:?}",
+                self.lines[who].watch, self.expected[who].closes, self.expected[who].inside
+            ));
+        }
+    }
+
+    // ---- what the peers receive ----
+
+    /// A peer has received what is in its buffer from this place on.
+    pub fn check_received(&mut self, who: usize, from: usize) {
+        let now = self.now();
+        let World { lines, expected, scenario, .. } = self;
+        let (peer, expected) = (&mut lines[who].peer, &expected[who]);
+        let until = peer.received.len();
+        if until > expected.output.len() {
+            let more = &peer.received[expected.output.len().max(from)..];
+            let more = more[..more.len().min(60)].escape_ascii().to_string();
+            return self.fail(format!("{who}: received \"{more}\", which is not due"));
+        }
+        let before = peer.input.len();
+        let mut input = std::mem::take(&mut peer.input);
+        let same = scenario.received(who, now, expected, &peer.received, from..until, &mut input);
+        peer.input = input;
+        if peer.input.len() > before && !peer.blocked && !peer.ended && !peer.done {
+            peer.send_at.get_or_insert(self.time);
+        }
+        if let Err(wrong) = same {
+            self.fail(format!("{who}: {wrong}"));
+        }
+    }
+
+    /// Nothing happens any more.
+    pub fn check_the_end(&mut self) {
+        for who in 0..self.used {
+            let line = &mut self.lines[who];
+            let end = match line.phase {
+                Phase::Down(end) => end,
+                Phase::Unused => continue,
+                _ if line.side == Some(Side::Upstream) && self.stopped.is_some() => continue,
+                phase => {
+                    return self.fail(format!("{who}: it never ends ({phase:?})"));
+                }
+            };
+            // What is under way arrives, whether the peer reads it or not.
+            let from = line.peer.received.len();
+            let Wire { delivered, sending, .. } = &line.wire;
+            line.peer.received.extend_from_slice(delivered.front(delivered.len()));
+            line.peer.received.extend_from_slice(sending.front(sending.len()));
+            self.check_received(who, from);
+            self.check_complete(who, end);
+            if self.wrong.is_some() {
+                return;
+            }
+        }
+        let clients: usize = self.stations.iter().map(|station| station.core.clients()).sum();
+        if clients > 0 {
+            self.fail(format!("the cores count {clients} clients at the end"));
+        }
+    }
+
+    /// Whether all that was due came.
+    fn check_complete(&mut self, who: usize, end: End) {
+        let (line, expected) = (&self.lines[who], &self.expected[who]);
+        let refused = line.wire.peer_reset;
+        let whole = match end {
+            _ if line.peer.left => false,
+            End::Close | End::HalfClosed | End::Drained | End::Delivered => true,
+            End::Part => !expected.strays,
+            End::Idle | End::Request | End::Linger | End::Flooded => !refused,
+            _ => false,
+        };
+        if whole && line.peer.received.len() < expected.output.len() {
+            let rest = &expected.output[line.peer.received.len()..];
+            let rest = rest[..rest.len().min(60)].escape_ascii().to_string();
+            return self.fail(format!("{who}: ended ({end:?}) without \"{rest}\""));
+        }
+        let due = match end {
+            _ if expected.closes || line.peer.left => 0,
+            End::HalfClosed | End::Drained | End::Delivered | End::Close => {
+                line.watch.due_at_stop.unwrap_or(line.wire.arrived)
+            }
+            _ => 0,
+        };
+        if line.watch.handed < due {
+            self.fail(format!(
+                "{who}: ended ({end:?}) with {} bytes of {due} interpreted",
+                line.watch.handed
+            ));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! How often each state, each kind of end and each timer was visited.
+
+use crate::link::{End, State, Timer};
+use std::fmt;
+
+/// What a simulation may visit. The names are those of the lifecycle's states, ends and timers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Visit {
+    StateConnecting,
+    StateOpen,
+    StateClosing,
+    StateLingering,
+    StateDelivering,
+    StateClosed,
+    EndClose,
+    EndPart,
+    EndHalfClosed,
+    EndDrained,
+    EndDelivered,
+    EndFailed,
+    EndAborted,
+    EndCut,
+    EndIdle,
+    EndRequest,
+    EndStalled,
+    EndGone,
+    EndLinger,
+    EndFlooded,
+    EndConnect,
+    TimerConnect,
+    TimerLinger,
+    TimerDelivery,
+    TimerProgress,
+    TimerHeldUp,
+    TimerOwed,
+    TimerIdle,
+    TimerRequest,
+    TimerAlarm,
+    TimerEngine,
+    TimerGrace,
+    /// A job was done for a connection that waited for it.
+    JobDone,
+    /// A job was done for a connection that had gone.
+    JobLate,
+    Letter,
+    Stop,
+}
+
+/// All of them, in their order.
+pub const VISITS: [Visit; 36] = {
+    use Visit::*;
+    [
+        StateConnecting,
+        StateOpen,
+        StateClosing,
+        StateLingering,
+        StateDelivering,
+        StateClosed,
+        EndClose,
+        EndPart,
+        EndHalfClosed,
+        EndDrained,
+        EndDelivered,
+        EndFailed,
+        EndAborted,
+        EndCut,
+        EndIdle,
+        EndRequest,
+        EndStalled,
+        EndGone,
+        EndLinger,
+        EndFlooded,
+        EndConnect,
+        TimerConnect,
+        TimerLinger,
+        TimerDelivery,
+        TimerProgress,
+        TimerHeldUp,
+        TimerOwed,
+        TimerIdle,
+        TimerRequest,
+        TimerAlarm,
+        TimerEngine,
+        TimerGrace,
+        JobDone,
+        JobLate,
+        Letter,
+        Stop,
+    ]
+};
+
+impl From<State> for Visit {
+    fn from(state: State) -> Self {
+        match state {
+            State::Connecting { .. } => Visit::StateConnecting,
+            State::Open => Visit::StateOpen,
+            State::Closing { .. } => Visit::StateClosing,
+            State::Lingering { .. } => Visit::StateLingering,
+            State::Delivering => Visit::StateDelivering,
+            State::Closed(_) => Visit::StateClosed,
+        }
+    }
+}
+
+impl From<End> for Visit {
+    fn from(end: End) -> Self {
+        match end {
+            End::Close => Visit::EndClose,
+            End::Part => Visit::EndPart,
+            End::HalfClosed => Visit::EndHalfClosed,
+            End::Drained => Visit::EndDrained,
+            End::Delivered => Visit::EndDelivered,
+            End::Failed => Visit::EndFailed,
+            End::Aborted => Visit::EndAborted,
+            End::Cut => Visit::EndCut,
+            End::Idle => Visit::EndIdle,
+            End::Request => Visit::EndRequest,
+            End::Stalled => Visit::EndStalled,
+            End::Gone => Visit::EndGone,
+            End::Linger => Visit::EndLinger,
+            End::Flooded => Visit::EndFlooded,
+            End::Connect => Visit::EndConnect,
+        }
+    }
+}
+
+impl From<Timer> for Visit {
+    fn from(timer: Timer) -> Self {
+        match timer {
+            Timer::Connect => Visit::TimerConnect,
+            Timer::Linger => Visit::TimerLinger,
+            Timer::Delivery => Visit::TimerDelivery,
+            Timer::Progress => Visit::TimerProgress,
+            Timer::HeldUp => Visit::TimerHeldUp,
+            Timer::Owed => Visit::TimerOwed,
+            Timer::Idle => Visit::TimerIdle,
+            Timer::Request => Visit::TimerRequest,
+            Timer::Alarm => Visit::TimerAlarm,
+        }
+    }
+}
+
+/// Counts of visits, and the sizes of histories.
+#[derive(Clone, Debug)]
+pub struct Coverage {
+    visits: [u64; VISITS.len()],
+    connections: Vec<u32>,
+    events: Vec<u32>,
+}
+
+impl Default for Coverage {
+    fn default() -> Self {
+        let (connections, events) = (Vec::new(), Vec::new());
+        Coverage { visits: [0; VISITS.len()], connections, events }
+    }
+}
+
+impl Coverage {
+    #[inline]
+    pub(super) fn visit(&mut self, visit: impl Into<Visit>) {
+        self.visits[visit.into() as usize] += 1;
+    }
+
+    pub(super) fn history(&mut self, connections: usize, events: usize) {
+        self.connections.push(connections as u32);
+        self.events.push(events as u32);
+    }
+
+    /// How often this was visited.
+    pub fn of(&self, visit: Visit) -> u64 {
+        self.visits[visit as usize]
+    }
+
+    /// Histories that were counted.
+    pub fn histories(&self) -> usize {
+        self.events.len()
+    }
+
+    /// The medians of connections and of events of a history.
+    pub fn medians(&mut self) -> (u32, u32) {
+        let median = |of: &mut Vec<u32>| {
+            let middle = of.len() / 2;
+            if of.is_empty() { 0 } else { *of.select_nth_unstable(middle).1 }
+        };
+        (median(&mut self.connections), median(&mut self.events))
+    }
+
+    /// Adds those of other histories.
+    pub fn add(&mut self, other: &Coverage) {
+        self.visits.iter_mut().zip(other.visits).for_each(|(sum, visits)| *sum += visits);
+        self.connections.extend_from_slice(&other.connections);
+        self.events.extend_from_slice(&other.events);
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for visit in VISITS {
+            writeln!(f, "{:>12}  {visit:?}", self.of(visit))?;
+        }
+        Ok(())
+    }
+}
