@@ -366,7 +366,7 @@ impl Link {
         match (self.state, flow) {
             (_, Flow::Continue) => {}
             (State::Open, _) => self.set(State::Closing { part: flow == Flow::Part }),
-            (State::Connecting { .. }, _) => self.fail(),
+            (State::Connecting { .. }, _) => self.end(End::Aborted),
             _ => {}
         }
     }
