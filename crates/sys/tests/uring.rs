@@ -4,6 +4,8 @@ use regatta_sys::uring::{Buffer, Completion, Received, Ring};
 use std::{
     io::{Read, Write},
     net::{TcpListener, TcpStream},
+    os::fd::OwnedFd,
+    rc::Rc,
     thread,
     time::{Duration, Instant},
 };
@@ -15,6 +17,10 @@ fn pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     (near, listener.accept().unwrap().0)
+}
+
+fn shared(stream: TcpStream) -> Rc<OwnedFd> {
+    Rc::new(stream.into())
 }
 
 /// The next completion, which must come.
@@ -33,7 +39,8 @@ fn next(ring: &mut Ring) -> Completion {
 fn a_receive_without_buffers_is_told_and_loses_nothing() {
     let mut ring = Ring::new().expect("io_uring is permitted");
     let (mut near, far) = pair();
-    let said: Vec<u8> = (0..300 * 1024u32).map(|i| (i % 251) as u8).collect();
+    let far = shared(far);
+    let said: Vec<u8> = (0..1000 * 1024u32).map(|i| (i % 251) as u8).collect();
     let saying = said.clone();
     let writing = thread::spawn(move || near.write_all(&saying));
     let (mut heard, mut starved) = (Vec::new(), 0);
@@ -44,8 +51,8 @@ fn a_receive_without_buffers_is_told_and_loses_nothing() {
             panic!("only a receive is under way");
         };
         match result {
-            Received::Bytes(buffer) => {
-                heard.extend_from_slice(ring.bytes(&buffer));
+            Received::Bytes(mut buffer) => {
+                heard.extend_from_slice(ring.bytes(&mut buffer));
                 lent.push(buffer);
             }
             Received::Starved => {
@@ -69,6 +76,7 @@ fn a_receive_without_buffers_is_told_and_loses_nothing() {
 fn a_send_goes_on_when_there_is_room_and_gives_its_memory_back() {
     let mut ring = Ring::new().expect("io_uring is permitted");
     let (near, mut far) = pair();
+    let near = shared(near);
     let reading = thread::spawn(move || {
         let mut heard = Vec::new();
         far.read_to_end(&mut heard).map(|_| heard)
@@ -76,7 +84,7 @@ fn a_send_goes_on_when_there_is_room_and_gives_its_memory_back() {
     let said: Vec<u8> = (0..4 << 20).map(|i| (i % 251) as u8).collect();
     let (mut bytes, mut sent) = (said.clone(), 0);
     while sent < said.len() {
-        ring.send(&near, TOKEN, bytes, sent).unwrap();
+        ring.send(&near, TOKEN, bytes, sent, false).unwrap();
         match next(&mut ring) {
             Completion::Sent { token: TOKEN, result, bytes: back } => {
                 sent += result.unwrap();
@@ -93,10 +101,11 @@ fn a_send_goes_on_when_there_is_room_and_gives_its_memory_back() {
 fn a_cancel_completes_what_waits() {
     let mut ring = Ring::new().expect("io_uring is permitted");
     let (near, _far) = pair();
+    let near = shared(near);
     // More than a socket holds, so that a send comes to wait for room.
     let (mut bytes, mut key) = (vec![0; 8 << 20], None);
     for _ in 0..1000 {
-        key = Some(ring.send(&near, TOKEN, bytes, 0).unwrap());
+        key = Some(ring.send(&near, TOKEN, bytes, 0, false).unwrap());
         ring.wait(Some(Duration::from_millis(50))).unwrap();
         match ring.completion() {
             Some(Completion::Sent { bytes: back, .. }) => bytes = back,
