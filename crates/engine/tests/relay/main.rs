@@ -157,6 +157,17 @@ fn exactly_the_unanswered_requests_get_an_error_and_half_a_reply_is_dropped() {
 }
 
 #[test]
+fn errors_keep_their_order_while_a_broken_upstream_is_not_closed_yet() {
+    for (mut hand, client, upstream) in open() {
+        hand.send(client, "sent\n");
+        hand.breaks(upstream);
+        hand.receives(client, "not sent\n");
+        hand.turn_ends();
+        assert_eq!(hand.got(client), format!("{LOST}\n{DOWN}\n"));
+    }
+}
+
+#[test]
 fn a_reply_that_nobody_asked_for_closes_the_upstream() {
     for (mut hand, client, upstream) in open() {
         hand.send(client, "x\n");
