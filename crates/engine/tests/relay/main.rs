@@ -1,8 +1,10 @@
 //! The relay, driven by hand: what each side sends and gets, without sockets and clocks.
 //!
-//! `regatta-serve` runs the same relay over real sockets (`tests/relay`).
+//! `relay.rs` needs nothing but `regatta-engine`: `regatta-serve` runs it over real sockets
+//! (`tests/engines`), and any other driver of engines can.
 
 mod by_hand;
+mod histories;
 #[allow(dead_code)] // some of it is for tests over sockets
 mod relay;
 
