@@ -279,13 +279,14 @@ fn clients_are_not_read_while_the_upstream_is_slow() {
         let mut clients = [server.client(), server.client()];
         let mut link = upstream.accept();
         let request = format!("{}\n", "x".repeat(LINE - 1));
-        let sent: Vec<usize> = clients.iter_mut().map(|c| send_until_full(c, &request)).collect();
+        let [a, b] = &mut clients;
+        let sent = [a, b].map(|client| send_until_full(client, &request, &server.seen));
         assert!(sent.iter().sum::<usize>() < MOST, "{sent:?} bytes were taken");
         let most = server.seen.to_upstream.load(Relaxed);
         // What had been read when it was full comes on top: on the ring, all its buffers.
         let bounds = UPSTREAM_FULL..=UPSTREAM_FULL + 512 * 1024;
         assert!(bounds.contains(&most), "{most} bytes were kept for the upstream");
-        let whole: Vec<usize> = sent.iter().map(|bytes| bytes.div_ceil(LINE)).collect();
+        let whole = sent.map(|bytes| bytes.div_ceil(LINE));
         thread::scope(|scope| {
             for ((client, sent), &whole) in clients.iter_mut().zip(sent).zip(&whole) {
                 scope.spawn(move || {
@@ -295,7 +296,7 @@ fn clients_are_not_read_while_the_upstream_is_slow() {
                     }
                 });
             }
-            for _ in 0..whole.iter().sum() {
+            for _ in 0..whole.iter().sum::<usize>() {
                 assert_eq!(link.line().len(), LINE - 1);
                 link.send("ok\n");
             }
@@ -311,17 +312,23 @@ fn request_rest(sent: usize, line: usize) -> String {
     }
 }
 
-/// Sends `request` again and again until nothing was taken for a while. Returns the bytes.
-fn send_until_full(client: &mut Client, request: &str) -> usize {
+/// Sends `request` again and again until the relay keeps as much as it may for its upstream, and
+/// takes nothing for a while. Returns the bytes that were taken.
+fn send_until_full(client: &mut Client, request: &str, seen: &Seen) -> usize {
     const STUCK: Duration = Duration::from_millis(500);
     let bytes = request.repeat(5).into_bytes();
     client.stream.set_write_timeout(Some(STUCK)).unwrap();
     let mut sent = 0;
+    let start = Instant::now();
     loop {
+        let full = seen.to_upstream.load(Relaxed) > UPSTREAM_FULL;
         match client.stream.write(&bytes[sent % request.len()..]) {
             Ok(taken) => sent += taken,
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                break;
+                if full {
+                    break;
+                }
+                assert!(start.elapsed() < DEADLINE, "the relay takes more");
             }
             Err(error) => panic!("{error}"),
         }
@@ -458,7 +465,7 @@ fn a_stop_gives_up_an_upstream_that_does_not_read_after_its_grace() {
         let mut client = server.client();
         let mut link = upstream.accept();
         let request = format!("{}\n", "x".repeat(16 * 1024 - 1));
-        send_until_full(&mut client, &request);
+        send_until_full(&mut client, &request, &server.seen);
         server.stop();
         server.join();
         client.expect_gone();
