@@ -280,8 +280,8 @@ impl<E: Engine> Core<E> {
         None
     }
 
-    /// How many connections are to be opened, at most. A driver opens those of one turn only: an
-    /// engine whose attempts fail at once, and that repeats them at once, does not hold up the rest.
+    /// Returns the number of connections to be opened, at most. In one turn a driver opens only those
+    /// that it found, so an engine that retries a failed attempt at once does not hold up the others.
     #[inline]
     pub fn connects(&self) -> usize {
         self.effects.connects.len()

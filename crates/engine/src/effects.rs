@@ -89,8 +89,11 @@ impl<E: Engine> Effects<E> {
         self.now
     }
 
-    /// The output of a connection, to be appended to; `None` if it is gone or closing. The output of
-    /// one that is connecting is written once it is open, or discarded if it cannot be opened.
+    /// The output of a connection, to be appended to. The output of one that is connecting is written
+    /// once it is open, or discarded if it cannot be opened.
+    ///
+    /// `None` if the connection is gone, failed or closing. One that failed may not have been reported
+    /// to [`Engine::closed`] yet.
     #[inline]
     pub fn out(&mut self, conn: Conn) -> Option<&mut Vec<u8>> {
         let Effects { links, dirty, current, spare, .. } = self;

@@ -107,7 +107,7 @@ pub struct Context<'a, S: Session> {
 }
 
 impl<S: Session> Context<'_, S> {
-    /// Posts something. Nobody hears of it, or is kept as a member, where nothing can be pushed.
+    /// Posts something. Does nothing where nothing can be pushed.
     pub fn post(&mut self, post: Post<S::Push>) {
         if S::Push::EVER {
             self.posts.push(post);

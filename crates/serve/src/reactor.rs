@@ -207,8 +207,8 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
         }
     }
 
-    /// Writes what can be written. It is read in the next turn: two connections that write to each
-    /// other would otherwise never let this one end.
+    /// Writes what can be written. Input is read in the next turn: otherwise two connections that
+    /// write to each other could keep this turn from ending.
     fn flush_one(&mut self, conn: Conn) -> io::Result<()> {
         if E::Job::EVER {
             self.take_on_jobs(conn);

@@ -121,6 +121,23 @@ impl<E: Engine> ByHand<E> {
         self.turn();
     }
 
+    /// The connection breaks. Its engine hears of that at the end of a turn, as with completions.
+    pub fn breaks(&mut self, conn: Conn) {
+        self.core.failed(conn);
+        self.core.change(conn);
+    }
+
+    /// A client's bytes are read before anything else happens in the turn.
+    pub fn receives(&mut self, conn: Conn, text: &str) {
+        self.core.received(conn, &mut text.as_bytes().to_vec());
+        self.core.change(conn);
+    }
+
+    /// The turn ends.
+    pub fn turn_ends(&mut self) {
+        self.turn();
+    }
+
     /// The peer takes only so many bytes more; `None`: any number.
     pub fn room(&mut self, conn: Conn, bytes: Option<usize>) {
         self.peer(conn).room = bytes;

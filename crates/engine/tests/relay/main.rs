@@ -1,8 +1,10 @@
 //! The relay, driven by hand: what each side sends and gets, without sockets and clocks.
 //!
-//! `regatta-serve` runs the same relay over real sockets (`tests/relay`).
+//! `relay.rs` needs nothing but `regatta-engine`: `regatta-serve` runs it over real sockets
+//! (`tests/engines`), and any other driver of engines can.
 
 mod by_hand;
+mod histories;
 #[allow(dead_code)] // some of it is for tests over sockets
 mod relay;
 
@@ -153,6 +155,17 @@ fn exactly_the_unanswered_requests_get_an_error_and_half_a_reply_is_dropped() {
         assert_eq!(hand.got(upstream), "a4\n", "nothing is sent twice");
         hand.send(upstream, "A4\n");
         assert_eq!(hand.got(a), "A4\n");
+    }
+}
+
+#[test]
+fn errors_keep_their_order_while_a_broken_upstream_is_not_closed_yet() {
+    for (mut hand, client, upstream) in open() {
+        hand.send(client, "sent\n");
+        hand.breaks(upstream);
+        hand.receives(client, "not sent\n");
+        hand.turn_ends();
+        assert_eq!(hand.got(client), format!("{LOST}\n{DOWN}\n"));
     }
 }
 

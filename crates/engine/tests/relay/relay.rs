@@ -132,6 +132,11 @@ impl Relay {
     // ---- requests ----
 
     fn requests(&mut self, conn: Conn, bytes: &[u8], effects: &mut Effects<Self>) {
+        // A connection that broke in this turn takes nothing any more, before it is reported as
+        // closed. What was forwarded fails first.
+        if self.upstream().is_some_and(|upstream| effects.out(upstream).is_none()) {
+            self.lose(effects);
+        }
         let Some(client) = self.clients.get_mut(&conn).filter(|c| !c.ended) else { return };
         let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
         let (lines, rest) = bytes.split_at(whole);
@@ -139,7 +144,7 @@ impl Relay {
         if count > 0 {
             let begun = std::mem::take(&mut client.request);
             let upstream = match self.upstream {
-                Upstream::Connecting(upstream) | Upstream::Open(upstream) => effects.out(upstream),
+                Upstream::Connecting(conn) | Upstream::Open(conn) => effects.out(conn),
                 Upstream::Unused | Upstream::Down { .. } => None,
             };
             if let Some(out) = upstream {

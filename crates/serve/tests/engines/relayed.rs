@@ -196,14 +196,7 @@ fn a_connect_without_an_answer_times_out_and_is_given_up() {
     thread::scope(|scope| {
         for model in models() {
             scope.spawn(move || {
-                // Its queue is full: it does not answer.
-                let upstream = Closed::new().listen_with(0);
-                let mut queued = Vec::new();
-                while let Ok(stream) =
-                    TcpStream::connect_timeout(&upstream.addr, Duration::from_millis(300))
-                {
-                    queued.push(stream);
-                }
+                let (upstream, _queued) = unanswering();
                 let server = start_patient(model, upstream.addr, Setting::default());
                 let mut client = server.client();
                 let start = Instant::now();
@@ -212,15 +205,29 @@ fn a_connect_without_an_answer_times_out_and_is_given_up() {
                 let elapsed = start.elapsed();
                 assert!(elapsed >= Limits::CONNECT - Duration::from_secs(1), "{elapsed:?}");
                 assert!(elapsed < Limits::CONNECT * 3, "{elapsed:?}");
-                // The kernel does not go on with it either.
-                let start = Instant::now();
-                while connecting_to(upstream.addr) > 0 {
-                    assert!(start.elapsed() < DEADLINE, "it is given up");
-                    thread::sleep(Duration::from_millis(1));
-                }
+                expect_given_up(upstream.addr);
             });
         }
     });
+}
+
+/// An upstream whose queue is full: it does not answer.
+fn unanswering() -> (Upstream, Vec<TcpStream>) {
+    let upstream = Closed::new().listen_with(0);
+    let mut queued = Vec::new();
+    while let Ok(stream) = TcpStream::connect_timeout(&upstream.addr, Duration::from_millis(300)) {
+        queued.push(stream);
+    }
+    (upstream, queued)
+}
+
+/// The kernel does not go on connecting to `addr`.
+fn expect_given_up(addr: SocketAddr) {
+    let start = Instant::now();
+    while connecting_to(addr) > 0 {
+        assert!(start.elapsed() < DEADLINE, "it is given up");
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// How many sockets of this machine are connecting to `addr` (proc_net_tcp(5)).
@@ -272,13 +279,14 @@ fn clients_are_not_read_while_the_upstream_is_slow() {
         let mut clients = [server.client(), server.client()];
         let mut link = upstream.accept();
         let request = format!("{}\n", "x".repeat(LINE - 1));
-        let sent: Vec<usize> = clients.iter_mut().map(|c| send_until_full(c, &request)).collect();
+        let [a, b] = &mut clients;
+        let sent = [a, b].map(|client| send_until_full(client, &request, &server.seen));
         assert!(sent.iter().sum::<usize>() < MOST, "{sent:?} bytes were taken");
         let most = server.seen.to_upstream.load(Relaxed);
         // What had been read when it was full comes on top: on the ring, all its buffers.
         let bounds = UPSTREAM_FULL..=UPSTREAM_FULL + 512 * 1024;
         assert!(bounds.contains(&most), "{most} bytes were kept for the upstream");
-        let whole: Vec<usize> = sent.iter().map(|bytes| bytes.div_ceil(LINE)).collect();
+        let whole = sent.map(|bytes| bytes.div_ceil(LINE));
         thread::scope(|scope| {
             for ((client, sent), &whole) in clients.iter_mut().zip(sent).zip(&whole) {
                 scope.spawn(move || {
@@ -288,7 +296,7 @@ fn clients_are_not_read_while_the_upstream_is_slow() {
                     }
                 });
             }
-            for _ in 0..whole.iter().sum() {
+            for _ in 0..whole.iter().sum::<usize>() {
                 assert_eq!(link.line().len(), LINE - 1);
                 link.send("ok\n");
             }
@@ -304,17 +312,23 @@ fn request_rest(sent: usize, line: usize) -> String {
     }
 }
 
-/// Sends `request` again and again until nothing was taken for a while. Returns the bytes.
-fn send_until_full(client: &mut Client, request: &str) -> usize {
+/// Sends `request` again and again until the relay keeps as much as it may for its upstream, and
+/// takes nothing for a while. Returns the bytes that were taken.
+fn send_until_full(client: &mut Client, request: &str, seen: &Seen) -> usize {
     const STUCK: Duration = Duration::from_millis(500);
     let bytes = request.repeat(5).into_bytes();
     client.stream.set_write_timeout(Some(STUCK)).unwrap();
     let mut sent = 0;
+    let start = Instant::now();
     loop {
+        let full = seen.to_upstream.load(Relaxed) > UPSTREAM_FULL;
         match client.stream.write(&bytes[sent % request.len()..]) {
             Ok(taken) => sent += taken,
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                break;
+                if full {
+                    break;
+                }
+                assert!(start.elapsed() < DEADLINE, "the relay takes more");
             }
             Err(error) => panic!("{error}"),
         }
@@ -439,6 +453,44 @@ fn a_stop_does_not_wait_for_a_request_without_an_answer_beyond_its_grace() {
         server.join();
         client.expect_gone();
         link.expect_gone();
+    }
+}
+
+#[test]
+fn a_stop_gives_up_an_upstream_that_does_not_read_after_its_grace() {
+    for model in models() {
+        let upstream = Closed::new().small().listen();
+        let grace = Duration::from_millis(200);
+        let server = start_with(model, upstream.addr, Setting { grace, ..Setting::default() });
+        let mut client = server.client();
+        let mut link = upstream.accept();
+        let request = format!("{}\n", "x".repeat(16 * 1024 - 1));
+        send_until_full(&mut client, &request, &server.seen);
+        server.stop();
+        server.join();
+        client.expect_gone();
+        link.expect_gone();
+    }
+}
+
+#[test]
+fn a_stop_gives_up_a_connect_without_an_answer_after_its_grace() {
+    for model in models() {
+        let (upstream, _queued) = unanswering();
+        let grace = Duration::from_millis(200);
+        let setting = Setting { grace, ..Setting::default() };
+        let server = start_patient(model, upstream.addr, setting);
+        let mut client = server.client();
+        client.send("x\n");
+        let start = Instant::now();
+        while connecting_to(upstream.addr) == 0 {
+            assert!(start.elapsed() < DEADLINE, "it connects");
+            thread::sleep(Duration::from_millis(1));
+        }
+        server.stop();
+        server.join();
+        client.expect_gone();
+        expect_given_up(upstream.addr);
     }
 }
 
