@@ -248,6 +248,12 @@ impl<E: Engine> Core<E> {
         self.effects.look(conn).is_some_and(|link| link.wants_read())
     }
 
+    /// Whether input is all that a connection waits for.
+    #[inline]
+    pub fn is_at_rest(&self, conn: Conn) -> bool {
+        self.effects.look(conn).is_some_and(Link::is_at_rest)
+    }
+
     /// Whether a connection is open, in whatever state.
     #[inline]
     pub fn has(&self, conn: Conn) -> bool {
@@ -321,6 +327,7 @@ impl<E: Engine> Core<E> {
             let Some(place) = self.timers.pop(now) else { break };
             let Some(link) = self.effects.links.get_mut(place) else { continue };
             let conn = Conn::new(place, link.generation);
+            link.timer_is_gone();
             if link.due(&self.limits).is_some_and(|due| due <= now) {
                 let rings = link.rings(now);
                 link.look(now, &self.limits, conn, socket);

@@ -8,6 +8,6 @@ pub enum Flow {
     /// It closes once all replies are written. Later input is not interpreted.
     Close,
     /// As [`Flow::Close`], because the client asked for it and sends nothing more
-    /// (`Connection: close`): the connection does not linger.
+    /// (`Connection: close`): the connection does not linger, if its replies can be written at once.
     Part,
 }

@@ -164,6 +164,8 @@ pub(crate) struct Link {
     sooner: bool,
     /// The kernel took only part of the output: its progress is watched.
     stuck: bool,
+    /// There is a timer for that. It stays when the output is written, for the next time.
+    armed: bool,
     /// Written since the kernel last held nothing.
     owes: bool,
     /// The peer last sent something.
@@ -192,6 +194,7 @@ impl Link {
             in_dirty: false,
             sooner: true,
             stuck: false,
+            armed: false,
             owes: false,
             heard: now,
             looked: now,
@@ -288,10 +291,19 @@ impl Link {
             self.out.drain(..self.written);
             self.written = 0;
         }
+        self.no_longer_at_once();
         if !self.stuck {
             self.watch(now);
         }
         false
+    }
+
+    /// The last output could not be written at once. Whatever the peer announced, it may have sent
+    /// something since, and a close with unread input would be a reset: the connection lingers.
+    fn no_longer_at_once(&mut self) {
+        if let State::Closing { part } = &mut self.state {
+            *part = false;
+        }
     }
 
     /// From now on the peer's progress is watched.
@@ -299,7 +311,7 @@ impl Link {
         self.stuck = true;
         self.looked = now;
         self.progress.restart(now);
-        self.sooner = true;
+        self.sooner |= !self.armed;
     }
 
     #[inline]
@@ -315,6 +327,7 @@ impl Link {
         // The driver may have written the beginning of it before.
         self.out.drain(..std::mem::take(&mut self.written));
         self.in_flight = self.out.len();
+        self.no_longer_at_once();
         self.watch(now);
         std::mem::take(&mut self.out)
     }
@@ -365,7 +378,10 @@ impl Link {
     pub(crate) fn close(&mut self, flow: Flow) {
         match (self.state, flow) {
             (_, Flow::Continue) => {}
-            (State::Open, _) => self.set(State::Closing { part: flow == Flow::Part }),
+            (State::Open, _) => {
+                let at_once = !self.stuck && self.in_flight == 0;
+                self.set(State::Closing { part: flow == Flow::Part && at_once });
+            }
             (State::Connecting { .. }, _) => self.end(End::Aborted),
             _ => {}
         }
@@ -416,6 +432,12 @@ impl Link {
         }
     }
 
+    /// Whether input is all that it waits for.
+    #[inline]
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.is_open() && self.pending() == 0 && self.wants_read()
+    }
+
     /// What is to be done next.
     #[inline]
     pub(crate) fn step(&mut self, draining: bool, conn: Conn, socket: &impl Socket) -> Step {
@@ -446,6 +468,7 @@ impl Link {
         if !std::mem::replace(&mut self.sooner, false) {
             return None;
         }
+        self.armed |= self.stuck;
         self.due(limits)
     }
 
@@ -492,6 +515,11 @@ impl Link {
 
     fn active(&self) -> Instant {
         self.heard.max(self.progress.took())
+    }
+
+    /// The timer has gone off. The next one is for the next deadline.
+    pub(crate) fn timer_is_gone(&mut self) {
+        self.armed = self.stuck;
     }
 
     /// Its time has come: has it timed out?

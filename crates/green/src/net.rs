@@ -201,24 +201,16 @@ impl TcpStream {
     }
 
     /// As [`Write::write`], for the last bytes before [`TcpStream::shutdown`]: the kernel may hold
-    /// them back, to send them and the end in one packet (`MSG_MORE`).
+    /// them back, to send them and the end in one packet (`MSG_MORE`). It never waits.
     ///
     /// # Errors
-    /// Those of a write.
+    /// Those of a write, and `WouldBlock` if there is no room.
     pub fn write_last(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.send(bytes, SendFlags::NOSIGNAL | SendFlags::MORE)
-    }
-
-    #[inline]
-    fn send(&self, bytes: &[u8], flags: SendFlags) -> io::Result<usize> {
-        let registration = &self.registration;
-        let length = registration.attempt(Interest::Write, self.write_timeout.get(), || {
-            rustix::net::send(&self.fd, bytes, flags)
-        })?;
-        if length < bytes.len() {
-            registration.source.used_up(Interest::Write);
+        let sent = rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL | SendFlags::MORE);
+        if sent.is_ok_and(|sent| sent < bytes.len()) || sent == Err(Errno::AGAIN) {
+            self.registration.source.used_up(Interest::Write);
         }
-        Ok(length)
+        Ok(sent?)
     }
 
     pub(crate) fn core(&self) -> &Rc<Core> {
@@ -263,7 +255,14 @@ impl Read for &TcpStream {
 
 impl Write for &TcpStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.send(bytes, SendFlags::NOSIGNAL)
+        let registration = &self.registration;
+        let length = registration.attempt(Interest::Write, self.write_timeout.get(), || {
+            rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL)
+        })?;
+        if length < bytes.len() {
+            registration.source.used_up(Interest::Write);
+        }
+        Ok(length)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -225,12 +225,14 @@ impl<M: Send> Stream for &mut Connection<M> {
 
     async fn write(&mut self, bytes: &[u8], last: bool, due: Instant) -> io::Result<usize> {
         let Connection { stream, alarm, .. } = &mut **self;
-        let write = if last { net::write_last } else { net::write };
+        if last {
+            return net::write_last(stream.as_fd(), bytes);
+        }
         // Nearly always there is room, so the runtime is asked only where there is none.
-        match write(stream.as_fd(), bytes) {
+        match net::write(stream.as_fd(), bytes) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let room = stream.async_io(Interest::WRITABLE, || write(stream.as_fd(), bytes));
-                alarm.within(due, room).await
+                let write = || net::write(stream.as_fd(), bytes);
+                alarm.within(due, stream.async_io(Interest::WRITABLE, write)).await
             }
             written => written,
         }

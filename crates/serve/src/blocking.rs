@@ -45,7 +45,7 @@ impl<S: AsFd> Stream for Blocking<'_, S> {
     }
 
     fn write(&mut self, bytes: &[u8], last: bool) -> io::Result<usize> {
-        if last { net::write_last(self.socket, bytes) } else { net::write(self.socket, bytes) }
+        if last { net::write_now(self.socket, bytes, true) } else { net::write(self.socket, bytes) }
     }
 
     fn unacknowledged(&self) -> usize {

@@ -461,7 +461,11 @@ impl<'h, E: Engine> Driver<'h, E> {
             }
             Ok(sent) => {
                 slot.driver.sent = 0;
+                let receives = slot.driver.receiving == Receiving::Yes;
                 self.core.completed(conn, sent, Some(bytes));
+                if !E::Job::EVER && receives && self.core.is_at_rest(conn) {
+                    return Ok(());
+                }
             }
             Err(_) => self.core.failed(conn),
         }

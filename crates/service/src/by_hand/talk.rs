@@ -81,6 +81,6 @@ impl<T: Stream> Write for Talk<'_, T> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        send(self.stream, &mut self.output, false, self.limits)
+        send(self.stream, &mut self.output, false, self.limits).map(drop)
     }
 }

@@ -17,9 +17,10 @@ pub trait Stream: Locals + Send {
         due: Instant,
     ) -> impl Future<Output = io::Result<usize>> + Send;
 
-    /// Writes what fits, or waits until something does. `TimedOut` is its error after `due`. `last`:
-    /// [`Stream::finish_writing`] follows, and the kernel may hold these bytes back to send them
-    /// with the end.
+    /// Writes what fits, or waits until something does. `TimedOut` is its error after `due`.
+    ///
+    /// `last`: [`Stream::finish_writing`] follows, and the kernel may hold these bytes back to send
+    /// them with the end. Such a write never waits: `WouldBlock` is its error if nothing fits.
     fn write(
         &mut self,
         bytes: &[u8],
@@ -81,13 +82,11 @@ where
                     Flow::Close | Flow::Part => halt = Halt::Closing,
                 }
             }
-            if !reply.is_empty() {
-                let last = matches!(halt, Halt::Closing | Halt::Parting);
-                send(&mut stream, &reply, last, limits).await?;
-                reply.clear();
-            }
+            let last = matches!(halt, Halt::Closing | Halt::Parting);
+            let at_once = send(&mut stream, &reply, last, limits).await?;
+            reply.clear();
             match halt {
-                Halt::Parting => return stream.finish_writing(),
+                Halt::Parting => return part(&mut stream, at_once).await,
                 Halt::Hungry => break,
                 Halt::Closing => return linger(&mut stream).await,
                 Halt::Full | Halt::Needs(_) => {}
@@ -129,23 +128,27 @@ pub(crate) async fn read<T: Stream>(
     }
 }
 
-/// Sends all of `bytes`. Fails once the client has taken nothing of it for the idle timeout.
+/// Sends all of `bytes`. Returns whether there was room for all of it at once. Fails once the client
+/// has taken nothing of it for the idle timeout.
 pub(crate) async fn send<T: Stream>(
     stream: &mut T,
     bytes: &[u8],
     last: bool,
     limits: Limits,
-) -> io::Result<()> {
+) -> io::Result<bool> {
     let mut sent = 0;
+    let mut at_once = true;
     let mut progress = None;
     while sent < bytes.len() {
         let due = stream.now().instant + limits.look();
-        match stream.write(&bytes[sent..], last, due).await {
+        match stream.write(&bytes[sent..], last && at_once, due).await {
             Ok(written) => sent += written,
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock) => {}
             Err(error) => return Err(error),
         }
         if sent < bytes.len() {
+            at_once = false;
             let now = stream.now().instant;
             let progress = progress.get_or_insert_with(|| Progress::new(now));
             progress.look(now, sent as u64, stream.unacknowledged());
@@ -154,7 +157,13 @@ pub(crate) async fn send<T: Stream>(
             }
         }
     }
-    Ok(())
+    Ok(at_once)
+}
+
+/// Closes the connection by the client's wish. If its last replies had to wait for room, it may have
+/// sent something since.
+pub(crate) async fn part<T: Stream>(stream: &mut T, at_once: bool) -> io::Result<()> {
+    if at_once { stream.finish_writing() } else { linger(stream).await }
 }
 
 /// Makes room behind a request that fills its space, up to `most` bytes, and gives it back once all

@@ -153,14 +153,14 @@ where
     loop {
         member.post(stream);
         let last = member.flow != Flow::Continue && !ended;
-        sequential::send(stream, &mut member.out, last, limits)?;
+        let at_once = sequential::send(stream, &mut member.out, last, limits)?;
         if stream.is_overrun() {
             return Err(io::Error::other(OVERRUN));
         }
         match member.flow {
             Flow::Continue => {}
             _ if ended => return Ok(()),
-            Flow::Part => return stream.finish_writing(),
+            Flow::Part => return sequential::part(stream, at_once),
             Flow::Close => return sequential::linger(stream),
         }
         if member.has_more(stream.now()) {
@@ -193,7 +193,7 @@ where
     loop {
         member.post(&mut stream);
         let last = member.flow != Flow::Continue && !ended;
-        asynchronous::send(&mut stream, &member.out, last, limits).await?;
+        let at_once = asynchronous::send(&mut stream, &member.out, last, limits).await?;
         member.out.clear();
         if stream.is_overrun() {
             return Err(io::Error::other(OVERRUN));
@@ -201,7 +201,7 @@ where
         match member.flow {
             Flow::Continue => {}
             _ if ended => return Ok(()),
-            Flow::Part => return stream.finish_writing(),
+            Flow::Part => return asynchronous::part(&mut stream, at_once).await,
             Flow::Close => return asynchronous::linger(&mut stream).await,
         }
         if member.has_more(stream.now()) {

@@ -27,8 +27,10 @@ pub trait Stream: Locals {
     fn set_read_timeout(&mut self, limit: Duration) -> io::Result<()>;
 
     /// Writes what fits, or blocks until something does, for [`Limits::look`] at most: `TimedOut` or
-    /// `WouldBlock` is its error then. `last`: [`Stream::finish_writing`] follows, and the kernel may
-    /// hold these bytes back to send them with the end.
+    /// `WouldBlock` is its error then.
+    ///
+    /// `last`: [`Stream::finish_writing`] follows, and the kernel may hold these bytes back to send
+    /// them with the end. Such a write never blocks: `WouldBlock` is its error if nothing fits.
     fn write(&mut self, bytes: &[u8], last: bool) -> io::Result<usize>;
 
     /// Bytes that were written and that the peer has not acknowledged.
@@ -67,7 +69,7 @@ pub fn serve<S: Service, T: Stream>(service: S, stream: &mut T, limits: Limits) 
         match step? {
             Step::Ended => return Ok(()),
             Step::Closing => return linger(stream),
-            Step::Parting => return stream.finish_writing(),
+            Step::Parting { at_once } => return part(stream, at_once),
             Step::Continue { answered } => {
                 connection.patience.after(stream, answered, !connection.held.is_empty())?
             }
@@ -76,10 +78,10 @@ pub fn serve<S: Service, T: Stream>(service: S, stream: &mut T, limits: Limits) 
                 let mut reply = Vec::new();
                 let flow = stream.run(job, &mut reply)?;
                 let last = flow != Flow::Continue;
-                send(stream, &mut reply, last, limits)?;
+                let at_once = send(stream, &mut reply, last, limits)?;
                 match flow {
                     Flow::Continue => reads = connection.held.is_empty(),
-                    Flow::Part if connection.held.is_empty() => return stream.finish_writing(),
+                    Flow::Part if connection.held.is_empty() => return part(stream, at_once),
                     Flow::Close | Flow::Part => return linger(stream),
                 }
             }
@@ -103,7 +105,9 @@ enum Step<J> {
     Waits(J),
     Closing,
     /// By the client's wish: nothing of its input is left.
-    Parting,
+    Parting {
+        at_once: bool,
+    },
     Ended,
 }
 
@@ -156,9 +160,9 @@ impl<S: Service> Connection<S> {
                 }
             }
             let last = matches!(halt, Halt::Closing | Halt::Parting);
-            send(stream, reply, last, *limits)?;
+            let at_once = send(stream, reply, last, *limits)?;
             match halt {
-                Halt::Parting => return Ok(Step::Parting),
+                Halt::Parting => return Ok(Step::Parting { at_once }),
                 Halt::Closing => return Ok(Step::Closing),
                 Halt::Hungry => break,
                 Halt::Full | Halt::Needs(_) => {}
@@ -275,23 +279,26 @@ impl Patience {
     }
 }
 
-/// Sends all of `reply`. Fails once the client has taken nothing of it for the idle timeout.
+/// Sends all of `reply`. Returns whether there was room for all of it at once. Fails once the client
+/// has taken nothing of it for the idle timeout.
 pub(crate) fn send<T: Stream>(
     stream: &mut T,
     reply: &mut Vec<u8>,
     last: bool,
     limits: Limits,
-) -> io::Result<()> {
+) -> io::Result<bool> {
     let mut sent = 0;
+    let mut at_once = true;
     let mut progress = None;
     while sent < reply.len() {
-        match stream.write(&reply[sent..], last) {
+        match stream.write(&reply[sent..], last && at_once) {
             Ok(written) => sent += written,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if is_timeout(&error) => {}
             Err(error) => return Err(error),
         }
         if sent < reply.len() {
+            at_once = false;
             let now = stream.now().instant;
             let progress = progress.get_or_insert_with(|| Progress::new(now));
             progress.look(now, sent as u64, stream.unacknowledged());
@@ -301,7 +308,13 @@ pub(crate) fn send<T: Stream>(
         }
     }
     reply.clear();
-    Ok(())
+    Ok(at_once)
+}
+
+/// Closes the connection by the client's wish. If its last replies had to wait for room, it may have
+/// sent something since.
+pub(crate) fn part<T: Stream>(stream: &mut T, at_once: bool) -> io::Result<()> {
+    if at_once { stream.finish_writing() } else { linger(stream) }
 }
 
 /// Repeats a call that a signal interrupted.
