@@ -123,8 +123,9 @@ impl<E: Engine> Effects<E> {
     /// Closes a connection as `flow` says, once its output is written. One that is connecting is given
     /// up, and its output is discarded.
     pub fn close(&mut self, conn: Conn, flow: Flow) {
+        let now = self.now.instant;
         if let Some(link) = self.change(conn) {
-            link.close(flow);
+            link.close(now, flow);
         }
     }
 

@@ -375,11 +375,14 @@ impl Link {
     }
 
     /// Ends the connection once its output is written.
-    pub(crate) fn close(&mut self, flow: Flow) {
+    ///
+    /// [`Flow::Part`] is kept only where all of the input has just been read, and all output can be
+    /// written at once: otherwise something unread may have come, and closing would be a reset.
+    pub(crate) fn close(&mut self, now: Instant, flow: Flow) {
         match (self.state, flow) {
             (_, Flow::Continue) => {}
             (State::Open, _) => {
-                let at_once = !self.stuck && self.in_flight == 0;
+                let at_once = !self.stuck && self.in_flight == 0 && self.heard == now;
                 self.set(State::Closing { part: flow == Flow::Part && at_once });
             }
             (State::Connecting { .. }, _) => self.end(End::Aborted),

@@ -14,7 +14,7 @@ impl Codec for Http {
     type Request<'a> = Event<'a>;
     const MAX_FRAME: usize = http1::MAX_FRAME;
 
-    #[inline]
+    #[inline(always)]
     fn decode<'a>(&mut self, input: &'a [u8]) -> Decoded<Event<'a>> {
         match self.0.decode(input) {
             Some((event, consumed)) => Decoded::Request(event, consumed),

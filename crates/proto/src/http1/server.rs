@@ -109,6 +109,14 @@ impl Default for State {
     }
 }
 
+impl State {
+    /// Whether it waits for a head of which nothing was searched.
+    #[inline]
+    fn is_new(&self) -> bool {
+        matches!(self, State::Head(scan) if scan.is_new())
+    }
+}
+
 impl Decoder {
     /// The event at the front of `input` and how many bytes it takes; `None` if more must come.
     /// After a request whose terms do not keep the connection alive, and after a rejection, there
@@ -120,8 +128,28 @@ impl Decoder {
     /// that repeats one request measures the comparison and not the parser. Clients that vary their
     /// heads pay for the parser, and for a comparison that fails at the first difference. A head that
     /// arrives in pieces or is malformed is read twice.
-    #[inline]
+    #[inline(always)]
     pub fn decode<'a>(&mut self, input: &'a [u8]) -> Option<(Event<'a>, usize)> {
+        match self.repeated(input) {
+            Some((request, length)) => Some((Event::Request(request), length)),
+            None => self.unknown(input),
+        }
+    }
+
+    /// The request at the front of `input`, if it repeats a head without content that keeps the
+    /// connection alive. Inlined, so that a caller pays only for what it uses of the request.
+    #[inline(always)]
+    fn repeated<'a>(&self, input: &'a [u8]) -> Option<(Request<'a>, usize)> {
+        let head = self.memo.head.as_ref().filter(|_| self.memo.is_plain)?;
+        let end = self.memo.bytes.len();
+        if !input.starts_with(&self.memo.bytes) || !self.state.is_new() {
+            return None;
+        }
+        Some((request(head, &input[..end], &[])?, end))
+    }
+
+    #[inline(never)]
+    fn unknown<'a>(&mut self, input: &'a [u8]) -> Option<(Event<'a>, usize)> {
         // So it is behind the last request of each read.
         if input.is_empty() {
             return None;
@@ -136,7 +164,7 @@ impl Decoder {
     /// line, is not chunked and does not wait for [`super::CONTINUE`].
     #[inline]
     fn whole<'a>(&mut self, input: &'a [u8]) -> Option<(Request<'a>, usize)> {
-        if !matches!(&self.state, State::Head(scan) if scan.is_new()) {
+        if !self.state.is_new() {
             return None;
         }
         let read;
@@ -225,6 +253,8 @@ fn request<'a>(head: &RequestHead, bytes: &'a [u8], content: &'a [u8]) -> Option
 struct Memo {
     bytes: Vec<u8>,
     head: Option<RequestHead>,
+    /// The request has no content, and the connection goes on after it.
+    is_plain: bool,
     /// Number of heads that were not recognised. It wraps.
     unknown: u8,
 }
@@ -259,6 +289,8 @@ impl Memo {
         self.bytes.clear();
         self.bytes.extend_from_slice(bytes);
         self.head = Some(*head);
+        self.is_plain =
+            head.keep_alive && !head.chunked && head.length.is_none_or(|length| length == 0);
     }
 }
 
