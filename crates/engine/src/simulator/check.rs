@@ -82,6 +82,7 @@ impl<S: Scenario> World<S> {
         note!(self, "{who}: closed, {end:?}");
         self.coverage.visit(end);
         let unacknowledged = line.wire.unacknowledged();
+        let pending = station.core.link(conn).map_or(0, |link| link.pending());
         if self.strikes(super::Fault::ReplyAfterTheEnd) {
             self.lines[who].wire.sending.push(b"late\n");
         }
@@ -89,7 +90,7 @@ impl<S: Scenario> World<S> {
         line.wire.close();
         line.phase = Phase::Down(end);
         self.departed(who);
-        self.check_reason(who, end, unacknowledged);
+        self.check_reason(who, end, unacknowledged, pending);
         self.stations[self.lines[who].station].core.closed(conn);
         if self.stations[self.lines[who].station].core.has(conn) {
             self.fail(format!("{who}: the core has a connection that was closed"));
@@ -203,7 +204,7 @@ impl<S: Scenario> World<S> {
     }
 
     /// Whether a connection may be closed for this reason.
-    fn check_reason(&mut self, who: usize, end: End, unacknowledged: usize) {
+    fn check_reason(&mut self, who: usize, end: End, unacknowledged: usize, pending: usize) {
         let now = self.now().instant;
         let (line, expected) = (&self.lines[who], &self.expected[who]);
         let Watch { heard, took, stuck, jobs, ended, finished_at, .. } = line.watch;
@@ -217,7 +218,7 @@ impl<S: Scenario> World<S> {
             End::HalfClosed => told && (peer_ended || read_shut),
             End::Drained | End::Delivered => told && self.stopped.is_some() && unacknowledged == 0,
             End::Failed => reset || line.wire.peer_reset,
-            End::Aborted => expected.may_abort,
+            End::Aborted => expected.may_abort && pending > S::BACKLOG,
             End::Cut => {
                 self.stopped.is_some_and(|at| Duration::from_micros(self.time - at) >= self.grace)
             }
@@ -300,7 +301,8 @@ impl<S: Scenario> World<S> {
         let whole = match end {
             _ if line.peer.left => false,
             End::Close | End::HalfClosed | End::Drained | End::Delivered => true,
-            End::Part => !expected.strays,
+            // A client that sends on after `Connection: close` has broken its word.
+            End::Part => !refused && line.wire.arrived == line.watch.handed,
             End::Idle | End::Request | End::Linger | End::Flooded => !refused,
             _ => false,
         };

@@ -242,8 +242,9 @@ impl<S: Scenario> World<S> {
                 }
                 continue;
             }
-            let idle = self.limits.idle.as_micros() as u64;
-            let longest = self.random.pick(&[self.lag, 10_000, idle / 2, idle * 3]);
+            // Some take longer than a client is waited for.
+            let long = 3 * self.limits.idle.as_micros() as u64;
+            let longest = self.random.pick(&[self.lag, 10_000, 300_000, long.min(3_000_000)]);
             let at = self.time + self.random.between(0, longest);
             note!(self, "core {index}: a job for {who:?}, until {at}");
             self.jobs.push(Working { at, station: index, task });
@@ -319,6 +320,11 @@ impl<S: Scenario> World<S> {
         note!(self, "core {index}: {due} timers");
         if asked > due * LOOKS {
             self.fail(format!("a tick asked {asked} times whether a socket is readable"));
+        }
+        for who in 0..self.used {
+            if self.lines[who].station == index && self.lines[who].is_up() {
+                self.observe(who);
+            }
         }
         self.scenario.ticked(index, now, &mut self.expected[..self.used]);
     }
