@@ -4,7 +4,7 @@ use super::{
     Coverage, Expected, Fault, Random, Scenario, Visit,
     fault::OPPORTUNITIES,
     line::{Line, Phase, sooner},
-    peer::Reading,
+    peer::{Reading, Then},
     station::Station,
 };
 use crate::{Core, Engine, Limits, Now, Side, Task};
@@ -175,7 +175,10 @@ impl<S: Scenario> World<S> {
             true => 1 << 18,
             false => least.max(random.magnitude(16, 1 << 14) as usize),
         };
-        line.wire.inbox_capacity = size(random);
+        line.wire.inbox_capacity = match line.peer.then {
+            Then::Flood(bytes) if bytes > 1 << 16 => 1 << 18,
+            _ => size(random),
+        };
         line.wire.send_capacity = size(random);
         line.wire.delivered_capacity = size(random);
         let peer = &self.lines[who].peer;

@@ -156,6 +156,7 @@ impl<S: Scenario> World<S> {
         let acknowledged = line.wire.deliver(most);
         if acknowledged > 0 {
             line.watch.took = Some(now);
+            line.watch.owed = (!line.wire.sending.is_empty()).then_some(now);
             if !line.wire.sending.is_empty() {
                 line.net_at = Some(soon);
             }

@@ -101,6 +101,11 @@ pub trait Scenario {
         Ok(())
     }
 
+    /// A history is over. Says what should have happened in it.
+    fn over(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// A peer has received the bytes in `new`, which are within what is expected. What it sends in
     /// return is appended to `answer`.
     fn received(

@@ -113,6 +113,9 @@ impl<S: Scenario> World<S> {
         station.core.turn(now);
         // What happened is reported in any order.
         let first = self.random.below(4);
+        if self.random.chance(500) && std::mem::take(&mut self.stations[index].stops) {
+            self.stop(index);
+        }
         for part in 0..4 {
             match (first + part) % 4 {
                 0 => self.accept(index),
@@ -180,6 +183,7 @@ impl<S: Scenario> World<S> {
             self.coverage.visit(Visit::Letter);
             self.scenario.heard(index, &letter, now, &mut self.expected[..self.used]);
             self.stations[index].core.heard(letter);
+            self.observe_all(index);
         }
     }
 
@@ -220,6 +224,7 @@ impl<S: Scenario> World<S> {
         note!(self, "core {index}: a job for {who:?} is done, wanted: {done}");
         if let Some(who) = who {
             self.lines[who].watch.jobs -= 1;
+            self.lines[who].watch.done_at = Some(now.instant);
             self.observe(who);
         }
     }
@@ -321,11 +326,7 @@ impl<S: Scenario> World<S> {
         if asked > due * LOOKS {
             self.fail(format!("a tick asked {asked} times whether a socket is readable"));
         }
-        for who in 0..self.used {
-            if self.lines[who].station == index && self.lines[who].is_up() {
-                self.observe(who);
-            }
-        }
+        self.observe_all(index);
         self.scenario.ticked(index, now, &mut self.expected[..self.used]);
     }
 
