@@ -139,8 +139,9 @@ impl<E: Engine> Effects<E> {
     /// Says what the engine wants of a connection from now on.
     #[inline]
     pub fn set(&mut self, conn: Conn, status: Status) {
+        let now = self.now.instant;
         if let Some(link) = self.change(conn) {
-            link.set_status(status);
+            link.set_status(now, status);
         }
     }
 

@@ -162,14 +162,16 @@ pub(crate) struct Link {
     pub(crate) in_dirty: bool,
     /// The deadline may be earlier than before.
     sooner: bool,
-    /// The kernel took only part of the output: its progress is watched.
-    stuck: bool,
+    /// Since when the kernel has taken only part of the output: its progress is watched.
+    stuck: Option<Instant>,
     /// There is a timer for that. It stays when the output is written, for the next time.
     armed: bool,
     /// Written since the kernel last held nothing.
     owes: bool,
-    /// The peer last sent something.
+    /// The peer last sent something, or was last waiting for the engine.
     heard: Instant,
+    /// Input was last read.
+    read: Instant,
     looked: Instant,
     progress: Progress,
     /// Bytes written in all.
@@ -193,10 +195,11 @@ impl Link {
             status: Status::default(),
             in_dirty: false,
             sooner: true,
-            stuck: false,
+            stuck: None,
             armed: false,
             owes: false,
             heard: now,
+            read: now,
             looked: now,
             progress: Progress::new(now),
             sent: 0,
@@ -237,7 +240,7 @@ impl Link {
     /// So many bytes came. Returns whether they are the engine's.
     #[inline]
     pub(crate) fn received(&mut self, now: Instant, bytes: usize) -> bool {
-        self.heard = now;
+        (self.heard, self.read) = (now, now);
         match &mut self.state {
             State::Open => true,
             State::Lingering { bytes: left, .. } => {
@@ -283,7 +286,7 @@ impl Link {
         if self.written == self.out.len() {
             self.written = 0;
             self.out.clear();
-            self.stuck = false;
+            self.stuck = None;
             return true;
         }
         // What is left is moved seldom: each byte once on average.
@@ -292,7 +295,7 @@ impl Link {
             self.written = 0;
         }
         self.no_longer_at_once();
-        if !self.stuck {
+        if self.stuck.is_none() {
             self.watch(now);
         }
         false
@@ -308,8 +311,7 @@ impl Link {
 
     /// From now on the peer's progress is watched.
     fn watch(&mut self, now: Instant) {
-        self.stuck = true;
-        self.looked = now;
+        self.stuck = Some(now);
         self.progress.restart(now);
         self.sooner |= !self.armed;
     }
@@ -336,7 +338,9 @@ impl Link {
     pub(crate) fn completed(&mut self, bytes: usize) -> bool {
         self.in_flight -= bytes;
         self.account(bytes);
-        self.stuck = self.in_flight > 0;
+        if self.in_flight == 0 {
+            self.stuck = None;
+        }
         self.pending() == 0
     }
 
@@ -382,7 +386,7 @@ impl Link {
         match (self.state, flow) {
             (_, Flow::Continue) => {}
             (State::Open, _) => {
-                let at_once = !self.stuck && self.in_flight == 0 && self.heard == now;
+                let at_once = self.stuck.is_none() && self.in_flight == 0 && self.read == now;
                 self.set(State::Closing { part: flow == Flow::Part && at_once });
             }
             (State::Connecting { .. }, _) => self.end(End::Aborted),
@@ -391,9 +395,12 @@ impl Link {
     }
 
     #[inline]
-    pub(crate) fn set_status(&mut self, status: Status) {
+    pub(crate) fn set_status(&mut self, now: Instant, status: Status) {
         let before = std::mem::replace(&mut self.status, status);
         self.sooner |= before != status;
+        if before.waits && !status.waits {
+            self.heard = now; // its silence counts from the reply on
+        }
     }
 
     pub(crate) fn wants_room(&self) -> bool {
@@ -471,7 +478,7 @@ impl Link {
         if !std::mem::replace(&mut self.sooner, false) {
             return None;
         }
-        self.armed |= self.stuck;
+        self.armed |= self.stuck.is_some();
         self.due(limits)
     }
 
@@ -487,29 +494,31 @@ impl Link {
             State::Lingering { until, .. } => (until, Timer::Linger),
             State::Delivering => (self.looked + DELIVERY, Timer::Delivery),
             State::Closed(_) => return None,
-            State::Open | State::Closing { .. } if self.stuck => {
-                (self.looked + limits.look(), Timer::Progress)
-            }
-            State::Open | State::Closing { .. } if self.is_held_up() => {
-                (self.looked + Limits::LOOK, Timer::HeldUp)
-            }
-            State::Open | State::Closing { .. } => {
-                let idle = self.active() + limits.idle;
-                // A look may find input that is not read yet. The next one is not in the same tick.
-                let again = self.looked + AGAIN;
-                let due = limits.due(self.active(), self.status.inside).max(again);
-                // What it takes meanwhile is seen only by those who look. It is silent then, so this
-                // is not done for each request.
-                let look = self.heard.max(self.looked) + limits.idle / 4;
-                match self.owes {
-                    true if look < due => (look, Timer::Owed),
-                    _ if due < idle => (due, Timer::Request),
-                    _ => (due, Timer::Idle),
-                }
-            }
+            State::Open | State::Closing { .. } => self.activity(limits),
         };
         let alarm = self.status.alarm.filter(|_| self.is_open());
         Some(alarm.filter(|alarm| *alarm < due.0).map_or(due, |alarm| (alarm, Timer::Alarm)))
+    }
+
+    /// The next deadline of one that is read and written.
+    fn activity(&self, limits: &Limits) -> (Instant, Timer) {
+        if let Some(since) = self.stuck {
+            return (self.looked.max(since) + limits.look(), Timer::Progress);
+        }
+        if self.is_held_up() {
+            return (self.looked + Limits::LOOK, Timer::HeldUp);
+        }
+        let idle = self.active() + limits.idle;
+        // A look may find input that is not read yet. The next one is not in the same tick.
+        let due = limits.due(self.active(), self.status.inside).max(self.looked + AGAIN);
+        // What it takes meanwhile is seen only by those who look. It is silent then, so this is not
+        // done for each request.
+        let look = self.heard.max(self.looked) + limits.idle / 4;
+        match self.owes {
+            true if look < due => (look, Timer::Owed),
+            _ if due < idle => (due, Timer::Request),
+            _ => (due, Timer::Idle),
+        }
     }
 
     fn is_held_up(&self) -> bool {
@@ -522,7 +531,7 @@ impl Link {
 
     /// The timer has gone off. The next one is for the next deadline.
     pub(crate) fn timer_is_gone(&mut self) {
-        self.armed = self.stuck;
+        self.armed = self.stuck.is_some();
     }
 
     /// Its time has come: has it timed out?
@@ -548,12 +557,12 @@ impl Link {
             State::Delivering => (socket.unacknowledged(conn) == 0).then_some(End::Delivered),
             State::Closed(_) => None,
             State::Open | State::Closing { .. } => {
-                if self.stuck || self.owes {
+                if self.stuck.is_some() || self.owes {
                     let unacknowledged = socket.unacknowledged(conn);
                     self.progress.look(now, self.sent, unacknowledged);
                     self.owes = unacknowledged > 0;
                 }
-                if self.stuck {
+                if self.stuck.is_some() {
                     self.progress.is_stalled(now, limits.idle).then_some(End::Stalled)
                 } else if self.is_held_up() {
                     socket.is_gone(conn).then_some(End::Gone)
@@ -629,5 +638,42 @@ mod tests {
         assert_eq!(link.deadline(&limits()), Some((over + AGAIN, Timer::Idle)));
         link.look(over + AGAIN, &limits(), CONN(), &Known::default());
         assert_eq!(link.state(), State::Closed(End::Idle));
+    }
+
+    #[test]
+    fn silence_counts_from_the_reply_that_was_waited_for() {
+        let start = Instant::now();
+        let at = |s| start + Duration::from_secs(s);
+        let mut link = client(start);
+        link.set_status(at(1), Status { waits: true, ..Status::default() });
+        link.look(at(100), &limits(), CONN(), &Known::default());
+        assert!(link.is_open(), "it waits for the engine");
+        link.set_status(at(100), Status::default());
+        assert_eq!(link.deadline(&limits()), Some((at(108), Timer::Idle)));
+    }
+
+    #[test]
+    fn a_peer_that_takes_nothing_gains_no_time_by_being_sent_more() {
+        let start = Instant::now();
+        let at = |s| start + Duration::from_secs(s);
+        let mut link = client(start);
+        let mut held = 0;
+        for second in 1..20 {
+            link.out().extend_from_slice(b"more");
+            held += link.take(at(second)).len();
+            link.completed(4);
+            let holds = Known { unacknowledged: held, ..Known::default() };
+            while let Some((due, _)) = link.deadline(&limits())
+                && due <= at(second)
+            {
+                link.look(at(second), &limits(), CONN(), &holds);
+            }
+            if !link.is_open() {
+                assert_eq!(link.state(), State::Closed(End::Idle));
+                assert!((8..=12).contains(&second), "closed after {second} s");
+                return;
+            }
+        }
+        panic!("it was never closed");
     }
 }

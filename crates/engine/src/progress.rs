@@ -14,12 +14,14 @@ pub struct Progress {
     acknowledged: i64,
     /// When the peer was last seen to have taken something.
     took: Instant,
+    /// At the last look it had taken nothing of what it was sent.
+    stands: bool,
 }
 
 impl Progress {
     /// Watches from now on.
     pub fn new(now: Instant) -> Self {
-        Progress { acknowledged: i64::MIN, took: now }
+        Progress { acknowledged: i64::MIN, took: now, stands: false }
     }
 
     /// When the peer was last seen to have taken something.
@@ -28,16 +30,20 @@ impl Progress {
         self.took
     }
 
-    /// From now on a standstill counts.
+    /// From now on a standstill counts, unless there is one already: a peer that takes nothing gains
+    /// no time by being sent more.
     pub fn restart(&mut self, now: Instant) {
-        self.took = now;
+        if !self.stands {
+            self.took = now;
+        }
     }
 
     /// At `now`, of `sent` bytes in all, so many are unacknowledged.
     pub fn look(&mut self, now: Instant, sent: u64, unacknowledged: usize) {
         let acknowledged = sent as i64 - unacknowledged as i64;
         // A peer that has taken everything is not the one that is waited for.
-        if acknowledged > self.acknowledged || unacknowledged == 0 {
+        self.stands = acknowledged <= self.acknowledged && unacknowledged > 0;
+        if !self.stands {
             self.took = now;
         }
         self.acknowledged = acknowledged;
@@ -75,5 +81,9 @@ mod tests {
         progress.restart(at(9));
         assert!(!progress.is_stalled(at(11), limit));
         assert!(progress.is_stalled(at(12), limit));
+        progress.look(at(12), 6000, 1000);
+        progress.look(at(13), 7000, 2000);
+        progress.restart(at(14));
+        assert_eq!(progress.took(), at(7 + 2), "it stands still, and is sent more");
     }
 }

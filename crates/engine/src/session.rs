@@ -203,12 +203,14 @@ impl<F: Start> Sessions<F> {
             if from == Some(conn) {
                 continue;
             }
-            if effects.pending(conn) > F::Session::BACKLOG {
+            let Some(Some(session)) = self.sessions.get_mut(conn.index()) else { continue };
+            let pending = effects.pending(conn);
+            // One that is closing hears nothing more, and keeps what it is owed.
+            let Some(out) = effects.out(conn) else { continue };
+            if pending > F::Session::BACKLOG {
                 effects.abort(conn);
                 continue;
             }
-            let Some(Some(session)) = self.sessions.get_mut(conn.index()) else { continue };
-            let Some(out) = effects.out(conn) else { continue };
             let flow = session.on_push(now, push, out);
             follow(conn, flow, session, effects);
         }
@@ -337,5 +339,105 @@ impl Members {
         if let Some(moved) = self.all.get(place as usize) {
             self.places[moved.index()] = Some(place);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Core, Limits, Next, Socket};
+
+    /// Says what it is sent, and posts what begins with `p`.
+    #[derive(Default)]
+    struct Loud;
+
+    #[derive(Clone)]
+    struct Said;
+
+    impl Push for Said {}
+
+    impl Session for Loud {
+        type Job = Never;
+        type Push = Said;
+        type Local = ();
+        const BACKLOG: usize = 3;
+
+        fn on_open(&mut self, context: &mut Context<'_, Self>) -> Flow {
+            context.post(Post::Join);
+            Flow::Continue
+        }
+
+        fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
+            if bytes[0] == b'p' {
+                context.post(Post::Others(Said));
+            } else {
+                context.out.extend_from_slice(bytes);
+            }
+            Flow::Continue
+        }
+
+        fn on_end(&mut self, _: &mut Context<'_, Self>) -> Flow {
+            Flow::Close
+        }
+
+        fn on_push(&mut self, _: Now, _: &Said, out: &mut Vec<u8>) -> Flow {
+            out.push(b'!');
+            Flow::Continue
+        }
+    }
+
+    struct Louds;
+
+    impl Start for Louds {
+        type Session = Loud;
+
+        fn session(&self, _: Now) -> Loud {
+            Loud
+        }
+    }
+
+    /// A socket that nothing is asked of.
+    struct Silent;
+
+    impl Socket for Silent {
+        fn unacknowledged(&self, _: Conn) -> usize {
+            0
+        }
+
+        fn is_readable(&self, _: Conn) -> bool {
+            false
+        }
+
+        fn is_gone(&self, _: Conn) -> bool {
+            false
+        }
+    }
+
+    fn core() -> Core<Sessions<Louds>> {
+        let now = Now { instant: Instant::now(), unix_s: 0 };
+        Core::new(Sessions::new(Louds), Limits::default(), now)
+    }
+
+    #[test]
+    fn a_push_aborts_a_member_beyond_its_backlog() {
+        let mut core = core();
+        let (slow, loud) = (core.accept(), core.accept());
+        core.received(slow, &mut *b"abc".to_vec());
+        core.received(loud, &mut *b"p".to_vec());
+        assert_eq!(core.output(slow), b"abc!", "as much as the backlog is not too much");
+        core.received(loud, &mut *b"p".to_vec());
+        assert_eq!(core.next(slow, &Silent), Next::Close);
+        assert_eq!(core.next(loud, &Silent), Next::Wait, "the others do not suffer");
+    }
+
+    #[test]
+    fn a_push_leaves_the_last_replies_of_a_closing_member_alone() {
+        let mut core = core();
+        let (closing, loud) = (core.accept(), core.accept());
+        core.received(closing, &mut *b"many replies".to_vec());
+        core.ended(closing);
+        core.received(loud, &mut *b"p".to_vec());
+        assert_eq!(core.output(closing), b"many replies");
+        assert_eq!(core.next(closing, &Silent), Next::Write { last: true });
     }
 }

@@ -17,10 +17,10 @@
 use super::{
     Scenario,
     history::{World, note},
-    line::{Phase, Watch},
+    line::{Phase, Verdict, Watch},
     wire::Wire,
 };
-use crate::{Limits, Side, link::End};
+use crate::{Engine, Limits, Side, link::End};
 use std::time::{Duration, Instant};
 
 impl<S: Scenario> World<S> {
@@ -40,7 +40,11 @@ impl<S: Scenario> World<S> {
             let expected = &mut self.expected[..self.used];
             self.scenario.handed(who, now, &self.buffer[..bytes], expected);
         }
+        let index = line.station;
         station.core.received(conn, &mut self.buffer[..bytes]);
+        if <S::Engine as Engine>::POSTS || <S::Engine as Engine>::CONNECTS {
+            self.observe_all(index);
+        }
         self.observe(who);
     }
 
@@ -98,6 +102,15 @@ impl<S: Scenario> World<S> {
 
     // ---- after each call ----
 
+    /// Looks at what a call may have changed of any connection of a core.
+    pub fn observe_all(&mut self, index: usize) {
+        for who in 0..self.used {
+            if self.lines[who].station == index && self.lines[who].is_up() {
+                self.observe(who);
+            }
+        }
+    }
+
     /// Looks at what a call has changed.
     pub fn observe(&mut self, who: usize) {
         let now = self.now().instant;
@@ -107,6 +120,10 @@ impl<S: Scenario> World<S> {
         };
         self.coverage.visit(link.state());
         let watch = &mut line.watch;
+        if link.why().is_some() && watch.verdict.is_none() {
+            let Watch { heard, took, owed, .. } = *watch;
+            watch.verdict = Some(Verdict { at: now, heard, took, owed });
+        }
         let pending = link.pending();
         if watch.written + pending > watch.produced {
             watch.produced = watch.written + pending;
@@ -117,12 +134,18 @@ impl<S: Scenario> World<S> {
         } else {
             watch.stuck.get_or_insert(now);
         }
+        if pending == 0 && line.wire.sending.is_empty() {
+            watch.owed = None;
+        } else {
+            watch.owed.get_or_insert(now);
+        }
         if pending > 0 || watch.jobs > 0 {
             watch.busy = Some(now);
         }
         let connecting = matches!(line.phase, Phase::Connecting(..));
         if !link.is_open() && !connecting && !watch.left {
             watch.left = true;
+            watch.backlog = pending;
             self.scenario.left(who, &mut self.expected[..self.used]);
         }
     }
@@ -167,7 +190,7 @@ impl<S: Scenario> World<S> {
     /// What should have timed out by now.
     fn late(&self, who: usize, now: Instant) -> Option<String> {
         let line = &self.lines[who];
-        let Watch { heard, took, produced_at, stuck, busy, jobs, .. } = line.watch;
+        let Watch { heard, took, produced_at, stuck, busy, jobs, owed, done_at, .. } = line.watch;
         if !matches!(line.phase, Phase::Up) || self.held == Some(who) {
             return None;
         }
@@ -191,6 +214,9 @@ impl<S: Scenario> World<S> {
         if jobs > 0 {
             return None; // it waits for us
         }
+        if owed.is_some() && over(owed.max(heard).max(done_at), idle) {
+            return Some(format!("it is silent and takes nothing, and is there after {idle:?}"));
+        }
         let quiet = heard.max(took).max(produced_at).max(busy.filter(|_| stuck.is_none()));
         if over(quiet, idle) {
             return Some(format!("it is silent, and is there after {idle:?}"));
@@ -204,9 +230,11 @@ impl<S: Scenario> World<S> {
 
     /// Whether a connection may be closed for this reason.
     fn check_reason(&mut self, who: usize, end: End, unacknowledged: usize) {
-        let now = self.now().instant;
         let (line, expected) = (&self.lines[who], &self.expected[who]);
-        let Watch { heard, took, stuck, jobs, ended, finished_at, .. } = line.watch;
+        let Watch { jobs, ended, finished_at, backlog, done_at, .. } = line.watch;
+        let Some(Verdict { at: now, heard, took, owed }) = line.watch.verdict else {
+            return self.fail(format!("{who}: closed while it was open"));
+        };
         let Wire { peer_ended, read_shut, reset, .. } = line.wire;
         let Limits { idle, request } = self.limits;
         let since = |at: Option<Instant>, limit: Duration| at.is_none_or(|at| now >= at + limit);
@@ -217,15 +245,17 @@ impl<S: Scenario> World<S> {
             End::HalfClosed => told && (peer_ended || read_shut),
             End::Drained | End::Delivered => told && self.stopped.is_some() && unacknowledged == 0,
             End::Failed => reset || line.wire.peer_reset,
-            End::Aborted => expected.may_abort,
+            End::Aborted => expected.may_abort && backlog > S::BACKLOG,
             End::Cut => {
                 self.stopped.is_some_and(|at| Duration::from_micros(self.time - at) >= self.grace)
             }
-            End::Idle => since(heard, idle) && since(took, idle) && jobs == 0,
+            End::Idle => {
+                since(heard, idle) && since(took, idle) && since(done_at, idle) && jobs == 0
+            }
             End::Request => {
                 since(expected.inside, request) && jobs == 0 && expected.inside.is_some()
             }
-            End::Stalled => since(took, idle) && since(stuck, idle) && stuck.is_some(),
+            End::Stalled => since(took, idle) && since(owed, idle) && owed.is_some(),
             End::Gone => line.wire.is_gone(),
             End::Linger => since(finished_at, Limits::LINGER) && finished_at.is_some(),
             End::Flooded => line.wire.arrived >= Limits::LINGER_BYTES,
@@ -287,6 +317,9 @@ impl<S: Scenario> World<S> {
                 return;
             }
         }
+        if let Err(wrong) = self.scenario.over() {
+            return self.fail(wrong);
+        }
         let clients: usize = self.stations.iter().map(|station| station.core.clients()).sum();
         if clients > 0 {
             self.fail(format!("the cores count {clients} clients at the end"));
@@ -300,7 +333,12 @@ impl<S: Scenario> World<S> {
         let whole = match end {
             _ if line.peer.left => false,
             End::Close | End::HalfClosed | End::Drained | End::Delivered => true,
-            End::Part => !expected.strays,
+            // A client that sends on after `Connection: close` has broken its word.
+            End::Part => !refused && line.wire.arrived == line.watch.handed,
+            // What is posted to a connection in the turn in which it times out is lost.
+            End::Idle | End::Request if <S::Engine as Engine>::POSTS => {
+                !refused && line.watch.backlog == 0
+            }
             End::Idle | End::Request | End::Linger | End::Flooded => !refused,
             _ => false,
         };

@@ -4,7 +4,7 @@ use super::{
     Coverage, Expected, Fault, Random, Scenario, Visit,
     fault::OPPORTUNITIES,
     line::{Line, Phase, sooner},
-    peer::Reading,
+    peer::{Reading, Then},
     station::Station,
 };
 use crate::{Core, Engine, Limits, Now, Side, Task};
@@ -127,7 +127,7 @@ impl<S: Scenario> World<S> {
         let ends = 1000 * random.magnitude(1, idle);
         self.stop_at = random.chance(300).then(|| random.between(0, ends));
         self.stopped = None;
-        self.grace = millis(random.pick(&[20, 500, 10_000]));
+        self.grace = millis(random.pick(&[20, 200, 1000]));
         let cores = self.scenario.begin(random);
         let now = self.now();
         self.stations.clear();
@@ -136,7 +136,7 @@ impl<S: Scenario> World<S> {
             let core = Core::new(engine, self.limits, now);
             self.stations.push(Station::new(core, &mut self.random));
         }
-        for _ in 0..self.random.between(2, 6) {
+        for _ in 0..self.random.between(2, 5) {
             let at = self.random.magnitude(1, 40_000);
             let station = self.random.below(cores);
             self.add_line(Side::Client, station, Phase::Coming(at));
@@ -166,13 +166,19 @@ impl<S: Scenario> World<S> {
         (line.side, line.station, line.phase) = (Some(side), station, phase);
         self.scenario.script(who, random, &mut line.peer.input);
         line.peer.plan(random, self.limits.idle);
+        if self.read < 1 << 14 {
+            line.peer.then = line.peer.then.but_little();
+        }
         // Much input through small buffers takes too many events.
-        let least = line.peer.input.len() / 64;
+        let least = line.peer.input.len() / 24;
         let size = |random: &mut Random| match random.chance(500) {
             true => 1 << 18,
             false => least.max(random.magnitude(16, 1 << 14) as usize),
         };
-        line.wire.inbox_capacity = size(random);
+        line.wire.inbox_capacity = match line.peer.then {
+            Then::Flood(bytes) if bytes > 1 << 16 => 1 << 18,
+            _ => size(random),
+        };
         line.wire.send_capacity = size(random);
         line.wire.delivered_capacity = size(random);
         let peer = &self.lines[who].peer;

@@ -57,9 +57,19 @@ pub(super) struct Ring {
     pub changed: bool,
 }
 
+/// What was known of a connection when the core closed it: its socket may be closed later.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Verdict {
+    pub at: Instant,
+    pub heard: Option<Instant>,
+    pub took: Option<Instant>,
+    pub owed: Option<Instant>,
+}
+
 /// What the checks keep.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
+    pub verdict: Option<Verdict>,
     /// When bytes were last handed to the core.
     pub heard: Option<Instant>,
     /// When the peer last acknowledged something.
@@ -68,6 +78,8 @@ pub(super) struct Watch {
     pub produced_at: Option<Instant>,
     /// Since when output is pending.
     pub stuck: Option<Instant>,
+    /// Since when the peer has acknowledged nothing of what it is owed.
+    pub owed: Option<Instant>,
     /// When output was last pending, or a job under way.
     pub busy: Option<Instant>,
     pub handed: usize,
@@ -75,10 +87,14 @@ pub(super) struct Watch {
     pub produced: usize,
     pub mark: usize,
     pub jobs: usize,
+    /// When the last job was done.
+    pub done_at: Option<Instant>,
     /// The engine was told that the peer sends no more.
     pub ended: bool,
     /// The link has left the state Open, which the scenario knows.
     pub left: bool,
+    /// Output that was pending then.
+    pub backlog: usize,
     pub finished_at: Option<Instant>,
     /// Bytes that had arrived when the server stopped.
     pub due_at_stop: Option<usize>,

@@ -31,11 +31,15 @@ impl<S: Scenario> World<S> {
             return;
         }
         if peer.ended {
-            return;
+            // Its patience is over.
+            peer.ending = Ending::Reset;
         }
         match peer.ending {
             Ending::Await => return,
-            Ending::HalfClose => (line.wire.peer_ended, peer.ended) = (true, true),
+            Ending::HalfClose => {
+                (line.wire.peer_ended, peer.ended) = (true, true);
+                peer.send_at = peer.gives_up.map(|after| self.time + after);
+            }
             Ending::Close => {
                 (line.wire.peer_ended, line.wire.peer_closed) = (true, true);
                 (peer.ended, peer.left, peer.done) = (true, true, true);
@@ -152,6 +156,7 @@ impl<S: Scenario> World<S> {
         let acknowledged = line.wire.deliver(most);
         if acknowledged > 0 {
             line.watch.took = Some(now);
+            line.watch.owed = (!line.wire.sending.is_empty()).then_some(now);
             if !line.wire.sending.is_empty() {
                 line.net_at = Some(soon);
             }

@@ -39,6 +39,16 @@ pub(super) enum Then {
     Flood(usize),
 }
 
+impl Then {
+    /// The same, where a flood takes too many events.
+    pub fn but_little(self) -> Self {
+        match self {
+            Then::Flood(bytes) => Then::Flood(bytes.min(1 << 10)),
+            then => then,
+        }
+    }
+}
+
 /// A peer. Times are microseconds of the history.
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -57,6 +67,8 @@ pub(super) struct Peer {
     pub then: Then,
     /// All that it has read.
     pub received: Vec<u8>,
+    /// It resets the connection so long after it has closed its side.
+    pub gives_up: Option<u64>,
     /// It has closed its side.
     pub ended: bool,
     /// It has gone by its own will: a reset, or it vanished.
@@ -79,6 +91,7 @@ impl Default for Peer {
             reading: Reading::Greedy,
             then: Then::Close,
             received: Vec::new(),
+            gives_up: None,
             ended: false,
             left: false,
             done: false,
@@ -104,12 +117,12 @@ impl Peer {
             _ => random.magnitude(1, 1 << 12) as usize,
         };
         // A long input in small pieces takes too many events.
-        self.piece = self.piece.max(len / 64 + 1);
+        self.piece = self.piece.max(len / 20 + 1);
         self.pause = random.pick(&[0, 300, 5_000, idle / 8, idle / 3]);
         self.reading = match random.weighted(&[65, 20, 15]) {
             0 => Reading::Greedy,
             1 => {
-                let bytes = (random.magnitude(1, 1 << 12) as usize).max(len / 64);
+                let bytes = (random.magnitude(1, 1 << 12) as usize).max(len / 24);
                 Reading::Slow { bytes, pause: random.magnitude(100, idle * 4 / 5) }
             }
             _ => Reading::Until(random.below(3 * len + 1)),
@@ -121,6 +134,7 @@ impl Peer {
             3 => Ending::Reset,
             _ => Ending::Vanish,
         };
+        self.gives_up = random.chance(100).then(|| random.between(0, idle / 2));
         // Those that leave, and some of those that fall silent, do so in the middle of a request.
         let leaves = matches!(self.ending, Ending::Reset | Ending::Vanish);
         if leaves || self.ending == Ending::Await && random.chance(400) {
@@ -130,7 +144,7 @@ impl Peer {
             0 => Then::Close,
             1 => Then::Nothing,
             2 => Then::Flood(random.magnitude(1, 1 << 10) as usize),
-            _ if random.chance(100) => Then::Flood((1 << 20) + 1),
+            _ if random.chance(300) => Then::Flood((1 << 20) + 1),
             _ => Then::Flood(0),
         };
     }

@@ -65,10 +65,12 @@ pub fn assert_holds<S: Scenario>(scenario: impl Fn() -> S, histories: u64) -> Op
 
 /// Plants a fault, and panics if it is not found within so many histories. Returns the number of the
 /// history that found it.
-pub fn assert_finds<S: Scenario>(scenario: impl FnOnce() -> S, fault: Fault, within: u64) -> u64 {
+pub fn assert_finds<S: Scenario>(scenario: impl Fn() -> S, fault: Fault, within: u64) -> u64 {
     let (_, result) = run(scenario(), 0..within, Some(fault));
     match result {
         Err(Failure { seed, what }) => {
+            let (_, without) = run(scenario(), seed..seed + 1, None);
+            assert_eq!(without, Ok(()), "it fails without the fault too");
             println!("{}: {fault:?} is found in history {seed}: {what}", S::NAME);
             seed
         }

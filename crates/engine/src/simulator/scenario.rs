@@ -13,8 +13,6 @@ pub struct Expected {
     pub output: Vec<u8>,
     /// The service closes the connection after that. Later input is not interpreted.
     pub closes: bool,
-    /// The client broke its word to send nothing more after `Connection: close`: replies may be lost.
-    pub strays: bool,
     /// Since when the peer is inside a request.
     pub inside: Option<Instant>,
     /// Input and output up to the end of each request and its reply, for the bound on held input.
@@ -55,6 +53,9 @@ pub trait Scenario {
 
     /// The most input that a connection may hold, beyond the bytes of two reads.
     const HELD: usize;
+
+    /// Bytes of pending output beyond which the engine may abort a connection.
+    const BACKLOG: usize = 0;
 
     /// A new history. Returns the number of cores.
     fn begin(&mut self, random: &mut Random) -> usize;
@@ -97,6 +98,11 @@ pub trait Scenario {
 
     /// A turn of a core is over. Says what should have been done by now.
     fn turned(&mut self, _core: usize, _now: Now, _all: &mut [Expected]) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// A history is over. Says what should have happened in it.
+    fn over(&mut self) -> Result<(), String> {
         Ok(())
     }
 

@@ -113,6 +113,9 @@ impl<S: Scenario> World<S> {
         station.core.turn(now);
         // What happened is reported in any order.
         let first = self.random.below(4);
+        if self.random.chance(500) && std::mem::take(&mut self.stations[index].stops) {
+            self.stop(index);
+        }
         for part in 0..4 {
             match (first + part) % 4 {
                 0 => self.accept(index),
@@ -180,6 +183,7 @@ impl<S: Scenario> World<S> {
             self.coverage.visit(Visit::Letter);
             self.scenario.heard(index, &letter, now, &mut self.expected[..self.used]);
             self.stations[index].core.heard(letter);
+            self.observe_all(index);
         }
     }
 
@@ -220,6 +224,7 @@ impl<S: Scenario> World<S> {
         note!(self, "core {index}: a job for {who:?} is done, wanted: {done}");
         if let Some(who) = who {
             self.lines[who].watch.jobs -= 1;
+            self.lines[who].watch.done_at = Some(now.instant);
             self.observe(who);
         }
     }
@@ -242,8 +247,9 @@ impl<S: Scenario> World<S> {
                 }
                 continue;
             }
-            let idle = self.limits.idle.as_micros() as u64;
-            let longest = self.random.pick(&[self.lag, 10_000, idle / 2, idle * 3]);
+            // Some take longer than a client is waited for.
+            let long = 3 * self.limits.idle.as_micros() as u64;
+            let longest = self.random.pick(&[self.lag, 10_000, 300_000, long.min(3_000_000)]);
             let at = self.time + self.random.between(0, longest);
             note!(self, "core {index}: a job for {who:?}, until {at}");
             self.jobs.push(Working { at, station: index, task });
@@ -320,6 +326,7 @@ impl<S: Scenario> World<S> {
         if asked > due * LOOKS {
             self.fail(format!("a tick asked {asked} times whether a socket is readable"));
         }
+        self.observe_all(index);
         self.scenario.ticked(index, now, &mut self.expected[..self.used]);
     }
 

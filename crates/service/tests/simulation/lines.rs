@@ -96,9 +96,9 @@ where
     fn script(&mut self, who: usize, random: &mut Random, input: &mut Vec<u8>) {
         self.memories.truncate(who);
         self.memories.push(Memory::default());
-        let lines = match random.weighted(&[30, 69, 1]) {
+        let lines = match random.weighted(&[300, 695, 5]) {
             0 => random.below(4),
-            1 => random.magnitude(1, 200) as usize,
+            1 => random.magnitude(1, 60) as usize,
             _ => random.magnitude(1 << 12, 1 << 14) as usize,
         };
         let odd = random.pick(&[0, 10, 200]);
