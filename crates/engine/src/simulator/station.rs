@@ -402,8 +402,12 @@ impl<S: Scenario> World<S> {
             line.ready.writable = true;
             note!(self, "{who}: connected");
             // The engine may have closed it before.
-            self.stations[station].core.connected(conn);
-            self.opened(who);
+            let core = &mut self.stations[station].core;
+            let waits = core.link(conn).is_some_and(|link| link.why().is_none());
+            core.connected(conn);
+            if waits {
+                self.opened(who);
+            }
         } else {
             line.wire.reset = true;
             line.peer.done = true;

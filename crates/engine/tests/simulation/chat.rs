@@ -3,7 +3,7 @@
 
 use regatta_engine::{
     Context, Flow, Never, Now, Post, Push, Session, Sessions, Start,
-    simulator::{Expected, Fault, Random, Scenario, assert_finds, assert_holds},
+    simulator::{Expected, Fault, Random, Scenario, Visit, assert_finds, assert_holds},
 };
 use std::{
     collections::VecDeque,
@@ -222,11 +222,19 @@ fn command(framed: bool, input: &[u8]) -> Option<(String, usize)> {
 impl Scenario for Model {
     type Engine = Sessions<Chats>;
     const NAME: &'static str = "chat";
+    const NEVER: &[Visit] = &[
+        Visit::StateConnecting,
+        Visit::EndConnect,
+        Visit::TimerConnect,
+        Visit::TimerEngine,
+        Visit::JobDone,
+        Visit::JobLate,
+    ];
     /// What may be pending before a push, the push, and the replies to a read.
     const PENDING: usize = 64 * 1024 + 4 * BLOB;
     const GROWTH: usize = 1200;
     const HELD: usize = LONGEST + 2;
-    const BACKLOG: usize = BACKLOG;
+    const BACKLOG: usize = BACKLOG + 1;
 
     fn begin(&mut self, random: &mut Random) -> usize {
         self.members.clear();

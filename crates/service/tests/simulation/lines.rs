@@ -2,7 +2,7 @@
 
 use regatta_engine::{
     Flow, Never, Now, Sessions,
-    simulator::{Expected, Fault, Random, Scenario, assert_finds, assert_holds},
+    simulator::{Expected, Fault, Random, Scenario, Visit, assert_finds, assert_holds},
 };
 use regatta_service::{Program, REPLY_FULL, Shared, by_hand, double};
 
@@ -80,6 +80,19 @@ where
 {
     type Engine = Sessions<P>;
     const NAME: &'static str = "lines";
+    const NEVER: &[Visit] = &[
+        Visit::StateConnecting,
+        Visit::EndPart,
+        Visit::EndAborted,
+        Visit::EndConnect,
+        Visit::EndGone,
+        Visit::TimerConnect,
+        Visit::TimerAlarm,
+        Visit::TimerEngine,
+        Visit::JobDone,
+        Visit::JobLate,
+        Visit::Letter,
+    ];
     const PENDING: usize = 64 * 1024 + REPLY_FULL + 2 * LONGEST;
     const GROWTH: usize = GROWTH;
     const HELD: usize = LONGEST + 2;
