@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-const HISTORIES: u64 = 40_000;
+const HISTORIES: u64 = 30_000;
 
 /// Pending output beyond which a member is a slow consumer.
 const BACKLOG: usize = 3000;

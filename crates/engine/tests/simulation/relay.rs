@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-const HISTORIES: u64 = 10_000;
+const HISTORIES: u64 = 5_000;
 
 /// Pending output of one side from which on the other side is not read.
 const FULL: usize = 2000;

@@ -20,7 +20,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-const HISTORIES: u64 = 40_000;
+const HISTORIES: u64 = 34_000;
 
 /// What the hash service reads.
 const CONTENT: &[u8] = b"the content of the file";

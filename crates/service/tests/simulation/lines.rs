@@ -6,7 +6,7 @@ use regatta_engine::{
 };
 use regatta_service::{Program, REPLY_FULL, Shared, by_hand, double};
 
-const HISTORIES: u64 = 40_000;
+const HISTORIES: u64 = 34_000;
 
 /// Bytes of the longest line, and the reply to a longer one.
 const LONGEST: usize = 1024;
