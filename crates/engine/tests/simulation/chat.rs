@@ -36,6 +36,8 @@ struct Chat {
     /// Bytes of a stream that are to come, and the sum of those that came.
     stream: Option<(usize, u64)>,
     alarm: Option<Instant>,
+    /// It takes no input until the alarm.
+    pauses: bool,
     inside: Option<Instant>,
 }
 
@@ -81,8 +83,9 @@ impl Chat {
                     context.post(Post::Others(Said(said.into())));
                 }
                 "blob" => context.out.resize(context.out.len() + number, b'b'),
-                "alarm" => {
+                "alarm" | "pause" => {
                     let after = Duration::from_millis(number as u64);
+                    self.pauses |= verb == "pause";
                     self.alarm = Some(context.now.instant + after);
                 }
                 "stream" => self.stream = Some((number, 0)),
@@ -143,9 +146,13 @@ impl Session for Chat {
     }
 
     fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {
-        self.alarm = None;
+        (self.alarm, self.pauses) = (None, false);
         context.out.extend_from_slice(b"alarm\n");
         Flow::Continue
+    }
+
+    fn wants_input(&self) -> bool {
+        !self.pauses
     }
 
     fn inside(&self) -> Option<Instant> {
@@ -272,7 +279,10 @@ impl Scenario for Model {
                 }
                 1 => add(mask, "join", input),
                 2 => add(mask, "leave", input),
-                3 => add(mask, &format!("alarm {}", random.magnitude(0, 4000)), input),
+                3 => {
+                    let verb = random.pick(&["alarm", "alarm", "alarm", "pause"]);
+                    add(mask, &format!("{verb} {}", random.magnitude(0, 4000)), input);
+                }
                 4 => add(mask, &format!("blob {}", random.magnitude(1, BLOB as u64)), input),
                 5 => {
                     let bytes = random.magnitude(0, 3000) as usize;
@@ -325,7 +335,8 @@ impl Scenario for Model {
                     expected.closes = true;
                 }
                 "blob" => expected.output.extend(vec![b'b'; argument.parse().unwrap()]),
-                "alarm" => {
+                "alarm" | "pause" => {
+                    expected.waits |= verb == "pause";
                     let after = Duration::from_millis(argument.parse().unwrap());
                     member.alarm = Some(now.instant + after);
                 }
@@ -441,6 +452,6 @@ fn planted_faults_are_found() {
         Fault::LostChange,
         Fault::LostInputAtStop,
     ] {
-        assert_finds(Model::default, fault, 1000);
+        assert_finds(Model::default, fault, 3000);
     }
 }

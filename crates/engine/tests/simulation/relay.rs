@@ -299,6 +299,6 @@ fn relay_holds() {
 #[test]
 fn planted_faults_are_found() {
     for fault in [Fault::LostByte, Fault::DoubledByte, Fault::NeverCloses, Fault::MissedTimer] {
-        assert_finds(Model::default, fault, 1000);
+        assert_finds(Model::default, fault, 3000);
     }
 }
