@@ -42,7 +42,7 @@ impl<S: Scenario> World<S> {
         }
         let index = line.station;
         station.core.received(conn, &mut self.buffer[..bytes]);
-        if <S::Engine as Engine>::POSTS || <S::Engine as Engine>::CONNECTS {
+        if S::Engine::POSTS || S::Engine::CONNECTS {
             self.observe_all(index);
         }
         self.observe(who);
@@ -211,7 +211,7 @@ impl<S: Scenario> World<S> {
         {
             return Some(format!("it takes nothing, and is there after {idle:?}"));
         }
-        if jobs > 0 {
+        if jobs > 0 || self.expected[who].waits {
             return None; // it waits for us
         }
         if owed.is_some() && over(owed.max(heard).max(done_at), idle) {
@@ -245,7 +245,9 @@ impl<S: Scenario> World<S> {
             End::HalfClosed => told && (peer_ended || read_shut),
             End::Drained | End::Delivered => told && self.stopped.is_some() && unacknowledged == 0,
             End::Failed => reset || line.wire.peer_reset,
-            End::Aborted => expected.may_abort && backlog > S::BACKLOG,
+            // A connection to another server is the engine's own.
+            End::Aborted if line.side == Some(Side::Upstream) => true,
+            End::Aborted => expected.may_abort && backlog >= S::BACKLOG,
             End::Cut => {
                 self.stopped.is_some_and(|at| Duration::from_micros(self.time - at) >= self.grace)
             }
@@ -286,6 +288,9 @@ impl<S: Scenario> World<S> {
         let mut input = std::mem::take(&mut peer.input);
         let same = scenario.received(who, now, expected, &peer.received, from..until, &mut input);
         peer.input = input;
+        if peer.ended {
+            peer.input.truncate(before);
+        }
         if peer.input.len() > before && !peer.blocked && !peer.ended && !peer.done {
             peer.send_at.get_or_insert(self.time);
         }
@@ -335,8 +340,8 @@ impl<S: Scenario> World<S> {
             End::Close | End::HalfClosed | End::Drained | End::Delivered => true,
             // A client that sends on after `Connection: close` has broken its word.
             End::Part => !refused && line.wire.arrived == line.watch.handed,
-            // What is posted to a connection in the turn in which it times out is lost.
-            End::Idle | End::Request if <S::Engine as Engine>::POSTS => {
+            // What others write to a connection in the turn in which it times out is lost.
+            End::Idle | End::Request if S::Engine::POSTS || S::Engine::CONNECTS => {
                 !refused && line.watch.backlog == 0
             }
             End::Idle | End::Request | End::Linger | End::Flooded => !refused,

@@ -170,7 +170,18 @@ impl<S: Scenario> World<S> {
             line.peer.then = line.peer.then.but_little();
         }
         // Much input through small buffers takes too many events.
-        let least = line.peer.input.len() / 24;
+        let least = match side {
+            Side::Client => line.peer.input.len() / 24,
+            Side::Upstream => 300,
+        };
+        if side == Side::Upstream {
+            // What it answers is not known yet.
+            line.peer.piece = random.magnitude(100, 1 << 12) as usize;
+            line.peer.pause = random.pick(&[0, 300, 20_000]);
+            if let Reading::Slow { bytes, pause } = &mut line.peer.reading {
+                (*bytes, *pause) = ((*bytes).max(200), (*pause).min(100_000));
+            }
+        }
         let size = |random: &mut Random| match random.chance(500) {
             true => 1 << 18,
             false => least.max(random.magnitude(16, 1 << 14) as usize),

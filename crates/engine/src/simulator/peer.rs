@@ -134,13 +134,13 @@ impl Peer {
             3 => Ending::Reset,
             _ => Ending::Vanish,
         };
-        self.gives_up = random.chance(100).then(|| random.between(0, idle / 2));
+        self.gives_up = random.chance(200).then(|| random.between(0, idle / 2));
         // Those that leave, and some of those that fall silent, do so in the middle of a request.
         let leaves = matches!(self.ending, Ending::Reset | Ending::Vanish);
         if leaves || self.ending == Ending::Await && random.chance(400) {
             self.input.truncate(random.below(len + 1));
         }
-        self.then = match random.weighted(&[70, 15, 12, 3]) {
+        self.then = match random.weighted(&[66, 15, 12, 7]) {
             0 => Then::Close,
             1 => Then::Nothing,
             2 => Then::Flood(random.magnitude(1, 1 << 10) as usize),

@@ -1,6 +1,6 @@
 //! Running many histories, and one alone.
 
-use super::{Coverage, Fault, Scenario, history::World};
+use super::{Coverage, Fault, Scenario, VISITS, history::World};
 use std::{env, time::Instant};
 
 /// A history that went wrong.
@@ -38,10 +38,11 @@ fn replayed<S: Scenario>(scenario: impl FnOnce() -> S, fault: Option<Fault>) -> 
 }
 
 /// Runs so many histories, and prints what they visited. Panics at the first that fails, with its
-/// number. With `SIMULATION_SEED` set, runs that one alone, prints its events, and returns `None`.
-pub fn assert_holds<S: Scenario>(scenario: impl Fn() -> S, histories: u64) -> Option<Coverage> {
+/// number; if histories are too small; and if something was not visited, except what the scenario
+/// never visits. With `SIMULATION_SEED` set, runs that history alone and prints its events.
+pub fn assert_holds<S: Scenario>(scenario: impl Fn() -> S, histories: u64) {
     if replayed(&scenario, None) {
-        return None;
+        return;
     }
     let began = Instant::now();
     let (mut coverage, result) = run(scenario(), 0..histories, None);
@@ -60,7 +61,11 @@ pub fn assert_holds<S: Scenario>(scenario: impl Fn() -> S, histories: u64) -> Op
         took.as_secs_f64(),
         histories as f64 / took.as_secs_f64()
     );
-    Some(coverage)
+    assert!(connections >= 3 && events >= 50, "the histories of `{}` are too small", S::NAME);
+    for visit in VISITS {
+        let never = S::NEVER.contains(&visit);
+        assert_eq!(coverage.of(visit) == 0, never, "visits of {visit:?} by `{}`", S::NAME);
+    }
 }
 
 /// Plants a fault, and panics if it is not found within so many histories. Returns the number of the

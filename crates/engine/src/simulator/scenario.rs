@@ -1,6 +1,6 @@
 //! What a simulation needs to know of an engine: what its peers send, and what they must see.
 
-use super::Random;
+use super::{Random, Visit};
 use crate::{Engine, Flow, Now};
 use std::{net::SocketAddr, ops::Range, time::Instant};
 
@@ -19,6 +19,8 @@ pub struct Expected {
     pub marks: Vec<(usize, usize)>,
     /// The engine may close the connection on its own.
     pub may_abort: bool,
+    /// The peer may be waiting for the engine: its silence need not be a timeout.
+    pub waits: bool,
     /// Input that the model has not interpreted yet, for the scenario's use.
     pub input: Vec<u8>,
     /// How much of it is interpreted, for the scenario's use.
@@ -44,6 +46,9 @@ pub trait Scenario {
     /// For messages.
     const NAME: &'static str;
 
+    /// What no history of it visits.
+    const NEVER: &[Visit];
+
     /// The most output of a connection that may be pending, beyond the bytes of one read times
     /// [`Scenario::GROWTH`].
     const PENDING: usize;
@@ -54,7 +59,7 @@ pub trait Scenario {
     /// The most input that a connection may hold, beyond the bytes of two reads.
     const HELD: usize;
 
-    /// Bytes of pending output beyond which the engine may abort a connection.
+    /// The least pending output for which the engine may abort a connection.
     const BACKLOG: usize = 0;
 
     /// A new history. Returns the number of cores.

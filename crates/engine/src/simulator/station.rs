@@ -330,21 +330,26 @@ impl<S: Scenario> World<S> {
         self.scenario.ticked(index, now, &mut self.expected[..self.used]);
     }
 
+    /// Serves what has changed until nothing changes. What is served may read, and post: so letters
+    /// leave last.
     fn flush(&mut self, index: usize) {
-        if <S::Engine as Engine>::POSTS {
-            self.post(index);
-        }
-        if self.stations[index].ring {
-            self.ring_changed(index);
-        }
-        while let Some(conn) = self.stations[index].core.next_changed() {
+        loop {
+            if self.stations[index].ring {
+                self.ring_changed(index);
+            }
+            let Some(conn) = self.stations[index].core.next_changed() else {
+                if S::Engine::CONNECTS && self.connect(index) {
+                    continue;
+                }
+                break;
+            };
             let Some(who) = self.who(index, conn) else { continue };
             if !self.strikes(Fault::LostChange) {
                 self.serve(who);
             }
         }
-        if <S::Engine as Engine>::CONNECTS {
-            self.connect(index);
+        if S::Engine::POSTS {
+            self.post(index);
         }
     }
 
@@ -360,8 +365,9 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// Opens the connections that the engine asks for.
-    fn connect(&mut self, index: usize) {
+    /// Opens the connections that the engine asks for. Returns whether there were any.
+    fn connect(&mut self, index: usize) -> bool {
+        let before = self.used;
         while let Some((conn, to)) = self.stations[index].core.next_connect() {
             let at = self.time + self.random.pick(&[0, self.lag, 100_000, 30_000_000]);
             let who = self.add_line(Side::Upstream, index, Phase::Connecting(at, true));
@@ -378,6 +384,7 @@ impl<S: Scenario> World<S> {
             self.observe(who);
             self.serve(who);
         }
+        self.used > before
     }
 
     /// Carries out what the core says about a connection.
@@ -402,8 +409,12 @@ impl<S: Scenario> World<S> {
             line.ready.writable = true;
             note!(self, "{who}: connected");
             // The engine may have closed it before.
-            self.stations[station].core.connected(conn);
-            self.opened(who);
+            let core = &mut self.stations[station].core;
+            let waits = core.link(conn).is_some_and(|link| link.why().is_none());
+            core.connected(conn);
+            if waits {
+                self.opened(who);
+            }
         } else {
             line.wire.reset = true;
             line.peer.done = true;

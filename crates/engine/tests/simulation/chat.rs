@@ -3,7 +3,7 @@
 
 use regatta_engine::{
     Context, Flow, Never, Now, Post, Push, Session, Sessions, Start,
-    simulator::{Expected, Fault, Random, Scenario, assert_finds, assert_holds},
+    simulator::{Expected, Fault, Random, Scenario, Visit, assert_finds, assert_holds},
 };
 use std::{
     collections::VecDeque,
@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-const HISTORIES: u64 = 40_000;
+const HISTORIES: u64 = 30_000;
 
 /// Pending output beyond which a member is a slow consumer.
 const BACKLOG: usize = 3000;
@@ -36,6 +36,8 @@ struct Chat {
     /// Bytes of a stream that are to come, and the sum of those that came.
     stream: Option<(usize, u64)>,
     alarm: Option<Instant>,
+    /// It takes no input until the alarm.
+    pauses: bool,
     inside: Option<Instant>,
 }
 
@@ -81,8 +83,9 @@ impl Chat {
                     context.post(Post::Others(Said(said.into())));
                 }
                 "blob" => context.out.resize(context.out.len() + number, b'b'),
-                "alarm" => {
+                "alarm" | "pause" => {
                     let after = Duration::from_millis(number as u64);
+                    self.pauses |= verb == "pause";
                     self.alarm = Some(context.now.instant + after);
                 }
                 "stream" => self.stream = Some((number, 0)),
@@ -143,9 +146,13 @@ impl Session for Chat {
     }
 
     fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {
-        self.alarm = None;
+        (self.alarm, self.pauses) = (None, false);
         context.out.extend_from_slice(b"alarm\n");
         Flow::Continue
+    }
+
+    fn wants_input(&self) -> bool {
+        !self.pauses
     }
 
     fn inside(&self) -> Option<Instant> {
@@ -222,11 +229,19 @@ fn command(framed: bool, input: &[u8]) -> Option<(String, usize)> {
 impl Scenario for Model {
     type Engine = Sessions<Chats>;
     const NAME: &'static str = "chat";
+    const NEVER: &[Visit] = &[
+        Visit::StateConnecting,
+        Visit::EndConnect,
+        Visit::TimerConnect,
+        Visit::TimerEngine,
+        Visit::JobDone,
+        Visit::JobLate,
+    ];
     /// What may be pending before a push, the push, and the replies to a read.
     const PENDING: usize = 64 * 1024 + 4 * BLOB;
     const GROWTH: usize = 1200;
     const HELD: usize = LONGEST + 2;
-    const BACKLOG: usize = BACKLOG;
+    const BACKLOG: usize = BACKLOG + 1;
 
     fn begin(&mut self, random: &mut Random) -> usize {
         self.members.clear();
@@ -264,7 +279,10 @@ impl Scenario for Model {
                 }
                 1 => add(mask, "join", input),
                 2 => add(mask, "leave", input),
-                3 => add(mask, &format!("alarm {}", random.magnitude(0, 4000)), input),
+                3 => {
+                    let verb = random.pick(&["alarm", "alarm", "alarm", "pause"]);
+                    add(mask, &format!("{verb} {}", random.magnitude(0, 4000)), input);
+                }
                 4 => add(mask, &format!("blob {}", random.magnitude(1, BLOB as u64)), input),
                 5 => {
                     let bytes = random.magnitude(0, 3000) as usize;
@@ -317,7 +335,8 @@ impl Scenario for Model {
                     expected.closes = true;
                 }
                 "blob" => expected.output.extend(vec![b'b'; argument.parse().unwrap()]),
-                "alarm" => {
+                "alarm" | "pause" => {
+                    expected.waits |= verb == "pause";
                     let after = Duration::from_millis(argument.parse().unwrap());
                     member.alarm = Some(now.instant + after);
                 }
@@ -433,6 +452,6 @@ fn planted_faults_are_found() {
         Fault::LostChange,
         Fault::LostInputAtStop,
     ] {
-        assert_finds(Model::default, fault, 1000);
+        assert_finds(Model::default, fault, 3000);
     }
 }

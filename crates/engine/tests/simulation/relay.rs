@@ -1,1 +1,304 @@
+//! A relay: what a client sends goes to another server, and what that one answers comes back. The
+//! engine connects, changes other connections than the one it was called for, holds input back while
+//! there is no room, and has a timer of its own.
 
+use regatta_engine::{
+    Conn, Effects, Engine, Flow, Never, Now, Side, Status,
+    simulator::{Expected, Fault, Random, Scenario, Visit, assert_finds, assert_holds},
+};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    ops::Range,
+    time::{Duration, Instant},
+};
+
+const HISTORIES: u64 = 5_000;
+
+/// Pending output of one side from which on the other side is not read.
+const FULL: usize = 2000;
+/// Interval between counts of what is relayed.
+const COUNT: Duration = Duration::from_millis(700);
+
+// ---- the engine ----
+
+/// A client, and the connection to the other server that belongs to it.
+struct Pair {
+    client: Conn,
+    server: Conn,
+    /// What came before the other server was there.
+    early: Vec<u8>,
+    server_is_open: bool,
+    /// Bytes that the other server has not answered: it answers each with one.
+    owed: usize,
+    /// The client has closed its side.
+    ended: bool,
+}
+
+struct Relay {
+    pairs: Vec<Pair>,
+    /// Clients that came.
+    clients: u16,
+    count_at: Option<Instant>,
+}
+
+impl Relay {
+    fn find(&mut self, conn: Conn) -> Option<(usize, Side)> {
+        let mut pairs = self.pairs.iter().enumerate();
+        pairs.find_map(|(index, pair)| match conn {
+            _ if pair.client == conn => Some((index, Side::Client)),
+            _ if pair.server == conn => Some((index, Side::Upstream)),
+            _ => None,
+        })
+    }
+
+    /// Says what is wanted of both sides, and closes both once everything is answered.
+    fn settle(&mut self, index: usize, effects: &mut Effects<Self>) {
+        let pair = &self.pairs[index];
+        let (client, server) = (effects.pending(pair.client), effects.pending(pair.server));
+        let to_client = Status {
+            reads: pair.server_is_open && server < FULL,
+            waits: pair.owed > 0,
+            wants_room: client >= FULL,
+            ..Status::default()
+        };
+        let to_server = Status {
+            reads: client < FULL,
+            waits: pair.owed == 0,
+            wants_room: server >= FULL,
+            ..Status::default()
+        };
+        effects.set(pair.client, to_client);
+        effects.set(pair.server, to_server);
+        if pair.ended && pair.owed == 0 {
+            effects.close(pair.client, Flow::Close);
+            effects.close(pair.server, Flow::Close);
+        }
+    }
+}
+
+impl Engine for Relay {
+    type Job = Never;
+    type Letter = Never;
+    const CONNECTS: bool = true;
+
+    fn opened(&mut self, conn: Conn, effects: &mut Effects<Self>) {
+        let Some((index, Side::Upstream)) = self.find(conn) else {
+            // The port is the number of the client, for the model.
+            let server = effects.connect(SocketAddr::from((Ipv4Addr::LOCALHOST, self.clients)));
+            self.clients += 1;
+            let (early, owed) = (Vec::new(), 0);
+            let (server_is_open, ended) = (false, false);
+            self.pairs.push(Pair { client: conn, server, early, server_is_open, owed, ended });
+            self.count_at.get_or_insert(effects.now().instant + COUNT);
+            return self.settle(self.pairs.len() - 1, effects);
+        };
+        let pair = &mut self.pairs[index];
+        pair.server_is_open = true;
+        if let Some(out) = effects.out(conn) {
+            out.append(&mut pair.early);
+        }
+        self.settle(index, effects);
+    }
+
+    fn received(&mut self, conn: Conn, bytes: &mut [u8], effects: &mut Effects<Self>) {
+        let Some((index, side)) = self.find(conn) else { return };
+        let pair = &mut self.pairs[index];
+        if side == Side::Client {
+            pair.owed += bytes.len();
+            match effects.out(pair.server) {
+                Some(out) => out.extend_from_slice(bytes),
+                None => pair.early.extend_from_slice(bytes),
+            }
+        } else {
+            pair.owed = pair.owed.saturating_sub(bytes.len());
+            if let Some(out) = effects.out(pair.client) {
+                out.extend_from_slice(bytes);
+            }
+        }
+        self.settle(index, effects);
+    }
+
+    fn room(&mut self, conn: Conn, effects: &mut Effects<Self>) {
+        if let Some((index, _)) = self.find(conn) {
+            self.settle(index, effects);
+        }
+    }
+
+    fn ended(&mut self, conn: Conn, effects: &mut Effects<Self>) {
+        match self.find(conn) {
+            Some((index, Side::Client)) => {
+                self.pairs[index].ended = true;
+                self.settle(index, effects);
+            }
+            // It owes answers, or the client is not done.
+            _ => effects.close(conn, Flow::Close),
+        }
+    }
+
+    fn closed(&mut self, conn: Conn, effects: &mut Effects<Self>) {
+        let Some((index, side)) = self.find(conn) else { return };
+        let pair = self.pairs.swap_remove(index);
+        match side {
+            Side::Client => effects.close(pair.server, Flow::Close),
+            // A client that is closing keeps what it is owed.
+            Side::Upstream if pair.ended && pair.owed == 0 => {}
+            Side::Upstream => effects.abort(pair.client),
+        }
+        if side == Side::Client && !pair.server_is_open {
+            effects.abort(pair.server);
+        }
+        if self.pairs.is_empty() {
+            self.count_at = None;
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.count_at
+    }
+
+    fn tick(&mut self, effects: &mut Effects<Self>) {
+        self.count_at = Some(effects.now().instant + COUNT);
+    }
+}
+
+// ---- the model ----
+
+/// What the other server answers to a byte.
+fn answered(byte: u8) -> u8 {
+    byte ^ 0x55
+}
+
+#[derive(Clone, Copy, Default)]
+struct Ends {
+    /// The other end of the pair.
+    other: Option<usize>,
+    is_server: bool,
+}
+
+#[derive(Default)]
+struct Model {
+    ends: Vec<Ends>,
+    /// By core: the clients in the order in which they came.
+    came: Vec<Vec<usize>>,
+    refusing: usize,
+    random: Option<Random>,
+}
+
+impl Scenario for Model {
+    type Engine = Relay;
+    const NAME: &'static str = "relay";
+    const NEVER: &[Visit] = &[
+        Visit::EndPart,
+        Visit::EndRequest,
+        Visit::TimerRequest,
+        Visit::TimerAlarm,
+        Visit::JobDone,
+        Visit::JobLate,
+        Visit::Letter,
+    ];
+    const PENDING: usize = 64 * 1024 + 2 * FULL;
+    const GROWTH: usize = 2;
+    const HELD: usize = usize::MAX / 2;
+
+    fn begin(&mut self, random: &mut Random) -> usize {
+        self.ends.clear();
+        self.came = vec![Vec::new(); 1 + random.below(2)];
+        self.refusing = random.pick(&[0, 0, 300]);
+        self.random = Some(Random::new(random.between(0, u64::MAX - 1)));
+        self.came.len()
+    }
+
+    fn engine(&mut self, _: usize) -> Relay {
+        Relay { pairs: Vec::new(), clients: 0, count_at: None }
+    }
+
+    fn script(&mut self, who: usize, random: &mut Random, input: &mut Vec<u8>) {
+        self.ends.resize(who + 1, Ends::default());
+        // Before the first client comes, no server can be asked for.
+        if self.came.iter().any(|came| !came.is_empty()) {
+            return;
+        }
+        let bytes = random.magnitude(1, 9000) as usize;
+        input.extend((0..bytes).map(|byte| (byte % 251) as u8));
+    }
+
+    fn connects(&mut self, who: usize, core: usize, to: SocketAddr) -> bool {
+        let client = self.came[core][usize::from(to.port())];
+        self.ends[who] = Ends { other: Some(client), is_server: true };
+        self.ends[client].other = Some(who);
+        !self.random.as_mut().is_some_and(|random| random.chance(self.refusing))
+    }
+
+    fn opened(&mut self, who: usize, core: usize, _: Now, all: &mut [Expected]) {
+        (all[who].may_abort, all[who].waits) = (true, true);
+        if !self.ends[who].is_server {
+            self.came[core].push(who);
+        } else if let Some(client) = self.ends[who].other {
+            // What came before it was there.
+            let early = std::mem::take(&mut all[client].input);
+            all[who].output.extend_from_slice(&early);
+        }
+    }
+
+    fn handed(&mut self, who: usize, _: Now, bytes: &[u8], all: &mut [Expected]) {
+        match self.ends[who] {
+            Ends { other: Some(client), is_server: true } => {
+                if !all[client].closes {
+                    all[client].output.extend_from_slice(bytes);
+                }
+            }
+            Ends { other: Some(server), .. } if all[server].may_abort => {
+                if !all[server].closes {
+                    all[server].output.extend_from_slice(bytes);
+                }
+            }
+            _ => all[who].input.extend_from_slice(bytes),
+        }
+    }
+
+    fn left(&mut self, who: usize, all: &mut [Expected]) {
+        all[who].closes = true;
+        all[who].may_abort = true;
+    }
+
+    fn received(
+        &mut self,
+        who: usize,
+        _: Now,
+        expected: &Expected,
+        received: &[u8],
+        new: Range<usize>,
+        answer: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        if self.ends[who].is_server {
+            answer.extend(received[new.clone()].iter().map(|byte| answered(*byte)));
+        } else {
+            // The model of the client is the pattern that it sent.
+            let pattern = |at: usize| answered((at % 251) as u8);
+            if let Some(at) = new.clone().find(|at| received[*at] != pattern(*at)) {
+                return Err(format!("byte {at} is not the answer to what was sent"));
+            }
+        }
+        regatta_engine::simulator::same(
+            &expected.output[new.clone()],
+            &received[new.clone()],
+            new.start,
+        )
+    }
+
+    fn work(&mut self, job: Never, _: Now, _: &mut Vec<u8>) -> Flow {
+        match job {}
+    }
+}
+
+#[test]
+fn relay_holds() {
+    assert_holds(Model::default, HISTORIES);
+}
+
+#[test]
+fn planted_faults_are_found() {
+    for fault in [Fault::LostByte, Fault::DoubledByte, Fault::NeverCloses, Fault::MissedTimer] {
+        assert_finds(Model::default, fault, 3000);
+    }
+}

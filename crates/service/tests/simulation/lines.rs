@@ -2,11 +2,11 @@
 
 use regatta_engine::{
     Flow, Never, Now, Sessions,
-    simulator::{Expected, Fault, Random, Scenario, assert_finds, assert_holds},
+    simulator::{Expected, Fault, Random, Scenario, Visit, assert_finds, assert_holds},
 };
 use regatta_service::{Program, REPLY_FULL, Shared, by_hand, double};
 
-const HISTORIES: u64 = 40_000;
+const HISTORIES: u64 = 34_000;
 
 /// Bytes of the longest line, and the reply to a longer one.
 const LONGEST: usize = 1024;
@@ -80,6 +80,19 @@ where
 {
     type Engine = Sessions<P>;
     const NAME: &'static str = "lines";
+    const NEVER: &[Visit] = &[
+        Visit::StateConnecting,
+        Visit::EndPart,
+        Visit::EndAborted,
+        Visit::EndConnect,
+        Visit::EndGone,
+        Visit::TimerConnect,
+        Visit::TimerAlarm,
+        Visit::TimerEngine,
+        Visit::JobDone,
+        Visit::JobLate,
+        Visit::Letter,
+    ];
     const PENDING: usize = 64 * 1024 + REPLY_FULL + 2 * LONGEST;
     const GROWTH: usize = GROWTH;
     const HELD: usize = LONGEST + 2;
