@@ -6,6 +6,7 @@ use regatta_engine::Progress;
 use std::{
     cell::RefCell,
     io,
+    ops::Range,
     time::{Duration, Instant},
 };
 
@@ -181,6 +182,9 @@ impl<S: Service> Connection<S> {
 struct Held {
     bytes: Vec<u8>,
     filled: usize,
+    /// Bytes moved to the front, in all.
+    #[cfg(test)]
+    moved: usize,
 }
 
 impl Held {
@@ -201,14 +205,25 @@ impl Held {
         }
     }
 
-    /// Drops what is consumed, and all memory once nothing is left.
+    /// Drops what is consumed, and all memory once nothing is left. A request that is still
+    /// incomplete is not moved: it may arrive byte by byte.
     fn consume(&mut self, consumed: usize, filled: usize) {
         if consumed == filled {
             *self = Held::default();
             return;
         }
-        self.bytes.copy_within(consumed..filled, 0);
         self.filled = filled - consumed;
+        if consumed > 0 {
+            self.move_to_front(consumed..filled);
+        }
+    }
+
+    fn move_to_front(&mut self, left: Range<usize>) {
+        #[cfg(test)]
+        {
+            self.moved += left.len();
+        }
+        self.bytes.copy_within(left, 0);
     }
 }
 
@@ -369,5 +384,53 @@ impl Scratch {
                 spare.push(self);
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of a long request.
+    const LONG: usize = 100_000;
+
+    /// Holds a request that arrives in pieces of this size. Returns how many bytes of it were copied
+    /// after they had been read.
+    fn copied(piece: usize) -> usize {
+        let request: Vec<u8> = (0..LONG).map(|at| (at % 251) as u8).collect();
+        let mut held = Held::default();
+        let (first, rest) = request.split_at(piece);
+        held.hold(first);
+        let mut copied = 0;
+        for piece in rest.chunks(piece) {
+            let (before, filled) = (held.bytes.as_ptr(), held.filled);
+            held.fit(LONG);
+            if held.bytes.as_ptr() != before {
+                copied += filled;
+            }
+            held.bytes[filled..][..piece.len()].copy_from_slice(piece);
+            held.consume(0, filled + piece.len());
+        }
+        assert!(held.bytes[..held.filled] == request[..]);
+        assert!(held.bytes.len() <= 4 * LONG, "{} bytes of memory", held.bytes.len());
+        copied + held.moved
+    }
+
+    #[test]
+    fn a_long_request_that_arrives_byte_by_byte_is_copied_about_once() {
+        for piece in [1, 2, 1023, 1500, READ] {
+            let copied = copied(piece);
+            assert!(copied <= 2 * LONG, "in pieces of {piece} bytes, {copied} bytes are copied");
+        }
+    }
+
+    #[test]
+    fn what_is_consumed_is_dropped_and_so_is_unused_memory() {
+        let mut held = Held::default();
+        held.hold(b"abc");
+        held.consume(2, 3);
+        assert_eq!((&held.bytes[..held.filled], held.is_empty()), (&b"c"[..], false));
+        held.consume(1, 1);
+        assert_eq!((held.is_empty(), held.bytes.capacity()), (true, 0));
     }
 }
