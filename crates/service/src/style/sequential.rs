@@ -1,6 +1,6 @@
 //! Sequential style: read, call, write, repeat. For processes, threads and green threads.
 
-use super::silence::Silence;
+use super::silence::{Silence, look};
 use crate::{Codec, Flow, Halt, Job, Limits, Locals, Now, Service, answer};
 use regatta_engine::Progress;
 use std::{
@@ -24,7 +24,7 @@ pub trait Stream: Locals {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize>;
 
     /// Longest time that [`Stream::wait_readable`] and [`Stream::read`] may block. It is
-    /// [`Limits::idle`] at first.
+    /// [`Limits::idle`] at first, or [`read_timeout`], which saves a call.
     fn set_read_timeout(&mut self, limit: Duration) -> io::Result<()>;
 
     /// Writes what fits, or blocks until something does, for [`Limits::look`] at most: `TimedOut` or
@@ -47,13 +47,19 @@ pub trait Stream: Locals {
     fn run<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> io::Result<Flow>;
 }
 
+/// The read timeout of a stream whose client is inside no request. It is shorter than the idle timeout:
+/// a silent client may be taking what it was sent.
+pub fn read_timeout(limits: Limits) -> Duration {
+    look(limits)
+}
+
 /// Serves one connection to its end. Errors are those of the stream.
 pub fn serve<S: Service, T: Stream>(service: S, stream: &mut T, limits: Limits) -> io::Result<()> {
     let mut connection = Connection {
         service,
         codec: S::Codec::default(),
         held: Held::default(),
-        patience: Patience::new(limits),
+        patience: Patience::new(stream, limits)?,
         limits,
     };
     let mut reads = true; // after a deferred job what is held is answered first
@@ -236,8 +242,9 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    pub(crate) fn new(limits: Limits) -> Self {
-        Patience { limits, inside: None, silence: Silence::default() }
+    pub(crate) fn new<T: Stream>(stream: &mut T, limits: Limits) -> io::Result<Self> {
+        stream.set_read_timeout(read_timeout(limits))?;
+        Ok(Patience { limits, inside: None, silence: Silence::default() })
     }
 
     /// Waits. A client that takes what was sent before is not silent.
@@ -249,16 +256,17 @@ impl Patience {
         loop {
             match wait(stream) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_timeout(&error) && self.inside.is_none() => {
+                Err(error) if is_timeout(&error) => {
                     let (now, owed) = (stream.now().instant, stream.unacknowledged());
-                    let Some(more) = self.silence.goes_on(now, owed, self.limits) else {
-                        return Err(io::ErrorKind::TimedOut.into());
+                    let more = match self.inside {
+                        None => self.silence.look(now, 0, owed, self.limits),
+                        Some(_) => None,
                     };
-                    stream.set_read_timeout(more)?;
+                    stream.set_read_timeout(more.ok_or(io::ErrorKind::TimedOut)?)?;
                 }
                 result => {
                     if self.silence.ends() {
-                        stream.set_read_timeout(self.limits.idle)?;
+                        stream.set_read_timeout(read_timeout(self.limits))?;
                     }
                     return result;
                 }
@@ -273,10 +281,9 @@ impl Patience {
         answered: bool,
         partial: bool,
     ) -> io::Result<()> {
-        if answered || !partial {
-            if self.inside.take().is_some() && !partial {
-                return stream.set_read_timeout(self.limits.idle);
-            }
+        let ends = answered || !partial;
+        if ends && self.inside.take().is_some() && !partial {
+            return stream.set_read_timeout(read_timeout(self.limits));
         }
         if partial {
             let now = stream.now().instant;

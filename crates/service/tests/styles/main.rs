@@ -5,3 +5,4 @@ mod deferred;
 mod http;
 mod lines;
 mod play;
+mod silence;
