@@ -4,5 +4,6 @@ mod closing;
 mod deferred;
 mod http;
 mod lines;
+mod members;
 mod play;
 mod silence;
