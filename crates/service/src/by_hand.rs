@@ -45,7 +45,7 @@ macro_rules! by_hand {
 
         impl Program for $program {
             fn sequential<T: Stream>(&self, stream: &mut T, limits: Limits) -> io::Result<()> {
-                let mut talk = talk::Talk::new(stream, limits);
+                let mut talk = talk::Talk::new(stream, limits)?;
                 straight::$form(&mut talk)?;
                 talk.finish()
             }

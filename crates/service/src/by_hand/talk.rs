@@ -23,10 +23,11 @@ pub(super) struct Talk<'a, T> {
 }
 
 impl<'a, T: Stream> Talk<'a, T> {
-    pub(super) fn new(stream: &'a mut T, limits: Limits) -> Self {
+    pub(super) fn new(stream: &'a mut T, limits: Limits) -> io::Result<Self> {
         let input = vec![0; BUFFER].into_boxed_slice();
-        let (patience, output, ended) = (Patience::new(limits), Vec::new(), false);
-        Talk { stream, limits, patience, input, unread: 0..0, output, ended }
+        let patience = Patience::new(stream, limits)?;
+        let (output, ended) = (Vec::new(), false);
+        Ok(Talk { stream, limits, patience, input, unread: 0..0, output, ended })
     }
 
     /// Ends the connection. One whose input has ended is closed: to end its output first would, at

@@ -1,6 +1,6 @@
 //! Async style: the sequential loop with `.await`.
 
-use super::silence::Silence;
+use super::silence::{Silence, look};
 use crate::{Codec, Flow, Halt, Job, Limits, Locals, Now, Service, answer};
 use regatta_engine::Progress;
 use std::{future::Future, io, time::Instant};
@@ -113,12 +113,16 @@ pub(crate) async fn read<T: Stream>(
     limits: Limits,
 ) -> io::Result<usize> {
     let mut silence = Silence::default();
-    let mut due = limits.due(stream.now().instant, inside);
+    let now = stream.now().instant;
+    let mut due = match inside {
+        None => now + look(limits),
+        Some(_) => limits.due(now, inside),
+    };
     loop {
         match stream.read(into, due).await {
             Err(error) if error.kind() == io::ErrorKind::TimedOut && inside.is_none() => {
                 let now = stream.now().instant;
-                match silence.goes_on(now, stream.unacknowledged(), limits) {
+                match silence.look(now, 0, stream.unacknowledged(), limits) {
                     Some(more) => due = now + more,
                     None => return Err(error),
                 }

@@ -4,7 +4,10 @@
 //! On the callback models the engine of sessions does this. A thread that blocks in `read` cannot wait
 //! for anything else, so `threads` has a way of its own (`regatta-serve`).
 
-use super::{asynchronous, sequential, silence::Silence};
+use super::{
+    asynchronous, sequential,
+    silence::{Silence, look},
+};
 use crate::{Flow, Limits, Never, Now, Session};
 use regatta_engine::{Context, Post};
 use std::{future::Future, io, time::Instant};
@@ -57,9 +60,11 @@ struct Member<S: Session> {
     flow: Flow,
     limits: Limits,
     heard: Instant,
+    /// Bytes written in all.
+    sent: u64,
     silence: Silence,
-    /// A silence that was found to be none is judged again then.
-    look_at: Option<Instant>,
+    /// The next look at a silent client.
+    look_at: Instant,
 }
 
 impl<S: Session<Job = Never>> Member<S> {
@@ -72,8 +77,9 @@ impl<S: Session<Job = Never>> Member<S> {
             flow: Flow::Continue,
             limits,
             heard: now.instant,
+            sent: 0,
             silence: Silence::default(),
-            look_at: None,
+            look_at: now.instant + look(limits),
         };
         member.call(now, |session, context| session.on_open(context));
         member
@@ -87,7 +93,7 @@ impl<S: Session<Job = Never>> Member<S> {
     fn read(&mut self, now: Now, bytes: &mut [u8]) {
         self.heard = now.instant;
         self.silence.ends();
-        self.look_at = None;
+        self.look_at = now.instant + look(self.limits);
         if bytes.is_empty() {
             self.call(now, |session, context| session.on_end(context));
         } else {
@@ -119,8 +125,10 @@ impl<S: Session<Job = Never>> Member<S> {
     }
 
     fn due(&self) -> Instant {
-        let silent = || self.limits.due(self.heard, self.session.inside());
-        let due = self.look_at.unwrap_or_else(silent);
+        let due = match self.session.inside() {
+            None => self.look_at,
+            inside => self.limits.due(self.heard, inside),
+        };
         self.session.alarm().map_or(due, |alarm| due.min(alarm))
     }
 
@@ -130,13 +138,12 @@ impl<S: Session<Job = Never>> Member<S> {
             self.call(now, |session, context| session.on_alarm(context));
             return Ok(());
         }
-        if self.session.inside().is_none()
-            && let Some(more) = self.silence.goes_on(now.instant, unacknowledged(), self.limits)
-        {
-            self.look_at = Some(now.instant + more);
-            return Ok(());
-        }
-        Err(io::ErrorKind::TimedOut.into())
+        let more = match self.session.inside() {
+            None => self.silence.look(now.instant, self.sent, unacknowledged(), self.limits),
+            Some(_) => None,
+        };
+        self.look_at = now.instant + more.ok_or(io::ErrorKind::TimedOut)?;
+        Ok(())
     }
 }
 
@@ -153,6 +160,7 @@ where
     loop {
         member.post(stream);
         let last = member.flow != Flow::Continue && !ended;
+        member.sent += member.out.len() as u64;
         let at_once = sequential::send(stream, &mut member.out, last, limits)?;
         if stream.is_overrun() {
             return Err(io::Error::other(OVERRUN));
@@ -193,6 +201,7 @@ where
     loop {
         member.post(&mut stream);
         let last = member.flow != Flow::Continue && !ended;
+        member.sent += member.out.len() as u64;
         let at_once = asynchronous::send(&mut stream, &member.out, last, limits).await?;
         member.out.clear();
         if stream.is_overrun() {

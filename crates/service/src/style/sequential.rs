@@ -1,11 +1,12 @@
 //! Sequential style: read, call, write, repeat. For processes, threads and green threads.
 
-use super::silence::Silence;
+use super::silence::{Silence, look};
 use crate::{Codec, Flow, Halt, Job, Limits, Locals, Now, Service, answer};
 use regatta_engine::Progress;
 use std::{
     cell::RefCell,
     io,
+    ops::Range,
     time::{Duration, Instant},
 };
 
@@ -23,7 +24,7 @@ pub trait Stream: Locals {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize>;
 
     /// Longest time that [`Stream::wait_readable`] and [`Stream::read`] may block. It is
-    /// [`Limits::idle`] at first.
+    /// [`Limits::idle`] at first, or [`read_timeout`], which saves a call.
     fn set_read_timeout(&mut self, limit: Duration) -> io::Result<()>;
 
     /// Writes what fits, or blocks until something does, for [`Limits::look`] at most: `TimedOut` or
@@ -48,13 +49,19 @@ pub trait Stream: Locals {
     fn run<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> io::Result<Flow>;
 }
 
+/// The read timeout of a stream whose client is inside no request. It is shorter than the idle timeout:
+/// a silent client may be taking what it was sent.
+pub fn read_timeout(limits: Limits) -> Duration {
+    look(limits)
+}
+
 /// Serves one connection to its end. Errors are those of the stream.
 pub fn serve<S: Service, T: Stream>(service: S, stream: &mut T, limits: Limits) -> io::Result<()> {
     let mut connection = Connection {
         service,
         codec: S::Codec::default(),
         held: Held::default(),
-        patience: Patience::new(limits),
+        patience: Patience::new(stream, limits)?,
         limits,
     };
     let mut reads = true; // after a deferred job what is held is answered first
@@ -185,6 +192,9 @@ impl<S: Service> Connection<S> {
 struct Held {
     bytes: Vec<u8>,
     filled: usize,
+    /// Bytes moved to the front, in all.
+    #[cfg(test)]
+    moved: usize,
 }
 
 impl Held {
@@ -205,14 +215,25 @@ impl Held {
         }
     }
 
-    /// Drops what is consumed, and all memory once nothing is left.
+    /// Drops what is consumed, and all memory once nothing is left. A request that is still
+    /// incomplete is not moved: it may arrive byte by byte.
     fn consume(&mut self, consumed: usize, filled: usize) {
         if consumed == filled {
             *self = Held::default();
             return;
         }
-        self.bytes.copy_within(consumed..filled, 0);
         self.filled = filled - consumed;
+        if consumed > 0 {
+            self.move_to_front(consumed..filled);
+        }
+    }
+
+    fn move_to_front(&mut self, left: Range<usize>) {
+        #[cfg(test)]
+        {
+            self.moved += left.len();
+        }
+        self.bytes.copy_within(left, 0);
     }
 }
 
@@ -225,8 +246,9 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    pub(crate) fn new(limits: Limits) -> Self {
-        Patience { limits, inside: None, silence: Silence::default() }
+    pub(crate) fn new<T: Stream>(stream: &mut T, limits: Limits) -> io::Result<Self> {
+        stream.set_read_timeout(read_timeout(limits))?;
+        Ok(Patience { limits, inside: None, silence: Silence::default() })
     }
 
     /// Waits. A client that takes what was sent before is not silent.
@@ -238,16 +260,17 @@ impl Patience {
         loop {
             match wait(stream) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_timeout(&error) && self.inside.is_none() => {
+                Err(error) if is_timeout(&error) => {
                     let (now, owed) = (stream.now().instant, stream.unacknowledged());
-                    let Some(more) = self.silence.goes_on(now, owed, self.limits) else {
-                        return Err(io::ErrorKind::TimedOut.into());
+                    let more = match self.inside {
+                        None => self.silence.look(now, 0, owed, self.limits),
+                        Some(_) => None,
                     };
-                    stream.set_read_timeout(more)?;
+                    stream.set_read_timeout(more.ok_or(io::ErrorKind::TimedOut)?)?;
                 }
                 result => {
                     if self.silence.ends() {
-                        stream.set_read_timeout(self.limits.idle)?;
+                        stream.set_read_timeout(read_timeout(self.limits))?;
                     }
                     return result;
                 }
@@ -262,10 +285,9 @@ impl Patience {
         answered: bool,
         partial: bool,
     ) -> io::Result<()> {
-        if answered || !partial {
-            if self.inside.take().is_some() && !partial {
-                return stream.set_read_timeout(self.limits.idle);
-            }
+        let ends = answered || !partial;
+        if ends && self.inside.take().is_some() && !partial {
+            return stream.set_read_timeout(read_timeout(self.limits));
         }
         if partial {
             let now = stream.now().instant;
@@ -382,5 +404,53 @@ impl Scratch {
                 spare.push(self);
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of a long request.
+    const LONG: usize = 100_000;
+
+    /// Holds a request that arrives in pieces of this size. Returns how many bytes of it were copied
+    /// after they had been read.
+    fn copied(piece: usize) -> usize {
+        let request: Vec<u8> = (0..LONG).map(|at| (at % 251) as u8).collect();
+        let mut held = Held::default();
+        let (first, rest) = request.split_at(piece);
+        held.hold(first);
+        let mut copied = 0;
+        for piece in rest.chunks(piece) {
+            let (before, filled) = (held.bytes.as_ptr(), held.filled);
+            held.fit(LONG);
+            if held.bytes.as_ptr() != before {
+                copied += filled;
+            }
+            held.bytes[filled..][..piece.len()].copy_from_slice(piece);
+            held.consume(0, filled + piece.len());
+        }
+        assert!(held.bytes[..held.filled] == request[..]);
+        assert!(held.bytes.len() <= 4 * LONG, "{} bytes of memory", held.bytes.len());
+        copied + held.moved
+    }
+
+    #[test]
+    fn a_long_request_that_arrives_byte_by_byte_is_copied_about_once() {
+        for piece in [1, 2, 1023, 1500, READ] {
+            let copied = copied(piece);
+            assert!(copied <= 2 * LONG, "in pieces of {piece} bytes, {copied} bytes are copied");
+        }
+    }
+
+    #[test]
+    fn what_is_consumed_is_dropped_and_so_is_unused_memory() {
+        let mut held = Held::default();
+        held.hold(b"abc");
+        held.consume(2, 3);
+        assert_eq!((&held.bytes[..held.filled], held.is_empty()), (&b"c"[..], false));
+        held.consume(1, 1);
+        assert_eq!((held.is_empty(), held.bytes.capacity()), (true, 0));
     }
 }

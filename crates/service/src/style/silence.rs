@@ -1,42 +1,53 @@
-//! When a silent client has timed out: one that takes what it is still owed has not.
+//! When a silent client has timed out: one that takes what it was sent has not.
 
 use crate::Limits;
-use regatta_engine::Progress;
 use std::time::{Duration, Instant};
 
-/// Judges reads that have timed out.
+/// How long a wait for a client lasts until it is looked at for the first time, and between looks. A
+/// timeout is late by at most one of them.
+pub fn look(limits: Limits) -> Duration {
+    limits.idle / 4
+}
+
+/// Watches a client while it is waited for, by a look in every quarter of the idle timeout.
 #[derive(Debug, Default)]
 pub(super) struct Silence {
-    progress: Option<Progress>,
+    last: Option<Look>,
+}
+
+#[derive(Debug)]
+struct Look {
+    /// Bytes of what was sent that were acknowledged; less than 0 if some are unacknowledged that
+    /// were sent before the count began.
+    acknowledged: i64,
+    /// When the client may have taken something for the last time.
+    took: Instant,
 }
 
 impl Silence {
-    /// A read has timed out at `now`, and so many bytes of what was sent are unacknowledged. Returns
-    /// for how long the read is tried again; `None`: the client has timed out.
-    pub(super) fn goes_on(
+    /// The client has sent nothing until `now`. Of `sent` bytes in all, so many are unacknowledged.
+    /// Returns the time until the next look, or `None` if the client has timed out.
+    pub(super) fn look(
         &mut self,
         now: Instant,
+        sent: u64,
         unacknowledged: usize,
         limits: Limits,
     ) -> Option<Duration> {
-        if unacknowledged == 0 {
-            return None;
-        }
-        let Some(progress) = &mut self.progress else {
-            // There is nothing to compare with yet, and a quarter of the limit is soon over.
-            let mut progress = Progress::new(now);
-            progress.look(now, 0, unacknowledged);
-            self.progress = Some(progress);
-            return Some(limits.idle / 4);
+        let acknowledged = sent as i64 - unacknowledged as i64;
+        let took = match &self.last {
+            Some(last) if acknowledged <= last.acknowledged => last.took,
+            // There is nothing to compare with at the first look.
+            _ => now,
         };
-        let before = progress.took();
-        progress.look(now, 0, unacknowledged);
-        (progress.took() != before).then_some(limits.idle)
+        self.last = Some(Look { acknowledged, took });
+        let left = (took + limits.idle).saturating_duration_since(now);
+        (!left.is_zero()).then(|| left.min(look(limits)))
     }
 
-    /// The client was heard of. Returns whether it had been silent.
+    /// The client was heard of. Returns whether it had been looked at.
     pub(super) fn ends(&mut self) -> bool {
-        self.progress.take().is_some()
+        self.last.take().is_some()
     }
 }
 
@@ -44,19 +55,36 @@ impl Silence {
 mod tests {
     use super::*;
 
+    const LIMITS: Limits = Limits { idle: Duration::from_secs(8), request: Duration::from_secs(2) };
+    const SOON: Option<Duration> = Some(Duration::from_secs(2));
+
     #[test]
-    fn a_silent_client_goes_on_while_it_takes_what_it_is_owed() {
+    fn a_silent_client_goes_on_while_it_takes_what_it_was_sent() {
         let start = Instant::now();
-        let at = |s| start + Duration::from_secs(s);
-        let limits = Limits { idle: Duration::from_secs(8), ..Limits::default() };
         let mut silence = Silence::default();
-        assert_eq!(silence.goes_on(at(8), 0, limits), None, "nothing is owed");
+        let mut look = |s, sent, unacknowledged| {
+            silence.look(start + Duration::from_secs(s), sent, unacknowledged, LIMITS)
+        };
+        assert_eq!(look(2, 0, 500), SOON);
+        assert_eq!(look(4, 0, 500), SOON);
+        assert_eq!(look(6, 0, 499), SOON, "it took one byte");
+        assert_eq!(look(8, 0, 499), SOON);
+        assert_eq!(look(12, 100, 599), SOON, "it was sent more, and took nothing");
+        assert_eq!(look(13, 100, 599), Some(Duration::from_secs(1)), "a look is not late");
+        assert_eq!(look(14, 100, 0), SOON, "it took all just before it had timed out");
+        assert_eq!(look(16, 100, 0), SOON);
+        assert_eq!(look(20, 200, 0), SOON, "it took what it was sent since");
+        assert_eq!(look(28, 200, 0), None);
+    }
+
+    #[test]
+    fn a_client_that_was_heard_of_is_looked_at_anew() {
+        let start = Instant::now();
+        let mut silence = Silence::default();
         assert!(!silence.ends());
-        assert_eq!(silence.goes_on(at(8), 500, limits), Some(Duration::from_secs(2)));
-        assert_eq!(silence.goes_on(at(10), 499, limits), Some(Duration::from_secs(8)));
-        assert_eq!(silence.goes_on(at(18), 1, limits), Some(Duration::from_secs(8)));
-        assert_eq!(silence.goes_on(at(26), 1, limits), None, "it took nothing");
+        assert_eq!(silence.look(start, 0, 7, LIMITS), SOON);
         assert!(silence.ends());
-        assert_eq!(silence.goes_on(at(30), 1, limits), Some(Duration::from_secs(2)));
+        assert_eq!(silence.look(start + LIMITS.idle, 0, 7, LIMITS), SOON);
+        assert_eq!(silence.look(start + 2 * LIMITS.idle, 0, 7, LIMITS), None);
     }
 }

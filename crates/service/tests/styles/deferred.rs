@@ -1,12 +1,13 @@
 //! Deferred jobs: whatever the order in which they are done, and however the bytes are cut, what goes
 //! out is what would have if each had been done at once.
 
-use crate::play::{all_styles, cut};
+use crate::play::{Client, Deed, LIMITS, STYLES, Style, all_styles, cut, play};
+use crate::play::{play_with_workers, same, secs};
 use proptest::prelude::*;
+use regatta_engine::{Context, Post};
 use regatta_service::{
-    Called, Defer, Flow, Job, Limits, Program, Service, Shared,
+    Called, Flow, Job, Never, Now, Service, Session, Shared, Start,
     double::{Lines, Request},
-    style::Session,
 };
 use std::{
     ffi::CStr,
@@ -35,8 +36,15 @@ fn write(line: &[u8], reply: &mut Vec<u8>) -> Flow {
 impl Service for Repeat {
     type Codec = Lines;
     type Job = Repetition;
+    type Local = ();
 
-    fn call(&mut self, request: Request<'_>, reply: &mut Vec<u8>) -> Called<Repetition> {
+    fn call(
+        &mut self,
+        (): &mut (),
+        _: Now,
+        request: Request<'_>,
+        reply: &mut Vec<u8>,
+    ) -> Called<Repetition> {
         let Request::NotAnInteger(line) = request else { return Flow::Close.into() };
         match line[0].to_ascii_lowercase() {
             b'i' => write(line, reply).into(),
@@ -54,7 +62,7 @@ impl Job for Repetition {
         self.line[0].eq_ignore_ascii_case(&b's')
     }
 
-    fn finish(self, file: io::Result<&[u8]>, reply: &mut Vec<u8>) -> Flow {
+    fn finish(self, _: Now, file: io::Result<&[u8]>, reply: &mut Vec<u8>) -> Flow {
         assert_eq!(file.unwrap(), b"", "what is in /dev/null");
         write(&self.line, reply)
     }
@@ -71,50 +79,6 @@ fn expected(input: &[u8]) -> Vec<u8> {
         }
     }
     out
-}
-
-/// As a callback model plays it that takes jobs on. `choices` says of the jobs under way which one
-/// is done next, and when.
-fn deferring(pieces: &[Vec<u8>], defer: Defer, choices: &[usize]) -> Vec<u8> {
-    let now = Instant::now();
-    let mut session = Shared(Repeat).session(Limits::default(), now, defer);
-    let (mut pieces, mut choices) = (pieces.iter(), choices.iter().cycle());
-    let (mut jobs, mut sent, mut out, mut ended) = (Vec::new(), Vec::new(), Vec::new(), false);
-    loop {
-        let choice = *choices.next().unwrap();
-        let wants_input = !ended && session.wants_input();
-        let mut flow = if wants_input && (choice % 2 == 0 || jobs.is_empty()) {
-            match pieces.next() {
-                Some(piece) => session.on_bytes(now, piece, &mut out),
-                None => {
-                    ended = true;
-                    session.on_end(now, &mut out)
-                }
-            }
-        } else {
-            assert!(!jobs.is_empty(), "it waits for nothing");
-            let (id, job): (_, Repetition) = jobs.swap_remove(choice % jobs.len());
-            let slots = session.slots().expect("it has deferred one");
-            slots.finish(id, |reply| job.finish(Ok(b""), reply));
-            session.on_writable(now, &mut out)
-        };
-        while !out.is_empty() {
-            assert!(out.len() < 1 << 20, "replies are bounded");
-            sent.append(&mut out);
-            if flow == Flow::Continue {
-                flow = session.on_writable(now, &mut out);
-            }
-        }
-        if flow == Flow::Close {
-            return sent;
-        }
-        while let Some(slots) = session.slots()
-            && let Some(job) = slots.next_job()
-        {
-            jobs.push(job);
-        }
-        assert!(jobs.len() <= 64, "jobs are bounded");
-    }
 }
 
 fn line() -> impl Strategy<Value = String> {
@@ -138,76 +102,126 @@ proptest! {
         let expected = expected(&input);
         let pieces = cut(&input, &cuts);
         all_styles(Shared(Repeat), &pieces, &expected);
-        for defer in [Defer::Nothing, Defer::Long, Defer::All] {
-            let got = deferring(&pieces, defer, &choices);
-            assert_eq!(got.escape_ascii().to_string(), expected.escape_ascii().to_string());
+        for shorts_too in [false, true] {
+            let client = Client::of(&pieces);
+            let played = play_with_workers(&Shared(Repeat), &client, LIMITS, shorts_too, &choices);
+            same(&played.output(), &expected, ("shorts are done elsewhere", shorts_too));
         }
+    }
+}
+
+/// A session that is called without a core, and its output.
+struct Direct {
+    session: <Shared<Repeat> as Start>::Session,
+    out: Vec<u8>,
+    now: Now,
+}
+
+impl Direct {
+    fn new() -> Self {
+        let now = Now { instant: Instant::now(), unix_s: 0 };
+        Direct { session: Shared(Repeat).session(now), out: Vec::new(), now }
+    }
+
+    fn call(
+        &mut self,
+        what: impl FnOnce(
+            &mut <Shared<Repeat> as Start>::Session,
+            &mut Context<'_, <Shared<Repeat> as Start>::Session>,
+        ) -> Flow,
+    ) -> Flow {
+        let mut posts: Vec<Post<Never>> = Vec::new();
+        let (now, out) = (self.now, &mut self.out);
+        what(&mut self.session, &mut Context { now, local: &mut (), out, posts: &mut posts })
+    }
+
+    fn receive(&mut self, bytes: &[u8]) -> Flow {
+        self.call(|session, context| session.on_bytes(context, &mut bytes.to_vec()))
+    }
+
+    fn room(&mut self) -> Flow {
+        self.call(|session, context| session.on_room(context))
     }
 }
 
 #[test]
 fn one_that_waits_for_its_job_is_not_silent_and_its_input_is_bounded() {
-    let limits = Limits { idle: Duration::from_secs(60), request: Duration::from_secs(10) };
-    let start = Instant::now();
-    let at = |s| start + Duration::from_secs(s);
-    let mut session = Shared(Repeat).session(limits, start, Defer::All);
-    let mut out = Vec::new();
-    assert_eq!(session.on_bytes(at(1), b"j1\ni", &mut out), Flow::Continue);
-    assert_eq!(session.on_tick(at(100)), Flow::Continue, "the silence is the server's");
-    assert!(session.wants_input());
-    session.on_bytes(at(100), &[b"1\n", &b"j1\n".repeat(100)[..]].concat(), &mut out);
-    assert!(!session.wants_input());
+    // The job takes longer than both timeouts; then the client is inside a request, and then silent.
+    let client = Client::new().jobs_take(secs(100)).send("j1\ni");
+    for style in STYLES {
+        let played = play(style, &Shared(Repeat), &client, LIMITS);
+        assert_eq!(played.output(), b"j\n", "{style:?}: the silence is the server's");
+        assert!(played.closed >= secs(100), "{style:?}");
+        assert!(played.closed <= secs(100) + LIMITS.request, "{style:?}: {:?}", played.closed);
+    }
+
+    let mut one = Direct::new();
+    assert_eq!(one.receive(b"j1\ni"), Flow::Continue);
+    assert!(one.session.is_waited_for() && one.session.wants_input());
+    one.receive(&[b"1\n", &b"j1\n".repeat(100)[..]].concat());
+    assert!(!one.session.wants_input());
     let mut jobs = Vec::new();
-    while let Some(job) = session.slots().unwrap().next_job() {
+    while let Some(job) = one.session.slots().unwrap().next_job() {
         jobs.push(job);
     }
-    assert_eq!((jobs.len(), out.len()), (64, 0));
-    let (id, job) = jobs.remove(0);
-    session.slots().unwrap().finish(id, |reply| job.finish(Ok(b""), reply));
-    session.on_writable(at(101), &mut out);
-    assert_eq!(out, b"j\ni\n");
-    assert!(session.slots().unwrap().next_job().is_some(), "there is room for another one");
+    assert_eq!((jobs.len(), one.out.len()), (64, 0));
+    let ((id, job), now) = (jobs.remove(0), one.now);
+    one.session.slots().unwrap().finish(id, |reply| job.finish(now, Ok(b""), reply));
+    one.room();
+    assert_eq!(one.out, b"j\ni\n");
+    assert!(one.session.slots().unwrap().next_job().is_some(), "there is room for another one");
     // A job that is not of this connection.
-    session.slots().unwrap().finish(id, |_| unreachable!());
+    one.session.slots().unwrap().finish(id, |_| unreachable!());
 }
 
 #[test]
-fn a_long_job_that_is_done_at_once_holds_up_no_reply_and_nobody_twice() {
-    let mut session = Shared(Repeat).session(Limits::default(), Instant::now(), Defer::Nothing);
-    let mut out = Vec::new();
-    session.on_bytes(Instant::now(), b"s1\ns2\nj3\ns4\nj5\nj6\n", &mut out);
-    let mut written = Vec::new();
-    while !out.is_empty() {
-        let text = String::from_utf8(std::mem::take(&mut out)).unwrap();
-        written.push((text, session.had_its_turn()));
-        session.on_writable(Instant::now(), &mut out);
+fn a_long_job_that_is_done_at_once_holds_up_no_reply() {
+    let client = Client::of(&[b"s1\ni2\nj3\ns4\nj5\nj6\n".to_vec()]).jobs_take(secs(1));
+    for style in STYLES {
+        let played = play(style, &Shared(Repeat), &client, LIMITS);
+        let mut transcript = String::new();
+        let mut at = Duration::ZERO;
+        for (when, deed) in &played.deeds {
+            if *when > at {
+                transcript += "|";
+                at = *when;
+            }
+            if let Deed::Wrote(bytes, _) = deed {
+                transcript += std::str::from_utf8(bytes).unwrap();
+            }
+        }
+        let transcript = transcript.replace('\n', " ");
+        assert_eq!(transcript, "s ii |jjj ssss |jjjjj |jjjjjj ", "{style:?}");
     }
-    let expected = [
-        ("s\nss\n", false),
-        ("jjj\n", true),
-        ("ssss\n", false),
-        ("jjjjj\n", true),
-        ("jjjjjj\n", false), // nothing is left to do
-    ];
-    assert_eq!(written, expected.map(|(text, turn)| (text.to_owned(), turn)));
+}
+
+#[test]
+fn a_client_that_is_reset_ends_the_wait_for_its_job() {
+    let client = Client::new().jobs_take(secs(9)).send("i1\nj2\nj3\n").pause(secs(1)).reset();
+    for style in STYLES {
+        let played = play(style, &Shared(Repeat), &client, LIMITS);
+        assert_eq!(played.output(), b"i\n", "{style:?}");
+        let closed = played.closed;
+        // The blocking pool of a model drops a job; at once it is done to its end.
+        assert!(closed == secs(9) || style == Style::Callback && closed <= secs(18), "{closed:?}");
+    }
 }
 
 #[test]
 fn jobs_are_wanted_until_their_connection_is_gone_or_ends() {
-    let session = || Shared(Repeat).session(Limits::default(), Instant::now(), Defer::All);
-    let mut out = Vec::new();
-    let mut one = session();
-    one.on_bytes(Instant::now(), b"j1\nj2\n", &mut out);
-    let wanted = one.slots().unwrap().wanted();
+    let mut one = Direct::new();
+    one.receive(b"j1\nj2\n");
+    let wanted = one.session.slots().unwrap().wanted();
     assert!(wanted.upgrade().is_some());
     drop(one);
     assert!(wanted.upgrade().is_none());
-    let mut one = session();
-    one.on_bytes(Instant::now(), b"J1\nj2\n", &mut out);
-    let slots = one.slots().unwrap();
+    let mut one = Direct::new();
+    one.receive(b"J1\nj2\n");
+    let now = one.now;
+    let slots = one.session.slots().unwrap();
     let (wanted, (id, job)) = (slots.wanted(), slots.next_job().unwrap());
-    slots.finish(id, |reply| job.finish(Ok(b""), reply));
+    slots.finish(id, |reply| job.finish(now, Ok(b""), reply));
     assert!(wanted.upgrade().is_some());
-    assert_eq!(one.on_writable(Instant::now(), &mut out), Flow::Close);
+    assert_eq!(one.room(), Flow::Close);
     assert!(wanted.upgrade().is_none(), "the other reply is not sent");
 }

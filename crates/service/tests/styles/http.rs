@@ -1,27 +1,28 @@
 //! HTTP: what is answered does not depend on the style or on the cuts, and is what RFC 9110 wants.
 
-use crate::play::{all_styles, callback, cut, sequential};
+use crate::play::{BEGIN_UNIX_S, Client, LIMITS, STYLES, Style, all_styles, cut, play, secs};
 use proptest::prelude::*;
 use regatta_proto::http1::{MAX_BODY, MAX_HEAD};
-use regatta_service::{
-    Defer, Flow, Limits, Moment, Program, Shared, StoppedAt, hello::Hello, http::Site,
-    style::Session,
-};
-use std::time::{Duration, Instant};
+use regatta_service::{Shared, hello::Hello, http::Site};
 
-const NOW: u64 = 784_111_777;
 const DATE: &str = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
 const PLAIN: &str = "Content-Type: text/plain\r\n";
 const HELLO: &str = "Hello. The time is 784111777";
+const _: () = assert!(BEGIN_UNIX_S == 784_111_777);
 
-fn site() -> Shared<Site<Hello, StoppedAt>> {
-    Shared(Site { resource: Hello, clock: StoppedAt(Moment::at(NOW)) })
+fn site() -> Shared<Site<Hello>> {
+    Shared(Site(Hello))
+}
+
+/// What the callback style answers to an input that arrives at once.
+fn answer(input: &[u8]) -> Vec<u8> {
+    play(Style::Callback, &site(), &Client::new().send(input).half_close(), LIMITS).output()
 }
 
 /// The replies to `input`, sent at once; every style and every cut in two must agree.
 fn replies(input: &str) -> String {
     let input = input.as_bytes();
-    let whole = callback(&site(), &[input.to_vec()]).concat();
+    let whole = answer(input);
     all_styles(site(), &[input.to_vec()], &whole);
     for at in 1..input.len().min(300) {
         all_styles(site(), &[input[..at].to_vec(), input[at..].to_vec()], &whole);
@@ -108,11 +109,12 @@ fn a_rejection_ends_the_connection() {
 #[test]
 fn all_that_is_buffered_is_answered_with_one_write() {
     let input = b"GET / HTTP/1.1\r\nHost: a\r\n\r\nHEAD / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(50);
-    let pieces = [input];
-    for writes in [sequential(&site(), &pieces), callback(&site(), &pieces)] {
-        assert_eq!(writes.len(), 1);
-        let count = String::from_utf8_lossy(&writes[0]).matches("HTTP/1.1 200 OK").count();
-        assert_eq!(count, 100);
+    for style in STYLES {
+        let played = play(style, &site(), &Client::new().send(&input).half_close(), LIMITS);
+        let writes = played.writes();
+        assert_eq!(writes.len(), 1, "{style:?}");
+        let count = String::from_utf8_lossy(writes[0]).matches("HTTP/1.1 200 OK").count();
+        assert_eq!(count, 100, "{style:?}");
     }
 }
 
@@ -124,7 +126,7 @@ fn requests_at_the_limits_are_answered() {
     let head = format!("{start}{}\r\n\r\n", "x".repeat(MAX_HEAD - start.len() - 4));
     assert_eq!(head.len(), MAX_HEAD);
     let input = head + &"b".repeat(MAX_BODY) + TAIL;
-    let whole = callback(&site(), &[input.clone().into_bytes()]).concat();
+    let whole = answer(input.as_bytes());
     let text = String::from_utf8(whole.clone()).unwrap();
     assert!(text.starts_with("HTTP/1.1 405 ") && text.ends_with(&greeting("")), "{text}");
     for sizes in [&[1 << 20][..], &[8192], &[16384], &[8191, 3], &[65_537, 1, 4096]] {
@@ -134,18 +136,31 @@ fn requests_at_the_limits_are_answered() {
 
 #[test]
 fn a_head_that_dawdles_comes_due_and_so_does_its_content() {
-    let limits = Limits { idle: Duration::from_secs(60), request: Duration::from_secs(10) };
-    let start = Instant::now();
-    let at = |s| start + Duration::from_secs(s);
-    let mut session = site().session(limits, start, Defer::Nothing);
-    let mut out = Vec::new();
-    session.on_bytes(at(5), b"POST / HTTP/1.1\r\nHost: a\r\n", &mut out);
-    session.on_bytes(at(9), b"Expect: 100-continue\r\nContent-Length: 3\r\n\r\n", &mut out);
-    assert_eq!(out, b"HTTP/1.1 100 Continue\r\n\r\n");
-    assert_eq!(session.due(), at(15), "an interim reply gives no more time");
-    session.on_bytes(at(14), b"ab", &mut out);
-    assert_eq!(session.on_tick(at(14)), Flow::Continue);
-    assert_eq!(session.on_tick(at(15)), Flow::Close);
+    let client = Client::new().pause(secs(5)).send("POST / HTTP/1.1\r\nHost: a\r\n");
+    let client = client.pause(secs(4)).send("Expect: 100-continue\r\nContent-Length: 3\r\n\r\n");
+    let client = client.pause(secs(5)).send("ab");
+    for style in STYLES {
+        let played = play(style, &site(), &client, LIMITS);
+        assert_eq!(played.output(), b"HTTP/1.1 100 Continue\r\n\r\n", "{style:?}");
+        assert_eq!(played.closed, secs(15), "{style:?}: an interim reply gives no more time");
+    }
+    let client = client.send("c").half_close();
+    for style in STYLES {
+        let played = play(style, &site(), &client, LIMITS);
+        assert_eq!((played.error, played.closed), (None, secs(14)), "{style:?}");
+    }
+}
+
+#[test]
+fn a_reply_has_the_date_of_its_second() {
+    let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let client = Client::new().send(request).pause(secs(3)).send(request).half_close();
+    for style in STYLES {
+        let output = String::from_utf8(play(style, &site(), &client, LIMITS).output()).unwrap();
+        let dates: Vec<_> = output.split("\r\n").filter(|l| l.starts_with("Date: ")).collect();
+        let seconds = dates.iter().map(|date| &date[date.len() - 6..]);
+        assert_eq!(seconds.collect::<Vec<_>>(), ["37 GMT", "40 GMT"], "{style:?}");
+    }
 }
 
 /// Pieces of requests, right and wrong ones.
@@ -188,7 +203,7 @@ proptest! {
         cuts in proptest::collection::vec(1usize..9000, 1..12),
     ) {
         let input = parts.concat().into_bytes();
-        let whole = callback(&site(), std::slice::from_ref(&input)).concat();
+        let whole = answer(&input);
         all_styles(site(), &cut(&input, &cuts), &whole);
     }
 }

@@ -1,11 +1,10 @@
 //! Lines: every style of every program answers like a plain reading of the contract, which is
 //! written here a second time, over big integers.
 
-use crate::play::{all_styles, cut};
+use crate::play::{Client, LIMITS, STYLES, all_styles, cut, play, secs};
 use num_bigint::BigInt;
 use proptest::prelude::*;
-use regatta_service::{Defer, Flow, Limits, Program, Shared, by_hand, double, style::Session};
-use std::time::{Duration, Instant};
+use regatta_service::{Program, Shared, by_hand, double};
 
 /// What the contract of `double` wants for a whole input, ended by the client.
 fn double_oracle(input: &[u8]) -> Vec<u8> {
@@ -132,22 +131,61 @@ fn a_flood_of_bad_lines_is_answered_in_portions() {
     all_styles(Shared(double::Double), &[input], &expected);
 }
 
+/// Each of the 2048 ways.
+#[test]
+fn a_short_input_cut_in_every_way() {
+    let input = b"4\r\n\n-3\nend";
+    let expected = double_oracle(input);
+    for cuts in 0_u32..1 << (input.len() - 1) {
+        let mut pieces = vec![Vec::new()];
+        for (at, byte) in input.iter().enumerate() {
+            pieces.last_mut().expect("there is one").push(*byte);
+            if cuts >> at & 1 == 1 {
+                pieces.push(Vec::new());
+            }
+        }
+        all_styles(Shared(double::Double), &pieces, &expected);
+        all_styles(by_hand::Double, &pieces, &expected);
+        all_styles(by_hand::Dialogue, &pieces, &dialogue_oracle(input));
+    }
+}
+
+#[test]
+fn lines_that_arrive_together_are_answered_with_one_write() {
+    fn writes(program: impl Program) {
+        for style in STYLES {
+            let client = Client::new().send("1\n2\nx\n3").pause(secs(1)).send("\n").half_close();
+            let played = play(style, &program, &client, LIMITS);
+            let writes: [&[u8]; 2] = [b"2\n4\nerror: not an integer: x\n", b"6\n"];
+            assert_eq!(played.writes(), writes, "{style:?}");
+        }
+    }
+    writes(Shared(double::Double));
+    writes(by_hand::Double);
+}
+
 #[test]
 fn a_request_that_dawdles_and_a_silence_come_due() {
-    let limits = Limits { idle: Duration::from_secs(60), request: Duration::from_secs(10) };
-    let start = Instant::now();
-    let at = |s| start + Duration::from_secs(s);
-    let mut session = Shared(double::Double).session(limits, start, Defer::Nothing);
-    let mut out = Vec::new();
-    assert_eq!(session.due(), at(60));
-    session.on_bytes(at(5), b"1", &mut out);
-    session.on_bytes(at(12), b"2", &mut out);
-    assert_eq!(session.due(), at(15), "the request began at 5 and may take 10");
-    assert_eq!(session.on_tick(at(14)), Flow::Continue);
-    assert_eq!(session.on_tick(at(15)), Flow::Close);
-    session.on_bytes(at(14), b"3\n4", &mut out);
-    assert_eq!(out, b"246\n");
-    assert_eq!(session.due(), at(24), "the next request began at 14");
-    session.on_bytes(at(20), b"\n", &mut out);
-    assert_eq!(session.due(), at(80));
+    fn closed(client: &Client, program: impl Program) -> Vec<(Vec<u8>, u64)> {
+        let played = STYLES.iter().map(|style| play(*style, &program, client, LIMITS));
+        played.map(|played| (played.output(), played.closed.as_secs())).collect()
+    }
+    let dawdles = Client::new().pause(secs(5)).send("1").pause(secs(7)).send("2");
+    let in_time = dawdles.clone().pause(secs(2)).send("3\n4");
+    let silent = in_time.clone().pause(secs(6)).send("\n");
+    let all = |output: &str, at: u64| vec![(output.as_bytes().to_vec(), at); STYLES.len()];
+    for (client, output, at) in [
+        (dawdles, "", 15),      // the request began at 5 and may take 10
+        (in_time, "246\n", 24), // the next request began at 14
+    ] {
+        assert_eq!(closed(&client, Shared(double::Double)), all(output, at));
+        assert_eq!(closed(&client, by_hand::Double), all(output, at));
+    }
+    // A callback server looks after a quarter of the idle timeout, and counts from then.
+    let idle = LIMITS.idle.as_secs();
+    let lates = [closed(&silent, Shared(double::Double)), closed(&silent, by_hand::Double)];
+    for (output, at) in lates.concat() {
+        assert_eq!(output, b"246\n8\n");
+        assert!((20 + idle..=20 + idle * 3 / 2).contains(&at), "{at}");
+    }
 }

@@ -1,6 +1,9 @@
-//! However the bytes are cut, every style of every program answers the same.
+//! What a client sees of a program does not depend on its style: the same tests run over all of them.
 
+mod closing;
 mod deferred;
 mod http;
 mod lines;
+mod members;
 mod play;
+mod silence;
