@@ -129,16 +129,16 @@ fn every_event_in_every_state() {
         link.end(End::Failed);
         false
     });
-    let close = unit(|link, _| {
-        link.close(Flow::Close);
+    let close = unit(|link, now| {
+        link.close(now, Flow::Close);
         false
     });
-    let part = unit(|link, _| {
-        link.close(Flow::Part);
+    let part = unit(|link, now| {
+        link.close(now, Flow::Part);
         false
     });
-    let goes_on = unit(|link, _| {
-        link.close(Flow::Continue);
+    let goes_on = unit(|link, now| {
+        link.close(now, Flow::Continue);
         false
     });
     let finished = unit(|link, now| {
@@ -210,7 +210,7 @@ fn every_event_in_every_state() {
             "close",
             close,
             vec![
-                (connecting, connecting, false),
+                (connecting, closed(End::Aborted), false),
                 (open, closing, false),
                 (parting, parting, false),
                 (full, full, false),
