@@ -275,6 +275,7 @@ impl Link {
     #[inline]
     pub(crate) fn wrote(&mut self, now: Instant, bytes: usize) -> bool {
         debug_assert!(bytes <= self.out.len() - self.written);
+        self.sooner |= self.status.alarm.is_some();
         self.written += bytes;
         self.account(bytes);
         if self.written == self.out.len() {
@@ -315,13 +316,19 @@ impl Link {
         // The driver may have written the beginning of it before.
         self.out.drain(..std::mem::take(&mut self.written));
         self.in_flight = self.out.len();
-        self.watch(now);
+        if self.owes {
+            // The standstill of a peer that is owed something may have begun before.
+            (self.stuck, self.looked, self.sooner) = (true, now, true);
+        } else {
+            self.watch(now);
+        }
         std::mem::take(&mut self.out)
     }
 
     /// So many bytes of what was taken are with the kernel now. Returns whether nothing is pending.
     pub(crate) fn completed(&mut self, bytes: usize) -> bool {
         self.in_flight -= bytes;
+        self.sooner |= self.status.alarm.is_some();
         self.account(bytes);
         self.stuck = self.in_flight > 0;
         self.pending() == 0
@@ -361,6 +368,16 @@ impl Link {
         self.out.len() - self.written + self.in_flight
     }
 
+    /// Whether the kernel has taken all that it was offered, and enough is pending to offer it more.
+    pub(crate) fn is_crowded(&self) -> bool {
+        !self.stuck && self.pending() >= OUTPUT_FULL
+    }
+
+    /// Whether the kernel does not take the output, and more than `limit` is pending.
+    pub(crate) fn is_behind(&self, limit: usize) -> bool {
+        self.stuck && self.pending() > limit
+    }
+
     /// Ends the connection once its output is written.
     pub(crate) fn close(&mut self, flow: Flow) {
         match (self.state, flow) {
@@ -381,9 +398,14 @@ impl Link {
         self.status.wants_room && self.is_open()
     }
 
+    /// The alarm, unless it waits until the peer reads.
+    fn alarm(&self) -> Option<Instant> {
+        self.status.alarm.filter(|_| self.is_open() && self.pending() < OUTPUT_FULL)
+    }
+
     /// Takes the alarm, if its time has come.
     pub(crate) fn rings(&mut self, now: Instant) -> bool {
-        let rings = self.state == State::Open && self.status.alarm.is_some_and(|at| at <= now);
+        let rings = self.alarm().is_some_and(|at| at <= now);
         if rings {
             self.status.alarm = None;
         }
@@ -482,7 +504,7 @@ impl Link {
                 }
             }
         };
-        let alarm = self.status.alarm.filter(|_| self.is_open());
+        let alarm = self.alarm();
         Some(alarm.filter(|alarm| *alarm < due.0).map_or(due, |alarm| (alarm, Timer::Alarm)))
     }
 
