@@ -4,13 +4,15 @@
 //! On the callback models the engine of sessions does this. A thread that blocks in `read` cannot wait
 //! for anything else, so `threads` has a way of its own (`regatta-serve`).
 
-use super::{asynchronous, sequential, silence::Silence};
+use super::{asynchronous, sequential};
 use crate::{Flow, Limits, Never, Now, Session};
-use regatta_engine::{Context, Post};
-use std::{future::Future, io, time::Instant};
+use regatta_engine::{Activity, Context, Post};
+use std::{future::Future, io, mem, time::Instant};
 
 /// Bytes of output from which on it is written before more is read or heard.
 const FULL: usize = 64 * 1024;
+/// Bytes of one read, and of output space that is kept for the next output.
+const READ: usize = 4096;
 
 /// What a member waited for.
 #[derive(Debug)]
@@ -25,7 +27,8 @@ pub enum Wake<P> {
 
 /// What all members of a server post to.
 pub trait Room<P> {
-    /// Carries out what this member posts.
+    /// Carries out what this member posts. After [`Post::Leave`], [`Room::next`] returns nothing
+    /// that was pushed before.
     fn post(&mut self, post: Post<P>);
 
     /// The next push that has come already.
@@ -34,18 +37,25 @@ pub trait Room<P> {
     /// Whether this member was too slow for what was pushed to it, so that it has missed something
     /// and is to be closed.
     fn is_overrun(&self) -> bool;
+
+    /// Whether the connection was reset, or both of its directions have ended.
+    fn is_gone(&self) -> bool;
 }
 
 /// A blocking stream of a member.
 pub trait Blocking<P>: sequential::Stream + Room<P> {
-    /// Waits for input, a push or the deadline.
-    fn wait(&mut self, until: Instant) -> io::Result<Wake<P>>;
+    /// Waits for a push, the deadline, or input if it `reads`.
+    fn wait(&mut self, reads: bool, until: Instant) -> io::Result<Wake<P>>;
 }
 
 /// A stream of a member, for tasks.
 pub trait Waiting<P>: asynchronous::Stream + Room<P> {
-    /// Waits for input, a push or the deadline.
-    fn wait(&mut self, until: Instant) -> impl Future<Output = io::Result<Wake<P>>> + Send;
+    /// Waits for a push, the deadline, or input if it `reads`.
+    fn wait(
+        &mut self,
+        reads: bool,
+        until: Instant,
+    ) -> impl Future<Output = io::Result<Wake<P>>> + Send;
 }
 
 /// A session, and what its loop keeps for it.
@@ -56,10 +66,11 @@ struct Member<S: Session> {
     posts: Vec<Post<S::Push>>,
     flow: Flow,
     limits: Limits,
-    heard: Instant,
-    silence: Silence,
-    /// A silence that was found to be none is judged again then.
-    look_at: Option<Instant>,
+    activity: Activity,
+    /// The client has closed its side.
+    ended: bool,
+    /// The alarm has rung since the last wait.
+    rang: bool,
 }
 
 impl<S: Session<Job = Never>> Member<S> {
@@ -71,9 +82,9 @@ impl<S: Session<Job = Never>> Member<S> {
             posts: Vec::new(),
             flow: Flow::Continue,
             limits,
-            heard: now.instant,
-            silence: Silence::default(),
-            look_at: None,
+            activity: Activity::new(now.instant),
+            ended: false,
+            rang: false,
         };
         member.call(now, |session, context| session.on_open(context));
         member
@@ -85,62 +96,107 @@ impl<S: Session<Job = Never>> Member<S> {
     }
 
     fn read(&mut self, now: Now, bytes: &mut [u8]) {
-        self.heard = now.instant;
-        self.silence.ends();
-        self.look_at = None;
+        self.activity.heard(now.instant);
         if bytes.is_empty() {
+            self.ended = true;
             self.call(now, |session, context| session.on_end(context));
         } else {
             self.call(now, |session, context| session.on_bytes(context, bytes));
         }
     }
 
-    /// Hears `first`, and what else has come.
-    fn hear(&mut self, now: Now, first: S::Push, room: &mut impl Room<S::Push>) {
-        let mut next = Some(first);
-        while let Some(push) = next
-            && self.flow == Flow::Continue
-        {
+    /// Hears `first`, and what else has come. Returns whether it has heard everything.
+    fn hear(&mut self, now: Now, first: Option<S::Push>, room: &mut impl Room<S::Push>) -> bool {
+        let mut next = first;
+        while let Some(push) = next {
             self.flow = self.session.on_push(now, &push, &mut self.out);
-            next = if self.out.len() < FULL { room.next() } else { None };
+            if self.flow != Flow::Continue || self.out.len() >= FULL {
+                return false;
+            }
+            next = room.next();
         }
+        true
     }
 
     fn post(&mut self, room: &mut impl Room<S::Push>) {
         self.posts.drain(..).for_each(|post| room.post(post));
+        if self.flow != Flow::Continue {
+            room.post(Post::Leave);
+        }
     }
 
-    /// All is written: whether there is more.
-    fn has_more(&mut self, now: Now) -> bool {
-        if self.flow == Flow::Continue && self.session.wants_room() {
+    /// These are the last bytes, and the end of our direction follows them.
+    fn is_last(&self) -> bool {
+        self.flow != Flow::Continue && !self.ended
+    }
+
+    /// All output was written.
+    fn wrote(&mut self, bytes: usize) {
+        self.activity.wrote(bytes);
+        self.out.clear();
+        // A member that waits holds little.
+        self.out.shrink_to(READ);
+    }
+
+    /// Before a wait: whether the session has more to do.
+    fn goes_on(&mut self, now: Now) -> bool {
+        if self.session.wants_room() {
             self.call(now, |session, context| session.on_room(context));
-        }
-        !self.out.is_empty()
-    }
-
-    fn due(&self) -> Instant {
-        let silent = || self.limits.due(self.heard, self.session.inside());
-        let due = self.look_at.unwrap_or_else(silent);
-        self.session.alarm().map_or(due, |alarm| due.min(alarm))
-    }
-
-    /// A deadline has passed: `TimedOut` if it is that of a silent client.
-    fn on_deadline(&mut self, now: Now, unacknowledged: impl FnOnce() -> usize) -> io::Result<()> {
-        if self.session.alarm().is_some_and(|alarm| alarm <= now.instant) {
+        } else if self.rings(now) && !mem::replace(&mut self.rang, true) {
             self.call(now, |session, context| session.on_alarm(context));
-            return Ok(());
+        } else {
+            self.rang = false;
+            return false;
         }
-        if self.session.inside().is_none()
-            && let Some(more) = self.silence.goes_on(now.instant, unacknowledged(), self.limits)
-        {
-            self.look_at = Some(now.instant + more);
-            return Ok(());
+        self.flow != Flow::Continue || !self.out.is_empty() || !self.posts.is_empty()
+    }
+
+    fn rings(&self, now: Now) -> bool {
+        self.session.alarm().is_some_and(|alarm| alarm <= now.instant)
+    }
+
+    fn reads(&self) -> bool {
+        self.session.wants_input() && !self.ended
+    }
+
+    /// Its client's silence is no timeout.
+    fn is_held_up(&self) -> bool {
+        !self.reads() || self.session.is_waited_for()
+    }
+
+    fn due(&self, now: Now) -> Instant {
+        let look = match self.is_held_up() {
+            true => now.instant + Limits::LOOK,
+            false => self.activity.due(&self.limits, self.session.inside()),
+        };
+        self.session.alarm().map_or(look, |alarm| look.min(alarm))
+    }
+
+    /// A deadline has passed: an error if it is that of a silent client, or the client is gone.
+    fn look(
+        &mut self,
+        now: Now,
+        room: &impl Room<S::Push>,
+        unacknowledged: impl FnOnce() -> usize,
+    ) -> io::Result<()> {
+        let inside = self.session.inside();
+        if self.is_held_up() {
+            if room.is_gone() { Err(io::ErrorKind::ConnectionReset.into()) } else { Ok(()) }
+        } else if self.activity.has_timed_out(now.instant, unacknowledged, &self.limits, inside) {
+            Err(io::ErrorKind::TimedOut.into())
+        } else {
+            Ok(())
         }
-        Err(io::ErrorKind::TimedOut.into())
     }
 }
 
-const OVERRUN: &str = "the client reads too slowly for what is pushed to it";
+/// Fails once a member was too slow for what was pushed to it.
+fn check<P>(room: &impl Room<P>) -> io::Result<()> {
+    match room.is_overrun() {
+        true => Err(io::Error::other("the client reads too slowly for what is pushed to it")),
+        false => Ok(()),
+    }
+}
 
 /// Serves one member to its end, blocking. Errors are those of the stream.
 pub fn serve_blocking<S, T>(session: S, stream: &mut T, limits: Limits) -> io::Result<()>
@@ -149,33 +205,37 @@ where
     T: Blocking<S::Push>,
 {
     let mut member = Member::new(session, limits, stream.now());
-    let mut ended = false;
     loop {
         member.post(stream);
-        let last = member.flow != Flow::Continue && !ended;
-        sequential::send(stream, &mut member.out, last, limits)?;
-        if stream.is_overrun() {
-            return Err(io::Error::other(OVERRUN));
-        }
+        let (bytes, last) = (member.out.len(), member.is_last());
+        sequential::send_while(stream, &mut member.out, last, limits, check)?;
+        member.wrote(bytes);
+        check(stream)?;
         match member.flow {
             Flow::Continue => {}
-            _ if ended => return Ok(()),
+            _ if member.ended => return Ok(()),
             Flow::Part => return stream.finish_writing(),
             Flow::Close => return sequential::linger(stream),
         }
-        if member.has_more(stream.now()) {
+        let now = stream.now();
+        if member.goes_on(now) {
             continue;
         }
-        match stream.wait(member.due())? {
+        match stream.wait(member.reads(), member.due(now))? {
             Wake::Readable => {
-                let mut input = [0; 4096];
-                let read = sequential::retry(|| stream.read(&mut input))?;
-                ended |= read == 0;
-                member.read(stream.now(), &mut input[..read]);
+                // What was pushed before this input was sent is heard before it.
+                let next = stream.next();
+                if member.hear(stream.now(), next, stream) {
+                    let mut input = [0; READ];
+                    let read = sequential::retry(|| stream.read(&mut input))?;
+                    member.read(stream.now(), &mut input[..read]);
+                }
             }
-            Wake::Push(push) => member.hear(stream.now(), push, stream),
+            Wake::Push(push) => {
+                member.hear(stream.now(), Some(push), stream);
+            }
             Wake::Deadline => {
-                member.on_deadline(stream.now(), || stream.unacknowledged())?;
+                member.look(stream.now(), stream, || stream.unacknowledged())?;
             }
         }
     }
@@ -188,34 +248,39 @@ where
     T: Waiting<S::Push>,
 {
     let mut member = Member::new(session, limits, stream.now());
-    let mut input = vec![0; 4096];
-    let mut ended = false;
+    let mut input = vec![0; READ];
     loop {
         member.post(&mut stream);
-        let last = member.flow != Flow::Continue && !ended;
-        asynchronous::send(&mut stream, &member.out, last, limits).await?;
-        member.out.clear();
-        if stream.is_overrun() {
-            return Err(io::Error::other(OVERRUN));
-        }
+        let last = member.is_last();
+        asynchronous::send_while(&mut stream, &member.out, last, limits, check).await?;
+        member.wrote(member.out.len());
+        check(&stream)?;
         match member.flow {
             Flow::Continue => {}
-            _ if ended => return Ok(()),
+            _ if member.ended => return Ok(()),
             Flow::Part => return stream.finish_writing(),
             Flow::Close => return asynchronous::linger(&mut stream).await,
         }
-        if member.has_more(stream.now()) {
+        let now = stream.now();
+        if member.goes_on(now) {
             continue;
         }
-        match stream.wait(member.due()).await? {
+        match stream.wait(member.reads(), member.due(now)).await? {
             Wake::Readable => {
-                let due = stream.now().instant + limits.idle;
-                let read = stream.read(&mut input, due).await?;
-                ended |= read == 0;
-                member.read(stream.now(), &mut input[..read]);
+                // What was pushed before this input was sent is heard before it.
+                let next = stream.next();
+                if member.hear(stream.now(), next, &mut stream) {
+                    let due = stream.now().instant + limits.idle;
+                    let read = stream.read(&mut input, due).await?;
+                    member.read(stream.now(), &mut input[..read]);
+                }
             }
-            Wake::Push(push) => member.hear(stream.now(), push, &mut stream),
-            Wake::Deadline => member.on_deadline(stream.now(), || stream.unacknowledged())?,
+            Wake::Push(push) => {
+                member.hear(stream.now(), Some(push), &mut stream);
+            }
+            Wake::Deadline => {
+                member.look(stream.now(), &stream, || stream.unacknowledged())?;
+            }
         }
     }
 }

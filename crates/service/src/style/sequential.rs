@@ -282,9 +282,22 @@ pub(crate) fn send<T: Stream>(
     last: bool,
     limits: Limits,
 ) -> io::Result<()> {
+    send_while(stream, reply, last, limits, |_| Ok(()))
+}
+
+/// As [`send`]. Fails also when `check` does, which is called at least after each
+/// [`Limits::look`].
+pub(super) fn send_while<T: Stream>(
+    stream: &mut T,
+    reply: &mut Vec<u8>,
+    last: bool,
+    limits: Limits,
+    check: impl Fn(&T) -> io::Result<()>,
+) -> io::Result<()> {
     let mut sent = 0;
     let mut progress = None;
     while sent < reply.len() {
+        check(stream)?;
         match stream.write(&reply[sent..], last) {
             Ok(written) => sent += written,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
