@@ -303,8 +303,10 @@ impl<P: Clone + Send + Sync> Waiting<P> for &mut Connection<InRoom<P>> {
         });
         tokio::select! {
             readable = stream.readable(), if reads => readable.map(|()| Wake::Readable),
-            // The read that follows ends the input.
-            () = stopping, if reads => Ok(Wake::Readable),
+            () = stopping, if reads => {
+                *stopped = None;
+                net::finish_reading(&*stream).map(|()| Wake::Readable)
+            }
             Some(push) = pushes.recv() => Ok(Wake::Push(push)),
             () = sleep_until(until.into()) => Ok(match reads && net::is_readable(&*stream) {
                 // After a stall the timer may be noticed before what came in time.
@@ -312,6 +314,10 @@ impl<P: Clone + Send + Sync> Waiting<P> for &mut Connection<InRoom<P>> {
                 false => Wake::Deadline,
             }),
         }
+    }
+
+    fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.stream.try_read(into)
     }
 }
 

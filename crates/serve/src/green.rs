@@ -169,8 +169,14 @@ impl<P: Clone> Member<P> for Green<'_, InRoom<P>> {
         Ok(match green::wait(self.stream, &self.member.0, Some(until))? {
             green::Wake::Readable => Wake::Readable,
             green::Wake::Message(push) => Wake::Push(push),
+            // The event may still be in the kernel, behind others.
+            green::Wake::Deadline if net::is_readable(self.stream) => Wake::Readable,
             green::Wake::Deadline => Wake::Deadline,
         })
+    }
+
+    fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.stream.try_read(into)
     }
 }
 

@@ -206,15 +206,24 @@ impl<S: Session> Member<S> {
         self.moved.notify_all();
     }
 
-    /// After somebody else than its thread has called the session.
-    fn settle(self: &Arc<Self>, state: &mut State<S>, room: &Room<S>) {
-        // A slow consumer, or one that is gone.
-        if self.write(state, room).is_err() || state.out.len() > S::BACKLOG {
-            self.give_up(state);
-        } else if state.flow != Flow::Continue && !state.cut {
+    /// Somebody else than its thread has called the session.
+    fn called(self: &Arc<Self>, state: &mut State<S>, room: &Room<S>) {
+        self.settle(state, room);
+        if state.flow != Flow::Continue && !state.gone {
+            // Its thread may be blocked in a read.
             state.cut = true;
             let _ = net::finish_reading(&*self.stream);
-        } else if let Some(alarm) = state.session.alarm().filter(|alarm| *alarm < state.until) {
+        }
+    }
+
+    /// Writes for somebody else than its thread, and sees to an alarm that its thread does not wait
+    /// for.
+    fn settle(self: &Arc<Self>, state: &mut State<S>, room: &Room<S>) {
+        if self.write(state, room).is_err() {
+            self.give_up(state);
+        } else if let Some(alarm) = state.session.alarm().filter(|alarm| *alarm < state.until)
+            && !state.is_full()
+        {
             state.until = alarm;
             lock(&room.waiting).alarms.insert(self.number, (alarm, Arc::clone(self)));
             room.ring();
@@ -288,7 +297,10 @@ impl<S: Session> Room<S> {
                     *flow = session.on_push(clock::now(), push, out);
                 }
             }
-            member.settle(&mut state, self);
+            member.called(&mut state, self);
+            if state.stuck && state.out.len() > S::BACKLOG {
+                member.give_up(&mut state); // a slow consumer
+            }
         }
     }
 
@@ -341,10 +353,7 @@ impl<S: Session> Room<S> {
         let Some(member) = lock(&self.waiting).stuck.remove(&number) else { return };
         let mut state = lock(&member.state);
         state.stuck = false;
-        if member.write(&mut state, self).is_err() {
-            member.give_up(&mut state);
-        }
-        member.moved.notify_all();
+        member.settle(&mut state, self);
     }
 
     fn ring_alarms(&self) {
@@ -367,8 +376,9 @@ impl<S: Session> Room<S> {
                 self.carry_out(&member, posts);
                 state = lock(&member.state);
             }
+            // Its thread may wait for longer.
             state.until = Instant::now() + Duration::from_secs(3600);
-            member.settle(&mut state, self);
+            member.called(&mut state, self);
         }
     }
 

@@ -64,6 +64,25 @@ fn ticks_come_on_time_while_others_talk_and_while_the_client_itself_talks() {
 }
 
 #[test]
+fn input_that_just_fills_what_is_read_does_not_hold_up_pushes_and_ticks() {
+    let _alone = alone();
+    for model in models() {
+        let server = Server::start(model, Setting::default());
+        let (mut member, mut talker) = (server.member(), server.member());
+        // Of any power of two up to 64 KiB.
+        let lines = format!("every 50\nping{}\n", " ".repeat(64 * 1024 - 14));
+        assert_eq!(lines.len(), 64 * 1024);
+        member.send(lines);
+        let start = Instant::now();
+        while member.line() != "pong" {}
+        talker.ask("say hello", "said hello");
+        while member.line() != "heard hello" {}
+        member.expect("tick");
+        assert!(start.elapsed() < LATE, "{:?}", start.elapsed());
+    }
+}
+
+#[test]
 fn an_alarm_that_a_push_sets_rings_on_time() {
     let _alone = alone();
     for model in models() {

@@ -17,7 +17,7 @@ const READ: usize = 4096;
 /// What a member waited for.
 #[derive(Debug)]
 pub enum Wake<P> {
-    /// A read would not wait.
+    /// There is input, or was: nothing may be left of it.
     Readable,
     /// Another session has posted this.
     Push(P),
@@ -46,6 +46,9 @@ pub trait Room<P> {
 pub trait Blocking<P>: sequential::Stream + Room<P> {
     /// Waits for a push, the deadline, or input if it `reads`.
     fn wait(&mut self, reads: bool, until: Instant) -> io::Result<Wake<P>>;
+
+    /// Reads what is there. `WouldBlock` is its error if nothing is.
+    fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize>;
 }
 
 /// A stream of a member, for tasks.
@@ -56,6 +59,9 @@ pub trait Waiting<P>: asynchronous::Stream + Room<P> {
         reads: bool,
         until: Instant,
     ) -> impl Future<Output = io::Result<Wake<P>>> + Send;
+
+    /// Reads what is there. `WouldBlock` is its error if nothing is.
+    fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize>;
 }
 
 /// A session, and what its loop keeps for it.
@@ -95,14 +101,22 @@ impl<S: Session<Job = Never>> Member<S> {
         self.flow = what(session, &mut Context { now, local, out, posts });
     }
 
-    fn read(&mut self, now: Now, bytes: &mut [u8]) {
+    /// `read` of `input` were read.
+    fn read(&mut self, now: Now, read: io::Result<usize>, input: &mut [u8]) -> io::Result<()> {
+        let read = match read {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(error) => return Err(error),
+        };
         self.activity.heard(now.instant);
-        if bytes.is_empty() {
+        if read == 0 {
             self.ended = true;
             self.call(now, |session, context| session.on_end(context));
         } else {
-            self.call(now, |session, context| session.on_bytes(context, bytes));
+            self.call(now, |session, context| session.on_bytes(context, &mut input[..read]));
         }
+        Ok(())
     }
 
     /// Hears `first`, and what else has come. Returns whether it has heard everything.
@@ -227,8 +241,8 @@ where
                 let next = stream.next();
                 if member.hear(stream.now(), next, stream) {
                     let mut input = [0; READ];
-                    let read = sequential::retry(|| stream.read(&mut input))?;
-                    member.read(stream.now(), &mut input[..read]);
+                    let read = stream.read_now(&mut input);
+                    member.read(stream.now(), read, &mut input)?;
                 }
             }
             Wake::Push(push) => {
@@ -270,9 +284,8 @@ where
                 // What was pushed before this input was sent is heard before it.
                 let next = stream.next();
                 if member.hear(stream.now(), next, &mut stream) {
-                    let due = stream.now().instant + limits.idle;
-                    let read = stream.read(&mut input, due).await?;
-                    member.read(stream.now(), &mut input[..read]);
+                    let read = stream.read_now(&mut input);
+                    member.read(stream.now(), read, &mut input)?;
                 }
             }
             Wake::Push(push) => {

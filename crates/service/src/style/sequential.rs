@@ -318,7 +318,7 @@ pub(super) fn send_while<T: Stream>(
 }
 
 /// Repeats a call that a signal interrupted.
-pub(super) fn retry<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+fn retry<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     loop {
         match call() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
