@@ -43,6 +43,9 @@ const STOP: u32 = 0;
 const DONE: u32 = 1;
 const LETTERS: u32 = 2;
 
+/// A job, whether its file could be read, and the content of the file.
+type Loaded<J> = (Task<J>, io::Result<()>, Vec<u8>);
+
 /// What a thread has.
 struct Driver<'h, E: Engine> {
     core: Core<E>,
@@ -67,7 +70,7 @@ struct Driver<'h, E: Engine> {
     /// Jobs whose file is being read.
     reading: Slab<Task<E::Job>>,
     /// Jobs that take long, whose file is read: one in a turn.
-    long: VecDeque<(Task<E::Job>, io::Result<()>, Vec<u8>)>,
+    long: VecDeque<Loaded<E::Job>>,
     /// Who does the long jobs, if that is not this thread.
     desk: Option<Desk>,
     /// Connections for whose input no buffer was left, in their order.

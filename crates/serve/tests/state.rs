@@ -101,7 +101,7 @@ fn bytes<F: Start>(start: F) -> u64 {
         let mut core = Core::new(Sessions::new(start), Limits::default(), now);
         for _ in 0..CONNECTIONS {
             let conn = core.accept();
-            core.received(conn, &mut *b"21\n".to_vec());
+            core.received(conn, &mut b"21\n".to_vec());
             assert_eq!(core.next(conn, &Quiet), Next::Write { last: false });
             assert_eq!(core.output(conn), b"42\n");
             core.wrote(conn, 3);

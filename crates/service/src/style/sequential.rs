@@ -259,7 +259,8 @@ impl Patience {
         partial: bool,
     ) -> io::Result<()> {
         if answered || !partial {
-            if self.inside.take().is_some() && !partial {
+            let was_inside = self.inside.take().is_some();
+            if was_inside && !partial {
                 return stream.set_read_timeout(self.limits.idle);
             }
         }
