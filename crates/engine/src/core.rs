@@ -273,6 +273,13 @@ impl<E: Engine> Core<E> {
         None
     }
 
+    /// Whether some of [`Core::next_changed`] have so much output that it is written now, before the
+    /// end of the turn: events of many connections may push to the same one. Says so once.
+    #[inline]
+    pub fn is_crowded(&mut self) -> bool {
+        std::mem::take(&mut self.effects.crowded)
+    }
+
     /// The next connection to be opened.
     pub fn next_connect(&mut self) -> Option<(Conn, SocketAddr)> {
         let Effects { connects, links, .. } = &mut self.effects;

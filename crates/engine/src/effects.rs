@@ -25,6 +25,8 @@ pub struct Effects<E: Engine> {
     pub(crate) connects: VecDeque<(Conn, SocketAddr)>,
     pub(crate) jobs: VecDeque<Task<E::Job>>,
     pub(crate) letters: Vec<E::Letter>,
+    /// So much output is pending that it is written before the end of the turn.
+    pub(crate) crowded: bool,
     spare: Vec<Vec<u8>>,
 }
 
@@ -39,6 +41,7 @@ impl<E: Engine> Effects<E> {
             connects: VecDeque::new(),
             jobs: VecDeque::new(),
             letters: Vec::new(),
+            crowded: false,
             spare: Vec::new(),
         }
     }
@@ -118,6 +121,18 @@ impl<E: Engine> Effects<E> {
     #[inline]
     pub fn pending(&self, conn: Conn) -> usize {
         self.look(conn).map_or(0, Link::pending)
+    }
+
+    /// Whether a connection is a slow consumer: the kernel does not take its output, and more than
+    /// `limit` bytes are pending.
+    pub(crate) fn is_behind(&self, conn: Conn, limit: usize) -> bool {
+        self.look(conn).is_some_and(|link| link.is_behind(limit))
+    }
+
+    /// Output was appended for an event of another connection. If it is much, the driver writes it
+    /// before it hands over the next event.
+    pub(crate) fn pushed(&mut self, conn: Conn) {
+        self.crowded |= self.look(conn).is_some_and(Link::is_crowded);
     }
 
     /// Closes a connection as `flow` says, once its output is written. One that is connecting is given

@@ -34,7 +34,7 @@ pub use flow::Flow;
 pub use job::{Job, Never};
 pub use limits::Limits;
 pub use link::{End, Socket, Status};
-pub use progress::Progress;
+pub use progress::{Activity, Progress};
 pub use session::{Context, Post, Push, Session, Sessions, Start};
 pub use slots::{JobId, Slots};
 pub use time::Now;

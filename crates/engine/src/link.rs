@@ -281,6 +281,7 @@ impl Link {
     #[inline]
     pub(crate) fn wrote(&mut self, now: Instant, bytes: usize) -> bool {
         debug_assert!(bytes <= self.out.len() - self.written);
+        self.sooner |= self.status.alarm.is_some();
         self.written += bytes;
         self.account(bytes);
         if self.written == self.out.len() {
@@ -337,6 +338,7 @@ impl Link {
     /// So many bytes of what was taken are with the kernel now. Returns whether nothing is pending.
     pub(crate) fn completed(&mut self, bytes: usize) -> bool {
         self.in_flight -= bytes;
+        self.sooner |= self.status.alarm.is_some();
         self.account(bytes);
         if self.in_flight == 0 {
             self.stuck = None;
@@ -378,6 +380,16 @@ impl Link {
         self.out.len() - self.written + self.in_flight
     }
 
+    /// Whether the kernel has taken all that it was offered, and enough is pending to offer it more.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.stuck.is_none() && self.pending() >= OUTPUT_FULL
+    }
+
+    /// Whether the kernel does not take the output, and more than `limit` is pending.
+    pub(crate) fn is_behind(&self, limit: usize) -> bool {
+        self.stuck.is_some() && self.pending() > limit
+    }
+
     /// Ends the connection once its output is written.
     ///
     /// [`Flow::Part`] is kept only where all of the input has just been read, and all output can be
@@ -407,9 +419,14 @@ impl Link {
         self.status.wants_room && self.is_open()
     }
 
+    /// The alarm, unless it waits until the peer reads.
+    fn alarm(&self) -> Option<Instant> {
+        self.status.alarm.filter(|_| self.is_open() && self.pending() < OUTPUT_FULL)
+    }
+
     /// Takes the alarm, if its time has come.
     pub(crate) fn rings(&mut self, now: Instant) -> bool {
-        let rings = self.state == State::Open && self.status.alarm.is_some_and(|at| at <= now);
+        let rings = self.alarm().is_some_and(|at| at <= now);
         if rings {
             self.status.alarm = None;
         }
@@ -496,7 +513,7 @@ impl Link {
             State::Closed(_) => return None,
             State::Open | State::Closing { .. } => self.activity(limits),
         };
-        let alarm = self.status.alarm.filter(|_| self.is_open());
+        let alarm = self.alarm();
         Some(alarm.filter(|alarm| *alarm < due.0).map_or(due, |alarm| (alarm, Timer::Alarm)))
     }
 

@@ -1,5 +1,6 @@
 //! Whether a peer takes what it is sent.
 
+use crate::Limits;
 use std::time::{Duration, Instant};
 
 /// Watches how much of the output the peer has acknowledged.
@@ -55,6 +56,82 @@ impl Progress {
     }
 }
 
+/// When a peer was last active: it sent something, or acknowledged something of what it was sent.
+/// For loops that serve one connection and send to it at any time.
+#[derive(Debug)]
+pub struct Activity {
+    heard: Instant,
+    looked: Instant,
+    progress: Progress,
+    /// Bytes written in all.
+    sent: u64,
+    /// Written since the peer was last seen to have acknowledged everything.
+    owes: bool,
+}
+
+impl Activity {
+    /// A connection that has just opened.
+    pub fn new(now: Instant) -> Self {
+        Activity { heard: now, looked: now, progress: Progress::new(now), sent: 0, owes: false }
+    }
+
+    /// The peer sent something.
+    pub fn heard(&mut self, now: Instant) {
+        self.heard = now;
+    }
+
+    /// The kernel took so many bytes of output.
+    pub fn wrote(&mut self, bytes: usize) {
+        self.sent += bytes as u64;
+        self.owes |= bytes > 0;
+    }
+
+    /// The kernel takes no more output: from now on a standstill counts.
+    pub fn waits_for_room(&mut self, now: Instant) {
+        self.progress.restart(now);
+    }
+
+    /// When [`Activity::has_timed_out`] is to be asked. `inside`: since when the peer is inside a
+    /// request.
+    pub fn due(&self, limits: &Limits, inside: Option<Instant>) -> Instant {
+        let due = limits.due(self.last(), inside);
+        // What it takes meanwhile is seen only by those who look.
+        let look = self.heard.max(self.looked) + limits.idle / 4;
+        if self.owes { due.min(look) } else { due }
+    }
+
+    /// Whether the peer has been silent, or inside a request, for too long. `unacknowledged`: bytes
+    /// of what was written.
+    pub fn has_timed_out(
+        &mut self,
+        now: Instant,
+        unacknowledged: impl FnOnce() -> usize,
+        limits: &Limits,
+        inside: Option<Instant>,
+    ) -> bool {
+        if self.owes {
+            self.look(now, unacknowledged());
+        }
+        self.looked = now;
+        now >= limits.due(self.last(), inside)
+    }
+
+    /// Whether the peer has acknowledged nothing for `limit`, while output waits for room.
+    pub fn is_stalled(&mut self, now: Instant, unacknowledged: usize, limit: Duration) -> bool {
+        self.look(now, unacknowledged);
+        self.progress.is_stalled(now, limit)
+    }
+
+    fn look(&mut self, now: Instant, unacknowledged: usize) {
+        self.progress.look(now, self.sent, unacknowledged);
+        self.owes = unacknowledged > 0;
+    }
+
+    fn last(&self) -> Instant {
+        self.heard.max(self.progress.took())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,5 +162,28 @@ mod tests {
         progress.look(at(13), 7000, 2000);
         progress.restart(at(14));
         assert_eq!(progress.took(), at(7 + 2), "it stands still, and is sent more");
+    }
+
+    #[test]
+    fn a_silent_peer_is_active_while_it_acknowledges() {
+        let start = Instant::now();
+        let at = |s| start + Duration::from_secs(s);
+        let limits = Limits { idle: Duration::from_secs(8), request: Duration::from_secs(60) };
+        let mut peer = Activity::new(at(0));
+        assert_eq!(peer.due(&limits, None), at(8), "nothing is sent");
+        peer.wrote(100);
+        assert_eq!(peer.due(&limits, None), at(2));
+        assert!(!peer.has_timed_out(at(7), || 0, &limits, None));
+        assert_eq!(peer.due(&limits, None), at(15), "everything is acknowledged");
+        peer.wrote(100);
+        assert!(!peer.has_timed_out(at(15), || 40, &limits, None));
+        assert!(!peer.has_timed_out(at(17), || 30, &limits, None));
+        assert_eq!(peer.due(&limits, None), at(19));
+        assert!(!peer.has_timed_out(at(24), || 30, &limits, None));
+        assert!(peer.has_timed_out(at(25), || 30, &limits, None), "nothing more is acknowledged");
+        peer.heard(at(25));
+        assert!(!peer.has_timed_out(at(25), || 30, &limits, None));
+        let inside = Some(at(25) - limits.request);
+        assert!(peer.has_timed_out(at(25), || 0, &limits, inside), "the request takes too long");
     }
 }

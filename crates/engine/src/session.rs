@@ -16,7 +16,8 @@ pub trait Session: Sized + 'static {
     /// or one for a connection, as it is built.
     type Local: Default;
 
-    /// Bytes of pending output beyond which a session that is pushed to is closed: a slow consumer.
+    /// Bytes of output that the kernel does not take, beyond which a session that is pushed to is
+    /// closed: a slow consumer.
     const BACKLOG: usize = 1 << 20;
 
     /// The connection is open. Bytes appended to the output are sent before anything was received.
@@ -77,7 +78,8 @@ pub trait Session: Sized + 'static {
         None
     }
 
-    /// When it wants [`Session::on_alarm`] to be called.
+    /// When it wants [`Session::on_alarm`] to be called. The call waits while 64 KiB of output, or
+    /// more, are pending.
     #[inline]
     fn alarm(&self) -> Option<Instant> {
         None
@@ -204,15 +206,16 @@ impl<F: Start> Sessions<F> {
                 continue;
             }
             let Some(Some(session)) = self.sessions.get_mut(conn.index()) else { continue };
-            let pending = effects.pending(conn);
-            // One that is closing hears nothing more, and keeps what it is owed.
+            let behind = effects.is_behind(conn, F::Session::BACKLOG);
+            // One that is closing hears nothing more.
             let Some(out) = effects.out(conn) else { continue };
-            if pending > F::Session::BACKLOG {
+            if behind {
                 effects.abort(conn);
                 continue;
             }
             let flow = session.on_push(now, push, out);
             follow(conn, flow, session, effects);
+            effects.pushed(conn);
         }
     }
 }

@@ -160,6 +160,21 @@ impl TcpStream {
         }
     }
 
+    /// Reads what is there, without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` if nothing is there.
+    pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = rustix::net::recv(&self.fd, buffer, RecvFlags::empty());
+        let source = &self.registration.source;
+        match read {
+            Ok((_, 0)) => source.read_ended(),
+            Err(Errno::AGAIN) => source.would_block(Interest::Read),
+            _ => {}
+        }
+        Ok(read?.1)
+    }
+
     /// How long a read may wait before it fails with `TimedOut`, in whole milliseconds (rounded
     /// up); None: for ever. Measured from the beginning of the turn in which the read began.
     ///

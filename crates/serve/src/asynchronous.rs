@@ -5,7 +5,7 @@ use crate::{
     clock,
     host::{Host, PAUSE, ServeError, Stop},
     job, local,
-    members::{Mail, Members, Membership, Registry, WAITING},
+    members::{Mail, Members, Membership, Registry, waiting},
 };
 use regatta_engine::{Post, Start};
 use regatta_service::{
@@ -85,7 +85,7 @@ impl<F: Members> Serve for Together<F> {
     type Member = InRoom<PushOf<F>>;
 
     fn member(&self) -> Self::Member {
-        let (sender, receiver) = channel(WAITING);
+        let (sender, receiver) = channel(waiting::<F::Session>());
         (receiver, Membership::new(Arc::clone(&self.registry), sender))
     }
 
@@ -278,7 +278,9 @@ impl<M: Send> Stream for &mut Connection<M> {
 
 impl<P: Clone + Send> Room<P> for &mut Connection<InRoom<P>> {
     fn post(&mut self, post: Post<P>) {
+        let leaves = matches!(post, Post::Leave);
         self.member.1.post(post);
+        while leaves && self.next().is_some() {}
     }
 
     fn next(&mut self) -> Option<P> {
@@ -288,22 +290,36 @@ impl<P: Clone + Send> Room<P> for &mut Connection<InRoom<P>> {
     fn is_overrun(&self) -> bool {
         self.member.1.is_overrun()
     }
+
+    fn is_gone(&self) -> bool {
+        net::is_gone(&self.stream)
+    }
 }
 
 impl<P: Clone + Send + Sync> Waiting<P> for &mut Connection<InRoom<P>> {
-    async fn wait(&mut self, until: Instant) -> io::Result<Wake<P>> {
+    async fn wait(&mut self, reads: bool, until: Instant) -> io::Result<Wake<P>> {
         let Connection { stream, stopped, member: (pushes, _), .. } = &mut **self;
         let stopping = poll_fn(|cx| match stopped {
             Some(stop) => stop.as_mut().poll(cx),
             None => Poll::Pending,
         });
         tokio::select! {
-            readable = stream.readable() => readable.map(|()| Wake::Readable),
-            // The read that follows ends the input.
-            () = stopping => Ok(Wake::Readable),
+            readable = stream.readable(), if reads => readable.map(|()| Wake::Readable),
+            () = stopping, if reads => {
+                *stopped = None;
+                net::finish_reading(&*stream).map(|()| Wake::Readable)
+            }
             Some(push) = pushes.recv() => Ok(Wake::Push(push)),
-            () = sleep_until(until.into()) => Ok(Wake::Deadline),
+            () = sleep_until(until.into()) => Ok(match reads && net::is_readable(&*stream) {
+                // After a stall the timer may be noticed before what came in time.
+                true => Wake::Readable,
+                false => Wake::Deadline,
+            }),
         }
+    }
+
+    fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.stream.try_read(into)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     clock,
     host::{Host, PAUSE, Seat, ServeError, Stop},
     job, local,
-    members::{Mail, Members, Membership, Registry, WAITING},
+    members::{Mail, Members, Membership, Registry, waiting},
     offload::Pool,
     open::Open,
 };
@@ -34,7 +34,7 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
 pub(crate) fn run_members<F: Members>(start: F, host: &Host) -> Result<(), ServeError> {
     let registry = Registry::new();
     run_each(host, move |stream: Green<'_>, limits| {
-        let (mailbox, sender) = green::mailbox(WAITING);
+        let (mailbox, sender) = green::mailbox(waiting::<F::Session>());
         let membership = Membership::new(Arc::clone(&registry), sender);
         let Green { stream, stop, pool, .. } = stream;
         let mut stream = Green { stream, stop, pool, member: (mailbox, membership) };
@@ -139,7 +139,9 @@ type InRoom<P> = (green::Mailbox<P>, Membership<green::Sender<P>>);
 
 impl<P: Clone> Room<P> for Green<'_, InRoom<P>> {
     fn post(&mut self, post: Post<P>) {
+        let leaves = matches!(post, Post::Leave);
         self.member.1.post(post);
+        while leaves && self.next().is_some() {}
     }
 
     fn next(&mut self) -> Option<P> {
@@ -149,15 +151,32 @@ impl<P: Clone> Room<P> for Green<'_, InRoom<P>> {
     fn is_overrun(&self) -> bool {
         self.member.1.is_overrun()
     }
+
+    fn is_gone(&self) -> bool {
+        net::is_gone(self.stream)
+    }
 }
 
 impl<P: Clone> Member<P> for Green<'_, InRoom<P>> {
-    fn wait(&mut self, until: Instant) -> io::Result<Wake<P>> {
+    fn wait(&mut self, reads: bool, until: Instant) -> io::Result<Wake<P>> {
+        if !reads {
+            return match self.member.0.recv_until(until) {
+                Ok(push) => Ok(Wake::Push(push)),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(Wake::Deadline),
+                Err(error) => Err(error),
+            };
+        }
         Ok(match green::wait(self.stream, &self.member.0, Some(until))? {
             green::Wake::Readable => Wake::Readable,
             green::Wake::Message(push) => Wake::Push(push),
+            // The event may still be in the kernel, behind others.
+            green::Wake::Deadline if net::is_readable(self.stream) => Wake::Readable,
             green::Wake::Deadline => Wake::Deadline,
         })
+    }
+
+    fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.stream.try_read(into)
     }
 }
 

@@ -5,7 +5,13 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::{
     io, mem,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{
+            AtomicBool,
+            Ordering::{Acquire, Relaxed, Release},
+        },
+    },
 };
 
 /// The boxes of all cores, as one of them sees them.
@@ -16,6 +22,8 @@ pub(crate) struct Letters<L> {
 
 struct Letterbox<L> {
     letters: Mutex<Vec<L>>,
+    /// There are some.
+    any: AtomicBool,
     bell: OwnedFd,
 }
 
@@ -31,7 +39,7 @@ impl<L: Clone> Letters<L> {
     pub(crate) fn new(cores: usize) -> io::Result<Vec<Self>> {
         let letterbox = || {
             let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-            Ok(Letterbox { letters: Mutex::default(), bell })
+            Ok(Letterbox { letters: Mutex::default(), any: AtomicBool::new(false), bell })
         };
         let all = (0..cores).map(|_| letterbox()).collect::<io::Result<Arc<[_]>>>()?;
         Ok((0..cores).map(|own| Letters { all: Arc::clone(&all), own }).collect())
@@ -47,6 +55,7 @@ impl<L: Clone> Letters<L> {
             let mut inside = other.lock();
             let was_empty = inside.is_empty();
             inside.extend(letters.iter().cloned());
+            other.any.store(true, Release);
             drop(inside);
             if was_empty {
                 // It fails only at 2^64 - 2.
@@ -55,12 +64,20 @@ impl<L: Clone> Letters<L> {
         }
     }
 
+    /// Whether others have posted something.
+    #[inline]
+    pub(crate) fn has_any(&self) -> bool {
+        self.all[self.own].any.load(Acquire)
+    }
+
     /// Takes what others have posted.
     pub(crate) fn take(&self) -> Vec<L> {
         let own = &self.all[self.own];
         // First: whoever puts something in after this rings again. It fails when it was not rung.
         let _ = rustix::io::read(&own.bell, &mut [0; 8]);
-        mem::take(&mut own.lock())
+        let mut letters = own.lock();
+        own.any.store(false, Relaxed);
+        mem::take(&mut letters)
     }
 }
 

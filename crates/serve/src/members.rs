@@ -60,8 +60,11 @@ pub fn serve_members<F: Members>(start: F, model: Model, host: &Host) -> Result<
     Err(ServeError::Unsupported { model: model.name(), service, because })
 }
 
-/// Pushes that wait for a member, at most. One that has more is a slow consumer and is closed.
-pub(crate) const WAITING: usize = 1024;
+/// Maximum number of pushes that wait for a member: those of 64 bytes fill its backlog. A member for
+/// which more would wait is a slow consumer and is closed.
+pub(crate) fn waiting<S: Session>() -> usize {
+    (S::BACKLOG / 64).max(1)
+}
 
 /// Where pushes for a member go.
 pub(crate) trait Mail<P>: Clone {

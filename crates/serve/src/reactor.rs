@@ -130,7 +130,7 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
                     LISTENER => self.accept()?,
                     STOP => self.stop()?,
                     DONE => self.take_done()?,
-                    LETTERS => self.hear(),
+                    LETTERS => self.hear()?,
                     _ => self.ready(event)?,
                 }
             }
@@ -190,13 +190,7 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
 
     fn flush_changed(&mut self) -> io::Result<()> {
         loop {
-            if E::POSTS {
-                let letters = self.core.letters();
-                match &self.seat.letters {
-                    Some(others) => others.post(letters),
-                    None => drop(letters),
-                }
-            }
+            self.post();
             while let Some(conn) = self.core.next_changed() {
                 self.flush_one(conn)?;
             }
@@ -224,6 +218,7 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
             let Some(place) = self.seat.places.take() else { return self.pause() };
             match net::accept(listener) {
                 Ok(socket) => {
+                    self.hear_first()?;
                     if let Some(because) = self.readiness.refusal(socket.as_fd()) {
                         self.refusals.add(self.core.now().instant, because);
                         continue;
@@ -334,7 +329,10 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
     /// Reads and writes what can be read and written, then waits for the rest.
     fn serve(&mut self, conn: Conn) -> io::Result<()> {
         for _ in 0..READS {
-            self.read(conn);
+            self.read(conn)?;
+            if E::POSTS && self.core.is_crowded() {
+                self.flush_changed()?;
+            }
             if E::Job::EVER {
                 self.take_on_jobs(conn);
             }
@@ -355,13 +353,16 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
     }
 
     #[inline]
-    fn read(&mut self, conn: Conn) {
+    fn read(&mut self, conn: Conn) -> io::Result<()> {
         if !self.may_read(conn) {
-            return;
+            return Ok(());
         }
-        let Some(slot) = self.sockets.get_mut(conn) else { return };
+        let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
+        let read = net::read(&slot.fd, &mut self.input);
+        self.hear_first()?;
+        let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
         let state = &mut slot.driver;
-        match net::read(&slot.fd, &mut self.input) {
+        match read {
             Ok(0) => {
                 state.readable = false;
                 self.core.ended(conn);
@@ -375,6 +376,7 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => self.core.failed(conn),
         }
+        Ok(())
     }
 
     /// Does what the core says. Returns false when the connection is closed.
@@ -384,6 +386,7 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
             match self.core.next(conn, &self.sockets) {
                 Next::Wait => return Ok(true),
                 Next::Write { last } => {
+                    self.post();
                     let Some(slot) = self.sockets.get_mut(conn) else { break };
                     if !slot.driver.writable {
                         return Ok(true);
@@ -521,10 +524,35 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
         Ok(())
     }
 
-    fn hear(&mut self) {
+    /// Posts letters to the other cores. Before a reply is written that says so.
+    #[inline]
+    fn post(&mut self) {
+        if E::POSTS && self.core.has_letters() {
+            let letters = self.core.letters();
+            match &self.seat.letters {
+                Some(others) => others.post(letters),
+                None => drop(letters),
+            }
+        }
+    }
+
+    /// Takes what was posted before an event that is handed over next.
+    #[inline]
+    fn hear_first(&mut self) -> io::Result<()> {
+        match &self.seat.letters {
+            Some(letters) if E::POSTS && letters.has_any() => self.hear(),
+            _ => Ok(()),
+        }
+    }
+
+    fn hear(&mut self) -> io::Result<()> {
         let letters = self.seat.letters.as_ref().map(|letters| letters.take()).unwrap_or_default();
         for letter in letters {
             self.core.heard(letter);
+            if self.core.is_crowded() {
+                self.flush_changed()?;
+            }
         }
+        Ok(())
     }
 }

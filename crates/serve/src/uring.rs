@@ -7,6 +7,7 @@
 use crate::{
     clock,
     host::{Host, PAUSE, Place, Seat, ServeError},
+    letters::Letters,
     offload::{Desk, Done},
     sockets::Sockets,
 };
@@ -42,6 +43,9 @@ const STOP: u32 = 0;
 const DONE: u32 = 1;
 const LETTERS: u32 = 2;
 
+/// A job, whether its file could be read, and the content of the file.
+type Loaded<J> = (Task<J>, io::Result<()>, Vec<u8>);
+
 /// What a thread has.
 struct Driver<'h, E: Engine> {
     core: Core<E>,
@@ -66,7 +70,7 @@ struct Driver<'h, E: Engine> {
     /// Jobs whose file is being read.
     reading: Slab<Task<E::Job>>,
     /// Jobs that take long, whose file is read: one in a turn.
-    long: VecDeque<(Task<E::Job>, io::Result<()>, Vec<u8>)>,
+    long: VecDeque<Loaded<E::Job>>,
     /// Who does the long jobs, if that is not this thread.
     desk: Option<Desk>,
     /// Connections for whose input no buffer was left, in their order.
@@ -253,13 +257,7 @@ impl<'h, E: Engine> Driver<'h, E> {
 
     fn flush_changed(&mut self) -> io::Result<()> {
         loop {
-            if E::POSTS {
-                let letters = self.core.letters();
-                match &self.seat.letters {
-                    Some(others) => others.post(letters),
-                    None => drop(letters),
-                }
-            }
+            self.post();
             while let Some(conn) = self.changed.pop() {
                 if let Some(slot) = self.sockets.get_mut(conn) {
                     slot.driver.changed = false;
@@ -314,10 +312,12 @@ impl<'h, E: Engine> Driver<'h, E> {
         while !self.parked.is_empty() {
             let Some(place) = self.seat.places.take() else { return Ok(false) };
             let Some(socket) = self.parked.pop_front() else { break };
+            self.hear_first();
             let conn = self.core.accept();
             self.insert(conn, socket, Some(place), false);
             // It often has its first request already, and is done with after it.
             self.read_now(conn);
+            self.post();
             self.serve(conn)?;
         }
         Ok(true)
@@ -431,6 +431,7 @@ impl<'h, E: Engine> Driver<'h, E> {
         if !more {
             slot.driver.receiving = Receiving::No;
         }
+        self.hear_first();
         match result {
             Received::Bytes(mut buffer) => {
                 self.core.received(conn, self.ring.bytes(&mut buffer));
@@ -438,13 +439,16 @@ impl<'h, E: Engine> Driver<'h, E> {
             }
             Received::End => self.core.ended(conn),
             Received::Starved => {
-                slot.driver.receiving = Receiving::Starved;
-                self.starved.push_back(conn);
+                if let Some(slot) = self.sockets.get_mut(conn) {
+                    slot.driver.receiving = Receiving::Starved;
+                    self.starved.push_back(conn);
+                }
             }
             Received::Cancelled => {}
             Received::Failed(_) => self.core.failed(conn),
         }
         self.change(conn);
+        self.relieve();
     }
 
     /// A send is over; `bytes` is the output.
@@ -630,13 +634,63 @@ impl<'h, E: Engine> Driver<'h, E> {
         Ok(())
     }
 
-    fn hear(&mut self) -> io::Result<()> {
-        let Some(letters) = &self.seat.letters else { return Ok(()) };
-        let heard = letters.take();
-        self.ring.watch(letters, LETTERS)?;
-        for letter in heard {
-            self.core.heard(letter);
+    /// Posts letters to the other cores. Before a reply is sent that says so.
+    fn post(&mut self) {
+        if E::POSTS && self.core.has_letters() {
+            let letters = self.core.letters();
+            match &self.seat.letters {
+                Some(others) => others.post(letters),
+                None => drop(letters),
+            }
         }
-        Ok(())
+    }
+
+    /// Takes what was posted before an event that is handed over next.
+    #[inline]
+    fn hear_first(&mut self) {
+        if E::POSTS && self.seat.letters.as_ref().is_some_and(Letters::has_any) {
+            self.take_letters();
+        }
+    }
+
+    fn hear(&mut self) -> io::Result<()> {
+        self.take_letters();
+        match &self.seat.letters {
+            Some(letters) => self.ring.watch(letters, LETTERS),
+            None => Ok(()),
+        }
+    }
+
+    fn take_letters(&mut self) {
+        let letters = self.seat.letters.as_ref().map(Letters::take).unwrap_or_default();
+        for letter in letters {
+            self.core.heard(letter);
+            self.relieve();
+        }
+    }
+
+    /// Writes much output at once, without the ring: many events of one turn may push to the same
+    /// connection.
+    #[inline]
+    fn relieve(&mut self) {
+        if !(E::POSTS && self.core.is_crowded()) {
+            return;
+        }
+        self.post();
+        while let Some(conn) = self.core.next_changed() {
+            self.change(conn);
+            let Some(slot) = self.sockets.get(conn) else { continue };
+            let output = self.core.output(conn);
+            if slot.driver.sending.is_some() || slot.driver.closing || output.is_empty() {
+                continue;
+            }
+            match net::write_now(&slot.fd, output, false) {
+                Ok(written) => self.core.wrote(conn, written),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.core.wrote(conn, 0);
+                }
+                Err(_) => self.core.failed(conn),
+            }
+        }
     }
 }

@@ -1,17 +1,19 @@
 //! Sessions that post to each other, each in a thread that blocks in `read`.
 //!
 //! Such a thread cannot be woken for a push. So a session is behind a lock, and whoever posts calls it
-//! and writes to its socket, without blocking. What a socket has no room for, one more thread writes
-//! when there is.
+//! and writes to its socket, without blocking. One more thread, the helper, does what would have to
+//! wait: it writes what a socket had no room for, and rings an alarm that a push has set.
+//!
+//! Order of the locks: the members, the state of one of them, what the helper waits for.
 
 use crate::{
     clock,
-    host::{Host, ServeError, Stop},
+    host::{Host, PAUSE, ServeError, Stop},
     members::Members,
     open::Entered,
     threads::accept,
 };
-use regatta_engine::{Context, Flow, Limits, Post, Progress, Start};
+use regatta_engine::{Activity, Context, Flow, Limits, Post, Start};
 use regatta_service::Session;
 use regatta_sys::{Event, Interest, Readiness, net, poll::Poll, queue};
 use rustix::event::{EventfdFlags, eventfd};
@@ -23,44 +25,64 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
-/// Bytes of one read.
+/// Bytes of one read, and of output space that is kept for the next output.
 const READ: usize = 4096;
 /// Bytes of pending output from which on a member is not read.
 const FULL: usize = 64 * 1024;
+/// Outputs of a session that are written one after the other before others get their turn.
+const WRITES: usize = 16;
 
 pub(crate) fn run<F: Members>(start: F, host: &Host) -> Result<(), ServeError> {
     let room = Arc::new(Room::<F::Session>::new()?);
-    {
+    let helper = {
         let (room, stop, limits) = (Arc::clone(&room), host.stop.clone(), host.limits);
-        thread::spawn(move || room.write_when_there_is_room(&stop, limits));
-    }
-    accept(host, move |entered, limits, stop| {
-        // A connection's errors are its own end, and nobody else's business.
-        let _ = serve(&start, &room, entered, limits, stop);
-    })
+        thread::Builder::new().spawn(move || room.help(&stop, limits))?
+    };
+    let accepted = {
+        let room = Arc::clone(&room);
+        accept(host, move |entered, limits, stop| {
+            // A connection's errors are its own end, and nobody else's business.
+            let _ = serve(&start, &room, entered, limits, stop);
+        })
+    };
+    room.over.store(true, Relaxed);
+    room.ring();
+    helper.join().expect("the helper does not panic");
+    accepted
 }
 
 /// What the members of a server share.
 struct Room<S: Session> {
     members: Mutex<Slab<Arc<Member<S>>>>,
-    /// Those whose socket had no room, by a number of their own.
-    stuck: Mutex<HashMap<u64, Arc<Member<S>>>>,
-    /// Rung when there is another one.
+    waiting: Mutex<Waiting<S>>,
+    /// Rung when the helper has more to wait for.
     bell: OwnedFd,
     numbers: AtomicU64,
+    /// All connections are over or cut.
+    over: AtomicBool,
+}
+
+type ByNumber<T> = HashMap<u64, T>;
+
+/// What the helper waits for.
+struct Waiting<S: Session> {
+    /// Members whose socket had no room.
+    stuck: ByNumber<Arc<Member<S>>>,
+    /// Alarms that were set while their threads were blocked until later.
+    alarms: ByNumber<(Instant, Arc<Member<S>>)>,
 }
 
 struct Member<S: Session> {
     stream: Arc<TcpStream>,
     number: u64,
     state: Mutex<State<S>>,
-    /// The output was written, or will not be.
+    /// The output was written, or will not be; or the session was called.
     moved: Condvar,
 }
 
@@ -70,10 +92,19 @@ struct State<S: Session> {
     out: Vec<u8>,
     posts: Vec<Post<S::Push>>,
     flow: Flow,
-    /// Room is waited for elsewhere.
+    /// The helper writes the output.
     stuck: bool,
-    sent: u64,
-    progress: Option<Progress>,
+    /// The connection was given up: both directions have ended.
+    gone: bool,
+    /// The input was ended, to wake the thread.
+    cut: bool,
+    /// The client has closed its side.
+    ended: bool,
+    activity: Activity,
+    /// The thread waits until then.
+    until: Instant,
+    joined: bool,
+    /// Its place among the members.
     key: Option<usize>,
 }
 
@@ -84,42 +115,119 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<S: Session> State<S> {
     fn call(&mut self, what: impl FnOnce(&mut S, &mut Context<'_, S>) -> Flow) {
-        let State { session, local, out, posts, .. } = self;
-        let flow = what(session, &mut Context { now: clock::now(), local, out, posts });
-        if self.flow == Flow::Continue {
-            self.flow = flow;
+        if self.flow != Flow::Continue {
+            return;
         }
+        let State { session, local, out, posts, .. } = self;
+        self.flow = what(session, &mut Context { now: clock::now(), local, out, posts });
+        // At once: after the reply to a leave, nothing is heard.
+        for post in &self.posts {
+            match post {
+                Post::Join => self.joined = true,
+                Post::Leave => self.joined = false,
+                Post::Others(_) => {}
+            }
+        }
+    }
+
+    fn rings(&self) -> bool {
+        self.session.alarm().is_some_and(|alarm| alarm <= Instant::now())
+    }
+
+    fn reads(&self) -> bool {
+        self.session.wants_input() && !self.ended
+    }
+
+    /// Its client's silence is no timeout.
+    fn is_held_up(&self) -> bool {
+        !self.reads() || self.session.is_waited_for()
+    }
+
+    /// Whether output has to be written before anything else is done.
+    fn is_full(&self) -> bool {
+        let at_once = self.flow != Flow::Continue || self.session.wants_room();
+        self.out.len() >= if at_once { 1 } else { FULL }
+    }
+
+    /// Until when its thread waits for input.
+    fn due(&self, limits: &Limits) -> Instant {
+        let now = Instant::now();
+        let look = if self.stuck {
+            now + limits.idle
+        } else if self.is_held_up() {
+            now + Limits::LOOK
+        } else {
+            self.activity.due(limits, self.session.inside())
+        };
+        self.session.alarm().map_or(look, |alarm| look.min(alarm))
     }
 }
 
 impl<S: Session> Member<S> {
-    /// Writes what there is room for. Fails when the connection is gone.
+    /// Writes what there is room for, and has the helper write the rest. Fails when the connection
+    /// is gone.
     fn write(self: &Arc<Self>, state: &mut State<S>, room: &Room<S>) -> io::Result<()> {
-        if state.stuck || state.out.is_empty() {
-            return Ok(());
+        for _ in 0..WRITES {
+            if state.stuck {
+                return Ok(());
+            }
+            if state.out.is_empty() && state.session.wants_room() {
+                state.call(|session, context| session.on_room(context));
+            }
+            if state.out.is_empty() {
+                return Ok(());
+            }
+            let written = match net::write_now(&*self.stream, &state.out, false) {
+                Ok(written) => written,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                Err(error) => return Err(error),
+            };
+            state.out.drain(..written);
+            state.activity.wrote(written);
+            if !state.out.is_empty() {
+                break;
+            }
+            // A member that waits holds little.
+            state.out.shrink_to(READ);
         }
-        let written = match net::write_now(&*self.stream, &state.out, false) {
-            Ok(written) => written,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-            Err(error) => return Err(error),
-        };
-        state.out.drain(..written);
-        state.sent += written as u64;
-        if !state.out.is_empty() {
-            state.stuck = true;
-            state.progress = Some(Progress::new(Instant::now()));
-            lock(&room.stuck).insert(self.number, Arc::clone(self));
-            // It fails only at 2^64 - 2.
-            let _ = rustix::io::write(&room.bell, &1_u64.to_ne_bytes());
-        }
+        state.stuck = true;
+        state.activity.waits_for_room(Instant::now());
+        lock(&room.waiting).stuck.insert(self.number, Arc::clone(self));
+        room.ring();
         Ok(())
     }
 
-    /// Nothing more is written to it.
+    /// Closes the connection at once.
     fn give_up(&self, state: &mut State<S>) {
         state.out = Vec::new();
         state.flow = Flow::Close;
+        state.gone = true;
         let _ = net::finish(&*self.stream);
+        self.moved.notify_all();
+    }
+
+    /// Somebody else than its thread has called the session.
+    fn called(self: &Arc<Self>, state: &mut State<S>, room: &Room<S>) {
+        self.settle(state, room);
+        if state.flow != Flow::Continue && !state.gone {
+            // Its thread may be blocked in a read.
+            state.cut = true;
+            let _ = net::finish_reading(&*self.stream);
+        }
+    }
+
+    /// Writes for somebody else than its thread, and sees to an alarm that its thread does not wait
+    /// for.
+    fn settle(self: &Arc<Self>, state: &mut State<S>, room: &Room<S>) {
+        if self.write(state, room).is_err() {
+            self.give_up(state);
+        } else if let Some(alarm) = state.session.alarm().filter(|alarm| *alarm < state.until)
+            && !state.is_full()
+        {
+            state.until = alarm;
+            lock(&room.waiting).alarms.insert(self.number, (alarm, Arc::clone(self)));
+            room.ring();
+        }
         self.moved.notify_all();
     }
 }
@@ -128,25 +236,41 @@ impl<S: Session> Room<S> {
     fn new() -> io::Result<Self> {
         Ok(Room {
             members: Mutex::new(Slab::new()),
-            stuck: Mutex::default(),
+            waiting: Mutex::new(Waiting { stuck: HashMap::new(), alarms: HashMap::new() }),
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             numbers: AtomicU64::new(0),
+            over: AtomicBool::new(false),
         })
+    }
+
+    /// Wakes the helper.
+    fn ring(&self) {
+        // It fails only at 2^64 - 2.
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
     /// Carries out what `from` has posted. Its lock is not held: others may post to it meanwhile.
     fn carry_out(&self, from: &Arc<Member<S>>, posts: Vec<Post<S::Push>>) {
+        let mut pushes = Vec::new();
         for post in posts {
             match post {
+                Post::Others(push) => {
+                    pushes.push(push);
+                    continue;
+                }
                 Post::Join => {
+                    self.push(from, mem::take(&mut pushes));
                     let mut members = lock(&self.members);
                     let mut state = lock(&from.state);
                     state.key.get_or_insert_with(|| members.insert(Arc::clone(from)));
                 }
-                Post::Leave => self.leave(from),
-                Post::Others(push) => self.push(from, &push),
+                Post::Leave => {
+                    self.push(from, mem::take(&mut pushes));
+                    self.leave(from);
+                }
             }
         }
+        self.push(from, pushes);
     }
 
     fn leave(&self, member: &Member<S>) {
@@ -156,29 +280,45 @@ impl<S: Session> Room<S> {
         }
     }
 
-    fn push(&self, from: &Arc<Member<S>>, push: &S::Push) {
+    /// Each of the others hears all of these, and gets what it makes of them in one write.
+    fn push(&self, from: &Arc<Member<S>>, pushes: Vec<S::Push>) {
+        if pushes.is_empty() {
+            return;
+        }
         let others: Vec<_> = lock(&self.members).iter().map(|(_, m)| Arc::clone(m)).collect();
         for member in others.iter().filter(|member| !Arc::ptr_eq(member, from)) {
             let mut state = lock(&member.state);
-            if state.flow != Flow::Continue {
+            if state.flow != Flow::Continue || !state.joined {
                 continue;
             }
-            let State { session, out, .. } = &mut *state;
-            state.flow = session.on_push(clock::now(), push, out);
-            // A slow consumer, or one that is gone.
-            if state.out.len() > S::BACKLOG || member.write(&mut state, self).is_err() {
-                member.give_up(&mut state);
+            let State { session, out, flow, .. } = &mut *state;
+            for push in &pushes {
+                if *flow == Flow::Continue {
+                    *flow = session.on_push(clock::now(), push, out);
+                }
+            }
+            member.called(&mut state, self);
+            if state.stuck && state.out.len() > S::BACKLOG {
+                member.give_up(&mut state); // a slow consumer
             }
         }
     }
 
-    /// The life of the thread that writes what sockets had no room for, until the process ends.
-    fn write_when_there_is_room(&self, stop: &Stop, limits: Limits) {
+    /// The life of the helper: until the server is over.
+    fn help(&self, stop: &Stop, limits: Limits) {
         const BELL: u64 = u64::MAX;
         let mut events: Vec<Event> = Vec::new();
         let mut looked = Instant::now();
         loop {
-            let stuck: Vec<_> = lock(&self.stuck).values().cloned().collect();
+            let (stuck, alarm) = {
+                let waiting = lock(&self.waiting);
+                let stuck: Vec<_> = waiting.stuck.values().cloned().collect();
+                (stuck, waiting.alarms.values().map(|(alarm, _)| *alarm).min())
+            };
+            // The sockets of those that are stuck have been cut, if any are left.
+            if self.over.load(Relaxed) && stuck.is_empty() {
+                return;
+            }
             let mut poll = Poll::new();
             let mut waited = poll.add(self.bell.as_fd(), BELL, Interest::READ);
             for member in &stuck {
@@ -186,7 +326,12 @@ impl<S: Session> Room<S> {
                 let watched = poll.add(member.stream.as_fd(), member.number, room);
                 waited = waited.and(watched);
             }
-            if waited.and_then(|()| poll.wait(&mut events, Some(limits.look()))).is_err() {
+            let look = (!stuck.is_empty()).then(|| limits.look());
+            let alarm = alarm.map(|alarm| alarm.saturating_duration_since(Instant::now()));
+            let limit = look.into_iter().chain(alarm).min();
+            // A member that is over does not stay open for this.
+            drop(stuck);
+            if waited.and_then(|()| poll.wait(&mut events, limit)).is_err() {
                 stop.set(); // the server cannot keep its promises any more
                 return;
             }
@@ -196,6 +341,7 @@ impl<S: Session> Room<S> {
                     number => self.write_rest(number),
                 }
             }
+            self.ring_alarms();
             if looked.elapsed() >= limits.look() {
                 looked = Instant::now();
                 self.look(limits);
@@ -204,59 +350,100 @@ impl<S: Session> Room<S> {
     }
 
     fn write_rest(&self, number: u64) {
-        let Some(member) = lock(&self.stuck).remove(&number) else { return };
+        let Some(member) = lock(&self.waiting).stuck.remove(&number) else { return };
         let mut state = lock(&member.state);
         state.stuck = false;
-        if member.write(&mut state, self).is_err() {
-            member.give_up(&mut state);
+        member.settle(&mut state, self);
+    }
+
+    fn ring_alarms(&self) {
+        let now = Instant::now();
+        let due: Vec<_> = {
+            let alarms = &mut lock(&self.waiting).alarms;
+            alarms
+                .extract_if(|_, (alarm, _)| *alarm <= now)
+                .map(|(_, (_, member))| member)
+                .collect()
+        };
+        for member in due {
+            let mut state = lock(&member.state);
+            if state.rings() && !state.is_full() {
+                state.call(|session, context| session.on_alarm(context));
+            }
+            let posts = mem::take(&mut state.posts);
+            if !posts.is_empty() {
+                drop(state);
+                self.carry_out(&member, posts);
+                state = lock(&member.state);
+            }
+            // Its thread may wait for longer.
+            state.until = Instant::now() + Duration::from_secs(3600);
+            member.called(&mut state, self);
         }
-        member.moved.notify_all();
     }
 
     /// Closes those that take nothing of what they are owed.
     fn look(&self, limits: Limits) {
-        let stuck: Vec<_> = lock(&self.stuck).values().cloned().collect();
+        let stuck: Vec<_> = lock(&self.waiting).stuck.values().cloned().collect();
         for member in stuck {
             let mut state = lock(&member.state);
-            let (now, sent) = (Instant::now(), state.sent);
             let unacknowledged = queue::unacknowledged(&*member.stream).unwrap_or(0);
-            let Some(progress) = &mut state.progress else { continue };
-            progress.look(now, sent, unacknowledged);
-            if progress.is_stalled(now, limits.idle) {
+            if state.stuck && state.activity.is_stalled(Instant::now(), unacknowledged, limits.idle)
+            {
                 member.give_up(&mut state);
             }
         }
     }
 }
 
+/// A member leaves when this is dropped.
+struct Seat<'a, S: Session> {
+    member: Arc<Member<S>>,
+    room: &'a Room<S>,
+}
+
+impl<S: Session> Drop for Seat<'_, S> {
+    fn drop(&mut self) {
+        // Nobody calls the session any more.
+        lock(&self.member.state).flow = Flow::Close;
+        self.room.leave(&self.member);
+        let mut waiting = lock(&self.room.waiting);
+        waiting.stuck.remove(&self.member.number);
+        waiting.alarms.remove(&self.member.number);
+    }
+}
+
 /// Serves one member to its end.
 fn serve<F: Start>(
     start: &F,
-    room: &Arc<Room<F::Session>>,
+    room: &Room<F::Session>,
     entered: &Entered<TcpStream>,
     limits: Limits,
     stop: &Stop,
 ) -> io::Result<()> {
+    let now = clock::now();
     let member = Arc::new(Member {
         stream: Arc::clone(&entered.stream),
         number: room.numbers.fetch_add(1, Relaxed),
         state: Mutex::new(State {
-            session: start.session(clock::now()),
+            session: start.session(now),
             local: Default::default(),
             out: Vec::new(),
             posts: Vec::new(),
             flow: Flow::Continue,
             stuck: false,
-            sent: 0,
-            progress: None,
+            gone: false,
+            cut: false,
+            ended: false,
+            activity: Activity::new(now.instant),
+            until: now.instant,
+            joined: false,
             key: None,
         }),
         moved: Condvar::new(),
     });
-    let served = talk(&member, room, limits, stop);
-    room.leave(&member);
-    lock(&room.stuck).remove(&member.number);
-    served
+    let seat = Seat { member, room };
+    talk(&seat.member, room, limits, stop)
 }
 
 fn talk<S: Session>(
@@ -267,80 +454,113 @@ fn talk<S: Session>(
 ) -> io::Result<()> {
     let stream = &*member.stream;
     let mut input = [0; READ];
-    let mut heard = Instant::now();
-    let mut ended = false;
+    // The alarm has rung since the last wait.
+    let mut rang = false;
     lock(&member.state).call(|session, context| session.on_open(context));
     loop {
         let mut state = lock(&member.state);
-        member.write(&mut state, room)?;
-        let posts = mem::take(&mut state.posts);
-        if !posts.is_empty() {
+        // First: a reply to a join, or to a message, says that it has been carried out.
+        while !state.posts.is_empty() {
+            let posts = mem::take(&mut state.posts);
             drop(state);
             room.carry_out(member, posts);
             state = lock(&member.state);
         }
+        member.write(&mut state, room)?;
         // A client that does not read stops being read.
-        let closes = state.flow != Flow::Continue;
-        while state.out.len() >= if closes { 1 } else { FULL } {
+        while state.is_full() {
             state = member.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if state.flow != Flow::Continue {
-            let flow = state.flow;
-            drop(state);
-            return if ended { Ok(()) } else { finish(stream, flow, stop, &mut input) };
+            return if state.gone || state.ended { Ok(()) } else { finish(stream, state, stop) };
         }
-        if state.out.is_empty() && state.session.wants_room() {
-            state.call(|session, context| session.on_room(context));
+        if state.rings() && !mem::replace(&mut rang, true) {
+            state.call(|session, context| session.on_alarm(context));
             continue;
         }
-        let due = limits.due(heard, state.session.inside());
-        let until = state.session.alarm().map_or(due, |alarm| alarm.min(due));
+        rang = false;
+        state.until = state.due(&limits);
+        let wait = state.until.saturating_duration_since(Instant::now());
+        if !state.reads() {
+            let (state, waited) =
+                member.moved.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner);
+            if waited.timed_out() {
+                look(stream, state, limits)?;
+            }
+            continue;
+        }
         drop(state);
-        net::set_read_timeout(stream, until.saturating_duration_since(Instant::now()))?;
+        net::set_read_timeout(stream, wait)?;
         let read = net::read(stream, &mut input);
         let mut state = lock(&member.state);
         match read {
+            Ok(0) if state.cut || state.gone => {}
             Ok(read) => {
-                heard = Instant::now();
+                state.activity.heard(Instant::now());
                 let bytes = &mut input[..read];
-                ended |= read == 0;
-                state.call(|session, context| match ended {
-                    true => session.on_end(context),
-                    false => session.on_bytes(context, bytes),
+                state.ended = read == 0;
+                state.call(|session, context| match read {
+                    0 => session.on_end(context),
+                    _ => session.on_bytes(context, bytes),
                 });
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let now = Instant::now();
-                if state.session.alarm().is_some_and(|alarm| alarm <= now) {
-                    state.call(|session, context| session.on_alarm(context));
-                } else if now >= limits.due(heard, state.session.inside())
-                    // What it takes is the business of the thread that writes the rest.
-                    && !state.stuck
-                {
-                    return Err(io::ErrorKind::TimedOut.into());
-                } else if state.stuck {
-                    heard = now;
-                }
-            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => look(stream, state, limits)?,
             Err(error) => return Err(error),
         }
     }
 }
 
+/// Nothing has happened for as long as a member waits: an error if its client has timed out, or is
+/// gone.
+fn look<S: Session>(
+    stream: &TcpStream,
+    mut state: MutexGuard<'_, State<S>>,
+    limits: Limits,
+) -> io::Result<()> {
+    let inside = state.session.inside();
+    // The helper looks at what a stuck one takes.
+    if state.stuck || state.flow != Flow::Continue {
+        return Ok(());
+    }
+    if state.is_held_up() {
+        return if net::is_gone(stream) {
+            Err(io::ErrorKind::ConnectionReset.into())
+        } else {
+            Ok(())
+        };
+    }
+    let unacknowledged = || queue::unacknowledged(stream).unwrap_or(0);
+    match state.activity.has_timed_out(Instant::now(), unacknowledged, &limits, inside) {
+        true => Err(io::ErrorKind::TimedOut.into()),
+        false => Ok(()),
+    }
+}
+
 /// Ends our direction, and reads on for a while, so that a reset does not overtake the last bytes.
-fn finish(stream: &TcpStream, flow: Flow, stop: &Stop, input: &mut [u8]) -> io::Result<()> {
+fn finish<S: Session>(
+    stream: &TcpStream,
+    state: MutexGuard<'_, State<S>>,
+    stop: &Stop,
+) -> io::Result<()> {
+    let (flow, cut) = (state.flow, state.cut);
+    drop(state);
     if stop.is_set() {
         return Ok(());
     }
     net::finish_writing(stream)?;
     let due = Instant::now() + Limits::LINGER;
     let mut allowed = Limits::LINGER_BYTES;
+    let mut discard = [0; 1024];
     while flow == Flow::Close && Instant::now() < due {
         net::set_read_timeout(stream, due.saturating_duration_since(Instant::now()))?;
-        match net::read(stream, input) {
+        match net::read(stream, &mut discard) {
             Ok(read) if (1..allowed).contains(&read) => allowed -= read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // Its input was ended by us, so this does not say that the client has everything.
+            Ok(0) if cut && queue::unacknowledged(stream).is_ok_and(|bytes| bytes > 0) => {
+                thread::sleep(PAUSE / 4);
+            }
             _ => break,
         }
     }

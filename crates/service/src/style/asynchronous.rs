@@ -140,10 +140,23 @@ pub(crate) async fn send<T: Stream>(
     last: bool,
     limits: Limits,
 ) -> io::Result<bool> {
+    send_while(stream, bytes, last, limits, |_| Ok(())).await
+}
+
+/// As [`send`]. Fails also when `check` does, which is called at least after each
+/// [`Limits::look`].
+pub(super) async fn send_while<T: Stream>(
+    stream: &mut T,
+    bytes: &[u8],
+    last: bool,
+    limits: Limits,
+    check: impl Fn(&T) -> io::Result<()>,
+) -> io::Result<bool> {
     let mut sent = 0;
     let mut at_once = true;
     let mut progress = None;
     while sent < bytes.len() {
+        check(stream)?;
         let due = stream.now().instant + limits.look();
         match stream.write(&bytes[sent..], last && at_once, due).await {
             Ok(written) => sent += written,

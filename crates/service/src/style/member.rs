@@ -4,21 +4,20 @@
 //! On the callback models the engine of sessions does this. A thread that blocks in `read` cannot wait
 //! for anything else, so `threads` has a way of its own (`regatta-serve`).
 
-use super::{
-    asynchronous, sequential,
-    silence::{Silence, look},
-};
+use super::{asynchronous, sequential};
 use crate::{Flow, Limits, Never, Now, Session};
-use regatta_engine::{Context, Post};
-use std::{future::Future, io, time::Instant};
+use regatta_engine::{Activity, Context, Post};
+use std::{future::Future, io, mem, time::Instant};
 
 /// Bytes of output from which on it is written before more is read or heard.
 const FULL: usize = 64 * 1024;
+/// Bytes of one read, and of output space that is kept for the next output.
+const READ: usize = 4096;
 
 /// What a member waited for.
 #[derive(Debug)]
 pub enum Wake<P> {
-    /// A read would not wait.
+    /// There is input, or was: nothing may be left of it.
     Readable,
     /// Another session has posted this.
     Push(P),
@@ -28,7 +27,8 @@ pub enum Wake<P> {
 
 /// What all members of a server post to.
 pub trait Room<P> {
-    /// Carries out what this member posts.
+    /// Carries out what this member posts. After [`Post::Leave`], [`Room::next`] returns nothing
+    /// that was pushed before.
     fn post(&mut self, post: Post<P>);
 
     /// The next push that has come already.
@@ -37,18 +37,31 @@ pub trait Room<P> {
     /// Whether this member was too slow for what was pushed to it, so that it has missed something
     /// and is to be closed.
     fn is_overrun(&self) -> bool;
+
+    /// Whether the connection was reset, or both of its directions have ended.
+    fn is_gone(&self) -> bool;
 }
 
 /// A blocking stream of a member.
 pub trait Blocking<P>: sequential::Stream + Room<P> {
-    /// Waits for input, a push or the deadline.
-    fn wait(&mut self, until: Instant) -> io::Result<Wake<P>>;
+    /// Waits for a push, the deadline, or input if it `reads`.
+    fn wait(&mut self, reads: bool, until: Instant) -> io::Result<Wake<P>>;
+
+    /// Reads what is there. `WouldBlock` is its error if nothing is.
+    fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize>;
 }
 
 /// A stream of a member, for tasks.
 pub trait Waiting<P>: asynchronous::Stream + Room<P> {
-    /// Waits for input, a push or the deadline.
-    fn wait(&mut self, until: Instant) -> impl Future<Output = io::Result<Wake<P>>> + Send;
+    /// Waits for a push, the deadline, or input if it `reads`.
+    fn wait(
+        &mut self,
+        reads: bool,
+        until: Instant,
+    ) -> impl Future<Output = io::Result<Wake<P>>> + Send;
+
+    /// Reads what is there. `WouldBlock` is its error if nothing is.
+    fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize>;
 }
 
 /// A session, and what its loop keeps for it.
@@ -59,12 +72,11 @@ struct Member<S: Session> {
     posts: Vec<Post<S::Push>>,
     flow: Flow,
     limits: Limits,
-    heard: Instant,
-    /// Bytes written in all.
-    sent: u64,
-    silence: Silence,
-    /// The next look at a silent client.
-    look_at: Instant,
+    activity: Activity,
+    /// The client has closed its side.
+    ended: bool,
+    /// The alarm has rung since the last wait.
+    rang: bool,
 }
 
 impl<S: Session<Job = Never>> Member<S> {
@@ -76,10 +88,9 @@ impl<S: Session<Job = Never>> Member<S> {
             posts: Vec::new(),
             flow: Flow::Continue,
             limits,
-            heard: now.instant,
-            sent: 0,
-            silence: Silence::default(),
-            look_at: now.instant + look(limits),
+            activity: Activity::new(now.instant),
+            ended: false,
+            rang: false,
         };
         member.call(now, |session, context| session.on_open(context));
         member
@@ -90,64 +101,116 @@ impl<S: Session<Job = Never>> Member<S> {
         self.flow = what(session, &mut Context { now, local, out, posts });
     }
 
-    fn read(&mut self, now: Now, bytes: &mut [u8]) {
-        self.heard = now.instant;
-        self.silence.ends();
-        self.look_at = now.instant + look(self.limits);
-        if bytes.is_empty() {
+    /// `read` of `input` were read.
+    fn read(&mut self, now: Now, read: io::Result<usize>, input: &mut [u8]) -> io::Result<()> {
+        let read = match read {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        self.activity.heard(now.instant);
+        if read == 0 {
+            self.ended = true;
             self.call(now, |session, context| session.on_end(context));
         } else {
-            self.call(now, |session, context| session.on_bytes(context, bytes));
+            self.call(now, |session, context| session.on_bytes(context, &mut input[..read]));
         }
+        Ok(())
     }
 
-    /// Hears `first`, and what else has come.
-    fn hear(&mut self, now: Now, first: S::Push, room: &mut impl Room<S::Push>) {
-        let mut next = Some(first);
-        while let Some(push) = next
-            && self.flow == Flow::Continue
-        {
+    /// Hears `first`, and what else has come. Returns whether it has heard everything.
+    fn hear(&mut self, now: Now, first: Option<S::Push>, room: &mut impl Room<S::Push>) -> bool {
+        let mut next = first;
+        while let Some(push) = next {
             self.flow = self.session.on_push(now, &push, &mut self.out);
-            next = if self.out.len() < FULL { room.next() } else { None };
+            if self.flow != Flow::Continue || self.out.len() >= FULL {
+                return false;
+            }
+            next = room.next();
         }
+        true
     }
 
     fn post(&mut self, room: &mut impl Room<S::Push>) {
         self.posts.drain(..).for_each(|post| room.post(post));
+        if self.flow != Flow::Continue {
+            room.post(Post::Leave);
+        }
     }
 
-    /// All is written: whether there is more.
-    fn has_more(&mut self, now: Now) -> bool {
-        if self.flow == Flow::Continue && self.session.wants_room() {
+    /// These are the last bytes, and the end of our direction follows them.
+    fn is_last(&self) -> bool {
+        self.flow != Flow::Continue && !self.ended
+    }
+
+    /// All output was written.
+    fn wrote(&mut self, bytes: usize) {
+        self.activity.wrote(bytes);
+        self.out.clear();
+        // A member that waits holds little.
+        self.out.shrink_to(READ);
+    }
+
+    /// Before a wait: whether the session has more to do.
+    fn goes_on(&mut self, now: Now) -> bool {
+        if self.session.wants_room() {
             self.call(now, |session, context| session.on_room(context));
-        }
-        !self.out.is_empty()
-    }
-
-    fn due(&self) -> Instant {
-        let due = match self.session.inside() {
-            None => self.look_at,
-            inside => self.limits.due(self.heard, inside),
-        };
-        self.session.alarm().map_or(due, |alarm| due.min(alarm))
-    }
-
-    /// A deadline has passed: `TimedOut` if it is that of a silent client.
-    fn on_deadline(&mut self, now: Now, unacknowledged: impl FnOnce() -> usize) -> io::Result<()> {
-        if self.session.alarm().is_some_and(|alarm| alarm <= now.instant) {
+        } else if self.rings(now) && !mem::replace(&mut self.rang, true) {
             self.call(now, |session, context| session.on_alarm(context));
-            return Ok(());
+        } else {
+            self.rang = false;
+            return false;
         }
-        let more = match self.session.inside() {
-            None => self.silence.look(now.instant, self.sent, unacknowledged(), self.limits),
-            Some(_) => None,
+        self.flow != Flow::Continue || !self.out.is_empty() || !self.posts.is_empty()
+    }
+
+    fn rings(&self, now: Now) -> bool {
+        self.session.alarm().is_some_and(|alarm| alarm <= now.instant)
+    }
+
+    fn reads(&self) -> bool {
+        self.session.wants_input() && !self.ended
+    }
+
+    /// Its client's silence is no timeout.
+    fn is_held_up(&self) -> bool {
+        !self.reads() || self.session.is_waited_for()
+    }
+
+    fn due(&self, now: Now) -> Instant {
+        let look = match self.is_held_up() {
+            true => now.instant + Limits::LOOK,
+            false => self.activity.due(&self.limits, self.session.inside()),
         };
-        self.look_at = now.instant + more.ok_or(io::ErrorKind::TimedOut)?;
-        Ok(())
+        self.session.alarm().map_or(look, |alarm| look.min(alarm))
+    }
+
+    /// A deadline has passed: an error if it is that of a silent client, or the client is gone.
+    fn look(
+        &mut self,
+        now: Now,
+        room: &impl Room<S::Push>,
+        unacknowledged: impl FnOnce() -> usize,
+    ) -> io::Result<()> {
+        let inside = self.session.inside();
+        if self.is_held_up() {
+            if room.is_gone() { Err(io::ErrorKind::ConnectionReset.into()) } else { Ok(()) }
+        } else if self.activity.has_timed_out(now.instant, unacknowledged, &self.limits, inside) {
+            Err(io::ErrorKind::TimedOut.into())
+        } else {
+            Ok(())
+        }
     }
 }
 
-const OVERRUN: &str = "the client reads too slowly for what is pushed to it";
+/// Fails once a member was too slow for what was pushed to it.
+fn check<P>(room: &impl Room<P>) -> io::Result<()> {
+    match room.is_overrun() {
+        true => Err(io::Error::other("the client reads too slowly for what is pushed to it")),
+        false => Ok(()),
+    }
+}
 
 /// Serves one member to its end, blocking. Errors are those of the stream.
 pub fn serve_blocking<S, T>(session: S, stream: &mut T, limits: Limits) -> io::Result<()>
@@ -156,34 +219,37 @@ where
     T: Blocking<S::Push>,
 {
     let mut member = Member::new(session, limits, stream.now());
-    let mut ended = false;
     loop {
         member.post(stream);
-        let last = member.flow != Flow::Continue && !ended;
-        member.sent += member.out.len() as u64;
-        let at_once = sequential::send(stream, &mut member.out, last, limits)?;
-        if stream.is_overrun() {
-            return Err(io::Error::other(OVERRUN));
-        }
+        let (bytes, last) = (member.out.len(), member.is_last());
+        let at_once = sequential::send_while(stream, &mut member.out, last, limits, check)?;
+        member.wrote(bytes);
+        check(stream)?;
         match member.flow {
             Flow::Continue => {}
-            _ if ended => return Ok(()),
+            _ if member.ended => return Ok(()),
             Flow::Part => return sequential::part(stream, at_once),
             Flow::Close => return sequential::linger(stream),
         }
-        if member.has_more(stream.now()) {
+        let now = stream.now();
+        if member.goes_on(now) {
             continue;
         }
-        match stream.wait(member.due())? {
+        match stream.wait(member.reads(), member.due(now))? {
             Wake::Readable => {
-                let mut input = [0; 4096];
-                let read = sequential::retry(|| stream.read(&mut input))?;
-                ended |= read == 0;
-                member.read(stream.now(), &mut input[..read]);
+                // What was pushed before this input was sent is heard before it.
+                let next = stream.next();
+                if member.hear(stream.now(), next, stream) {
+                    let mut input = [0; READ];
+                    let read = stream.read_now(&mut input);
+                    member.read(stream.now(), read, &mut input)?;
+                }
             }
-            Wake::Push(push) => member.hear(stream.now(), push, stream),
+            Wake::Push(push) => {
+                member.hear(stream.now(), Some(push), stream);
+            }
             Wake::Deadline => {
-                member.on_deadline(stream.now(), || stream.unacknowledged())?;
+                member.look(stream.now(), stream, || stream.unacknowledged())?;
             }
         }
     }
@@ -196,35 +262,38 @@ where
     T: Waiting<S::Push>,
 {
     let mut member = Member::new(session, limits, stream.now());
-    let mut input = vec![0; 4096];
-    let mut ended = false;
+    let mut input = vec![0; READ];
     loop {
         member.post(&mut stream);
-        let last = member.flow != Flow::Continue && !ended;
-        member.sent += member.out.len() as u64;
-        let at_once = asynchronous::send(&mut stream, &member.out, last, limits).await?;
-        member.out.clear();
-        if stream.is_overrun() {
-            return Err(io::Error::other(OVERRUN));
-        }
+        let last = member.is_last();
+        let at_once = asynchronous::send_while(&mut stream, &member.out, last, limits, check).await?;
+        member.wrote(member.out.len());
+        check(&stream)?;
         match member.flow {
             Flow::Continue => {}
-            _ if ended => return Ok(()),
+            _ if member.ended => return Ok(()),
             Flow::Part => return asynchronous::part(&mut stream, at_once).await,
             Flow::Close => return asynchronous::linger(&mut stream).await,
         }
-        if member.has_more(stream.now()) {
+        let now = stream.now();
+        if member.goes_on(now) {
             continue;
         }
-        match stream.wait(member.due()).await? {
+        match stream.wait(member.reads(), member.due(now)).await? {
             Wake::Readable => {
-                let due = stream.now().instant + limits.idle;
-                let read = stream.read(&mut input, due).await?;
-                ended |= read == 0;
-                member.read(stream.now(), &mut input[..read]);
+                // What was pushed before this input was sent is heard before it.
+                let next = stream.next();
+                if member.hear(stream.now(), next, &mut stream) {
+                    let read = stream.read_now(&mut input);
+                    member.read(stream.now(), read, &mut input)?;
+                }
             }
-            Wake::Push(push) => member.hear(stream.now(), push, &mut stream),
-            Wake::Deadline => member.on_deadline(stream.now(), || stream.unacknowledged())?,
+            Wake::Push(push) => {
+                member.hear(stream.now(), Some(push), &mut stream);
+            }
+            Wake::Deadline => {
+                member.look(stream.now(), &stream, || stream.unacknowledged())?;
+            }
         }
     }
 }

@@ -309,10 +309,23 @@ pub(crate) fn send<T: Stream>(
     last: bool,
     limits: Limits,
 ) -> io::Result<bool> {
+    send_while(stream, reply, last, limits, |_| Ok(()))
+}
+
+/// As [`send`]. Fails also when `check` does, which is called at least after each
+/// [`Limits::look`].
+pub(super) fn send_while<T: Stream>(
+    stream: &mut T,
+    reply: &mut Vec<u8>,
+    last: bool,
+    limits: Limits,
+    check: impl Fn(&T) -> io::Result<()>,
+) -> io::Result<bool> {
     let mut sent = 0;
     let mut at_once = true;
     let mut progress = None;
     while sent < reply.len() {
+        check(stream)?;
         match stream.write(&reply[sent..], last && at_once) {
             Ok(written) => sent += written,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -340,7 +353,7 @@ pub(crate) fn part<T: Stream>(stream: &mut T, at_once: bool) -> io::Result<()> {
 }
 
 /// Repeats a call that a signal interrupted.
-pub(super) fn retry<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+fn retry<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     loop {
         match call() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -1,0 +1,16 @@
+//! A small service whose sessions push to each other, on every model that can run it, over real
+//! sockets.
+
+mod chat;
+mod ends;
+mod idle;
+mod order;
+mod refusals;
+mod server;
+mod slow;
+mod stops;
+mod ticks;
+mod upgrade;
+
+/// Longest wait for anything in these tests.
+const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);

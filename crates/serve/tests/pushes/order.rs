@@ -1,0 +1,142 @@
+//! What one says, all others who have joined hear, exactly once and in the order of its sender.
+
+use crate::server::{Client, Server, Setting, models, together};
+use std::{fmt::Write, thread};
+
+/// Reads `each` messages of every one of `senders`, in the order of each; its own are answered.
+fn hear_all(client: &mut Client, senders: usize, each: usize, own: Option<usize>) {
+    let mut next = vec![0; senders];
+    for _ in 0..senders * each {
+        let line = client.line();
+        let mut words = line.split(' ');
+        let word = words.next().unwrap();
+        let mut number = || words.next().unwrap().parse::<usize>().unwrap();
+        let (sender, number) = (number(), number());
+        assert_eq!(word, if own == Some(sender) { "said" } else { "heard" }, "{line}");
+        assert_eq!(number, next[sender], "of sender {sender}");
+        next[sender] += 1;
+    }
+    client.expect_nothing();
+}
+
+/// Each of the first `senders` members says `each` messages with `padding`, all at once, and all
+/// members hear them.
+fn all_talk(members: Vec<Client>, senders: usize, each: usize, padding: &str) {
+    thread::scope(|scope| {
+        for (index, mut client) in members.into_iter().enumerate() {
+            let own = (index < senders).then_some(index);
+            let mut writer = client.stream.try_clone().unwrap();
+            if let Some(sender) = own {
+                scope.spawn(move || {
+                    let mut text = String::new();
+                    for number in 0..each {
+                        writeln!(text, "say {sender} {number} {padding}").unwrap();
+                    }
+                    std::io::Write::write_all(&mut writer, text.as_bytes()).expect("in time");
+                });
+            }
+            scope.spawn(move || hear_all(&mut client, senders, each, own));
+        }
+    });
+}
+
+#[test]
+fn all_members_hear_each_message_once_and_in_the_order_of_its_sender() {
+    let _together = together();
+    for model in models() {
+        let server = Server::start(model, Setting::default());
+        let mut outsiders = [server.client(), server.member(), server.client()];
+        outsiders[1].ask("leave", "left");
+        outsiders[2].send("join\nleave\n");
+        outsiders[2].expect("joined");
+        outsiders[2].expect("left");
+        all_talk(server.members(50), 4, 500, "");
+        outsiders.iter_mut().for_each(Client::expect_nothing);
+    }
+}
+
+#[test]
+fn a_burst_of_many_senders_costs_no_member_that_reads_its_connection() {
+    let _together = together();
+    for model in models() {
+        let server = Server::start(model, Setting::default());
+        // More than the backlog of a session, and less than the kernel holds for a client.
+        all_talk(server.members(12), 12, 34, &"x".repeat(1000));
+    }
+}
+
+#[test]
+fn a_member_that_joins_twice_hears_once_and_one_that_joins_again_hears_again() {
+    let _together = together();
+    for model in models() {
+        let server = Server::start(model, Setting::default());
+        let (mut a, mut b) = (server.member(), server.member());
+        b.join();
+        a.ask("say one", "said one");
+        b.expect("heard one");
+        b.ask("leave", "left");
+        a.ask("say two", "said two");
+        b.join();
+        b.expect_nothing();
+        a.ask("say three", "said three");
+        b.expect("heard three");
+        b.expect_nothing();
+    }
+}
+
+#[test]
+fn a_member_hears_nothing_after_the_reply_to_its_leave() {
+    let _together = together();
+    for model in models() {
+        let server = Server::start(model, Setting::default());
+        let (mut talker, mut member) = (server.client(), server.client());
+        let mut reader = server.member();
+        let text: String = (0..2000).map(|number| format!("say {number}\n")).collect();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                talker.send(&text);
+                (0..2000).for_each(|number| talker.expect(&format!("said {number}")));
+            });
+            scope.spawn(|| (0..2000).for_each(|n| reader.expect(&format!("heard {n}"))));
+            for _ in 0..100 {
+                member.send("join\nping\nleave\nping\n");
+                member.expect("joined");
+                while member.line() != "left" {}
+                member.expect("pong");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_session_may_join_and_post_as_it_opens_and_post_as_its_input_ends() {
+    let _together = together();
+    for model in models() {
+        let server = Server::start(model, Setting { greets: true, ..Setting::default() });
+        let mut first = server.client();
+        first.expect_nothing();
+        let mut second = server.client();
+        first.expect("heard came");
+        second.expect_nothing();
+        second.end();
+        first.expect("heard went");
+        second.expect_end();
+    }
+}
+
+#[test]
+fn what_a_client_said_before_it_vanished_is_heard() {
+    let _together = together();
+    for model in models() {
+        let server = Server::start(model, Setting::default());
+        let mut member = server.member();
+        for _ in 0..20 {
+            let mut client = server.client();
+            client.expect_nothing();
+            client.send("say last words\n");
+            client.end();
+            drop(client); // its reply is answered with a reset
+            member.expect("heard last words");
+        }
+    }
+}
