@@ -276,6 +276,9 @@ impl Link {
     pub(crate) fn wrote(&mut self, now: Instant, bytes: usize) -> bool {
         debug_assert!(bytes <= self.out.len() - self.written);
         self.written += bytes;
+        if !self.owes {
+            self.progress.restart(now); // until now there was nothing to take
+        }
         self.account(bytes);
         if self.written == self.out.len() {
             self.written = 0;

@@ -435,3 +435,24 @@ fn a_deadline_is_passed_on_when_it_may_be_earlier() {
     assert!(upstream.connected(at(start, 1)));
     assert_eq!(upstream.sooner_due(&limits()), Some(at(start, 9)));
 }
+
+#[test]
+fn a_standstill_begins_with_what_there_is_to_take() {
+    let start = Instant::now();
+    let mut link = client(start);
+    link.out().push(0);
+    assert!(link.wrote(start, 1));
+    link.look(at(start, 1), &limits(), CONN(), &Known::default());
+    // Until now it had taken everything.
+    link.out().push(0);
+    assert!(link.wrote(at(start, 3), 1));
+    let holds = Known { unacknowledged: 1, ..Known::default() };
+    link.look(at(start, 4), &limits(), CONN(), &holds);
+    link.out().extend_from_slice(&[0; 100]);
+    assert!(!link.wrote(at(start, 5), 60));
+    let holds = Known { unacknowledged: 61, ..Known::default() };
+    link.look(at(start, 10), &limits(), CONN(), &holds);
+    assert!(link.is_open());
+    link.look(at(start, 11), &limits(), CONN(), &holds);
+    assert_eq!(link.state(), State::Closed(End::Stalled));
+}
