@@ -63,6 +63,8 @@ fn silence_counts_from_the_reply_that_was_waited_for() {
     let start = Instant::now();
     let at = |s| start + Duration::from_secs(s);
     let mut link = client(start);
+    link.set_status(at(1), Status::default());
+    assert_eq!(link.deadline(&limits()), Some((at(8), Timer::Idle)), "it did not wait");
     link.set_status(at(1), Status { waits: true, ..Status::default() });
     link.look(at(100), &limits(), CONN(), &Known::default());
     assert!(link.is_open(), "it waits for the engine");
@@ -274,8 +276,8 @@ fn reads_while_open_and_lingering() {
         (State::Open, true, false, 0, 0, true),
         (State::Open, false, false, 0, 0, false),
         (State::Open, true, true, 0, 0, false),
-        (State::Open, true, false, OUTPUT_FULL - 1, 0, true),
-        (State::Open, true, false, OUTPUT_FULL, 0, false),
+        (State::Open, true, false, 65_535, 0, true),
+        (State::Open, true, false, 65_536, 0, false),
         (State::Open, true, false, OUTPUT_FULL - 1, 1, false),
         (State::Closing { part: false }, true, false, 0, 0, false),
         (lingering, false, false, OUTPUT_FULL, 0, true),
@@ -376,9 +378,9 @@ fn output_is_counted_however_it_leaves() {
     let start = Instant::now();
     let mut link = client(start);
     link.out().extend_from_slice(b"0123456789");
-    assert!(!link.wrote(start, 4), "less than half: what is left stays where it is");
-    assert_eq!((link.output(), link.pending(), link.out.len()), (&b"456789"[..], 6, 10));
-    assert!(!link.wrote(start, 2), "more than half: it is moved");
+    assert!(!link.wrote(start, 5), "no more than half: what is left stays where it is");
+    assert_eq!((link.output(), link.pending(), link.out.len()), (&b"56789"[..], 5, 10));
+    assert!(!link.wrote(start, 1), "more than half: it is moved");
     assert_eq!((link.output(), link.pending(), link.out.len()), (&b"6789"[..], 4, 4));
     assert!(link.stuck.is_some() && link.owes);
     assert!(link.wrote(start, 4));
