@@ -301,6 +301,8 @@ fn deadlines_and_what_they_find() {
     let readable = Known { readable: true, ..none };
     let alarmed = Status { alarm: Some(at(30)), ..Status::default() };
     let inside = Status { inside: Some(at(1000)), ..Status::default() };
+    let since_0 = Status { inside: Some(at(0)), ..Status::default() };
+    let late = State::Closed(End::Request);
     let waits = Status { waits: true, ..Status::default() };
     let pauses = Status { reads: false, ..Status::default() };
     let (open, closing) = (State::Open, State::Closing { part: false });
@@ -333,6 +335,7 @@ fn deadlines_and_what_they_find() {
         (Link { ended: true, ..new(open, plain) }, 250, Timer::HeldUp, gone, closed(End::Gone)),
         (owes(new(open, plain)), 2000, Timer::Owed, holds, open),
         (owes(new(open, inside)), 2000, Timer::Owed, holds, open),
+        (owes(Link { heard: at(1000), ..new(open, since_0) }), 2000, Timer::Request, holds, late),
         (stuck(new(open, plain)), 1100, Timer::Progress, holds, open),
         (stuck(new(closing, waits)), 1100, Timer::Progress, gone, closing),
         (new(open, alarmed), 30, Timer::Alarm, none, open),
