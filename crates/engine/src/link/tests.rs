@@ -461,3 +461,16 @@ fn a_standstill_begins_with_what_there_is_to_take() {
     link.look(at(start, 11), &limits(), CONN(), &holds);
     assert_eq!(link.state(), State::Closed(End::Stalled));
 }
+
+#[test]
+fn it_owes_until_everything_is_acknowledged() {
+    let start = Instant::now();
+    let mut link = client(start);
+    link.out().push(0);
+    link.wrote(start, 1);
+    let holds = Known { unacknowledged: 1, ..Known::default() };
+    link.look(at(start, 1), &limits(), CONN(), &holds);
+    assert_eq!(link.deadline(&limits()), Some((at(start, 3), Timer::Owed)));
+    link.look(at(start, 3), &limits(), CONN(), &Known::default());
+    assert_eq!(link.deadline(&limits()), Some((at(start, 11), Timer::Idle)), "it took it at 3 s");
+}
