@@ -283,6 +283,9 @@ impl Link {
         debug_assert!(bytes <= self.out.len() - self.written);
         self.sooner |= self.status.alarm.is_some();
         self.written += bytes;
+        if !self.owes {
+            self.progress.restart(now); // until now there was nothing to take
+        }
         self.account(bytes);
         if self.written == self.out.len() {
             self.written = 0;

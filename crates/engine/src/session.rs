@@ -425,10 +425,10 @@ mod tests {
     fn a_push_aborts_a_member_beyond_its_backlog() {
         let mut core = core();
         let (slow, loud) = (core.accept(), core.accept());
-        core.received(slow, &mut *b"abc".to_vec());
-        core.received(loud, &mut *b"p".to_vec());
+        core.received(slow, &mut b"abc".to_vec());
+        core.received(loud, &mut b"p".to_vec());
         assert_eq!(core.output(slow), b"abc!", "as much as the backlog is not too much");
-        core.received(loud, &mut *b"p".to_vec());
+        core.received(loud, &mut b"p".to_vec());
         assert_eq!(core.next(slow, &Silent), Next::Close);
         assert_eq!(core.next(loud, &Silent), Next::Wait, "the others do not suffer");
     }
@@ -437,9 +437,9 @@ mod tests {
     fn a_push_leaves_the_last_replies_of_a_closing_member_alone() {
         let mut core = core();
         let (closing, loud) = (core.accept(), core.accept());
-        core.received(closing, &mut *b"many replies".to_vec());
+        core.received(closing, &mut b"many replies".to_vec());
         core.ended(closing);
-        core.received(loud, &mut *b"p".to_vec());
+        core.received(loud, &mut b"p".to_vec());
         assert_eq!(core.output(closing), b"many replies");
         assert_eq!(core.next(closing, &Silent), Next::Write { last: true });
     }

@@ -63,6 +63,8 @@ fn silence_counts_from_the_reply_that_was_waited_for() {
     let start = Instant::now();
     let at = |s| start + Duration::from_secs(s);
     let mut link = client(start);
+    link.set_status(at(1), Status::default());
+    assert_eq!(link.deadline(&limits()), Some((at(8), Timer::Idle)), "it did not wait");
     link.set_status(at(1), Status { waits: true, ..Status::default() });
     link.look(at(100), &limits(), CONN(), &Known::default());
     assert!(link.is_open(), "it waits for the engine");
@@ -274,8 +276,8 @@ fn reads_while_open_and_lingering() {
         (State::Open, true, false, 0, 0, true),
         (State::Open, false, false, 0, 0, false),
         (State::Open, true, true, 0, 0, false),
-        (State::Open, true, false, OUTPUT_FULL - 1, 0, true),
-        (State::Open, true, false, OUTPUT_FULL, 0, false),
+        (State::Open, true, false, 65_535, 0, true),
+        (State::Open, true, false, 65_536, 0, false),
         (State::Open, true, false, OUTPUT_FULL - 1, 1, false),
         (State::Closing { part: false }, true, false, 0, 0, false),
         (lingering, false, false, OUTPUT_FULL, 0, true),
@@ -299,6 +301,8 @@ fn deadlines_and_what_they_find() {
     let readable = Known { readable: true, ..none };
     let alarmed = Status { alarm: Some(at(30)), ..Status::default() };
     let inside = Status { inside: Some(at(1000)), ..Status::default() };
+    let since_0 = Status { inside: Some(at(0)), ..Status::default() };
+    let late = State::Closed(End::Request);
     let waits = Status { waits: true, ..Status::default() };
     let pauses = Status { reads: false, ..Status::default() };
     let (open, closing) = (State::Open, State::Closing { part: false });
@@ -331,6 +335,7 @@ fn deadlines_and_what_they_find() {
         (Link { ended: true, ..new(open, plain) }, 250, Timer::HeldUp, gone, closed(End::Gone)),
         (owes(new(open, plain)), 2000, Timer::Owed, holds, open),
         (owes(new(open, inside)), 2000, Timer::Owed, holds, open),
+        (owes(Link { heard: at(1000), ..new(open, since_0) }), 2000, Timer::Request, holds, late),
         (stuck(new(open, plain)), 1100, Timer::Progress, holds, open),
         (stuck(new(closing, waits)), 1100, Timer::Progress, gone, closing),
         (new(open, alarmed), 30, Timer::Alarm, none, open),
@@ -376,9 +381,9 @@ fn output_is_counted_however_it_leaves() {
     let start = Instant::now();
     let mut link = client(start);
     link.out().extend_from_slice(b"0123456789");
-    assert!(!link.wrote(start, 4), "less than half: what is left stays where it is");
-    assert_eq!((link.output(), link.pending(), link.out.len()), (&b"456789"[..], 6, 10));
-    assert!(!link.wrote(start, 2), "more than half: it is moved");
+    assert!(!link.wrote(start, 5), "no more than half: what is left stays where it is");
+    assert_eq!((link.output(), link.pending(), link.out.len()), (&b"56789"[..], 5, 10));
+    assert!(!link.wrote(start, 1), "more than half: it is moved");
     assert_eq!((link.output(), link.pending(), link.out.len()), (&b"6789"[..], 4, 4));
     assert!(link.stuck.is_some() && link.owes);
     assert!(link.wrote(start, 4));
@@ -434,4 +439,38 @@ fn a_deadline_is_passed_on_when_it_may_be_earlier() {
     assert_eq!(upstream.sooner_due(&limits()), Some(start + Limits::CONNECT));
     assert!(upstream.connected(at(start, 1)));
     assert_eq!(upstream.sooner_due(&limits()), Some(at(start, 9)));
+}
+
+#[test]
+fn a_standstill_begins_with_what_there_is_to_take() {
+    let start = Instant::now();
+    let mut link = client(start);
+    link.out().push(0);
+    assert!(link.wrote(start, 1));
+    link.look(at(start, 1), &limits(), CONN(), &Known::default());
+    // Until now it had taken everything.
+    link.out().push(0);
+    assert!(link.wrote(at(start, 3), 1));
+    let holds = Known { unacknowledged: 1, ..Known::default() };
+    link.look(at(start, 4), &limits(), CONN(), &holds);
+    link.out().extend_from_slice(&[0; 100]);
+    assert!(!link.wrote(at(start, 5), 60));
+    let holds = Known { unacknowledged: 61, ..Known::default() };
+    link.look(at(start, 10), &limits(), CONN(), &holds);
+    assert!(link.is_open());
+    link.look(at(start, 11), &limits(), CONN(), &holds);
+    assert_eq!(link.state(), State::Closed(End::Stalled));
+}
+
+#[test]
+fn it_owes_until_everything_is_acknowledged() {
+    let start = Instant::now();
+    let mut link = client(start);
+    link.out().push(0);
+    link.wrote(start, 1);
+    let holds = Known { unacknowledged: 1, ..Known::default() };
+    link.look(at(start, 1), &limits(), CONN(), &holds);
+    assert_eq!(link.deadline(&limits()), Some((at(start, 3), Timer::Owed)));
+    link.look(at(start, 3), &limits(), CONN(), &Known::default());
+    assert_eq!(link.deadline(&limits()), Some((at(start, 11), Timer::Idle)), "it took it at 3 s");
 }
