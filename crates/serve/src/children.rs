@@ -5,7 +5,7 @@ use crate::{
     blocking::Blocking,
     host::{Host, PAUSE, ServeError, Stop},
 };
-use regatta_service::Program;
+use regatta_service::{Program, style::sequential::read_timeout};
 use regatta_sys::{
     Event, Interest, Readiness,
     fork::{Fork, Forked},
@@ -162,7 +162,7 @@ pub(crate) fn converse<P: Program>(
             let _ = net::finish_reading(&stream);
         }
         let mut blocking =
-            Blocking { socket: &stream, stop: &host.stop, read_timeout: host.limits.idle };
+            Blocking { socket: &stream, stop: &host.stop, read_timeout: read_timeout(host.limits) };
         // A connection's errors are its own end, and nobody else's business.
         let _ = program.sequential(&mut blocking, host.limits);
         before_close(&host.stop, &stream);

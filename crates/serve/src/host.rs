@@ -1,7 +1,7 @@
 //! What every model is given: where to listen, its limits, and when to stop.
 
 use crate::{letters::Letters, offload::Pool};
-use regatta_service::Limits;
+use regatta_service::{Limits, style::sequential::read_timeout};
 use regatta_sys::{
     net::{self, Port},
     queue::unacknowledged,
@@ -123,7 +123,7 @@ impl Host {
 
     /// Connections of `listener` inherit the timeouts that a sequential program begins with.
     pub(crate) fn limit_connections_of(&self, listener: &OwnedFd) -> io::Result<()> {
-        net::set_timeouts(listener, self.limits.idle, self.limits.look())
+        net::set_timeouts(listener, read_timeout(self.limits), self.limits.look())
     }
 
     /// What a model of one thread serves with.

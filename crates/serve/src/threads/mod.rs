@@ -7,7 +7,7 @@ use crate::{
     host::{Host, PAUSE, ServeError, Stop},
     open::{Entered, Open},
 };
-use regatta_service::{Limits, Program};
+use regatta_service::{Limits, Program, style::sequential::read_timeout};
 use regatta_sys::net;
 use std::{
     net::{TcpListener, TcpStream},
@@ -25,7 +25,7 @@ pub(crate) const CONNECTIONS: u32 = 16_000;
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
     accept(host, move |entered, limits, stop| {
         let socket = &*entered.stream;
-        let mut stream = Blocking { socket, stop, read_timeout: limits.idle };
+        let mut stream = Blocking { socket, stop, read_timeout: read_timeout(limits) };
         // A connection's errors are its own end, and nobody else's business.
         let _ = program.sequential(&mut stream, limits);
     })
