@@ -4,15 +4,17 @@
 
 use libfuzzer_sys::fuzz_target;
 use regatta_proto::line::MAX_FRAME;
-use regatta_service::{Halt, REPLY_FULL, answer, double::{Double, Lines}};
+use regatta_service::{Halt, Now, REPLY_FULL, answer, double::{Double, Lines}};
+use std::time::Instant;
 
 /// All replies to `pieces`, delivered one after the other.
 fn replies<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let now = Now { instant: Instant::now(), unix_s: 0 };
     let (mut held, mut all, mut reply) = (Vec::new(), Vec::new(), Vec::new());
     for piece in pieces {
         held.extend_from_slice(piece);
         loop {
-            let (consumed, halt) = answer(&mut Double, &mut Lines, &held, &mut reply);
+            let (consumed, halt) = answer(&mut Double, &mut Lines, &mut (), now, &held, &mut reply);
             assert!(reply.len() < REPLY_FULL + 1024);
             held.drain(..consumed);
             all.append(&mut reply);
