@@ -266,7 +266,8 @@ where
     loop {
         member.post(&mut stream);
         let last = member.is_last();
-        let at_once = asynchronous::send_while(&mut stream, &member.out, last, limits, check).await?;
+        let at_once =
+            asynchronous::send_while(&mut stream, &member.out, last, limits, check).await?;
         member.wrote(member.out.len());
         check(&stream)?;
         match member.flow {
