@@ -4,7 +4,7 @@ use crate::play::{Blocking, Client, Deed, LIMITS, Peer, Played, Taking, Waiting,
 use futures_lite::future::{block_on, yield_now};
 use regatta_engine::{Context, Post, Push};
 use regatta_service::{
-    Flow, Never, Now, Session,
+    Flow, Limits, Never, Now, Session,
     style::member::{self, Room, Wake},
 };
 use std::{
@@ -24,13 +24,14 @@ struct News(String);
 impl Push for News {}
 
 /// A member of a chat. It obeys lines: `join`, `leave`, `say …`, `ring n` (in n seconds), `many n`
-/// (as many lines, one for each call), `end`, `part`.
+/// (as many lines, one for each call), `pause n` (takes no input for n seconds), `end`, `part`.
 #[derive(Default)]
 struct Chatter {
     partial: Vec<u8>,
     inside: Option<Instant>,
     alarm: Option<Instant>,
     owes: usize,
+    paused: bool,
 }
 
 impl Chatter {
@@ -41,6 +42,10 @@ impl Chatter {
             "leave" => context.post(Post::Leave),
             "say" => context.post(Post::Others(News(rest.to_owned()))),
             "ring" => self.alarm = Some(context.now.instant + secs(rest.parse().unwrap())),
+            "pause" => {
+                self.paused = true;
+                self.alarm = Some(context.now.instant + secs(rest.parse().unwrap()));
+            }
             "many" => self.owes = rest.parse().unwrap(),
             "end" => return Flow::Close,
             "part" => return Flow::Part,
@@ -98,8 +103,13 @@ impl Session for Chatter {
 
     fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {
         self.alarm = None;
+        self.paused = false;
         context.out.extend_from_slice(b"ring\n");
         Flow::Continue
+    }
+
+    fn wants_input(&self) -> bool {
+        !self.paused
     }
 
     fn wants_room(&self) -> bool {
@@ -361,5 +371,24 @@ fn a_member_that_only_listens_is_not_silent_while_it_takes_what_it_hears() {
     let deaf = Client::new().pause(secs(1)).take(Taking::Nothing);
     play(&deaf, &pushes, |played, _, how| {
         assert!(played.closed <= LIMITS.idle * 3 / 2, "{how}: {:?}", played.closed);
+    });
+}
+
+/// What it is sent meanwhile is read later, the end included; only a reset closes it.
+#[test]
+fn a_member_that_takes_no_input_hears_and_is_not_silent() {
+    let long = 3 * LIMITS.idle.as_secs();
+    let client = Client::new().send(format!("pause {long}\n")).pause(secs(1)).send("say a\n");
+    play(&client.clone().half_close(), &[(2, "x"), (long, "y")], |played, posted, how| {
+        let expected = format!("0: hello | ok; 2: heard x; {long}: heard y | ring | ok | bye");
+        assert_eq!((transcript(played), played.error), (expected, None), "{how}");
+        assert_eq!(posted, ["say a", "leave"], "{how}");
+    });
+    // A reset is seen by looking.
+    play(&client.pause(secs(99)).reset(), &[(2, "x")], |played, posted, how| {
+        assert_eq!(played.error, Some(io::ErrorKind::ConnectionReset), "{how}");
+        let seen = secs(100)..=secs(100) + Limits::LOOK;
+        assert!(seen.contains(&played.closed), "{how}: {:?}", played.closed);
+        assert!(posted.is_empty(), "{how}: what was not read is not said");
     });
 }
