@@ -84,7 +84,8 @@ fn lingering_begins_when_the_reply_is_written() {
     });
 }
 
-/// `Connection: close` from the client: it sends no more, so nobody lingers.
+/// `Connection: close` from the client: it sends no more, so nobody lingers, unless the reply had to
+/// wait for room.
 #[test]
 fn a_parting_connection_finishes_writing_before_it_closes() {
     let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
@@ -97,10 +98,14 @@ fn a_parting_connection_finishes_writing_before_it_closes() {
                 panic!("{style:?}: it closed its side last of all: {:?}", played.deeds);
             };
             let last = |deed: &Deed| matches!(deed, Deed::Wrote(_, true));
-            assert!(writes.iter().all(|(_, deed)| last(deed)), "{style:?}: all are the last");
+            // A straight-line loop blocks for room, and then none is held back as the last.
+            let lasts = if style == Style::Callback { writes.len() } else { 1 };
+            assert!(writes[..lasts].iter().all(|(_, deed)| last(deed)), "{style:?}: the last");
+            assert!(!writes[lasts..].iter().any(|(_, deed)| last(deed)), "{style:?}: they waited");
             assert_eq!(writes.len() > 1, takes_long, "{style:?}");
-            assert_eq!((*at, played.error), (played.closed, None), "{style:?}");
-            assert_eq!(played.closed > Duration::ZERO, takes_long, "{style:?}");
+            let lingers = if takes_long { secs(2) } else { Duration::ZERO };
+            assert_eq!((played.closed, played.error), (*at + lingers, None), "{style:?}");
+            assert_eq!(*at > Duration::ZERO, takes_long, "{style:?}");
         }
     }
 }

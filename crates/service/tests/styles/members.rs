@@ -4,7 +4,7 @@ use crate::play::{Blocking, Client, Deed, LIMITS, Peer, Played, Taking, Waiting,
 use futures_lite::future::{block_on, yield_now};
 use regatta_engine::{Context, Post, Push};
 use regatta_service::{
-    Flow, Never, Now, Session,
+    Flow, Limits, Never, Now, Session,
     style::member::{self, Room, Wake},
 };
 use std::{
@@ -24,13 +24,14 @@ struct News(String);
 impl Push for News {}
 
 /// A member of a chat. It obeys lines: `join`, `leave`, `say …`, `ring n` (in n seconds), `many n`
-/// (as many lines, one for each call), `end`, `part`.
+/// (as many lines, one for each call), `pause n` (takes no input for n seconds), `end`, `part`.
 #[derive(Default)]
 struct Chatter {
     partial: Vec<u8>,
     inside: Option<Instant>,
     alarm: Option<Instant>,
     owes: usize,
+    paused: bool,
 }
 
 impl Chatter {
@@ -41,6 +42,10 @@ impl Chatter {
             "leave" => context.post(Post::Leave),
             "say" => context.post(Post::Others(News(rest.to_owned()))),
             "ring" => self.alarm = Some(context.now.instant + secs(rest.parse().unwrap())),
+            "pause" => {
+                self.paused = true;
+                self.alarm = Some(context.now.instant + secs(rest.parse().unwrap()));
+            }
             "many" => self.owes = rest.parse().unwrap(),
             "end" => return Flow::Close,
             "part" => return Flow::Part,
@@ -98,8 +103,13 @@ impl Session for Chatter {
 
     fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {
         self.alarm = None;
+        self.paused = false;
         context.out.extend_from_slice(b"ring\n");
         Flow::Continue
+    }
+
+    fn wants_input(&self) -> bool {
+        !self.paused
     }
 
     fn wants_room(&self) -> bool {
@@ -141,13 +151,13 @@ impl Others {
     }
 
     /// Waits. Of a push and input that come at once, the push is first.
-    fn wait(&mut self, peer: &mut Peer, until: Instant) -> Wake<News> {
+    fn wait(&mut self, peer: &mut Peer, reads: bool, until: Instant) -> Wake<News> {
         let until = peer.at(until);
         self.deliver(peer.elapsed());
         while self.mail.is_empty() {
             let push_at = self.to_come.front().map(|(at, _)| *at);
             let due = push_at.map_or(until, |at| at.min(until));
-            if peer.wait(due, Peer::is_readable) {
+            if peer.wait(due, |peer| reads && peer.is_readable()) {
                 return Wake::Readable;
             }
             self.deliver(peer.elapsed());
@@ -159,21 +169,17 @@ impl Others {
     }
 }
 
-impl Room<News> for Others {
+impl Others {
     fn post(&mut self, post: Post<News>) {
         self.posted.push(match post {
             Post::Join => "join".to_owned(),
-            Post::Leave => "leave".to_owned(),
+            Post::Leave => {
+                self.mail.clear();
+                self.to_come.clear();
+                "leave".to_owned()
+            }
             Post::Others(News(push)) => format!("say {push}"),
         });
-    }
-
-    fn next(&mut self) -> Option<News> {
-        self.mail.pop_front()
-    }
-
-    fn is_overrun(&self) -> bool {
-        self.overrun
     }
 }
 
@@ -188,13 +194,17 @@ macro_rules! room {
             fn next(&mut self) -> Option<News> {
                 let others = self.$others.get_mut();
                 others.deliver(self.$peer.elapsed());
-                others.next()
+                others.mail.pop_front()
             }
 
             fn is_overrun(&self) -> bool {
                 let mut others = self.$others.borrow_mut();
                 others.deliver(self.$peer.elapsed());
-                others.is_overrun()
+                others.overrun
+            }
+
+            fn is_gone(&self) -> bool {
+                self.$peer.is_gone()
             }
         }
     };
@@ -204,15 +214,23 @@ room!(Blocking, peer, others);
 room!(Waiting, 0, 1);
 
 impl member::Blocking<News> for Blocking<'_, RefCell<&mut Others>> {
-    fn wait(&mut self, until: Instant) -> io::Result<Wake<News>> {
-        Ok(self.others.get_mut().wait(self.peer, until))
+    fn wait(&mut self, reads: bool, until: Instant) -> io::Result<Wake<News>> {
+        Ok(self.others.get_mut().wait(self.peer, reads, until))
+    }
+
+    fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.peer.read_if_readable(into)
     }
 }
 
 impl member::Waiting<News> for Waiting<'_, RefCell<&mut Others>> {
-    async fn wait(&mut self, until: Instant) -> io::Result<Wake<News>> {
+    async fn wait(&mut self, reads: bool, until: Instant) -> io::Result<Wake<News>> {
         yield_now().await;
-        Ok(self.1.get_mut().wait(self.0, until))
+        Ok(self.1.get_mut().wait(self.0, reads, until))
+    }
+
+    fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read_if_readable(into)
     }
 }
 
@@ -254,7 +272,7 @@ fn pushes_are_heard_between_requests_and_in_order() {
         let expected = "0: hello | ok; 1: heard one; 2: heard two, heard three; 4: ok, ok; \
                         5: heard four; 6: bye";
         assert_eq!((&transcript(played)[..], played.error), (expected, None), "{how}");
-        assert_eq!(posted, ["join", "say a", "say b"], "{how}");
+        assert_eq!(posted, ["join", "say a", "say b", "leave"], "{how}: its end is a leave");
         assert_eq!((played.finished(), played.closed), (None, secs(6)), "{how}");
     });
 }
@@ -287,8 +305,15 @@ fn a_member_that_missed_a_push_is_closed() {
         play(&client, &pushes[..fit], |played, _, how| {
             assert_eq!(played.error, error, "{how}");
             let output = String::from_utf8(played.output()).unwrap();
-            assert_eq!(output.contains("heard b\nheard c\nheard d\nheard e\n"), error.is_none());
-            assert_eq!(output.ends_with("heard a\n"), error.is_some(), "{how}: {output}");
+            match error {
+                None => {
+                    assert!(output.ends_with("heard b\nheard c\nheard d\nheard e\nbye\n"), "{how}")
+                }
+                // At once, in the middle of what it was sent.
+                Some(_) => {
+                    assert_eq!((&output[..], played.closed), ("hello\nok\nhea", secs(6)), "{how}");
+                }
+            }
         });
     }
 }
@@ -346,5 +371,24 @@ fn a_member_that_only_listens_is_not_silent_while_it_takes_what_it_hears() {
     let deaf = Client::new().pause(secs(1)).take(Taking::Nothing);
     play(&deaf, &pushes, |played, _, how| {
         assert!(played.closed <= LIMITS.idle * 3 / 2, "{how}: {:?}", played.closed);
+    });
+}
+
+/// What it is sent meanwhile is read later, the end included; only a reset closes it.
+#[test]
+fn a_member_that_takes_no_input_hears_and_is_not_silent() {
+    let long = 3 * LIMITS.idle.as_secs();
+    let client = Client::new().send(format!("pause {long}\n")).pause(secs(1)).send("say a\n");
+    play(&client.clone().half_close(), &[(2, "x"), (long, "y")], |played, posted, how| {
+        let expected = format!("0: hello | ok; 2: heard x; {long}: heard y | ring | ok | bye");
+        assert_eq!((transcript(played), played.error), (expected, None), "{how}");
+        assert_eq!(posted, ["say a", "leave"], "{how}");
+    });
+    // A reset is seen by looking.
+    play(&client.pause(secs(99)).reset(), &[(2, "x")], |played, posted, how| {
+        assert_eq!(played.error, Some(io::ErrorKind::ConnectionReset), "{how}");
+        let seen = secs(100)..=secs(100) + Limits::LOOK;
+        assert!(seen.contains(&played.closed), "{how}: {:?}", played.closed);
+        assert!(posted.is_empty(), "{how}: what was not read is not said");
     });
 }

@@ -394,6 +394,22 @@ impl Peer {
         true
     }
 
+    /// The connection was reset, or both of its directions have ended.
+    pub fn is_gone(&self) -> bool {
+        self.reset || self.ended && self.finished
+    }
+
+    /// Reads one piece if there is one, or the end, or a reset. It may be interrupted.
+    pub fn read_if_readable(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.is_interrupted() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        match self.is_readable() {
+            true => self.read_now(into),
+            false => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
     /// Reads one piece. There is one, or the end, or a reset.
     fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize> {
         assert!(!into.is_empty(), "a read into nothing looks like the end of input");
@@ -521,7 +537,9 @@ impl<O> sequential::Stream for Blocking<'_, O> {
         if self.peer.is_interrupted() {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        let due = self.peer.now + self.write_timeout;
+        // The last bytes wait for no room.
+        let wait = if last { Duration::ZERO } else { self.write_timeout };
+        let due = self.peer.now + wait;
         match self.peer.wait(due, Peer::is_writable) {
             true => self.peer.write_now(bytes, last),
             false => Err(io::ErrorKind::WouldBlock.into()),
@@ -579,9 +597,11 @@ impl<O: Send> asynchronous::Stream for Waiting<'_, O> {
 
     async fn write(&mut self, bytes: &[u8], last: bool, due: Instant) -> io::Result<usize> {
         yield_now().await;
-        let due = self.0.at(due);
+        // The last bytes wait for no room.
+        let due = if last { self.0.now } else { self.0.at(due) };
         match self.0.wait(due, Peer::is_writable) {
             true => self.0.write_now(bytes, last),
+            false if last => Err(io::ErrorKind::WouldBlock.into()),
             false => Err(io::ErrorKind::TimedOut.into()),
         }
     }
@@ -610,7 +630,7 @@ impl Socket for Peer {
     }
 
     fn is_gone(&self, _: Conn) -> bool {
-        self.reset || self.ended && self.finished
+        self.is_gone()
     }
 }
 
