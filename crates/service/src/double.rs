@@ -69,7 +69,7 @@ impl Codec for Lines {
     type Request<'a> = Request<'a>;
     const MAX_FRAME: usize = MAX_FRAME;
 
-    #[inline]
+    #[inline(always)]
     fn decode<'a>(&mut self, input: &'a [u8]) -> Decoded<Request<'a>> {
         match line::split(input) {
             Split::Line { line, consumed } => Decoded::Request(Request::parse(line), consumed),
@@ -84,7 +84,7 @@ impl Service for Double {
     type Job = Never;
     type Local = ();
 
-    #[inline]
+    #[inline(always)]
     fn call(
         &mut self,
         (): &mut (),
