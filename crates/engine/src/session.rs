@@ -427,7 +427,12 @@ mod tests {
         let (slow, loud) = (core.accept(), core.accept());
         core.received(slow, &mut b"abc".to_vec());
         core.received(loud, &mut b"p".to_vec());
-        assert_eq!(core.output(slow), b"abc!", "as much as the backlog is not too much");
+        assert_eq!(core.output(slow), b"abc!");
+        core.received(loud, &mut b"p".to_vec());
+        assert_eq!(core.output(slow), b"abc!!", "the kernel has not refused anything yet");
+        core.wrote(slow, 2);
+        core.received(loud, &mut b"p".to_vec());
+        assert_eq!(core.output(slow), b"c!!!", "as much as the backlog was not too much");
         core.received(loud, &mut b"p".to_vec());
         assert_eq!(core.next(slow, &Silent), Next::Close);
         assert_eq!(core.next(loud, &Silent), Next::Wait, "the others do not suffer");

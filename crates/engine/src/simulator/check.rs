@@ -125,16 +125,18 @@ impl<S: Scenario> World<S> {
             watch.verdict = Some(Verdict { at: now, heard, took, owed });
         }
         let pending = link.pending();
+        // What is written to a connection that is being opened waits for nobody to take it.
+        let waits_for_peer = pending > 0 && !link.is_connecting();
         if watch.written + pending > watch.produced {
             watch.produced = watch.written + pending;
             watch.produced_at = Some(now);
         }
-        if pending == 0 {
-            watch.stuck = None;
-        } else {
+        if waits_for_peer {
             watch.stuck.get_or_insert(now);
+        } else {
+            watch.stuck = None;
         }
-        if pending == 0 && line.wire.sending.is_empty() {
+        if !waits_for_peer && line.wire.sending.is_empty() {
             watch.owed = None;
         } else {
             watch.owed.get_or_insert(now);
