@@ -8,6 +8,12 @@ use std::time::Instant;
 /// than reading them exactly.
 #[inline]
 pub(crate) fn now() -> Now {
+    at(Instant::now())
+}
+
+/// The time, of which the instant is known.
+#[inline]
+pub(crate) fn at(instant: Instant) -> Now {
     let unix_s = clock_gettime(ClockId::RealtimeCoarse).tv_sec;
-    Now { instant: Instant::now(), unix_s: u64::try_from(unix_s).unwrap_or(0) }
+    Now { instant, unix_s: u64::try_from(unix_s).unwrap_or(0) }
 }

@@ -9,6 +9,9 @@ thread_local! {
 /// Takes it out, or makes it.
 #[inline]
 pub(crate) fn take<L: Default + 'static>() -> Box<L> {
+    if size_of::<L>() == 0 {
+        return Box::default(); // there is nothing to keep
+    }
     let kept = LOCAL.with_borrow_mut(Option::take);
     kept.and_then(|kept| kept.downcast().ok()).unwrap_or_default()
 }
@@ -16,5 +19,8 @@ pub(crate) fn take<L: Default + 'static>() -> Box<L> {
 /// Puts it back.
 #[inline]
 pub(crate) fn give_back<L: 'static>(local: Box<L>) {
+    if size_of::<L>() == 0 {
+        return;
+    }
     LOCAL.set(Some(local));
 }
