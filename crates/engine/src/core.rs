@@ -52,7 +52,7 @@ pub struct Core<E: Engine> {
     limits: Limits,
     timers: Timers,
     clients: usize,
-    /// Since a stop: when what is left is cut.
+    /// The deadline of a drain: the remaining connections are cut then.
     cut_at: Option<Instant>,
 }
 
@@ -326,7 +326,7 @@ impl<E: Engine> Core<E> {
         self.timers.next().into_iter().chain(self.cut_at).chain(engine).min()
     }
 
-    /// Serves the timers whose time has come. Connections that change are among
+    /// Serves the timers that are due. Connections that change are among
     /// [`Core::next_changed`].
     pub fn tick(&mut self, socket: &impl Socket) {
         let now = self.now().instant;
@@ -360,7 +360,7 @@ impl<E: Engine> Core<E> {
     }
 
     /// The server stops: no client is accepted any more, and the driver ends the input of all of
-    /// them, so that [`Core::ended`] follows what has arrived. What is left after `grace` is cut.
+    /// them, so that [`Core::ended`] follows what has arrived. Connections that remain after `grace` are cut.
     pub fn stop(&mut self, grace: Duration) {
         self.cut_at = Some(self.now().instant + grace);
     }
@@ -417,7 +417,7 @@ impl<E: Engine> Core<E> {
         self.cut_at.is_some_and(|at| at <= self.now().instant)
     }
 
-    /// Forgets a timer whose time has come: a fault.
+    /// Forgets a timer that is due: a planted fault.
     pub(crate) fn miss_timer(&mut self) {
         self.timers.pop(self.now().instant);
     }

@@ -37,7 +37,7 @@ pub trait Engine: Sized {
     /// The connection is gone, or could not be opened. Its name names nothing from now on.
     fn closed(&mut self, conn: Conn, effects: &mut Effects<Self>);
 
-    /// The time of [`Status::alarm`](crate::Status::alarm) has come.
+    /// The alarm of [`Status::alarm`](crate::Status::alarm) is due.
     fn alarm(&mut self, _conn: Conn, _effects: &mut Effects<Self>) {}
 
     /// A job is done: `finish` appends its reply and says what the connection does after it.
@@ -55,7 +55,7 @@ pub trait Engine: Sized {
         None
     }
 
-    /// The time of [`Engine::due`] has come.
+    /// The deadline of [`Engine::due`] has passed.
     fn tick(&mut self, _effects: &mut Effects<Self>) {}
 
     /// The engine of another core has posted this.

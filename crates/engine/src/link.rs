@@ -293,7 +293,7 @@ impl Link {
             self.stuck = None;
             return true;
         }
-        // What is left is moved seldom: each byte once on average.
+        // The remaining bytes are moved rarely: each byte once on average.
         if self.written > self.out.len() / 2 {
             self.out.drain(..self.written);
             self.written = 0;
@@ -427,7 +427,7 @@ impl Link {
         self.status.alarm.filter(|_| self.is_open() && self.pending() < OUTPUT_FULL)
     }
 
-    /// Takes the alarm, if its time has come.
+    /// Takes the alarm, if it is due.
     pub(crate) fn rings(&mut self, now: Instant) -> bool {
         let rings = self.alarm().is_some_and(|at| at <= now);
         if rings {
@@ -554,7 +554,7 @@ impl Link {
         self.armed = self.stuck.is_some();
     }
 
-    /// Its time has come: has it timed out?
+    /// Called at the deadline: closes the connection if it has timed out.
     pub(crate) fn look(&mut self, now: Instant, limits: &Limits, conn: Conn, socket: &impl Socket) {
         let timeout = self.timeout(now, limits, conn, socket);
         self.looked = now;

@@ -42,7 +42,7 @@ pub trait Session: Sized + 'static {
         Flow::Continue
     }
 
-    /// The time of [`Session::alarm`] has come.
+    /// The alarm of [`Session::alarm`] is due.
     fn on_alarm(&mut self, _context: &mut Context<'_, Self>) -> Flow {
         Flow::Continue
     }

@@ -39,7 +39,7 @@ impl Timers {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Takes the next place whose time has come.
+    /// Takes the next place that is due.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<usize> {
         while let Some(&Reverse((at, place))) = self.heap.peek()
             && at <= now

@@ -220,7 +220,7 @@ impl<'s, P: Pipeline> Replies<'s, P> {
         }
     }
 
-    /// All has come: the next thing is the end of input, and not a reset.
+    /// Checks that the end of input follows, and not a reset.
     pub fn expect_end(&mut self) {
         let mut stream = self.stream;
         match stream.read(&mut [0; 64]) {

@@ -127,7 +127,7 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if !thread::panicking() {
-            // A zombie has ended; whoever inherited it may take its time to reap it.
+            // A zombie has ended. Its parent may reap it later.
             until("its processes have ended with it", || {
                 self.processes().iter().all(|(_, stat)| stat[0] == "Z")
             });

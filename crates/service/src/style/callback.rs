@@ -1,4 +1,4 @@
-//! Callback style: the connection is a state machine that whoever waits calls.
+//! Callback style: the connection is a state machine that the driver calls.
 //! For select, poll, epoll, cluster, percore and io_uring.
 
 use crate::{Codec, Flow, Halt, Job, Never, REPLY_FULL, Service, answer};
