@@ -31,7 +31,7 @@ struct Paths<'a> {
 impl Paths<'_> {
     fn add(&mut self, path: &[String]) {
         Search { of: self.of, followed: BTreeSet::new(), found: &mut self.found }
-            .from(self.module, path);
+            .follow(self.module, path);
     }
 
     /// Paths among the tokens of a macro: words with `::` between them.
@@ -116,14 +116,14 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Follows a path as it stands in a module.
-    fn from(&mut self, module: usize, path: &[String]) {
+    fn follow(&mut self, module: usize, path: &[String]) {
         let Some((first, rest)) = path.split_first() else { return };
         match first.as_str() {
             "crate" => self.walk(self.of.modules[module].root, rest),
             "self" => self.walk(module, rest),
             "super" => {
                 if let Some(parent) = self.of.modules[module].parent {
-                    self.from_super(parent, rest);
+                    self.upwards(parent, rest);
                 }
             }
             "Self" => {}
@@ -132,9 +132,9 @@ impl Search<'_> {
         }
     }
 
-    fn from_super(&mut self, module: usize, rest: &[String]) {
+    fn upwards(&mut self, module: usize, rest: &[String]) {
         match rest.split_first() {
-            Some((again, _)) if again == "super" => self.from(module, rest),
+            Some((again, _)) if again == "super" => self.follow(module, rest),
             _ => self.walk(module, rest),
         }
     }
@@ -159,7 +159,7 @@ impl Search<'_> {
                 Import { .. } => continue,
             };
             if self.followed.insert((index, nth)) {
-                self.from(index, &onwards);
+                self.follow(index, &onwards);
                 self.followed.remove(&(index, nth));
             }
         }
