@@ -47,6 +47,7 @@ pub use tally::Tally;
 pub use tls::{Roots, Tls, TlsError};
 
 use director::Director;
+use regatta_record::Part;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use shared::Shared;
 use std::{
@@ -140,8 +141,11 @@ pub fn run(
     if let Some(error) = shared.no_tls() {
         return Err(Error::Tls(tls::explain(&error)));
     }
-    let tally = tally::merge(counts, director.outcome()?, plan);
-    Ok(Tally { tls: shared.spoken(), ..tally })
+    let frame = director.outcome()?;
+    let (part, window) = (Part::whole(threads as u32), frame.window);
+    let (wrong, tls) = (shared.first_wrong(), shared.spoken());
+    let counted = tally::count(counts, part, window, plan, wrong, tls);
+    Ok(Tally::of(counted, &frame, plan, threads))
 }
 
 /// Calls `progress` until all threads have ended.
