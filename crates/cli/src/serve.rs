@@ -1,15 +1,15 @@
 //! `regatta serve`, `regatta models`, `regatta services`.
 
 use crate::{
-    args::{duration, limit, one_of},
     canned::CannedArgs,
     exit::Done,
     output,
     planted::Planted,
+    values::{duration, limit, one_of},
 };
 use anyhow::{Context, bail};
-use regatta_load::hash_file;
 use regatta_report::grouped;
+use regatta_script::hash_file;
 use regatta_serve::{Host, Model, Service, Stop, Written, catalogue::Traits, serve};
 use regatta_service::Limits;
 use std::{

@@ -6,6 +6,8 @@
 mod capacity;
 mod counts;
 mod curve;
+mod errors;
+mod estimate;
 mod gate;
 mod latency;
 mod load;
@@ -22,9 +24,11 @@ pub use counts::{Counts, CountsReader, CountsSum};
 pub use curve::{
     ConnectionsPoint, CoresPoint, Curve, IdleCost, IdlePoint, Knee, Over, RateCost, RatePoint, Usl,
 };
+pub use errors::{Errors, Exchange};
+pub use estimate::Estimate;
 pub use gate::{Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
-pub use load::{Errors, Exchange, LoadResult, TlsSpoken};
+pub use load::{LoadResult, TlsSpoken};
 pub use needed::rounds_in_words;
 pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Setup, Then, twin_name};
 pub use round::{
@@ -34,7 +38,7 @@ pub use round::{
 pub use shape::{Arrivals, Beside, Burst, CpuSets, LoadShape};
 pub use slow::{Ages, SlowClients};
 pub use summary::{
-    Band, Cell, Estimate, OpenLoopFigures, Percentiles, Precision, Relation, Scaling, Summary,
+    Band, Cell, OpenLoopFigures, Percentiles, Precision, Relation, Scaling, Summary,
 };
 pub use verdict::{Figure, Kind, Verdict};
 
