@@ -4,10 +4,12 @@
 //!
 //! Servers are known by manifests alone; this crate never links one.
 
+mod backend;
 mod beside;
 mod canned_reply;
 mod contender;
 mod contest;
+mod course;
 mod edges;
 mod entrant;
 mod hash_file;
@@ -21,20 +23,22 @@ mod race;
 mod rate;
 mod round;
 mod single;
+mod start;
 mod store;
 
 pub mod capacity;
 
-pub use contender::{Contender, ContenderError};
+pub use backend::Backend;
+pub use contender::{Contender, ContenderError, RoleCpus};
 pub use contest::{Contest, ContestError, Once};
+pub use course::MachineError;
 pub use entrant::EntrantError;
 pub use lines_of_code::lines_of_code;
 pub use loads::{All, CoreCount, Loads};
-pub use manifest::{Adapter, Limits, Manifest, Support, WORKLOADS};
+pub use manifest::{Adapter, Limits, Manifest, WORKLOADS};
 pub use pilot::{PilotError, PilotStep, pilot};
-pub use placeholders::{UnknownPlaceholder, Values};
+pub use placeholders::{BackendPorts, UnknownPlaceholder, Values};
 pub use prepare::{Changes, PrepareError, built_in, peers_folder, prepare};
 pub use race::{Cell, RaceError, Watch, run};
-pub use round::MachineError;
 pub use single::judge_load;
 pub use store::{Store, StoreError};

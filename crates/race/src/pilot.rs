@@ -3,9 +3,10 @@
 
 use crate::{
     contest::Contest,
+    course::{Course, MachineError},
     entrant::{Entrant, EntrantError},
     rate::Paces,
-    round::{self, Course, MachineError},
+    round,
 };
 use regatta_host::Containment;
 use regatta_record::{Asked, LoadShape, Outcome, PilotRate, Round};

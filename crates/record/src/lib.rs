@@ -42,14 +42,14 @@ pub use load::{LoadResult, TlsSpoken};
 pub use needed::rounds_in_words;
 pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Setup, Then, twin_name};
 pub use round::{
-    ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome, Round,
-    Server, UsageSource,
+    ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,
+    RoleUsage, Round, Server, UsageSource,
 };
 pub use said::{Failure, Said, Standing};
 pub use shape::{Arrivals, Beside, Burst, CpuSets, LoadShape};
 pub use slow::{Ages, SlowClients};
 pub use summary::{
-    Band, Cell, OpenLoopFigures, Percentiles, Precision, Relation, Scaling, Summary,
+    Band, Cell, OpenLoopFigures, Percentiles, Precision, Relation, RoleCost, Scaling, Summary,
 };
 pub use unlike::Unlike;
 pub use verdict::{Figure, Kind, Verdict};

@@ -18,6 +18,7 @@ mod html;
 mod markdown;
 mod numbers;
 mod plot;
+mod roles;
 mod scaling;
 mod sentences;
 mod table;
