@@ -1,11 +1,13 @@
 //! What a result is: serialisable, versioned types, and nothing that computes.
 //!
 //! `load` and `race` fill these in, `report` shows them. No other crate is a channel between
-//! those three, so whatever a report says can be recomputed from a result directory alone.
+//! those three, so whatever a report says can be recomputed from a result directory alone, and
+//! whatever a race printed can be printed again.
 
 mod capacity;
 mod counts;
 mod curve;
+mod event;
 mod gate;
 mod latency;
 mod load;
@@ -21,6 +23,10 @@ pub use capacity::{Capacity, CapacityInterval, CapacityLoad, CapacityPhase, Capa
 pub use counts::{Counts, CountsReader, CountsSum};
 pub use curve::{
     ConnectionsPoint, CoresPoint, Curve, IdleCost, IdlePoint, Knee, Over, RateCost, RatePoint, Usl,
+};
+pub use event::{
+    CapacityHeader, Event, Form, Happened, Judged, LoadProgress, PassStart, Phase, RaceHeader,
+    RoundEnd, RoundStart, Standing, Window,
 };
 pub use gate::{Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};

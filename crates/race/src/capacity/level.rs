@@ -2,10 +2,11 @@
 
 use super::{CapacityError, Question, place::Ready, search::Shown};
 use crate::{
+    events::Events,
     judge::{BUSY, OfServer, of_load},
     usage::Spent,
 };
-use regatta_load::{Error, OpenTally, Plan, Progress, Tally, Until, WarmUp};
+use regatta_load::{Error, OpenTally, Plan, Tally, Until, WarmUp};
 use regatta_record::{
     CapacityLoad, CapacityPhase, CapacityStep, Errors, Figure, Kind, Latency, Limit, Verdict,
 };
@@ -33,13 +34,13 @@ pub(super) fn measure(
     level: u32,
     seed: u64,
     passed: bool,
-    progress: &mut dyn FnMut(&Progress),
+    events: &mut Events<'_>,
 ) -> Result<Option<Judged>, CapacityError> {
     let mut window = question.window;
     let mut prolonged = false;
     loop {
         let plan = plan(question, ready, level, window, seed);
-        let Some(came) = ready.load(plan.clone(), progress)? else { return Ok(None) };
+        let Some(came) = ready.load(plan.clone(), events)? else { return Ok(None) };
         if let Ok(tally) = &came.loaded
             && !prolonged
             && let Some(factor) = more_time(tally, question.limit)

@@ -13,11 +13,17 @@ pub mod search;
 pub use alone::alone;
 pub use place::Place;
 
-use crate::{entrant::EntrantError, round::MachineError, running::SupervisorError};
+use crate::{
+    entrant::EntrantError,
+    events::{Events, unix_ms},
+    round::MachineError,
+    running::SupervisorError,
+};
 use level::Judged;
-use regatta_load::{Arrivals, Progress};
+use regatta_load::Arrivals;
 use regatta_record::{
-    Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep, FORMAT, Limit,
+    Capacity, CapacityHeader, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep, FORMAT,
+    Happened, Limit,
 };
 use search::{Above, Rise, Search, Shown, Why};
 use std::{
@@ -67,16 +73,6 @@ impl Question {
     }
 }
 
-/// Told of how a search goes, for whoever watches.
-pub trait Watch {
-    /// A level is tried; `done` steps are behind.
-    fn step_begins(&mut self, done: usize, level: u32, phase: CapacityPhase);
-    /// The load tells how it goes, about ten times a second.
-    fn under_load(&mut self, progress: &Progress);
-    /// A step was judged.
-    fn step_ended(&mut self, step: &CapacityStep);
-}
-
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum CapacityError {
@@ -105,14 +101,15 @@ pub enum CapacityError {
     },
 }
 
-/// Searches. `stop` ends the search within moments, with what is known by then.
+/// Searches, and emits how it goes to `events`, all but what was found. `stop` ends the search within
+/// moments, with what is known by then.
 ///
 /// # Errors
 /// Where not one level could be tried, or the machine fails on the way.
 pub fn run(
     question: &Question,
     place: &Place<'_>,
-    watch: &mut dyn Watch,
+    events: &mut Events<'_>,
     stop: &AtomicBool,
 ) -> Result<Capacity, CapacityError> {
     let ready = place.prepare(question, stop)?;
@@ -120,6 +117,14 @@ pub fn run(
         Some((limit, because)) if question.by_clients() && limit < question.max => (limit, because),
         _ => (question.max, "--max".to_string()),
     };
+    events.emit(Happened::CapacityStarted(CapacityHeader {
+        unix_ms: unix_ms(),
+        server: place.name(),
+        workload: ready.workload().name().to_string(),
+        load: question.load,
+        limit: question.limit,
+        max,
+    }));
     let rise = if question.by_clients() { Rise::Equal } else { Rise::Doubling };
     let mut search = Search::new(question.step, rise, max);
     let mut steps: Vec<CapacityStep> = Vec::new();
@@ -131,14 +136,14 @@ pub fn run(
             break;
         }
         let phase = phase(why);
-        watch.step_begins(steps.len(), level, phase);
+        let done = steps.len() as u32;
+        events.emit(Happened::LevelStarted { done, level, phase });
         let seed = question.seed.wrapping_add(steps.len() as u64);
         let passed = steps.iter().any(|step| step.passed == Some(true));
-        let mut progress = |progress: &Progress| watch.under_load(progress);
-        let judged = level::measure(question, &ready, level, seed, passed, &mut progress)?;
+        let judged = level::measure(question, &ready, level, seed, passed, events)?;
         let Some(Judged { shown, step }) = judged else { break };
         let step = CapacityStep { phase, ..step };
-        watch.step_ended(&step);
+        events.emit(Happened::LevelEnded(step.clone()));
         if let (Shown::Impossible { .. }, Some(because)) = (shown, &step.because) {
             end = because.clone();
         }
