@@ -1,7 +1,8 @@
 //! What a load is asked to do, and the reasons why it may refuse. Nothing here acts.
 
-use crate::{Tls, Workload, http::Place, script::Script};
+use crate::Tls;
 use regatta_record::Arrivals;
+use regatta_script::{Place, Script, Workload};
 use std::{io, net::SocketAddr, num::NonZeroU32, time::Duration};
 
 /// One load: who is asked what, by how many, for how long.
@@ -134,7 +135,8 @@ impl Plan {
     /// The exchanges of this plan.
     pub(crate) fn script(&self) -> Result<Script, Error> {
         let place = Place { host: &self.host, path: self.path.as_deref(), closes: self.churn };
-        self.workload.script(self.seed, self.pipeline, place)
+        let script = self.workload.script(self.seed, self.pipeline, place);
+        script.map_err(|too_long| Error::Plan(too_long.to_string()))
     }
 
     /// Says what is wrong with the plan itself, before anything is opened.

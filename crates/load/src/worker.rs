@@ -13,12 +13,9 @@ use crate::{
     Error, Plan, Until,
     clock::{self, MS, Nanos},
     connection::{Connection, State, Times},
-    cursor::Cursor,
     director::Director,
-    http::Checker,
     poller::Poller,
     schedule::Part,
-    script::Script,
     shared::{Gauge, Phase, Shared},
     source::Sources,
     tally::Count,
@@ -28,6 +25,7 @@ use burst::Burst;
 use in_flight::InFlight;
 pub(crate) use open::GRACE;
 use open::OpenLoop;
+use regatta_script::{Checker, Cursor, Script};
 use rustix::thread::set_current_timer_slack;
 use std::{cmp::Reverse, collections::BinaryHeap, num::NonZeroU64, sync::atomic::Ordering::*};
 use talk::Loss;

@@ -6,13 +6,13 @@ use super::{Worker, sealed::send_sealed};
 use crate::{
     clock,
     connection::{Connection, State},
-    cursor::{Cursor, Wrong},
     poller::Interest,
     shared::{Phase, Trouble},
     socket::{self, Received},
     tls::{Fault, Session},
 };
 use regatta_record::Exchange;
+use regatta_script::{Cursor, Wrong};
 use rustix::{fd::AsFd, io::Errno};
 
 /// How a connection was lost.

@@ -6,14 +6,14 @@ use super::{
     memo::{Memo, Right},
 };
 use crate::{
-    clock::{Nanos, SECOND},
     cursor::http::Part,
+    time::{Nanos, SECOND},
 };
 use regatta_proto::http1::client::Response;
 use serde_json::Value as Json;
 
 /// What a load thread keeps beside its connections.
-pub(crate) struct Checker {
+pub struct Checker {
     /// This machine's time of day, since 1970.
     wall: fn() -> Nanos,
     /// Of each kind of reply.
@@ -36,7 +36,7 @@ impl Checker {
     /// If `input` begins with a reply that is as right as one before: its length, and whether the
     /// connection ends with it. `None` says nothing.
     #[inline]
-    pub fn recognise(
+    pub(crate) fn recognise(
         &mut self,
         input: &[u8],
         kind: u16,
@@ -48,12 +48,12 @@ impl Checker {
     }
 
     /// A whole reply of this kind was right.
-    pub fn learn(&mut self, right: Right<'_>, kind: u16, expected: &Expected) {
+    pub(crate) fn learn(&mut self, right: Right<'_>, kind: u16, expected: &Expected) {
         self.memos[usize::from(kind)].learn(right, expected);
     }
 
     /// Until when the content stays right; `None` if it is not.
-    pub fn content(
+    pub(crate) fn content(
         &self,
         expected: &Expected,
         came: &[u8],
@@ -64,12 +64,12 @@ impl Checker {
     }
 
     /// Room for a reply that comes in pieces.
-    pub fn room(&mut self) -> Box<Part> {
+    pub(crate) fn room(&mut self) -> Box<Part> {
         self.spare.pop().unwrap_or_default()
     }
 
     /// The room is not needed any more.
-    pub fn give_back(&mut self, mut room: Box<Part>) {
+    pub(crate) fn give_back(&mut self, mut room: Box<Part>) {
         if self.spare.len() < Self::MOST_SPARE {
             room.clear();
             self.spare.push(room);

@@ -16,7 +16,7 @@ pub(crate) const BYTES: usize = 64 << 20;
 const MOST_BYTES: usize = 1 << 30;
 
 /// Requests back to back, the expected replies back to back, and where each begins.
-pub(crate) struct Script {
+pub struct Script {
     requests: Vec<u8>,
     replies: Vec<u8>,
     /// One more than exchanges: the end of one is the beginning of the next.
@@ -56,19 +56,19 @@ pub(crate) struct TooLarge;
 
 impl Script {
     /// An empty one.
-    pub fn new(conversations: Conversations, patterns: Option<Patterns>) -> Self {
+    pub(crate) fn new(conversations: Conversations, patterns: Option<Patterns>) -> Self {
         let (requests, replies, begins) = (Vec::new(), Vec::new(), Vec::new());
         Script { requests, replies, begins, count: 0, conversations, patterns, http: None }
     }
 
     /// An empty one whose replies are HTTP, of these kinds.
-    pub fn http(conversations: Conversations, kinds: Vec<Expected>) -> Self {
+    pub(crate) fn http(conversations: Conversations, kinds: Vec<Expected>) -> Self {
         let http = Some(Replies { kinds, of: Vec::new() });
         Script { http, ..Script::new(conversations, None) }
     }
 
     /// The next exchange is the first of a conversation.
-    pub fn begin_conversation(&mut self) {
+    pub(crate) fn begin_conversation(&mut self) {
         if let Conversations::At(starts) = &mut self.conversations {
             starts.push(self.begins.len() as u32);
         }
@@ -76,7 +76,7 @@ impl Script {
 
     /// Appends an exchange. Without patterns the reply is to be `reply`, its newline included; with
     /// patterns, a line that is as `due` says of `reply`.
-    pub fn push(&mut self, request: &[u8], reply: &[u8], due: Due) {
+    pub(crate) fn push(&mut self, request: &[u8], reply: &[u8], due: Due) {
         self.append(request, reply);
         if let Some(patterns) = &mut self.patterns {
             patterns.push(due);
@@ -85,7 +85,7 @@ impl Script {
 
     /// Appends an exchange whose reply is HTTP, of this kind; `text` is what its content is compared
     /// with.
-    pub fn push_http(&mut self, request: &[u8], text: &[u8], kind: u16) {
+    pub(crate) fn push_http(&mut self, request: &[u8], text: &[u8], kind: u16) {
         self.append(request, text);
         if let Some(replies) = &mut self.http {
             replies.of.push(kind);
@@ -93,7 +93,7 @@ impl Script {
     }
 
     /// The same requests, not closed either; the reply to each is to be `reply`, to the byte.
-    pub fn answered_with(self, reply: &[u8]) -> Self {
+    pub(crate) fn answered_with(self, reply: &[u8]) -> Self {
         let begins = self.begins.iter().enumerate();
         let begin =
             |(i, begin): (usize, &Begin)| Begin { reply: (i * reply.len()) as u32, ..*begin };
@@ -107,18 +107,18 @@ impl Script {
     }
 
     /// Exchanges so far.
-    pub fn pushed(&self) -> usize {
+    pub(crate) fn pushed(&self) -> usize {
         self.begins.len()
     }
 
     /// Bytes so far, of requests and replies.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.requests.len() + self.replies.len()
     }
 
     /// Repeats the first `pipeline` exchanges at the end, so that what a connection has outstanding
     /// never wraps around.
-    pub fn close(&mut self, pipeline: usize) -> Result<(), TooLarge> {
+    pub(crate) fn close(&mut self, pipeline: usize) -> Result<(), TooLarge> {
         self.count = self.begins.len() as u32;
         assert!(self.count > 0 && self.count as usize <= EXCHANGES);
         for i in 0..pipeline as u32 {
@@ -143,7 +143,7 @@ impl Script {
 
     /// What must come where not all replies are known to the byte.
     #[inline]
-    pub fn patterns(&self) -> Option<&Patterns> {
+    pub(crate) fn patterns(&self) -> Option<&Patterns> {
         self.patterns.as_ref()
     }
 
@@ -167,24 +167,24 @@ impl Script {
 
     /// Where exchange `i` begins.
     #[inline]
-    pub fn begin(&self, i: u32) -> Begin {
+    pub(crate) fn begin(&self, i: u32) -> Begin {
         self.begins[i as usize]
     }
 
     /// How far apart an exchange and its repetition are.
-    pub fn period(&self) -> Begin {
+    pub(crate) fn period(&self) -> Begin {
         self.begins[self.count as usize]
     }
 
     /// The requests from one byte offset to another.
     #[inline]
-    pub fn requests(&self, from: u32, to: u32) -> &[u8] {
+    pub(crate) fn requests(&self, from: u32, to: u32) -> &[u8] {
         &self.requests[from as usize..to as usize]
     }
 
     /// The replies from one byte offset to another.
     #[inline]
-    pub fn replies(&self, from: u32, to: u32) -> &[u8] {
+    pub(crate) fn replies(&self, from: u32, to: u32) -> &[u8] {
         &self.replies[from as usize..to as usize]
     }
 
@@ -199,12 +199,12 @@ impl Script {
     }
 
     /// The exchange whose reply holds the byte at this offset.
-    pub fn exchange_of_reply(&self, offset: u32) -> u32 {
+    pub(crate) fn exchange_of_reply(&self, offset: u32) -> u32 {
         self.begins.partition_point(|begin| begin.reply <= offset) as u32 - 1
     }
 
     /// How many exchanges have their whole request before this offset.
-    pub fn whole_requests(&self, offset: u32) -> u32 {
+    pub(crate) fn whole_requests(&self, offset: u32) -> u32 {
         self.begins.partition_point(|begin| begin.request <= offset) as u32 - 1
     }
 

@@ -4,12 +4,14 @@
 //! One read and one write for all that is buffered. What the engine writes to the connection that it
 //! was called for leaves at once; what it writes to others leaves at the end of the turn.
 
+mod accept;
+mod needs;
+
 use crate::{
     clock,
-    host::{Host, PAUSE, Place, Seat, ServeError},
-    job,
+    host::{Host, Seat, ServeError},
     log::Refusals,
-    offload::{Desk, Done},
+    offload::Desk,
     sockets::Sockets,
 };
 use regatta_engine::{Conn, Core, Engine, Job, Next, Task};
@@ -210,102 +212,6 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
         if self.advance(conn)? { self.watch(conn) } else { Ok(()) }
     }
 
-    // ---- connections come ----
-
-    fn accept(&mut self) -> io::Result<()> {
-        for _ in 0..ACCEPTS {
-            let Some(listener) = &self.seat.listener else { return Ok(()) };
-            let Some(place) = self.seat.places.take() else { return self.pause() };
-            match net::accept(listener) {
-                Ok(socket) => {
-                    self.hear_first()?;
-                    if let Some(because) = self.readiness.refusal(socket.as_fd()) {
-                        self.refusals.add(self.core.now().instant, because);
-                        continue;
-                    }
-                    let conn = self.core.accept();
-                    // It often has its first request already. It is read before it is watched, so
-                    // that one which is done with at once is never watched at all.
-                    self.insert(conn, socket, Some(place), true);
-                    self.serve(conn)?;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if net::is_transient(&error) => {}
-                // Out of descriptors or memory: clients wait in the kernel's queue.
-                Err(_) => return self.pause(),
-            }
-        }
-        if self.edge {
-            self.resume_at = Some(self.core.now().instant); // no other event tells of those left
-        }
-        Ok(())
-    }
-
-    fn insert(&mut self, conn: Conn, socket: OwnedFd, place: Option<Place>, connected: bool) {
-        let state = State {
-            watched: None,
-            readable: connected,
-            writable: connected,
-            ended: false,
-            connecting: !connected,
-            again: false,
-        };
-        self.sockets.insert(conn, socket, place, state);
-    }
-
-    /// Stops accepting for a while.
-    fn pause(&mut self) -> io::Result<()> {
-        if let (Some(listener), false) = (&self.seat.listener, self.paused) {
-            self.readiness.remove(listener.as_fd())?;
-            self.paused = true;
-        }
-        self.resume_at = Some(self.core.now().instant + PAUSE);
-        Ok(())
-    }
-
-    fn resume(&mut self) -> io::Result<()> {
-        self.resume_at = None;
-        match &self.seat.listener {
-            Some(listener) if self.paused => {
-                self.readiness.add(listener.as_fd(), LISTENER, Interest::READ)?;
-                self.paused = false;
-                Ok(())
-            }
-            _ => self.accept(),
-        }
-    }
-
-    /// Opens the connections that the engine has asked for. Those that it asks for meanwhile are
-    /// opened in the next turn.
-    fn connect(&mut self) -> io::Result<()> {
-        for _ in 0..self.core.connects() {
-            let Some((conn, to)) = self.core.next_connect() else { break };
-            match net::connect(to) {
-                Ok(socket) => self.insert(conn, socket, None, false),
-                Err(_) => self.core.failed(conn),
-            }
-            self.flush_one(conn)?;
-        }
-        Ok(())
-    }
-
-    /// Ends the input of all clients; they answer what has arrived.
-    fn stop(&mut self) -> io::Result<()> {
-        self.readiness.remove(self.host.stop.as_fd())?;
-        if let (Some(listener), false) = (self.seat.listener.take(), self.paused) {
-            self.readiness.remove(listener.as_fd())?;
-        }
-        self.resume_at = None;
-        self.core.stop(self.host.grace);
-        for conn in self.core.to_drain() {
-            if let Some(slot) = self.sockets.get(conn) {
-                // One that is gone already reports it at its next read.
-                let _ = net::finish_reading(&slot.fd);
-            }
-        }
-        Ok(())
-    }
-
     // ---- what happens to them ----
 
     fn ready(&mut self, event: &Event) -> io::Result<()> {
@@ -485,74 +391,6 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
             (_, None) => self.readiness.remove(fd)?,
         }
         slot.driver.watched = wanted;
-        Ok(())
-    }
-
-    // ---- jobs and letters ----
-
-    /// Does the jobs that replies have turned out to need, or has them done.
-    fn take_on_jobs(&mut self, serving: Conn) {
-        while let Some(task) = self.core.next_job() {
-            match &self.desk {
-                _ if task.job.is_short() => {
-                    let conn = task.conn;
-                    self.do_now(task);
-                    if conn != serving {
-                        self.core.change(conn);
-                    }
-                }
-                Some(desk) => desk.submit(task),
-                None => self.long.push_back(task),
-            }
-        }
-    }
-
-    fn do_now(&mut self, task: Task<E::Job>) {
-        let Task { conn, id, job, .. } = task;
-        self.core.done(conn, id, |reply| job::run(job, reply));
-    }
-
-    fn take_done(&mut self) -> io::Result<()> {
-        let done = self.desk.as_ref().map(Desk::take).unwrap_or_default();
-        for Done { conn, id, reply, flow } in done {
-            self.core.done(conn, id, |out| {
-                out.extend_from_slice(&reply);
-                flow
-            });
-            self.serve(conn)?;
-        }
-        Ok(())
-    }
-
-    /// Posts letters to the other cores. Before a reply is written that says so.
-    #[inline]
-    fn post(&mut self) {
-        if E::POSTS && self.core.has_letters() {
-            let letters = self.core.letters();
-            match &self.seat.letters {
-                Some(others) => others.post(letters),
-                None => drop(letters),
-            }
-        }
-    }
-
-    /// Takes what was posted before an event that is handed over next.
-    #[inline]
-    fn hear_first(&mut self) -> io::Result<()> {
-        match &self.seat.letters {
-            Some(letters) if E::POSTS && letters.has_any() => self.hear(),
-            _ => Ok(()),
-        }
-    }
-
-    fn hear(&mut self) -> io::Result<()> {
-        let letters = self.seat.letters.as_ref().map(|letters| letters.take()).unwrap_or_default();
-        for letter in letters {
-            self.core.heard(letter);
-            if self.core.is_crowded() {
-                self.flush_changed()?;
-            }
-        }
         Ok(())
     }
 }

@@ -4,9 +4,9 @@
 
 use super::{Cursor, cut};
 use crate::{
-    clock::Nanos,
     http::{self, Checker, Content, Expected, Replies, Right},
     script::Script,
+    time::Nanos,
 };
 use regatta_proto::http1::client::{Decoder, Event, Framing, Malformed};
 use regatta_record::Exchange;

@@ -12,7 +12,7 @@ use regatta_record::Exchange;
 /// A place in the script. Invariant: `answered <= asked`, and no more than the script's repeated
 /// tail apart.
 #[derive(Debug)]
-pub(crate) struct Cursor {
+pub struct Cursor {
     /// First exchange without its whole reply.
     answered: u32,
     /// First exchange that is not asked yet.
@@ -31,7 +31,7 @@ pub(crate) struct Cursor {
 
 /// The bytes are not what had to come; [`Cursor::explain`] tells more.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Wrong;
+pub struct Wrong;
 
 impl Cursor {
     /// At exchange `start` (below the script's period), nothing asked.

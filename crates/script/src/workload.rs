@@ -16,13 +16,24 @@ mod template;
 pub use file::{WorkloadError, WorkloadFile};
 
 use crate::{
-    Error, canned,
+    canned,
     http::{self, HttpWorkload, Place},
     patterns::Due,
     script::{Conversations, EXCHANGES, Script, TooLarge},
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::{path::Path, sync::Arc};
+
+/// A script does not fit into memory.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{pipeline} requests of {workload} outstanding on a connection are too many for requests or \
+     replies that long; use a smaller pipeline"
+)]
+pub struct TooLong {
+    pipeline: usize,
+    workload: String,
+}
 
 /// What is sent, and what must come back.
 #[derive(Clone, Debug)]
@@ -124,20 +135,14 @@ impl Workload {
 
     /// The seeded exchanges of a run; `pipeline` is the most that one connection has outstanding,
     /// and `place` is whom HTTP requests name.
-    pub(crate) fn script(
-        &self,
-        seed: u64,
-        pipeline: usize,
-        place: Place<'_>,
-    ) -> Result<Script, Error> {
+    ///
+    /// # Errors
+    /// Where requests or replies are too long for that many outstanding.
+    pub fn script(&self, seed: u64, pipeline: usize, place: Place<'_>) -> Result<Script, TooLong> {
         let mut script = self.exchanges(seed, place);
-        script.close(pipeline).map_err(|TooLarge| {
-            Error::Plan(format!(
-                "{pipeline} requests of {} outstanding on a connection are too many for requests or \
-                 replies that long; use a smaller pipeline",
-                self.name()
-            ))
-        })?;
+        script
+            .close(pipeline)
+            .map_err(|TooLarge| TooLong { pipeline, workload: self.name().to_owned() })?;
         Ok(script)
     }
 

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{
-    clock::{self, SECOND},
     http::{HttpRequest, HttpWorkload, Method, Place, Status},
+    time::SECOND,
 };
 use proptest::prelude::*;
 
@@ -388,7 +388,7 @@ fn nothing_is_allocated_per_reply() {
 
 /// The cost of the checks alone: what decides how much less the load costs than others.
 #[test]
-#[ignore = "a measurement: cargo test --release -p regatta-load --lib ns_per_reply -- --ignored --nocapture"]
+#[ignore = "a measurement: cargo test --release -p regatta-script --lib ns_per_reply -- --ignored --nocapture"]
 fn ns_per_reply() {
     let mut get = HttpRequest::get("/");
     get.expected.content = Content::Clock { within: 2 };
@@ -404,7 +404,7 @@ fn ns_per_reply() {
         let (mut cursor, mut checker) = (Cursor::new(&script, 0), checker(&script));
         let streams: Vec<_> = replies_seen.iter().map(|r| r.repeat(pipeline as usize)).collect();
         let rounds = 4_000_000 / pipeline;
-        let began = clock::thread_cpu();
+        let began = thread_cpu();
         for i in 0..rounds as usize {
             cursor.ask(pipeline);
             cursor.wrote(cursor.unsent(&script).len());
@@ -412,7 +412,7 @@ fn ns_per_reply() {
             let came = cursor.receive_http(came, &script, replies, &mut checker, 1);
             assert_eq!(came, Ok(pipeline));
         }
-        let ns = (clock::thread_cpu() - began) as f64 / f64::from(rounds * pipeline);
+        let ns = (thread_cpu() - began) as f64 / f64::from(rounds * pipeline);
         println!("{name}, {pipeline} at a time: {ns:.1} ns of CPU per reply");
         ns
     };
@@ -426,4 +426,10 @@ fn ns_per_reply() {
         of("another head each time", &[date.clone(), other_date.clone()], pipeline);
     }
     assert!(same > 0.0);
+}
+
+/// CPU that this thread has used so far, in nanoseconds.
+fn thread_cpu() -> Nanos {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    used.tv_sec as u64 * SECOND + used.tv_nsec as u64
 }

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 /// What the replies of a script are to be like.
 #[derive(Debug, Default)]
-pub(crate) struct Replies {
+pub struct Replies {
     /// The different expectations; few.
     pub kinds: Vec<Expected>,
     /// Of each exchange of the script, its repeated tail included: which of them.

@@ -3,7 +3,7 @@
 //! looked at like the first one, so a memo never decides that a reply is wrong.
 
 use super::{Content, Expected, check};
-use crate::clock::Nanos;
+use crate::time::Nanos;
 
 /// A reply that came whole and was right. An empty one knows nothing.
 #[derive(Debug, Default)]

@@ -6,56 +6,56 @@
 
 /// Sixteen bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Block<'a>(&'a [u8; Block::LEN]);
+pub(crate) struct Block<'a>(&'a [u8; Block::LEN]);
 
 impl<'a> Block<'a> {
     /// Bytes of a block.
-    pub(super) const LEN: usize = 16;
+    pub(crate) const LEN: usize = 16;
 
     #[inline]
-    pub(super) fn new(bytes: &'a [u8; Block::LEN]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8; Block::LEN]) -> Self {
         Block(bytes)
     }
 
     /// Control characters: below space, and DEL.
     #[inline]
-    pub(super) fn controls(self) -> u32 {
+    pub(crate) fn controls(self) -> u32 {
         find::controls(self.0)
     }
 
     /// Letters, digits and `-`. Names of fields rarely have another byte in them.
     #[inline]
-    pub(super) fn name_bytes(self) -> u32 {
+    pub(crate) fn name_bytes(self) -> u32 {
         find::name_bytes(self.0)
     }
 
     /// Letters, digits, `-` and `.`. Hosts rarely have another byte in them.
     #[inline]
-    pub(super) fn host_bytes(self) -> u32 {
+    pub(crate) fn host_bytes(self) -> u32 {
         find::host_bytes(self.0)
     }
 
     /// Bytes above 0x7f.
     #[inline]
-    pub(super) fn above_ascii(self) -> u32 {
+    pub(crate) fn above_ascii(self) -> u32 {
         find::above_ascii(self.0)
     }
 
     /// Digits.
     #[inline]
-    pub(super) fn digits(self) -> u32 {
+    pub(crate) fn digits(self) -> u32 {
         find::digits(self.0)
     }
 
     /// Bytes that may stand in a path and its query, except `!`, `$`, `%` and `~`.
     #[inline]
-    pub(super) fn path_bytes(self) -> u32 {
+    pub(crate) fn path_bytes(self) -> u32 {
         find::path_bytes(self.0)
     }
 
     /// Bytes that are `byte`.
     #[inline]
-    pub(super) fn equal_to(self, byte: u8) -> u32 {
+    pub(crate) fn equal_to(self, byte: u8) -> u32 {
         find::equal_to(self.0, byte)
     }
 }
@@ -63,7 +63,7 @@ impl<'a> Block<'a> {
 /// Returns the bytes from `start` to `end` as text, or `None` if they are not UTF-8. ASCII is cheap,
 /// above all if it is short and more bytes follow, e.g. a target in a head.
 #[inline]
-pub(super) fn text(bytes: &[u8], start: usize, end: usize) -> Option<&str> {
+pub(crate) fn text(bytes: &[u8], start: usize, end: usize) -> Option<&str> {
     let rest = bytes.get(start..)?;
     let text = rest.get(..end.checked_sub(start)?)?;
     let is_ascii = match rest.first_chunk() {

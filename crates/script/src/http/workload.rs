@@ -16,7 +16,7 @@ const OF_SEVERAL: usize = 1 << 14;
 
 /// Whom the requests name, and what of them follows from the plan.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place<'a> {
+pub struct Place<'a> {
     /// What Host says.
     pub host: &'a str,
     /// Target of a built-in workload instead of its own.

@@ -8,10 +8,10 @@ pub mod rules;
 mod words;
 mod workload;
 
-pub(crate) use check::{Checker, head};
-pub(crate) use expected::Replies;
-pub use expected::{Content, Expected, Field, Is, Member, Status, Value};
+pub use check::Checker;
+pub(crate) use check::head;
+pub use expected::{Content, Expected, Field, Is, Member, Replies, Status, Value};
 pub(crate) use memo::Right;
 pub use regatta_proto::http1::Method;
-pub use workload::{HttpRequest, HttpWorkload};
-pub(crate) use workload::{Place, hash, hello};
+pub use workload::{HttpRequest, HttpWorkload, Place};
+pub(crate) use workload::{hash, hello};

@@ -4,11 +4,13 @@
 //! bytes received, replies sent. A turn is one system call, which hands over what the last turn
 //! queued and waits for more. So what a turn writes to a connection is one send, at its end.
 
+mod accept;
+mod needs;
+
 use crate::{
     clock,
-    host::{Host, PAUSE, Place, Seat, ServeError},
-    letters::Letters,
-    offload::{Desk, Done},
+    host::{Host, Seat, ServeError},
+    offload::Desk,
     sockets::Sockets,
 };
 use regatta_engine::{Conn, Core, Engine, Job, Next, Task};
@@ -282,135 +284,6 @@ impl<'h, E: Engine> Driver<'h, E> {
         }
     }
 
-    // ---- connections come ----
-
-    fn accepted(&mut self, result: io::Result<OwnedFd>, more: bool) -> io::Result<()> {
-        self.accepting = more;
-        if self.core.is_stopping() {
-            if !more {
-                self.listener = None;
-            }
-            return Ok(()); // it came too late: it is closed
-        }
-        match result {
-            Ok(socket) => {
-                self.parked.push_back(socket);
-                if !self.admit()? {
-                    self.pause()?;
-                }
-            }
-            Err(error) if net::is_transient(&error) => {}
-            Err(_) if self.resume_at.is_some() => {} // cancelled by a pause
-            // Out of descriptors or memory: clients wait in the kernel's queue.
-            Err(_) => self.pause()?,
-        }
-        self.accept()
-    }
-
-    /// Gives those who wait their places. `false`: there are too few.
-    fn admit(&mut self) -> io::Result<bool> {
-        while !self.parked.is_empty() {
-            let Some(place) = self.seat.places.take() else { return Ok(false) };
-            let Some(socket) = self.parked.pop_front() else { break };
-            self.hear_first();
-            let conn = self.core.accept();
-            self.insert(conn, socket, Some(place), false);
-            // It often has its first request already, and is done with after it.
-            self.read_now(conn);
-            self.post();
-            self.serve(conn)?;
-        }
-        Ok(true)
-    }
-
-    fn insert(&mut self, conn: Conn, socket: OwnedFd, place: Option<Place>, connecting: bool) {
-        let state = State {
-            receiving: Receiving::No,
-            sending: None,
-            sent: 0,
-            fresh: true,
-            changed: false,
-            closing: false,
-            connecting,
-        };
-        self.sockets.insert(conn, Rc::new(socket), place, state);
-    }
-
-    fn accept(&mut self) -> io::Result<()> {
-        if let (Some(listener), false, None) = (&self.listener, self.accepting, self.resume_at) {
-            self.ring.accept(listener, self.many)?;
-            self.accepting = true;
-        }
-        Ok(())
-    }
-
-    /// Stops accepting for a while.
-    fn pause(&mut self) -> io::Result<()> {
-        if self.resume_at.is_none() && self.accepting {
-            self.ring.cancel_accept()?;
-        }
-        self.resume_at = Some(self.core.now().instant + PAUSE);
-        Ok(())
-    }
-
-    fn resume(&mut self) -> io::Result<()> {
-        if !self.admit()? || self.seat.places.are_full() {
-            return self.pause();
-        }
-        self.resume_at = None;
-        self.accept()
-    }
-
-    /// Opens the connections that the engine has asked for. Those that it asks for meanwhile are
-    /// opened in the next turn.
-    fn connect(&mut self) -> io::Result<()> {
-        for _ in 0..self.core.connects() {
-            let Some((conn, to)) = self.core.next_connect() else { break };
-            match net::connect(to) {
-                Ok(socket) => {
-                    let key = self.connecting.insert(conn) as u32;
-                    self.ring.watch_writable(&socket, key)?;
-                    self.insert(conn, socket, None, true);
-                }
-                Err(_) => self.core.failed(conn),
-            }
-            self.serve(conn)?;
-        }
-        Ok(())
-    }
-
-    /// A connection that was being opened is open, cannot be, or is gone.
-    fn connected(&mut self, key: u32) {
-        let conn = self.connecting.remove(key as usize);
-        let Some(slot) = self.sockets.get_mut(conn) else { return };
-        slot.driver.connecting = false;
-        let opened = net::take_error(&slot.fd).and_then(|()| net::set_blocking(&slot.fd));
-        match opened {
-            Ok(()) => self.core.connected(conn),
-            Err(_) => self.core.failed(conn),
-        }
-        self.change(conn);
-    }
-
-    /// Ends the input of all clients; they answer what has arrived.
-    fn stop(&mut self) -> io::Result<()> {
-        if self.accepting {
-            self.ring.cancel_accept()?;
-        } else {
-            self.listener = None;
-        }
-        self.parked.clear();
-        self.resume_at = None;
-        self.core.stop(self.host.grace);
-        for conn in self.core.to_drain() {
-            if let Some(slot) = self.sockets.get(conn) {
-                // One that is gone already reports it at its next receive.
-                let _ = net::finish_reading(&slot.fd);
-            }
-        }
-        Ok(())
-    }
-
     // ---- what happens to them ----
 
     /// Reads a fresh connection, which receives nothing yet.
@@ -590,83 +463,6 @@ impl<'h, E: Engine> Driver<'h, E> {
             }
         }
         Ok(())
-    }
-
-    // ---- jobs and letters ----
-
-    /// Takes on the jobs that replies have turned out to need: the ring reads the file, and this
-    /// thread computes; or, where it takes long, another one does it all.
-    fn take_on_jobs(&mut self) {
-        while let Some(task) = self.core.next_job() {
-            match &self.desk {
-                Some(desk) if !task.job.is_short() => desk.submit(task),
-                _ => {
-                    let file = std::sync::Arc::clone(task.job.file());
-                    let key = self.reading.insert(task) as u32;
-                    self.ring.read_file(file, key, crate::file::MAX_FILE);
-                }
-            }
-        }
-    }
-
-    /// The file of a job is read.
-    fn finish(&mut self, task: Task<E::Job>, result: io::Result<()>, content: Vec<u8>) {
-        let Task { conn, id, job, wanted } = task;
-        if wanted.strong_count() > 0 {
-            let file = result.map(|()| &content[..]);
-            self.core.done(conn, id, |reply| job.finish(clock::now(), file, reply));
-            self.change(conn);
-        }
-        self.ring.give_back_content(content);
-    }
-
-    fn take_done(&mut self) -> io::Result<()> {
-        let Some(desk) = &self.desk else { return Ok(()) };
-        let done = desk.take();
-        self.ring.watch(desk, DONE)?;
-        for Done { conn, id, reply, flow } in done {
-            self.core.done(conn, id, |out| {
-                out.extend_from_slice(&reply);
-                flow
-            });
-            self.change(conn);
-        }
-        Ok(())
-    }
-
-    /// Posts letters to the other cores. Before a reply is sent that says so.
-    fn post(&mut self) {
-        if E::POSTS && self.core.has_letters() {
-            let letters = self.core.letters();
-            match &self.seat.letters {
-                Some(others) => others.post(letters),
-                None => drop(letters),
-            }
-        }
-    }
-
-    /// Takes what was posted before an event that is handed over next.
-    #[inline]
-    fn hear_first(&mut self) {
-        if E::POSTS && self.seat.letters.as_ref().is_some_and(Letters::has_any) {
-            self.take_letters();
-        }
-    }
-
-    fn hear(&mut self) -> io::Result<()> {
-        self.take_letters();
-        match &self.seat.letters {
-            Some(letters) => self.ring.watch(letters, LETTERS),
-            None => Ok(()),
-        }
-    }
-
-    fn take_letters(&mut self) {
-        let letters = self.seat.letters.as_ref().map(Letters::take).unwrap_or_default();
-        for letter in letters {
-            self.core.heard(letter);
-            self.relieve();
-        }
     }
 
     /// Writes much output at once, without the ring: many events of one turn may push to the same
