@@ -2,20 +2,20 @@
 //! latency.
 
 use crate::{
-    args::{duration, one_of, small_count, workload},
     exit::Done,
     interrupt,
     load::{tls::TlsArgs, url},
     output,
     race::known,
     screen::Screen,
+    values::{duration, one_of, small_count, workload},
 };
 use anyhow::{Context, bail};
+use regatta_host::{Containment, read_setup};
 use regatta_load::{Arrivals, Plan, Workload};
 use regatta_race::{
-    Containment, Events,
+    Events,
     capacity::{self, CapacityError, Place, Question},
-    read_setup,
 };
 use regatta_record::{Asked, Capacity, CapacityLoad, Event, Form, Happened, Limit};
 use std::{
@@ -134,7 +134,7 @@ fn limit(text: &str) -> Result<Limit, String> {
         let names = KNOWN.map(|(name, _)| name).join(", ");
         format!("{name:?} is none of the percentiles {names}; write it as p95=250ms")
     })?;
-    let time = crate::args::limit(time.trim())?;
+    let time = crate::values::limit(time.trim())?;
     if time > Plan::MAX_TIMEOUT / 2 {
         return Err(format!("{time:?} is too long; at most {:?}", Plan::MAX_TIMEOUT / 2));
     }

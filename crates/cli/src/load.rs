@@ -9,14 +9,15 @@ pub mod tls;
 pub mod url;
 
 use crate::{
-    args::{count, duration, one_of, rate, workload},
     exit::Done,
     interrupt, output,
+    values::{count, duration, one_of, rate, workload},
 };
 use anyhow::Context;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use regatta_host::{Observed, Spent, Usage};
 use regatta_load::{Arrivals, Edges, Phase, Plan, Progress, Tally, Until, WarmUp, Workload};
-use regatta_race::{Observed, Spent, Usage, judge};
+use regatta_race::judge_load;
 use regatta_record::{Burst, FORMAT, Kind, Latency, LoadResult, encode_histogram};
 use std::{
     num::{NonZeroU32, NonZeroUsize},
@@ -292,7 +293,7 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
     let per_request = |ns: u64| (tally.requests > 0).then(|| ns as f64 / tally.requests as f64);
     let spent = server.spent.as_ref();
     let Server { cpus, shares, .. } = *server;
-    let of_server = spent.map(|spent| judge::OfServer { spent, cpus, shares });
+    let of_server = spent.map(|spent| (spent, cpus, shares));
     let mut result = LoadResult {
         format: FORMAT,
         requests: tally.requests,
@@ -314,7 +315,7 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
         load_cpu_ns_per_request: per_request(tally.load_cpu_ns - tally.spun_ns),
         server_cpu_ns_per_request: spent.and_then(|spent| per_request(spent.cpu_ns)),
         first_wrong: tally.first_wrong.clone(),
-        verdict: judge::of_load(plan, tally, of_server),
+        verdict: judge_load(plan, tally, of_server),
         histogram: encode_histogram(&tally.histogram),
     };
     open::fill(&mut result, tally);

@@ -16,6 +16,7 @@ mod race;
 mod report;
 mod screen;
 mod serve;
+mod values;
 
 use args::{Args, Command};
 use clap::Parser;
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
         Command::Services => serve::services(),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { dir } => manual::man(&dir),
-        Command::Supervise => return regatta_race::supervise(),
+        Command::Supervise => return regatta_host::supervise(),
     };
     exit::code(done)
 }

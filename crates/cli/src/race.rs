@@ -1,15 +1,17 @@
 //! `regatta race`: prepares, runs, judges, saves. What is printed meanwhile is drawn from the events.
 
 use crate::{
-    args::{duration, percent},
     exit::Done,
     interrupt, output,
     screen::Screen,
+    values::{duration, percent},
 };
 use anyhow::{Context, bail};
+use regatta_host::{Containment, read_setup};
+use regatta_judge::judge;
 use regatta_race::{
-    Changes, Containment, Contender, Contest, Events, Store, built_in, judge, peers_folder, pilot,
-    prepare, read_setup, run as run_race, unix_ms,
+    Changes, Contender, Contest, Events, Store, built_in, peers_folder, pilot, prepare,
+    run as run_race, unix_ms,
 };
 use regatta_record::{
     Asked, Event, Figure, Form, Happened, Judged, Kind, RaceHeader, Round, Summary,
@@ -137,7 +139,7 @@ fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::
         return Ok(Done::Interrupted);
     };
     let ran = run_race(&binary, Containment::Best, &asked, &mut store, &mut rounds, events, stop);
-    let (stored, summary) = (rounds.len() as u32, judge::judge(&asked, &rounds));
+    let (stored, summary) = (rounds.len() as u32, judge(&asked, &rounds));
     let done = if is_short(&summary) { Done::Short } else { Done::Well };
     let saved = save(args, summary, store.dir(), events);
     match ran {

@@ -2,7 +2,8 @@
 
 use crate::{exit::Done, output, screen::Screen};
 use anyhow::bail;
-use regatta_race::{Store, StoredEvents, judge};
+use regatta_judge::judge;
+use regatta_race::{Store, StoredEvents};
 use std::path::{Path, PathBuf};
 
 /// Show a result directory again. Everything is recomputed from its rounds; with --replay, what the
@@ -39,7 +40,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Done> {
         return replay(&args.dir);
     }
     let (asked, rounds) = Store::read(&args.dir)?;
-    let summary = judge::judge(&asked, &rounds);
+    let summary = judge(&asked, &rounds);
     type Form = fn(&regatta_record::Summary) -> String;
     let forms: [(&Option<PathBuf>, Form); 4] = [
         (&args.html, regatta_report::html),

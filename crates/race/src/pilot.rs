@@ -2,7 +2,6 @@
 //! for rates relative to that. Its rounds are no results: only the rates are kept.
 
 use crate::{
-    cgroup::Containment,
     contest::Contest,
     entrant::{Entrant, EntrantError},
     events::Events,
@@ -10,6 +9,7 @@ use crate::{
     rate::Paces,
     round::{self, Course, MachineError},
 };
+use regatta_host::Containment;
 use regatta_record::{Asked, Happened, LoadShape, Outcome, PilotRate, Round, RoundStart};
 use std::{path::Path, sync::atomic::AtomicBool};
 

@@ -1,14 +1,13 @@
 //! A race: every contender under every load, pass after pass, in an order that the seed decides.
 
 use crate::{
-    cgroup::Containment,
     entrant::{Entrant, EntrantError},
     events::Events,
-    judge,
     round::{self, Course, MachineError},
     store::{Store, StoreError},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
+use regatta_host::Containment;
 use regatta_record::{
     Asked, Happened, LoadShape, Outcome, PassStart, Round, RoundEnd, RoundStart, Standing,
 };
@@ -60,7 +59,7 @@ pub fn run(
     let mut standings = Vec::new();
     let mut done = 0;
     for pass in 0.. {
-        let due = judge::due(asked, rounds, pass);
+        let due = regatta_judge::due(asked, rounds, pass);
         if due.loads.is_empty() {
             break;
         }
@@ -124,7 +123,7 @@ pub(crate) fn round_end(round: &Round, pass: Option<u32>, line: Option<u32>) -> 
 /// Judges all rounds so far: the cells whose judgement is not what it was in `standings`, which is
 /// brought up to date.
 fn changed(asked: &Asked, rounds: &[Round], standings: &mut Vec<Standing>) -> Vec<Standing> {
-    let cells = judge::judge(asked, rounds).cells.into_iter();
+    let cells = regatta_judge::judge(asked, rounds).cells.into_iter();
     let now: Vec<Standing> = cells
         .map(|cell| Standing {
             contender: cell.contender,

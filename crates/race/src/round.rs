@@ -2,19 +2,17 @@
 //! fresh start to nothing left of it.
 
 use crate::{
-    aside::Aside,
     beside, canned_reply,
-    cgroup::Containment,
+    edges::AtEdges,
     entrant::Entrant,
     events::Events,
-    fault, hash_file,
-    port::{free_port, is_taken},
-    probe,
-    ready::NotReady,
-    running::Running,
-    stop_report::{background, last_words},
+    hash_file,
+    single::outcome_of_replies,
     under_load::{UnderLoad, Window},
-    watched::Watched,
+};
+use regatta_host::{
+    Aside, Containment, NotReady, Running, Watched, background, free_port, is_taken, last_words,
+    read_probe,
 };
 use regatta_load::{Edges, OpenTally, Plan, Progress, Tally, Until, WarmUp, Workload};
 use regatta_record::{
@@ -111,7 +109,7 @@ pub(crate) fn run(
         return ended(round, Outcome::CannotHold { because });
     }
     events.emit(Happened::PhaseStarted { phase: Phase::Starting });
-    let before = probe::read(&asked.cpus, &load);
+    let before = read_probe(&asked.cpus, &load);
     let Started { mut running, port, run: _run } = match start(course, entrant, load)? {
         Start::Ready(started) => *started,
         Start::Failed { because } => return ended(round, Outcome::Failed { because }),
@@ -119,7 +117,7 @@ pub(crate) fn run(
     };
     let path = entrant.contender.manifest.path.clone();
     let plan = Plan { path, ..plan(asked, entrant.speaks_under(load.n), port, load, seed) };
-    let mut watched = Watched::new(&running, &asked.cpus, &load);
+    let mut watched = AtEdges(Watched::new(&running, &asked.cpus, &load));
     let aside = Aside::of(&asked.cpus.of_server(&load), &asked.cpus.of_load(&load));
     let window = Window::default();
     let mut under_load = UnderLoad::new(events, &window);
@@ -140,6 +138,7 @@ pub(crate) fn run(
     };
     under_load.ended();
     drop(aside);
+    let AtEdges(watched) = watched;
     round.server = watched.spent;
     round.machine = Some(watched.machine);
     let exited = running.exited_within(Duration::ZERO);
@@ -156,7 +155,7 @@ pub(crate) fn run(
     };
     let stopped = running.stop(STOP_WITHIN);
     if let Some(machine) = &mut round.machine {
-        let after = before.and_then(|_| probe::read(&asked.cpus, &load));
+        let after = before.and_then(|_| read_probe(&asked.cpus, &load));
         machine.probe_ns = before.zip(after).map(|(before, after)| [before, after]);
     }
     if let Some(large) = large {
@@ -402,7 +401,7 @@ fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) 
 
 /// A wrong reply decides first, however the server ended; that it died explains missing ones.
 fn outcome(entrant: &Entrant, tally: &Tally, died: Option<String>) -> Outcome {
-    match (fault::of_replies(&entrant.name, tally), died) {
+    match (outcome_of_replies(&entrant.name, tally), died) {
         (Some(wrong @ Outcome::Disqualified { exchange: Some(_), .. }), _) => wrong,
         (_, Some(because)) => Outcome::Failed { because },
         (Some(fault), None) => fault,

@@ -7,6 +7,8 @@
 mod capacity;
 mod counts;
 mod curve;
+mod errors;
+mod estimate;
 mod event;
 mod gate;
 mod latency;
@@ -24,13 +26,15 @@ pub use counts::{Counts, CountsReader, CountsSum};
 pub use curve::{
     ConnectionsPoint, CoresPoint, Curve, IdleCost, IdlePoint, Knee, Over, RateCost, RatePoint, Usl,
 };
+pub use errors::{Errors, Exchange};
+pub use estimate::Estimate;
 pub use event::{
     CapacityHeader, Event, Form, Happened, Judged, LoadProgress, PassStart, Phase, RaceHeader,
     RoundEnd, RoundStart, Standing, Window,
 };
 pub use gate::{Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
-pub use load::{Errors, Exchange, LoadResult, TlsSpoken};
+pub use load::{LoadResult, TlsSpoken};
 pub use needed::rounds_in_words;
 pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Setup, Then, twin_name};
 pub use round::{
@@ -40,7 +44,7 @@ pub use round::{
 pub use shape::{Arrivals, Beside, Burst, CpuSets, LoadShape};
 pub use slow::{Ages, SlowClients};
 pub use summary::{
-    Band, Cell, Estimate, OpenLoopFigures, Percentiles, Precision, Relation, Scaling, Summary,
+    Band, Cell, OpenLoopFigures, Percentiles, Precision, Relation, Scaling, Summary,
 };
 pub use verdict::{Figure, Kind, Verdict};
 

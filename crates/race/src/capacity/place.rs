@@ -1,18 +1,14 @@
 //! Where the load of one step goes: to a server that runs already, or to a contender that is
 //! started afresh for it; and what is read of the server meanwhile.
 
-use super::{CapacityError, Question};
+use super::question::{CapacityError, Question};
 use crate::{
-    aside::Aside,
-    cgroup::Containment,
     entrant::Entrant,
     events::Events,
     round::{Course, STOP_WITHIN, Start, Started, start},
-    running::Running,
-    stop_report::last_words,
     under_load::{UnderLoad, Window},
-    usage::{Observed, Spent, Usage},
 };
+use regatta_host::{Aside, Containment, Observed, Running, Spent, Usage, last_words};
 use regatta_load::{Edges, Plan, Tally, Tls, Workload};
 use regatta_record::{Asked, Happened, LoadShape, Phase};
 use std::{
@@ -197,9 +193,7 @@ impl Ready<'_> {
         let loaded = regatta_load::run(plan, &mut edges, progress, self.stop);
         under_load.ended();
         let descriptors = read.observed.as_ref().and_then(descriptor_limit);
-        // A server cannot be busy on more CPUs than it has threads.
-        let spent = read.spent.map(|spent| (cpus.min(spent.threads).max(1), spent));
-        let spent = spent.map(|(cpus, spent)| (spent, cpus));
+        let spent = read.spent.map(|spent| (spent, cpus));
         let memory_bytes = read.memory_bytes;
         Came { loaded, spent, shares: false, memory_bytes, descriptors, died: None }
     }
