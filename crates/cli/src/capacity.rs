@@ -12,12 +12,13 @@ use crate::{
 };
 use anyhow::{Context, bail};
 use regatta_host::{Containment, read_setup};
-use regatta_load::{Arrivals, Plan, Workload};
+use regatta_load::{Arrivals, Plan};
 use regatta_race::{
     Events,
     capacity::{self, CapacityError, Place, Question},
 };
 use regatta_record::{Asked, Capacity, CapacityLoad, Event, Form, Happened, Limit};
+use regatta_script::Workload;
 use std::{
     env,
     num::{NonZeroU32, NonZeroUsize},
@@ -215,8 +216,8 @@ fn ask(args: &CapacityArgs, contender: &str) -> anyhow::Result<Asked> {
     }
     let setup = read_setup(env!("CARGO_PKG_VERSION"), None, env::args().collect());
     let (server_cpus, load_cpus) = (args.server_cpus.clone(), args.cpus.clone());
-    let workload = args.workload.as_ref().unwrap_or(&Workload::Double);
-    Ok(capacity::alone(contender, workload, server_cpus, load_cpus, &known()?, setup)?)
+    let workload = args.workload.clone().unwrap_or_default();
+    Ok(capacity::alone(contender, &workload, server_cpus, load_cpus, &known()?, setup)?)
 }
 
 fn question(args: &CapacityArgs, asked: Option<&Asked>) -> anyhow::Result<Question> {

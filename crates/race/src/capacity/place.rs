@@ -9,8 +9,9 @@ use crate::{
     under_load::{UnderLoad, Window},
 };
 use regatta_host::{Aside, Containment, Observed, Running, Spent, Usage, last_words};
-use regatta_load::{Edges, Plan, Tally, Tls, Workload};
+use regatta_load::{Edges, Plan, Tally, Tls};
 use regatta_record::{Asked, Happened, LoadShape, Phase};
+use regatta_script::Workload;
 use std::{
     fs,
     net::{Ipv4Addr, SocketAddr},
@@ -32,9 +33,9 @@ pub enum Place<'a> {
         tls: Option<Tls>,
         /// What it is asked.
         workload: Workload,
-        /// What HTTP requests name as their Host.
+        /// The host that requests name, where they do.
         host: String,
-        /// Target of a built-in HTTP workload, if not its own.
+        /// The path of a built-in workload, if not its own.
         path: Option<String>,
         /// Its process, whose CPU and memory are read, with all below it.
         pid: Option<u32>,

@@ -1,6 +1,7 @@
 use super::*;
-use regatta_load::{Arrivals, Plan, Tally, Until, WarmUp, Workload};
+use regatta_load::{Arrivals, Plan, Tally, Until, WarmUp};
 use regatta_record::Event;
+use regatta_script::Workload;
 use std::{
     io::{BufRead, BufReader, Write},
     net::{SocketAddr, TcpListener, TcpStream},
@@ -33,7 +34,7 @@ fn plan(target: SocketAddr, warm_up: Duration, until: Until) -> Plan {
     Plan {
         target,
         tls: None,
-        workload: Workload::Double,
+        workload: Workload::parse("double").unwrap(),
         host: String::new(),
         path: None,
         connections: 4,

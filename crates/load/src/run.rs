@@ -1,0 +1,196 @@
+//! A run as a whole: the threads, who leads them, and what they counted put together.
+
+use crate::{
+    Error, Phase, Plan, Tally, Until, director::Director, limits, shared::Shared, tally, tls,
+    worker::Worker,
+};
+use regatta_script::{Dialect, Visitor};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::{
+    sync::{atomic::AtomicBool, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// What the caller does at the edges of the measured window. Called inline on the first load
+/// thread: a call should be short, since the load of that thread rests meanwhile.
+pub trait Edges: Send {
+    /// The measured window begins: read what the server has used so far.
+    fn window_opens(&mut self);
+    /// It ends: read again. Always follows [`Edges::window_opens`], also when the run ends early.
+    fn window_closes(&mut self);
+    /// Everything is answered, and all connections are still open and idle (with a connection per
+    /// request, closed). Not called when the run ends early, nor in a burst, whose connections are
+    /// closed one by one as they are through.
+    fn connections_open(&mut self);
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// What the load is doing.
+    pub phase: Phase,
+    /// Since the call of [`run`].
+    pub elapsed: Duration,
+    /// Connections open now.
+    pub open: usize,
+    /// Right replies so far, those outside of the window included.
+    pub replies: u64,
+    /// Errors of all kinds so far.
+    pub errors: u64,
+}
+
+/// How often progress is told.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// Carries out a plan. `progress` is called about ten times a second on the calling thread; `stop`
+/// ends the run within milliseconds, with what there is until then.
+///
+/// # Errors
+/// Only where there is nothing to tell of a window: see [`Error`]. Wrong replies, lost connections
+/// and a server that dies under load stand in the tally.
+pub fn run(
+    plan: &Plan,
+    edges: &mut dyn Edges,
+    progress: &mut dyn FnMut(&Progress),
+    stop: &AtomicBool,
+) -> Result<Tally, Error> {
+    plan.check()?;
+    let alpn = plan.workload.protocol().alpn;
+    let tls = plan.tls.as_ref().map(|tls| tls.offering(alpn));
+    let plan = &Plan { tls, ..plan.clone() };
+    let run = Run { plan, edges, progress, stop };
+    plan.compile()?.visit(run)
+}
+
+/// As [`run`], in a dialect instead of the plan's workload. TLS offers no protocol inside.
+///
+/// # Errors
+/// As those of [`run`].
+pub fn run_in<D: Dialect>(
+    dialect: &D,
+    plan: &Plan,
+    edges: &mut dyn Edges,
+    progress: &mut dyn FnMut(&Progress),
+    stop: &AtomicBool,
+) -> Result<Tally, Error> {
+    plan.check()?;
+    Run { plan, edges, progress, stop }.visit(dialect)
+}
+
+/// A run that may begin.
+struct Run<'a> {
+    plan: &'a Plan,
+    edges: &'a mut dyn Edges,
+    progress: &'a mut dyn FnMut(&Progress),
+    stop: &'a AtomicBool,
+}
+
+impl Visitor for Run<'_> {
+    type Out = Result<Tally, Error>;
+
+    fn visit<D: Dialect>(self, dialect: &D) -> Self::Out {
+        let Run { plan, edges, progress, stop } = self;
+        carry_out(dialect, plan, edges, progress, stop)
+    }
+}
+
+fn carry_out<D: Dialect>(
+    dialect: &D,
+    plan: &Plan,
+    edges: &mut dyn Edges,
+    progress: &mut dyn FnMut(&Progress),
+    stop: &AtomicBool,
+) -> Result<Tally, Error> {
+    let plan = &Plan { connections: connections_needed(plan), ..plan.clone() };
+    let threads = plan.threads.min(match plan.until {
+        Until::Burst { instances, .. } => instances,
+        Until::Elapsed(_) | Until::Requests(_) => {
+            plan.connections.min(plan.in_flight.unwrap_or(usize::MAX))
+        }
+    });
+    limits::make_room(plan.connections + plan.idle, threads)?;
+    let shared = Shared::new(threads);
+    let mut director = Director::new(plan, &shared, stop, edges);
+    let mut directs = Some(&mut director);
+    let counts = thread::scope(|scope| {
+        let (alive, ended) = mpsc::channel::<()>();
+        let mut joins = Vec::new();
+        for thread in 0..threads {
+            let (director, alive) = (directs.take(), alive.clone());
+            let shared = &shared;
+            let work = move || {
+                let _alive = alive;
+                let _guard = EndAll(shared);
+                pin(&plan.cpus, thread)?;
+                Ok(Worker::new(plan, dialect, shared, thread, threads)?.run(director))
+            };
+            match thread::Builder::new().name(format!("load-{thread}")).spawn_scoped(scope, work) {
+                Ok(join) => joins.push(join),
+                Err(error) => {
+                    drop(EndAll(shared));
+                    return Err(Error::Machine { what: "start its threads", error });
+                }
+            }
+        }
+        drop(alive);
+        tell(&shared, &ended, progress);
+        joins.into_iter().map(|join| join.join().expect("a load thread panicked")).collect()
+    });
+    let counts: Vec<_> = counts?;
+    if let Some(error) = shared.no_tls() {
+        return Err(Error::Tls(tls::explain(&error)));
+    }
+    let tally = tally::merge(counts, director.outcome()?, plan);
+    Ok(Tally { tls: shared.spoken(), ..tally })
+}
+
+/// Calls `progress` until all threads have ended.
+fn tell(shared: &Shared, ended: &mpsc::Receiver<()>, progress: &mut dyn FnMut(&Progress)) {
+    let began = Instant::now();
+    while ended.recv_timeout(PROGRESS_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+        let sums = shared.sums();
+        progress(&Progress {
+            phase: shared.phase(),
+            elapsed: began.elapsed(),
+            open: sums.open,
+            replies: sums.replies,
+            errors: sums.errors,
+        });
+    }
+}
+
+/// No more connections than requests.
+fn connections_needed(plan: &Plan) -> usize {
+    match plan.until {
+        Until::Requests(n) => plan.connections.min(usize::try_from(n).unwrap_or(usize::MAX)),
+        Until::Elapsed(_) | Until::Burst { .. } => plan.connections,
+    }
+}
+
+/// Pins this thread to its CPU, where CPUs are given.
+fn pin(cpus: &[u32], thread: usize) -> Result<(), Error> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let cpu = cpus[thread % cpus.len()] as usize;
+    let mut set = CpuSet::new();
+    if cpu < CpuSet::MAX_CPU {
+        set.set(cpu);
+    }
+    sched_setaffinity(None, &set).map_err(|error| Error::Machine {
+        what: "pin its threads to the CPUs given",
+        error: error.into(),
+    })
+}
+
+/// When one thread is gone, for whatever reason, the run is over for the others: nobody may wait
+/// for a thread that failed or panicked.
+struct EndAll<'a>(&'a Shared);
+
+impl Drop for EndAll<'_> {
+    fn drop(&mut self) {
+        self.0.end_early();
+        self.0.set_phase(Phase::Ended);
+    }
+}
