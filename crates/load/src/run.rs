@@ -4,6 +4,7 @@ use crate::{
     Error, Phase, Plan, Tally, Until, director::Director, limits, shared::Shared, tally, tls,
     worker::Worker,
 };
+use regatta_record::Part;
 use regatta_script::{Dialect, Visitor};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::{
@@ -141,8 +142,11 @@ fn carry_out<D: Dialect>(
     if let Some(error) = shared.no_tls() {
         return Err(Error::Tls(tls::explain(&error)));
     }
-    let tally = tally::merge(counts, director.outcome()?, plan);
-    Ok(Tally { tls: shared.spoken(), ..tally })
+    let frame = director.outcome()?;
+    let (part, window) = (Part::whole(threads as u32), frame.window);
+    let (wrong, tls) = (shared.first_wrong(), shared.spoken());
+    let counted = tally::count(counts, part, window, plan, wrong, tls);
+    Ok(Tally::of(counted, &frame, plan, threads))
 }
 
 /// Calls `progress` until all threads have ended.

@@ -17,7 +17,7 @@ pub(super) fn line(input: &[u8], most: usize) -> Result<Option<(&[u8], usize)>, 
             _ => Err(Malformed("expected CR LF at the end of a line")),
         },
         None if window.len() > most => Err(Malformed("a line is too long")),
-        Some(end) if end >= most + 1 => Err(Malformed("a line is too long")),
+        Some(end) if end > most => Err(Malformed("a line is too long")),
         _ => Ok(None),
     }
 }
