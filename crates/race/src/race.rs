@@ -9,7 +9,7 @@ use crate::{
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_host::Containment;
 use regatta_record::{
-    Asked, Happened, LoadShape, Outcome, PassStart, Round, RoundEnd, RoundStart, Standing,
+    Asked, Happened, JudgedCell, LoadShape, Outcome, PassStart, Round, RoundEnd, RoundStart,
 };
 use std::{
     path::Path,
@@ -56,7 +56,7 @@ pub fn run(
 ) -> Result<bool, RaceError> {
     let entrants = Entrant::of_race(asked)?;
     let course = Course { asked, binary, containment, stop };
-    let mut standings = Vec::new();
+    let mut judged = Vec::new();
     let mut done = 0;
     for pass in 0.. {
         let due = regatta_judge::due(asked, rounds, pass);
@@ -88,7 +88,7 @@ pub fn run(
             events.sync()?;
         }
         if rounds.len() > stored_before {
-            let changed = changed(asked, rounds, &mut standings);
+            let changed = changed(asked, rounds, &mut judged);
             events.emit(Happened::PassJudged { pass, changed });
         }
     }
@@ -120,12 +120,12 @@ pub(crate) fn round_end(round: &Round, pass: Option<u32>, line: Option<u32>) -> 
     }
 }
 
-/// Judges all rounds so far: the cells whose judgement is not what it was in `standings`, which is
+/// Judges all rounds so far: the cells whose judgement is not what it was in `judged`, which is
 /// brought up to date.
-fn changed(asked: &Asked, rounds: &[Round], standings: &mut Vec<Standing>) -> Vec<Standing> {
+fn changed(asked: &Asked, rounds: &[Round], judged: &mut Vec<JudgedCell>) -> Vec<JudgedCell> {
     let cells = regatta_judge::judge(asked, rounds).cells.into_iter();
-    let now: Vec<Standing> = cells
-        .map(|cell| Standing {
+    let now: Vec<JudgedCell> = cells
+        .map(|cell| JudgedCell {
             contender: cell.contender,
             load: cell.load,
             rounds: cell.rounds,
@@ -136,9 +136,9 @@ fn changed(asked: &Asked, rounds: &[Round], standings: &mut Vec<Standing>) -> Ve
             rate_per_s: cell.rate_per_s,
         })
         .collect();
-    let is_new = |standing: &&Standing| !standings.contains(standing);
+    let is_new = |cell: &&JudgedCell| !judged.contains(cell);
     let changed = now.iter().filter(is_new).cloned().collect();
-    *standings = now;
+    *judged = now;
     changed
 }
 

@@ -77,7 +77,7 @@ pub enum Happened {
         /// The pass, from 0.
         pass: u32,
         /// The cells whose judgement is not what the last event of this kind said.
-        changed: Vec<Standing>,
+        changed: Vec<JudgedCell>,
     },
     /// All rounds are judged, as printed and saved.
     Judged(Box<Judged>),
@@ -236,7 +236,7 @@ pub struct RoundEnd {
 
 /// The judgement on a cell while the race goes on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct JudgedCell {
     /// Name of the contender.
     pub contender: String,
     /// The load.

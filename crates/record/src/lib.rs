@@ -39,8 +39,8 @@ pub use curve::{
 pub use errors::{Errors, Exchange};
 pub use estimate::Estimate;
 pub use event::{
-    CapacityHeader, Event, Form, Happened, Judged, LoadProgress, PassStart, Phase, RaceHeader,
-    RoundEnd, RoundStart, Standing, Window,
+    CapacityHeader, Event, Form, Happened, Judged, JudgedCell, LoadProgress, PassStart, Phase,
+    RaceHeader, RoundEnd, RoundStart, Window,
 };
 pub use gate::{Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
