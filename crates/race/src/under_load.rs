@@ -8,7 +8,7 @@
 
 use crate::events::Events;
 use regatta_load::{Edges, Progress};
-use regatta_record::{Happened, LoadProgress, Phase};
+use regatta_record::{Happened, LoadSample, Phase};
 use std::{
     sync::OnceLock,
     time::{Duration, Instant},
@@ -112,7 +112,7 @@ impl<'a, 'e> UnderLoad<'a, 'e> {
             progress.replies.saturating_sub(replies) as f64 / elapsed.as_secs_f64()
         });
         self.last = Some((now, progress.replies));
-        self.events.emit(Happened::LoadProgress(LoadProgress {
+        self.events.emit(Happened::LoadSampled(LoadSample {
             open: progress.open as u64,
             replies: progress.replies,
             errors: progress.errors,

@@ -7,10 +7,10 @@
 //! race-started [pilot-started round… rates-settled] pass… judged (finished | interrupted | stopped)
 //! race-resumed pass… judged (finished | interrupted | stopped)          after an earlier sequence
 //! pass:  pass-started round… [pass-judged]
-//! round: round-started phase-started… load-progress… round-ended
+//! round: round-started phase-started… load-sampled… round-ended
 //! ```
 //!
-//! and a capacity is `capacity-started (level-started phase-started… load-progress… level-ended)…
+//! and a capacity is `capacity-started (level-started phase-started… load-sampled… level-ended)…
 //! capacity-found`. A process that is killed leaves its sequence without an end.
 
 use crate::{
@@ -69,7 +69,7 @@ pub enum Happened {
     },
     /// How the load goes, a few times a second from its first connection until the measured window
     /// opens. Inside the window nothing is emitted: it would be measured.
-    LoadProgress(LoadProgress),
+    LoadSampled(LoadSample),
     /// A round is over. In a pass it is stored in `rounds.jsonl`.
     RoundEnded(Box<RoundEnd>),
     /// A pass is over and all rounds so far were judged.
@@ -202,7 +202,7 @@ pub enum Phase {
 
 /// How a load goes before its window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LoadProgress {
+pub struct LoadSample {
     /// Connections that are open.
     pub open: u64,
     /// Right replies so far.
@@ -317,10 +317,10 @@ mod tests {
             r#"{"format":1,"ns":1500,"event":"race-finished"}"#
         );
         let progress =
-            LoadProgress { open: 64, replies: u64::MAX, errors: 0, rate_per_s: Some(1.0 / 3.0) };
+            LoadSample { open: 64, replies: u64::MAX, errors: 0, rate_per_s: Some(1.0 / 3.0) };
         assert_eq!(
-            json(Happened::LoadProgress(progress)),
-            r#"{"format":1,"ns":1500,"event":"load-progress","open":64,"replies":18446744073709551615,"errors":0,"rate_per_s":0.3333333333333333}"#
+            json(Happened::LoadSampled(progress)),
+            r#"{"format":1,"ns":1500,"event":"load-sampled","open":64,"replies":18446744073709551615,"errors":0,"rate_per_s":0.3333333333333333}"#
         );
     }
 
@@ -334,8 +334,8 @@ mod tests {
             let rate = f64::from_bits(bits);
             if rate.is_finite() {
                 let progress =
-                    LoadProgress { open: 0, replies: 0, errors: 0, rate_per_s: Some(rate) };
-                json(Happened::LoadProgress(progress));
+                    LoadSample { open: 0, replies: 0, errors: 0, rate_per_s: Some(rate) };
+                json(Happened::LoadSampled(progress));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use regatta_record::{
     Asked, Capacity, CapacityHeader, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep,
-    Event, Exchange, Form, Happened, Judged, Limit, LoadProgress, LoadShape, Outcome, PassStart,
+    Event, Exchange, Form, Happened, Judged, Limit, LoadSample, LoadShape, Outcome, PassStart,
     Phase, RaceHeader, RoundEnd, RoundStart, Summary, Window,
 };
 use regatta_report::{Live, Looks, Shown, json, markdown, terminal};
@@ -51,7 +51,7 @@ fn phase(phase: Phase) -> Happened {
 }
 
 fn open(open: u64) -> Happened {
-    Happened::LoadProgress(LoadProgress { open, replies: 0, errors: 0, rate_per_s: None })
+    Happened::LoadSampled(LoadSample { open, replies: 0, errors: 0, rate_per_s: None })
 }
 
 /// What events, a second apart, make visible.

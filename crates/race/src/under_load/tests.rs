@@ -113,10 +113,10 @@ fn nothing_is_emitted_inside_the_window() {
 
     use Phase::{Connecting, Stopping, WarmUp};
     assert_eq!(phases(&seen), [Connecting, WarmUp, Phase::Window, Stopping]);
-    let progress: Vec<&LoadProgress> = seen
+    let progress: Vec<&LoadSample> = seen
         .iter()
         .filter_map(|(_, event)| match &event.happened {
-            Happened::LoadProgress(progress) => Some(progress),
+            Happened::LoadSampled(progress) => Some(progress),
             _ => None,
         })
         .collect();

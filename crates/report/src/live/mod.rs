@@ -17,8 +17,7 @@ use crate::{
 use progress::Bar;
 use regatta_record::{
     Asked, Capacity, CapacityLoad, CapacityPhase, CapacityStep, Event, Exchange, Form, Happened,
-    Judged, Kind, LoadProgress, Outcome, PassStart, Phase, RaceHeader, RoundEnd, RoundStart,
-    Window,
+    Judged, Kind, LoadSample, Outcome, PassStart, Phase, RaceHeader, RoundEnd, RoundStart, Window,
 };
 use std::path::Path;
 
@@ -124,7 +123,7 @@ impl Live {
             Happened::PassStarted(pass) => self.pass_starts(pass),
             Happened::RoundStarted(round) => self.round_starts(ns, round),
             Happened::PhaseStarted { phase } => self.phase_starts(ns, *phase),
-            Happened::LoadProgress(progress) => self.load_progresses(ns, progress),
+            Happened::LoadSampled(progress) => self.load_sampled(ns, progress),
             Happened::RoundEnded(round) => remark(round),
             Happened::PassJudged { .. } | Happened::RaceFinished => Vec::new(),
             Happened::Judged(judged) => self.judged(judged),
@@ -215,7 +214,7 @@ impl Live {
         self.progress(ns).into_iter().collect()
     }
 
-    fn load_progresses(&mut self, ns: u64, progress: &LoadProgress) -> Vec<Shown> {
+    fn load_sampled(&mut self, ns: u64, progress: &LoadSample) -> Vec<Shown> {
         self.task.open = Some(progress.open);
         self.progress(ns).into_iter().collect()
     }
