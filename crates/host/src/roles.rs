@@ -10,7 +10,7 @@ use crate::{
     wire::Launch,
 };
 use regatta_record::RoleUsage;
-use std::{path::Path, time::Duration};
+use std::{collections::BTreeSet, path::Path, time::Duration};
 
 /// How to start one role.
 #[derive(Clone, Debug)]
@@ -144,6 +144,13 @@ impl Roles {
     /// The roles, in the order of their start: the server comes last.
     pub fn all(&self) -> &[Role] {
         &self.roles
+    }
+
+    /// The CPUs of all roles, in rising order.
+    pub fn cpus(&self) -> Vec<u32> {
+        let all: BTreeSet<u32> =
+            self.roles.iter().flat_map(|role| role.cpus.iter().copied()).collect();
+        all.into_iter().collect()
     }
 
     /// Its processes, to be read again and again.

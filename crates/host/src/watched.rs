@@ -82,8 +82,7 @@ impl OfRole {
 impl Watched {
     /// Reads what there is before the load.
     pub fn new(roles: &Roles, cpus: &CpuSets, load: &LoadShape) -> Self {
-        let all: BTreeSet<u32> =
-            roles.all().iter().flat_map(|role| role.cpus.iter().copied()).collect();
+        let all = roles.cpus();
         let used: BTreeSet<u32> = all.iter().copied().chain(cpus.of_load(load)).collect();
         Watched {
             roles: roles.all().iter().map(OfRole::new).collect(),

@@ -1,7 +1,8 @@
 //! An entrant: a contender in a race, under the name that it has there, as `race.toml` stores it.
 
 use crate::{
-    contender::{Contender, ContenderError, RoleCpus},
+    contender::{Contender, ContenderError},
+    launches::RoleCpus,
     manifest::{Adapter, Limits, Manifest},
     placeholders::{BackendPorts, Values},
 };

@@ -6,12 +6,16 @@ use crate::{
     course::{Course, MachineError},
     edges::AtEdges,
     entrant::Entrant,
+    events::Events,
     single::outcome_of_replies,
     start::{STOP_WITHIN, Start, Started, start},
+    under_load::{UnderLoad, Window},
 };
-use regatta_host::{Ended, StopReport, SupervisorError, Watched, read_probe};
+use regatta_host::{Aside, Ended, StopReport, SupervisorError, Watched, read_probe};
 use regatta_load::{Edges, OpenTally, Plan, Progress, Tally, Until, WarmUp};
-use regatta_record::{Asked, Errors, FORMAT, LoadShape, Outcome, Round, encode_histogram};
+use regatta_record::{
+    Asked, Errors, FORMAT, Happened, LoadShape, Outcome, Phase, Round, encode_histogram,
+};
 use regatta_script::Workload;
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -28,14 +32,14 @@ const COUNTED_WITHIN: Duration = Plan::MAX_TIMEOUT;
 /// How long a counted number of requests may take: one that computes for long holds up all others.
 const REQUESTS_WITHIN: Duration = Duration::from_secs(600);
 
-/// Runs one round. `None` if it was interrupted.
+/// Runs one round, whose phases go to `events`. `None` if it was interrupted.
 pub(crate) fn run(
     course: &Course<'_>,
     pass: u32,
     entrant: &Entrant,
     load: LoadShape,
     seed: u64,
-    progress: &mut dyn FnMut(&Progress),
+    events: &mut Events<'_>,
 ) -> Result<Option<Round>, MachineError> {
     let asked = course.asked;
     let mut round = Round {
@@ -70,6 +74,7 @@ pub(crate) fn run(
     if let Some(because) = entrant.cannot_hold(load) {
         return ended(round, Outcome::CannotHold { because });
     }
+    events.emit(Happened::PhaseStarted { phase: Phase::Starting });
     let before = read_probe(&asked.cpus, &load);
     let Started { mut roles, port, run: _run } = match start(course, entrant, load)? {
         Start::Ready(started) => *started,
@@ -78,7 +83,12 @@ pub(crate) fn run(
     };
     let path = entrant.contender.manifest.path.clone();
     let plan = Plan { path, ..plan(asked, entrant.speaks_under(load.n), port, load, seed) };
-    let mut server = AtEdges(Watched::new(&roles, &asked.cpus, &load));
+    let mut watched = AtEdges(Watched::new(&roles, &asked.cpus, &load));
+    let aside = Aside::of(&roles.cpus(), &asked.cpus.of_load(&load));
+    let window = Window::default();
+    let mut under_load = UnderLoad::new(events, &window);
+    let progress = &mut |progress: &Progress| under_load.progress(progress);
+    let mut server = window.around(&mut watched);
     let (loaded, late, large) = match load.beside {
         Some(beside) => {
             let beside = beside::plan(&plan, beside, entrant.speaks_under(Some(beside.n)));
@@ -92,10 +102,12 @@ pub(crate) fn run(
         }
         None => (Some(regatta_load::run(&plan, &mut server, progress, course.stop)), false, None),
     };
-    let AtEdges(mut server) = server;
-    round.server = server.spent.take();
-    round.machine = Some(server.machine);
-    round.roles = server.into_roles();
+    under_load.ended();
+    drop(aside);
+    let AtEdges(mut watched) = watched;
+    round.server = watched.spent.take();
+    round.machine = Some(watched.machine);
+    round.roles = watched.into_roles();
     let (backend, server) = match roles.ended() {
         Ok(ended) => ended.into_iter().partition::<Vec<_>, _>(|one| !one.is_server),
         Err(error) => {
@@ -186,6 +198,15 @@ fn after_stop(stopped: Vec<Result<StopReport, SupervisorError>>) -> Result<Optio
         }
     }
     Ok((!remarks.is_empty()).then(|| remarks.join("; ")))
+}
+
+/// What the measured window of a load is.
+pub(crate) fn window(asked: &Asked, load: &LoadShape) -> regatta_record::Window {
+    let of_burst = load.burst.map(|burst| u64::from(load.connections) * u64::from(burst.requests));
+    match of_burst.or(load.requests.map(u64::from)) {
+        Some(n) => regatta_record::Window::Requests { n },
+        None => regatta_record::Window::Time { s: asked.window_s },
+    }
 }
 
 /// How long a counted load may take as a whole.

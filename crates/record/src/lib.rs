@@ -1,8 +1,9 @@
 //! What a result is: serialisable, versioned types, and nothing that computes.
 //!
 //! `load` and `race` fill these in, `report` shows them. No other crate is a channel between those
-//! three, so whatever a report says can be recomputed from a result directory alone. [`Ask`], [`Order`]
-//! and [`Said`] are what load processes and whoever leads them tell each other.
+//! three, so whatever a report says can be recomputed from a result directory alone, and whatever a
+//! race printed can be printed again. [`Ask`], [`Order`] and [`Report`] are the messages between load
+//! processes and the process that starts them.
 
 mod arrivals;
 mod ask;
@@ -12,14 +13,15 @@ mod counts;
 mod curve;
 mod errors;
 mod estimate;
+mod event;
 mod gate;
 mod hdr;
 mod latency;
 mod load;
 mod needed;
 mod race;
+mod report;
 mod round;
-mod said;
 mod shape;
 mod slow;
 mod summary;
@@ -36,16 +38,20 @@ pub use curve::{
 };
 pub use errors::{Errors, Exchange};
 pub use estimate::Estimate;
+pub use event::{
+    CapacityHeader, Event, Form, Happened, Judged, JudgedCell, LoadSample, PassStart, Phase,
+    RaceHeader, RoundEnd, RoundStart, Window,
+};
 pub use gate::{Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
 pub use load::{LoadResult, TlsSpoken};
 pub use needed::rounds_in_words;
 pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Setup, Then, twin_name};
+pub use report::{Failure, LoadProgress, Report};
 pub use round::{
     ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,
     RoleUsage, Round, Server, UsageSource,
 };
-pub use said::{Failure, Said, Standing};
 pub use shape::{Arrivals, Beside, Burst, CpuSets, LoadShape};
 pub use slow::{Ages, SlowClients};
 pub use summary::{
