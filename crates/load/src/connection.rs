@@ -32,6 +32,8 @@ pub(crate) struct Connection {
     pub cursor: Cursor,
     /// Its first request is beside the schedule of an open loop, or the bound on what is in flight.
     pub beside: bool,
+    /// The server has ended its sending direction.
+    pub ended: bool,
     /// Whole replies on this connection so far.
     pub replies: u64,
     /// How long to wait before the next attempt to open.
@@ -56,6 +58,7 @@ impl Connection {
             waits_to_write: false,
             cursor,
             beside: true,
+            ended: false,
             replies: 0,
             pause: Self::SHORTEST_PAUSE,
             sent: Ring { first: first as u32, head: 0, tail: 0 },

@@ -27,6 +27,8 @@ pub(crate) struct Cursor {
     reply: Option<Box<http::Part>>,
     /// Likewise: the server said that the connection ends with what came.
     ends: bool,
+    /// Something was written.
+    begun: bool,
 }
 
 /// The bytes are not what had to come; [`Cursor::explain`] tells more.
@@ -39,12 +41,26 @@ impl Cursor {
         let begin = script.begin(start);
         let (written_to, checked_to) = (begin.request, begin.reply);
         let (answered, asked) = (start, start);
-        Cursor { answered, asked, written_to, checked_to, part: None, reply: None, ends: false }
+        Cursor {
+            answered,
+            asked,
+            written_to,
+            checked_to,
+            part: None,
+            reply: None,
+            ends: false,
+            begun: false,
+        }
     }
 
     /// The exchange that a new connection continues with.
     pub fn next_start(&self, script: &Script) -> u32 {
         script.conversation_from(self.asked)
+    }
+
+    /// Whether the next request goes on with a conversation that this connection has begun.
+    pub fn is_within_conversation(&self, script: &Script) -> bool {
+        self.next_start(script) != self.asked % script.count()
     }
 
     /// `k` more requests are to be sent.
@@ -69,6 +85,7 @@ impl Cursor {
     #[inline]
     pub fn wrote(&mut self, n: usize) {
         self.written_to += n as u32;
+        self.begun |= n > 0;
     }
 
     /// Takes bytes that came and returns how many replies they complete. On `Err` nothing has
@@ -105,12 +122,8 @@ impl Cursor {
         let at = self.checked_to + right as u32;
         if right == owed.len() {
             let asked = self.whole_asked(script);
-            return Exchange {
-                sent: String::new(),
-                expected: String::new(),
-                received: printable(line(&bytes[right..])),
-                reply_index: replies + u64::from(asked - self.answered),
-            };
+            let reply_index = replies + u64::from(asked - self.answered);
+            return self.unasked_for(script, reply_index, printable(line(&bytes[right..])));
         }
         let exchange = script.exchange_of_reply(at);
         let begin = script.begin(exchange).reply;
@@ -122,6 +135,39 @@ impl Cursor {
             received: printable(&received),
             reply_index: replies + u64::from(exchange - self.answered),
         }
+    }
+
+    /// What came is no reply to any request.
+    fn unasked_for(&self, script: &Script, reply_index: u64, received: String) -> Exchange {
+        let asked = self.whole_asked(script);
+        if !self.begun {
+            let expected = "nothing: no request was sent on this connection yet".into();
+            return Exchange { sent: String::new(), expected, received, reply_index };
+        }
+        let last = (asked + script.count() - 1) % script.count();
+        let expected = "nothing more: every request on this connection has its reply".into();
+        Exchange { sent: printable(script.request(last)), expected, received, reply_index }
+    }
+
+    /// The reply of which only a part came; `None` if nothing of one did. `replies` is how many whole
+    /// replies came on this connection before.
+    pub fn unfinished(&self, script: &Script, replies: u64) -> Option<Exchange> {
+        if self.owed() == 0 {
+            return None;
+        }
+        if let Some(http) = script.replies_in_http() {
+            return self.unfinished_http(script, http, replies);
+        }
+        if let Some(patterns) = script.patterns() {
+            return self.unfinished_line(script, patterns, replies);
+        }
+        let came = script.replies(script.begin(self.answered).reply, self.checked_to);
+        (!came.is_empty()).then(|| Exchange {
+            sent: printable(script.request(self.answered)),
+            expected: printable(script.reply(self.answered)),
+            received: printable(came),
+            reply_index: replies,
+        })
     }
 
     /// End of the replies to requests that the server can have read: a reply to a request of
@@ -271,7 +317,8 @@ mod tests {
         let mut cursor = asked(0, 1);
         assert_eq!(cursor.receive(b"0\n0\n", &DOUBLE), Err(Wrong));
         let exchange = cursor.explain(b"0\n0\n", &DOUBLE, 3);
-        assert_eq!((exchange.sent.as_str(), exchange.received.as_str()), ("", "0\\n"));
+        assert_eq!((exchange.sent.as_str(), exchange.received.as_str()), ("0\\n", "0\\n"));
+        assert!(exchange.expected.starts_with("nothing more"), "{exchange:?}");
         assert_eq!(exchange.reply_index, 4);
         assert_eq!(cursor.receive(b"0\n", &DOUBLE), Ok(1));
         assert_eq!(cursor.receive(b"!", &DOUBLE), Err(Wrong));

@@ -3,6 +3,7 @@
 
 mod check;
 mod expected;
+mod json;
 mod memo;
 pub mod rules;
 mod words;

@@ -4,6 +4,7 @@
 mod burst;
 mod ends;
 mod in_flight;
+mod loss;
 mod open;
 mod sealed;
 mod talk;
@@ -26,11 +27,11 @@ use crate::{
 };
 use burst::Burst;
 use in_flight::InFlight;
+use loss::Loss;
 pub(crate) use open::GRACE;
 use open::OpenLoop;
 use rustix::thread::set_current_timer_slack;
 use std::{cmp::Reverse, collections::BinaryHeap, num::NonZeroU64, sync::atomic::Ordering::*};
-use talk::Loss;
 
 /// Longest wait for events: how late a thread without events may notice a new phase.
 const TURN: Nanos = 5 * MS;
@@ -90,7 +91,10 @@ pub(crate) struct Worker<'a> {
     settled: u64,
     awaited: u64,
     refused: u64,
+    dropped: u64,
     open: usize,
+    /// Connections that stay open though they are not used any more.
+    kept: u32,
     count: Count,
 }
 
@@ -171,7 +175,9 @@ impl<'a> Worker<'a> {
             settled: 0,
             awaited: 0,
             refused: 0,
+            dropped: 0,
             open: 0,
+            kept: 0,
             count: Count::new(plan),
         })
     }
@@ -308,6 +314,7 @@ impl<'a> Worker<'a> {
             && self.open_loop.as_ref().is_some_and(|open| !open.is_over());
         self.gauge.awaited.store(self.awaited + u64::from(line), Relaxed);
         self.gauge.refused.store(self.refused, Relaxed);
+        self.gauge.dropped.store(self.dropped, Relaxed);
         self.gauge.errors.store(self.count.errors.total(), Relaxed);
         self.gauge.open.store(self.open + self.ended.len(), Relaxed);
         self.gauge.entered.store(self.phase as u8 + 1, Release);
@@ -343,6 +350,9 @@ impl<'a> Worker<'a> {
                     // Bytes that came unasked meanwhile.
                     let ready = self.poller.wait(0);
                     self.take(ready);
+                }
+                if self.shared.closes_are_overdue() {
+                    self.find_unclosed();
                 }
                 self.settle_schedule();
             }

@@ -2,13 +2,14 @@
 
 use crate::{Latency, OpenLoop, Verdict};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Errors by kind, each counted once per request or connection attempt that met it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errors {
     /// A connection could not be opened (refused, unreachable, out of ports or descriptors).
     pub connect: u64,
-    /// Reading failed (reset by the server, for one).
+    /// A reply was owed, and reading it failed (reset by the server, for one).
     pub read: u64,
     /// Writing failed.
     pub write: u64,
@@ -18,11 +19,15 @@ pub struct Errors {
     pub wrong_reply: u64,
     /// The server closed with replies still owed.
     pub closed_early: u64,
+    /// The server closed or reset a connection on which it owed nothing, without announcing it. The
+    /// load opened another; no reply is missing, so it is no fault.
+    #[serde(default)]
+    pub closed_idle: u64,
 }
 
 impl Errors {
     /// Every kind with its name as in the JSON, in the order of the fields.
-    pub fn by_kind(&self) -> [(&'static str, u64); 6] {
+    pub fn by_kind(&self) -> [(&'static str, u64); 7] {
         [
             ("connect", self.connect),
             ("read", self.read),
@@ -30,7 +35,14 @@ impl Errors {
             ("timeout", self.timeout),
             ("wrong_reply", self.wrong_reply),
             ("closed_early", self.closed_early),
+            ("closed_idle", self.closed_idle),
         ]
+    }
+
+    /// Requests that failed: all kinds that cost a reply. A connection that could not be opened is
+    /// tried again, and one that was closed idle owed nothing.
+    pub fn failed(&self) -> u64 {
+        self.total() - self.connect - self.closed_idle
     }
 
     /// Sum over all kinds.
@@ -46,6 +58,7 @@ impl Errors {
         self.timeout += other.timeout;
         self.wrong_reply += other.wrong_reply;
         self.closed_early += other.closed_early;
+        self.closed_idle += other.closed_idle;
     }
 }
 
@@ -78,13 +91,15 @@ pub struct TlsSpoken {
 pub struct LoadResult {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
-    /// Requests answered rightly inside the measured window.
+    /// Requests answered rightly: those whose reply came inside the measured window; in open loop,
+    /// those that were due inside it, whenever the reply came.
     pub requests: u64,
     /// Errors by kind, zeros included.
     pub errors: Errors,
     /// Length of the measured window in seconds.
     pub duration_s: f64,
-    /// `requests / duration_s`.
+    /// Right replies inside the window per second. In open loop they may belong to requests of the
+    /// warm-up.
     pub rate_per_s: f64,
     /// Connections that were asked for and opened.
     pub connections: u64,
@@ -126,8 +141,14 @@ pub struct LoadResult {
     pub load_cpu_ns_per_request: Option<f64>,
     /// CPU of the observed server per request, in nanoseconds; `None` without `--pid`.
     pub server_cpu_ns_per_request: Option<f64>,
+    /// Why connections were lost or not opened, in words, and how often.
+    #[serde(default)]
+    pub causes: BTreeMap<String, u64>,
     /// The first wrong exchange, where there was one.
     pub first_wrong: Option<Exchange>,
+    /// A reply of which only a part came before its connection was lost, where there was one.
+    #[serde(default)]
+    pub first_unfinished: Option<Exchange>,
     /// The judgement.
     pub verdict: Verdict,
     /// HDR histogram of the latencies, V2 format, base64.

@@ -4,7 +4,6 @@ use crate::{
     load,
     server::{Server, reply},
 };
-use std::time::Duration;
 
 #[test]
 fn a_server_that_closes_after_each_reply_without_saying_so_is_named() {
@@ -12,5 +11,4 @@ fn a_server_that_closes_after_each_reply_without_saying_so_is_named() {
     let ended = load(&server.http_url(), &["-c", "8", "-d", "1s"]).with_status(2);
     let said = "the server closed the connection after its first reply, without announcing it";
     assert!(ended.stderr.contains(said), "{}", ended.stderr);
-    assert!(ended.took < Duration::from_secs(6), "{:?}", ended.took);
 }

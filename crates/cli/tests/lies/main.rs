@@ -16,7 +16,6 @@ mod server;
 mod shown;
 mod surplus;
 mod tls;
-mod tolerate;
 mod unreachable;
 
 use std::{
@@ -28,8 +27,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// No load of these tests takes longer.
-const DEADLINE: Duration = Duration::from_secs(40);
+/// No load of these tests takes longer, on a busy machine either.
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The program.
 fn regatta() -> Command {
@@ -43,7 +42,6 @@ struct Ended {
     status: Option<i32>,
     stdout: String,
     stderr: String,
-    took: Duration,
 }
 
 /// `regatta load URL`, with more arguments; killed, and a failure, if it takes too long.
@@ -54,17 +52,17 @@ fn load(url: &str, more: &[&str]) -> Ended {
 }
 
 fn run(mut command: Command) -> Ended {
-    let began = Instant::now();
+    let until = Instant::now() + DEADLINE;
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = child.unwrap();
     let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
     let (stdout, stderr, status) = thread::scope(|scope| {
         let stdout = scope.spawn(|| read(&mut out));
         let stderr = scope.spawn(|| read(&mut err));
-        let status = wait(&mut child, began + DEADLINE);
+        let status = wait(&mut child, until);
         (stdout.join().unwrap(), stderr.join().unwrap(), status)
     });
-    Ended { status, stdout, stderr, took: began.elapsed() }
+    Ended { status, stdout, stderr }
 }
 
 fn read(from: &mut impl Read) -> String {

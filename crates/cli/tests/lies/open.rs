@@ -36,7 +36,7 @@ fn at_a_rate_no_reply_of_the_warm_up_is_counted_as_a_request() {
 #[test]
 fn a_wait_of_nothing_is_zero() {
     let server = Server::lines(|_, _, line| Some(double(line)));
-    let more = ["-c", "16", "-r", "200/s", "-d", "500ms", "--warm-up", "0s"];
+    let more = ["-c", "32", "-r", "50/s", "-d", "1s", "--warm-up", "0s"];
     let ended = load(&server.line_url(), &more).with_status(0);
     assert!(ended.line("wait").starts_with("p50 0 "), "{}", ended.stdout);
     let ended = load(&server.line_url(), &[&more[..], &["--json", "-"]].concat()).with_status(0);

@@ -24,8 +24,7 @@ fn inside_the_window_progress_is_drawn_once_a_second_and_on_the_loads_own_cpus()
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
     let name = ptsname(&master, Vec::new()).unwrap();
-    let terminal =
-        OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let terminal = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
     let mut command = regatta();
     let more = ["-c", "1", "-d", "3s", "--warm-up", "0s", "--cpus", "0"];
     command.args(["load", &server.line_url()]).args(more);
@@ -41,10 +40,15 @@ fn inside_the_window_progress_is_drawn_once_a_second_and_on_the_loads_own_cpus()
         }
         String::from_utf8_lossy(&bytes).into_owned()
     });
-    thread::sleep(Duration::from_millis(1_500));
-    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-    let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
-    assert_eq!(cpus.trim(), "0", "the thread that draws");
+    let path = format!("/proc/{}/status", child.id());
+    let is_kept = || {
+        let status = fs::read_to_string(&path).unwrap_or_default();
+        status.lines().any(|line| line == "Cpus_allowed_list:\t0")
+    };
+    while !is_kept() {
+        assert!(child.try_wait().unwrap().is_none(), "the thread that draws was never kept to 0");
+        thread::sleep(Duration::from_millis(5));
+    }
     assert_eq!(wait(&mut child, Instant::now() + Duration::from_secs(20)), Some(0));
     let drawn = drawn.join().unwrap();
     let times = drawn.matches("measuring").count();

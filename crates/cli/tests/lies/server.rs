@@ -78,9 +78,7 @@ impl Server {
 
     /// Answers the i-th request over HTTP of each connection by `answer(i, head)`; on `false` it
     /// closes after the reply.
-    pub fn http(
-        answer: impl Fn(u64, &str) -> (String, bool) + Send + Sync + 'static,
-    ) -> Server {
+    pub fn http(answer: impl Fn(u64, &str) -> (String, bool) + Send + Sync + 'static) -> Server {
         Server::start(move |_, stream| {
             let mut reader = BufReader::new(stream.try_clone().unwrap());
             for i in 0.. {

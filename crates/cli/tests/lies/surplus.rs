@@ -51,7 +51,7 @@ fn junk_after_the_last_reply_of_a_counted_run_is_seen() {
             return Some(double(line));
         }
         stream.write_all(double(line).as_bytes()).ok()?;
-        thread::sleep(Duration::from_millis(2));
+        thread::sleep(Duration::from_millis(10));
         Some("junk\n".into())
     });
     let ended = load(&server.line_url(), &["-n", "100", "-c", "4"]).with_status(1);

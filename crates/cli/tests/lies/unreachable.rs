@@ -1,7 +1,7 @@
 //! Servers that are not there, and those that are and say nothing.
 
 use crate::{load, server::Server};
-use std::{net::TcpListener, time::Duration};
+use std::net::TcpListener;
 
 /// A port where nobody listens.
 fn nobody() -> u16 {
@@ -21,7 +21,6 @@ fn a_server_that_cannot_be_reached_is_status_2_in_every_shape_of_load() {
         ] {
             let ended = load(&format!("{scheme}://127.0.0.1:{port}"), more).with_status(2);
             assert!(ended.stderr.contains("Connection refused"), "{more:?}: {}", ended.stderr);
-            assert!(ended.took < Duration::from_secs(10), "{more:?}: {:?}", ended.took);
         }
     }
 }
@@ -32,7 +31,6 @@ fn a_counted_run_gives_up_a_server_that_never_answers() {
     let server = Server::lines(|_, _, _| Some(String::new()));
     let more = ["-n", "10000", "-c", "8", "--timeout", "200ms"];
     let ended = load(&server.line_url(), &more).with_status(1);
-    assert!(ended.took < Duration::from_secs(25), "{:?}", ended.took);
     assert!(ended.line("errors").contains("timeout"), "{}", ended.stdout);
     assert!(ended.line("verdict").contains("stopped"), "{}", ended.stdout);
 }

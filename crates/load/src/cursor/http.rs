@@ -10,9 +10,8 @@ use crate::{
 };
 use regatta_proto::http1::client::{Decoder, Event, Framing, Malformed};
 use regatta_record::Exchange;
+use std::ops::Range;
 
-/// Longest content that is looked at, in bytes.
-const MAX_CONTENT: usize = 16 << 20;
 /// Bytes of a reply that are kept to be told.
 const SHOWN: usize = 1_000;
 /// Room for contents that is not given back to the system.
@@ -34,6 +33,11 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    /// Exchanges what is kept of the reply's beginning.
+    pub fn swap_shown(&mut self, shown: &mut Vec<u8>) {
+        std::mem::swap(&mut self.shown, shown);
+    }
+
     /// Ready for another reply.
     pub fn clear(&mut self) {
         self.decoder = Decoder::default();
@@ -66,7 +70,8 @@ enum Fault {
     Malformed(Malformed),
     Head,
     Upgrade,
-    TooLong,
+    /// It has more bytes of content than it can have.
+    TooLong(usize),
     /// The content, to be told.
     Content(String),
 }
@@ -91,12 +96,14 @@ impl Cursor {
     ) -> Result<u32, Box<Exchange>> {
         let owed_to = self.begun_exchanges(script);
         let (before, mut rest) = (self.answered, bytes);
+        let mut last = Last { begun: self.reply.is_some(), at: 0..0 };
         while !rest.is_empty() {
             let at = self.answered;
             if at >= owed_to || self.ends {
-                self.unasked(rest, at - before)?;
-                break;
+                let Some(told) = self.unasked(rest, script) else { break };
+                return Err(told.after(&last, bytes, checker).of_reply(at - before));
             }
+            let begins = bytes.len() - rest.len();
             let due = Due::of(at, script, replies, now);
             let known = match self.reply {
                 None => checker.recognise(rest, due.kind, due.expected, due.text, now),
@@ -107,11 +114,16 @@ impl Cursor {
                     rest = &rest[length..];
                     Some(ends)
                 }
-                None => self
-                    .read(&mut rest, due, checker)
-                    .map_err(|told| told.of_request(script.request(at), at - before))?,
+                None => match self.read(&mut rest, due, checker) {
+                    Ok(whole) => whole,
+                    Err(told) => {
+                        let told = told.to(script.request(at)).after(&last, bytes, checker);
+                        return Err(told.of_reply(at - before));
+                    }
+                },
             };
             let Some(ends) = whole else { break };
+            last.at = begins..bytes.len() - rest.len();
             self.answered += 1;
             self.ends = ends;
         }
@@ -140,7 +152,7 @@ impl Cursor {
         let due = Due::of(self.answered, script, replies, now);
         if let Err(fault) = due.content(&part.content, checker) {
             let told = Told::new(fault, due, &part.shown);
-            return Err(told.of_request(script.request(self.answered), 0));
+            return Err(told.to(script.request(self.answered)).of_reply(0));
         }
         checker.give_back(part);
         self.answered += 1;
@@ -156,6 +168,24 @@ impl Cursor {
     #[inline]
     pub fn ends(&self) -> bool {
         self.ends
+    }
+
+    /// Where everything asked has its reply: what the server still owes, if the last request said that
+    /// the connection ends with its reply, and the server did not end it (RFC 9112, 9.6).
+    pub fn owes_end(&self, script: &Script) -> Option<Exchange> {
+        script.replies_in_http()?;
+        let last = (self.asked + script.count()).checked_sub(1)? % script.count();
+        let request = script.request(last);
+        let head = request.split(|byte| *byte == b'\n').take_while(|line| *line != b"\r");
+        let says_so = |line: &[u8]| line.eq_ignore_ascii_case(b"connection: close\r");
+        (self.owed() == 0 && head.into_iter().any(says_so)).then(|| Exchange {
+            sent: cut(request, SHOWN),
+            expected: "the server to close the connection after its reply, as the request asks \
+                       (RFC 9112, 9.6)"
+                .into(),
+            received: "the reply, and no end of the connection within a second".into(),
+            reply_index: 0,
+        })
     }
 
     /// First exchange to which no reply may come yet. A reply may come before its request is written
@@ -202,23 +232,40 @@ impl Cursor {
 
     /// Bytes that no request is to be thanked for: wrong, unless a server says that it has waited
     /// for a request long enough (RFC 9110, 15.5.9).
-    fn unasked(&mut self, bytes: &[u8], replies: u32) -> Result<(), Box<Exchange>> {
+    #[cold]
+    fn unasked(&mut self, bytes: &[u8], script: &Script) -> Option<Told> {
         let gives_up = [&b"HTTP/1.1 408 "[..], b"HTTP/1.0 408 "];
         if !self.ends && self.owed() == 0 && gives_up.iter().any(|line| bytes.starts_with(line)) {
             self.ends = true;
-            return Ok(());
+            return None;
         }
-        let sent = String::new();
-        let mut received = cut(bytes, SHOWN);
-        let mut expected = String::new();
+        let Exchange { sent, mut expected, mut received, .. } =
+            self.unasked_for(script, 0, cut(bytes, SHOWN));
+        let malformed = Decoder::default().next(&mut &*bytes, http::Method::Get).err();
         if self.ends {
             expected =
                 "nothing more: the reply before said that the connection ends with it".into();
-        } else if let Err(malformed) = Decoder::default().next(&mut &*bytes, http::Method::Get) {
-            expected = "an HTTP reply, and only to a request".into();
+        } else if let Some(malformed) = &malformed {
             received = format!("{received} ({malformed})");
         }
-        Err(Exchange { sent, expected, received, reply_index: replies.into() }.into())
+        Some(Told { sent, expected, received, is_malformed: malformed.is_some() })
+    }
+
+    /// The reply of which only a part came.
+    pub(super) fn unfinished_http(
+        &self,
+        script: &Script,
+        replies: &Replies,
+        before: u64,
+    ) -> Option<Exchange> {
+        let part = self.reply.as_ref()?;
+        let due = Due::of(self.answered, script, replies, 0);
+        Some(Exchange {
+            sent: cut(script.request(self.answered), SHOWN),
+            expected: due.expected.in_words(due.text),
+            received: cut(&part.shown, SHOWN),
+            reply_index: before,
+        })
     }
 }
 
@@ -274,7 +321,8 @@ impl Part {
         due: Due<'_>,
         checker: &Checker,
     ) -> Result<Option<Whole>, Fault> {
-        let looks = !matches!(due.expected.content, Content::Any);
+        let expected = &due.expected.content;
+        let looks = !matches!(expected, Content::Any);
         let begin = input.len();
         // Of a content that was looked at where it lay.
         let mut seen = None;
@@ -295,10 +343,14 @@ impl Part {
                 Event::Content(piece) => {
                     if self.framing == Some(Framing::Length(piece.len() as u64)) {
                         seen = Some(due.content(piece, checker)?);
-                    } else if self.content.len() + piece.len() > MAX_CONTENT {
-                        return Err(Fault::TooLong);
                     } else {
-                        self.content.extend_from_slice(piece);
+                        let text = due.expected.parts(due.text).content;
+                        let longest = expected.longest(text);
+                        if piece.len() > longest - self.content.len() {
+                            return Err(Fault::TooLong(longest));
+                        }
+                        let more = expected.looked_at(text) - self.content.len();
+                        self.content.extend_from_slice(&piece[..piece.len().min(more)]);
                     }
                 }
                 Event::End { keep_alive } => {
@@ -314,10 +366,19 @@ impl Part {
     }
 }
 
-/// A wrong reply, told but for its request.
+/// The last reply that was whole among the bytes of one read.
+struct Last {
+    /// It began in a read before, if it is the first of these bytes.
+    begun: bool,
+    at: Range<usize>,
+}
+
+/// A wrong reply, told but for its place.
 struct Told {
+    sent: String,
     expected: String,
     received: String,
+    is_malformed: bool,
 }
 
 impl Told {
@@ -325,20 +386,38 @@ impl Told {
     #[cold]
     fn new(fault: Fault, due: Due<'_>, shown: &[u8]) -> Self {
         let began = cut(shown, SHOWN);
+        let is_malformed = matches!(fault, Fault::Malformed(_));
         let received = match fault {
             Fault::Malformed(malformed) => format!("{began} ({malformed})"),
             Fault::Head => began,
             Fault::Upgrade => format!("{began} (what follows a 101 is no HTTP)"),
-            Fault::TooLong => format!("{began} (more than {MAX_CONTENT} bytes of content)"),
+            Fault::TooLong(most) => format!("{began} (more than {most} bytes of content)"),
             Fault::Content(content) => format!("the content {content}, in {began}"),
         };
-        Told { expected: due.expected.in_words(due.text), received }
+        let expected = due.expected.in_words(due.text);
+        Told { sent: String::new(), expected, received, is_malformed }
     }
 
     #[cold]
-    fn of_request(self, request: &[u8], reply_index: u32) -> Box<Exchange> {
-        let Told { expected, received } = self;
-        let sent = cut(request, SHOWN);
+    fn to(self, request: &[u8]) -> Self {
+        Told { sent: cut(request, SHOWN), ..self }
+    }
+
+    /// What is no HTTP may belong to the reply before it, whose length was then wrong.
+    #[cold]
+    fn after(mut self, last: &Last, bytes: &[u8], checker: &Checker) -> Self {
+        let reply = &bytes[last.at.clone()];
+        if self.is_malformed && !reply.is_empty() {
+            let begun = if last.begun && last.at.start == 0 { checker.shown_last() } else { &[] };
+            let reply = cut(&[begun, reply].concat(), SHOWN);
+            self.received += &format!("; the reply before it was {reply}");
+        }
+        self
+    }
+
+    #[cold]
+    fn of_reply(self, reply_index: u32) -> Box<Exchange> {
+        let Told { sent, expected, received, .. } = self;
         Exchange { sent, expected, received, reply_index: reply_index.into() }.into()
     }
 }

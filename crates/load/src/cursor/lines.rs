@@ -91,14 +91,29 @@ impl Cursor {
         let reply_index = replies + u64::from(at - self.answered);
         let received = printable(wrong);
         if at >= owed_to {
-            let (sent, expected) = (String::new(), String::new());
-            return Exchange { sent, expected, received, reply_index };
+            return self.unasked_for(script, reply_index, received);
         }
         let mut expected = patterns.describe(at, &printable(script.reply(at)));
         if wrong.len() > patterns.longest() {
             expected += &format!(" (at most {} bytes of it)", patterns.longest());
         }
         Exchange { sent: printable(script.request(at)), expected, received, reply_index }
+    }
+
+    /// As [`Cursor::unfinished`], where the script has patterns.
+    pub(super) fn unfinished_line(
+        &self,
+        script: &Script,
+        patterns: &Patterns,
+        replies: u64,
+    ) -> Option<Exchange> {
+        let came = self.part.as_ref().map(|part| &part.bytes).filter(|came| !came.is_empty())?;
+        Some(Exchange {
+            sent: printable(script.request(self.answered)),
+            expected: patterns.describe(self.answered, &printable(script.reply(self.answered))),
+            received: printable(came),
+            reply_index: replies,
+        })
     }
 
     /// First exchange to which no reply may come yet: see [`Cursor::owed_to`].
@@ -283,7 +298,8 @@ mod tests {
             let exact = patterns(|_| Due::Exact);
             assert_eq!(told(&exact, 2, b"b\n", cuts), is("2\\n", "bb\\n", "b\\n", 0));
             let unasked = told(&regex, 0, b"0\na\nmore\n", cuts);
-            assert_eq!((unasked.0.as_str(), unasked.1.as_str(), unasked.3), ("", "", 2));
+            assert_eq!((unasked.0.as_str(), unasked.3), ("1\\n", 2));
+            assert!(unasked.1.starts_with("nothing more"), "{}", unasked.1);
         }
     }
 

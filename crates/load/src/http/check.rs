@@ -1,8 +1,9 @@
 //! Whether a reply is as it is to be: its head, its content. And what a load thread keeps for that.
 
 use super::{
-    Content, Expected, Field, Is, Member, Status, Value,
+    Content, Expected, Field, Status, Value,
     expected::Lines,
+    json,
     memo::{Memo, Right},
 };
 use crate::{
@@ -10,7 +11,6 @@ use crate::{
     cursor::http::Part,
 };
 use regatta_proto::http1::client::Response;
-use serde_json::Value as Json;
 
 /// What a load thread keeps beside its connections.
 pub(crate) struct Checker {
@@ -21,6 +21,8 @@ pub(crate) struct Checker {
     /// Rooms for replies that come in pieces, to be used again.
     #[expect(clippy::vec_box, reason = "they go to connections, which hold them by a pointer")]
     spare: Vec<Box<Part>>,
+    /// How the last reply began that came in pieces and was right, without its last piece.
+    shown_last: Vec<u8>,
 }
 
 impl Checker {
@@ -30,7 +32,7 @@ impl Checker {
     /// For so many kinds of replies; `wall` tells the time of day.
     pub fn new(kinds: usize, wall: fn() -> Nanos) -> Self {
         let memos = std::iter::repeat_with(Memo::default).take(kinds).collect();
-        Checker { wall, memos, spare: Vec::with_capacity(Self::MOST_SPARE) }
+        Checker { wall, memos, spare: Vec::with_capacity(Self::MOST_SPARE), shown_last: Vec::new() }
     }
 
     /// If `input` begins with a reply that is as right as one before: its length, and whether the
@@ -68,8 +70,14 @@ impl Checker {
         self.spare.pop().unwrap_or_default()
     }
 
+    /// How the reply began whose room came back last.
+    pub fn shown_last(&self) -> &[u8] {
+        &self.shown_last
+    }
+
     /// The room is not needed any more.
     pub fn give_back(&mut self, mut room: Box<Part>) {
+        room.swap_shown(&mut self.shown_last);
         if self.spare.len() < Self::MOST_SPARE {
             room.clear();
             self.spare.push(room);
@@ -112,40 +120,10 @@ pub(super) fn content(
         Content::Text => came == expected.parts(text).content,
         Content::Prefix => came.starts_with(expected.parts(text).content),
         Content::Matches(regex) => regex.is_match(came),
-        Content::Json(members) => is_json(came, members, expected.parts(text).members),
+        Content::Json(members) => json::has(came, members, expected.parts(text).members),
         Content::Clock { within } => return clock(came, *within, now, wall()),
     };
     right.then_some(Nanos::MAX)
-}
-
-fn is_json(came: &[u8], members: &[Member], mut given: Lines<'_>) -> bool {
-    let Ok(value) = serde_json::from_slice::<Json>(came) else { return false };
-    members.iter().all(|member| {
-        let Some(there) = value.pointer(&member.pointer) else { return false };
-        match &member.is {
-            Is::Any => true,
-            Is::Value(is) => same(there, is),
-            Is::Given => given
-                .next()
-                .is_some_and(|line| serde_json::from_slice(line).is_ok_and(|is| same(there, &is))),
-        }
-    })
-}
-
-/// Whether two values are the same. Numbers are, if they are equal, however they are written: 1.0 is
-/// 1 (RFC 8259, section 6 leaves that to the reader).
-fn same(came: &Json, is: &Json) -> bool {
-    match (came, is) {
-        (Json::Number(a), Json::Number(b)) if a.is_f64() != b.is_f64() => a.as_f64() == b.as_f64(),
-        (Json::Array(came), Json::Array(is)) => {
-            came.len() == is.len() && came.iter().zip(is).all(|(came, is)| same(came, is))
-        }
-        (Json::Object(came), Json::Object(is)) => {
-            let has = |(name, is)| came.get(name).is_some_and(|came| same(came, is));
-            came.len() == is.len() && is.iter().all(has)
-        }
-        (came, is) => came == is,
-    }
 }
 
 /// The content of `hello`.
@@ -166,9 +144,9 @@ fn clock(came: &[u8], within: u64, now: Nanos, wall: Nanos) -> Option<Nanos> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::HttpRequest;
+    use crate::http::{HttpRequest, Is, Member};
     use regex::bytes::Regex as BytesRegex;
-    use serde_json::json;
+    use serde_json::{json, value::to_raw_value};
 
     const WALL: Nanos = 1_000 * SECOND;
 
@@ -204,14 +182,15 @@ mod tests {
         let members =
             |pointer: &str, is| Content::Json(vec![Member { pointer: pointer.into(), is }]);
         let came = r#"{"a": [1, {"b": null}]}"#;
-        assert!(right(members("/a/1/b", Is::Value(json!(null))), came, ""));
+        let value = |value: serde_json::Value| Is::Value(to_raw_value(&value).unwrap());
+        assert!(right(members("/a/1/b", value(json!(null))), came, ""));
         assert!(
             right(members("/a/0", Is::Any), came, "") && !right(members("/a/2", Is::Any), came, "")
         );
-        assert!(!right(members("/a/0", Is::Value(json!(2))), came, ""));
+        assert!(!right(members("/a/0", value(json!(2))), came, ""));
         assert!(!right(members("", Is::Any), "{", ""));
         let inner = r#"{"a": {"b": [1.0, {"c": 2}]}}"#;
-        let same = |is| right(members("/a", Is::Value(is)), inner, "");
+        let same = |is| right(members("/a", value(is)), inner, "");
         assert!(same(json!({"b": [1, {"c": 2.0}]})));
         assert!(!same(json!({"b": [1, {"c": 2, "d": 0}]})) && !same(json!({"b": [1, {}]})));
         assert!(!same(json!({"b": [1, {"d": 2}]})) && !same(json!({"b": [1, {"c": 2.5}]})));

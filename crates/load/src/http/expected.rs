@@ -3,7 +3,7 @@
 
 use regatta_proto::http1::Method;
 use regex::bytes::Regex;
-use serde_json::Value as Json;
+use serde_json::value::RawValue;
 
 /// What the replies of a script are to be like.
 #[derive(Debug, Default)]
@@ -60,7 +60,9 @@ pub enum Value {
     Matches(Regex),
 }
 
-/// What a content is to be like. One that is looked at may have 16 MiB; one that is not, any length.
+/// What a content is to be like. One that is not looked at may have any length; of the others no more
+/// is kept than what is expected may have, and of those that a regular expression or values in JSON
+/// are looked for in, 16 MiB.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// Anything; it is read over and not kept.
@@ -95,8 +97,8 @@ pub struct Member {
 pub enum Is {
     /// Anything: it must be there.
     Any,
-    /// This.
-    Value(Json),
+    /// This, as JSON.
+    Value(Box<RawValue>),
     /// The JSON in the next line of the text that the request has for its reply.
     Given,
 }
@@ -115,6 +117,32 @@ pub(crate) struct Parts<'t> {
 /// Lines, each ended by a newline.
 #[derive(Clone, Debug)]
 pub(crate) struct Lines<'t>(&'t [u8]);
+
+impl Content {
+    /// Longest content that an expression or JSON may have, in bytes.
+    const LONGEST: usize = 16 << 20;
+    /// The same of [`Content::Clock`]: some times what a time needs.
+    const LONGEST_CLOCK: usize = 100;
+
+    /// Most bytes that a right content can have; `text` is what it is compared with.
+    pub(crate) fn longest(&self, text: &[u8]) -> usize {
+        match self {
+            Content::Any | Content::Prefix => usize::MAX,
+            Content::Text => text.len(),
+            Content::Clock { .. } => Self::LONGEST_CLOCK,
+            Content::Matches(_) | Content::Json(_) => Self::LONGEST,
+        }
+    }
+
+    /// How many of its bytes, from its beginning on, decide whether it is right.
+    pub(crate) fn looked_at(&self, text: &[u8]) -> usize {
+        match self {
+            Content::Any => 0,
+            Content::Prefix => text.len(),
+            content => content.longest(text),
+        }
+    }
+}
 
 impl Expected {
     /// Takes the text of a request apart.

@@ -71,7 +71,7 @@ fn next(given: &mut Lines<'_>) -> String {
 mod tests {
     use super::*;
     use crate::http::HttpRequest;
-    use serde_json::json;
+    use serde_json::{json, value::to_raw_value};
 
     #[test]
     fn expectations_in_words() {
@@ -87,7 +87,8 @@ mod tests {
         let regex = rules::regex("a+").unwrap();
         assert_eq!(words(Content::Matches(regex), ""), "a content matching a+");
         let member = |pointer: &str, is| Member { pointer: pointer.into(), is };
-        let members = vec![member("/a", Is::Value(json!([1]))), member("/b", Is::Any)];
+        let list = to_raw_value(&json!([1])).unwrap();
+        let members = vec![member("/a", Is::Value(list)), member("/b", Is::Any)];
         assert_eq!(
             words(Content::Json(members), ""),
             "a content in JSON, /a being [1], /b being there"

@@ -10,13 +10,14 @@
 //! for a request that is sent anyway: none is made up for the sake of a connection. An idle one has
 //! nothing to ask, and is opened again after a pause.
 
-use super::{Worker, talk::Loss};
+use super::{Worker, loss::Loss};
 use crate::{
     clock,
     connection::{Connection, State},
     shared::Phase,
     socket::Received,
 };
+use regatta_record::Exchange;
 use std::cmp::Reverse;
 
 impl Worker<'_> {
@@ -26,7 +27,9 @@ impl Worker<'_> {
             return self.lost(slot, Loss::Closed);
         };
         self.now = clock::now();
-        let Connection { cursor, replies: before, .. } = &mut self.connections[slot as usize];
+        let Connection { cursor, ended, replies: before, .. } =
+            &mut self.connections[slot as usize];
+        *ended = true;
         match cursor.end_http(self.script, replies, &mut self.checker, self.now) {
             Ok(true) => self.answered(slot, 1),
             Ok(false) => self.lost(slot, Loss::Closed),
@@ -102,6 +105,19 @@ impl Worker<'_> {
         self.settled -= u64::from(owed);
         if let Some(burst) = &mut self.burst {
             burst.takes_back(slot, owed.into());
+        }
+    }
+
+    /// The run is over: a server that a request told that the connection ends must have ended it.
+    pub(super) fn find_unclosed(&mut self) {
+        for slot in 0..self.active {
+            let Connection { state, cursor, replies, .. } = &self.connections[slot as usize];
+            if *state == State::Open
+                && let Some(exchange) = cursor.owes_end(self.script)
+            {
+                let reply_index = replies.saturating_sub(1);
+                self.wrong(slot, Exchange { reply_index, ..exchange });
+            }
         }
     }
 

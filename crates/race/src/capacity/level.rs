@@ -176,7 +176,7 @@ impl Seen {
         });
         let gone = tally
             .server_died
-            .then(|| "the server took no connection and answered nothing any more".to_string());
+            .then(|| "the server stopped accepting connections and answering".to_string());
         let threads = plan.threads as f64;
         let observed = spent.as_ref().map(|(spent, cpus)| OfServer { spent, cpus: *cpus, shares });
         Seen {

@@ -106,7 +106,7 @@ mod tests {
     use hdrhistogram::Histogram;
     use regatta_load::{Arrivals, Until, WarmUp, Workload};
     use regatta_record::{Errors, UsageSource};
-    use std::{num::NonZeroU32, time::Duration};
+    use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
     const SECOND_NS: u64 = 1_000_000_000;
 
@@ -144,8 +144,10 @@ mod tests {
             slices: vec![],
             slice_ns: SECOND_NS,
             errors: Errors::default(),
+            causes: BTreeMap::new(),
             timeouts_in_window: 0,
             first_wrong: None,
+            first_unfinished: None,
             histogram: Histogram::new_with_bounds(1, SECOND_NS, 3).unwrap(),
             load_cpu_ns: SECOND_NS / 2,
             spun_ns: 0,

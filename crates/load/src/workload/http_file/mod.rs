@@ -42,6 +42,8 @@ pub(super) struct Step {
     text: TextTemplate,
     /// Most bytes of the request and of that text.
     longest: usize,
+    /// The last of its conversation: where each has a connection, it says that the connection ends.
+    is_last: bool,
 }
 
 /// Exchanges of a script: fewer than of lines, since each is longer, and memory and caches are for
@@ -69,6 +71,7 @@ impl Http {
             |step, script, captures, drawer| {
                 request.clear();
                 text.clear();
+                let place = Place { closes: place.closes && step.is_last, ..place };
                 let content = step.ask.fill(&mut request, place, captures, drawer);
                 if echoed {
                     script.push(&request, &request, Due::Exact);
