@@ -7,7 +7,8 @@
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
-use regatta_race::{Observed, find_on_path, search_path, statistics::geometric};
+use regatta_host::{Observed, find_on_path, search_path};
+use regatta_judge::statistics::geometric;
 use regatta_record::Estimate;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use std::{

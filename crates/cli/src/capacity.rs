@@ -13,12 +13,9 @@ use crate::{
 };
 use anyhow::{Context, bail};
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use regatta_host::{Containment, read_setup};
 use regatta_load::{Arrivals, Phase, Plan, Progress, Workload};
-use regatta_race::{
-    Containment,
-    capacity::{self, CapacityError, Place, Question, Watch},
-    read_setup,
-};
+use regatta_race::capacity::{self, CapacityError, Place, Question, Watch};
 use regatta_record::{Asked, Capacity, CapacityLoad, CapacityPhase, CapacityStep, Limit};
 use std::{
     env,

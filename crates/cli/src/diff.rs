@@ -2,10 +2,8 @@
 
 use crate::{args::percent, exit::Done, output};
 use anyhow::{Context, bail};
-use regatta_race::{
-    Store,
-    judge::{self, Side},
-};
+use regatta_judge::{Side, diff};
+use regatta_race::Store;
 use regatta_record::{Asked, Round};
 use std::path::{Path, PathBuf};
 
@@ -46,11 +44,8 @@ pub fn run(args: DiffArgs) -> anyhow::Result<Done> {
     let (old, new) = (read(&args.old)?, read(&args.new)?);
     let names = [&args.old, &args.new].map(|dir| dir.display().to_string());
     let side = |name, (asked, rounds)| Side { name, asked, rounds };
-    let gate = judge::diff(
-        side(&names[0], (&old.0, &old.1)),
-        side(&names[1], (&new.0, &new.1)),
-        args.fail_over,
-    )?;
+    let gate =
+        diff(side(&names[0], (&old.0, &old.1)), side(&names[1], (&new.0, &new.1)), args.fail_over)?;
     let mut table = true;
     for (path, form) in [
         (&args.json, regatta_report::gate_json as fn(&_) -> String),

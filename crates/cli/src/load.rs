@@ -15,8 +15,9 @@ use crate::{
 };
 use anyhow::Context;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use regatta_host::{Observed, Spent, Usage};
 use regatta_load::{Arrivals, Edges, Phase, Plan, Progress, Tally, Until, WarmUp, Workload};
-use regatta_race::{Observed, Spent, Usage, judge};
+use regatta_race::judge_load;
 use regatta_record::{Burst, FORMAT, Kind, Latency, LoadResult, encode_histogram};
 use std::{
     num::{NonZeroU32, NonZeroUsize},
@@ -298,7 +299,7 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
     let per_request = |ns: u64| (tally.requests > 0).then(|| ns as f64 / tally.requests as f64);
     let spent = server.spent.as_ref();
     let Server { cpus, shares, .. } = *server;
-    let of_server = spent.map(|spent| judge::OfServer { spent, cpus, shares });
+    let of_server = spent.map(|spent| (spent, cpus, shares));
     let mut result = LoadResult {
         format: FORMAT,
         requests: tally.requests,
@@ -322,7 +323,7 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
         server_cpu_ns_per_request: spent.and_then(|spent| per_request(spent.cpu_ns)),
         first_wrong: tally.first_wrong.clone(),
         first_unfinished: tally.first_unfinished.clone(),
-        verdict: judge::of_load(plan, tally, of_server),
+        verdict: judge_load(plan, tally, of_server),
         histogram: encode_histogram(&tally.histogram),
     };
     open::fill(&mut result, tally);

@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         Command::Services => serve::services(),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { dir } => manual::man(&dir),
-        Command::Supervise => return regatta_race::supervise(),
+        Command::Supervise => return regatta_host::supervise(),
     };
     exit::code(done)
 }

@@ -7,11 +7,12 @@ use crate::{
 };
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use regatta_host::{Containment, read_setup};
+use regatta_judge::{Due, judge};
 use regatta_load::{Phase, Progress};
 use regatta_race::{
-    Cell, Changes, Containment, Contender, Contest, PilotStep, Store, Watch, built_in,
-    judge::{self, Due},
-    peers_folder, pilot, prepare, read_setup, run as run_race,
+    Cell, Changes, Contender, Contest, PilotStep, Store, Watch, built_in, peers_folder, pilot,
+    prepare, run as run_race,
 };
 use regatta_record::{Asked, Figure, Kind, Outcome, Round, Summary};
 use std::{
@@ -138,7 +139,7 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
         run_race(&binary, Containment::Best, &asked, &mut store, &mut rounds, &mut live, &stop);
     live.bar.finish_and_clear();
 
-    let summary = judge::judge(&asked, &rounds);
+    let summary = judge(&asked, &rounds);
     let saved = report(&args, &summary, store.dir());
     let dir = store.dir().display();
     match ran {

@@ -2,7 +2,8 @@
 
 use crate::{exit::Done, output};
 use anyhow::bail;
-use regatta_race::{Store, judge};
+use regatta_judge::judge;
+use regatta_race::Store;
 use std::path::PathBuf;
 
 /// Show a result directory again. Everything is recomputed from its rounds.
@@ -30,7 +31,7 @@ pub struct ReportArgs {
 /// Reads, judges and writes.
 pub fn run(args: ReportArgs) -> anyhow::Result<Done> {
     let (asked, rounds) = Store::read(&args.dir)?;
-    let summary = judge::judge(&asked, &rounds);
+    let summary = judge(&asked, &rounds);
     type Form = fn(&regatta_record::Summary) -> String;
     let forms: [(&Option<PathBuf>, Form); 4] = [
         (&args.html, regatta_report::html),

@@ -3,10 +3,9 @@
 
 mod transcript;
 
+use regatta_host::{Containment, Running, free_port};
 use regatta_load::hash_file;
-use regatta_race::{
-    Containment, Contender, Manifest, Running, Values, built_in, free_port, peers_folder,
-};
+use regatta_race::{Contender, Manifest, Values, built_in, peers_folder};
 use regatta_record::EXHIBIT;
 use std::{
     fs::{self, Permissions},

@@ -12,8 +12,10 @@
 //! ```
 //! A reset, a timeout and the end of a drain's grace lead to Closed from every state.
 
+mod deadline;
+
 use crate::{Conn, Flow, Limits, Progress, Side};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// What only the kernel knows of a connection. Asked rarely, never for each request.
 pub trait Socket {
@@ -30,12 +32,6 @@ pub trait Socket {
 /// Bytes of pending output from which on a connection is not read: a client that does not read stops
 /// being read.
 pub(crate) const OUTPUT_FULL: usize = 64 * 1024;
-
-/// Interval between looks at a connection that is closed once its peer has acknowledged everything.
-const DELIVERY: Duration = Duration::from_millis(5);
-
-/// Interval between looks at a connection whose time is over, and that has sent something.
-const AGAIN: Duration = Duration::from_millis(1);
 
 /// What an engine says of a connection, for its input and its timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -422,20 +418,6 @@ impl Link {
         self.status.wants_room && self.is_open()
     }
 
-    /// The alarm, unless it waits until the peer reads.
-    fn alarm(&self) -> Option<Instant> {
-        self.status.alarm.filter(|_| self.is_open() && self.pending() < OUTPUT_FULL)
-    }
-
-    /// Takes the alarm, if it is due.
-    pub(crate) fn rings(&mut self, now: Instant) -> bool {
-        let rings = self.alarm().is_some_and(|at| at <= now);
-        if rings {
-            self.status.alarm = None;
-        }
-        rings
-    }
-
     pub(crate) fn is_open(&self) -> bool {
         self.state == State::Open
     }
@@ -489,113 +471,6 @@ impl Link {
             State::Closing { .. } => Step::FinishWriting,
             State::Lingering { .. } | State::Delivering => Step::Wait,
             State::Closed(_) => Step::Close,
-        }
-    }
-
-    /// The new deadline, if it may be earlier than before.
-    #[inline]
-    pub(crate) fn sooner_due(&mut self, limits: &Limits) -> Option<Instant> {
-        if !std::mem::replace(&mut self.sooner, false) {
-            return None;
-        }
-        self.armed |= self.stuck.is_some();
-        self.due(limits)
-    }
-
-    /// When [`Link::look`] is to be called.
-    pub(crate) fn due(&self, limits: &Limits) -> Option<Instant> {
-        self.deadline(limits).map(|(due, _)| due)
-    }
-
-    /// The next deadline, and what it is for.
-    pub(crate) fn deadline(&self, limits: &Limits) -> Option<(Instant, Timer)> {
-        let due = match self.state {
-            State::Connecting { until } => (until, Timer::Connect),
-            State::Lingering { until, .. } => (until, Timer::Linger),
-            State::Delivering => (self.looked + DELIVERY, Timer::Delivery),
-            State::Closed(_) => return None,
-            State::Open | State::Closing { .. } => self.activity(limits),
-        };
-        let alarm = self.alarm();
-        Some(alarm.filter(|alarm| *alarm < due.0).map_or(due, |alarm| (alarm, Timer::Alarm)))
-    }
-
-    /// The next deadline of one that is read and written.
-    fn activity(&self, limits: &Limits) -> (Instant, Timer) {
-        if let Some(since) = self.stuck {
-            return (self.looked.max(since) + limits.look(), Timer::Progress);
-        }
-        if self.is_held_up() {
-            return (self.looked + Limits::LOOK, Timer::HeldUp);
-        }
-        let idle = self.active() + limits.idle;
-        // A look may find input that is not read yet. The next one is not in the same tick.
-        let due = limits.due(self.active(), self.status.inside).max(self.looked + AGAIN);
-        // What it takes meanwhile is seen only by those who look. It is silent then, so this is not
-        // done for each request.
-        let look = self.heard.max(self.looked) + limits.idle / 4;
-        match self.owes {
-            true if look < due => (look, Timer::Owed),
-            _ if due < idle => (due, Timer::Request),
-            _ => (due, Timer::Idle),
-        }
-    }
-
-    fn is_held_up(&self) -> bool {
-        self.status.waits || !self.status.reads || self.ended
-    }
-
-    fn active(&self) -> Instant {
-        self.heard.max(self.progress.took())
-    }
-
-    /// The timer has gone off. The next one is for the next deadline.
-    pub(crate) fn timer_is_gone(&mut self) {
-        self.armed = self.stuck.is_some();
-    }
-
-    /// Called at the deadline: closes the connection if it has timed out.
-    pub(crate) fn look(&mut self, now: Instant, limits: &Limits, conn: Conn, socket: &impl Socket) {
-        let timeout = self.timeout(now, limits, conn, socket);
-        self.looked = now;
-        self.sooner = true;
-        if let Some(timeout) = timeout {
-            self.end(timeout);
-        }
-    }
-
-    fn timeout(
-        &mut self,
-        now: Instant,
-        limits: &Limits,
-        conn: Conn,
-        socket: &impl Socket,
-    ) -> Option<End> {
-        match self.state {
-            State::Connecting { until } => (now >= until).then_some(End::Connect),
-            State::Lingering { until, .. } => (now >= until).then_some(End::Linger),
-            State::Delivering => (socket.unacknowledged(conn) == 0).then_some(End::Delivered),
-            State::Closed(_) => None,
-            State::Open | State::Closing { .. } => {
-                if self.stuck.is_some() || self.owes {
-                    let unacknowledged = socket.unacknowledged(conn);
-                    self.progress.look(now, self.sent, unacknowledged);
-                    self.owes = unacknowledged > 0;
-                }
-                if self.stuck.is_some() {
-                    self.progress.is_stalled(now, limits.idle).then_some(End::Stalled)
-                } else if self.is_held_up() {
-                    socket.is_gone(conn).then_some(End::Gone)
-                } else if now >= limits.due(self.active(), self.status.inside)
-                    // After a stall of the process, what came in time may not have been read yet.
-                    && !socket.is_readable(conn)
-                {
-                    let idle = now >= self.active() + limits.idle;
-                    Some(if idle { End::Idle } else { End::Request })
-                } else {
-                    None
-                }
-            }
         }
     }
 }

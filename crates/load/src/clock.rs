@@ -2,13 +2,11 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A moment, in nanoseconds of `CLOCK_MONOTONIC`.
-pub(crate) type Nanos = u64;
+/// A moment is in nanoseconds of `CLOCK_MONOTONIC`.
+pub(crate) use regatta_script::{Nanos, SECOND};
 
 /// Nanoseconds of a millisecond.
 pub(crate) const MS: Nanos = 1_000_000;
-/// Nanoseconds of a second.
-pub(crate) const SECOND: Nanos = 1_000_000_000;
 
 /// Now. Comparable between threads.
 #[inline]

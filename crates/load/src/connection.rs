@@ -3,9 +3,9 @@
 
 use crate::{
     clock::{MS, Nanos},
-    cursor::Cursor,
     tls::Session,
 };
+use regatta_script::Cursor;
 use rustix::fd::OwnedFd;
 
 /// How far a connection is.

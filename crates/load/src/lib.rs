@@ -20,21 +20,15 @@
 //! Its event loop is its own, not the servers': a bug in one would hide in the other.
 
 mod arrivals;
-pub mod canned;
 mod clock;
 mod connection;
-mod cursor;
 mod director;
-pub mod hash_file;
-pub mod http;
 mod limits;
 mod open_tally;
-mod patterns;
 mod plan;
 mod poller;
 mod run_delay;
 mod schedule;
-mod script;
 mod shared;
 mod slow;
 mod socket;
@@ -42,16 +36,15 @@ mod source;
 mod tally;
 mod tls;
 mod worker;
-mod workload;
 
 pub use open_tally::OpenTally;
 pub use plan::{Error, Plan, Until, WarmUp};
 pub use regatta_record::Arrivals;
+pub use regatta_script::{Workload, WorkloadError, WorkloadFile, canned, hash_file, http};
 pub use shared::Phase;
 pub use slow::{SlowPart, SlowPlan, SlowProgress, SlowTally, run_slow};
 pub use tally::Tally;
 pub use tls::{Roots, Tls, TlsError};
-pub use workload::{Workload, WorkloadError, WorkloadFile};
 
 use director::Director;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};

@@ -1,7 +1,8 @@
 //! What a load is asked to do, and the reasons why it may refuse. Nothing here acts.
 
-use crate::{Tls, Workload, http::Place, script::Script};
+use crate::Tls;
 use regatta_record::Arrivals;
+use regatta_script::{Place, Script, Workload};
 use std::{io, net::SocketAddr, num::NonZeroU32, time::Duration};
 
 /// One load: who is asked what, by how many, for how long.
@@ -69,7 +70,8 @@ pub struct Plan {
     /// When the measured window ends.
     pub until: Until,
     /// A connection for every request: connect, send, read the reply, close; latency counts from
-    /// before the connect. Towards an IPv4 loopback target the sources 127.0.0.2 to 127.0.0.127
+    /// before the connect. Where a workload has conversations of several steps, a connection for each
+    /// of these; the latency of further steps counts from their write. Towards an IPv4 loopback target the sources 127.0.0.2 to 127.0.0.127
     /// take turns; towards any other there is one source, whose ports last for about 470
     /// connections a second (28,000 a minute) unless `net.ipv4.tcp_tw_reuse` is 1: then connecting
     /// fails with "cannot assign requested address", is counted and tried again.
@@ -134,7 +136,8 @@ impl Plan {
     /// The exchanges of this plan.
     pub(crate) fn script(&self) -> Result<Script, Error> {
         let place = Place { host: &self.host, path: self.path.as_deref(), closes: self.churn };
-        self.workload.script(self.seed, self.pipeline, place)
+        let script = self.workload.script(self.seed, self.pipeline, place);
+        script.map_err(|too_long| Error::Plan(too_long.to_string()))
     }
 
     /// Says what is wrong with the plan itself, before anything is opened.

@@ -14,12 +14,9 @@ use crate::{
     Error, Plan, Until,
     clock::{self, MS, Nanos},
     connection::{Connection, State, Times},
-    cursor::Cursor,
     director::Director,
-    http::Checker,
     poller::Poller,
     schedule::Part,
-    script::Script,
     shared::{Gauge, Phase, Shared},
     source::Sources,
     tally::Count,
@@ -30,6 +27,7 @@ use in_flight::InFlight;
 use loss::Loss;
 pub(crate) use open::GRACE;
 use open::OpenLoop;
+use regatta_script::{Checker, Cursor, Script};
 use rustix::thread::set_current_timer_slack;
 use std::{cmp::Reverse, collections::BinaryHeap, num::NonZeroU64, sync::atomic::Ordering::*};
 
@@ -351,8 +349,8 @@ impl<'a> Worker<'a> {
                     let ready = self.poller.wait(0);
                     self.take(ready);
                 }
-                if self.shared.closes_are_overdue() {
-                    self.find_unclosed();
+                if self.plan.churn || self.burst.is_some() {
+                    self.end_kept();
                 }
                 self.settle_schedule();
             }

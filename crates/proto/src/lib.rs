@@ -2,5 +2,6 @@
 //!
 //! Nothing here owns a socket, a clock or a thread. *Incomplete* is an answer, never an error.
 
+mod block;
 pub mod http1;
 pub mod line;

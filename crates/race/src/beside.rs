@@ -4,7 +4,7 @@
 //! Two engines at once. This one has a thread of its own that sleeps whenever there is nothing to
 //! read, so that it takes from the other's CPU no more than its few requests need.
 
-use crate::fault;
+use crate::single::outcome_of_replies;
 use regatta_load::{Edges, Plan, Progress, Tally, Until, WarmUp, Workload};
 use regatta_record::{Background, Beside, Outcome};
 use std::{
@@ -105,7 +105,7 @@ pub(crate) fn outcome(
         }
         Err(error) => return Err(error),
     };
-    match (fault::of_replies(name, &tally), died) {
+    match (outcome_of_replies(name, &tally), died) {
         (Some(Outcome::Disqualified { because, exchange }), None) => {
             Ok(Err(Outcome::Disqualified { because: beside(&because), exchange }))
         }
@@ -135,7 +135,7 @@ pub(crate) fn decides(
     let is_wrong =
         |fault: &Outcome| matches!(fault, Outcome::Disqualified { exchange: Some(_), .. });
     let Some(Ok(tally)) = measured else { return true };
-    match fault::of_replies(name, tally) {
+    match outcome_of_replies(name, tally) {
         Some(own) if is_wrong(&own) => false,
         // Interrupted by the end of the load beside.
         Some(_) => tally.interrupted || is_wrong(fault),

@@ -1,14 +1,8 @@
 //! A contender: a manifest in a folder. Finding them, whether they can run here, and what starts
 //! them.
 
-use crate::{
-    cgroup::Containment,
-    lines_of_code::lines_of_code,
-    manifest::Manifest,
-    on_path::{find_on_path, is_executable, search_path},
-    placeholders::Values,
-    wire::Launch,
-};
+use crate::{lines_of_code::lines_of_code, manifest::Manifest, placeholders::Values};
+use regatta_host::{Containment, Launch, find_on_path, is_executable, search_path};
 use std::{
     collections::BTreeMap,
     fs::{self, Permissions},

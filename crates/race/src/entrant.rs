@@ -1,12 +1,11 @@
 //! An entrant: a contender in a race, under the name that it has there, as `race.toml` stores it.
 
 use crate::{
-    cgroup::Containment,
     contender::{Contender, ContenderError},
     manifest::{Adapter, Limits, Manifest},
     placeholders::Values,
-    wire::Launch,
 };
+use regatta_host::{Containment, Launch};
 use regatta_load::{
     Workload, WorkloadFile,
     canned::{self, Canned},

@@ -1,6 +1,6 @@
 //! The manifest: what a contender says of itself, in TOML. Parsing and checks, no file access.
 
-use crate::ready::Ready;
+use regatta_host::Ready;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::collections::BTreeMap;
 

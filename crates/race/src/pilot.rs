@@ -2,12 +2,12 @@
 //! for rates relative to that. Its rounds are no results: only the rates are kept.
 
 use crate::{
-    cgroup::Containment,
     contest::Contest,
     entrant::{Entrant, EntrantError},
     rate::Paces,
     round::{self, Course, MachineError},
 };
+use regatta_host::Containment;
 use regatta_record::{Asked, LoadShape, Outcome, PilotRate, Round};
 use std::{path::Path, sync::atomic::AtomicBool};
 

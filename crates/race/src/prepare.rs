@@ -3,12 +3,12 @@
 use crate::{
     contender::Contender,
     contest::{Contest, SHORTEST_WINDOW},
-    judge::{LEAST_PASSES, MOST_PASSES},
     manifest::{Adapter, Manifest},
 };
+use regatta_host::allowed_cpus;
+use regatta_judge::{LEAST_PASSES, MOST_PASSES};
 use regatta_load::Workload;
 use regatta_record::{Asked, CpuSets, Entry, FORMAT, NULL, Setup, twin_name};
-use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::Deserialize;
 use std::{
     collections::BTreeSet,
@@ -380,10 +380,8 @@ fn names(entries: &[Entry]) -> String {
 
 /// The first half of the CPUs for the contender, the others for the load, where nothing is said.
 fn cpu_sets(changes: &Changes) -> Result<CpuSets, PrepareError> {
-    let allowed = sched_getaffinity(None)
+    let allowed = allowed_cpus()
         .map_err(|error| PrepareError(format!("the CPUs cannot be told: {error}")))?;
-    let allowed: Vec<u32> =
-        (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).map(|cpu| cpu as u32).collect();
     let given = changes.server_cpus.iter().chain(&changes.load_cpus).flatten();
     if let Some(cpu) = given.copied().find(|cpu| !allowed.contains(cpu)) {
         return Err(PrepareError(format!("there is no CPU {cpu} to use; there are {allowed:?}")));

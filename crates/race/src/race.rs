@@ -1,13 +1,13 @@
 //! A race: every contender under every load, pass after pass, in an order that the seed decides.
 
 use crate::{
-    cgroup::Containment,
     entrant::{Entrant, EntrantError},
-    judge::{self, Due},
     round::{self, Course, MachineError},
     store::{Store, StoreError},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
+use regatta_host::Containment;
+use regatta_judge::Due;
 use regatta_load::Progress;
 use regatta_record::{Asked, LoadShape, Outcome, Round};
 use std::{
@@ -70,7 +70,7 @@ pub fn run(
     let course = Course { asked, binary, containment, stop };
     let mut done = 0;
     for pass in 0.. {
-        let due = judge::due(asked, rounds, pass);
+        let due = regatta_judge::due(asked, rounds, pass);
         if due.loads.is_empty() {
             break;
         }

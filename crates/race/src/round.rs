@@ -2,16 +2,11 @@
 //! fresh start to nothing left of it.
 
 use crate::{
-    beside, canned_reply,
-    cgroup::Containment,
-    entrant::Entrant,
-    fault, hash_file,
-    port::{free_port, is_taken},
-    probe,
-    ready::NotReady,
-    running::Running,
-    stop_report::{background, last_words},
-    watched::Watched,
+    beside, canned_reply, edges::AtEdges, entrant::Entrant, hash_file, single::outcome_of_replies,
+};
+use regatta_host::{
+    Containment, NotReady, Running, Watched, background, free_port, is_taken, last_words,
+    read_probe,
 };
 use regatta_load::{Edges, OpenTally, Plan, Progress, Tally, Until, WarmUp, Workload};
 use regatta_record::{Asked, Errors, FORMAT, LoadShape, Outcome, Round, encode_histogram};
@@ -105,7 +100,7 @@ pub(crate) fn run(
     if let Some(because) = entrant.cannot_hold(load) {
         return ended(round, Outcome::CannotHold { because });
     }
-    let before = probe::read(&asked.cpus, &load);
+    let before = read_probe(&asked.cpus, &load);
     let Started { mut running, port, run: _run } = match start(course, entrant, load)? {
         Start::Ready(started) => *started,
         Start::Failed { because } => return ended(round, Outcome::Failed { because }),
@@ -113,7 +108,7 @@ pub(crate) fn run(
     };
     let path = entrant.contender.manifest.path.clone();
     let plan = Plan { path, ..plan(asked, entrant.speaks_under(load.n), port, load, seed) };
-    let mut server = Watched::new(&running, &asked.cpus, &load);
+    let mut server = AtEdges(Watched::new(&running, &asked.cpus, &load));
     let (loaded, late, large) = match load.beside {
         Some(beside) => {
             let beside = beside::plan(&plan, beside, entrant.speaks_under(Some(beside.n)));
@@ -127,6 +122,7 @@ pub(crate) fn run(
         }
         None => (Some(regatta_load::run(&plan, &mut server, progress, course.stop)), false, None),
     };
+    let AtEdges(server) = server;
     round.server = server.spent;
     round.machine = Some(server.machine);
     let exited = running.exited_within(Duration::ZERO);
@@ -143,7 +139,7 @@ pub(crate) fn run(
     };
     let stopped = running.stop(STOP_WITHIN);
     if let Some(machine) = &mut round.machine {
-        let after = before.and_then(|_| probe::read(&asked.cpus, &load));
+        let after = before.and_then(|_| read_probe(&asked.cpus, &load));
         machine.probe_ns = before.zip(after).map(|(before, after)| [before, after]);
     }
     if let Some(large) = large {
@@ -380,7 +376,7 @@ fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) 
 
 /// A wrong reply decides first, however the server ended; that it died explains missing ones.
 fn outcome(entrant: &Entrant, tally: &Tally, died: Option<String>) -> Outcome {
-    match (fault::of_replies(&entrant.name, tally), died) {
+    match (outcome_of_replies(&entrant.name, tally), died) {
         (Some(wrong @ Outcome::Disqualified { exchange: Some(_), .. }), _) => wrong,
         (_, Some(because)) => Outcome::Failed { because },
         (Some(fault), None) => fault,

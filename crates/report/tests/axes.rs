@@ -1,6 +1,6 @@
 //! What the forms of a report must say of idle connections, asked rates, cores and bursts, on the
 //! summary of a simulated race (`axes.json`, made by the example `simulated_axes` of
-//! regatta-race). `summary.json` has none of these fields, as results of earlier versions.
+//! regatta-judge). `summary.json` has none of these fields, as results of earlier versions.
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! What the forms of a report must say of counted loads, of words from long ago, of small requests
 //! beside large ones and of silent connections, on the summary of a simulated race (`counted.json`,
-//! made by the example `simulated_counted` of regatta-race).
+//! made by the example `simulated_counted` of regatta-judge).
 
 mod common;
 

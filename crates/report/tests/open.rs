@@ -1,5 +1,5 @@
 //! What the forms of a report must say of open loops, on the summary of a simulated race
-//! (`open.json`, made by the example `simulated_open` of regatta-race).
+//! (`open.json`, made by the example `simulated_open` of regatta-judge).
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! What the forms of a report must say, on the summary of a simulated race (`summary.json`, made by
-//! the example `simulated_race` of regatta-race). It has something of everything: a name that is
+//! the example `simulated_race` of regatta-judge). It has something of everything: a name that is
 //! HTML, escape sequences in last words, voided figures, skipped, failed, disqualified.
 
 use regatta_record::{Kind, Summary, Verdict};

@@ -1,5 +1,5 @@
 //! What the forms of a report must say of curves, on the summary of a simulated race over rates and
-//! over connections (`sweep.json`, made by the example `simulated_sweep` of regatta-race).
+//! over connections (`sweep.json`, made by the example `simulated_sweep` of regatta-judge).
 
 use regatta_record::{Over, Summary};
 use regatta_report::{csv, html, json, markdown, terminal};

@@ -1,7 +1,7 @@
 //! The CPUs, and what makes their time uneven.
 
 use super::check::{Check, Mark};
-use regatta_race::cpu_limit;
+use regatta_host::cpu_limit;
 use regatta_record::Setup;
 use rustix::thread::{CpuSet, sched_getaffinity};
 

@@ -1,7 +1,7 @@
 //! What the kernel permits: io_uring and control groups, each found by trying.
 
 use super::check::{Check, Mark};
-use regatta_race::{Cgroup, CgroupVersion};
+use regatta_host::{Cgroup, CgroupVersion};
 use regatta_serve::Model;
 
 /// Tries and judges.

@@ -4,7 +4,7 @@ use super::{
     BURST, FEWEST_CONNECTIONS, MOST_CONNECTIONS,
     check::{Check, Mark},
 };
-use regatta_race::{memory_limit, process_limit};
+use regatta_host::{memory_limit, process_limit};
 use regatta_report::{grouped, memory as in_units};
 use rustix::process::{Resource, geteuid, getrlimit};
 use std::fs;

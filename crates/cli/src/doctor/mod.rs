@@ -70,7 +70,7 @@ fn checks() -> Vec<Check> {
     // First, so that the work of the other checks is not in its sample.
     let busy = busy::checks();
     let noise = noise::checks();
-    let setup = regatta_race::read_setup(env!("CARGO_PKG_VERSION"), None, Vec::new());
+    let setup = regatta_host::read_setup(env!("CARGO_PKG_VERSION"), None, Vec::new());
     let mut checks = cpus::checks(&setup);
     checks.extend(busy);
     checks.extend(noise);

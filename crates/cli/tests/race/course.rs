@@ -2,7 +2,7 @@
 //! finds what is left of them afterwards.
 
 use crate::started::{Ended, Started};
-use regatta_race::is_taken;
+use regatta_host::is_taken;
 use std::{
     collections::BTreeSet,
     fs::{self, File},

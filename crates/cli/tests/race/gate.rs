@@ -7,7 +7,7 @@ use regatta_record::{Asked, Gate, Judgement};
 use simulated::{LOAD, Machine, asked, rounds, truth};
 use std::process::Command;
 
-#[path = "../../../race/tests/simulated/mod.rs"]
+#[path = "../../../judge/tests/simulated/mod.rs"]
 #[allow(dead_code)]
 mod simulated;
 

@@ -10,7 +10,7 @@ use crate::{
     stage::{Turn, is_full, turn},
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use regatta_race::judge::judge;
+use regatta_judge::judge;
 use regatta_record::{Asked, Relation, Round, twin_name};
 use std::{collections::HashSet, fs, path::Path, sync::OnceLock};
 

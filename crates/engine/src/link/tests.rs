@@ -1,6 +1,10 @@
 //! The life of a connection as tables: what happened, and what comes next.
 
-use super::*;
+use super::{
+    deadline::{AGAIN, DELIVERY},
+    *,
+};
+use std::time::Duration;
 
 /// A socket of which everything is known.
 #[derive(Clone, Copy, Default)]

@@ -120,6 +120,9 @@ impl<S: Scenario> World<S> {
         };
         self.coverage.visit(link.state());
         let watch = &mut line.watch;
+        if self.expected[who].waits {
+            watch.waited = Some(now);
+        }
         if link.why().is_some() && watch.verdict.is_none() {
             let Watch { heard, took, owed, .. } = *watch;
             watch.verdict = Some(Verdict { at: now, heard, took, owed });
@@ -144,8 +147,7 @@ impl<S: Scenario> World<S> {
         if pending > 0 || watch.jobs > 0 {
             watch.busy = Some(now);
         }
-        let connecting = matches!(line.phase, Phase::Connecting(..));
-        if !link.is_open() && !connecting && !watch.left {
+        if !link.is_open() && !link.is_connecting() && !watch.left {
             watch.left = true;
             watch.backlog = pending;
             self.scenario.left(who, &mut self.expected[..self.used]);
@@ -161,6 +163,8 @@ impl<S: Scenario> World<S> {
         };
         let expected = &self.expected[who];
         let watch = &mut line.watch;
+        // Once it has stopped and the last client has gone, a driver returns.
+        let is_over = self.stations[line.station].core.clients() == 0;
         let most = S::PENDING + S::GROWTH * self.read;
         let mut wrong = None;
         if link.pending() > most {
@@ -176,7 +180,7 @@ impl<S: Scenario> World<S> {
         if held > most && !expected.closes && link.is_open() {
             wrong = Some(format!("{held} bytes of input are held, more than {most}"));
         }
-        if let Some(stopped) = self.stopped {
+        if let Some(stopped) = self.stopped.filter(|_| !is_over) {
             let slack = Duration::from_micros(8 * self.lag) + Duration::from_millis(20);
             let over = Duration::from_micros(self.time - stopped);
             if over > self.grace + slack {
@@ -192,7 +196,8 @@ impl<S: Scenario> World<S> {
     /// What should have timed out by now.
     fn late(&self, who: usize, now: Instant) -> Option<String> {
         let line = &self.lines[who];
-        let Watch { heard, took, produced_at, stuck, busy, jobs, owed, done_at, .. } = line.watch;
+        let Watch { heard, took, produced_at, stuck, busy, jobs, owed, done_at, waited, .. } =
+            line.watch;
         if !matches!(line.phase, Phase::Up) || self.held == Some(who) {
             return None;
         }
@@ -216,9 +221,10 @@ impl<S: Scenario> World<S> {
         if jobs > 0 || self.expected[who].waits {
             return None; // it waits for us
         }
-        if owed.is_some() && over(owed.max(heard).max(done_at), idle) {
+        if owed.is_some() && over(owed.max(heard).max(done_at).max(waited), idle) {
             return Some(format!("it is silent and takes nothing, and is there after {idle:?}"));
         }
+        let heard = heard.max(waited);
         let quiet = heard.max(took).max(produced_at).max(busy.filter(|_| stuck.is_none()));
         if over(quiet, idle) {
             return Some(format!("it is silent, and is there after {idle:?}"));
@@ -308,7 +314,11 @@ impl<S: Scenario> World<S> {
             let end = match line.phase {
                 Phase::Down(end) => end,
                 Phase::Unused => continue,
-                _ if line.side == Some(Side::Upstream) && self.stopped.is_some() => continue,
+                _ if line.side == Some(Side::Upstream)
+                    && (self.stopped.is_some() || self.expected[who].stays) =>
+                {
+                    continue;
+                }
                 phase => {
                     return self.fail(format!("{who}: it never ends ({phase:?})"));
                 }

@@ -3,10 +3,22 @@
 use crate::link::{End, State, Timer};
 use std::fmt;
 
-/// What a simulation may visit. The names are those of the lifecycle's states, ends and timers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Visit {
+macro_rules! visits {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What a simulation may visit. The names are those of the lifecycle's states, ends and
+        /// timers.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs)]
+        pub enum Visit {
+            $($(#[$doc])* $name,)*
+        }
+
+        /// All of them, in their order.
+        pub const VISITS: &[Visit] = &[$(Visit::$name,)*];
+    };
+}
+
+visits! {
     StateConnecting,
     StateOpen,
     StateClosing,
@@ -46,49 +58,6 @@ pub enum Visit {
     Letter,
     Stop,
 }
-
-/// All of them, in their order.
-pub const VISITS: [Visit; 36] = {
-    use Visit::*;
-    [
-        StateConnecting,
-        StateOpen,
-        StateClosing,
-        StateLingering,
-        StateDelivering,
-        StateClosed,
-        EndClose,
-        EndPart,
-        EndHalfClosed,
-        EndDrained,
-        EndDelivered,
-        EndFailed,
-        EndAborted,
-        EndCut,
-        EndIdle,
-        EndRequest,
-        EndStalled,
-        EndGone,
-        EndLinger,
-        EndFlooded,
-        EndConnect,
-        TimerConnect,
-        TimerLinger,
-        TimerDelivery,
-        TimerProgress,
-        TimerHeldUp,
-        TimerOwed,
-        TimerIdle,
-        TimerRequest,
-        TimerAlarm,
-        TimerEngine,
-        TimerGrace,
-        JobDone,
-        JobLate,
-        Letter,
-        Stop,
-    ]
-};
 
 impl From<State> for Visit {
     fn from(state: State) -> Self {
@@ -196,7 +165,7 @@ impl Coverage {
 
 impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for visit in VISITS {
+        for &visit in VISITS {
             writeln!(f, "{:>12}  {visit:?}", self.of(visit))?;
         }
         Ok(())

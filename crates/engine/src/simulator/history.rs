@@ -178,6 +178,7 @@ impl<S: Scenario> World<S> {
             // What it answers is not known yet.
             line.peer.piece = random.magnitude(100, 1 << 12) as usize;
             line.peer.pause = random.pick(&[0, 300, 20_000]);
+            line.peer.lulls = random.pick(&[0, 1, 5, usize::MAX]);
             if let Reading::Slow { bytes, pause } = &mut line.peer.reading {
                 (*bytes, *pause) = ((*bytes).max(200), (*pause).min(100_000));
             }
@@ -281,7 +282,8 @@ impl<S: Scenario> World<S> {
                 Phase::Unused | Phase::Down(_) if line.peer.done => continue,
                 _ => {}
             }
-            alive |= !matches!(line.phase, Phase::Down(_) | Phase::Unused);
+            alive |=
+                !matches!(line.phase, Phase::Down(_) | Phase::Unused) && !self.expected[who].stays;
             clients |= line.side == Some(Side::Client) && !matches!(line.phase, Phase::Down(_));
             see(line.peer.send_at, What::Sends(who));
             see(line.peer.read_at, What::Reads(who));

@@ -87,6 +87,8 @@ pub(super) struct Watch {
     pub produced: usize,
     pub mark: usize,
     pub jobs: usize,
+    /// When the model last said that the peer waits for the engine.
+    pub waited: Option<Instant>,
     /// When the last job was done.
     pub done_at: Option<Instant>,
     /// The engine was told that the peer sends no more.

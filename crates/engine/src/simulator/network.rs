@@ -30,6 +30,10 @@ impl<S: Scenario> World<S> {
             self.arrived(who);
             return;
         }
+        if peer.lulls > 0 && !peer.ended {
+            peer.lulls -= 1;
+            return;
+        }
         if peer.ended {
             // Its patience is over.
             peer.ending = Ending::Reset;

@@ -62,6 +62,8 @@ pub(super) struct Peer {
     pub read_at: Option<u64>,
     /// The server's receive buffer is full.
     pub blocked: bool,
+    /// How often it waits for more to answer, before it ends.
+    pub lulls: usize,
     pub ending: Ending,
     pub reading: Reading,
     pub then: Then,
@@ -87,6 +89,7 @@ impl Default for Peer {
             send_at: None,
             read_at: None,
             blocked: false,
+            lulls: 0,
             ending: Ending::HalfClose,
             reading: Reading::Greedy,
             then: Then::Close,

@@ -62,7 +62,7 @@ pub fn assert_holds<S: Scenario>(scenario: impl Fn() -> S, histories: u64) {
         histories as f64 / took.as_secs_f64()
     );
     assert!(connections >= 3 && events >= 50, "the histories of `{}` are too small", S::NAME);
-    for visit in VISITS {
+    for &visit in VISITS {
         let never = S::NEVER.contains(&visit);
         assert_eq!(coverage.of(visit) == 0, never, "visits of {visit:?} by `{}`", S::NAME);
     }

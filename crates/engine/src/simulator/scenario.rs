@@ -21,6 +21,8 @@ pub struct Expected {
     pub may_abort: bool,
     /// The peer may be waiting for the engine: its silence need not be a timeout.
     pub waits: bool,
+    /// The engine may keep the connection though nothing happens any more: that to another server.
+    pub stays: bool,
     /// Input that the model has not interpreted yet, for the scenario's use.
     pub input: Vec<u8>,
     /// How much of it is interpreted, for the scenario's use.

@@ -7,6 +7,7 @@ mod by_hand;
 mod histories;
 #[allow(dead_code)] // some of it is for tests over sockets
 mod relay;
+mod simulated;
 
 use by_hand::{BOTH, ByHand};
 use regatta_engine::Conn;

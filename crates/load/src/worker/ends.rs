@@ -108,15 +108,20 @@ impl Worker<'_> {
         }
     }
 
-    /// The run is over: a server that a request told that the connection ends must have ended it.
-    pub(super) fn find_unclosed(&mut self) {
+    /// The run is over: closes connections that are not used any more. A server that was told by a
+    /// request that the connection ends must have ended it before.
+    pub(super) fn end_kept(&mut self) {
         for slot in 0..self.active {
             let Connection { state, cursor, replies, .. } = &self.connections[slot as usize];
-            if *state == State::Open
-                && let Some(exchange) = cursor.owes_end(self.script)
-            {
-                let reply_index = replies.saturating_sub(1);
-                self.wrong(slot, Exchange { reply_index, ..exchange });
+            if *state != State::Open {
+                continue;
+            }
+            match cursor.owes_end(self.script) {
+                Some(exchange) if self.shared.closes_are_overdue() => {
+                    let reply_index = replies.saturating_sub(1);
+                    self.wrong(slot, Exchange { reply_index, ..exchange });
+                }
+                _ => self.close(slot),
             }
         }
     }

@@ -6,13 +6,13 @@ use super::{Worker, loss::Loss, sealed::send_sealed};
 use crate::{
     clock,
     connection::{Connection, State},
-    cursor::{Cursor, Wrong},
     poller::Interest,
     shared::Phase,
     socket::{self, Received},
     tls::{Fault, Session},
 };
 use regatta_record::Exchange;
+use regatta_script::{Cursor, Wrong};
 use rustix::fd::AsFd;
 
 impl Worker<'_> {

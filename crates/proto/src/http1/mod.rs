@@ -15,7 +15,6 @@
 //! Nothing is allocated for a message. A request or response borrows from the buffer that the
 //! decoder was given.
 
-mod block;
 mod body;
 mod chunked;
 pub mod client;

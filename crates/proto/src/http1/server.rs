@@ -2,13 +2,13 @@
 
 use super::{
     Body, Date, Fault, Fields, MAX_BODY, MAX_HEAD, MAX_LINE, Method, Reply, Status, Terms, Version,
-    block::text,
     chunked::{Chunked, Piece},
     head::{LINE_END, RequestHead},
     parser,
     scan::{Broken, Limits, Scan},
     target::Split,
 };
+use crate::block::text;
 
 /// Finds the requests of one connection.
 ///

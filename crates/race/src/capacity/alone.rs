@@ -40,7 +40,8 @@ const RACE: &str = "name = 'capacity'\nworkload = 'double'\nrounds = 1\nwindow =
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{prepare::built_in, setup::read_setup};
+    use crate::prepare::built_in;
+    use regatta_host::read_setup;
     use regatta_load::WorkloadFile;
     use std::sync::Arc;
 

@@ -1,25 +1,23 @@
 //! Capacity: how many clients, or requests per second, a server carries while a percentile of its
 //! latency stays within a limit (method, rule 8).
 //!
-//! `search` decides which level is tried next, `place` starts the server (or takes one that runs)
-//! and puts one load on it, `level` makes that load and judges what came of it, and this file goes
-//! on until the search is over.
+//! `regatta_judge::capacity` decides which level is tried next, and whether one was held; `place`
+//! starts the server (or takes one that runs) and puts one load on it, `level` makes that load, and
+//! this file goes on until the search is over.
 
 mod alone;
 mod level;
 mod place;
-pub mod search;
+mod question;
 
 pub use alone::alone;
 pub use place::Place;
+pub use question::{CapacityError, Question};
 
-use crate::{entrant::EntrantError, round::MachineError, running::SupervisorError};
 use level::Judged;
-use regatta_load::{Arrivals, Progress};
-use regatta_record::{
-    Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep, FORMAT, Limit,
-};
-use search::{Above, Rise, Search, Shown, Why};
+use regatta_judge::capacity::search::{self, Above, Rise, Search, Shown, Why};
+use regatta_load::Progress;
+use regatta_record::{Capacity, CapacityInterval, CapacityPhase, CapacityStep, FORMAT};
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
@@ -27,45 +25,6 @@ use std::{
 
 /// After this long no further level is tried.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
-
-/// What is asked.
-#[derive(Clone, Debug)]
-pub struct Question {
-    /// What is searched for, and the rest of the load's shape.
-    pub load: CapacityLoad,
-    /// What latency is permitted.
-    pub limit: Limit,
-    /// The first level. By clients, also how far apart the next ones are; rates double.
-    pub step: u32,
-    /// The highest level to be tried.
-    pub max: u32,
-    /// Length of a measured window; longer where the percentile needs more replies.
-    pub window: Duration,
-    /// Warm-up; at least a little longer than the limit, since all clients begin at once and what
-    /// overtaxes a server is late only after a while.
-    pub warm_up: Duration,
-    /// How long a reply may take before it is an error.
-    pub timeout: Duration,
-    /// Load threads.
-    pub threads: usize,
-    /// CPUs of the load threads; empty: not pinned.
-    pub cpus: Vec<u32>,
-    /// Seed of the requests.
-    pub seed: u64,
-}
-
-impl Question {
-    fn by_clients(&self) -> bool {
-        matches!(self.load, CapacityLoad::Clients { .. })
-    }
-
-    fn arrivals(&self) -> Arrivals {
-        match self.load {
-            CapacityLoad::Rate { arrivals, .. } => arrivals,
-            CapacityLoad::Clients { .. } => Arrivals::default(),
-        }
-    }
-}
 
 /// Told of how a search goes, for whoever watches.
 pub trait Watch {
@@ -75,34 +34,6 @@ pub trait Watch {
     fn under_load(&mut self, progress: &Progress);
     /// A step was judged.
     fn step_ended(&mut self, step: &CapacityStep);
-}
-
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum CapacityError {
-    /// The contender did not come to be ready; a sentence.
-    #[error("{0}")]
-    NotStarted(String),
-    /// No connection came open, or the load refused.
-    #[error(transparent)]
-    Load(#[from] regatta_load::Error),
-    /// Of the machine.
-    #[error(transparent)]
-    Machine(#[from] MachineError),
-    /// Of the contender's supervisor.
-    #[error(transparent)]
-    Supervisor(#[from] SupervisorError),
-    /// Of the contender's manifest.
-    #[error(transparent)]
-    Entrant(#[from] EntrantError),
-    /// The server that was to be observed cannot be.
-    #[error("cannot observe process {pid}: {error}")]
-    Observe {
-        /// Its id.
-        pid: u32,
-        /// What the system said.
-        error: std::io::Error,
-    },
 }
 
 /// Searches. `stop` ends the search within moments, with what is known by then.

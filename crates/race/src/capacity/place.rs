@@ -1,15 +1,12 @@
 //! Where the load of one step goes: to a server that runs already, or to a contender that is
 //! started afresh for it; and what is read of the server meanwhile.
 
-use super::{CapacityError, Question};
+use super::question::{CapacityError, Question};
 use crate::{
-    cgroup::Containment,
     entrant::Entrant,
     round::{Course, STOP_WITHIN, Start, Started, start},
-    running::Running,
-    stop_report::last_words,
-    usage::{Observed, Spent, Usage},
 };
+use regatta_host::{Containment, Observed, Running, Spent, Usage, last_words};
 use regatta_load::{Edges, Plan, Progress, Tally, Tls, Workload};
 use regatta_record::{Asked, LoadShape};
 use std::{
@@ -190,9 +187,7 @@ impl Ready<'_> {
         let mut read = Read { observed, opened: None, spent: None, memory_bytes: None };
         let loaded = regatta_load::run(plan, &mut read, progress, self.stop);
         let descriptors = read.observed.as_ref().and_then(descriptor_limit);
-        // A server cannot be busy on more CPUs than it has threads.
-        let spent = read.spent.map(|spent| (cpus.min(spent.threads).max(1), spent));
-        let spent = spent.map(|(cpus, spent)| (spent, cpus));
+        let spent = read.spent.map(|spent| (spent, cpus));
         let memory_bytes = read.memory_bytes;
         Came { loaded, spent, shares: false, memory_bytes, descriptors, died: None }
     }

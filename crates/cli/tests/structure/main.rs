@@ -1,0 +1,230 @@
+//! The shape of the source: no file over 500 lines, no crate over 8,000, and no two files of a
+//! crate that need each other.
+//!
+//! *Needing* is read off the source text. File A needs file B of the same crate if a path in A (in a
+//! `use`, a type, an expression, a pattern, or among the tokens of a macro) leads to an item that is
+//! defined in B; re-exports are followed to the definition. So a parent that declares its children
+//! and re-exports their items needs none of them, and a child that names an item through its parent
+//! needs the file that defines it. A cycle is a set of files that all need each other, directly or
+//! not.
+//!
+//! What this does not see: which type a method or a field belongs to, and names that macros make.
+//! Code for tests (`#[cfg(test)]`) is left out of it, and of the lines of a crate.
+
+mod modules;
+mod names;
+
+use modules::Crate;
+use petgraph::{algo::tarjan_scc, graphmap::DiGraphMap};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+const LONGEST_FILE: usize = 500;
+const LARGEST_CRATE: usize = 8_000;
+
+/// Files that are still too long. Each goes with the change that shortens it.
+const LONG_FILES: &[&str] =
+    &["crates/serve/tests/engines/relayed.rs", "crates/service/tests/styles/play.rs"];
+
+/// Crates that are still too large.
+const LARGE_CRATES: &[&str] = &[];
+
+/// Crates whose files still need each other.
+const TANGLED_CRATES: &[&str] = &[
+    "cli", "engine", "green", "load", "proto", "record", "report", "script", "serve", "service",
+    "sys",
+];
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout")
+}
+
+/// The folders of the workspace's crates.
+fn crates() -> Vec<PathBuf> {
+    let folder = workspace().join("crates");
+    let entries = fs::read_dir(folder).expect("crates/");
+    let mut crates: Vec<PathBuf> = entries.map(|entry| entry.expect("a folder").path()).collect();
+    crates.retain(|folder| folder.join("Cargo.toml").is_file());
+    crates.sort();
+    assert!(crates.len() > 10, "{crates:?}");
+    crates
+}
+
+fn name(folder: &Path) -> String {
+    folder.file_name().expect("a folder has a name").to_string_lossy().into_owned()
+}
+
+/// Every file of Rust below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn lines(file: &Path) -> usize {
+    fs::read_to_string(file).expect("a source file").lines().count()
+}
+
+/// Sets of files that need each other, as paths below the crate.
+fn cycles(of: &Crate) -> Vec<Vec<String>> {
+    let mut graph = DiGraphMap::<usize, ()>::new();
+    for (from, to) in names::needs(of) {
+        graph.add_edge(from, to, ());
+    }
+    let mut cycles: Vec<Vec<String>> = tarjan_scc(&graph)
+        .into_iter()
+        .filter(|files| files.len() > 1)
+        .map(|files| {
+            let files: BTreeSet<String> = files.iter().map(|file| of.file_name(*file)).collect();
+            files.into_iter().collect()
+        })
+        .collect();
+    cycles.sort();
+    cycles
+}
+
+/// What is over, without what is known to be; and what is known to be and no longer is.
+fn compare(over: &BTreeSet<String>, known: &[&str]) -> Result<(), String> {
+    let known: BTreeSet<String> = known.iter().map(ToString::to_string).collect();
+    let new: Vec<&String> = over.difference(&known).collect();
+    let gone: Vec<&String> = known.difference(over).collect();
+    match (new.is_empty(), gone.is_empty()) {
+        (true, true) => Ok(()),
+        (false, _) => Err(format!("new: {new:?}")),
+        (true, false) => Err(format!("take these off the list of exceptions: {gone:?}")),
+    }
+}
+
+#[test]
+fn no_file_is_longer_than_500_lines() {
+    let root = workspace();
+    let mut over = BTreeSet::new();
+    for folder in crates() {
+        for file in sources(&folder) {
+            if lines(&file) > LONGEST_FILE {
+                let path = file.strip_prefix(&root).expect("below the checkout");
+                over.insert(path.display().to_string());
+            }
+        }
+    }
+    compare(&over, LONG_FILES).unwrap_or_else(|what| panic!("over 500 lines: {what}"));
+}
+
+#[test]
+fn no_crate_is_larger_than_8_000_lines() {
+    let mut over = BTreeSet::new();
+    for folder in crates() {
+        let read = Crate::read(&folder);
+        let size: usize = read.files().iter().map(|file| lines(file)).sum();
+        println!("{:8} {size}", name(&folder));
+        assert!(size > 0, "{}", folder.display());
+        if size > LARGEST_CRATE {
+            over.insert(name(&folder));
+        }
+    }
+    compare(&over, LARGE_CRATES).unwrap_or_else(|what| panic!("over 8,000 lines: {what}"));
+}
+
+#[test]
+fn no_files_of_a_crate_need_each_other() {
+    let mut over = BTreeSet::new();
+    let mut all = String::new();
+    let mut edges = 0;
+    for folder in crates() {
+        let read = Crate::read(&folder);
+        edges += names::needs(&read).len();
+        for cycle in cycles(&read) {
+            all += &format!("{}: {}\n", name(&folder), cycle.join(", "));
+            over.insert(name(&folder));
+        }
+    }
+    assert!(edges > 500, "only {edges} paths between files were found");
+    println!("{all}");
+    compare(&over, TANGLED_CRATES).unwrap_or_else(|what| panic!("cycles: {what}\n{all}"));
+}
+
+/// A crate made of these files.
+fn made_of(files: &[(&str, &str)]) -> (tempfile::TempDir, Crate) {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (path, text) in files {
+        let path = folder.path().join("src").join(path);
+        fs::create_dir_all(path.parent().expect("src")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+    let read = Crate::read(folder.path());
+    (folder, read)
+}
+
+#[test]
+fn two_files_that_need_each_other_are_found_through_a_re_export() {
+    let (_folder, tangled) = made_of(&[
+        ("lib.rs", "mod a; mod b; pub use a::A;"),
+        ("a.rs", "pub struct A; fn f() { crate::b::g() }"),
+        ("b.rs", "pub fn g() { let _: Option<super::A> = None; }"),
+    ]);
+    assert_eq!(cycles(&tangled), [["a.rs", "b.rs"]]);
+}
+
+#[test]
+fn a_parent_that_declares_and_re_exports_needs_nothing() {
+    let (_folder, clean) = made_of(&[
+        ("lib.rs", "mod a; pub use a::{A, b::*};"),
+        ("a/mod.rs", "pub mod b; pub(crate) use b::B; pub struct A;"),
+        ("a/b.rs", "use super::A; use crate::A as Same; pub struct B(A, Same);"),
+    ]);
+    assert_eq!(cycles(&clean), Vec::<Vec<String>>::new());
+    let (_folder, tangled) = made_of(&[
+        ("lib.rs", "mod a;"),
+        ("a/mod.rs", "mod b; use b::B; pub struct A(B);"),
+        ("a/b.rs", "use super::A; pub struct B(Box<A>);"),
+    ]);
+    assert_eq!(cycles(&tangled), [["a/b.rs", "a/mod.rs"]]);
+}
+
+#[test]
+fn a_path_among_the_tokens_of_a_macro_counts_and_tests_do_not() {
+    let (_folder, tangled) = made_of(&[
+        ("lib.rs", "mod a; mod b;"),
+        ("a.rs", "pub const A: u8 = 1; fn f() -> String { format!(\"{}\", crate::b::B) }"),
+        ("b.rs", "pub const B: u8 = super::a::A;"),
+    ]);
+    assert_eq!(cycles(&tangled), [["a.rs", "b.rs"]]);
+    let (_folder, clean) = made_of(&[
+        ("lib.rs", "mod a; mod b;"),
+        ("a.rs", "pub const A: u8 = 1; #[cfg(test)] mod tests { use crate::b::B; }"),
+        ("b.rs", "pub const B: u8 = super::a::A; #[cfg(test)] mod tests;"),
+        ("b/tests.rs", "use super::B; fn f() { crate::a::A; }"),
+    ]);
+    assert_eq!(cycles(&clean), Vec::<Vec<String>>::new());
+    assert_eq!(clean.files().len(), 3, "a file of tests is none of the source");
+}
+
+#[test]
+fn a_longer_way_round_is_a_cycle_too() {
+    let (_folder, tangled) = made_of(&[
+        ("lib.rs", "mod a; mod b; mod c; mod d { pub(crate) use crate::c::C; }"),
+        ("a.rs", "use crate::b; fn f() { b::g(); } pub trait A { fn a(&self) {} }"),
+        ("b.rs", "use crate::d; pub fn g() { d::C; }"),
+        ("c.rs", "pub struct C; impl crate::a::A for C {}"),
+    ]);
+    assert_eq!(cycles(&tangled), [["a.rs", "b.rs", "c.rs"]]);
+}
+
+#[test]
+fn exceptions_that_are_none_any_more_are_to_be_taken_off() {
+    let over: BTreeSet<String> = ["a".to_owned()].into();
+    assert!(compare(&over, &["a"]).is_ok());
+    assert!(compare(&over, &[]).unwrap_err().starts_with("new"));
+    assert!(compare(&over, &["a", "b"]).unwrap_err().contains("take these off"));
+}

@@ -1,0 +1,63 @@
+//! Ends and reaps all that is below this process.
+
+use crate::{
+    cgroup::Cgroup,
+    process::{self, Process, descendants, living_descendants},
+    status::Status,
+};
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, WaitOptions, getpid, kill_process, wait},
+};
+use std::{
+    io, thread,
+    time::{Duration, Instant},
+};
+
+/// How long after SIGKILL processes may still be there. Only one that hangs in the kernel is.
+pub(crate) const KILL_LIMIT: Duration = Duration::from_secs(10);
+
+/// Reaps every child that has ended; true once there is none left.
+pub(crate) fn reap(mut reaped: impl FnMut(Pid, Status)) -> io::Result<bool> {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) => reaped(pid, Status::of_raw(status.as_raw())),
+            Ok(None) => return Ok(false),
+            Err(Errno::CHILD) => return Ok(true),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// SIGKILL to every descendant until none remains; who does after [`KILL_LIMIT`] is returned.
+pub(crate) fn kill_all(
+    cgroup: Option<&Cgroup>,
+    mut reaped: impl FnMut(Pid, Status),
+) -> Vec<Process> {
+    let own = pid_number(getpid());
+    let deadline = Instant::now() + KILL_LIMIT;
+    while !reap(&mut reaped).unwrap_or(false) {
+        if Instant::now() > deadline {
+            return living_descendants(own);
+        }
+        if let Some(cgroup) = cgroup {
+            cgroup.kill();
+        }
+        for pid in pids(descendants(own)) {
+            // One that ended meanwhile is what is wanted.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    // Nobody can leave the tree; should the impossible happen, the control group shows it.
+    cgroup.map(Cgroup::pids).unwrap_or_default().into_iter().map(process::named).collect()
+}
+
+pub(crate) fn pids(numbers: Vec<u32>) -> impl Iterator<Item = Pid> {
+    numbers.into_iter().filter_map(|number| Pid::from_raw(number as i32))
+}
+
+pub(crate) fn pid_number(pid: Pid) -> u32 {
+    pid.as_raw_nonzero().get() as u32
+}

@@ -1,0 +1,48 @@
+//! The machine of a race: starts contenders and leaves nothing of them behind, and reads what
+//! they, and the machine, used meanwhile.
+//!
+//! A contender's processes are those of a supervisor, this program's `supervise`. They are told
+//! apart from everybody else's by their ancestry, a control group where one can be had, and a mark
+//! in their environment. Nothing in here judges.
+
+mod cgroup;
+mod cgroup_limit;
+mod clock;
+mod cpus;
+mod kill;
+mod memory;
+mod on_path;
+mod orphans;
+mod output;
+mod port;
+mod probe;
+mod process;
+mod ready;
+mod running;
+mod setup;
+mod start;
+mod status;
+mod steal;
+mod stop_report;
+mod supervise;
+mod usage;
+mod watched;
+mod wire;
+
+pub use cgroup::{Cgroup, Containment, Version as CgroupVersion};
+pub use cgroup_limit::{cpu_limit, memory_limit, process_limit};
+pub use cpus::allowed_cpus;
+pub use memory::Memory;
+pub use on_path::{find_on_path, is_executable, search_path};
+pub use port::{free_port, is_taken};
+pub use probe::read as read_probe;
+pub use process::Process;
+pub use ready::{NotReady, Ready};
+pub use running::{Running, StartError, SupervisorError};
+pub use setup::read_setup;
+pub use status::Status;
+pub use stop_report::{Ending, StopReport, background, last_words};
+pub use supervise::supervise;
+pub use usage::{Observed, Spent, Usage};
+pub use watched::Watched;
+pub use wire::{Exited, Launch};

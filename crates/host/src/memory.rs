@@ -1,0 +1,171 @@
+//! What memory a tree of processes takes: its own in user space, and the kernel's for its
+//! connections. Read at two moments and subtracted.
+//!
+//! The kernel's part: a version 2 control group with the memory controller counts all of it for
+//! the contender alone. A version 1 group does not (a socket that a server accepts is made by the
+//! packet that opens it, and charged to nobody), so elsewhere the kernel's tables of its own
+//! objects are read, which are of the whole system.
+
+use crate::{cgroup::Cgroup, process::number_after, usage::Observed};
+use regatta_record::{KernelGrowth, KernelMemorySource};
+use rustix::param::page_size;
+use std::fs;
+
+/// Memory at one moment, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Proportional set sizes of all processes. Where the kernel does not tell them, the resident
+    /// set sizes, which count shared pages once for each process.
+    pub proportional: u64,
+    /// The part of it that is in no file: heaps, stacks, shared memory.
+    own: Option<u64>,
+    kernel: Option<(u64, KernelMemorySource)>,
+}
+
+impl Memory {
+    /// Growth of its own pages since `earlier`.
+    pub fn user_growth(&self, earlier: &Memory) -> Option<i64> {
+        Some(self.own? as i64 - earlier.own? as i64)
+    }
+
+    /// Growth of the kernel's since `earlier`.
+    pub fn kernel_growth(&self, earlier: &Memory) -> Option<KernelGrowth> {
+        let ((now, source), (then, other)) = (self.kernel?, earlier.kernel?);
+        (source == other).then_some(KernelGrowth { bytes: now as i64 - then as i64, source })
+    }
+}
+
+impl Observed {
+    /// Memory now. Takes milliseconds and disturbs the processes: not inside a measured window.
+    pub fn memory(&self) -> Memory {
+        let pids = self.pids();
+        let mut memory = Memory { own: Some(0), ..Memory::default() };
+        let mut page_tables = 0;
+        for pid in pids {
+            let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
+            let rollup = read("smaps_rollup");
+            let kib = |label| number_after(rollup.as_deref()?, label);
+            memory.proportional +=
+                kib("\nPss:").map(|kib| kib * 1024).or_else(|| resident(pid)).unwrap_or(0);
+            // Who ended meanwhile has neither.
+            if let Some(rollup) = &rollup
+                && !rollup.is_empty()
+            {
+                let own = kib("\nPss_Anon:").zip(kib("\nPss_Shmem:")).map(|(a, s)| (a + s) * 1024);
+                memory.own = memory.own.zip(own).map(|(sum, own)| sum + own);
+            }
+            let status = read("status").unwrap_or_default();
+            page_tables += number_after(&status, "\nVmPTE:").unwrap_or(0) * 1024;
+        }
+        memory.kernel = self
+            .cgroup()
+            .and_then(of_cgroup)
+            .map(|bytes| (bytes, KernelMemorySource::CgroupV2))
+            .or_else(|| Some((of_system()? + page_tables, KernelMemorySource::BothEnds)));
+        memory
+    }
+}
+
+fn resident(pid: u32) -> Option<u64> {
+    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * page_size() as u64)
+}
+
+/// Everything that the kernel charges to a control group: its objects, stacks and page tables
+/// (`kernel`), and the buffers of its sockets (`sock`).
+fn of_cgroup(group: &Cgroup) -> Option<u64> {
+    charged(&fs::read_to_string(group.path().join("memory.stat")).ok()?)
+}
+
+fn charged(memory_stat: &str) -> Option<u64> {
+    let field = |name: &str| {
+        memory_stat.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+    };
+    Some(field("kernel ")? + field("sock ")?)
+}
+
+/// Objects of the kernel that come with connections, and with the processes and threads that serve
+/// them (slabinfo(5)).
+const OBJECTS: [&str; 17] = [
+    "TCP",
+    "TCPv6",
+    "sock_inode_cache",
+    "filp",
+    "lsm_file_cache",
+    "lsm_inode_cache",
+    "eventpoll_epi",
+    "eventpoll_pwq",
+    "io_kiocb",
+    "task_struct",
+    "mm_struct",
+    "vm_area_struct",
+    "files_cache",
+    "signal_cache",
+    "sighand_cache",
+    "anon_vma",
+    "anon_vma_chain",
+];
+
+/// Such objects of the whole system, with the buffers of its TCP sockets and its kernel stacks.
+/// Slabs are told to root alone.
+fn of_system() -> Option<u64> {
+    let slabs = objects(&fs::read_to_string("/proc/slabinfo").ok()?);
+    let sockstat = fs::read_to_string("/proc/net/sockstat").ok()?;
+    let buffers = number_after(sockstat.split_once("\nTCP:")?.1, " mem ")? * page_size() as u64;
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    Some(slabs + buffers + number_after(&meminfo, "\nKernelStack:")? * 1024)
+}
+
+fn objects(slabinfo: &str) -> u64 {
+    let sizes = |line: &str| {
+        let mut fields = line.split_whitespace();
+        let name = fields.next()?.to_owned();
+        let (active, _all) = (fields.next()?.parse::<u64>().ok()?, fields.next()?);
+        Some((name, active, fields.next()?.parse::<u64>().ok()?))
+    };
+    let all: Vec<(String, u64, u64)> = slabinfo.lines().filter_map(sizes).collect();
+    let known = all.iter().filter(|(name, ..)| OBJECTS.contains(&name.as_str()));
+    let known: u64 = known.map(|(_, active, size)| active * size).sum();
+    let find = |wanted| all.iter().find(|(name, ..)| name == wanted);
+    // Each socket has a directory entry; the others of that cache are files'.
+    let sockets = find("sock_inode_cache").map_or(0, |(_, active, _)| *active);
+    known + sockets * find("dentry").map_or(0, |(.., size)| *size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_control_group_is_charged_for() {
+        let text = "anon 819200\nfile 0\nkernel 65536\nkernel_stack 16384\nsock 4096\n";
+        assert_eq!(charged(text), Some(69_632));
+        assert_eq!(charged("anon 1\nsock 4096\n"), None, "before Linux 5.18");
+    }
+
+    #[test]
+    fn objects_of_connections_are_counted_and_a_directory_entry_for_each_socket() {
+        let text = "\
+slabinfo - version: 2.1
+# name            <active_objs> <num_objs> <objsize> <objperslab>
+TCP                 10    182   2368   13    8 : tunables    0    0    0
+sock_inode_cache    20    190    832   19    4 : tunables    0    0    0
+dentry          215416 255066    192   21    1 : tunables    0    0    0
+buffer_head       1092   1100    104   39    1 : tunables    0    0    0
+";
+        assert_eq!(objects(text), 10 * 2368 + 20 * (832 + 192));
+    }
+
+    #[test]
+    fn growth_of_one_source_only() {
+        let kernel = |bytes, source| Memory { kernel: Some((bytes, source)), ..Memory::default() };
+        let (group, slabs) = (KernelMemorySource::CgroupV2, KernelMemorySource::BothEnds);
+        let grown = kernel(300, slabs).kernel_growth(&kernel(500, slabs)).unwrap();
+        assert_eq!((grown.bytes, grown.source), (-200, slabs));
+        assert_eq!(kernel(300, slabs).kernel_growth(&kernel(500, group)), None);
+        let own = |own| Memory { own, ..Memory::default() };
+        assert_eq!(own(Some(5)).user_growth(&own(Some(3))), Some(2));
+        assert_eq!(own(None).user_growth(&own(Some(3))), None);
+    }
+}

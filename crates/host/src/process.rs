@@ -1,0 +1,181 @@
+//! What the kernel tells of a process and of the tree below it. Reads `/proc`, changes nothing.
+
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeSet,
+    fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+/// A process as it is named to people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Process id.
+    pub pid: u32,
+    /// Name as the kernel has it (at most 15 bytes), `?` where it went away meanwhile.
+    pub name: String,
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.pid)
+    }
+}
+
+/// The fields of `/proc/PID/stat` that are used here. Times are clock ticks (proc_pid_stat(5)).
+#[derive(Clone, Debug)]
+pub(crate) struct Stat {
+    pub name: String,
+    pub state: char,
+    /// User and system time of the process itself, its ended threads included.
+    pub own: Ticks,
+    /// User and system time of its children that have ended and were waited for, and of theirs.
+    pub waited_for: Ticks,
+    /// When it was started, in ticks since the boot: with the pid, this is its identity.
+    pub started: u64,
+}
+
+/// User and system time in clock ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ticks {
+    pub user: u64,
+    pub system: u64,
+}
+
+impl Ticks {
+    pub fn total(self) -> u64 {
+        self.user + self.system
+    }
+
+    pub fn plus(self, other: Ticks) -> Ticks {
+        Ticks { user: self.user + other.user, system: self.system + other.system }
+    }
+
+    /// Never below zero: where nobody waits for the dead, a sum over the living can fall.
+    pub fn minus(self, other: Ticks) -> Ticks {
+        Ticks {
+            user: self.user.saturating_sub(other.user),
+            system: self.system.saturating_sub(other.system),
+        }
+    }
+}
+
+impl Stat {
+    /// Reads it; fails with `NotFound` or "no such process" when the process is gone.
+    pub fn of(pid: u32) -> io::Result<Stat> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        Stat::parse(&text).ok_or_else(|| {
+            io::Error::other(format!("/proc/{pid}/stat is not as proc_pid_stat(5) says: {text:?}"))
+        })
+    }
+
+    /// The name stands in parentheses and may itself hold parentheses and spaces.
+    fn parse(text: &str) -> Option<Stat> {
+        let (open, close) = (text.find('(')?, text.rfind(')')?);
+        let name = text.get(open + 1..close)?.to_string();
+        let fields: Vec<&str> = text.get(close + 1..)?.split_whitespace().collect();
+        // The manual counts from 1 and the state, our first field, is its third.
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        Some(Stat {
+            name,
+            state: fields.first()?.chars().next()?,
+            own: Ticks { user: number(14)?, system: number(15)? },
+            waited_for: Ticks { user: number(16)?, system: number(17)? },
+            started: number(22)?,
+        })
+    }
+
+    /// Ended, but not yet waited for: holds a pid and nothing else.
+    pub fn is_zombie(&self) -> bool {
+        matches!(self.state, 'Z' | 'X')
+    }
+}
+
+/// Names `pid`.
+pub(crate) fn named(pid: u32) -> Process {
+    let name = Stat::of(pid).map_or_else(|_| "?".to_string(), |stat| stat.name);
+    Process { pid, name }
+}
+
+/// Whether this kernel can tell the children of a process (`CONFIG_PROC_CHILDREN`).
+pub(crate) fn can_list_children() -> bool {
+    Path::new("/proc/thread-self/children").exists()
+}
+
+/// Thread ids of `pid`; none when it is gone.
+pub(crate) fn threads(pid: u32) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Children of every thread of `pid`, zombies included; none when it is gone.
+pub(crate) fn children(pid: u32) -> Vec<u32> {
+    let listing = |tid: u32| {
+        let path = PathBuf::from(format!("/proc/{pid}/task/{tid}/children"));
+        fs::read_to_string(path).unwrap_or_default()
+    };
+    let mut found = Vec::new();
+    for tid in threads(pid) {
+        found.extend(listing(tid).split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+    }
+    found
+}
+
+/// Everything below `root`, parents before their children, `root` itself left out.
+///
+/// The kernel may leave out a process while its siblings end, so one listing proves nothing; what
+/// must be certain is asked again, or of waitpid(2).
+pub(crate) fn descendants(root: u32) -> Vec<u32> {
+    let mut found = children(root);
+    let mut seen: BTreeSet<u32> = found.iter().copied().collect();
+    let mut next = 0;
+    while next < found.len() {
+        for child in children(found[next]) {
+            if seen.insert(child) {
+                found.push(child);
+            }
+        }
+        next += 1;
+    }
+    found
+}
+
+/// [`descendants`] without those that have ended and only wait to be reaped.
+pub(crate) fn living_descendants(root: u32) -> Vec<Process> {
+    let living = |pid: u32| {
+        let stat = Stat::of(pid).ok().filter(|stat| !stat.is_zombie())?;
+        Some(Process { pid, name: stat.name })
+    };
+    descendants(root).into_iter().filter_map(living).collect()
+}
+
+/// The number after a label, up to the next white space.
+pub(crate) fn number_after(text: &str, label: &str) -> Option<u64> {
+    let (_, after) = text.split_once(label)?;
+    after.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
+        let text =
+            "6453 (a) b (c)) S 6432 6432 4657 0 -1 4194304 101 0 0 0 7 8 9 10 20 0 3 0 91084 1";
+        let stat = Stat::parse(text).unwrap();
+        assert_eq!(stat.name, "a) b (c)");
+        assert_eq!(stat.own, Ticks { user: 7, system: 8 });
+        assert_eq!(stat.waited_for, Ticks { user: 9, system: 10 });
+        assert_eq!((stat.state, stat.started), ('S', 91084));
+    }
+
+    #[test]
+    fn finds_itself_and_no_stranger_below_itself() {
+        let own = std::process::id();
+        assert!(can_list_children());
+        assert!(!threads(own).is_empty());
+        assert!(!Stat::of(own).unwrap().is_zombie());
+        assert!(!descendants(own).contains(&1));
+    }
+}

@@ -1,0 +1,331 @@
+//! A contender that runs, as `race` holds it: start, watch, read, stop. Its processes are those
+//! of a supervisor ([`crate::supervise`](fn@crate::supervise)); dropping a [`Running`] ends them.
+
+use crate::{
+    cgroup::Cgroup,
+    kill::KILL_LIMIT,
+    memory::Memory,
+    orphans,
+    port::is_taken,
+    process::Process,
+    stop_report::{StopReport, Stopped},
+    usage::{Observed, Usage},
+    wire::{self, Command, Event, Exited, Inbox, Launch},
+};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{getpid, set_child_subreaper},
+};
+use std::{
+    io,
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Stdio},
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long a supervisor may take over what costs it no waiting.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A started contender.
+#[derive(Debug)]
+pub struct Running {
+    name: String,
+    port: u16,
+    /// First process of the contender.
+    pid: u32,
+    cgroup: Option<Cgroup>,
+    exited: Option<Exited>,
+    supervisor: Supervisor,
+}
+
+/// Why a contender was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Somebody listens there already.
+    #[error("port {port} is taken: {name} cannot listen on it; see `ss -ltnp` for who does")]
+    PortTaken {
+        /// Name of the contender.
+        name: String,
+        /// The port.
+        port: u16,
+    },
+    /// The supervisor says why; a whole sentence.
+    #[error("{0}")]
+    Refused(String),
+    /// Of the supervisor itself.
+    #[error(transparent)]
+    Supervisor(#[from] SupervisorError),
+}
+
+/// The supervisor did not do its part. Whatever it leaves behind is ended all the same.
+#[derive(Debug, thiserror::Error)]
+#[error("the supervisor of {name} {what}")]
+pub struct SupervisorError {
+    name: String,
+    what: String,
+}
+
+impl Running {
+    /// Starts a supervisor, as `binary supervise`, and the contender below it.
+    ///
+    /// Makes this process the reaper of orphans (`PR_SET_CHILD_SUBREAPER`), so that it can find a
+    /// contender's processes even when the supervisor is killed.
+    pub fn start(binary: &Path, launch: &Launch) -> Result<Running, StartError> {
+        let (name, port) = (launch.name.clone(), launch.port);
+        let told = |error: io::Error| SupervisorError {
+            name: name.clone(),
+            what: format!("({}) could not be started: {error}", binary.display()),
+        };
+        if is_taken(port).map_err(told)? {
+            return Err(StartError::PortTaken { name, port });
+        }
+        set_child_subreaper(Some(getpid())).map_err(|error| told(error.into()))?;
+        let mut supervisor = Supervisor::start(binary, &name).map_err(told)?;
+        let mut launch = launch.clone();
+        let (variable, value) = orphans::mark(&supervisor.mark);
+        launch.env.insert(variable, value);
+        supervisor.send(&launch)?;
+        match supervisor.next_event(PATIENCE)? {
+            Some(Event::Started { pid, cgroup }) => {
+                supervisor.cgroup = cgroup.clone();
+                Ok(Running { name, port, pid, cgroup, exited: None, supervisor })
+            }
+            Some(Event::NotStarted { because }) => Err(StartError::Refused(because)),
+            other => {
+                Err(supervisor.fault(format!("did not tell of a start, but {other:?}")).into())
+            }
+        }
+    }
+
+    /// Name of the contender.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Id of the process that was started.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Id of its supervisor.
+    pub fn supervisor_pid(&self) -> u32 {
+        self.supervisor.child.id()
+    }
+
+    /// Its control group, where it has one.
+    pub fn cgroup(&self) -> Option<&Cgroup> {
+        self.cgroup.as_ref()
+    }
+
+    /// CPU and switches of all its processes until now. Takes well under a millisecond for a
+    /// handful of processes.
+    pub fn usage(&self) -> io::Result<Usage> {
+        self.observed().usage()
+    }
+
+    /// Memory of all its processes, and the kernel's. Disturbs them for milliseconds: not to be
+    /// called inside a measured window.
+    pub fn memory(&self) -> Memory {
+        self.observed().memory()
+    }
+
+    /// Its living processes.
+    pub fn processes(&self) -> Vec<Process> {
+        crate::process::living_descendants(self.supervisor_pid())
+    }
+
+    /// Its processes, to be read again and again.
+    pub fn observed(&self) -> Observed {
+        Observed::below(self.supervisor_pid(), self.cgroup.clone())
+    }
+
+    /// Whether the started process is still there.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.exited_within(Duration::ZERO), Ok(None))
+    }
+
+    /// How the started process ended, if it does within `limit`.
+    pub fn exited_within(&mut self, limit: Duration) -> Result<Option<&Exited>, SupervisorError> {
+        if self.exited.is_none() {
+            match self.supervisor.next_event(limit)? {
+                Some(Event::Exited(exited)) => self.exited = Some(exited),
+                Some(other) => return Err(self.supervisor.fault(format!("told of {other:?}"))),
+                None => {}
+            }
+        }
+        Ok(self.exited.as_ref())
+    }
+
+    /// SIGTERM, up to `grace` for all of it to end, SIGKILL to the rest; then checks that no
+    /// process and no listener remains.
+    pub fn stop(mut self, grace: Duration) -> Result<StopReport, SupervisorError> {
+        self.supervisor.send(&Command::Stop { grace_ms: grace.as_millis() as u64 })?;
+        let stopped = self.stopped_within(grace + KILL_LIMIT + PATIENCE)?;
+        self.supervisor.end();
+        let Stopped { ending, status, killed, remaining, last_words } = stopped;
+        let port_free = self.port_is_free().map_err(|error| {
+            self.supervisor.fault(format!("is gone, but its port could not be checked: {error}"))
+        })?;
+        Ok(StopReport {
+            name: self.name.clone(),
+            ending,
+            status,
+            killed,
+            remaining,
+            port_free,
+            port: self.port,
+            grace,
+            last_words,
+        })
+    }
+
+    fn stopped_within(&mut self, limit: Duration) -> Result<Stopped, SupervisorError> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.supervisor.next_event(left)? {
+                Some(Event::Stopped(stopped)) => return Ok(stopped),
+                Some(Event::Exited(_)) => {}
+                other => return Err(self.supervisor.fault(format!("did not stop it: {other:?}"))),
+            }
+        }
+    }
+
+    /// Sockets may close a moment after their process is gone (io_uring's do).
+    fn port_is_free(&self) -> io::Result<bool> {
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while is_taken(self.port)? {
+            if Instant::now() > deadline {
+                return Ok(false);
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(true)
+    }
+}
+
+/// The supervisor's process and the pipes to it. Dropping it ends all that is below it.
+#[derive(Debug)]
+struct Supervisor {
+    name: String,
+    child: Child,
+    /// Closed to make it end everything.
+    commands: Option<ChildStdin>,
+    events: ChildStdout,
+    inbox: Inbox,
+    /// Known to every process of the contender.
+    mark: String,
+    cgroup: Option<Cgroup>,
+    ended: bool,
+}
+
+impl Supervisor {
+    fn start(binary: &Path, name: &str) -> io::Result<Supervisor> {
+        use std::os::unix::process::CommandExt;
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let mut child = std::process::Command::new(binary)
+            .arg("supervise")
+            // Ctrl-C on the terminal is for `race`, which then stops contenders in order.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (commands, events) = pipes.ok_or_else(|| io::Error::other("it has no pipes"))?;
+        let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        Ok(Supervisor {
+            name: name.to_string(),
+            child,
+            commands: Some(commands),
+            events,
+            inbox: Inbox::default(),
+            mark,
+            cgroup: None,
+            ended: false,
+        })
+    }
+
+    fn send(&mut self, message: &impl serde::Serialize) -> Result<(), SupervisorError> {
+        let sent = match &mut self.commands {
+            Some(commands) => wire::send(commands, message),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        sent.map_err(|error| {
+            self.end();
+            self.fault(format!("could not be told anything: {error}; its processes were ended"))
+        })
+    }
+
+    /// The next event, if one comes within `limit`.
+    fn next_event(&mut self, limit: Duration) -> Result<Option<Event>, SupervisorError> {
+        let event = wait_for_message(&mut self.inbox, &mut self.events, limit);
+        event.map_err(|error| {
+            self.end();
+            self.fault(format!("{error}; the contender's processes were ended"))
+        })
+    }
+
+    fn fault(&self, what: String) -> SupervisorError {
+        SupervisorError { name: self.name.clone(), what }
+    }
+
+    /// Lets the supervisor end everything and waits for it; does its work where it cannot.
+    fn end(&mut self) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        self.commands = None;
+        let deadline = Instant::now() + KILL_LIMIT + PATIENCE;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) if status.success() => return,
+                Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(1)),
+                _ => break,
+            }
+        }
+        // Killed, failed or hanging: it cannot be relied on. Errors here mean that it is gone.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let cgroup = self.cgroup.clone().or_else(|| Cgroup::find(self.child.id()));
+        orphans::end(&self.mark, cgroup.as_ref(), KILL_LIMIT);
+        if let Some(cgroup) = cgroup {
+            // A group that stays costs nothing; who holds it is told by `remaining`.
+            let _ = cgroup.remove();
+        }
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn wait_for_message(
+    inbox: &mut Inbox,
+    events: &mut ChildStdout,
+    limit: Duration,
+) -> io::Result<Option<Event>> {
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(event) = inbox.take()? {
+            return Ok(Some(event));
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(events, PollFlags::IN)], Some(&left)) {
+            Ok(0) => return Ok(None),
+            Ok(_) if inbox.fill(events)? => {}
+            Ok(_) => return Err(io::Error::other("ended unasked")),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The start of a contender, inside its supervisor: control group, CPUs, process group, output.
+
+use crate::{
+    cgroup::Cgroup,
+    kill::{kill_all, pid_number},
+    output::Output,
+    process,
+    wire::Launch,
+};
+use rustix::{
+    process::{Pid, getpid},
+    thread::{CpuSet, sched_getaffinity, sched_setaffinity},
+};
+use std::{
+    io,
+    os::unix::process::CommandExt,
+    process::{Command, Stdio},
+};
+
+/// A started contender.
+pub(crate) struct Started {
+    pub pid: Pid,
+    pub cgroup: Option<Cgroup>,
+    pub output: Output,
+}
+
+/// Starts the contender in a control group, on its CPUs, in its own process group.
+///
+/// The supervisor goes there itself, lets the child inherit, and goes back: so the child is inside
+/// from its first moment, and the supervisor's own work is not counted. An error is a sentence;
+/// nothing is left behind then.
+pub(crate) fn start(launch: &Launch) -> Result<Started, String> {
+    let name = &launch.name;
+    check(launch)?;
+    let told = |error: io::Error| format!("{name} cannot be started: {error}");
+    let cgroup = Cgroup::enter(launch.containment, pid_number(getpid())).map_err(told)?;
+    let spawned = spawn(launch);
+    let Some(cgroup) = cgroup else {
+        return spawned.map(|(pid, output)| Started { pid, cgroup: None, output });
+    };
+    let left = cgroup.leave().map_err(told);
+    match (spawned, left) {
+        (Ok((pid, output)), Ok(())) => Ok(Started { pid, cgroup: Some(cgroup), output }),
+        (Err(because), _) | (_, Err(because)) => {
+            kill_all(None, |_, _| ());
+            // The first failure is the one to tell.
+            let _ = cgroup.remove();
+            Err(because)
+        }
+    }
+}
+
+fn check(launch: &Launch) -> Result<(), String> {
+    let Launch { name, command, dir, .. } = launch;
+    if command.is_empty() {
+        return Err(format!("{name} cannot be started: its start command is empty"));
+    }
+    if !dir.is_dir() {
+        return Err(format!("{name} cannot be started: there is no directory {}", dir.display()));
+    }
+    if !process::can_list_children() {
+        return Err("this kernel has no /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN), \
+                    without which a contender's processes cannot all be found"
+            .to_string());
+    }
+    Ok(())
+}
+
+fn spawn(launch: &Launch) -> Result<(Pid, Output), String> {
+    let Launch { name, command, dir, cpus, .. } = launch;
+    let told = |error: io::Error| format!("{name} cannot be started: {error}");
+    let (reader, writer) = io::pipe().map_err(told)?;
+    let output = Output::new(reader).map_err(told)?;
+    let mut process = Command::new(&command[0]);
+    process
+        .args(&command[1..])
+        .current_dir(dir)
+        .envs(&launch.env)
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone().map_err(told)?)
+        .stderr(writer);
+    let before = move_to_cpus(cpus)
+        .map_err(|error| format!("{name} cannot run on CPUs {cpus:?} of this machine: {error}"))?;
+    let child = process.spawn();
+    // The supervisor itself stays off the contender's CPUs as far as it did before.
+    sched_setaffinity(None, &before).map_err(|error| told(error.into()))?;
+    let child = child.map_err(|error| {
+        let (program, dir) = (&command[0], dir.display());
+        format!("{name} cannot be started: `{program}` in {dir}: {error}")
+    })?;
+    Ok((Pid::from_child(&child), output))
+}
+
+/// Binds the calling thread to `cpus`, unless that is empty; gives those it had.
+fn move_to_cpus(cpus: &[u32]) -> io::Result<CpuSet> {
+    let before = sched_getaffinity(None)?;
+    let mut wanted = CpuSet::new();
+    for &cpu in cpus {
+        if cpu as usize >= CpuSet::MAX_CPU {
+            return Err(io::Error::other(format!("CPU numbers end at {}", CpuSet::MAX_CPU - 1)));
+        }
+        wanted.set(cpu as usize);
+    }
+    if !cpus.is_empty() {
+        sched_setaffinity(None, &wanted)?;
+    }
+    Ok(before)
+}

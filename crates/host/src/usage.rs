@@ -1,0 +1,382 @@
+//! What a tree of processes has used: CPU and context switches. Read at the two edges of a
+//! window and subtracted.
+//!
+//! No source is right for all. The CPU clock of a process is exact to the nanosecond, but goes
+//! with the process. What the dead used is kept by who waited for them, in clock ticks (10 ms),
+//! and lost where nobody waits. A control group keeps all, but lags by up to a scheduler tick. So
+//! all are read, and [`Usage::since`] takes the best that can be trusted.
+
+use crate::{
+    cgroup::{Cgroup, Version},
+    clock::process_clock_ns,
+    process::{Stat, Ticks, descendants, number_after, threads},
+};
+use regatta_record::{Server, UsageSource};
+use rustix::{
+    param::clock_ticks_per_second,
+    thread::{CpuSet, sched_getaffinity},
+};
+use std::{collections::BTreeMap, fs, io};
+
+/// Whose usage is read.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    root: u32,
+    /// Whether the root itself is counted: no for a supervisor, yes for somebody's server.
+    with_root: bool,
+    cgroup: Option<Cgroup>,
+}
+
+/// Everything used until one moment.
+#[derive(Clone, Debug)]
+pub struct Usage {
+    processes: BTreeMap<Identity, Process>,
+    /// Ended processes that the supervisor waited for.
+    reaped: Ticks,
+    cgroup: Option<(Version, u64)>,
+}
+
+/// A pid can be used again; with the start time it names one process for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Identity {
+    pid: u32,
+    started: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Process {
+    cpu_ns: u64,
+    own: Ticks,
+    waited_for: Ticks,
+    /// By thread; none for one that has ended and only waits to be reaped.
+    switches: BTreeMap<u32, Switches>,
+    /// By thread: how long it was runnable and had no CPU; `None` where that was not read.
+    run_delay_ns: Option<BTreeMap<u32, u64>>,
+}
+
+/// Of more threads than this at a time the run-queue delay is not read: it takes a file each.
+const THREADS_READ: usize = 256;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Switches {
+    voluntary: u64,
+    involuntary: u64,
+}
+
+/// What was used between two moments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spent {
+    /// CPU, user and system, nanoseconds.
+    pub cpu_ns: u64,
+    /// User part as the kernel tells it, in steps of a clock tick, nanoseconds.
+    pub user_ns: u64,
+    /// System part, likewise.
+    pub system_ns: u64,
+    /// Where `cpu_ns` was read.
+    pub source: UsageSource,
+    /// Voluntary context switches of the threads alive at the later moment.
+    pub voluntary_switches: u64,
+    /// Involuntary ones, likewise.
+    pub involuntary_switches: u64,
+    /// How long the threads that were alive at both moments were runnable and had no CPU,
+    /// nanoseconds; `None` where the kernel does not tell, or there are more than 256 threads.
+    pub run_delay_ns: Option<u64>,
+    /// Processes alive at the later moment.
+    pub processes: u32,
+    /// Threads alive at the later moment.
+    pub threads: u32,
+}
+
+impl Observed {
+    /// Everything below `supervisor`, itself left out.
+    pub(crate) fn below(supervisor: u32, cgroup: Option<Cgroup>) -> Observed {
+        Observed { root: supervisor, with_root: false, cgroup }
+    }
+
+    /// `pid` and everything below it. Descendants that lose their parents leave the tree (they
+    /// become children of init), unless `pid` is their reaper.
+    pub fn tree(pid: u32) -> Observed {
+        Observed { root: pid, with_root: true, cgroup: None }
+    }
+
+    /// How many CPUs the root may run on; `None` when it is gone.
+    pub fn cpus(&self) -> Option<u32> {
+        let pid = rustix::process::Pid::from_raw(self.root.try_into().ok()?)?;
+        Some(sched_getaffinity(Some(pid)).ok()?.count())
+    }
+
+    /// Whether the root may run on one of `cpus`, or, of none, on one that the caller may run on;
+    /// `false` when it is gone.
+    pub fn may_run_on(&self, cpus: &[u32]) -> bool {
+        let pid = self.root.try_into().ok().and_then(rustix::process::Pid::from_raw);
+        let Some(own) = pid.and_then(|pid| sched_getaffinity(Some(pid)).ok()) else { return false };
+        let callers = sched_getaffinity(None).ok().filter(|_| cpus.is_empty());
+        let is_meant = |cpu: usize| match &callers {
+            Some(callers) => callers.is_set(cpu),
+            None => cpus.contains(&(cpu as u32)),
+        };
+        (0..CpuSet::MAX_CPU).any(|cpu| own.is_set(cpu) && is_meant(cpu))
+    }
+
+    /// Reads now. Fails when the root is gone.
+    pub fn usage(&self) -> io::Result<Usage> {
+        let pids = self.pids();
+        // First what must be close together in time.
+        let clocks: Vec<_> = pids.iter().map(|&pid| (pid, process_clock_ns(pid))).collect();
+        let cgroup = self.cgroup.as_ref();
+        let cgroup = cgroup.and_then(|group| Some((group.version(), group.cpu_ns().ok()?)));
+        let root = Stat::of(self.root).map_err(|error| {
+            io::Error::new(error.kind(), format!("process {} cannot be read: {error}", self.root))
+        })?;
+        let mut processes = BTreeMap::new();
+        let mut threads = 0;
+        for (pid, cpu_ns) in clocks {
+            // Who ended meanwhile is accounted for by who waited for it.
+            if let (Ok(cpu_ns), Ok(stat)) = (cpu_ns, Stat::of(pid)) {
+                let identity = Identity { pid, started: stat.started };
+                let switches = if stat.is_zombie() { BTreeMap::new() } else { switches(pid) };
+                threads += switches.len();
+                let run_delay_ns =
+                    (threads <= THREADS_READ).then(|| run_delays(pid, switches.keys()));
+                let Stat { own, waited_for, .. } = stat;
+                let process = Process { cpu_ns, own, waited_for, switches, run_delay_ns };
+                processes.insert(identity, process);
+            }
+        }
+        let reaped = if self.with_root { Ticks::default() } else { root.waited_for };
+        Ok(Usage { processes, reaped, cgroup })
+    }
+
+    /// Its control group, where it has one.
+    pub(crate) fn cgroup(&self) -> Option<&Cgroup> {
+        self.cgroup.as_ref()
+    }
+
+    /// Ids of the processes now.
+    pub fn pids(&self) -> Vec<u32> {
+        let mut pids = descendants(self.root);
+        if self.with_root {
+            pids.insert(0, self.root);
+        }
+        pids
+    }
+}
+
+impl Usage {
+    /// What was used since `earlier`.
+    ///
+    /// The clocks of the processes, if these are the same ones at both moments, nobody was waited
+    /// for meanwhile, and the control group saw no more than they did (children that nobody waits
+    /// for leave no other trace); else the control group; else the tree.
+    pub fn since(&self, earlier: &Usage) -> Spent {
+        let ticks = self.ticks().minus(earlier.ticks());
+        let clocks = self.clocks_ns().saturating_sub(earlier.clocks_ns());
+        let cgroup = self.cgroup.zip(earlier.cgroup);
+        let cgroup = cgroup.map(|((version, now), (_, then))| (version, now.saturating_sub(then)));
+        let (cpu_ns, source) = match cgroup {
+            _ if self.is_same_tree(earlier)
+                && !cgroup.is_some_and(|(_, ns)| exceeds(ns, clocks)) =>
+            {
+                (clocks, UsageSource::ProcessClocks)
+            }
+            Some((Version::V2, ns)) => (ns, UsageSource::CgroupV2),
+            Some((Version::V1, ns)) => (ns, UsageSource::CgroupV1),
+            None => {
+                let tree = self.tree_ns().saturating_sub(earlier.tree_ns());
+                (tree, UsageSource::ProcessTree)
+            }
+        };
+        let switches = self.switches_since(earlier);
+        let living = self.processes.values().filter(|process| !process.switches.is_empty());
+        Spent {
+            cpu_ns,
+            user_ns: ticks_to_ns(ticks.user),
+            system_ns: ticks_to_ns(ticks.system),
+            source,
+            voluntary_switches: switches.voluntary,
+            involuntary_switches: switches.involuntary,
+            run_delay_ns: self.run_delay_since(earlier),
+            processes: living.clone().count() as u32,
+            threads: living.map(|process| process.switches.len() as u32).sum(),
+        }
+    }
+
+    fn is_same_tree(&self, earlier: &Usage) -> bool {
+        let waited_for = |process: &Process| process.waited_for;
+        self.reaped == earlier.reaped
+            && self.processes.keys().eq(earlier.processes.keys())
+            && self
+                .processes
+                .values()
+                .map(waited_for)
+                .eq(earlier.processes.values().map(waited_for))
+    }
+
+    fn clocks_ns(&self) -> u64 {
+        self.processes.values().map(|process| process.cpu_ns).sum()
+    }
+
+    /// The dead, in ticks, beside the living.
+    fn tree_ns(&self) -> u64 {
+        let waited_for: u64 = self.processes.values().map(|one| one.waited_for.total()).sum();
+        self.clocks_ns() + ticks_to_ns(waited_for + self.reaped.total())
+    }
+
+    fn ticks(&self) -> Ticks {
+        let all = self.processes.values().flat_map(|process| [process.own, process.waited_for]);
+        all.fold(self.reaped, Ticks::plus)
+    }
+
+    fn switches_since(&self, earlier: &Usage) -> Switches {
+        let mut sum = Switches::default();
+        for (identity, process) in &self.processes {
+            let then = earlier.processes.get(identity);
+            for (thread, now) in &process.switches {
+                let then = then.and_then(|then| then.switches.get(thread)).copied();
+                let then = then.unwrap_or_default();
+                sum.voluntary += now.voluntary.saturating_sub(then.voluntary);
+                sum.involuntary += now.involuntary.saturating_sub(then.involuntary);
+            }
+        }
+        sum
+    }
+
+    fn run_delay_since(&self, earlier: &Usage) -> Option<u64> {
+        let mut sum = None;
+        for (identity, process) in &self.processes {
+            let Some(then) = earlier.processes.get(identity) else { continue };
+            let (now, then) = (process.run_delay_ns.as_ref()?, then.run_delay_ns.as_ref()?);
+            for (thread, delay) in now {
+                let waited = then.get(thread).map(|then| delay.saturating_sub(*then));
+                sum = waited.map(|waited| sum.unwrap_or(0) + waited).or(sum);
+            }
+        }
+        sum
+    }
+}
+
+impl Spent {
+    /// As a round stores it, with what is known elsewhere: how many CPUs the contender had, and
+    /// its memory.
+    pub fn into_record(self, cpus: u32, memory_bytes: u64) -> Server {
+        Server {
+            cpu_ns: self.cpu_ns,
+            user_ns: self.user_ns,
+            system_ns: self.system_ns,
+            source: self.source,
+            cpus,
+            voluntary_switches: self.voluntary_switches,
+            involuntary_switches: self.involuntary_switches,
+            memory_bytes,
+            memory_at_ready_bytes: None,
+            user_growth_bytes: None,
+            kernel_growth: None,
+            processes: self.processes,
+            threads: self.threads,
+        }
+    }
+}
+
+/// Whether a control group saw CPU that the clocks did not: more than 1% and more than two of the
+/// longest scheduler ticks, by which it may lag at either moment.
+fn exceeds(cgroup_ns: u64, clocks_ns: u64) -> bool {
+    const LAG_NS: u64 = 20_000_000;
+    cgroup_ns > clocks_ns + clocks_ns / 100 + LAG_NS
+}
+
+fn ticks_to_ns(ticks: u64) -> u64 {
+    ticks * (1_000_000_000 / clock_ticks_per_second())
+}
+
+fn switches(pid: u32) -> BTreeMap<u32, Switches> {
+    let of_thread = |tid: u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
+        let field = |name| number_after(&status, name).unwrap_or_default();
+        let voluntary = field("\nvoluntary_ctxt_switches:");
+        let involuntary = field("\nnonvoluntary_ctxt_switches:");
+        Some((tid, Switches { voluntary, involuntary }))
+    };
+    threads(pid).into_iter().filter_map(of_thread).collect()
+}
+
+/// The second figure of `schedstat` (Documentation/scheduler/sched-stats.rst): time spent waiting
+/// to run. What a CPU takes to wake from its sleep is in it.
+fn run_delays<'a>(pid: u32, threads: impl Iterator<Item = &'a u32>) -> BTreeMap<u32, u64> {
+    let of_thread = |&tid: &u32| {
+        let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
+        Some((tid, text.split_ascii_whitespace().nth(1)?.parse().ok()?))
+    };
+    threads.filter_map(of_thread).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(pids: &[(u32, u64)], reaped: u64, cgroup: Option<u64>) -> Usage {
+        let process = |&(pid, cpu_ns): &(u32, u64)| {
+            let (own, waited_for) = (Ticks::default(), Ticks::default());
+            let (switches, run_delay_ns) = (BTreeMap::new(), Some(BTreeMap::new()));
+            let process = Process { cpu_ns, own, waited_for, switches, run_delay_ns };
+            (Identity { pid, started: 1 }, process)
+        };
+        Usage {
+            processes: pids.iter().map(process).collect(),
+            reaped: Ticks { user: reaped, system: 0 },
+            cgroup: cgroup.map(|ns| (Version::V2, ns)),
+        }
+    }
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn the_clocks_are_taken_while_nobody_comes_or_goes() {
+        let earlier = usage(&[(1, 5 * MS), (2, 7 * MS)], 3, Some(0));
+        let later = usage(&[(1, 15 * MS), (2, 7 * MS)], 3, Some(12 * MS));
+        let spent = later.since(&earlier);
+        assert_eq!((spent.cpu_ns, spent.source), (10 * MS, UsageSource::ProcessClocks));
+    }
+
+    #[test]
+    fn threads_that_are_there_at_both_moments_tell_how_long_they_waited() {
+        let with = |delays: &[(u32, u64)]| {
+            let mut usage = usage(&[(1, 0)], 0, None);
+            let process = usage.processes.first_entry().unwrap().into_mut();
+            process.run_delay_ns = Some(delays.iter().copied().collect());
+            usage
+        };
+        let earlier = with(&[(1, 10), (2, 5), (4, 9)]);
+        let later = with(&[(1, 25), (3, 99), (4, 9)]);
+        assert_eq!(later.since(&earlier).run_delay_ns, Some(15));
+        assert_eq!(with(&[]).since(&earlier).run_delay_ns, None, "the kernel does not tell");
+        let mut many = with(&[]);
+        many.processes.first_entry().unwrap().into_mut().run_delay_ns = None;
+        assert_eq!(many.since(&earlier).run_delay_ns, None);
+    }
+
+    #[test]
+    fn a_child_that_came_and_went_turns_to_the_control_group() {
+        let earlier = usage(&[(1, 0)], 3, Some(0));
+        let later = usage(&[(1, 10 * MS)], 5, Some(31 * MS));
+        let spent = later.since(&earlier);
+        assert_eq!((spent.cpu_ns, spent.source), (31 * MS, UsageSource::CgroupV2));
+    }
+
+    #[test]
+    fn a_child_that_nobody_waited_for_is_betrayed_by_the_control_group() {
+        let earlier = usage(&[(1, 0)], 0, Some(0));
+        let later = usage(&[(1, 10 * MS)], 0, Some(100 * MS));
+        let spent = later.since(&earlier);
+        assert_eq!((spent.cpu_ns, spent.source), (100 * MS, UsageSource::CgroupV2));
+    }
+
+    #[test]
+    fn without_a_control_group_the_dead_are_counted_in_ticks() {
+        let earlier = usage(&[(1, 0), (2, 40 * MS)], 0, None);
+        let later = usage(&[(1, 10 * MS), (3, 2 * MS)], 6, None);
+        let spent = later.since(&earlier);
+        let tick = 1_000_000_000 / clock_ticks_per_second();
+        // Process 2 took its 40 ms with it; its parent has 6 ticks of it.
+        assert_eq!((spent.cpu_ns, spent.source), (6 * tick - 28 * MS, UsageSource::ProcessTree));
+    }
+}

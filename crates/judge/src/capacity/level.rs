@@ -1,0 +1,265 @@
+//! One level of a search for a capacity: whether the server held it.
+
+use super::search::Shown;
+use crate::{BUSY, OfServer, SingleLoad, of_load};
+use regatta_record::{Errors, Figure, Kind, Latency, Limit, Verdict};
+
+/// How much longer a window may become so that enough replies lie beyond the percentile.
+const MOST_WINDOWS: f64 = 10.0;
+
+/// By what factor the window must grow so that the percentile has its replies beyond it; `None` if
+/// it has, or if something else decides.
+pub fn more_time(load: &SingleLoad<'_>, limit: Limit) -> Option<f64> {
+    let replies = load.latencies.len() as f64;
+    // A little more than just enough, since replies do not come evenly.
+    let needed = 1.2 * Latency::SAMPLES_BEYOND as f64 / (1.0 - limit.quantile);
+    // So many without an answer are all beyond the percentile themselves.
+    let decided = load.replies.errors.total() > 0
+        || load.replies.server_died
+        || load.replies.first_wrong.is_some()
+        || load.unanswered() >= Latency::SAMPLES_BEYOND
+        || replies >= needed;
+    let enough = percentile(load, limit).is_some();
+    (!enough && !decided).then(|| (needed / replies.max(1.0)).clamp(1.0, MOST_WINDOWS))
+}
+
+fn percentile(load: &SingleLoad<'_>, limit: Limit) -> Option<u64> {
+    // What was never answered took longer than all that was.
+    let unanswered = load.unanswered();
+    let replies = load.latencies.len();
+    let rank = ((replies + unanswered) as f64 * limit.quantile).ceil() as u64;
+    let known = rank <= replies && replies + unanswered - rank >= Latency::SAMPLES_BEYOND;
+    known.then(|| load.latencies.value_at_quantile((rank as f64 - 0.5) / replies as f64))
+}
+
+/// What was seen of a level.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The limited percentile; `None` where too few replies came.
+    pub percentile_ns: Option<u64>,
+    /// Latencies that the percentile is of.
+    replies: u64,
+    /// At a rate: requests that were due and had no answer.
+    unanswered: u64,
+    /// Right replies per second.
+    pub rate_per_s: f64,
+    /// Length of the window in seconds.
+    pub window_s: f64,
+    errors: Errors,
+    /// What the server did that settles it, in a sentence.
+    fault: Option<String>,
+    /// Fraction of its CPUs' time that the load used.
+    pub load_busy: f64,
+    /// The same of the server; `None` where it was not observed.
+    pub server_busy: Option<f64>,
+    /// At a rate: requests that were due and piled up inside the window, where they surely did.
+    piled_up: Option<u64>,
+    /// The verdict of `regatta load` on it.
+    verdict: Option<Verdict>,
+}
+
+impl Seen {
+    /// What `load` showed. `died`: how the server ended, if it did under load.
+    pub fn of(
+        limit: Limit,
+        load: &SingleLoad<'_>,
+        server: Option<OfServer>,
+        died: Option<String>,
+    ) -> Seen {
+        let window_ns = load.window_ns.max(1) as f64;
+        let wrong = load.replies.first_wrong.map(|wrong| {
+            let (expected, received) = (&wrong.expected, &wrong.received);
+            format!("a reply was wrong: expected {expected}, received {received}")
+        });
+        let gone = load
+            .replies
+            .server_died
+            .then(|| "the server stopped accepting connections and answering".to_string());
+        let busy =
+            |server: OfServer| server.cpu_ns as f64 / (window_ns * f64::from(server.usable_cpus()));
+        Seen {
+            piled_up: piled_up(load),
+            verdict: Some(of_load(load, server)),
+            percentile_ns: percentile(load, limit),
+            replies: load.latencies.len(),
+            unanswered: load.unanswered(),
+            rate_per_s: load.rate_per_s(),
+            window_s: load.window_ns as f64 / 1e9,
+            errors: load.replies.errors,
+            fault: wrong.or(died).or(gone),
+            load_busy: load.load_cpu_ns as f64 / (window_ns * f64::from(load.threads)),
+            server_busy: server.map(busy),
+        }
+    }
+}
+
+/// What a server falls behind by within a window may all be answered after it, and late by less than
+/// the limit, so that any window is too short for a rate just above what is held. So the answers
+/// inside the window are counted: a server that keeps up answers as many as are due, but for 2%, and
+/// for what happens to be outstanding at either end: about L = rate × mean latency (Little's law),
+/// with a standard deviation of √L at each end if arrivals are independent.
+fn piled_up(load: &SingleLoad<'_>) -> Option<u64> {
+    let open = load.open_loop.as_ref()?;
+    let window_ns = load.window_ns.max(1) as f64;
+    let due = open.due as f64;
+    let outstanding = due / window_ns * load.latencies.mean();
+    let chance = 3.0 * (2.0 * outstanding + 1.0).sqrt();
+    let behind = due - load.requests as f64;
+    (behind > 0.02 * due + chance).then_some(behind as u64)
+}
+
+/// What a level showed, and why where it did not pass.
+pub type Judgement = (Shown, Option<String>);
+
+/// Whether the server held the level within `limit`.
+pub fn judge(limit: Limit, seen: &Seen) -> Judgement {
+    if let Some(fault) = &seen.fault {
+        return (Shown::Failed, Some(fault.clone()));
+    }
+    let Some((shown, because)) = short_of(limit, seen) else { return (Shown::Passed, None) };
+    match load_was_the_limit(seen) {
+        Some(limit) => (Shown::Unclear, Some(format!("{limit} ({because})"))),
+        None => (shown, Some(because)),
+    }
+}
+
+/// What is missing to a pass, and what that shows unless the load was the limit.
+fn short_of(limit: Limit, seen: &Seen) -> Option<(Shown, String)> {
+    let failed = |because: String| Some((Shown::Failed, because));
+    let name = limit.percentile();
+    if seen.errors.total() > 0 {
+        let kinds = seen.errors.by_kind();
+        let there = kinds.iter().filter(|(_, count)| *count > 0);
+        let there: Vec<String> =
+            there.map(|(kind, count)| format!("{} {count}", kind.replace('_', " "))).collect();
+        return failed(format!("errors: {}", there.join(", ")));
+    }
+    if let Some(verdict) = &seen.verdict
+        && verdict.is(Kind::Overloaded)
+    {
+        return failed(verdict.because.clone());
+    }
+    if let Some(behind) = seen.piled_up {
+        return failed(format!("{behind} requests piled up within the window"));
+    }
+    match seen.percentile_ns {
+        None if seen.unanswered >= Latency::SAMPLES_BEYOND => {
+            failed(format!("{name} is among the {} requests without an answer", seen.unanswered))
+        }
+        None => {
+            let because = format!("{} replies are too few for {name}", seen.replies);
+            Some((Shown::Unclear, format!("{because}; give a longer --window")))
+        }
+        Some(ns) if ns > limit.ns => failed(format!("{name} is above the limit")),
+        Some(_) => None,
+    }
+}
+
+/// Why a level that did not pass says nothing of the server, if so.
+fn load_was_the_limit(seen: &Seen) -> Option<String> {
+    let speaks = |verdict: &&Verdict| {
+        // At a rate the load may have been late, or the CPU taken, though the server was busy.
+        let at_rate = verdict.is(Kind::Overloaded) || verdict.is(Kind::AtAskedRate);
+        verdict.is(Kind::GeneratorBound) || at_rate && verdict.voids(Figure::Latency)
+    };
+    if let Some(verdict) = seen.verdict.as_ref().filter(speaks) {
+        return Some(verdict.because.clone());
+    }
+    let load = seen.load_busy;
+    match seen.server_busy {
+        _ if load < BUSY => None,
+        None => Some(format!(
+            "the load was busy {load:.2} and the server was not observed: give more --threads, or \
+             --pid to see who was the limit"
+        )),
+        Some(server) if server < BUSY => Some(format!(
+            "the load was the limit, busy {load:.2}, the server {server:.2}: give more --threads"
+        )),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Limit = Limit { quantile: 0.95, ns: 1_000_000 };
+
+    /// What was seen of a level of 100 that passes.
+    fn good() -> Seen {
+        Seen {
+            percentile_ns: Some(1_000_000),
+            replies: 1_000,
+            rate_per_s: 100.0,
+            load_busy: 0.5,
+            server_busy: Some(0.5),
+            ..Seen::default()
+        }
+    }
+
+    fn shows(seen: Seen, shown: Shown, said: &str) {
+        let (judged, because) = judge(LIMIT, &seen);
+        assert_eq!(judged, shown, "{seen:?}");
+        let because = because.unwrap_or_default();
+        assert!(because.contains(said), "{because}");
+    }
+
+    #[test]
+    fn a_level_passes_at_the_limit_and_fails_above_it() {
+        shows(good(), Shown::Passed, "");
+        let late = || Seen { percentile_ns: Some(1_000_001), ..good() };
+        shows(late(), Shown::Failed, "p95 is above the limit");
+        let overloaded = Some(Verdict::new(Kind::Overloaded, "97 of 100 were answered"));
+        let slow = Seen { verdict: overloaded, ..good() };
+        shows(slow, Shown::Failed, "97 of 100 were answered");
+        let behind = Seen { piled_up: Some(43), ..good() };
+        shows(behind, Shown::Failed, "43 requests piled up");
+        let errors = Errors { timeout: 2, closed_early: 1, ..Errors::default() };
+        let lossy = Seen { errors, ..good() };
+        shows(lossy, Shown::Failed, "errors: timeout 2, closed early 1");
+        let few = Seen { percentile_ns: None, replies: 7, ..good() };
+        shows(few, Shown::Unclear, "7 replies are too few for p95");
+        // Far above what is held most requests were never sent, which is no error of theirs.
+        let beyond = || Seen { percentile_ns: None, replies: 7, ..good() };
+        let overloaded = Some(Verdict::new(Kind::Overloaded, "7 of 100 were answered"));
+        let swamped = Seen { verdict: overloaded, ..beyond() };
+        shows(swamped, Shown::Failed, "7 of 100 were answered");
+        let piled = Seen { piled_up: Some(93), ..beyond() };
+        shows(piled, Shown::Failed, "93 requests piled up");
+        let unsent = Seen { unanswered: 93, ..beyond() };
+        shows(unsent, Shown::Failed, "p95 is among the 93 requests without an answer");
+        let dead = Seen { fault: Some("it died".into()), ..good() };
+        shows(dead, Shown::Failed, "it died");
+    }
+
+    #[test]
+    fn a_load_that_was_the_limit_speaks_not_against_the_server() {
+        let late = |load_busy, server_busy| Seen {
+            percentile_ns: Some(9_000_000),
+            load_busy,
+            server_busy,
+            ..good()
+        };
+        shows(late(0.97, Some(0.6)), Shown::Unclear, "the load was the limit, busy 0.97");
+        shows(late(0.97, None), Shown::Unclear, "--pid");
+        shows(late(0.97, Some(0.95)), Shown::Failed, "above the limit");
+        shows(late(0.5, None), Shown::Failed, "above the limit");
+        let bound = Verdict::new(Kind::GeneratorBound, "the load itself was late");
+        let too_late = Seen { verdict: Some(bound), ..late(0.2, Some(0.2)) };
+        shows(too_late, Shown::Unclear, "the load itself was late (p95 is above the limit)");
+        let void = vec![Figure::Latency];
+        let at_rate = Verdict { void, ..Verdict::new(Kind::AtAskedRate, "held, but late") };
+        let too_late = Seen { verdict: Some(at_rate), ..late(0.2, Some(0.95)) };
+        shows(too_late, Shown::Unclear, "held, but late");
+        let mut noisy = Verdict::new(Kind::Noisy, "another program took the server's CPU");
+        for kind in [Kind::GeneratorBound, Kind::Overloaded] {
+            noisy.also = vec![kind];
+            let disturbed = Seen { verdict: Some(noisy.clone()), ..late(0.2, Some(0.2)) };
+            shows(disturbed, Shown::Unclear, "another program took the server's CPU");
+        }
+        let in_time = Seen { verdict: Some(noisy), ..good() };
+        shows(in_time, Shown::Unclear, "another program");
+        // One that is held is held, however busy the load was.
+        shows(Seen { load_busy: 0.99, ..good() }, Shown::Passed, "");
+    }
+}

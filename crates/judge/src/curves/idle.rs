@@ -1,0 +1,42 @@
+//! A contender over silent connections: what each of them adds to the cost of a request.
+
+use super::{
+    place::{POINTS, Place, farthest, list},
+    straight::{Fitted, fit},
+};
+use regatta_record::{Asked, Figure, IdleCost, IdlePoint, Over};
+
+/// The curve, and what must be said of it.
+pub(super) fn over(asked: &Asked, places: &[Place]) -> (Over, Vec<String>) {
+    let mut doubts = Vec::new();
+    let believed = |place: &Place| {
+        place.cell.cost_ns_per_request.filter(|_| !place.cell.verdict.voids(Figure::Cost))
+    };
+    let point = |place: &Place| IdlePoint { idle: place.n, cost_ns: believed(place) };
+    let points = places.iter().map(point).collect();
+    let usable: Vec<&Place> = places.iter().filter(|place| believed(place).is_some()).collect();
+    let cost = cost(asked, &usable, &mut doubts);
+    (Over::Idle { points, cost }, doubts)
+}
+
+fn cost(asked: &Asked, places: &[&Place], doubts: &mut Vec<String>) -> Option<IdleCost> {
+    if places.len() < POINTS {
+        let at = list(places.iter().map(|place| place.n));
+        let at = if at.is_empty() { "none".to_owned() } else { at };
+        doubts.push(format!(
+            "no line of cost: it takes {POINTS} numbers of silent connections with a cost, and \
+             these had one: {at}"
+        ));
+        return None;
+    }
+    let Fitted { start, slope, line, means } = fit(asked, places, doubts, |place, pass| {
+        Some((f64::from(place.n), place.observed.cost[pass]?.exp()))
+    })?;
+    let measured = places.iter().map(|place| place.n).zip(means);
+    if let Some((idle, by)) = farthest(measured, |idle| line.at(idle)) {
+        doubts.push(format!(
+            "cost over silent connections is no straight line: at {idle} it lies {by} it"
+        ));
+    }
+    Some(IdleCost { alone_ns: start, each_ns: slope })
+}

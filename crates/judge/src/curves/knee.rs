@@ -1,0 +1,75 @@
+//! The knee: the rate at which power, the rate over the 99th percentile of latency, is highest.
+
+use super::place::Place;
+use crate::statistics::{Series, bands, log, mean, present};
+use regatta_record::{Figure, Kind, Knee};
+
+/// Fewest rates with a latency to look for a knee among.
+const RATES: usize = 4;
+
+/// The knee, or why there is none.
+///
+/// Power by pass is compared between all rates that were held, as costs are for their bands: paired
+/// within passes, Holm's correction over all pairs, 95% in all. The rates that could be the one of
+/// the highest power are those that none surely beats; the ends of the interval are their
+/// neighbours.
+pub(super) fn knee(places: &[Place]) -> Result<Knee, String> {
+    let no = |why: String| Err(format!("no knee: {why}"));
+    let sure = |place: &&Place| {
+        place.is_held() && !place.cell.shared_cpus && !place.cell.verdict.voids(Figure::Latency)
+    };
+    let held = places.iter().filter(sure).map(|place| (place.n, weakness(place)));
+    let held: Vec<(u32, Series)> = held.filter(|(_, series)| present(series).len() >= 2).collect();
+    if held.len() < RATES {
+        return no(format!(
+            "it takes {RATES} rates that were held, each with a 99th percentile in 2 rounds that is \
+             not void, and {} have that",
+            held.len()
+        ));
+    }
+    let mean_of = |i: usize| mean(&present(&held[i].1)).unwrap_or(f64::INFINITY);
+    let best = (0..held.len())
+        .min_by(|&a, &b| mean_of(a).total_cmp(&mean_of(b)))
+        .expect("there are rates");
+    let last = held.len() - 1;
+    // Where the generator was the limit, nothing is known of the server.
+    let overloaded =
+        |p: &&Place| p.n > held[last].0 && !p.is_held() && !p.cell.verdict.is(Kind::GeneratorBound);
+    let not_held = places.iter().find(overloaded).map(|place| place.n);
+    if best == 0 {
+        return no(format!(
+            "the 99th percentile grows faster than the rate from the lowest one on, {}/s",
+            held[0].0
+        ));
+    }
+    if best == last && not_held.is_none() {
+        return no(format!(
+            "up to the highest rate, {}/s, the 99th percentile grows more slowly than the rate: \
+             beyond the sweep",
+            held[last].0
+        ));
+    }
+    let series: Vec<&Series> = held.iter().map(|(_, series)| series).collect();
+    let bands = bands(&series, 0.0);
+    let could_be = |i: &usize| bands[*i].best == 1;
+    let first = (0..=best).find(could_be).unwrap_or(best);
+    let until = (best..=last).rev().find(could_be).unwrap_or(best);
+    let rate = |(rate, _): &(u32, Series)| f64::from(*rate);
+    Ok(Knee {
+        rate: rate(&held[best]),
+        low: first.checked_sub(1).map(|i| rate(&held[i])),
+        high: held.get(until + 1).map(rate).or(not_held.map(f64::from)),
+    })
+}
+
+/// Logarithm of latency over rate, the reciprocal of power, by pass.
+fn weakness(place: &Place) -> Series {
+    const P99: usize = 3;
+    let mut rounds = place.observed.latencies.by_round.iter();
+    let of_pass = |rate: &Option<f64>| {
+        // Passes without a rate are not there, and have no percentiles either.
+        let percentiles = rate.and_then(|_| rounds.next())?;
+        log(percentiles[P99]? as f64 / f64::from(place.n))
+    };
+    place.observed.rate.iter().map(of_pass).collect()
+}

@@ -1,0 +1,60 @@
+//! A contender over rates: its points, and CPU(rate) = standing + marginal × rate.
+
+use super::{
+    knee,
+    place::{POINTS, Place, farthest, list},
+    straight::{Fitted, fit},
+};
+use crate::{
+    observed::Observed,
+    statistics::{geometric, present},
+};
+use regatta_record::{Asked, Figure, Over, RateCost, RatePoint};
+
+/// The curve, and what must be said of it.
+pub(super) fn over(asked: &Asked, places: &[Place]) -> (Over, Vec<String>) {
+    let mut doubts = Vec::new();
+    let points = places.iter().map(|place| point(asked, place)).collect();
+    let cost = cost(asked, places, &mut doubts);
+    let knee = knee::knee(places).map_err(|why| doubts.push(why)).ok();
+    (Over::Rate { points, cost, knee }, doubts)
+}
+
+fn point(asked: &Asked, place: &Place) -> RatePoint {
+    let Place { n: rate, cell, observed } = *place;
+    let latency = |ns: Option<u64>| ns.filter(|_| !cell.verdict.voids(Figure::Latency));
+    let cpu =
+        observed.cost.iter().zip(&observed.rate).map(|(cost, rate)| Some((*cost)? + (*rate)?));
+    let cpu = geometric(&present(&cpu.collect::<Vec<_>>()), asked.seed);
+    RatePoint {
+        rate,
+        held: place.is_held(),
+        p50_ns: latency(cell.latency_ns.p50),
+        p99_ns: latency(cell.latency_ns.p99),
+        cpu_ns_per_s: cpu.filter(|_| !cell.verdict.voids(Figure::Cost)),
+    }
+}
+
+/// The line through the rates that were held.
+fn cost(asked: &Asked, places: &[Place], doubts: &mut Vec<String>) -> Option<RateCost> {
+    let is_usable = |place: &&Place| place.is_held() && !place.cell.verdict.voids(Figure::Cost);
+    let held: Vec<&Place> = places.iter().filter(is_usable).collect();
+    if held.len() < POINTS {
+        let rates = list(held.iter().map(|place| place.n));
+        let rates = if rates.is_empty() { "none".to_owned() } else { rates };
+        doubts.push(format!(
+            "no line of cost: it takes {POINTS} rates that were held, and these were: {rates}"
+        ));
+        return None;
+    }
+    let Fitted { start, slope, line, means } = fit(asked, &held, doubts, |place, pass| {
+        let Observed { cost, rate, .. } = place.observed;
+        let (cost, rate) = (cost[pass]?, rate[pass]?);
+        Some((rate.exp(), (cost + rate).exp()))
+    })?;
+    let measured = held.iter().map(|place| place.n).zip(means);
+    if let Some((rate, by)) = farthest(measured, |rate| line.at(rate)) {
+        doubts.push(format!("CPU over the rate is no straight line: at {rate}/s it lies {by} it"));
+    }
+    Some(RateCost { standing_ns_per_s: start, marginal_ns: slope })
+}

@@ -1,0 +1,50 @@
+//! A straight line through the points of a contender, with intervals.
+
+use super::place::{Place, by_pass};
+use crate::statistics::{Line, arithmetic, mean};
+use regatta_record::{Asked, Estimate};
+
+/// The line, and how far to believe it.
+pub(super) struct Fitted {
+    pub start: Estimate,
+    pub slope: Estimate,
+    /// Of their means.
+    pub line: Line,
+    /// The mean of all passes at each place.
+    pub means: Vec<f64>,
+}
+
+/// The line through `point` of each place and pass, a cost in y; or why there is none among `doubts`.
+///
+/// A line is laid through each pass, and the intervals are over the passes' coefficients: the points
+/// of a pass share the machine's drift and are not independent, the passes are. Weights are 1/y², y
+/// being the mean of all passes at that place: errors of CPU are in proportion to it, and weights
+/// that differed from pass to pass with the errors would pull the line down.
+pub(super) fn fit(
+    asked: &Asked,
+    places: &[&Place],
+    doubts: &mut Vec<String>,
+    point: impl Fn(&Place, usize) -> Option<(f64, f64)>,
+) -> Option<Fitted> {
+    let passes = by_pass(places, point);
+    let column = |i: usize| mean(&passes.iter().map(|pass| pass[i].1).collect::<Vec<_>>());
+    let means: Vec<f64> = (0..places.len()).map_while(column).collect();
+    let weights: Vec<f64> = means.iter().map(|y| 1.0 / (y * y)).collect();
+    let lines: Option<Vec<Line>> = passes
+        .iter()
+        .map(|pass| {
+            let (x, y): (Vec<f64>, Vec<f64>) = pass.iter().copied().unzip();
+            Line::through(&x, &y, &weights)
+        })
+        .collect();
+    let lines = lines?;
+    let coefficients =
+        |of: fn(&Line) -> f64| arithmetic(&lines.iter().map(of).collect::<Vec<_>>(), asked.seed);
+    let Some((start, slope)) = coefficients(|line| line.start).zip(coefficients(|line| line.slope))
+    else {
+        doubts.push("no line of cost: it takes 2 rounds to tell how far to believe it".to_owned());
+        return None;
+    };
+    let line = Line { start: start.mean, slope: slope.mean };
+    Some(Fitted { start, slope, line, means })
+}

@@ -1,0 +1,212 @@
+//! Two results against each other (`regatta diff`). Nothing pairs their rounds, and the machine may
+//! have become faster or slower in between: what is compared is each contender's cost over the null
+//! server's cost of the same round.
+
+use crate::{
+    doubts,
+    field::{Field, observe},
+    gate::{Compared, lines},
+    statistics::{Difference, present},
+};
+use regatta_record::{Asked, Gate, LoadShape, NULL, Round};
+
+/// From this factor on the null server itself is so much dearer or cheaper than before that it is
+/// told.
+const DRIFT: f64 = 1.10;
+
+/// One of the two results.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    /// What it is called: its directory.
+    pub name: &'a str,
+    /// What was asked.
+    pub asked: &'a Asked,
+    /// Its rounds.
+    pub rounds: &'a [Round],
+}
+
+/// The results have nothing in common that could be compared; one sentence.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NothingInCommon(String);
+
+/// Compares the cost of every contender and load that both were asked for; `fail_over` is how much
+/// dearer is allowed, as a fraction. Twins and null servers are left out.
+pub fn diff(old: Side, new: Side, fail_over: Option<f64>) -> Result<Gate, NothingInCommon> {
+    if old.asked.workload != new.asked.workload
+        || old.asked.workload_file != new.asked.workload_file
+    {
+        return Err(NothingInCommon(format!(
+            "{} raced the workload {}, and {} {}{}: costs of different work say nothing of each \
+             other",
+            old.name,
+            old.asked.workload,
+            new.name,
+            if old.asked.workload == new.asked.workload { "another " } else { "" },
+            new.asked.workload
+        )));
+    }
+    let fields = [old, new].map(|side| observe(side.asked, side.rounds));
+    let common = in_both(old, new);
+    if common.is_empty() {
+        return Err(NothingInCommon(format!(
+            "{} and {} have no contender under the same load in common: there is nothing to \
+             compare; they raced {} and {}",
+            old.name,
+            new.name,
+            ranked(old.asked).join(", "),
+            ranked(new.asked).join(", ")
+        )));
+    }
+    let of_load = |fields: &'_ [Field], load| fields.iter().position(|f| f.load == load);
+    let mut compared = Vec::new();
+    for (name, load) in &common {
+        let (Some(a), Some(b)) = (of_load(&fields[0], *load), of_load(&fields[1], *load)) else {
+            continue;
+        };
+        compared.extend(cell([(old, &fields[0][a]), (new, &fields[1][b])], name));
+    }
+    let mut doubts = setups(old, new);
+    doubts.extend(only_in_one(old, new));
+    doubts.extend(drift([&fields[0], &fields[1]]));
+    doubts.extend([old, new].into_iter().filter_map(short));
+    Ok(Gate {
+        old: old.name.to_owned(),
+        new: new.name.to_owned(),
+        fail_over,
+        method: "server CPU per request over the null server's of the same round, new over old \
+                 (Welch's interval on logarithms); the surer gate is one race of both builds: \
+                 race --contender 'old=…' --contender 'new=…' --baseline old --fail-over 5%"
+            .to_owned(),
+        lines: lines(compared, fail_over),
+        doubts,
+    })
+}
+
+/// Contenders that are ranked.
+fn ranked(asked: &Asked) -> Vec<String> {
+    asked.contenders.iter().filter(|name| !asked.is_reference(name)).cloned().collect()
+}
+
+fn cells(asked: &Asked) -> Vec<(String, LoadShape)> {
+    let of_load = |load: &LoadShape| {
+        let load = *load;
+        ranked(asked).into_iter().map(move |name| (name, load))
+    };
+    asked.loads.iter().flat_map(of_load).collect()
+}
+
+fn in_both(old: Side, new: Side) -> Vec<(String, LoadShape)> {
+    let old = cells(old.asked);
+    cells(new.asked).into_iter().filter(|cell| old.contains(cell)).collect()
+}
+
+/// A cell of both; `None` where neither has a cost.
+fn cell(sides: [(Side, &Field); 2], name: &str) -> Option<Compared> {
+    let load = sides[0].1.load;
+    let whys = sides.map(|(side, field)| {
+        field.why_no_cost(name).map(|why| format!("in {} {name} {why}", side.name))
+    });
+    let unknown = |why, ratio| {
+        Some(Compared { contender: name.to_owned(), load, difference: Err(why), ratio })
+    };
+    match whys {
+        [Some(_), Some(_)] => return None,
+        [Some(why), None] | [None, Some(why)] => return unknown(why, None),
+        [None, None] => {}
+    }
+    let without_null = sides.iter().find(|(_, field)| field.why_no_cost(NULL).is_some());
+    if let Some((side, _)) = without_null {
+        let plain = sides.map(|(_, field)| field.cost(name).map_or_else(Vec::new, |c| present(&c)));
+        let ratio = Difference::unpaired(&plain[0], &plain[1]).map(|d| d.ratio());
+        let why = format!(
+            "{} has no cost of the null server: the plain ratio holds whatever the machine did \
+             between the two runs and must not be trusted; enter `{NULL}` in both",
+            side.name
+        );
+        return unknown(why, ratio);
+    }
+    let logs = sides.map(|(_, field)| field.log_ratios(name, NULL));
+    match Difference::unpaired(&logs[0], &logs[1]) {
+        Some(difference) => Some(Compared {
+            contender: name.to_owned(),
+            load,
+            ratio: Some(difference.ratio()),
+            difference: Ok(difference),
+        }),
+        None => unknown("fewer than 2 rounds with the null server on one side".to_owned(), None),
+    }
+}
+
+/// What the machines and the ways of measuring do not have in common.
+fn setups(old: Side, new: Side) -> Vec<String> {
+    let of = |side: Side| {
+        let (asked, setup) = (side.asked, &side.asked.setup);
+        let waits = if asked.busy_poll { "it polled" } else { "it slept" };
+        [
+            ("CPU", format!("{}, {} online", setup.cpu, setup.cpus)),
+            ("kernel", setup.kernel.clone()),
+            ("version of regatta", setup.regatta.clone()),
+            ("frequency governor", setup.governor.clone().unwrap_or_else(|| "none".to_owned())),
+            ("set of mitigations", setup.mitigations.join("; ")),
+            ("control group", setup.cgroup.clone()),
+            ("window", format!("{} s", asked.window_s)),
+            ("longest warm-up", format!("{} s", asked.warm_up_s)),
+            ("load's way to wait", waits.to_owned()),
+            ("server's CPUs", format!("{:?}", asked.cpus.server)),
+            ("load's CPUs", format!("{:?}", asked.cpus.load)),
+        ]
+    };
+    let pairs = of(old).into_iter().zip(of(new));
+    pairs
+        .filter(|((_, a), (_, b))| a != b)
+        .map(|((what, a), (_, b))| {
+            format!(
+                "the {what} is not the same in both ({a}; now {b}): a ratio may show that instead \
+                 of the change"
+            )
+        })
+        .collect()
+}
+
+fn only_in_one(old: Side, new: Side) -> Vec<String> {
+    let list = |side: Side, other: Side| {
+        let others = cells(other.asked);
+        let alone = cells(side.asked).into_iter().filter(|cell| !others.contains(cell));
+        let alone: Vec<String> = alone.map(|(name, load)| format!("{name} at {load}")).collect();
+        (!alone.is_empty())
+            .then(|| format!("only in {}, and so not compared: {}", side.name, alone.join(", ")))
+    };
+    [list(old, new), list(new, old)].into_iter().flatten().collect()
+}
+
+/// Where the null server's own cost moved far: then the machine was another one, and that what is
+/// measured moved by the same factor is an assumption.
+fn drift(fields: [&[Field]; 2]) -> Vec<String> {
+    let mut doubts = Vec::new();
+    for a in fields[0] {
+        let Some(b) = fields[1].iter().find(|b| b.load == a.load) else { continue };
+        let costs = [a, b].map(|f| f.cost(NULL).map_or_else(Vec::new, |c| present(&c)));
+        let Some(difference) = Difference::unpaired(&costs[0], &costs[1]) else { continue };
+        let ratio = difference.ratio();
+        if ratio.low > DRIFT || ratio.high < 1.0 / DRIFT {
+            doubts.push(format!(
+                "at {} the null server itself costs {:.2} times what it did: the machine is not \
+                 as it was, and that this moved all costs alike is an assumption",
+                a.load, ratio.mean
+            ));
+        }
+    }
+    doubts
+}
+
+fn short(side: Side) -> Option<String> {
+    let passes = side.rounds.iter().map(|r| r.round + 1).max().unwrap_or(0);
+    (passes < doubts::ROUNDS).then(|| {
+        format!(
+            "{} has {passes} rounds only: the intervals are wide; {} are the least",
+            side.name,
+            doubts::ROUNDS
+        )
+    })
+}

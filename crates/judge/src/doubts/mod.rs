@@ -1,0 +1,234 @@
+//! What in a race might mislead its reader: one sentence each, with advice, printed beside the
+//! figures.
+
+mod cells;
+
+use crate::statistics::{self, CONFIDENCE, geometric, holm, is_noisier, p_value};
+use crate::{
+    field::{Field, TIE_MARGIN},
+    verdict,
+};
+use regatta_record::{Asked, Cell, Figure, NULL, Relation};
+use std::collections::BTreeSet;
+
+/// Fewest rounds of a table that is shown to others (method, rule 2).
+pub const ROUNDS: u32 = 5;
+/// Noise floor from which on the machine is the news.
+pub const NOISE_FLOOR: f64 = 0.05;
+/// How far user + system time (sampled by tick) may be from the CPU time.
+pub const SPLIT: f64 = 0.10;
+/// CPU time in seconds from which on the sampled split is compared at all.
+const SPLIT_FROM_S: f64 = 1.0;
+
+/// All doubts about a race, the gravest first.
+pub fn doubts(
+    asked: &Asked,
+    fields: &[Field],
+    cells: &[Cell],
+    noise_floor: Option<f64>,
+    twin_ratios: &[Vec<f64>],
+) -> Vec<String> {
+    let mut doubts = Vec::new();
+    doubts.extend(incomplete(asked, fields));
+    doubts.extend(few_rounds(asked));
+    doubts.extend(asked.left_out.iter().map(|load| format!("left out: {load}")));
+    doubts.extend(baseline_without_cost(asked, cells));
+    doubts.extend(shared_cpus(asked));
+    doubts.extend(noise(asked, noise_floor));
+    doubts.extend(twin_differs(asked, fields, twin_ratios));
+    doubts.extend(noisier_loads(asked, fields, twin_ratios));
+    doubts.extend(sources(fields));
+    doubts.extend(no_null_server(asked, fields));
+    for field in fields {
+        doubts.extend(cells::errors_and_gaps(field));
+        doubts.extend(cells::arrivals(field));
+        doubts.extend(cells::little(field));
+    }
+    doubts
+}
+
+fn incomplete(asked: &Asked, fields: &[Field]) -> Option<String> {
+    if asked.precision.is_some() {
+        return (!fields.iter().all(|field| field.is_complete(asked))).then(|| {
+            "the race is incomplete: further rounds were due for the precision asked for; `regatta \
+             race --resume` with its directory runs them"
+                .to_owned()
+        });
+    }
+    let open = || fields.iter().flat_map(|f| &f.contenders).filter(|o| o.settled.is_none());
+    let wanted: u32 = open().map(|_| asked.rounds).sum();
+    let there: u32 = open().map(|o| o.there.min(asked.rounds)).sum();
+    (there < wanted).then(|| {
+        format!(
+            "the race is incomplete: {there} of {wanted} rounds are there; `regatta race --resume` \
+             with its directory runs the rest"
+        )
+    })
+}
+
+fn few_rounds(asked: &Asked) -> Option<String> {
+    let n = asked.rounds;
+    (n < ROUNDS).then(|| {
+        let word = if n == 1 { "round" } else { "rounds" };
+        let intervals = match n {
+            1 => "there are no intervals, so no costs, rates or ratios are shown",
+            _ => "the intervals are wide",
+        };
+        format!("{n} {word} only: {intervals}; publish nothing under {ROUNDS} (--rounds {ROUNDS})")
+    })
+}
+
+fn baseline_without_cost(asked: &Asked, cells: &[Cell]) -> Vec<String> {
+    let base = cells.iter().filter(|c| c.contender == asked.baseline);
+    // With one round nobody has a cost, and another doubt says so.
+    base.filter(|c| {
+        c.load.beside.is_none()
+            && (c.verdict.voids(Figure::Cost) || c.rounds > 1 && c.cost_ns_per_request.is_none())
+    })
+    .map(|c| {
+        format!(
+            "at {} the baseline {} has no cost to compare with ({}), so there are no ratios; \
+                 choose another (--baseline)",
+            c.load,
+            c.contender,
+            c.verdict.kind.name()
+        )
+    })
+    .collect()
+}
+
+fn shared_cpus(asked: &Asked) -> Option<String> {
+    let server: BTreeSet<_> = asked.cpus.server.iter().collect();
+    let shared: Vec<String> =
+        asked.cpus.load.iter().filter(|c| server.contains(c)).map(u32::to_string).collect();
+    (!shared.is_empty()).then(|| {
+        format!(
+            "server and load share CPU {}: they take time from each other, so believe costs only; \
+             part them with --server-cpus and --load-cpus",
+            shared.join(", ")
+        )
+    })
+}
+
+fn noise(asked: &Asked, noise_floor: Option<f64>) -> Option<String> {
+    if asked.loads.iter().all(|load| load.beside.is_some()) {
+        // Where no cost is told, there is none to be noisy.
+        return None;
+    }
+    let Some(floor) = noise_floor else {
+        return Some(match &asked.twin_of {
+            None => "no contender was entered twice, so the noise floor is not known and ties \
+                     are judged at ±2%; enter a twin"
+                .to_owned(),
+            Some(original) => format!(
+                "the noise floor is not known: {original} and its twin have fewer than 2 rounds \
+                 in common; run more rounds"
+            ),
+        });
+    };
+    (floor > NOISE_FLOOR).then(|| {
+        format!(
+            "the noise floor is ±{:.0}%: this machine shows no smaller difference; stop other \
+             programs, run more rounds or take longer windows",
+            floor * 100.0
+        )
+    })
+}
+
+/// The twin's relation to its original, judged like any other with Holm's correction over the
+/// loads, but at the fixed margin: the noise floor holds the very difference in question.
+fn twin_differs(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Vec<String> {
+    let (Some(original), Some(twin)) = (&asked.twin_of, asked.twin()) else { return Vec::new() };
+    let p_values: Vec<f64> = twin_ratios.iter().map(|d| p_value(d).unwrap_or(1.0)).collect();
+    let differs = holm(&p_values, 1.0 - CONFIDENCE);
+    with_twins(fields, original, &twin)
+        .zip(twin_ratios)
+        .zip(differs)
+        .filter_map(|((field, log_ratios), differs)| {
+            let ratio = geometric(log_ratios, asked.seed)?;
+            let relation = statistics::relation(&ratio, differs, TIE_MARGIN);
+            matches!(relation, Relation::Cheaper | Relation::Dearer).then(|| {
+                format!(
+                    "at {} {original} and its twin differ, {:.3} [{:.3} to {:.3}], though they are \
+                     the same program: something other than the contenders moves the figures; \
+                     repeat the race with another seed",
+                    field.load, ratio.mean, ratio.low, ratio.high
+                )
+            })
+        })
+        .collect()
+}
+
+/// The loads that `twin_ratios` are of.
+fn with_twins<'a>(
+    fields: &'a [Field],
+    original: &str,
+    twin: &str,
+) -> impl Iterator<Item = &'a Field> {
+    fields.iter().filter(move |f| f.cost(original).is_some() && f.cost(twin).is_some())
+}
+
+/// The noise floor is pooled over the loads; where one load is noisier than the others, its own
+/// floor must be told beside it.
+fn noisier_loads(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Vec<String> {
+    let (Some(original), Some(twin)) = (&asked.twin_of, asked.twin()) else { return Vec::new() };
+    let loads = with_twins(fields, original, &twin);
+    let doubt = |(nth, field): (usize, &Field)| {
+        let others: Vec<f64> = [&twin_ratios[..nth], &twin_ratios[nth + 1..]].concat().concat();
+        let floor = statistics::noise_floor(&twin_ratios[nth..=nth])?;
+        (floor > TIE_MARGIN && is_noisier(&twin_ratios[nth], &others)).then(|| {
+            format!(
+                "at {} the noise floor is ±{:.1}%, above that of the other loads: ties there are \
+                 judged too strictly, and small differences mean nothing",
+                field.load,
+                floor * 100.0
+            )
+        })
+    };
+    loads.enumerate().filter_map(doubt).collect()
+}
+
+fn sources(fields: &[Field]) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let observed = || fields.iter().flat_map(|f| f.contenders.iter().map(move |o| (f.load, o)));
+    let names: BTreeSet<&str> = observed().flat_map(|(_, o)| o.sources.iter().copied()).collect();
+    if names.len() > 1 {
+        let names = names.into_iter().collect::<Vec<_>>().join(", ");
+        doubts.push(format!(
+            "CPU time was read from different sources ({names}), which need not agree; \
+             see each round's source in rounds.jsonl"
+        ));
+    }
+    let apart: Vec<String> = observed()
+        .filter(|(_, o)| {
+            o.server_busy.unwrap_or(0.0) * o.window_s * f64::from(o.cpus.0) >= SPLIT_FROM_S
+        })
+        .filter_map(|(load, o)| Some((load, &o.name, o.split_over_cpu?)))
+        .filter(|(_, _, split)| (split - 1.0).abs() > SPLIT)
+        .map(|(load, name, split)| format!("{name} at {load} ({:+.0}%)", (split - 1.0) * 100.0))
+        .collect();
+    if !apart.is_empty() {
+        doubts.push(format!(
+            "user and system time, sampled by tick, do not add up to the CPU time of {}; \
+             the cost goes by the CPU time, which is exact: do not trust the split",
+            apart.join(", ")
+        ));
+    }
+    doubts
+}
+
+fn no_null_server(asked: &Asked, fields: &[Field]) -> Option<String> {
+    // An echo is no floor of what computes.
+    if asked.workload == "hash" {
+        return None;
+    }
+    let raced = |f: &Field| f.of(NULL).is_some_and(|o| o.finished > 0);
+    (!fields.iter().any(raced)).then(|| {
+        format!(
+            "the null server did not race: that the load was not the limit is known only from its \
+             CPUs (busy from {:.2} on); enter `{}`",
+            verdict::BUSY,
+            NULL
+        )
+    })
+}

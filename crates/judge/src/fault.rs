@@ -1,0 +1,39 @@
+//! What a load saw that a contender must not do: answer wrongly, not at all, or vanish.
+
+use regatta_record::{Errors, Exchange, Outcome};
+
+/// What came, and did not come, of the replies that were owed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Replies<'a> {
+    /// Errors by kind, over the whole run.
+    pub errors: Errors,
+    /// The first wrong exchange.
+    pub first_wrong: Option<&'a Exchange>,
+    /// The server refused every connection, or was silent, until the load gave up.
+    pub server_died: bool,
+}
+
+/// The outcome that follows from the replies alone; `None` if all that were owed came and were
+/// right. A refused connection is tried again, and one that is closed idle owes nothing: neither is a
+/// fault. A request that was sent is owed its reply.
+pub fn of_replies(name: &str, replies: Replies<'_>) -> Option<Outcome> {
+    if let Some(exchange) = replies.first_wrong.cloned() {
+        let because = "a reply was wrong".to_owned();
+        return Some(Outcome::Disqualified { because, exchange: Some(exchange) });
+    }
+    if replies.server_died {
+        let because = format!("{name} stopped accepting connections and answering under load");
+        return Some(Outcome::Failed { because });
+    }
+    let missing: Vec<String> = replies
+        .errors
+        .by_kind()
+        .into_iter()
+        .filter(|(kind, count)| !["connect", "closed_idle"].contains(kind) && *count > 0)
+        .map(|(kind, count)| format!("{} {count}", kind.replace('_', " ")))
+        .collect();
+    (!missing.is_empty()).then(|| Outcome::Disqualified {
+        because: format!("replies are missing: {}", missing.join(", ")),
+        exchange: None,
+    })
+}

@@ -1,0 +1,97 @@
+//! All contenders under one load, as their rounds show them.
+
+use crate::{
+    observed::Observed,
+    parallel::in_parallel,
+    statistics::{Control, Series, mean, paired},
+    verdict::{self, Conditions},
+};
+use regatta_record::{Asked, CpuSets, Figure, LoadShape, NULL, Round, Verdict};
+use std::collections::{BTreeSet, HashMap};
+
+/// Least margin within which two costs are tied (method, rule 3), as a fraction.
+pub const TIE_MARGIN: f64 = 0.02;
+
+/// All contenders under one load.
+pub(crate) struct Field {
+    pub load: LoadShape,
+    /// The CPUs that server and load had to share; empty if none.
+    pub shared: Vec<u32>,
+    /// Which CPUs were given to whom.
+    pub cpus: CpuSets,
+    /// What the probe said of the costs, where it said something.
+    pub control: Option<Control>,
+    /// In the order asked.
+    pub contenders: Vec<Observed>,
+}
+
+/// Sorts the rounds to their cells, each cell's in the same list of passes.
+pub(crate) fn observe(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
+    let by_cell: HashMap<(&str, LoadShape, u32), &Round> =
+        rounds.iter().map(|r| ((r.contender.as_str(), r.load, r.round), r)).collect();
+    let passes: BTreeSet<u32> = rounds.iter().map(|r| r.round).collect();
+    let cell = |load: LoadShape, name: &String| {
+        let rounds = passes.iter().map(|&p| by_cell.get(&(name.as_str(), load, p)).copied());
+        let skipped =
+            asked.entries.iter().find(|e| e.name == *name).and_then(|e| e.skipped.clone());
+        Observed::of(name, skipped, &rounds.collect::<Vec<_>>())
+    };
+    asked
+        .loads
+        .iter()
+        .map(|&load| {
+            let mut contenders = in_parallel(&asked.contenders, |name| cell(load, name));
+            let control = take_off_the_machine(&mut contenders);
+            let shared = match asked.cpus.are_shared(&load) {
+                true => asked.cpus.of_load(&load),
+                false => Vec::new(),
+            };
+            Field { load, shared, cpus: asked.cpus.clone(), control, contenders }
+        })
+        .collect()
+}
+
+/// Costs are compared at one state of the machine, as far as the probe saw it.
+pub(crate) fn take_off_the_machine(contenders: &mut [Observed]) -> Option<Control> {
+    let seen: Vec<_> = contenders.iter().map(|o| (&o.cost, &o.probe)).collect();
+    let control = Control::of(&seen)?;
+    for observed in contenders {
+        observed.compared = control.taken_off(&observed.cost, &observed.probe);
+    }
+    Some(control)
+}
+
+impl Field {
+    pub fn of(&self, contender: &str) -> Option<&Observed> {
+        self.contenders.iter().find(|o| o.name == contender)
+    }
+
+    /// Logarithms of a contender's cost, unless its verdict voids them.
+    pub fn cost(&self, contender: &str) -> Option<Series> {
+        let observed = self.of(contender)?;
+        (!self.verdict(observed).voids(Figure::Cost)).then(|| observed.compared.clone())
+    }
+
+    /// `ln(a/b)` of the costs of two contenders by pass: what every comparison of costs is made of.
+    pub fn log_ratios(&self, a: &str, b: &str) -> Vec<f64> {
+        match (self.of(a), self.of(b)) {
+            (Some(a), Some(b)) => paired(&a.compared, &b.compared),
+            _ => Vec::new(),
+        }
+    }
+
+    pub fn verdict(&self, observed: &Observed) -> Verdict {
+        let (load, shared, headroom) = (&self.load, &self.shared[..], self.headroom(observed));
+        verdict::verdict(observed, Conditions { load, shared, headroom, cpus: &self.cpus })
+    }
+
+    /// Rate of the null server over this one's in the same rounds; `None` for itself, and where
+    /// the rate is asked for or says nothing.
+    pub fn headroom(&self, observed: &Observed) -> Option<f64> {
+        if self.load.rate.is_some() || !self.shared.is_empty() {
+            return None;
+        }
+        let null = self.of(NULL).filter(|_| observed.name != NULL)?;
+        mean(&paired(&null.rate, &observed.rate)).map(f64::exp)
+    }
+}

@@ -1,0 +1,165 @@
+//! Gates: is anything surely dearer than is allowed? Of a race against its baseline
+//! (`--fail-over`) in here; of two results in `diff`. Both are judged alike.
+
+use crate::field::Field;
+use crate::statistics::{CONFIDENCE, Difference, holm};
+use regatta_record::{Asked, Cell, Estimate, Gate, GateLine, Judgement, Kind, LoadShape};
+
+/// A cell that is to be judged.
+pub struct Compared {
+    pub contender: String,
+    pub load: LoadShape,
+    /// Logarithm of the new cost over the old; or why there is none.
+    pub difference: Result<Difference, String>,
+    /// The ratio to show.
+    pub ratio: Option<Estimate>,
+}
+
+/// The gate of a race that was given a limit.
+pub fn of_race(
+    asked: &Asked,
+    fields: &[Field],
+    cells: &[Cell],
+    noise_floor: Option<f64>,
+) -> Option<Gate> {
+    let limit = asked.fail_over?;
+    let compared = fields.iter().flat_map(|field| field.compared(asked, cells)).collect();
+    Some(Gate {
+        old: asked.baseline.clone(),
+        new: "every contender".to_owned(),
+        fail_over: Some(limit),
+        method: format!(
+            "server CPU per request over that of {} in the same round; worse: the one-sided 95% \
+             interval of the ratio lies above the limit, with Holm's correction over all lines",
+            asked.baseline
+        ),
+        lines: lines(compared, Some(limit)),
+        doubts: too_noisy(limit, noise_floor).into_iter().collect(),
+    })
+}
+
+fn too_noisy(limit: f64, noise_floor: Option<f64>) -> Option<String> {
+    let floor = noise_floor.filter(|floor| *floor > limit)?;
+    Some(format!(
+        "this machine cannot gate at {}: its noise floor is ±{:.1}%, so a rise of that size passes \
+         unseen; run more rounds or longer windows, or allow more",
+        percent(limit),
+        floor * 100.0
+    ))
+}
+
+/// `5%`, `2.5%`.
+pub fn percent(fraction: f64) -> String {
+    format!("{}%", (fraction * 1e4).round() / 100.0)
+}
+
+impl Field {
+    /// Every ranked contender against the baseline. Who has no cost where the baseline has none
+    /// either is left out, and so is who did not take part, and an exhibit that is disqualified:
+    /// that has been told.
+    fn compared(&self, asked: &Asked, cells: &[Cell]) -> Vec<Compared> {
+        let ratio_of = |name: &str| {
+            let cell = cells.iter().find(|c| c.load == self.load && c.contender == name)?;
+            cell.ratio_to_baseline
+        };
+        let judged = self.contenders.iter().filter(|o| {
+            let told = o.settled.as_ref().is_some_and(|v| match v.kind {
+                Kind::Skipped => true,
+                Kind::Disqualified => asked.is_exhibit(&o.name),
+                _ => false,
+            });
+            o.name != asked.baseline && !asked.is_reference(&o.name) && !told
+        });
+        judged
+            .filter_map(|observed| {
+                let name = &observed.name;
+                let difference = match (self.why_no_cost(&asked.baseline), self.why_no_cost(name)) {
+                    (Some(_), Some(_)) => return None,
+                    (Some(why), None) => Err(format!("{} {why}", asked.baseline)),
+                    (None, Some(why)) => Err(format!("{name} {why}")),
+                    (None, None) => self.difference(name, &asked.baseline),
+                };
+                let ratio = difference.as_ref().ok().and_then(|_| ratio_of(name));
+                Some(Compared { contender: name.clone(), load: self.load, difference, ratio })
+            })
+            .collect()
+    }
+
+    fn difference(&self, new: &str, old: &str) -> Result<Difference, String> {
+        Difference::paired(&self.log_ratios(new, old)).ok_or_else(|| {
+            "fewer than 2 rounds in common: there is no interval; run more rounds".to_owned()
+        })
+    }
+
+    /// Why a contender has no cost that may be believed; `None` if it has one.
+    pub(super) fn why_no_cost(&self, name: &str) -> Option<String> {
+        let Some(observed) = self.of(name) else { return Some("did not race".to_owned()) };
+        let verdict = self.verdict(observed);
+        if verdict.voids(regatta_record::Figure::Cost) {
+            return Some(format!("is {}: {}", verdict.kind.name(), verdict.because));
+        }
+        let unseen = observed.cost.iter().all(Option::is_none);
+        unseen.then(|| "has no cost: its processes were not observed".to_owned())
+    }
+}
+
+/// Judges cells with each other: Holm's correction goes over all that can be judged.
+pub fn lines(compared: Vec<Compared>, limit: Option<f64>) -> Vec<GateLine> {
+    let known: Vec<Difference> =
+        compared.iter().filter_map(|c| c.difference.as_ref().ok().copied()).collect();
+    let alpha = 1.0 - CONFIDENCE;
+    let fall = |p: &dyn Fn(&Difference) -> f64| {
+        holm(&known.iter().map(p).collect::<Vec<_>>(), alpha).into_iter()
+    };
+    let mut differs = fall(&|d| d.p_differs());
+    let mut worse = fall(&|d| limit.map_or(1.0, |limit| d.p_above(limit.ln_1p())));
+    let line = |c: Compared| {
+        let (judgement, because) = match &c.difference {
+            Err(why) => (Judgement::Unknown, why.clone()),
+            Ok(difference) => {
+                let fell = |of: &mut dyn Iterator<Item = bool>| of.next().unwrap_or_default();
+                judgement(difference, fell(&mut worse), fell(&mut differs), limit)
+            }
+        };
+        GateLine { contender: c.contender, load: c.load, ratio: c.ratio, judgement, because }
+    };
+    compared.into_iter().map(line).collect()
+}
+
+fn judgement(
+    difference: &Difference,
+    worse: bool,
+    differs: bool,
+    limit: Option<f64>,
+) -> (Judgement, String) {
+    let Estimate { mean, low, high } = difference.ratio();
+    let half = ((high / low).sqrt() - 1.0) * 100.0;
+    let at_least = difference.at_least();
+    match (worse, differs, limit) {
+        (true, _, Some(limit)) => {
+            let limit = percent(limit);
+            (
+                Judgement::Worse,
+                format!("surely more than {limit} dearer: at least {at_least:.3} times"),
+            )
+        }
+        (_, true, Some(limit)) if mean > 1.0 + limit => {
+            let limit = percent(limit);
+            (Judgement::Differs, format!("surely dearer, but not surely by more than {limit}"))
+        }
+        (_, true, Some(limit)) if mean > 1.0 => {
+            (Judgement::Differs, format!("surely dearer, but within {}", percent(limit)))
+        }
+        (_, true, None) if mean > 1.0 => (Judgement::Differs, "surely dearer".to_owned()),
+        (_, true, _) => (Judgement::Differs, "surely cheaper".to_owned()),
+        (_, false, Some(limit)) if high > 1.0 + limit => {
+            let limit = percent(limit);
+            let because = format!(
+                "no difference at ±{half:.1}%, which is too wide to exclude a rise of {limit}: run \
+                 more rounds"
+            );
+            (Judgement::Same, because)
+        }
+        (_, false, _) => (Judgement::Same, format!("no difference at ±{half:.1}%")),
+    }
+}

@@ -1,0 +1,36 @@
+//! The referee: from what was asked and the rounds that were run to the judged summary.
+//!
+//! Pure: reads no file, clock or machine, so any figure of a report can be recomputed from a result
+//! directory. `observed` reads one cell's rounds, `verdict` judges the cell, `scaling` compares loads
+//! that differ in cores alone, `curves` tells what loads that differ in one number say together,
+//! `doubts` looks at the race as a whole, and `race` compares the cells of a load with each other.
+//! `of_load` judges a load without a race, `capacity` the levels of a search.
+
+pub mod capacity;
+mod curves;
+mod diff;
+mod doubts;
+mod fault;
+mod field;
+mod gate;
+mod latency;
+mod little;
+mod observed;
+mod of_load;
+mod parallel;
+mod precision;
+mod race;
+mod scaling;
+mod signals;
+mod single;
+pub mod statistics;
+mod verdict;
+
+pub use diff::{NothingInCommon, Side, diff};
+pub use fault::{Replies, of_replies};
+pub use field::TIE_MARGIN;
+pub use of_load::of_load;
+pub use precision::{Due, LEAST_PASSES, MOST_PASSES, due};
+pub use race::judge;
+pub use single::{OfServer, SingleLoad};
+pub use verdict::{BUSY, HELD, Used};

@@ -1,0 +1,261 @@
+//! What the rounds of one cell showed: figures by pass, totals, and what went wrong.
+
+use crate::{
+    latency::{self, Latencies},
+    signals::Signals,
+    statistics::{Series, log, mean},
+};
+use regatta_record::{
+    Errors, Exchange, KernelMemorySource, Kind, Outcome, Round, Server, UsageSource, Verdict,
+};
+use std::collections::BTreeSet;
+
+/// One cell's rounds, read. Only rounds that finished enter figures, and a cell that is settled
+/// without figures (disqualified, failed, skipped, cannot hold) has none at all.
+#[derive(Debug, Default)]
+pub struct Observed {
+    /// Name of the contender.
+    pub name: String,
+    /// Rounds that are there, however they ended.
+    pub there: u32,
+    /// Rounds that entered the figures.
+    pub finished: u32,
+    /// Rounds in which the server was not observed, out of `finished`.
+    pub unobserved: u32,
+    /// The verdict, where it follows from how the rounds ended alone.
+    pub settled: Option<Verdict>,
+    /// Logarithm of server CPU per request (ns) by pass.
+    pub cost: Series,
+    /// The same without what a probe saw of the machine, where that was much: what contenders are
+    /// compared by.
+    pub compared: Series,
+    /// Logarithm of what the probe read (ns) by pass, before and after the load.
+    pub probe: Series,
+    /// Logarithm of requests per second by pass.
+    pub rate: Series,
+    /// Logarithm of load CPU per request (ns) by pass.
+    pub load_cost: Series,
+    /// Logarithm of the mean wall time of an instance of a burst (s) by pass.
+    pub instance: Series,
+    /// Logarithm of requests per second of the load beside, by pass.
+    pub beside: Series,
+    /// The slowest instance of all rounds, in seconds.
+    pub slowest_instance_s: Option<f64>,
+    /// Right answers.
+    pub requests: u64,
+    /// Errors in rounds that finished all the same.
+    pub errors: Errors,
+    /// What the histograms say.
+    pub latencies: Latencies,
+    /// What the machine did.
+    pub signals: Signals,
+    /// Why a histogram could not be read, where one could not.
+    pub unreadable: Option<String>,
+    /// Median over rounds.
+    pub memory_bytes: Option<u64>,
+    /// User memory that a connection added, bytes, median over rounds.
+    pub user_per_connection: Option<f64>,
+    /// The kernel's, likewise.
+    pub kernel_per_connection: Option<f64>,
+    /// Where that was read.
+    pub kernel_source: Option<KernelMemorySource>,
+    /// Of both kinds, over the rounds that were observed.
+    pub switches_per_request: Option<f64>,
+    /// CPU time over (window × CPUs), of all observed rounds together.
+    pub server_busy: Option<f64>,
+    /// The same of the load, without what it spun.
+    pub load_busy: Option<f64>,
+    /// What it spun.
+    pub load_spun: Option<f64>,
+    /// CPUs of server and load.
+    pub cpus: (u32, u32),
+    /// Where the server's CPU time was read.
+    pub sources: BTreeSet<&'static str>,
+    /// `user + system` over the CPU time, of all observed rounds together.
+    pub split_over_cpu: Option<f64>,
+    /// Length of all windows together, in seconds.
+    pub window_s: f64,
+    /// Right answers by slice, a list for each round.
+    pub slices: Vec<Vec<u64>>,
+}
+
+impl Observed {
+    /// Reads a cell: `rounds` by pass, `None` where a pass is not there; `skipped` is why the
+    /// contender did not take part.
+    pub fn of(name: &str, skipped: Option<String>, rounds: &[Option<&Round>]) -> Self {
+        let there: Vec<&Round> = rounds.iter().flatten().copied().collect();
+        let settled = settled(skipped, &there);
+        let void = Observed {
+            name: name.to_owned(),
+            there: there.len() as u32,
+            cost: vec![None; rounds.len()],
+            compared: vec![None; rounds.len()],
+            probe: vec![None; rounds.len()],
+            rate: vec![None; rounds.len()],
+            load_cost: vec![None; rounds.len()],
+            instance: vec![None; rounds.len()],
+            beside: vec![None; rounds.len()],
+            ..Observed::default()
+        };
+        match settled {
+            Some(verdict) => Observed { settled: Some(verdict), ..void },
+            None if there.is_empty() => void,
+            None => void.with_figures(rounds, &there),
+        }
+    }
+
+    /// Adds the figures; every round of `there` finished with answers.
+    fn with_figures(mut self, rounds: &[Option<&Round>], there: &[&Round]) -> Self {
+        let by_pass = |figure: &dyn Fn(&Round) -> Option<f64>| -> Series {
+            rounds.iter().map(|r| r.and_then(figure).and_then(log)).collect()
+        };
+        self.cost = by_pass(&|r| Some(r.server.as_ref()?.cpu_ns as f64 / r.requests as f64));
+        self.compared = self.cost.clone();
+        self.probe = by_pass(&|r| {
+            let [before, after] = r.machine?.probe_ns?;
+            Some((before as f64 * after as f64).sqrt())
+        });
+        self.rate = by_pass(&|r| Some(r.requests as f64 / (r.window_ns as f64 / 1e9)));
+        self.load_cost = by_pass(&|r| Some(r.load_work_ns() as f64 / r.requests as f64));
+
+        self.beside = by_pass(&|r| {
+            let beside = r.background?;
+            Some(beside.requests as f64 / (beside.window_ns as f64 / 1e9))
+        });
+        self.instance = by_pass(&|r| mean(&seconds(&r.instances_ns)));
+        let instances = there.iter().flat_map(|r| seconds(&r.instances_ns));
+        self.slowest_instance_s = instances.max_by(f64::total_cmp);
+
+        self.finished = there.len() as u32;
+        self.requests = there.iter().map(|r| r.requests).sum();
+        there.iter().for_each(|r| self.errors.add(&r.errors));
+        self.window_s = there.iter().map(|r| r.window_ns as f64 / 1e9).sum();
+        self.slices = there.iter().map(|r| r.slices.clone()).collect();
+        let of_load = there.iter().map(|r| r.window_ns as f64 * f64::from(r.load_cpus)).sum();
+        self.load_busy = fraction(there.iter().map(|r| r.load_work_ns() as f64).sum(), of_load);
+        self.load_spun = fraction(there.iter().map(|r| r.load_spun_ns as f64).sum(), of_load);
+        self.cpus.1 = there.iter().map(|r| r.load_cpus).max().unwrap_or(0);
+        self.signals = Signals::of(there);
+        match latency::read(there) {
+            Ok(latencies) => self.latencies = latencies,
+            Err(why) => self.unreadable = Some(why),
+        }
+        self.with_usage(there)
+    }
+
+    /// Adds what was read of the contender's processes.
+    fn with_usage(mut self, there: &[&Round]) -> Self {
+        let seen: Vec<_> = there.iter().filter_map(|r| Some((*r, r.server.as_ref()?))).collect();
+        self.unobserved = (there.len() - seen.len()) as u32;
+        let cpu_ns: f64 = seen.iter().map(|(_, s)| s.cpu_ns as f64).sum();
+        self.server_busy = fraction(
+            cpu_ns,
+            seen.iter().map(|(r, s)| r.window_ns as f64 * f64::from(s.usable_cpus())).sum(),
+        );
+        self.split_over_cpu =
+            fraction(seen.iter().map(|(_, s)| s.user_ns as f64 + s.system_ns as f64).sum(), cpu_ns);
+        self.switches_per_request = fraction(
+            seen.iter().map(|(_, s)| (s.voluntary_switches + s.involuntary_switches) as f64).sum(),
+            seen.iter().map(|(r, _)| r.requests as f64).sum(),
+        );
+        self.cpus.0 = seen.iter().map(|(_, s)| s.usable_cpus()).max().unwrap_or(0);
+        self.sources = seen.iter().map(|(_, s)| source_name(s.source)).collect();
+        self.memory_bytes = median(seen.iter().map(|(_, s)| s.memory_bytes as f64).collect())
+            .map(|bytes| bytes as u64);
+        self.with_memory_of_connections(&seen)
+    }
+
+    /// Adds what each connection took. Bursts and churn leave none open to tell it.
+    fn with_memory_of_connections(mut self, seen: &[(&Round, &Server)]) -> Self {
+        let lasting =
+            || seen.iter().filter(|(r, _)| r.load.burst.is_none() && !r.load.churn).copied();
+        let each = |r: &Round, bytes: i64| bytes as f64 / f64::from(r.load.open());
+        let user = lasting().filter_map(|(r, s)| Some(each(r, s.user_growth_bytes?)));
+        self.user_per_connection = median(user.collect());
+        let kernel = lasting().filter_map(|(r, s)| Some(each(r, s.kernel_growth?.bytes)));
+        self.kernel_per_connection = median(kernel.collect());
+        self.kernel_source = lasting().find_map(|(_, s)| Some(s.kernel_growth?.source));
+        self
+    }
+}
+
+fn seconds(ns: &[u64]) -> Vec<f64> {
+    ns.iter().map(|ns| *ns as f64 / 1e9).collect()
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    (n > 0).then(|| values[(n - 1) / 2].midpoint(values[n / 2]))
+}
+
+/// What follows from how the rounds ended. One wrong exchange disqualifies a cell and one failed
+/// round fails it, however many went well: a contender that answers rightly six times of seven is
+/// no contender. A round without one right answer failed too.
+fn settled(skipped: Option<String>, there: &[&Round]) -> Option<Verdict> {
+    if let Some(why) = skipped {
+        return Some(Verdict::new(Kind::Skipped, why));
+    }
+    let n = there.len();
+    let told = |kind, hits: Vec<(u32, String)>| {
+        let (round, because) = hits.first()?;
+        let text = format!("in {} of {n} rounds, first in round {round}: {because}", hits.len());
+        Some(Verdict::new(kind, text))
+    };
+    let each = |why: &dyn Fn(&Round) -> Option<String>| -> Vec<(u32, String)> {
+        there.iter().filter_map(|r| Some((r.round + 1, why(r)?))).collect()
+    };
+    let cannot_hold = there.iter().find_map(|r| match &r.outcome {
+        Outcome::CannotHold { because } => Some(Verdict::new(Kind::CannotHold, because)),
+        _ => None,
+    });
+    told(Kind::Disqualified, each(&wrong))
+        .or_else(|| told(Kind::Failed, each(&failure)))
+        .or(cannot_hold)
+}
+
+/// Why a round disqualifies, with the first wrong exchange where one was seen.
+fn wrong(round: &Round) -> Option<String> {
+    match &round.outcome {
+        Outcome::Disqualified { because, exchange: Some(exchange) } => {
+            Some(format!("{}; {}", because.trim_end_matches('.'), told(exchange)))
+        }
+        Outcome::Disqualified { because, exchange: None } => Some(because.clone()),
+        Outcome::Finished if round.errors.wrong_reply > 0 => {
+            Some(format!("{} wrong replies were counted", round.errors.wrong_reply))
+        }
+        _ => None,
+    }
+}
+
+fn told(e: &Exchange) -> String {
+    let nth = e.reply_index + 1;
+    format!(
+        "sent {}, expected {}, received {} (reply {nth} on its connection)",
+        e.sent, e.expected, e.received
+    )
+}
+
+fn failure(round: &Round) -> Option<String> {
+    match &round.outcome {
+        Outcome::Failed { because } => Some(because.clone()),
+        Outcome::Finished if round.requests == 0 || round.window_ns == 0 => Some(
+            "not one right answer inside the window; try a longer window or fewer connections"
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+fn fraction(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
+fn source_name(source: UsageSource) -> &'static str {
+    match source {
+        UsageSource::ProcessClocks => "process clocks",
+        UsageSource::CgroupV2 => "cgroup v2",
+        UsageSource::CgroupV1 => "cgroup v1",
+        UsageSource::ProcessTree => "process tree (10 ms steps)",
+    }
+}

@@ -1,0 +1,135 @@
+//! The judgement on a single load, without a race.
+
+use crate::{
+    OfServer, SingleLoad, fault, signals,
+    verdict::{self, AtRate, Remedy, Used},
+};
+use regatta_record::{Figure, Kind, Outcome, Verdict};
+
+/// Judges what came of a load; `server` is `None` where it was not observed.
+pub fn of_load(load: &SingleLoad<'_>, server: Option<OfServer>) -> Verdict {
+    match fault::of_replies("the server", load.replies) {
+        Some(Outcome::Disqualified { because, .. }) => {
+            return Verdict::new(Kind::Disqualified, because);
+        }
+        Some(Outcome::Failed { because }) => return Verdict::new(Kind::Failed, because),
+        _ if load.requests == 0 => {
+            return Verdict::new(Kind::Failed, "not one right answer came");
+        }
+        _ => {}
+    }
+    let shares = server.is_some_and(|server| server.shares);
+    let remedy = Remedy::Load { threads: load.threads, shares };
+    let window_ns = load.window_ns.max(1) as f64;
+    let used = load_used(load, window_ns);
+    let server = server.map(|server| server_used(server, window_ns));
+    match load.rate {
+        None => {
+            let noise = verdict::disturbed(None, server, Some(used), remedy);
+            let limit = verdict::limit(server, Some(used), None, remedy);
+            verdict::together(noise.into_iter().chain([limit]))
+        }
+        Some(asked) => {
+            let at_rate = AtRate {
+                asked,
+                arrivals: load.arrivals,
+                answered: load.rate_per_s(),
+                open_loop: load.open_loop.as_ref(),
+                latency: &load.latency(),
+                rounds: 1,
+            };
+            let noise = verdict::disturbed(None, server, None, remedy);
+            let mut at_rate = at_rate.verdict(server, Some(used), remedy);
+            if server.is_none() {
+                at_rate.void.push(Figure::Cost);
+            }
+            verdict::together(noise.into_iter().chain([at_rate]))
+        }
+    }
+}
+
+fn load_used(load: &SingleLoad<'_>, window_ns: f64) -> Used {
+    let whole = window_ns * f64::from(load.threads);
+    let waited = load.run_delay_ns.zip(load.turns);
+    let waited = waited.map(|(delay, turns)| signals::waited(delay, turns) as f64 / whole);
+    let fraction = (load.load_cpu_ns - load.spun_ns) as f64 / whole;
+    Used { fraction, cpus: load.threads, spun: load.spun_ns as f64 / whole, waited }
+}
+
+fn server_used(server: OfServer, window_ns: f64) -> Used {
+    let usable = server.usable_cpus();
+    let whole = window_ns * f64::from(usable);
+    // More threads than CPUs wait for each other.
+    let delay = server.run_delay_ns.filter(|_| server.threads <= server.cpus);
+    let waited = delay.map(|delay| signals::waited(delay, server.voluntary_switches));
+    Used {
+        fraction: server.cpu_ns as f64 / whole,
+        cpus: usable,
+        spun: 0.0,
+        waited: waited.map(|ns| ns as f64 / whole),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Replies;
+    use hdrhistogram::Histogram;
+    use regatta_record::Arrivals;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    /// Judges 1,000 answers in a second, by a load that used half of a CPU.
+    fn judged(rate: Option<u32>, server: Option<OfServer>) -> Verdict {
+        let latencies = &Histogram::new_with_bounds(1, SECOND_NS, 3).unwrap();
+        let load = SingleLoad {
+            rate,
+            arrivals: Arrivals::Poisson,
+            threads: 1,
+            requests: 1_000,
+            window_ns: SECOND_NS,
+            replies: Replies::default(),
+            latencies,
+            load_cpu_ns: SECOND_NS / 2,
+            spun_ns: 0,
+            run_delay_ns: None,
+            turns: None,
+            open_loop: None,
+        };
+        of_load(&load, server)
+    }
+
+    /// Half of the window at work, half of it without a CPU.
+    const SERVER: OfServer = OfServer {
+        cpu_ns: SECOND_NS / 2,
+        threads: 1,
+        voluntary_switches: 0,
+        run_delay_ns: Some(SECOND_NS / 2),
+        cpus: 1,
+        shares: false,
+    };
+
+    #[test]
+    fn no_cost_is_believed_of_a_server_that_was_not_observed() {
+        for rate in [None, Some(1_000), Some(2_000)] {
+            assert!(judged(rate, None).voids(Figure::Cost), "{rate:?}");
+            let server = Some(OfServer { run_delay_ns: None, ..SERVER });
+            assert!(!judged(rate, server).voids(Figure::Cost), "{rate:?}");
+        }
+        assert!(judged(Some(1_000), None).is(Kind::AtAskedRate));
+    }
+
+    #[test]
+    fn a_load_on_the_servers_cpu_may_have_taken_it() {
+        let because = |shares| {
+            let verdict = judged(None, Some(OfServer { shares, ..SERVER }));
+            assert_eq!((verdict.kind, &verdict.also[..]), (Kind::Noisy, &[Kind::Idle][..]));
+            verdict.because
+        };
+        let alone = because(false);
+        assert!(alone.starts_with("another program took the server's CPU (50%"), "{alone}");
+        let shared = because(true);
+        assert!(shared.starts_with("the load or another program took the server's"), "{shared}");
+        assert!(shared.contains("give each CPUs of its own: --cpus for the load"), "{shared}");
+    }
+}

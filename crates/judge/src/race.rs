@@ -1,0 +1,211 @@
+//! The judgement on a race: its cells, compared with each other, and what is said of it as a whole.
+
+use crate::{
+    curves, doubts,
+    field::{Field, TIE_MARGIN, observe},
+    gate, little,
+    observed::Observed,
+    parallel::in_parallel,
+    precision, scaling,
+    statistics::{self, Series, geometric_each, mean, paired, present},
+};
+use regatta_record::{
+    Asked, Cell, Estimate, Figure, Latency, NULL, Percentiles, Relation, Round, Summary,
+};
+
+/// Judges a race, finished or not. Of rounds that are there twice (a race resumed) the later one
+/// counts; rounds of contenders or loads that were not asked for are left out.
+pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
+    let observed = observe(asked, rounds);
+    let twin_ratios: Vec<Vec<f64>> = match (&asked.twin(), &asked.twin_of) {
+        (Some(twin), Some(original)) => observed
+            .iter()
+            .filter_map(|field| Some(paired(&field.cost(twin)?, &field.cost(original)?)))
+            .collect(),
+        _ => Vec::new(),
+    };
+    let noise_floor = statistics::noise_floor(&twin_ratios);
+    let margin = noise_floor.map_or(TIE_MARGIN, |floor| floor.max(TIE_MARGIN));
+
+    let mut cells: Vec<Cell> =
+        observed.iter().flat_map(|field| field.judged(asked, margin)).collect();
+    scaling::scale(asked, &observed, &mut cells);
+    precision::plan(asked, &observed, &mut cells);
+    let curves = curves::curves(asked, &observed, &cells);
+    let complete = observed.iter().all(|field| field.is_complete(asked));
+    let doubts = doubts::doubts(asked, &observed, &cells, noise_floor, &twin_ratios);
+    let pass_s = precision::pass_s(rounds);
+    let gate = gate::of_race(asked, &observed, &cells, noise_floor);
+    Summary {
+        format: regatta_record::FORMAT,
+        asked: asked.clone(),
+        noise_floor,
+        machine_noise: machine_noise(&observed),
+        complete,
+        cells,
+        curves,
+        precision: precision::precision(asked, &observed, pass_s),
+        gate,
+        pass_s,
+        doubts,
+    }
+}
+
+/// Share of the variance of ratios that the probe saw: the mean over the loads where it said enough.
+fn machine_noise(fields: &[Field]) -> Option<f64> {
+    let seen: Vec<f64> = fields.iter().filter_map(|f| Some(f.control?.explained)).collect();
+    mean(&seen)
+}
+
+impl Field {
+    /// The cells of this load: believed costs (beside another load, latencies) in rising order, as
+    /// they are compared, then the other cells as asked. Costs by themselves may be in another
+    /// order, as the machine was.
+    fn judged(&self, asked: &Asked, margin: f64) -> Vec<Cell> {
+        let mut cells = in_parallel(&self.contenders, |o| self.figures(asked, o));
+        self.relate(asked, &mut cells, margin);
+        self.rank(asked, &mut cells, margin);
+        let keys = cells.iter().zip(&self.contenders).map(|(c, o)| self.sort_key(asked, c, o));
+        let mut keyed: Vec<(f64, Cell)> =
+            keys.collect::<Vec<f64>>().into_iter().zip(cells).collect();
+        keyed.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        keyed.into_iter().map(|(_, cell)| cell).collect()
+    }
+
+    /// Logarithm of the cost over the baseline's in the same passes, which its relation and band
+    /// come from; without such passes, of the costs compared alone. Beside another load, whose cost
+    /// is in it, the 99th percentile.
+    fn sort_key(&self, asked: &Asked, cell: &Cell, observed: &Observed) -> f64 {
+        if self.load.beside.is_some() {
+            let p99 = cell.latency_ns.p99.filter(|_| !cell.verdict.voids(Figure::Latency));
+            return p99.map_or(f64::INFINITY, |ns| ns as f64);
+        }
+        if believed_cost(cell).is_none() {
+            return f64::INFINITY;
+        }
+        let compared = |o: &Observed| mean(&present(&o.compared));
+        let alone = || {
+            let baseline = self.of(&asked.baseline).and_then(compared).unwrap_or(0.0);
+            compared(observed).map(|log| log - baseline)
+        };
+        let ratio = mean(&self.log_ratios(&observed.name, &asked.baseline));
+        ratio.or_else(alone).unwrap_or(f64::INFINITY)
+    }
+
+    /// A cell by itself, not yet compared.
+    fn figures(&self, asked: &Asked, observed: &Observed) -> Cell {
+        let series = [
+            &observed.cost,
+            &observed.rate,
+            &observed.instance,
+            &observed.load_cost,
+            &observed.beside,
+        ];
+        let values = series.map(|series| present(series));
+        let estimates = geometric_each(&values.each_ref().map(|v| &v[..]), asked.seed);
+        let [cost, rate, instance, load_cost, beside] = estimates[..] else {
+            unreachable!("each figure has an estimate or none")
+        };
+        let cost_only = !self.shared.is_empty();
+        let then = asked.then(&observed.name, &self.load);
+        let unless_shared = |estimate: Option<Estimate>| estimate.filter(|_| !cost_only);
+        Cell {
+            workload: asked.workload.clone(),
+            load: self.load,
+            shared_cpus: cost_only,
+            contender: observed.name.clone(),
+            rounds: observed.finished,
+            requests: observed.requests,
+            cost_ns_per_request: cost,
+            rate_per_s: unless_shared(rate),
+            ms_per_request: unless_shared(rate.filter(|_| self.load.requests.is_some()))
+                .map(ms_per_request),
+            beside_per_s: beside,
+            instance_s: instance,
+            slowest_instance_s: observed.slowest_instance_s,
+            latency_ns: match cost_only {
+                true => Latency::default(),
+                false => observed.latencies.all.clone(),
+            },
+            latency_intervals: match cost_only {
+                true => Percentiles::default(),
+                false => statistics::percentiles(&observed.latencies.by_round, asked.seed),
+            },
+            open_loop: observed.latencies.open_loop.clone().filter(|_| !cost_only),
+            little_residual: little::residual(&self.load, observed).filter(|_| !cost_only),
+            steal: observed.signals.steal,
+            server_run_delay: observed.signals.server_delay,
+            load_run_delay: observed.signals.load_delay,
+            memory_bytes: observed.memory_bytes,
+            user_bytes_per_connection: observed.user_per_connection,
+            kernel_bytes_per_connection: observed.kernel_per_connection,
+            kernel_memory_source: observed.kernel_source,
+            switches_per_request: observed.switches_per_request,
+            load_cpu_ns_per_request: load_cost,
+            headroom: self.headroom(observed),
+            server_busy: observed.server_busy,
+            load_busy: observed.load_busy,
+            ratio_to_baseline: None,
+            relation: None,
+            rounds_needed: None,
+            rounds_needed_at_most: None,
+            band: None,
+            scaling: None,
+            then: then.and_then(|then| then.figure.clone()),
+            then_in_words: then.filter(|t| t.figure.is_none()).and_then(|t| t.note.clone()),
+            verdict: self.verdict(observed),
+        }
+    }
+
+    /// Ratios to the baseline and what they mean. The null server gets a ratio and no relation;
+    /// so does a cell whose cost is void. No ratios where the baseline's own cost is void.
+    fn relate(&self, asked: &Asked, cells: &mut [Cell], margin: f64) {
+        if self.cost(&asked.baseline).is_none() {
+            return;
+        }
+        let log_ratios: Vec<Vec<f64>> =
+            self.contenders.iter().map(|o| self.log_ratios(&o.name, &asked.baseline)).collect();
+        let each: Vec<&[f64]> = log_ratios.iter().map(|logs| &logs[..]).collect();
+        let ratios = geometric_each(&each, asked.seed);
+        let mut compared: Vec<(usize, Estimate, f64)> = Vec::new();
+        for (i, cell) in cells.iter_mut().enumerate() {
+            if cell.contender == asked.baseline {
+                cell.relation = cell.cost_ns_per_request.map(|_| Relation::Baseline);
+                continue;
+            }
+            cell.ratio_to_baseline = ratios[i];
+            let believed = cell.contender != NULL && !cell.verdict.voids(Figure::Cost);
+            let p = statistics::p_value(&log_ratios[i]);
+            if let (true, Some(ratio), Some(p)) = (believed, cell.ratio_to_baseline, p) {
+                compared.push((i, ratio, p));
+            }
+        }
+        let p_values: Vec<f64> = compared.iter().map(|(_, _, p)| *p).collect();
+        let differs = statistics::holm(&p_values, 1.0 - statistics::CONFIDENCE);
+        for ((i, ratio, _), differs) in compared.into_iter().zip(differs) {
+            cells[i].relation = Some(statistics::relation(&ratio, differs, margin));
+        }
+    }
+
+    /// Bands, among those whose cost may be believed.
+    fn rank(&self, asked: &Asked, cells: &mut [Cell], margin: f64) {
+        let ranked: Vec<usize> = (0..cells.len())
+            .filter(|&i| {
+                !asked.is_reference(&cells[i].contender) && believed_cost(&cells[i]).is_some()
+            })
+            .collect();
+        let logs: Vec<&Series> = ranked.iter().map(|&i| &self.contenders[i].compared).collect();
+        for (i, band) in ranked.iter().zip(statistics::bands(&logs, margin)) {
+            cells[*i].band = Some(band);
+        }
+    }
+}
+
+/// The time of a counted load over its requests, in milliseconds.
+fn ms_per_request(rate: Estimate) -> Estimate {
+    Estimate { mean: 1e3 / rate.mean, low: 1e3 / rate.high, high: 1e3 / rate.low }
+}
+
+fn believed_cost(cell: &Cell) -> Option<Estimate> {
+    cell.cost_ns_per_request.filter(|_| !cell.verdict.voids(Figure::Cost))
+}

@@ -1,0 +1,52 @@
+//! What more cores change: the cells of loads that differ in nothing else, compared contender by
+//! contender.
+
+use crate::field::Field;
+use crate::statistics::{Series, geometric, paired};
+use regatta_record::{Asked, Cell, Figure, LoadShape, Scaling};
+
+/// Gives every cell its ratio to the same contender under the same load with the fewest cores,
+/// where there are fewer. Ratios are paired within passes, like those to the baseline; a voided
+/// figure has none.
+pub(super) fn scale(asked: &Asked, fields: &[Field], cells: &mut [Cell]) {
+    for field in fields {
+        let Some(fewest) = fewest(asked, fields, field) else { continue };
+        let (from_cores, cores) = (cores(asked, &fewest.load), cores(asked, &field.load));
+        let of_load = cells.iter_mut().filter(|cell| cell.load == field.load);
+        for cell in of_load.filter(|cell| cell.rounds > 0) {
+            let ratio = |figure: Figure, of: &dyn Fn(&Field) -> Option<Series>| {
+                let believed = |field: &Field| {
+                    let observed = field.of(&cell.contender)?;
+                    (!field.verdict(observed).voids(figure)).then(|| of(field)).flatten()
+                };
+                geometric(&paired(&believed(field)?, &believed(fewest)?), asked.seed)
+            };
+            let name = &cell.contender;
+            let cost = ratio(Figure::Cost, &|field| Some(field.of(name)?.cost.clone()));
+            // An asked rate scales with nothing.
+            let is_free = field.load.rate.is_none();
+            let rate = is_free
+                .then(|| ratio(Figure::Rate, &|field| Some(field.of(name)?.rate.clone())))
+                .flatten();
+            cell.scaling = (cost.is_some() || rate.is_some()).then_some(Scaling {
+                from_cores,
+                cores,
+                cost,
+                rate,
+            });
+        }
+    }
+}
+
+/// The load with the fewest cores that differs from `field`'s in its cores alone, if it has fewer.
+fn fewest<'a>(asked: &Asked, fields: &'a [Field], field: &Field) -> Option<&'a Field> {
+    let but_cores = |load: &LoadShape| LoadShape { cores: None, ..*load };
+    let alike = fields.iter().filter(|other| but_cores(&other.load) == but_cores(&field.load));
+    let fewest = alike.min_by_key(|other| cores(asked, &other.load))?;
+    (cores(asked, &fewest.load) < cores(asked, &field.load)).then_some(fewest)
+}
+
+/// How many CPUs the contender has under a load.
+fn cores(asked: &Asked, load: &LoadShape) -> u32 {
+    asked.cpus.of_server(load).len() as u32
+}

@@ -1,0 +1,31 @@
+//! The statistics of a race: plain functions from figures per round to intervals and relations.
+//!
+//! The unit is the round, a fresh start of the contender; never the single request. All means are
+//! geometric and all intervals are made on natural logarithms, because CPU cost and rate vary by
+//! factors (the interval of `a/b` is then the reciprocal of that of `b/a`). Nothing in here knows
+//! of loads, verdicts or files; `judge` does.
+
+mod compare;
+mod control;
+mod difference;
+mod interval;
+mod line;
+mod percentiles;
+mod planner;
+mod series;
+mod usl;
+mod windows;
+
+pub use compare::{bands, holm, is_noisier, noise_floor, relation};
+pub use control::Control;
+pub use difference::Difference;
+pub use interval::{
+    BOOTSTRAP_SAMPLES, CONFIDENCE, STUDENT_UP_TO, arithmetic, geometric, geometric_each, p_value,
+    student, t_quantile,
+};
+pub use line::Line;
+pub use percentiles::percentiles;
+pub use planner::{Needed, rounds_needed};
+pub use series::{Series, log, mean, paired, present};
+pub use usl::{Free, Law};
+pub use windows::{ANSWERS_PER_SLICE, Modes, drift, modes};

@@ -1,0 +1,44 @@
+//! A figure by pass, and what is done to it before any interval.
+
+/// The natural logarithm of one figure by pass over the cells. `None` where that pass has no valid
+/// figure: not run, not finished, not observed, or not above zero.
+pub type Series = Vec<Option<f64>>;
+
+/// The logarithm of a figure, where it has one.
+pub fn log(figure: f64) -> Option<f64> {
+    (figure.is_finite() && figure > 0.0).then(|| figure.ln())
+}
+
+/// The figures that are there.
+pub fn present(series: &[Option<f64>]) -> Vec<f64> {
+    series.iter().flatten().copied().collect()
+}
+
+/// `ln(a/b)` of each pass in which both have a valid figure: what the two met together (drift of
+/// the machine, for one) falls out.
+pub fn paired(a: &[Option<f64>], b: &[Option<f64>]) -> Vec<f64> {
+    a.iter().zip(b).filter_map(|(a, b)| Some((*a)? - (*b)?)).collect()
+}
+
+/// Arithmetic mean; `None` of nothing.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_passes_where_both_have_a_figure_are_paired() {
+        let a = [Some(3.0), None, Some(5.0), Some(1.0)];
+        let b = [Some(1.0), Some(9.0), None, Some(4.0)];
+        assert_eq!(paired(&a, &b), [2.0, -3.0]);
+    }
+
+    #[test]
+    fn what_has_no_logarithm_is_no_figure() {
+        assert_eq!(log(1.0), Some(0.0));
+        assert_eq!([log(0.0), log(-1.0), log(f64::NAN), log(f64::INFINITY)], [None; 4]);
+    }
+}

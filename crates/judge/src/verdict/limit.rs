@@ -1,0 +1,86 @@
+//! Which side was the limit.
+
+use super::{
+    remedy::Remedy,
+    used::{Used, both, percent},
+};
+use regatta_record::{Kind, Verdict};
+
+/// The null server counts as no faster up to this factor: then it is not the server that limits.
+pub const NO_FASTER: f64 = 1.02;
+
+/// Which side was the limit. Measured business goes before inference: where the server was busy, a
+/// null server that is no faster is itself bound by the kernel, as the server is. `headroom` is the
+/// null server's rate over this one's.
+pub fn limit(
+    server: Option<Used>,
+    load: Option<Used>,
+    headroom: Option<f64>,
+    remedy: Remedy<'_>,
+) -> Verdict {
+    let Some(load) = load else {
+        return Verdict::new(Kind::ServerNotObserved, "the load's CPUs are not known");
+    };
+    let Some(server) = server else { return not_observed(load, remedy) };
+    let used = both(server, load);
+    match (server.is_busy(), load.is_busy(), headroom.filter(|h| *h <= NO_FASTER)) {
+        (true, false, _) if !load.is_starved() => Verdict::new(Kind::ServerBound, used),
+        (true, _, _) => {
+            let because = format!("{used}: the rate is a lower bound; {}", remedy.more_for_load());
+            Verdict::new(Kind::CoBound, because)
+        }
+        (false, false, _) if load.is_starved() => {
+            Verdict::new(Kind::GeneratorBound, format!("{}; {used}", starved(load, remedy)))
+        }
+        (false, true, _) => {
+            Verdict::new(Kind::GeneratorBound, format!("{used}; {}", remedy.more_for_load()))
+        }
+        (false, false, Some(headroom)) => Verdict::new(
+            Kind::GeneratorBound,
+            format!(
+                "neither side was busy ({used}), and the null server is only {headroom:.2} times \
+                 as fast: both wait for the same thing, the load or the kernel between them, so \
+                 the rate is not the server's; {}",
+                remedy.more_requests()
+            ),
+        ),
+        (false, false, None) => {
+            Verdict::new(Kind::Idle, format!("{used}; {}", remedy.more_requests()))
+        }
+    }
+}
+
+/// Without the server only the load tells, and only whether it was the limit.
+fn not_observed(load: Used, remedy: Remedy<'_>) -> Verdict {
+    let mut because = format!("no process of the server was observed; load busy {load}");
+    if load.is_starved() {
+        because = format!("{because}; {}", starved(load, remedy));
+    }
+    let mut verdict = Verdict::new(Kind::ServerNotObserved, because);
+    if load.is_busy() || load.is_starved() {
+        verdict.void.extend(Verdict::new(Kind::GeneratorBound, "").void);
+    }
+    verdict
+}
+
+/// Why a load that is not busy can do no more.
+pub fn starved(load: Used, remedy: Remedy<'_>) -> String {
+    let who = remedy.who("server");
+    let waited = percent(load.waited.unwrap_or(0.0));
+    let remedy = remedy.another_for_load();
+    format!("{who} took the load's CPU ({waited} of the window it waited for it): {remedy}")
+}
+
+/// A burst has no steady rate that could drift, and a null server that is no faster waits for its
+/// connections as everybody does; only business that was measured speaks.
+pub fn of_burst(server: Option<Used>, load: Option<Used>, remedy: Remedy<'_>) -> Verdict {
+    let verdict = limit(server, load, None, remedy);
+    match (verdict.kind, server, load) {
+        (Kind::Idle, Some(server), Some(load)) => {
+            let used = both(server, load);
+            let because = format!("{used}; the time was spent waiting, connecting included");
+            Verdict::new(Kind::Idle, because)
+        }
+        _ => verdict,
+    }
+}

@@ -1,0 +1,167 @@
+//! The verdict on a cell (method, rule 7): kind, cause with figures, remedy.
+//!
+//! `limit` finds which side was the limit, `open` judges an open loop, `noise` the machine;
+//! `remedy` spells what to type. This file puts their findings together.
+
+mod limit;
+mod noise;
+mod open;
+mod remedy;
+mod used;
+
+pub use limit::limit;
+pub use noise::disturbed;
+pub use open::{AtRate, partly_misshapen};
+pub use remedy::Remedy;
+pub use used::{BUSY, Used};
+
+use crate::observed::Observed;
+use crate::statistics::{mean, present};
+use limit::of_burst;
+use noise::{bimodal, drifting};
+pub use open::HELD;
+use regatta_record::{CpuSets, Figure, Kind, LoadShape, Verdict};
+
+/// Under what a cell was measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions<'a> {
+    /// The load.
+    pub load: &'a LoadShape,
+    /// The CPUs that server and load had to share; empty if none.
+    pub shared: &'a [u32],
+    /// The null server's rate over this one's, `None` for the null server itself or without one.
+    pub headroom: Option<f64>,
+    /// Which CPUs were given to whom.
+    pub cpus: &'a CpuSets,
+}
+
+/// Judges a cell.
+///
+/// The first finding names the verdict; the others add their kinds, voids and sentences.
+pub fn verdict(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
+    if let Some(settled) = &observed.settled {
+        return settled.clone();
+    }
+    if observed.finished == 0 {
+        return Verdict::new(
+            Kind::Skipped,
+            "no round was run yet: the race was interrupted; `regatta race --resume` runs the rest",
+        );
+    }
+    let Conditions { load: shape, shared, headroom, cpus } = conditions;
+    let remedy = Remedy::Race { cpus, load: shape };
+    let (server, load) = (observed.server(), observed.load());
+    if !shared.is_empty() && server.is_some() {
+        return of_shared(observed, conditions);
+    }
+    if shape.burst.is_some() {
+        return of_burst(server, load, remedy);
+    }
+    let steal = observed.signals.steal;
+    if let (Some(asked), Some(_)) = (shape.rate, server) {
+        // The lag tells what the load waited, and voids only what it spoiled.
+        let noise = disturbed(steal, server, None, remedy);
+        let at_rate = observed.at_rate(asked, shape).verdict(server, load, remedy);
+        let verdict = together([noise, Some(at_rate)].into_iter().flatten());
+        return match shape.beside {
+            Some(_) => with_beside(verdict, observed),
+            None => verdict,
+        };
+    }
+    let limit = limit(server, load, headroom, remedy);
+    if shape.requests.is_some() {
+        // It connects first and ends one by one: there is no steady rate that could drift.
+        let noise = disturbed(steal, server, load, remedy);
+        return together([noise, Some(limit)].into_iter().flatten());
+    }
+    // Where they had to share, each waits for the other.
+    let noise = disturbed(steal, server, load.filter(|_| shared.is_empty()), remedy);
+    together([drifting(observed), bimodal(observed), noise, Some(limit)].into_iter().flatten())
+}
+
+/// The server's CPU was also spent on the load beside: no cost of a request can be told.
+fn with_beside(mut verdict: Verdict, observed: &Observed) -> Verdict {
+    let large = mean(&present(&observed.beside)).map_or(0.0, f64::exp);
+    if !verdict.void.contains(&Figure::Cost) {
+        verdict.void.push(Figure::Cost);
+    }
+    verdict.because = format!(
+        "{}; cost is void: the server meanwhile answered {large:.1} large requests per second",
+        verdict.because
+    );
+    verdict
+}
+
+/// One verdict of several findings: the first names it, the others add their kinds, voids and
+/// sentences.
+///
+/// # Panics
+/// Of no findings.
+pub fn together(mut findings: impl Iterator<Item = Verdict>) -> Verdict {
+    let first = findings.next().expect("the limit is always found");
+    findings.fold(first, |mut verdict, next| {
+        let new: Vec<Figure> =
+            next.void.iter().filter(|f| !verdict.void.contains(f)).copied().collect();
+        verdict.void.extend(new);
+        verdict.also.extend([next.kind].iter().chain(&next.also));
+        verdict.because =
+            format!("{}. Also {}: {}", verdict.because, next.kind.name(), next.because);
+        verdict
+    })
+}
+
+/// The verdict where server and load shared their CPUs: neither can be the limit that is looked
+/// for.
+fn of_shared(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
+    let Conditions { load, shared, cpus, .. } = conditions;
+    let share = match shared {
+        [cpu] => format!("server and load share CPU {cpu}"),
+        cpus => {
+            let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+            format!("server and load share CPUs {}", cpus.join(", "))
+        }
+    };
+    match load.rate.zip(observed.answered_per_s()) {
+        Some((asked, rate)) if rate < HELD * f64::from(asked) => {
+            let remedy = Remedy::Race { cpus, load };
+            // Costs at unequal rates say nothing of cores.
+            let void = vec![Figure::Cost, Figure::Rate, Figure::Latency];
+            let because = format!(
+                "{share}; of the {asked} requests asked for per second {rate:.0} were answered; {}",
+                remedy.more_for_server()
+            );
+            Verdict { void, ..Verdict::new(Kind::Overloaded, because) }
+        }
+        _ => Verdict::new(Kind::CostOnly, share),
+    }
+}
+
+impl Observed {
+    fn server(&self) -> Option<Used> {
+        let (fraction, cpus) = (self.server_busy?, self.cpus.0);
+        Some(Used { fraction, cpus, spun: 0.0, waited: self.signals.server_waited })
+    }
+
+    fn load(&self) -> Option<Used> {
+        let (fraction, cpus) = (self.load_busy?, self.cpus.1);
+        let spun = self.load_spun.unwrap_or(0.0);
+        Some(Used { fraction, cpus, spun, waited: self.signals.load_waited })
+    }
+
+    /// Mean over rounds.
+    fn answered_per_s(&self) -> Option<f64> {
+        mean(&present(&self.rate)).map(f64::exp)
+    }
+
+    /// What it showed at an asked rate.
+    pub fn at_rate(&self, asked: u32, load: &LoadShape) -> AtRate<'_> {
+        AtRate {
+            asked,
+            arrivals: load.arrivals,
+            answered: self.answered_per_s().unwrap_or(0.0),
+            open_loop: self.latencies.open_loop.as_ref(),
+            latency: &self.latencies.all,
+            rounds: self.finished,
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Whether the machine disturbed a cell: drift, two modes, steal, CPUs that others took.
+
+use super::{
+    remedy::Remedy,
+    used::{Used, WAITED, percent},
+};
+use crate::observed::Observed;
+use crate::statistics::{ANSWERS_PER_SLICE, drift, modes};
+use regatta_record::{Kind, Verdict};
+
+/// Drift of the rate inside the window that an interval cannot carry, as a factor.
+pub const DRIFT: f64 = 1.05;
+/// Share of the CPUs' time that the hypervisor gave to others, from which on latencies are not the
+/// server's: with 2% every fiftieth request may meet it, which is what a p99 looks at.
+pub const STEAL: f64 = 0.02;
+/// Drift: unstable where the interval of the rate's drift inside the window lies wholly beyond
+/// [`DRIFT`], up or down. Where replies come in step (a server that sleeps), a third of the window
+/// holds one step more or less, so that much is no drift.
+pub fn drifting(observed: &Observed) -> Option<Verdict> {
+    let drift = drift(&observed.slices)?;
+    let third_ns = observed.window_s * 1e9 / observed.slices.len() as f64 / 3.0;
+    let limit = DRIFT + observed.latencies.all.mean.unwrap_or(0.0) / third_ns;
+    let sure = drift.low > limit || drift.high < 1.0 / limit;
+    sure.then(|| {
+        let percent = |factor: f64| (factor - 1.0) * 100.0;
+        let because = format!(
+            "the rate drifts by {:+.0}% [{:+.0} to {:+.0}] from the first third of the window to \
+             the last, over {} rounds; a longer warm-up or window (--window) may settle it",
+            percent(drift.mean),
+            percent(drift.low),
+            percent(drift.high),
+            observed.slices.len()
+        );
+        Verdict::new(Kind::Unstable, because)
+    })
+}
+
+/// Bimodality of the slices of all rounds.
+pub fn bimodal(observed: &Observed) -> Option<Verdict> {
+    let slices: Vec<f64> = observed.slices.iter().flatten().map(|&s| s as f64).collect();
+    let (n, answers) = (slices.len() as f64, slices.iter().sum::<f64>());
+    if answers < ANSWERS_PER_SLICE * n {
+        return None;
+    }
+    modes(slices).map(|modes| {
+        let slice_s = observed.window_s / n;
+        let because = format!(
+            "the rate has two modes, {:.0}/s in {:.0}% of the slices and {:.0}/s in the others \
+             (another tenant, or the CPU's frequency): believe the cost, not the latency",
+            modes.low / slice_s,
+            modes.share_low * 100.0,
+            modes.high / slice_s
+        );
+        Verdict::new(Kind::Noisy, because)
+    })
+}
+
+/// Steal, and CPUs that other programs took. What the `load` waited counts only where its lag was
+/// not measured, and where it was not starved outright (which is another finding).
+pub fn disturbed(
+    steal: Option<f64>,
+    server: Option<Used>,
+    load: Option<Used>,
+    remedy: Remedy<'_>,
+) -> Option<Verdict> {
+    let mut causes = Vec::new();
+    let beyond = |share: Option<f64>, limit: f64| share.filter(|share| *share >= limit);
+    if let Some(steal) = beyond(steal, STEAL) {
+        causes.push(format!(
+            "the hypervisor gave {} of the CPUs' time to others: take a quieter machine or hour",
+            percent(steal)
+        ));
+    }
+    if let Some(waited) = beyond(server.and_then(|server| server.waited), WAITED) {
+        causes.push(format!(
+            "{} took the server's CPU ({} of the window it waited for it): {}",
+            remedy.who("load"),
+            percent(waited),
+            remedy.another_for_server()
+        ));
+    }
+    let load = load.filter(|load| !load.is_starved());
+    if let Some(waited) = beyond(load.and_then(|load| load.waited), WAITED) {
+        causes.push(format!(
+            "{} took the load's CPU ({} of the window it waited for it): {}",
+            remedy.who("server"),
+            percent(waited),
+            remedy.another_for_load()
+        ));
+    }
+    (!causes.is_empty()).then(|| Verdict::new(Kind::Noisy, causes.join("; ")))
+}

@@ -1,0 +1,232 @@
+//! The verdict on an open loop: whether the rate that was asked for was offered, and whether it was
+//! held.
+//!
+//! Of the three parts of the latency only the lag is the generator's (method, rule 5). So the lag
+//! says whether the generator was in time, however busy it was; what requests waited for a
+//! connection, and how long their replies took, is the server's.
+
+use super::{
+    limit::starved,
+    remedy::Remedy,
+    used::{Used, both, percent},
+};
+use regatta_record::{Arrivals, Figure, Kind, Latency, LoadShape, OpenLoopFigures, Verdict};
+
+/// Fraction of an asked rate, or of what was due, from which on it counts as held.
+pub const HELD: f64 = 0.98;
+/// The lag is long where its p99 is more than this part of the latency's p99 (of few requests, the
+/// highest percentile that both have)...
+pub const LONG_LAG: f64 = 0.1;
+/// ... and more than this, in nanoseconds: what a busy machine takes to wake a thread twice.
+pub const LONG_LAG_NS: u64 = 100_000;
+
+/// What an open loop showed.
+#[derive(Clone, Copy, Debug)]
+pub struct AtRate<'a> {
+    /// Requests asked for per second.
+    pub asked: u32,
+    /// How they arrived.
+    pub arrivals: Arrivals,
+    /// Right answers per second.
+    pub answered: f64,
+    /// What became of what was due, where that was recorded.
+    pub open_loop: Option<&'a OpenLoopFigures>,
+    /// From the intended send to the reply.
+    pub latency: &'a Latency,
+    /// Rounds.
+    pub rounds: u32,
+}
+
+impl AtRate<'_> {
+    /// Judges it.
+    pub fn verdict(self, server: Option<Used>, load: Option<Used>, remedy: Remedy<'_>) -> Verdict {
+        let server_busy = server.is_some_and(Used::is_busy);
+        let late = self.lateness();
+        // A load without CPU reads replies late, and so finds no connection free: then the wait is
+        // its own doing.
+        let without_cpu = load.is_some_and(|load| load.is_busy() || load.is_starved());
+        match late {
+            Some(late) if !server_busy => self.generator_bound(late, server, load, remedy),
+            None if !server_busy && without_cpu && !self.is_held() => {
+                let late = "the load had no CPU left".to_owned();
+                self.generator_bound(late, server, load, remedy)
+            }
+            late => self.by_server(late, remedy),
+        }
+    }
+
+    fn by_server(self, late: Option<String>, remedy: Remedy<'_>) -> Verdict {
+        let mut verdict = if self.is_held() {
+            let in_time = self.lag().map_or_else(String::new, |lag| {
+                let Lag { percent, ns, .. } = lag;
+                format!("; {percent}% were sent within {} of when they were due", time(ns))
+            });
+            let because = format!("{} requests per second, {}{in_time}", self.asked, self.shape());
+            Verdict::new(Kind::AtAskedRate, because)
+        } else {
+            Verdict::new(Kind::Overloaded, self.overloaded(remedy))
+        };
+        if let Some(late) = late {
+            verdict.void = vec![Figure::Latency];
+            verdict.because = format!("{}; but {late}: latency is void", verdict.because);
+        }
+        verdict
+    }
+
+    fn generator_bound(
+        self,
+        late: String,
+        server: Option<Used>,
+        load: Option<Used>,
+        remedy: Remedy<'_>,
+    ) -> Verdict {
+        let used = match (server, load) {
+            (Some(server), Some(load)) => format!(" ({})", both(server, load)),
+            _ => String::new(),
+        };
+        let cause = match load {
+            Some(load) if load.is_starved() => starved(load, remedy),
+            Some(load) if load.is_busy() => remedy.more_for_load(),
+            _ => "end other programs (`regatta doctor` finds them), or ask for less".to_owned(),
+        };
+        let because = format!(
+            "{late}{used}, at {} requests asked for per second, {} ({:.0} were answered); {cause}",
+            self.asked,
+            self.shape(),
+            self.answered
+        );
+        Verdict::new(Kind::GeneratorBound, because)
+    }
+
+    /// Why the generator was not in time, where it was not: its lag was long, or in most rounds the
+    /// arrivals did not keep the shape that was asked for.
+    fn lateness(&self) -> Option<String> {
+        let open = self.open_loop?;
+        if let Some(Lag { percent, ns, .. }) = self.lag().filter(Lag::is_long) {
+            return Some(format!(
+                "the load itself was late: {}% of the sends by {} or more",
+                100 - percent,
+                time(ns)
+            ));
+        }
+        (open.misshapen * 2 > self.rounds).then(|| {
+            format!(
+                "in {} of {} rounds the sends did not keep to the arrivals asked for",
+                open.misshapen, self.rounds
+            )
+        })
+    }
+
+    /// The highest percentile of the lag up to p99 that there were sends enough for, and for as many
+    /// latencies.
+    fn lag(&self) -> Option<Lag> {
+        let (lag, latency) = (&self.open_loop?.send_lag_ns, self.latency);
+        // With requests that had no reply there is no longest.
+        let is_censored = latency.max.is_none();
+        let each = [
+            (99, lag.p99, latency.p99),
+            (95, lag.p95, latency.p95),
+            (90, lag.p90, latency.p90),
+            (50, lag.p50, latency.p50),
+        ];
+        each.into_iter().find_map(|(percent, ns, latency)| {
+            let told = latency.is_some() || is_censored;
+            ns.filter(|_| told).map(|ns| Lag { percent, ns, latency })
+        })
+    }
+
+    /// Whether what was asked for was answered.
+    pub fn is_held(&self) -> bool {
+        match self.open_loop {
+            Some(open) => {
+                let missed = open.unsent + open.timed_out + open.lost;
+                open.due.saturating_sub(missed) as f64 >= HELD * open.due as f64
+            }
+            None => self.answered >= HELD * f64::from(self.asked),
+        }
+    }
+
+    fn overloaded(self, remedy: Remedy<'_>) -> String {
+        let AtRate { asked, answered, .. } = self;
+        let told = format!(
+            "of the {asked} requests asked for per second, {}, {answered:.0} were answered",
+            self.shape()
+        );
+        let Some(open) = self.open_loop else {
+            return format!("{told}; {}", remedy.more_for_server());
+        };
+        let share = |n: u64| percent(n as f64 / open.due.max(1) as f64);
+        let in_time = self.lag().map_or_else(String::new, |Lag { percent, ns, .. }| {
+            format!(", though the load was in time (its lag's p{percent} is {})", time(ns))
+        });
+        let mut fates = Vec::new();
+        for (n, fate) in [
+            (open.unsent, "were not sent, since no connection came free"),
+            (open.late, "were sent late"),
+            (open.timed_out, "got no reply in time"),
+            (open.lost, "were lost to errors"),
+        ] {
+            if n > 0 {
+                fates.push(format!("{} {fate}", share(n)));
+            }
+        }
+        if let Some(wait) = open.wait_ns.p50 {
+            fates.push(format!("half of those sent had waited {} or more", time(wait)));
+        }
+        format!("{told}{in_time}: {}; {}", fates.join(", "), remedy.more_for_server())
+    }
+
+    fn shape(&self) -> &'static str {
+        shape(self.arrivals)
+    }
+}
+
+/// A percentile of the lag.
+#[derive(Clone, Copy, Debug)]
+struct Lag {
+    /// Which one.
+    percent: u32,
+    ns: u64,
+    /// The same percentile of the latency; `None` where it lies among requests without a reply.
+    latency: Option<u64>,
+}
+
+impl Lag {
+    fn is_long(&self) -> bool {
+        // A latency among requests without a reply is longer than any.
+        let part = self.latency.map_or(0.0, |latency| self.ns as f64 / latency as f64);
+        self.ns > LONG_LAG_NS && part > LONG_LAG
+    }
+}
+
+/// How requests arrive, in words.
+pub fn shape(arrivals: Arrivals) -> &'static str {
+    match arrivals {
+        Arrivals::Poisson => "Poisson arrivals",
+        Arrivals::Constant => "evenly spaced",
+    }
+}
+
+/// What is wrong with the arrivals of some of the rounds, where it does not void the cell.
+pub fn partly_misshapen(load: &LoadShape, open: &OpenLoopFigures, rounds: u32) -> Option<String> {
+    (open.misshapen > 0 && open.misshapen * 2 <= rounds).then(|| {
+        format!(
+            "the sends did not keep to the arrivals asked for ({}) in {} of {rounds} rounds",
+            shape(load.arrivals),
+            open.misshapen
+        )
+    })
+}
+
+/// `34 µs`, with two digits.
+fn time(ns: u64) -> String {
+    let ns = ns as f64;
+    let (value, unit) = match ns {
+        ..1e3 => (ns, "ns"),
+        ..1e6 => (ns / 1e3, "µs"),
+        ..1e9 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    let decimals = usize::from(value < 10.0 && unit != "ns");
+    format!("{value:.decimals$} {unit}")
+}

@@ -1,0 +1,112 @@
+//! Connections come: accepted, or opened for the engine.
+
+use super::{ACCEPTS, LISTENER, Reactor, State};
+use crate::host::{PAUSE, Place};
+use regatta_engine::{Conn, Engine};
+use regatta_sys::{Interest, Readiness, net};
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+};
+
+impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
+    pub(super) fn accept(&mut self) -> io::Result<()> {
+        for _ in 0..ACCEPTS {
+            let Some(listener) = &self.seat.listener else { return Ok(()) };
+            let Some(place) = self.seat.places.take() else { return self.pause() };
+            match net::accept(listener) {
+                Ok(socket) => {
+                    self.hear_first()?;
+                    if let Some(because) = self.readiness.refusal(socket.as_fd()) {
+                        self.refusals.add(self.core.now().instant, because);
+                        continue;
+                    }
+                    let conn = self.core.accept();
+                    // It often has its first request already. It is read before it is watched, so
+                    // that one which is done with at once is never watched at all.
+                    self.insert(conn, socket, Some(place), true);
+                    self.serve(conn)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if net::is_transient(&error) => {}
+                // Out of descriptors or memory: clients wait in the kernel's queue.
+                Err(_) => return self.pause(),
+            }
+        }
+        if self.edge {
+            self.resume_at = Some(self.core.now().instant); // no other event tells of those left
+        }
+        Ok(())
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        conn: Conn,
+        socket: OwnedFd,
+        place: Option<Place>,
+        connected: bool,
+    ) {
+        let state = State {
+            watched: None,
+            readable: connected,
+            writable: connected,
+            ended: false,
+            connecting: !connected,
+            again: false,
+        };
+        self.sockets.insert(conn, socket, place, state);
+    }
+
+    /// Stops accepting for a while.
+    pub(super) fn pause(&mut self) -> io::Result<()> {
+        if let (Some(listener), false) = (&self.seat.listener, self.paused) {
+            self.readiness.remove(listener.as_fd())?;
+            self.paused = true;
+        }
+        self.resume_at = Some(self.core.now().instant + PAUSE);
+        Ok(())
+    }
+
+    pub(super) fn resume(&mut self) -> io::Result<()> {
+        self.resume_at = None;
+        match &self.seat.listener {
+            Some(listener) if self.paused => {
+                self.readiness.add(listener.as_fd(), LISTENER, Interest::READ)?;
+                self.paused = false;
+                Ok(())
+            }
+            _ => self.accept(),
+        }
+    }
+
+    /// Opens the connections that the engine has asked for. Those that it asks for meanwhile are
+    /// opened in the next turn.
+    pub(super) fn connect(&mut self) -> io::Result<()> {
+        for _ in 0..self.core.connects() {
+            let Some((conn, to)) = self.core.next_connect() else { break };
+            match net::connect(to) {
+                Ok(socket) => self.insert(conn, socket, None, false),
+                Err(_) => self.core.failed(conn),
+            }
+            self.flush_one(conn)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the input of all clients; they answer what has arrived.
+    pub(super) fn stop(&mut self) -> io::Result<()> {
+        self.readiness.remove(self.host.stop.as_fd())?;
+        if let (Some(listener), false) = (self.seat.listener.take(), self.paused) {
+            self.readiness.remove(listener.as_fd())?;
+        }
+        self.resume_at = None;
+        self.core.stop(self.host.grace);
+        for conn in self.core.to_drain() {
+            if let Some(slot) = self.sockets.get(conn) {
+                // One that is gone already reports it at its next read.
+                let _ = net::finish_reading(&slot.fd);
+            }
+        }
+        Ok(())
+    }
+}

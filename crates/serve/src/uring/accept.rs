@@ -1,0 +1,142 @@
+//! Connections come: accepted, or opened for the engine.
+
+use super::{Driver, Receiving, State};
+use crate::host::{PAUSE, Place};
+use regatta_engine::{Conn, Engine};
+use regatta_sys::net;
+use std::{io, os::fd::OwnedFd, rc::Rc};
+
+impl<E: Engine> Driver<'_, E> {
+    pub(super) fn accepted(&mut self, result: io::Result<OwnedFd>, more: bool) -> io::Result<()> {
+        self.accepting = more;
+        if self.core.is_stopping() {
+            if !more {
+                self.listener = None;
+            }
+            return Ok(()); // it came too late: it is closed
+        }
+        match result {
+            Ok(socket) => {
+                self.parked.push_back(socket);
+                if !self.admit()? {
+                    self.pause()?;
+                }
+            }
+            Err(error) if net::is_transient(&error) => {}
+            Err(_) if self.resume_at.is_some() => {} // cancelled by a pause
+            // Out of descriptors or memory: clients wait in the kernel's queue.
+            Err(_) => self.pause()?,
+        }
+        self.accept()
+    }
+
+    /// Gives those who wait their places. `false`: there are too few.
+    pub(super) fn admit(&mut self) -> io::Result<bool> {
+        while !self.parked.is_empty() {
+            let Some(place) = self.seat.places.take() else { return Ok(false) };
+            let Some(socket) = self.parked.pop_front() else { break };
+            self.hear_first();
+            let conn = self.core.accept();
+            self.insert(conn, socket, Some(place), false);
+            // It often has its first request already, and is done with after it.
+            self.read_now(conn);
+            self.post();
+            self.serve(conn)?;
+        }
+        Ok(true)
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        conn: Conn,
+        socket: OwnedFd,
+        place: Option<Place>,
+        connecting: bool,
+    ) {
+        let state = State {
+            receiving: Receiving::No,
+            sending: None,
+            sent: 0,
+            fresh: true,
+            changed: false,
+            closing: false,
+            connecting,
+        };
+        self.sockets.insert(conn, Rc::new(socket), place, state);
+    }
+
+    pub(super) fn accept(&mut self) -> io::Result<()> {
+        if let (Some(listener), false, None) = (&self.listener, self.accepting, self.resume_at) {
+            self.ring.accept(listener, self.many)?;
+            self.accepting = true;
+        }
+        Ok(())
+    }
+
+    /// Stops accepting for a while.
+    pub(super) fn pause(&mut self) -> io::Result<()> {
+        if self.resume_at.is_none() && self.accepting {
+            self.ring.cancel_accept()?;
+        }
+        self.resume_at = Some(self.core.now().instant + PAUSE);
+        Ok(())
+    }
+
+    pub(super) fn resume(&mut self) -> io::Result<()> {
+        if !self.admit()? || self.seat.places.are_full() {
+            return self.pause();
+        }
+        self.resume_at = None;
+        self.accept()
+    }
+
+    /// Opens the connections that the engine has asked for. Those that it asks for meanwhile are
+    /// opened in the next turn.
+    pub(super) fn connect(&mut self) -> io::Result<()> {
+        for _ in 0..self.core.connects() {
+            let Some((conn, to)) = self.core.next_connect() else { break };
+            match net::connect(to) {
+                Ok(socket) => {
+                    let key = self.connecting.insert(conn) as u32;
+                    self.ring.watch_writable(&socket, key)?;
+                    self.insert(conn, socket, None, true);
+                }
+                Err(_) => self.core.failed(conn),
+            }
+            self.serve(conn)?;
+        }
+        Ok(())
+    }
+
+    /// A connection that was being opened is open, cannot be, or is gone.
+    pub(super) fn connected(&mut self, key: u32) {
+        let conn = self.connecting.remove(key as usize);
+        let Some(slot) = self.sockets.get_mut(conn) else { return };
+        slot.driver.connecting = false;
+        let opened = net::take_error(&slot.fd).and_then(|()| net::set_blocking(&slot.fd));
+        match opened {
+            Ok(()) => self.core.connected(conn),
+            Err(_) => self.core.failed(conn),
+        }
+        self.change(conn);
+    }
+
+    /// Ends the input of all clients; they answer what has arrived.
+    pub(super) fn stop(&mut self) -> io::Result<()> {
+        if self.accepting {
+            self.ring.cancel_accept()?;
+        } else {
+            self.listener = None;
+        }
+        self.parked.clear();
+        self.resume_at = None;
+        self.core.stop(self.host.grace);
+        for conn in self.core.to_drain() {
+            if let Some(slot) = self.sockets.get(conn) {
+                // One that is gone already reports it at its next receive.
+                let _ = net::finish_reading(&slot.fd);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,492 @@
+//! `uring`: a thread and an io_uring(7) per core, each with a listener of its own (SO_REUSEPORT).
+//!
+//! Where a reactor is told what it may do, here it is told what was done: connections accepted,
+//! bytes received, replies sent. A turn is one system call, which hands over what the last turn
+//! queued and waits for more. So what a turn writes to a connection is one send, at its end.
+
+mod accept;
+mod needs;
+
+use crate::{
+    clock,
+    host::{Host, Seat, ServeError},
+    offload::Desk,
+    sockets::Sockets,
+};
+use regatta_engine::{Conn, Core, Engine, Job, Next, Task};
+use regatta_sys::{
+    net,
+    uring::{self, Completion, Received, Ring, SendKey},
+};
+use slab::Slab;
+use std::{
+    collections::VecDeque,
+    io, mem,
+    os::fd::OwnedFd,
+    rc::Rc,
+    time::{Duration, Instant},
+};
+
+pub(crate) fn run<E: Engine>(engine: impl Fn() -> E + Sync, host: &Host) -> Result<(), ServeError> {
+    if let Some(because) = uring::refused() {
+        return Err(ServeError::Refused { model: "uring", because });
+    }
+    host.on_each_core(E::POSTS, |seat| Driver::new(engine(), host, seat)?.run())
+}
+
+/// Bytes of the first read of a connection.
+const READ: usize = 16 * 1024;
+/// Starved receives that start again in a turn.
+const FEED: usize = 64;
+
+/// Tokens of what is watched for input. What is watched for room are connections that are being
+/// opened: their tokens are keys of `connecting`.
+const STOP: u32 = 0;
+const DONE: u32 = 1;
+const LETTERS: u32 = 2;
+
+/// A job, whether its file could be read, and the content of the file.
+type Loaded<J> = (Task<J>, io::Result<()>, Vec<u8>);
+
+/// What a thread has.
+struct Driver<'h, E: Engine> {
+    core: Core<E>,
+    host: &'h Host,
+    ring: Ring,
+    seat: Seat<E::Letter>,
+    /// The listener; `None` once the server stops and accepting has ended.
+    listener: Option<Rc<OwnedFd>>,
+    /// Whether connections are being accepted.
+    accepting: bool,
+    /// Whether an accept goes on after its first connection.
+    many: bool,
+    /// When accepting resumes, if no descriptor or no place is left.
+    resume_at: Option<Instant>,
+    /// Accepted, but without a place: at most one.
+    parked: VecDeque<OwnedFd>,
+    sockets: Sockets<Rc<OwnedFd>, State>,
+    /// Connections that are being opened. One may be gone before its watch is over.
+    connecting: Slab<Conn>,
+    /// Connections to be looked at before the end of the turn.
+    changed: Vec<Conn>,
+    /// Jobs whose file is being read.
+    reading: Slab<Task<E::Job>>,
+    /// Jobs that take long, whose file is read: one in a turn.
+    long: VecDeque<Loaded<E::Job>>,
+    /// Who does the long jobs, if that is not this thread.
+    desk: Option<Desk>,
+    /// Connections for whose input no buffer was left, in their order.
+    starved: VecDeque<Conn>,
+    input: Box<[u8]>,
+}
+
+/// What is under way for a connection.
+struct State {
+    receiving: Receiving,
+    sending: Option<SendKey>,
+    /// How much of what is being sent was sent before.
+    sent: usize,
+    /// It is read and written without the ring: it may be done with before it is worth more.
+    fresh: bool,
+    /// It is among those that are looked at before the end of the turn.
+    changed: bool,
+    /// It is closed once nothing is under way.
+    closing: bool,
+    /// It is being connected.
+    connecting: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Receiving {
+    No,
+    Yes,
+    /// Cancelled, and not ended yet.
+    Ending,
+    /// Waits for its turn to be started again.
+    Starved,
+}
+
+impl<'h, E: Engine> Driver<'h, E> {
+    fn new(engine: E, host: &'h Host, mut seat: Seat<E::Letter>) -> io::Result<Self> {
+        let mut ring = Ring::new()?;
+        let listener = seat.listener.take().map(Rc::new);
+        // One at a time where places are limited: what the kernel accepts beyond them would wait
+        // here, and on this core.
+        let many = host.connections == usize::MAX;
+        if let Some(listener) = &listener {
+            // On a non-blocking descriptor an operation would fail rather than wait.
+            net::set_blocking(listener)?;
+            ring.accept(listener, many)?;
+        }
+        ring.watch(&host.stop, STOP)?;
+        let desk = seat.pool.clone().map(Desk::new).transpose()?;
+        if let Some(desk) = &desk {
+            ring.watch(desk, DONE)?;
+        }
+        if let Some(letters) = &seat.letters {
+            ring.watch(letters, LETTERS)?;
+        }
+        Ok(Driver {
+            core: Core::new(engine, host.limits, clock::now()),
+            host,
+            ring,
+            seat,
+            listener,
+            accepting: true,
+            many,
+            resume_at: None,
+            parked: VecDeque::new(),
+            sockets: Sockets::new(),
+            connecting: Slab::new(),
+            changed: Vec::new(),
+            reading: Slab::new(),
+            long: VecDeque::new(),
+            desk,
+            starved: VecDeque::new(),
+            input: vec![0; READ].into_boxed_slice(),
+        })
+    }
+
+    fn run(mut self) -> io::Result<()> {
+        while self.listener.is_some() || self.core.clients() > 0 {
+            self.feed()?;
+            self.ring.wait(self.timeout())?;
+            self.core.turn(clock::now());
+            while let Some(completion) = self.ring.completion() {
+                self.completed(completion)?;
+            }
+            self.end_of_turn()?;
+        }
+        if E::CONNECTS { self.part() } else { Ok(()) }
+    }
+
+    /// Closes the connections to other servers, after the last client has gone. A ring that is
+    /// dropped with operations under way would keep their sockets open.
+    fn part(&mut self) -> io::Result<()> {
+        for conn in self.sockets.names() {
+            self.core.failed(conn);
+            self.change(conn);
+        }
+        loop {
+            while let Some(conn) = self.changed.pop() {
+                if let Some(slot) = self.sockets.get_mut(conn) {
+                    slot.driver.changed = false;
+                    self.serve(conn)?;
+                }
+            }
+            if self.sockets.is_empty() {
+                return Ok(());
+            }
+            self.ring.wait(None)?;
+            while let Some(completion) = self.ring.completion() {
+                self.completed(completion)?;
+            }
+        }
+    }
+
+    /// How long to wait for completions.
+    fn timeout(&self) -> Option<Duration> {
+        if !(self.starved.is_empty() && self.long.is_empty()) {
+            return Some(Duration::ZERO);
+        }
+        if E::CONNECTS && self.core.connects() > 0 {
+            return Some(Duration::ZERO);
+        }
+        let due = self.core.due().into_iter().chain(self.resume_at).min()?;
+        Some(due.saturating_duration_since(self.core.now().instant))
+    }
+
+    #[inline]
+    fn completed(&mut self, completion: Completion) -> io::Result<()> {
+        match completion {
+            Completion::Received { token, result, more } => {
+                self.received(token, result, more);
+                Ok(())
+            }
+            Completion::Sent { token, result, bytes } => self.sent(token, result, bytes),
+            Completion::Accepted { result, more } => self.accepted(result, more),
+            Completion::FileRead { token, result, content } => {
+                let task = self.reading.remove(token as usize);
+                if task.job.is_short() {
+                    self.finish(task, result, content);
+                } else {
+                    self.long.push_back((task, result, content));
+                }
+                Ok(())
+            }
+            Completion::Readable { token: STOP } => self.stop(),
+            Completion::Readable { token: DONE } => self.take_done(),
+            Completion::Readable { token: LETTERS } => self.hear(),
+            Completion::Writable { token } => {
+                self.connected(token);
+                Ok(())
+            }
+            Completion::Readable { .. } => Ok(()),
+        }
+    }
+
+    /// Timers, one long job, and whatever has changed.
+    fn end_of_turn(&mut self) -> io::Result<()> {
+        let now = self.core.now().instant;
+        // What the kernel holds back for want of room may be the input of one that seems idle.
+        if self.core.due().is_some_and(|due| due <= now) && !self.ring.has_overflown() {
+            self.core.tick(&self.sockets);
+        }
+        self.flush()?;
+        if E::Job::EVER
+            && let Some((task, result, content)) = self.long.pop_front()
+        {
+            // The replies before it do not wait for it.
+            self.ring.hand_over()?;
+            self.finish(task, result, content);
+            self.flush()?;
+        }
+        if self.resume_at.is_some_and(|at| at <= now) {
+            self.resume()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.flush_changed()?;
+        if E::CONNECTS && self.core.connects() > 0 {
+            self.connect()?;
+            // One that failed at once may have changed others.
+            self.flush_changed()?;
+        }
+        Ok(())
+    }
+
+    fn flush_changed(&mut self) -> io::Result<()> {
+        loop {
+            self.post();
+            while let Some(conn) = self.changed.pop() {
+                if let Some(slot) = self.sockets.get_mut(conn) {
+                    slot.driver.changed = false;
+                    self.serve(conn)?;
+                }
+            }
+            while let Some(conn) = self.core.next_changed() {
+                self.serve(conn)?;
+            }
+            // A connection that has room, or is closed, may post too.
+            if !(E::POSTS && self.core.has_letters()) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn change(&mut self, conn: Conn) {
+        if let Some(slot) = self.sockets.get_mut(conn)
+            && !mem::replace(&mut slot.driver.changed, true)
+        {
+            self.changed.push(conn);
+        }
+    }
+
+    // ---- what happens to them ----
+
+    /// Reads a fresh connection, which receives nothing yet.
+    fn read_now(&mut self, conn: Conn) {
+        let Some(slot) = self.sockets.get(conn) else { return };
+        match net::read_now(&slot.fd, &mut self.input) {
+            Ok(0) => self.core.ended(conn),
+            Ok(read) => self.core.received(conn, &mut self.input[..read]),
+            // An error is reported once more by the receive.
+            Err(_) => {}
+        }
+    }
+
+    #[inline]
+    fn received(&mut self, place: u32, result: Received, more: bool) {
+        let Some(conn) = self.sockets.at(place) else { return };
+        let Some(slot) = self.sockets.get_mut(conn) else { return };
+        if !more {
+            slot.driver.receiving = Receiving::No;
+        }
+        self.hear_first();
+        match result {
+            Received::Bytes(mut buffer) => {
+                self.core.received(conn, self.ring.bytes(&mut buffer));
+                self.ring.give_back(buffer);
+            }
+            Received::End => self.core.ended(conn),
+            Received::Starved => {
+                if let Some(slot) = self.sockets.get_mut(conn) {
+                    slot.driver.receiving = Receiving::Starved;
+                    self.starved.push_back(conn);
+                }
+            }
+            Received::Cancelled => {}
+            Received::Failed(_) => self.core.failed(conn),
+        }
+        self.change(conn);
+        self.relieve();
+    }
+
+    /// A send is over; `bytes` is the output.
+    #[inline]
+    fn sent(&mut self, place: u32, result: io::Result<usize>, bytes: Vec<u8>) -> io::Result<()> {
+        let Some(conn) = self.sockets.at(place) else { return Ok(()) };
+        let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
+        slot.driver.sending = None;
+        match result {
+            Ok(sent) if slot.driver.sent + sent < bytes.len() && !slot.driver.closing => {
+                slot.driver.sent += sent;
+                self.core.completed(conn, sent, None);
+                return self.send(conn, bytes, false);
+            }
+            Ok(sent) => {
+                slot.driver.sent = 0;
+                let receives = slot.driver.receiving == Receiving::Yes;
+                self.core.completed(conn, sent, Some(bytes));
+                if !E::Job::EVER && receives && self.core.is_at_rest(conn) {
+                    return Ok(());
+                }
+            }
+            Err(_) => self.core.failed(conn),
+        }
+        self.change(conn);
+        Ok(())
+    }
+
+    fn send(&mut self, conn: Conn, bytes: Vec<u8>, last: bool) -> io::Result<()> {
+        let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
+        let (place, from) = (conn.index() as u32, slot.driver.sent);
+        slot.driver.sending = Some(self.ring.send(&slot.fd, place, bytes, from, last)?);
+        Ok(())
+    }
+
+    /// Carries out what the core says, and receives if input is wanted.
+    fn serve(&mut self, conn: Conn) -> io::Result<()> {
+        if E::Job::EVER {
+            self.take_on_jobs();
+        }
+        loop {
+            let next = self.core.next(conn, &self.sockets);
+            let Some(slot) = self.sockets.get_mut(conn) else {
+                // One that is not connected yet, or could not be.
+                match next {
+                    Next::Close => self.core.closed(conn),
+                    _ => self.core.settle(conn),
+                }
+                return Ok(());
+            };
+            if slot.driver.closing {
+                return self.close(conn);
+            }
+            match next {
+                Next::Wait => break,
+                // Not through the ring: then a connection that lives for one request costs no more
+                // than two calls besides.
+                Next::Write { last } if last && slot.driver.fresh => {
+                    let output = self.core.output(conn);
+                    match net::write_now(&slot.fd, output, last) {
+                        Ok(written) => {
+                            slot.driver.fresh = written == output.len();
+                            self.core.wrote(conn, written);
+                        }
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                            slot.driver.fresh = false;
+                        }
+                        Err(_) => self.core.failed(conn),
+                    }
+                }
+                Next::Write { last } => {
+                    let output = self.core.take_output(conn);
+                    self.send(conn, output, last)?;
+                }
+                Next::FinishWriting => {
+                    let done = net::finish_writing(&slot.fd).is_ok();
+                    self.core.finished(conn, done);
+                }
+                Next::Close => {
+                    slot.driver.closing = true;
+                    return self.close(conn);
+                }
+            }
+        }
+        self.core.settle(conn);
+        self.receive(conn)
+    }
+
+    /// Receives as long as input is wanted.
+    #[inline]
+    fn receive(&mut self, conn: Conn) -> io::Result<()> {
+        let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
+        let place = conn.index() as u32;
+        match (slot.driver.receiving, self.core.wants_read(conn)) {
+            (Receiving::No, true) => {
+                slot.driver.fresh = false;
+                slot.driver.receiving = Receiving::Yes;
+                self.ring.receive(&slot.fd, place)
+            }
+            (Receiving::Yes, false) => {
+                slot.driver.receiving = Receiving::Ending;
+                self.ring.cancel_receive(place)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Cancels what is under way, and closes once nothing is.
+    fn close(&mut self, conn: Conn) -> io::Result<()> {
+        let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
+        let state = &mut slot.driver;
+        if state.receiving == Receiving::Yes {
+            state.receiving = Receiving::Ending;
+            self.ring.cancel_receive(conn.index() as u32)?;
+        }
+        if let Some(key) = state.sending {
+            self.ring.cancel_send(key)?;
+        }
+        if state.receiving != Receiving::Ending && state.sending.is_none() {
+            if state.connecting {
+                // Its watch holds the socket open: this ends both.
+                let _ = net::finish(&slot.fd);
+            }
+            self.sockets.remove(conn);
+            self.core.closed(conn);
+        }
+        Ok(())
+    }
+
+    /// Receives again where no buffer was left. By now all have been given back.
+    fn feed(&mut self) -> io::Result<()> {
+        for _ in 0..self.starved.len().min(FEED) {
+            let Some(conn) = self.starved.pop_front() else { break };
+            if let Some(slot) = self.sockets.get_mut(conn)
+                && slot.driver.receiving == Receiving::Starved
+            {
+                slot.driver.receiving = Receiving::No;
+                self.receive(conn)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes much output at once, without the ring: many events of one turn may push to the same
+    /// connection.
+    #[inline]
+    fn relieve(&mut self) {
+        if !(E::POSTS && self.core.is_crowded()) {
+            return;
+        }
+        self.post();
+        while let Some(conn) = self.core.next_changed() {
+            self.change(conn);
+            let Some(slot) = self.sockets.get(conn) else { continue };
+            let output = self.core.output(conn);
+            if slot.driver.sending.is_some() || slot.driver.closing || output.is_empty() {
+                continue;
+            }
+            match net::write_now(&slot.fd, output, false) {
+                Ok(written) => self.core.wrote(conn, written),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.core.wrote(conn, 0);
+                }
+                Err(_) => self.core.failed(conn),
+            }
+        }
+    }
+}
