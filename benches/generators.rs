@@ -4,6 +4,9 @@
 //!
 //! `cargo bench --bench generators -- --help`
 
+#[path = "counting.rs"]
+mod counting;
+
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
@@ -14,7 +17,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use std::{
     fs,
     io::{Read, Write},
-    net::{Ipv4Addr, TcpListener, TcpStream},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
     thread,
@@ -45,6 +48,12 @@ struct Args {
     /// Another build of regatta
     #[arg(long, default_value = env!("CARGO_BIN_EXE_regatta"), value_name = "PROGRAM")]
     regatta: String,
+    /// Be the client that only counts bytes, towards this address
+    #[arg(long, hide = true)]
+    count: Option<SocketAddr>,
+    /// How it waits
+    #[arg(long, hide = true, default_value = "epoll")]
+    wait: counting::Wait,
     /// What cargo tells a bench
     #[arg(long, hide = true)]
     bench: bool,
@@ -63,8 +72,23 @@ struct Generator {
 /// Stands for the program of `--regatta`.
 const REGATTA: &str = "{regatta}";
 
+/// Stands for this program.
+const THIS: &str = "{this}";
+
 /// Each at one thread, and with the report that it makes by itself.
-const GENERATORS: [Generator; 8] = [
+const GENERATORS: [Generator; 10] = [
+    Generator {
+        name: "counting",
+        program: THIS,
+        arguments: "--count {address} --connections {c} --seconds {s}",
+        checks: "nothing: it counts bytes",
+    },
+    Generator {
+        name: "counting-ring",
+        program: THIS,
+        arguments: "--count {address} --connections {c} --seconds {s} --wait ring",
+        checks: "nothing: it counts bytes",
+    },
     Generator {
         name: "regatta",
         program: REGATTA,
@@ -125,6 +149,11 @@ struct Run {
 
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
+    if let Some(target) = args.count {
+        let lasts = Duration::from_secs(args.seconds.into());
+        println!("{} replies", counting::run(target, args.connections, lasts, args.wait)?);
+        return Ok(());
+    }
     let (there, absent): (Vec<_>, Vec<_>) = GENERATORS
         .iter()
         .filter(|one| args.only.is_empty() || args.only.iter().any(|name| name == one.name))
@@ -140,7 +169,7 @@ fn main() -> anyhow::Result<()> {
         for &i in &order {
             let run = server.load(there[i], &args).with_context(|| there[i].name)?;
             eprintln!(
-                "round {round} of {}: {:10} {:6.2} µs/request, {} requests",
+                "round {round} of {}: {:13} {:6.2} µs/request, {} requests",
                 args.rounds, there[i].name, run.load_us_per_request, run.requests
             );
             runs[i].push(run);
@@ -161,8 +190,8 @@ fn print(generators: &[&Generator], runs: &[Vec<Run>], args: &Args) {
         args.connections, args.server_cpu, args.load_cpu, args.rounds, args.seconds
     );
     println!(
-        "{:10}  {:20}  {:20}  {:20}  {:>7}  {:>9}  checks",
-        "generator", "µs CPU per request", "× wrk", "× oha", "k req/s", "server µs"
+        "{:13}  {:20}  {:20}  {:20}  {:>7}  {:>9}  checks",
+        "generator", "µs CPU per request", "× counting", "× wrk", "k req/s", "server µs"
     );
     let named = |name: &str| generators.iter().position(|one| one.name == name).map(|i| &runs[i]);
     let cost = |run: &Run| run.load_us_per_request;
@@ -179,11 +208,11 @@ fn print(generators: &[&Generator], runs: &[Vec<Run>], args: &Args) {
             (logs.iter().sum::<f64>() / logs.len() as f64).exp()
         };
         println!(
-            "{:10}  {:20}  {:20}  {:20}  {:7.1}  {:9.2}  {}",
+            "{:13}  {:20}  {:20}  {:20}  {:7.1}  {:9.2}  {}",
             generator.name,
             told(logs(&cost)),
+            to(named("counting")),
             to(named("wrk")),
-            to(named("oha")),
             mean(&|run| run.rate_per_s / 1e3),
             mean(&|run| run.server_us_per_request),
             generator.checks
@@ -247,6 +276,7 @@ impl Server {
         let arguments = generator
             .arguments
             .replace("{url}", &format!("http://127.0.0.1:{}/", self.port))
+            .replace("{address}", &format!("127.0.0.1:{}", self.port))
             .replace("{c}", &args.connections.to_string())
             .replace("{s}", &args.seconds.to_string());
         let server = Observed::tree(self.child.id());
@@ -291,7 +321,8 @@ impl Drop for Server {
 }
 
 fn program(generator: &Generator, args: &Args) -> String {
-    generator.program.replace(REGATTA, &args.regatta)
+    let this = std::env::current_exe().unwrap_or_default();
+    generator.program.replace(REGATTA, &args.regatta).replace(THIS, &this.to_string_lossy())
 }
 
 /// Waits for the end of a process, which is left to be reaped, and reads its CPU in seconds.

@@ -4,12 +4,12 @@
 mod text;
 
 use crate::{
-    args::{duration, one_of, small_count, workload},
     exit::Done,
     interrupt,
     load::{tls::TlsArgs, url},
     output,
     race::known,
+    values::{duration, one_of, small_count, workload},
 };
 use anyhow::{Context, bail};
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -132,7 +132,7 @@ fn limit(text: &str) -> Result<Limit, String> {
         let names = KNOWN.map(|(name, _)| name).join(", ");
         format!("{name:?} is none of the percentiles {names}; write it as p95=250ms")
     })?;
-    let time = crate::args::limit(time.trim())?;
+    let time = crate::values::limit(time.trim())?;
     if time > Plan::MAX_TIMEOUT / 2 {
         return Err(format!("{time:?} is too long; at most {:?}", Plan::MAX_TIMEOUT / 2));
     }

@@ -1,6 +1,6 @@
 //! `regatta diff`: two result directories against each other, and whether anything became dearer.
 
-use crate::{args::percent, exit::Done, output};
+use crate::{exit::Done, output, values::percent};
 use anyhow::{Context, bail};
 use regatta_judge::{Side, diff};
 use regatta_race::Store;

@@ -9,9 +9,9 @@ pub mod tls;
 pub mod url;
 
 use crate::{
-    args::{count, duration, one_of, rate, workload},
     exit::Done,
     interrupt, output,
+    values::{count, duration, one_of, rate, workload},
 };
 use anyhow::Context;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -15,6 +15,7 @@ mod planted;
 mod race;
 mod report;
 mod serve;
+mod values;
 
 use args::{Args, Command};
 use clap::Parser;

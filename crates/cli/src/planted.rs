@@ -1,7 +1,7 @@
 //! What can be planted in a server, so that whoever measures can be held against the truth: a delay
 //! or a burn that is known. Options of `regatta serve` that its help does not show.
 
-use crate::args::{duration, limit};
+use crate::values::{duration, limit};
 use anyhow::bail;
 use regatta_serve::{Delay, Host, Model, Service, serve_burning, serve_delayed};
 use std::time::Duration;

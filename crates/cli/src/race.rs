@@ -1,9 +1,9 @@
 //! `regatta race`: prepares, runs with live progress, judges, reports.
 
 use crate::{
-    args::{duration, percent},
     exit::Done,
     interrupt, output,
+    values::{duration, percent},
 };
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

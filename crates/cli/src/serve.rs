@@ -1,11 +1,11 @@
 //! `regatta serve`, `regatta models`, `regatta services`.
 
 use crate::{
-    args::{duration, limit, one_of},
     canned::CannedArgs,
     exit::Done,
     output,
     planted::Planted,
+    values::{duration, limit, one_of},
 };
 use anyhow::{Context, bail};
 use regatta_load::hash_file;

@@ -1,20 +1,20 @@
 //! Whether requests arrived in the shape that was asked for: a running check of the moments at which
 //! a thread sent them, in constant memory. Owns no clock.
 //!
-//! The gaps of each thread are looked at on their own and thrown together: under Poisson arrivals
-//! every thread has an independent Poisson process of the same rate, and under constant ones every
-//! thread has the same even gap. Consecutive gaps are added up to *strides* of about half a
-//! millisecond or more, since a write takes microseconds: two requests that are due at once cannot be
-//! written at once. What a user feels of arrivals is their bunching over longer times.
+//! The gaps of each thread are looked at on their own and thrown together: threads take the moments of
+//! one schedule in turn, so that a gap of one of `n` threads is the sum of `n` gaps of the whole.
+//! Consecutive gaps are added up to *strides* of about half a millisecond or more, since a write takes
+//! microseconds: two requests that are due at once cannot be written at once. What a user feels of
+//! arrivals is their bunching over longer times.
 
 use crate::clock::Nanos;
-use regatta_record::{ArrivalCheck, Arrivals};
+use regatta_record::{ArrivalCheck, Arrivals, ArrivalsSeen};
 
 /// A stride is expected to be at least so long, in nanoseconds.
 const SHORTEST_STRIDE: f64 = 500_000.0;
-/// Most gaps in a stride: enough at any rate that a thread can make, and below where the sum of
-/// [`erlang`] would lose its digits.
-const MOST_GAPS: f64 = 500.0;
+/// Most gaps of the whole in a stride: enough at any rate that a machine can make, and few enough for
+/// [`erlang`] to be quick.
+const MOST_GAPS: usize = 500;
 /// Steps of the distribution function that are counted.
 const STEPS: usize = 1_000;
 /// Parts of the window whose rates are compared.
@@ -37,102 +37,136 @@ const OFF: f64 = 0.05;
 /// What one thread's arrivals looked like.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
-    arrivals: Arrivals,
-    /// Requests per nanosecond, of this thread.
-    rate: f64,
-    /// Gaps in a stride.
-    gaps: u32,
+    asked: Asked,
     last: Option<Nanos>,
     /// The stride that is under way: how many gaps it has, and when it began.
     under_way: (u32, Nanos),
-    /// The stride before, in units of its expectation.
-    before: Option<f64>,
-    /// Strides by their place in the distribution asked for.
-    places: Vec<u64>,
-    strides: Moments,
-    window: Window,
+    /// Length of the stride before.
+    before: Option<u64>,
+    /// Begin of the window, and length of a tenth of it.
+    window: (Nanos, Nanos),
+    seen: ArrivalsSeen,
 }
 
 impl Seen {
     /// Nothing yet of a thread that has `1 / threads` of the `rate` per second.
     pub fn new(arrivals: Arrivals, rate: u32, threads: usize) -> Self {
-        let rate = f64::from(rate) / threads as f64 / 1e9;
+        let asked = Asked::new(arrivals, rate, threads);
         Seen {
-            arrivals,
-            rate,
-            gaps: (SHORTEST_STRIDE * rate).ceil().clamp(1.0, MOST_GAPS) as u32,
             last: None,
             under_way: (0, 0),
             before: None,
-            places: vec![0; STEPS + 1],
-            strides: Moments::default(),
-            window: Window { at: 0, length: 1, tenths: [0; TENTHS] },
+            window: (0, 1),
+            seen: ArrivalsSeen::nothing(asked.gaps, STEPS + 1),
+            asked,
         }
     }
 
-    /// What is seen from now on counts.
+    /// What is seen from now on counts for this window.
     pub fn window_opens(&mut self, at: Nanos, length: Nanos) {
-        self.window = Window { at, length: length.max(1), tenths: [0; TENTHS] };
+        self.window = (at, (length / TENTHS as u64).max(1));
+        self.seen.tenths = [0; TENTHS];
     }
 
     /// A request arrived at this moment; moments come in order, or nearly.
     #[inline]
     pub fn arrived(&mut self, at: Nanos) {
-        self.window.arrived(at);
+        let (opened, tenth) = self.window;
+        let tenth = (at.saturating_sub(opened) / tenth) as usize;
+        self.seen.tenths[tenth.min(TENTHS - 1)] += 1;
         let Some(last) = self.last.replace(at) else {
             self.under_way = (0, at);
             return;
         };
         self.under_way.0 += 1;
-        if self.under_way.0 == self.gaps {
+        if self.under_way.0 == self.asked.gaps {
             let began = std::mem::replace(&mut self.under_way, (0, at)).1;
             self.stride(at.max(last).saturating_sub(began));
         }
     }
 
     fn stride(&mut self, length: Nanos) {
-        let (length, gaps) = (length as f64, f64::from(self.gaps));
-        let place = match self.arrivals {
-            Arrivals::Poisson => erlang(self.gaps, length * self.rate),
-            Arrivals::Constant => even(length, gaps / self.rate),
-        };
-        self.places[(place * STEPS as f64) as usize] += 1;
-        let length = length * self.rate / gaps;
-        self.strides.add(self.before.replace(length), length);
+        let place = self.asked.place(length as f64);
+        let length = self.asked.in_units(length as f64);
+        let seen = &mut self.seen;
+        seen.places[(place * STEPS as f64) as usize] += 1;
+        seen.strides += 1;
+        seen.sum += u128::from(length);
+        seen.squares += u128::from(length) * u128::from(length);
+        if let Some(before) = self.before.replace(length) {
+            seen.pairs += 1;
+            seen.products += u128::from(before) * u128::from(length);
+        }
     }
 
-    /// Adds what another thread has seen.
-    pub fn add(&mut self, other: &Seen) {
-        self.places.iter_mut().zip(&other.places).for_each(|(sum, n)| *sum += n);
-        self.strides.merge(&other.strides);
-        self.window.tenths.iter_mut().zip(other.window.tenths).for_each(|(sum, n)| *sum += n);
+    /// What was seen, to be put together with what others saw.
+    pub fn seen(self) -> ArrivalsSeen {
+        self.seen
+    }
+}
+
+/// How the requests of a load were to arrive, as each of its threads has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    arrivals: Arrivals,
+    /// Requests of all threads per nanosecond.
+    rate: f64,
+    /// Gaps in a stride of one thread, and gaps of the whole in it.
+    gaps: u32,
+    gaps_of_all: u32,
+}
+
+impl Asked {
+    /// Of a load with so many threads and requests per second.
+    pub fn new(arrivals: Arrivals, rate: u32, threads: usize) -> Self {
+        let rate = f64::from(rate) / 1e9;
+        let most = (MOST_GAPS / threads).max(1);
+        let gaps = (SHORTEST_STRIDE * rate / threads as f64).ceil().clamp(1.0, most as f64) as u32;
+        Asked { arrivals, rate, gaps, gaps_of_all: gaps * threads as u32 }
     }
 
-    /// The check of all that was seen by `threads` threads; `window_ns` is how long the window was
-    /// in the end.
-    pub fn check(&self, threads: usize, window_ns: Nanos) -> ArrivalCheck {
-        let (strides, arrived) = (self.strides.n, self.window.tenths.iter().sum::<u64>());
-        let rate = arrived as f64 / window_ns.max(1) as f64;
+    /// How long a stride is expected to be, in nanoseconds.
+    fn expected(&self) -> f64 {
+        f64::from(self.gaps_of_all) / self.rate
+    }
+
+    /// Where a stride of this length stands in the distribution asked for: the share of shorter ones.
+    fn place(&self, length: f64) -> f64 {
+        match self.arrivals {
+            Arrivals::Poisson => erlang(self.gaps_of_all, length * self.rate),
+            Arrivals::Constant => even(length, self.expected()),
+        }
+    }
+
+    fn in_units(&self, length: f64) -> u64 {
+        (length / self.expected() * ArrivalsSeen::UNIT) as u64
+    }
+
+    /// The check of all that was seen by all threads; `window_ns` is how long the window was asked to
+    /// be, and how long it was in the end.
+    pub fn check(&self, seen: &ArrivalsSeen, window_ns: (Nanos, Nanos)) -> ArrivalCheck {
+        let (strides, arrived) = (seen.strides, seen.tenths.iter().sum::<u64>());
+        let window = window_ns.1.max(1) as f64;
+        let rate = arrived as f64 / window;
         let mut check = ArrivalCheck {
             gaps: strides * u64::from(self.gaps),
             rate_per_s: rate * 1e9,
-            distance: self.distance(),
-            lag1: self.strides.correlation(),
-            unsteadiness: self.window.unsteadiness(window_ns),
+            distance: self.distance(seen),
+            lag1: correlation(seen),
+            unsteadiness: unsteadiness(seen, window_ns),
             kept: true,
         };
         // Chance: 4 standard deviations where a number is judged, and the Kolmogorov-Smirnov
         // distance that one in a thousand samples exceeds, 1.95 / √n (Smirnov 1948).
         let by_chance = |n: f64, deviations: f64| deviations / n.max(1.0).sqrt();
-        let asked = self.rate * threads as f64;
-        let expected = asked * window_ns as f64;
+        let expected = self.rate * window_ns.1 as f64;
         let independent = match self.arrivals {
             Arrivals::Poisson => check.lag1.abs() <= CORRELATION + by_chance(strides as f64, 4.0),
             // Whatever moves one even send makes one gap longer and the next one shorter.
             Arrivals::Constant => true,
         };
         check.kept = check.distance <= DISTANCE + by_chance(strides as f64, 1.95)
-            && (rate / asked - 1.0).abs() <= RATE + by_chance(expected, 4.0)
+            && (rate / self.rate - 1.0).abs() <= RATE + by_chance(expected, 4.0)
             && check.unsteadiness <= UNSTEADINESS + by_chance(expected / TENTHS as f64, 4.0)
             && independent;
         check
@@ -141,29 +175,45 @@ impl Seen {
     /// Kolmogorov-Smirnov: the largest distance between the distribution function of the strides and
     /// the one asked for, looked at in steps of a thousandth. Constant strides have three places:
     /// too short, right, too long; the distance is the larger share of the outer two.
-    fn distance(&self) -> f64 {
-        let n = self.strides.n.max(1) as f64;
+    fn distance(&self, seen: &ArrivalsSeen) -> f64 {
+        let n = seen.strides.max(1) as f64;
         if self.arrivals == Arrivals::Constant {
-            return self.places[0].max(self.places[STEPS]) as f64 / n;
+            return seen.places[0].max(seen.places[STEPS]) as f64 / n;
         }
         let mut below = 0;
-        let steps = self.places.iter().enumerate().map(|(i, count)| {
+        let steps = seen.places.iter().enumerate().map(|(i, count)| {
             below += count;
             ((i + 1) as f64 / STEPS as f64 - below as f64 / n).abs()
         });
         let largest = steps.take(STEPS).fold(0.0, f64::max);
-        if self.strides.n == 0 { 0.0 } else { largest }
+        if seen.strides == 0 { 0.0 } else { largest }
     }
 }
 
 /// Share of sums of `k` exponential gaps that are shorter than `x` mean gaps: the Erlang
 /// distribution (Devroye 1986, IX.3), `1 - e^-x (1 + x + x²/2! + ... )` with `k` terms.
 fn erlang(k: u32, x: f64) -> f64 {
+    if x > LONGEST {
+        return erlang_by_logarithms(k, x);
+    }
     let mut term = (-x).exp();
     let mut longer = term;
     for j in 1..k {
         term *= x / f64::from(j);
         longer += term;
+    }
+    (1.0 - longer).clamp(0.0, 1.0)
+}
+
+/// From there on `e^-x` has lost its digits, and so would every term.
+const LONGEST: f64 = 700.0;
+
+fn erlang_by_logarithms(k: u32, x: f64) -> f64 {
+    let mut term = -x;
+    let mut longer = term.exp();
+    for j in 1..k {
+        term += (x / f64::from(j)).ln();
+        longer += term.exp();
     }
     (1.0 - longer).clamp(0.0, 1.0)
 }
@@ -178,71 +228,25 @@ fn even(length: f64, expected: f64) -> f64 {
     }
 }
 
-/// The window and how many requests arrived in each tenth of it.
-#[derive(Clone, Debug)]
-struct Window {
-    at: Nanos,
-    length: Nanos,
-    tenths: [u64; TENTHS],
+/// Largest deviation of a tenth of the window from the mean, of those that were whole.
+fn unsteadiness(seen: &ArrivalsSeen, (asked, was): (Nanos, Nanos)) -> f64 {
+    let whole = (was.saturating_mul(TENTHS as u64) / asked.max(1)).min(TENTHS as u64);
+    let tenths = &seen.tenths[..whole as usize];
+    let mean = tenths.iter().sum::<u64>() as f64 / tenths.len() as f64;
+    let off = |n: &u64| (*n as f64 / mean - 1.0).abs();
+    tenths.iter().map(off).filter(|off| off.is_finite()).fold(0.0, f64::max)
 }
 
-impl Window {
-    #[inline]
-    fn arrived(&mut self, at: Nanos) {
-        let tenth = at.saturating_sub(self.at) / (self.length / TENTHS as u64).max(1);
-        self.tenths[(tenth as usize).min(TENTHS - 1)] += 1;
-    }
-
-    /// Largest deviation of a tenth from the mean, of those that were whole.
-    fn unsteadiness(&self, window_ns: Nanos) -> f64 {
-        let whole = (window_ns.saturating_mul(TENTHS as u64) / self.length).min(TENTHS as u64);
-        let tenths = &self.tenths[..whole as usize];
-        let mean = tenths.iter().sum::<u64>() as f64 / tenths.len() as f64;
-        let off = |n: &u64| (*n as f64 / mean - 1.0).abs();
-        tenths.iter().map(off).filter(|off| off.is_finite()).fold(0.0, f64::max)
-    }
-}
-
-/// Sums for the correlation of a length with the next one.
-#[derive(Clone, Debug, Default)]
-struct Moments {
-    n: u64,
-    sum: f64,
-    squares: f64,
-    pairs: u64,
-    products: f64,
-}
-
-impl Moments {
-    /// Lengths near 1: sums of their squares lose no digits that matter.
-    fn add(&mut self, before: Option<f64>, length: f64) {
-        self.n += 1;
-        self.sum += length;
-        self.squares += length * length;
-        if let Some(before) = before {
-            self.pairs += 1;
-            self.products += before * length;
-        }
-    }
-
-    fn merge(&mut self, other: &Moments) {
-        self.n += other.n;
-        self.sum += other.sum;
-        self.squares += other.squares;
-        self.pairs += other.pairs;
-        self.products += other.products;
-    }
-
-    /// Serial correlation at lag 1 (Box & Jenkins, "Time Series Analysis", 2.1.5); 0 where nothing
-    /// varies.
-    fn correlation(&self) -> f64 {
-        let (n, pairs) = (self.n as f64, self.pairs as f64);
-        let mean = self.sum / n;
-        let variance = self.squares / n - mean * mean;
-        let covariance = self.products / pairs - mean * mean;
-        // Where all are equal, what is left is rounding.
-        if self.pairs > 0 && variance > 1e-9 { covariance / variance } else { 0.0 }
-    }
+/// Serial correlation of the lengths at lag 1 (Box & Jenkins, "Time Series Analysis", 2.1.5); 0 where
+/// nothing varies.
+fn correlation(seen: &ArrivalsSeen) -> f64 {
+    let in_squares = |sum: u128| sum as f64 / ArrivalsSeen::UNIT.powi(2);
+    let (n, pairs) = (seen.strides as f64, seen.pairs as f64);
+    let mean = seen.sum as f64 / ArrivalsSeen::UNIT / n;
+    let variance = in_squares(seen.squares) / n - mean * mean;
+    let covariance = in_squares(seen.products) / pairs - mean * mean;
+    // Where all are equal, what is left is rounding.
+    if seen.pairs > 0 && variance > 1e-9 { covariance / variance } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -275,7 +279,7 @@ mod tests {
                 seen.arrived(SECOND + at);
             }
         }
-        seen.check(1, 5 * SECOND)
+        Asked::new(asked, rate, 1).check(&seen.seen(), (5 * SECOND, 5 * SECOND))
     }
 
     #[test]
@@ -365,30 +369,36 @@ mod tests {
 
     #[test]
     fn threads_are_checked_together() {
-        let mut all: Option<Seen> = None;
-        for thread in 0..4 {
-            let part = Part { thread, threads: 4 };
-            let rate = NonZeroU32::new(20_000).unwrap();
-            let mut schedule = Schedule::new(Arrivals::Poisson, rate, part, 5, 0);
-            let mut seen = Seen::new(Arrivals::Poisson, 20_000, 4);
-            seen.window_opens(0, SECOND);
-            while schedule.first() < SECOND {
-                seen.arrived(schedule.take());
-            }
-            match &mut all {
-                Some(all) => all.add(&seen),
-                None => all = Some(seen),
+        for (arrivals, rate) in [(Arrivals::Poisson, 20_000), (Arrivals::Constant, 1_000)] {
+            for threads in [1, 4, 9] {
+                let mut all: Option<ArrivalsSeen> = None;
+                for thread in 0..threads {
+                    let part = Part { thread, threads };
+                    let some = NonZeroU32::new(rate).unwrap();
+                    let mut schedule = Schedule::new(arrivals, some, part, 5, 0);
+                    let mut seen = Seen::new(arrivals, rate, threads);
+                    seen.window_opens(0, SECOND);
+                    while schedule.first() < SECOND {
+                        seen.arrived(schedule.take());
+                    }
+                    match &mut all {
+                        Some(all) => all.add(&seen.seen()).unwrap(),
+                        None => all = Some(seen.seen()),
+                    }
+                }
+                let asked = Asked::new(arrivals, rate, threads);
+                let check = asked.check(&all.unwrap(), (SECOND, SECOND));
+                assert!(check.kept, "{threads} threads: {check:?}");
+                let off = check.rate_per_s / f64::from(rate) - 1.0;
+                assert!(off.abs() < 0.03, "{threads} threads: {check:?}");
             }
         }
-        let check = all.unwrap().check(4, SECOND);
-        assert!(check.kept && (check.rate_per_s - 20_000.0).abs() < 600.0, "{check:?}");
-        assert!((18_000..20_500).contains(&check.gaps), "{check:?}");
     }
 
     #[test]
     fn nothing_seen_says_nothing_bad_of_the_gaps() {
-        let seen = Seen::new(Arrivals::Poisson, 1, 1);
-        let check = seen.check(1, SECOND);
+        let seen = Seen::new(Arrivals::Poisson, 1, 1).seen();
+        let check = Asked::new(Arrivals::Poisson, 1, 1).check(&seen, (SECOND, SECOND));
         assert_eq!((check.gaps, check.distance, check.lag1, check.kept), (0, 0.0, 0.0, true));
     }
 
@@ -399,7 +409,10 @@ mod tests {
             [(1, std::f64::consts::LN_2, 0.5), (5, 4.670_91, 0.5), (10, 15.705_2, 0.95)]
         {
             assert!((erlang(k, x) - below).abs() < 1e-4, "{k} {x}: {}", erlang(k, x));
+            assert!((erlang_by_logarithms(k, x) - below).abs() < 1e-4, "{k} {x}");
         }
+        // The median of a sum of many: a third below its mean (Chen & Rubin 1986).
+        assert!((erlang(3_000, 3_000.0 - 1.0 / 3.0) - 0.5).abs() < 1e-4);
         assert_eq!(erlang(500, 1e6), 1.0);
         assert_eq!(erlang(500, 0.0), 0.0);
     }

@@ -50,13 +50,7 @@ impl<'a> Director<'a> {
         stop: &'a AtomicBool,
         edges: &'a mut dyn Edges,
     ) -> Self {
-        let outcome = Frame {
-            first_wrong: None,
-            window: None,
-            warm_up_ns: 0,
-            interrupted: false,
-            server_died: false,
-        };
+        let outcome = Frame { window: None, warm_up_ns: 0, interrupted: false, server_died: false };
         Director {
             plan,
             shared,
@@ -98,7 +92,7 @@ impl<'a> Director<'a> {
     pub fn outcome(self) -> Result<Frame, Error> {
         match self.not_opened {
             Some(error) => Err(error),
-            None => Ok(Frame { first_wrong: self.shared.first_wrong(), ..self.outcome }),
+            None => Ok(self.outcome),
         }
     }
 

@@ -47,6 +47,7 @@ pub use tally::Tally;
 pub use tls::{Roots, Tls, TlsError};
 
 use director::Director;
+use regatta_record::Part;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use shared::Shared;
 use std::{
@@ -144,12 +145,16 @@ pub fn run(
     if let Some(error) = shared.no_tls() {
         return Err(Error::Tls(tls::explain(&error)));
     }
-    let tally = tally::merge(counts, director.outcome()?, plan);
+    let frame = director.outcome()?;
+    let (part, window) = (Part::whole(threads as u32), frame.window);
+    let (wrong, tls) = (shared.first_wrong(), shared.spoken());
+    let counted = tally::count(counts, part, window, plan, wrong, tls);
+    let tally = Tally::of(counted, &frame, plan, threads);
     if !tally.interrupted && tally.errors.connect > 0 && !was_reached(&tally) {
         let wanted = plan.connections + plan.idle;
         return Err(Error::NotOpened { opened: 0, wanted, last: shared.last_trouble() });
     }
-    Ok(Tally { tls: shared.spoken(), ..tally })
+    Ok(tally)
 }
 
 /// Whether any request reached the server: it was answered, or failed otherwise than in opening a

@@ -1,9 +1,14 @@
 //! What came of an open loop: what became of each request that was due, and the parts of the time
 //! that the answered ones took.
 
-use crate::{Plan, arrivals::Seen, clock::Nanos, tally::new_histogram};
+use crate::{
+    Plan, Until,
+    arrivals::{Asked, Seen},
+    clock::Nanos,
+    tally::new_histogram,
+};
 use hdrhistogram::Histogram;
-use regatta_record::{ArrivalCheck, OpenLoop, encode_histogram};
+use regatta_record::{ArrivalCheck, OpenCounted, OpenLoop, encode_histogram};
 
 /// What came of an open loop. Every request that was due inside the window is exactly one of:
 /// answered (in all of the histograms), timed out, lost, unsent.
@@ -106,45 +111,49 @@ impl OpenCount {
         self.lag.saturating_record(lag);
         self.service.saturating_record(service);
     }
-}
 
-/// Adds up what the threads counted; `None` without an open loop.
-pub(crate) fn merge(
-    plan: &Plan,
-    counts: impl Iterator<Item = OpenCount>,
-    window_ns: Nanos,
-) -> Option<OpenTally> {
-    let (mut threads, mut sum) = (0, None::<OpenCount>);
-    for count in counts {
-        threads += 1;
-        let Some(sum) = &mut sum else {
-            sum = Some(count);
-            continue;
-        };
-        sum.due += count.due;
-        sum.unsent += count.unsent;
-        sum.late += count.late;
-        sum.timed_out += count.timed_out;
-        sum.lost += count.lost;
-        sum.seen.add(&count.seen);
-        for (sum, one) in [
-            (&mut sum.wait, &count.wait),
-            (&mut sum.lag, &count.lag),
-            (&mut sum.service, &count.service),
-        ] {
-            sum.add(one).expect("all histograms have the same bounds");
+    /// What was counted, to be put together with what others counted.
+    pub fn counted(self) -> OpenCounted {
+        OpenCounted {
+            due: self.due,
+            unsent: self.unsent,
+            late: self.late,
+            timed_out: self.timed_out,
+            lost: self.lost,
+            wait: self.wait,
+            lag: self.lag,
+            service: self.service,
+            arrivals: self.seen.seen(),
         }
     }
-    sum.map(|sum| OpenTally {
-        due: sum.due,
-        unsent: sum.unsent,
-        late: sum.late,
-        timed_out: sum.timed_out,
-        lost: sum.lost,
-        arrivals: sum.seen.check(threads, window_ns),
-        wait: sum.wait,
-        lag: sum.lag,
-        service: sum.service,
-        spin_ns: plan.spin.as_nanos() as u64,
-    })
+}
+
+impl OpenTally {
+    /// What all `threads` of a plan counted together, in a window that was so long in the end. `None`
+    /// without an open loop.
+    pub(crate) fn of(
+        counted: Option<OpenCounted>,
+        plan: &Plan,
+        threads: usize,
+        window_ns: Nanos,
+    ) -> Option<OpenTally> {
+        let counted = counted?;
+        let asked = Asked::new(plan.arrivals, plan.rate?.get(), threads);
+        let asked_ns = match plan.until {
+            Until::Elapsed(window) => window.as_nanos() as Nanos,
+            Until::Requests(_) | Until::Burst { .. } => window_ns,
+        };
+        Some(OpenTally {
+            due: counted.due,
+            unsent: counted.unsent,
+            late: counted.late,
+            timed_out: counted.timed_out,
+            lost: counted.lost,
+            wait: counted.wait,
+            lag: counted.lag,
+            service: counted.service,
+            arrivals: asked.check(&counted.arrivals, (asked_ns, window_ns)),
+            spin_ns: plan.spin.as_nanos() as u64,
+        })
+    }
 }

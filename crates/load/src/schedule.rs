@@ -1,9 +1,9 @@
 //! When the requests of an open loop are to be sent: made ahead, in nanoseconds, from a seed. Owns
 //! no clock; moments count from the schedule's start.
 //!
-//! The arrivals of all threads together have the rate that was asked for. Poisson: each thread has a
-//! process of its own with its share of the rate, since independent Poisson processes add up to one
-//! of the sum of their rates. Constant: threads take the evenly spaced moments in turn.
+//! There is one schedule for all threads, and they take its moments in turn: number `i` falls to thread
+//! `i % threads`. So a load arrives in the same way whatever the number of threads, and of processes
+//! that these run in. A thread draws the gaps of the others too, some nanoseconds each.
 
 use crate::clock::{Nanos, SECOND};
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -12,7 +12,7 @@ use std::{collections::VecDeque, num::NonZeroU32};
 
 /// Sends made ahead, at most: 512 KiB, the sends of some seconds at usual rates.
 const AHEAD: usize = 1 << 16;
-/// Sends made in one go meanwhile: a microsecond or two.
+/// Sends made in one go meanwhile: a microsecond or two for each thread of the load.
 const PORTION: usize = 64;
 
 /// Which load thread of how many a schedule is for.
@@ -71,6 +71,10 @@ enum Source {
         mean_gap: f64,
         /// Nanoseconds with their fraction: a day is known to a hundredth of one.
         at: f64,
+        /// Sends of other threads before the next one.
+        skip: usize,
+        /// The same after that.
+        others: usize,
     },
     Constant {
         rate: u64,
@@ -82,12 +86,13 @@ enum Source {
 
 impl Source {
     fn poisson(rate: NonZeroU32, part: Part, seed: u64, stream: u64) -> Self {
-        // Odd multiples of the golden ratio: no thread begins where another or the requests do.
-        let nth = 2 * (stream * part.threads as u64 + part.thread as u64) + 1;
+        // Odd multiples of the golden ratio: no stream begins where another or the requests do.
+        let nth = 2 * stream + 1;
         let random =
             Box::new(StdRng::seed_from_u64(seed ^ nth.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
-        let mean_gap = part.threads as f64 * SECOND as f64 / f64::from(rate.get());
-        Source::Poisson { random, mean_gap, at: 0.0 }
+        let mean_gap = SECOND as f64 / f64::from(rate.get());
+        let (skip, others) = (part.thread, part.threads - 1);
+        Source::Poisson { random, mean_gap, at: 0.0, skip, others }
     }
 
     fn constant(rate: NonZeroU32, Part { thread, threads }: Part) -> Self {
@@ -97,10 +102,13 @@ impl Source {
     #[inline]
     fn next(&mut self) -> Nanos {
         match self {
-            Source::Poisson { random, mean_gap, at } => {
-                // The inverse of the exponential distribution function (Devroye, "Non-Uniform
-                // Random Variate Generation", 1986, II.2).
-                *at -= *mean_gap * (1.0 - random.random::<f64>()).ln();
+            Source::Poisson { random, mean_gap, at, skip, others } => {
+                // Each gap is added by itself, so that all threads round alike.
+                for _ in 0..=std::mem::replace(skip, *others) {
+                    // The inverse of the exponential distribution function (Devroye, "Non-Uniform
+                    // Random Variate Generation", 1986, II.2).
+                    *at -= *mean_gap * (1.0 - random.random::<f64>()).ln();
+                }
                 *at as Nanos
             }
             Source::Constant { rate, next, step } => {
@@ -149,15 +157,23 @@ mod tests {
     }
 
     #[test]
-    fn poisson_arrivals_have_the_rate_whatever_the_number_of_threads() {
-        for threads in [1, 4] {
-            let all = (0..threads).flat_map(|thread| {
-                let part = Part { thread, threads };
-                until(schedule(Arrivals::Poisson, 10_000, part, 7, 0), 10 * SECOND)
-            });
-            // 100,000 are expected, with a standard deviation of 316.
-            let all = all.count();
-            assert!((98_500..101_500).contains(&all), "{all}");
+    fn all_threads_together_have_the_same_schedule_whatever_their_number() {
+        for arrivals in Arrivals::ALL {
+            let of = |threads| {
+                let of_one = |thread| {
+                    let part = Part { thread, threads };
+                    until(schedule(arrivals, 10_000, part, 7, 0), 10 * SECOND)
+                };
+                let mut all: Vec<Nanos> = (0..threads).flat_map(of_one).collect();
+                all.sort_unstable();
+                all
+            };
+            let alone = of(1);
+            // 100,000 are expected, of Poisson arrivals with a standard deviation of 316.
+            assert!((98_500..101_500).contains(&alone.len()), "{}", alone.len());
+            for threads in [2, 3, 9] {
+                assert!(of(threads) == alone, "{arrivals:?} of {threads} threads");
+            }
         }
     }
 

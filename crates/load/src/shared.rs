@@ -1,8 +1,8 @@
 //! What the load threads share: the phase that they are in, and what each says of itself. A thread
 //! looks at the phase once per turn of its loop; nothing here is touched per request.
 
-use crate::clock::Nanos;
-use regatta_record::{Exchange, TlsSpoken};
+use crate::clock::{self, Nanos};
+use regatta_record::{Exchange, FirstWrong, TlsSpoken};
 use std::sync::{
     Mutex, OnceLock,
     atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::*},
@@ -76,10 +76,12 @@ pub(crate) struct Sums {
 /// Shared between the load threads and the caller's.
 pub(crate) struct Shared {
     phase: AtomicU8,
+    /// When the load began: the first phase after all threads had come up.
+    began_at: AtomicU64,
     opened_at: AtomicU64,
     /// Set where a thread cannot go on or need not: the run ends.
     over: AtomicBool,
-    first_wrong: Mutex<Option<Exchange>>,
+    first_wrong: Mutex<Option<FirstWrong>>,
     trouble: Mutex<Option<String>>,
     no_tls: Mutex<Option<rustls::Error>>,
     spoken: OnceLock<TlsSpoken>,
@@ -101,6 +103,7 @@ impl Shared {
     pub fn new(threads: usize) -> Self {
         Shared {
             phase: AtomicU8::new(Phase::Starting as u8),
+            began_at: AtomicU64::new(0),
             opened_at: AtomicU64::new(0),
             over: AtomicBool::new(false),
             first_wrong: Mutex::new(None),
@@ -121,6 +124,8 @@ impl Shared {
 
     /// All threads enter this phase with their next turn.
     pub fn set_phase(&self, phase: Phase) {
+        // Once it began, it did.
+        let _ = self.began_at.compare_exchange(0, clock::now(), Relaxed, Relaxed);
         self.phase.store(phase as u8, Release);
     }
 
@@ -148,12 +153,13 @@ impl Shared {
 
     /// A wrong reply came: the first is kept, and the run ends.
     pub fn disqualify(&self, exchange: Exchange) {
-        self.first_wrong.lock().unwrap().get_or_insert(exchange);
+        let after_ns = clock::now().saturating_sub(self.began_at.load(Relaxed));
+        self.first_wrong.lock().unwrap().get_or_insert(FirstWrong { after_ns, exchange });
         self.end_early();
     }
 
     /// The first wrong exchange, where there was one.
-    pub fn first_wrong(&self) -> Option<Exchange> {
+    pub fn first_wrong(&self) -> Option<FirstWrong> {
         self.first_wrong.lock().unwrap().clone()
     }
 

@@ -3,11 +3,11 @@
 use crate::{
     OpenTally, Plan, Until,
     clock::{self, MS, Nanos},
-    open_tally::{self, OpenCount},
+    open_tally::OpenCount,
     run_delay::RunDelay,
 };
 use hdrhistogram::Histogram;
-use regatta_record::{Errors, Exchange, TlsSpoken};
+use regatta_record::{Counted, Errors, Exchange, FirstWrong, Part, TlsSpoken};
 use std::collections::BTreeMap;
 
 /// What came of a load.
@@ -145,9 +145,8 @@ impl Count {
     }
 }
 
-/// What the merged result needs beside the counts.
+/// How a run went as a whole, for whoever led it.
 pub(crate) struct Frame {
-    pub first_wrong: Option<Exchange>,
     /// Begin and end of the window, where there was one.
     pub window: Option<(Nanos, Nanos)>,
     pub warm_up_ns: Nanos,
@@ -155,64 +154,77 @@ pub(crate) struct Frame {
     pub server_died: bool,
 }
 
-/// Adds up what the threads counted, without loss.
-pub(crate) fn merge(mut counts: Vec<Count>, frame: Frame, plan: &Plan) -> Tally {
-    let until = plan.until;
-    let open_loops: Vec<_> = counts.iter_mut().filter_map(|count| count.open_loop.take()).collect();
-    let mut sum = Tally {
-        requests: 0,
-        window_ns: 0,
-        slices: Vec::new(),
-        slice_ns: Slices::new(until).length,
-        errors: Errors::default(),
-        causes: BTreeMap::new(),
-        timeouts_in_window: 0,
-        first_wrong: frame.first_wrong,
-        first_unfinished: None,
-        histogram: new_histogram(),
-        load_cpu_ns: 0,
-        spun_ns: 0,
-        load_run_delay_ns: counts.iter().map(|count| count.run_delay.inside()).sum(),
-        load_turns: counts.iter().map(|count| count.run_delay.turns()).sum(),
-        connections_opened: 0,
-        instances_ns: Vec::new(),
-        open_loop: None,
-        warm_up_ns: frame.warm_up_ns,
-        interrupted: frame.interrupted,
-        tls: None,
-        server_died: frame.server_died,
-    };
-    if let (Until::Burst { instances, .. }, Some((from, _))) = (until, frame.window) {
-        // Instances were dealt to the threads in turn.
-        let last = |i: usize| counts[i % counts.len()].last_replies[i / counts.len()];
-        sum.instances_ns = (0..instances).map(|i| Nanos::saturating_sub(last(i), from)).collect();
+/// What a process counted of its `part` of a load: adds up what its threads counted, which stand in
+/// the order of their numbers. `window` is its begin and end, where there was one.
+pub(crate) fn count(
+    counts: Vec<Count>,
+    part: Part,
+    window: Option<(Nanos, Nanos)>,
+    plan: &Plan,
+    first_wrong: Option<FirstWrong>,
+    tls: Option<TlsSpoken>,
+) -> Counted {
+    let (begin, end) = window.unwrap_or_default();
+    let is_counted = matches!(plan.until, Until::Requests(_) | Until::Burst { .. });
+    let is_burst = matches!(plan.until, Until::Burst { .. });
+    let last_reply = counts.iter().map(|count| count.last_reply).max().unwrap_or_default();
+    let end = if is_counted && last_reply > begin { last_reply } else { end };
+    let length = Slices::new(plan.until).length;
+    let mut sum = Counted::nothing(new_histogram(), length);
+    for (count, number) in counts.into_iter().zip(part.numbers()) {
+        let instances = count.last_replies.iter().zip((number..).step_by(part.threads as usize));
+        let took = |(last, i): (&Nanos, u32)| (i, last.saturating_sub(begin));
+        let of_thread = Counted {
+            requests: count.requests,
+            slices: count.slices.replies,
+            errors: count.errors,
+            causes: count.causes,
+            first_unfinished: count.first_unfinished,
+            timeouts_in_window: count.timeouts_in_window,
+            histogram: count.histogram,
+            load_cpu_ns: count.load_cpu_ns,
+            spun_ns: count.spun_ns.min(count.load_cpu_ns),
+            run_delay_ns: count.run_delay.inside(),
+            turns: count.run_delay.turns(),
+            connections_opened: count.connections_opened,
+            instances_ns: instances.filter(|_| is_burst && window.is_some()).map(took).collect(),
+            open_loop: count.open_loop.map(OpenCount::counted),
+            ..Counted::nothing(new_histogram(), length)
+        };
+        sum.add(of_thread).expect("threads of one load count alike");
     }
-    let mut last_reply = 0;
-    for count in counts {
-        sum.requests += count.requests;
-        sum.errors.add(&count.errors);
-        for (cause, times) in count.causes {
-            *sum.causes.entry(cause).or_default() += times;
+    Counted { window_ns: end.saturating_sub(begin), first_wrong, tls, ..sum }
+}
+
+impl Tally {
+    /// What came of a plan with so many threads in all, from what was counted and how it went.
+    pub(crate) fn of(counted: Counted, frame: &Frame, plan: &Plan, threads: usize) -> Tally {
+        let mut slices = counted.slices;
+        slices.truncate((counted.window_ns / counted.slice_ns) as usize);
+        Tally {
+            requests: counted.requests,
+            window_ns: counted.window_ns,
+            slices,
+            slice_ns: counted.slice_ns,
+            errors: counted.errors,
+            causes: counted.causes,
+            first_unfinished: counted.first_unfinished,
+            timeouts_in_window: counted.timeouts_in_window,
+            first_wrong: counted.first_wrong.map(|first| first.exchange),
+            histogram: counted.histogram,
+            load_cpu_ns: counted.load_cpu_ns,
+            spun_ns: counted.spun_ns,
+            load_run_delay_ns: counted.run_delay_ns,
+            load_turns: counted.turns,
+            connections_opened: counted.connections_opened,
+            instances_ns: counted.instances_ns.into_values().collect(),
+            open_loop: OpenTally::of(counted.open_loop, plan, threads, counted.window_ns),
+            warm_up_ns: frame.warm_up_ns,
+            interrupted: frame.interrupted,
+            tls: counted.tls,
+            server_died: frame.server_died,
         }
-        sum.first_unfinished = sum.first_unfinished.or(count.first_unfinished);
-        sum.timeouts_in_window += count.timeouts_in_window;
-        sum.histogram.add(&count.histogram).expect("all histograms have the same bounds");
-        sum.load_cpu_ns += count.load_cpu_ns;
-        sum.spun_ns += count.spun_ns.min(count.load_cpu_ns);
-        sum.connections_opened += count.connections_opened;
-        last_reply = last_reply.max(count.last_reply);
-        let slices = count.slices.replies;
-        sum.slices.resize(sum.slices.len().max(slices.len()), 0);
-        sum.slices.iter_mut().zip(slices).for_each(|(sum, n)| *sum += n);
     }
-    if let Some((from, to)) = frame.window {
-        let counted = matches!(until, Until::Requests(_) | Until::Burst { .. });
-        let to = if counted && last_reply > from { last_reply } else { to };
-        sum.window_ns = to - from;
-        sum.slices.truncate((sum.window_ns / sum.slice_ns) as usize);
-    }
-    sum.open_loop = open_tally::merge(plan, open_loops.into_iter(), sum.window_ns);
-    sum
 }
 
 /// What all histograms of a load are like: as long as a request can stand in line and then wait for
@@ -299,13 +311,13 @@ mod tests {
     }
 
     fn frame(from: Nanos, to: Nanos) -> Frame {
-        Frame {
-            first_wrong: None,
-            window: Some((from, to)),
-            warm_up_ns: 0,
-            interrupted: false,
-            server_died: false,
-        }
+        Frame { window: Some((from, to)), warm_up_ns: 0, interrupted: false, server_died: false }
+    }
+
+    fn merge(counts: Vec<Count>, frame: Frame, plan: &Plan) -> Tally {
+        let threads = counts.len();
+        let counted = count(counts, Part::whole(threads as u32), frame.window, plan, None, None);
+        Tally::of(counted, &frame, plan, threads)
     }
 
     #[test]
@@ -326,8 +338,7 @@ mod tests {
             all.record_n(50, 4).unwrap();
             count
         });
-        let counts = counts.collect();
-        let tally = merge(counts, frame(1_000, 1_000 + 200 * MS), &plan(until));
+        let tally = merge(counts.collect(), frame(1_000, 1_000 + 200 * MS), &plan(until));
         assert_eq!(tally.histogram, all);
         assert_eq!(tally.requests, 3 * 1_004);
         assert_eq!((tally.slices.len(), tally.slice_ns), (10, 20 * MS));

@@ -5,3 +5,4 @@
 mod block;
 pub mod http1;
 pub mod line;
+pub mod websocket;

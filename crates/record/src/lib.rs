@@ -1,41 +1,57 @@
 //! What a result is: serialisable, versioned types, and nothing that computes.
 //!
-//! `load` and `race` fill these in, `report` shows them. No other crate is a channel between
-//! those three, so whatever a report says can be recomputed from a result directory alone.
+//! `load` and `race` fill these in, `report` shows them. No other crate is a channel between those
+//! three, so whatever a report says can be recomputed from a result directory alone. [`Ask`], [`Order`]
+//! and [`Said`] are what load processes and whoever leads them tell each other.
 
+mod arrivals;
+mod ask;
 mod capacity;
+mod counted;
 mod counts;
 mod curve;
+mod errors;
+mod estimate;
 mod gate;
+mod hdr;
 mod latency;
 mod load;
 mod needed;
 mod race;
 mod round;
+mod said;
 mod shape;
 mod slow;
 mod summary;
+mod unlike;
 mod verdict;
 
+pub use arrivals::ArrivalsSeen;
+pub use ask::{Ask, AskedRoots, AskedTls, AskedWindow, AskedWorkload, Order, Part};
 pub use capacity::{Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep, Limit};
+pub use counted::{Counted, FirstWrong, OpenCounted};
 pub use counts::{Counts, CountsReader, CountsSum};
 pub use curve::{
     ConnectionsPoint, CoresPoint, Curve, IdleCost, IdlePoint, Knee, Over, RateCost, RatePoint, Usl,
 };
+pub use errors::{Errors, Exchange};
+pub use estimate::Estimate;
 pub use gate::{Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
-pub use load::{Errors, Exchange, LoadResult, TlsSpoken};
+pub use load::{LoadResult, TlsSpoken};
 pub use needed::rounds_in_words;
 pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Setup, Then, twin_name};
 pub use round::{
     ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome, Round,
     Server, UsageSource,
 };
+pub use said::{Failure, Said, Standing};
 pub use shape::{Arrivals, Beside, Burst, CpuSets, LoadShape};
 pub use slow::{Ages, SlowClients};
 pub use summary::{
-    Band, Cell, Estimate, OpenLoopFigures, Percentiles, Precision, Relation, Scaling, Summary,
+    Band, Cell, OpenLoopFigures, Percentiles, Precision, Relation, Scaling, Summary,
 };
+pub use unlike::Unlike;
 pub use verdict::{Figure, Kind, Verdict};
 
 /// Version of every file of a result directory; a reader refuses what it does not know.

@@ -1,18 +1,7 @@
 //! A judged race: its cells, and what they say of each other.
 
-use crate::{Asked, Curve, Gate, KernelMemorySource, Latency, LoadShape, Verdict};
+use crate::{Asked, Curve, Estimate, Gate, KernelMemorySource, Latency, LoadShape, Verdict};
 use serde::{Deserialize, Serialize};
-
-/// A mean with its 95% interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
-    /// The mean (geometric for ratios).
-    pub mean: f64,
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
 
 /// How a cell's cost compares with the baseline's (method, rule 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

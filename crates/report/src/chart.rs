@@ -1,6 +1,6 @@
 //! Where things lie in the two pictures of a load: numbers for the template to draw with.
 
-use crate::{numbers, view::visible};
+use crate::{numbers, table::visible};
 use regatta_record::{Cell, Figure, Kind, LoadShape, NULL, Summary};
 use serde::Serialize;
 

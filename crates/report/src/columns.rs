@@ -2,7 +2,7 @@
 
 use crate::{
     numbers::{self, NONE},
-    view::{Column, Text, Tone, verdict_tone, visible},
+    table::{Column, Text, Tone, verdict_tone, visible},
 };
 use regatta_record::{
     Cell, Estimate, Figure, Kind, LoadShape, NULL, OpenLoopFigures, Relation, Summary,

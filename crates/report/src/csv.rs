@@ -1,6 +1,6 @@
 //! Comma-separated values (RFC 4180): a line for each cell, figures in the units of the record.
 
-use crate::view::visible;
+use crate::table::visible;
 use regatta_record::{Cell, Estimate, OpenLoopFigures, Percentiles, Relation, Summary};
 
 const COLUMNS: &str = "workload,connections,pipeline,churn,contender,rounds,requests,\

@@ -1,6 +1,6 @@
 //! What is said of curves: a section for each sweep, and in it what was found of each contender.
 
-use crate::{numbers, view::visible};
+use crate::{numbers, table::visible};
 use regatta_record::{Curve, Estimate, IdleCost, Knee, LoadShape, Over, RateCost, Summary, Usl};
 use serde::Serialize;
 

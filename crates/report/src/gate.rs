@@ -1,41 +1,11 @@
-//! Gates as tables: of a race against its baseline, and of two results (`regatta diff`).
+//! A gate as a table: of a race against its baseline, or of two results.
 
 use crate::{
     columns::{none, plain},
-    markdown, numbers, terminal,
-    view::{Column, Note, Row, Table, Text, Tone, View, visible},
+    numbers,
+    table::{Column, Note, Row, Table, Text, Tone, visible},
 };
 use regatta_record::{Gate, GateLine, Judgement};
-
-/// `regatta diff` for a terminal `width` columns wide.
-pub fn gate_terminal(gate: &Gate, width: usize, colour: bool) -> String {
-    terminal::lay_out(&alone(gate), width, colour)
-}
-
-/// `regatta diff` as GitHub's Markdown, for a pull request.
-pub fn gate_markdown(gate: &Gate) -> String {
-    markdown::lay_out(&alone(gate))
-}
-
-/// `regatta diff` as JSON: the record itself.
-pub fn gate_json(gate: &Gate) -> String {
-    let mut text = serde_json::to_string_pretty(gate).expect("a gate is plain data");
-    text.push('\n');
-    text
-}
-
-/// A gate that is no part of a race.
-fn alone(gate: &Gate) -> View {
-    View {
-        heading: vec![visible(&format!("{} against {}", gate.new, gate.old))],
-        gate: Some(table(gate)),
-        tables: Vec::new(),
-        scaling: Vec::new(),
-        sweeps: Vec::new(),
-        skipped: Vec::new(),
-        doubts: gate.doubts.iter().map(|doubt| visible(doubt)).collect(),
-    }
-}
 
 /// The table of a gate, with its verdict in one sentence.
 pub fn table(gate: &Gate) -> Table {

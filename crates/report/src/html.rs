@@ -5,7 +5,8 @@ use crate::{
     chart::{self, Chart},
     numbers,
     plot::{self, Plots},
-    view::{View, view, visible},
+    table::visible,
+    view::{View, view},
 };
 use minijinja::{Environment, context};
 use regatta_record::Summary;

@@ -1,6 +1,7 @@
 //! Markdown for a pull request: the same tables, with all columns.
 
-use crate::view::{Table, Tone, View, view};
+use crate::table::{Table, Tone};
+use crate::view::{View, view};
 use regatta_record::Summary;
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
 //! Where things lie in the pictures of a sweep: numbers for the template to draw with. Small, so
 //! that their texts stay legible in a narrow window.
 
-use crate::{chart::round_step, curves::groups, numbers, view::visible};
+use crate::{chart::round_step, curves::groups, numbers, table::visible};
 use regatta_record::{Curve, Estimate, IdlePoint, NULL, Over, RateCost, RatePoint, Summary, Usl};
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 use crate::{
     columns::{none, plain},
     numbers,
-    view::{Column, Row, Table, visible},
+    table::{Column, Row, Table, visible},
 };
 use regatta_record::{Cell, Estimate, LoadShape, Scaling, Summary};
 

@@ -2,8 +2,9 @@
 
 use crate::{
     columns::{MEMORY_FROM, word},
-    numbers, then,
-    view::{Note, Tone, verdict_tone, visible},
+    numbers,
+    table::{Note, Tone, verdict_tone, visible},
+    then,
 };
 use regatta_record::{
     Arrivals, Cell, Figure, KernelMemorySource, Kind, LoadShape, Relation, Summary, rounds_in_words,

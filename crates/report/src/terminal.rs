@@ -2,7 +2,8 @@
 
 use crate::{
     numbers,
-    view::{Column, Row, Table, Text, Tone, View, view},
+    table::{Column, Row, Table, Text, Tone},
+    view::{View, view},
 };
 use regatta_record::Summary;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};

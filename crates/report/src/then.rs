@@ -2,7 +2,7 @@
 
 use crate::{
     numbers,
-    view::{Note, visible},
+    table::{Note, visible},
 };
 use regatta_record::{Cell, Estimate, Figure, LoadShape, Summary};
 

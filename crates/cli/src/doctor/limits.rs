@@ -1,8 +1,8 @@
 //! How much of it there may be: open files, processes, memory.
 
 use super::{
-    BURST, FEWEST_CONNECTIONS, MOST_CONNECTIONS,
     check::{Check, Mark},
+    connections::{BURST, FEWEST_CONNECTIONS, MOST_CONNECTIONS},
 };
 use regatta_host::{memory_limit, process_limit};
 use regatta_report::{grouped, memory as in_units};

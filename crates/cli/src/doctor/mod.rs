@@ -6,6 +6,7 @@
 
 mod busy;
 mod check;
+mod connections;
 mod cpus;
 mod kernel;
 mod limits;
@@ -18,13 +19,6 @@ use crate::{exit::Done, output};
 use anyhow::Context;
 use check::{Check, Mark};
 use std::path::PathBuf;
-
-/// Connections of the quick race; with fewer no bundled race can be held.
-const FEWEST_CONNECTIONS: u64 = 64;
-/// Connections that the bundled burst opens at once.
-const BURST: u64 = 5_000;
-/// The most connections that a bundled race holds.
-const MOST_CONNECTIONS: u64 = 19_000;
 
 /// Say what on this machine, and at this moment, would make results wrong, with the remedy. Works
 /// on all CPUs for two seconds, to tell how noisy they are.

@@ -1,8 +1,8 @@
 //! Ports, source addresses and queues of new connections.
 
 use super::{
-    BURST, FEWEST_CONNECTIONS,
     check::{Check, Mark},
+    connections::{BURST, FEWEST_CONNECTIONS},
 };
 use regatta_record::Setup;
 use regatta_report::grouped;

@@ -2,9 +2,9 @@
 
 use super::{LoadArgs, progress_bar, url::Asked};
 use crate::{
-    args::{limit, one_of},
     exit::Done,
     output,
+    values::{limit, one_of},
 };
 use anyhow::{Context, bail};
 use indicatif::HumanCount;

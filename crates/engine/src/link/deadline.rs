@@ -5,7 +5,7 @@ use crate::{Conn, Limits};
 use std::time::{Duration, Instant};
 
 /// Interval between looks at a connection that is closed once its peer has acknowledged everything.
-pub(super) const DELIVERY: Duration = Duration::from_millis(5);
+const DELIVERY: Duration = Duration::from_millis(5);
 
 /// Interval between looks at a connection whose time is over, and that has sent something.
 pub(super) const AGAIN: Duration = Duration::from_millis(1);

@@ -1,9 +1,6 @@
 //! The life of a connection as tables: what happened, and what comes next.
 
-use super::{
-    deadline::{AGAIN, DELIVERY},
-    *,
-};
+use super::{deadline::AGAIN, *};
 use std::time::Duration;
 
 /// A socket of which everything is known.

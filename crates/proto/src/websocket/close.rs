@@ -1,0 +1,119 @@
+//! How connections end: status codes and Close frames (RFC 6455, 5.5.1 and 7.4).
+
+use super::{Frame, MAX_CONTROL, Opcode, Violation};
+use std::fmt;
+
+/// A status code of a Close frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CloseCode(pub u16);
+
+impl CloseCode {
+    /// The purpose is fulfilled.
+    pub const NORMAL: CloseCode = CloseCode(1000);
+    /// The server stops, or the user leaves.
+    pub const GOING_AWAY: CloseCode = CloseCode(1001);
+    /// The peer broke the protocol.
+    pub const PROTOCOL: CloseCode = CloseCode(1002);
+    /// The peer sent a kind of data that is not accepted.
+    pub const UNSUPPORTED: CloseCode = CloseCode(1003);
+    /// A text is not UTF-8.
+    pub const NOT_TEXT: CloseCode = CloseCode(1007);
+    /// The peer broke a rule of the application.
+    pub const POLICY: CloseCode = CloseCode(1008);
+    /// A message is too long.
+    pub const TOO_BIG: CloseCode = CloseCode(1009);
+    /// The server failed.
+    pub const INTERNAL: CloseCode = CloseCode(1011);
+    /// Too much is asked for now; try again later.
+    pub const TRY_AGAIN_LATER: CloseCode = CloseCode(1013);
+
+    /// Appends a Close frame as a server sends it. A reason that is too long is cut between two
+    /// characters.
+    pub fn write(self, reason: &str, out: &mut Vec<u8>) {
+        let (payload, length) = self.payload(reason);
+        Frame { opcode: Opcode::Close, ..Frame::text(&payload[..length]) }.write(out);
+    }
+
+    /// Appends a Close frame as a client sends it.
+    pub fn write_masked(self, reason: &str, mask: [u8; 4], out: &mut Vec<u8>) {
+        let (payload, length) = self.payload(reason);
+        Frame { opcode: Opcode::Close, ..Frame::text(&payload[..length]) }.write_masked(mask, out);
+    }
+
+    fn payload(self, reason: &str) -> ([u8; MAX_CONTROL], usize) {
+        let mut payload = [0; MAX_CONTROL];
+        payload[..2].copy_from_slice(&self.0.to_be_bytes());
+        let reason = &reason[..reason.floor_char_boundary(MAX_CONTROL - 2)];
+        payload[2..2 + reason.len()].copy_from_slice(reason.as_bytes());
+        (payload, 2 + reason.len())
+    }
+}
+
+impl PartialEq<u16> for CloseCode {
+    fn eq(&self, other: &u16) -> bool {
+        self.0 == *other
+    }
+}
+
+impl fmt::Display for CloseCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Whether a Close frame may carry this code: those of RFC 6455, 7.4.1 that may be sent, those that
+/// were registered since (1012 to 1014), those of libraries and those of applications.
+pub fn is_close_code(code: u16) -> bool {
+    matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
+}
+
+/// The code and the reason in a Close frame. `None`: it has neither.
+pub(super) fn read(payload: &[u8]) -> Result<Option<(CloseCode, &str)>, Violation> {
+    let (code, reason) = match payload {
+        [] => return Ok(None),
+        [_] => return Err(Violation::protocol("a Close frame has half a status code")),
+        [high, low, reason @ ..] => (u16::from_be_bytes([*high, *low]), reason),
+    };
+    if !is_close_code(code) {
+        return Err(Violation::protocol("a Close frame has a status code that must not be sent"));
+    }
+    let reason = std::str::from_utf8(reason).map_err(|_| Violation::NOT_TEXT)?;
+    Ok(Some((CloseCode(code), reason)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_that_may_be_sent() {
+        let may: Vec<u16> = (0..=u16::MAX).filter(|code| is_close_code(*code)).collect();
+        let lone: Vec<u16> = may.iter().copied().filter(|code| *code < 3000).collect();
+        assert_eq!(lone, [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014]);
+        assert_eq!(may.len(), lone.len() + 2000);
+    }
+
+    #[test]
+    fn a_close_frame_is_read_as_it_was_written() {
+        let mut out = Vec::new();
+        CloseCode::GOING_AWAY.write("until tomorrow", &mut out);
+        assert_eq!(&out[..4], [0x88, 16, 3, 0xe9]);
+        assert_eq!(read(&out[2..]), Ok(Some((CloseCode(1001), "until tomorrow"))));
+        out.clear();
+        CloseCode::NORMAL.write(&"€".repeat(50), &mut out);
+        assert_eq!(read(&out[2..]).unwrap().unwrap().1, "€".repeat(41), "cut between characters");
+        out.clear();
+        CloseCode::NORMAL.write_masked("x", [1, 2, 3, 4], &mut out);
+        assert_eq!(out, [0x88, 0x83, 1, 2, 3, 4, 2, 0xea, b'x' ^ 3]);
+    }
+
+    #[test]
+    fn what_a_close_frame_must_not_hold() {
+        assert_eq!(read(b""), Ok(None));
+        assert_eq!(read(b"\x03").unwrap_err().code, 1002);
+        for code in [0_u16, 999, 1004, 1005, 1006, 1015, 1016, 2999, 5000, 65_535] {
+            assert_eq!(read(&code.to_be_bytes()).unwrap_err().code, 1002, "{code}");
+        }
+        assert_eq!(read(b"\x03\xe8\xff").unwrap_err().code, 1007);
+    }
+}

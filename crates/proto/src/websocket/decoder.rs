@@ -1,0 +1,235 @@
+//! Bytes → messages: frames are put together, unmasked, inflated and checked.
+
+use super::{
+    CloseCode, MAX_CONTROL, Opcode, Role, Violation, close, deflate::Inflate, frame::Header, mask,
+    utf8::Utf8,
+};
+
+/// Bytes of memory that are kept for the next message that comes in parts.
+const KEPT: usize = 1024;
+
+/// What came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A whole text.
+    Text(&'a str),
+    /// A whole message of bytes.
+    Binary(&'a [u8]),
+    /// A ping. It must be answered by a pong with the same payload (RFC 6455, 5.5.2).
+    Ping(&'a [u8]),
+    /// A pong, asked for or not.
+    Pong(&'a [u8]),
+    /// The peer closes: its code and its reason, if it gave any. It must be answered by a Close
+    /// frame, unless one was sent. Nothing that follows is interpreted.
+    Close(Option<(CloseCode, &'a str)>),
+}
+
+/// Finds the messages of one connection, behind its handshake.
+#[derive(Debug)]
+pub struct Decoder {
+    role: Role,
+    limit: usize,
+    inflate: Option<Inflate>,
+    /// The frame whose payload is coming in parts.
+    frame: Option<Part>,
+    /// The message that is coming in parts.
+    message: Option<Message>,
+    /// What has come of it; and, between calls, the last message that was reported.
+    assembled: Vec<u8>,
+    utf8: Utf8,
+    closed: bool,
+}
+
+/// The rest of a frame's payload.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    header: Header,
+    /// Bytes that have been taken.
+    taken: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    is_text: bool,
+    compressed: bool,
+}
+
+impl Decoder {
+    /// A decoder for what comes behind a handshake. `limit`: most bytes of a message, inflated.
+    pub fn new(role: Role, limit: usize) -> Self {
+        Decoder {
+            role,
+            limit,
+            inflate: None,
+            frame: None,
+            message: None,
+            assembled: Vec::new(),
+            utf8: Utf8::default(),
+            closed: false,
+        }
+    }
+
+    /// The same where permessage-deflate was agreed upon.
+    pub fn inflating(self, settings: super::DeflateSettings) -> Self {
+        Decoder { inflate: Some(Inflate::new(self.role, settings)), ..self }
+    }
+
+    /// Memory that it holds for a message, in bytes.
+    pub fn held(&self) -> usize {
+        self.assembled.capacity()
+    }
+
+    /// Takes bytes off the front of `input`: returns how many, and what is whole with them. The bytes
+    /// taken may have been unmasked. Nothing taken and no event: more must come, behind those that are
+    /// there; it never asks for more than [`Frame::MOST_HEADER`](super::Frame::MOST_HEADER) +
+    /// [`MAX_CONTROL`] bytes at once. After [`Event::Close`] and after a violation all is taken, and
+    /// nothing is interpreted.
+    #[inline]
+    pub fn next<'a>(
+        &'a mut self,
+        input: &'a mut [u8],
+    ) -> Result<(usize, Option<Event<'a>>), Violation> {
+        if self.closed {
+            return Ok((input.len(), None));
+        }
+        if self.message.is_none() && self.frame.is_none() && !self.assembled.is_empty() {
+            // What was lent is done with. A connection that waits holds no long message.
+            self.assembled.clear();
+            self.assembled.shrink_to(KEPT);
+        }
+        if let Some(part) = self.frame {
+            return self.continue_frame(part, input);
+        }
+        let read = Header::read(input, self.role, self.inflate.is_some());
+        let Some((header, at)) = read.inspect_err(|_| self.closed = true)? else {
+            return Ok((0, None));
+        };
+        if header.opcode.is_control() {
+            return self.control(header, at, input);
+        }
+        self.begin(header).inspect_err(|_| self.closed = true)?;
+        let whole = usize::try_from(header.length).ok().and_then(|length| at.checked_add(length));
+        match whole.filter(|end| *end <= input.len()) {
+            // The usual case: a message in one frame that is all there.
+            Some(end)
+                if header.fin
+                    && !header.compressed
+                    && self.assembled.is_empty()
+                    && header.opcode != Opcode::Continuation =>
+            {
+                self.message = None;
+                let payload = &mut input[at..end];
+                if let Some(mask) = header.mask {
+                    mask::apply(mask, 0, payload);
+                }
+                if header.opcode == Opcode::Binary {
+                    return Ok((end, Some(Event::Binary(payload))));
+                }
+                match std::str::from_utf8(payload) {
+                    Ok(text) => Ok((end, Some(Event::Text(text)))),
+                    Err(_) => {
+                        self.closed = true;
+                        Err(Violation::NOT_TEXT)
+                    }
+                }
+            }
+            _ => {
+                let (_, payload) = input.split_at_mut(at);
+                let (taken, event) = self.continue_frame(Part { header, taken: 0 }, payload)?;
+                Ok((at + taken, event))
+            }
+        }
+    }
+
+    /// The rules for the first frame of a message and those that follow it.
+    fn begin(&mut self, header: Header) -> Result<(), Violation> {
+        match (header.opcode, self.message) {
+            (Opcode::Continuation, None) => {
+                return Err(Violation::protocol("a message goes on that has not begun"));
+            }
+            (Opcode::Continuation, Some(_)) => {}
+            (_, Some(_)) => {
+                return Err(Violation::protocol("a message begins inside another one"));
+            }
+            (opcode, None) => {
+                let (is_text, compressed) = (opcode == Opcode::Text, header.compressed);
+                self.message = Some(Message { is_text, compressed });
+            }
+        }
+        let compressed = self.message.is_some_and(|message| message.compressed);
+        let length = header.length.saturating_add(self.assembled.len() as u64);
+        // What is compressed is counted when it is inflated, and is never longer by much.
+        let most = if compressed { self.limit as u64 * 2 + 1024 } else { self.limit as u64 };
+        if length > most { Err(Violation::TOO_BIG) } else { Ok(()) }
+    }
+
+    /// Takes what is there of a frame's payload.
+    fn continue_frame<'a>(
+        &'a mut self,
+        mut part: Part,
+        input: &'a mut [u8],
+    ) -> Result<(usize, Option<Event<'a>>), Violation> {
+        let left = part.header.length - part.taken;
+        let taken = usize::try_from(left).map_or(input.len(), |left| left.min(input.len()));
+        let bytes = &mut input[..taken];
+        if let Some(mask) = part.header.mask {
+            mask::apply(mask, (part.taken % 4) as usize, bytes);
+        }
+        part.taken += taken as u64;
+        let ends = part.taken == part.header.length;
+        self.frame = (!ends).then_some(part);
+        let Some(message) = self.message else { return Ok((taken, None)) };
+        let result = self.append(message, bytes, ends && part.header.fin);
+        result.inspect_err(|_| self.closed = true)?;
+        if !(ends && part.header.fin) {
+            return Ok((taken, None));
+        }
+        self.message = None;
+        if !message.is_text {
+            return Ok((taken, Some(Event::Binary(&self.assembled))));
+        }
+        // It was checked part by part, so this is a formality.
+        let text = std::str::from_utf8(&self.assembled).map_err(|_| Violation::NOT_TEXT)?;
+        Ok((taken, Some(Event::Text(text))))
+    }
+
+    fn append(&mut self, message: Message, bytes: &[u8], last: bool) -> Result<(), Violation> {
+        let begun = self.assembled.len();
+        match &mut self.inflate {
+            Some(inflate) if message.compressed => {
+                inflate.push(bytes, last, self.limit, &mut self.assembled)?;
+            }
+            _ => self.assembled.extend_from_slice(bytes),
+        }
+        let is_text = !message.is_text
+            || self.utf8.push(&self.assembled[begun..]) && (!last || self.utf8.end());
+        if is_text { Ok(()) } else { Err(Violation::NOT_TEXT) }
+    }
+
+    /// A control frame, which is short and waited for.
+    #[inline]
+    fn control<'a>(
+        &mut self,
+        header: Header,
+        at: usize,
+        input: &'a mut [u8],
+    ) -> Result<(usize, Option<Event<'a>>), Violation> {
+        let end = at + (header.length as usize).min(MAX_CONTROL);
+        let Some(payload) = input.get_mut(at..end) else { return Ok((0, None)) };
+        if let Some(mask) = header.mask {
+            mask::apply(mask, 0, payload);
+        }
+        let event = match header.opcode {
+            Opcode::Ping => Event::Ping(payload),
+            Opcode::Pong => Event::Pong(payload),
+            _ => {
+                self.closed = true;
+                Event::Close(close::read(payload)?)
+            }
+        };
+        Ok((end, Some(event)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,394 @@
+//! permessage-deflate (RFC 7692): what is agreed upon in the handshake, and both directions.
+
+use super::{Role, Violation, close::CloseCode};
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+
+/// What both ends have agreed upon (RFC 7692, 7.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeflateSettings {
+    /// The server compresses each message by itself.
+    pub server_no_context_takeover: bool,
+    /// The client does.
+    pub client_no_context_takeover: bool,
+    /// The server refers back by at most 2 to the power of this many bytes: 9 to 15.
+    pub server_max_window_bits: u8,
+    /// The client does.
+    pub client_max_window_bits: u8,
+}
+
+impl Default for DeflateSettings {
+    fn default() -> Self {
+        DeflateSettings {
+            server_no_context_takeover: false,
+            client_no_context_takeover: false,
+            server_max_window_bits: 15,
+            client_max_window_bits: 15,
+        }
+    }
+}
+
+/// What is cut off the end of each compressed message (RFC 7692, 7.2.1).
+const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
+
+/// Inflates the messages of a connection. Holds memory (some 40 KB) only from the first compressed
+/// message on; if each is compressed by itself, only inside one.
+#[derive(Debug)]
+pub(super) struct Inflate {
+    stream: Option<Decompress>,
+    keeps: bool,
+}
+
+impl Inflate {
+    /// For what this end reads.
+    pub(super) fn new(reader: Role, settings: DeflateSettings) -> Self {
+        let alone = match reader {
+            Role::Server => settings.client_no_context_takeover,
+            Role::Client => settings.server_no_context_takeover,
+        };
+        Inflate { stream: None, keeps: !alone }
+    }
+
+    /// Appends what a part of a message inflates to. Fails if `out` becomes longer than `limit`.
+    pub(super) fn push(
+        &mut self,
+        bytes: &[u8],
+        last: bool,
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Violation> {
+        // The largest window reads what any window has written.
+        let stream = self.stream.get_or_insert_with(|| Decompress::new(false));
+        inflate(stream, bytes, limit, out)?;
+        if last {
+            inflate(stream, &TAIL, limit, out)?;
+            if !self.keeps {
+                self.stream = None;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn inflate(
+    stream: &mut Decompress,
+    mut bytes: &[u8],
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Violation> {
+    loop {
+        if out.len() == out.capacity() {
+            // One byte more than the limit shows that it is exceeded.
+            let more = (4 * bytes.len()).max(out.len()).max(256);
+            out.reserve_exact(more.min(limit + 1 - out.len()));
+        }
+        let (before, room) = (stream.total_in(), out.capacity() - out.len());
+        let status = stream.decompress_vec(bytes, out, FlushDecompress::None).map_err(|_| {
+            Violation { code: CloseCode::PROTOCOL, why: "a message is not compressed as agreed" }
+        })?;
+        bytes = &bytes[(stream.total_in() - before) as usize..];
+        if out.len() > limit {
+            return Err(Violation::TOO_BIG);
+        }
+        match status {
+            // A last block may be followed by another stream (RFC 7692, 7.2.3.4).
+            Status::StreamEnd if !bytes.is_empty() => stream.reset(false),
+            Status::StreamEnd => {
+                stream.reset(false);
+                return Ok(());
+            }
+            // What it has taken may hold more than there was room for.
+            Status::Ok | Status::BufError if out.len() == out.capacity() && room > 0 => {}
+            _ if bytes.is_empty() => return Ok(()),
+            Status::Ok => {}
+            Status::BufError => {
+                return Err(Violation::protocol("a message is not compressed as agreed"));
+            }
+        }
+    }
+}
+
+/// Compresses the messages of a connection.
+#[derive(Debug)]
+pub struct Deflate {
+    stream: Compress,
+    keeps: bool,
+}
+
+impl Deflate {
+    /// For what this end writes: `writer` is the end that reads it.
+    pub fn new(reader: Role, settings: DeflateSettings) -> Self {
+        let (alone, bits) = match reader {
+            Role::Client => (settings.server_no_context_takeover, settings.server_max_window_bits),
+            Role::Server => (settings.client_no_context_takeover, settings.client_max_window_bits),
+        };
+        let stream = Compress::new_with_window_bits(Compression::fast(), false, bits.clamp(9, 15));
+        Deflate { stream, keeps: !alone }
+    }
+
+    /// Appends a message, compressed: the payload of frames whose first one says so.
+    pub fn message(&mut self, mut payload: &[u8], out: &mut Vec<u8>) {
+        if !self.keeps {
+            self.stream.reset();
+        }
+        let begins = out.len();
+        loop {
+            out.reserve(payload.len() / 2 + 64);
+            let before = self.stream.total_in();
+            let status = self.stream.compress_vec(payload, out, FlushCompress::Sync);
+            payload = &payload[(self.stream.total_in() - before) as usize..];
+            // All is flushed once there is room left.
+            if payload.is_empty() && out.len() < out.capacity() || status.is_err() {
+                break;
+            }
+        }
+        if out[begins..].ends_with(&TAIL) {
+            out.truncate(out.len() - TAIL.len());
+        }
+        if out.len() == begins {
+            out.push(0); // an empty message (RFC 7692, 7.2.3.6)
+        }
+    }
+}
+
+/// What a server is willing to agree to.
+impl DeflateSettings {
+    /// The first offer of a client that can be accepted, in the values of its
+    /// Sec-WebSocket-Extensions fields (RFC 7692, 5.1 and 7.1). `own`: what the server wants at least.
+    pub fn accept<'a>(
+        offers: impl IntoIterator<Item = &'a str>,
+        own: DeflateSettings,
+    ) -> Option<DeflateSettings> {
+        let offers = offers.into_iter().flat_map(|value| value.split(','));
+        offers.map(str::trim).find_map(|offer| accept_one(offer, own))
+    }
+
+    /// What a server has agreed to, for the client that offered everything. `None` if it is not
+    /// understood: the connection fails.
+    pub fn agreed(extension: &str) -> Option<DeflateSettings> {
+        let mut settings = DeflateSettings::default();
+        for (name, value) in parameters(extension)? {
+            match (name, value) {
+                ("server_no_context_takeover", None) => settings.server_no_context_takeover = true,
+                ("client_no_context_takeover", None) => settings.client_no_context_takeover = true,
+                ("server_max_window_bits", Some(bits)) => settings.server_max_window_bits = bits,
+                ("client_max_window_bits", Some(bits)) => settings.client_max_window_bits = bits,
+                _ => return None,
+            }
+        }
+        Some(settings)
+    }
+
+    /// The extension, as a server writes it.
+    pub fn to_response(self) -> String {
+        let mut text = "permessage-deflate".to_string();
+        if self.server_no_context_takeover {
+            text += "; server_no_context_takeover";
+        }
+        if self.client_no_context_takeover {
+            text += "; client_no_context_takeover";
+        }
+        if self.server_max_window_bits < 15 {
+            text += &format!("; server_max_window_bits={}", self.server_max_window_bits);
+        }
+        if self.client_max_window_bits < 15 {
+            text += &format!("; client_max_window_bits={}", self.client_max_window_bits);
+        }
+        text
+    }
+
+    /// What a client offers: everything.
+    pub const OFFER: &str = "permessage-deflate; client_max_window_bits";
+}
+
+fn accept_one(offer: &str, own: DeflateSettings) -> Option<DeflateSettings> {
+    let mut agreed = own;
+    // Without the parameter the client must not be told a window.
+    agreed.client_max_window_bits = 15;
+    for (name, value) in parameters(offer)? {
+        match (name, value) {
+            ("server_no_context_takeover", None) => agreed.server_no_context_takeover = true,
+            ("client_no_context_takeover", None) => agreed.client_no_context_takeover = true,
+            ("server_max_window_bits", Some(bits)) => {
+                agreed.server_max_window_bits = agreed.server_max_window_bits.min(bits);
+            }
+            ("client_max_window_bits", bits) => {
+                agreed.client_max_window_bits = own.client_max_window_bits.min(bits.unwrap_or(15));
+            }
+            _ => return None,
+        }
+    }
+    // zlib writes no smaller window than 2⁹ bytes, though the extension knows 2⁸.
+    (agreed.server_max_window_bits >= 9).then_some(agreed)
+}
+
+/// The parameters of a permessage-deflate, each once. Window bits are 8 to 15.
+fn parameters(extension: &str) -> Option<Vec<(&str, Option<u8>)>> {
+    let mut parts = extension.split(';').map(str::trim);
+    if parts.next() != Some("permessage-deflate") {
+        return None;
+    }
+    let mut found: Vec<(&str, Option<u8>)> = Vec::new();
+    for part in parts {
+        let (name, value) = match part.split_once('=') {
+            None => (part, None),
+            Some((name, value)) => {
+                let value = value.trim().trim_matches('"');
+                // No sign and no leading zero (RFC 7692, 7.1.2.1).
+                let plain =
+                    value.bytes().all(|byte| byte.is_ascii_digit()) && !value.starts_with('0');
+                let bits = value.parse().ok().filter(|bits| plain && (8..=15).contains(bits));
+                (name.trim(), Some(bits?))
+            }
+        };
+        if found.iter().any(|(other, _)| *other == name) {
+            return None;
+        }
+        found.push((name, value));
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const BOTH: [bool; 2] = [false, true];
+
+    fn settings(alone: bool, bits: u8) -> DeflateSettings {
+        DeflateSettings {
+            server_no_context_takeover: alone,
+            client_no_context_takeover: alone,
+            server_max_window_bits: bits,
+            client_max_window_bits: bits,
+        }
+    }
+
+    #[test]
+    fn the_examples_of_the_rfc() {
+        // RFC 7692, 7.2.3.1 and 7.2.3.2: "Hello", twice, in a shared context.
+        let mut inflate = Inflate::new(Role::Server, settings(false, 15));
+        for message in
+            [&[0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00][..], &[0xf2, 0x00, 0x11, 0x00, 0x00]]
+        {
+            let mut out = Vec::new();
+            inflate.push(message, true, 5, &mut out).unwrap();
+            assert_eq!(out, b"Hello");
+        }
+        // 7.2.3.4: a block with the BFINAL bit; 7.2.3.3: one without compression.
+        for message in [
+            &[0xf3, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00, 0x00][..],
+            &[0x00, 0x05, 0x00, 0xfa, 0xff, 0x48, 0x65, 0x6c, 0x6c, 0x6f, 0x00],
+        ] {
+            let mut out = Vec::new();
+            Inflate::new(Role::Server, settings(true, 15))
+                .push(message, true, 5, &mut out)
+                .unwrap();
+            assert_eq!(out, b"Hello");
+        }
+    }
+
+    #[test]
+    fn a_bomb_is_refused_at_the_limit() {
+        let mut compressed = Vec::new();
+        Deflate::new(Role::Server, settings(false, 15))
+            .message(&vec![0; 10 << 20], &mut compressed);
+        assert!(compressed.len() < 200_000, "{}", compressed.len());
+        let mut out = Vec::new();
+        let result = Inflate::new(Role::Server, settings(false, 15)).push(
+            &compressed,
+            true,
+            1 << 20,
+            &mut out,
+        );
+        assert_eq!(result, Err(Violation::TOO_BIG));
+        assert!(out.capacity() <= (1 << 20) + 1, "{}", out.capacity());
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let mut out = Vec::new();
+        let mut inflate = Inflate::new(Role::Client, settings(false, 15));
+        assert_eq!(inflate.push(&[0xff; 9], true, 1000, &mut out).unwrap_err().code, 1002);
+    }
+
+    #[test]
+    fn offers_are_accepted_as_far_as_they_go() {
+        let own = DeflateSettings { client_max_window_bits: 12, ..DeflateSettings::default() };
+        let accept = |offer: &str| DeflateSettings::accept([offer], own).map(|it| it.to_response());
+        let is = |text: &str| Some(text.to_string());
+        assert_eq!(accept("permessage-deflate"), is("permessage-deflate"));
+        assert_eq!(
+            accept("permessage-deflate; client_max_window_bits"),
+            is("permessage-deflate; client_max_window_bits=12")
+        );
+        assert_eq!(
+            accept("permessage-deflate; client_max_window_bits=\"10\" ;server_no_context_takeover"),
+            is("permessage-deflate; server_no_context_takeover; client_max_window_bits=10")
+        );
+        // The first that can be accepted.
+        assert_eq!(
+            accept(
+                "x-other, permessage-deflate; server_max_window_bits=8, permessage-deflate; server_max_window_bits=9"
+            ),
+            is("permessage-deflate; server_max_window_bits=9")
+        );
+        for refused in [
+            "",
+            "permessage-bzip2",
+            "permessage-deflate; unknown",
+            "permessage-deflate; server_max_window_bits",
+            "permessage-deflate; server_max_window_bits=16",
+            "permessage-deflate; server_max_window_bits=010",
+            "permessage-deflate; server_max_window_bits=+9",
+            "permessage-deflate; server_no_context_takeover=1",
+            "permessage-deflate; client_max_window_bits; client_max_window_bits=9",
+        ] {
+            assert_eq!(accept(refused), None, "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_client_reads_what_a_server_writes() {
+        for alone in BOTH {
+            for bits in [9, 15] {
+                let settings = settings(alone, bits);
+                assert_eq!(DeflateSettings::agreed(&settings.to_response()), Some(settings));
+            }
+        }
+        assert_eq!(DeflateSettings::agreed("permessage-deflate; x"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_compressed_is_inflated(
+            messages in proptest::collection::vec(
+                prop_oneof![
+                    "[ab]{0,2000}".prop_map(String::into_bytes),
+                    proptest::collection::vec(any::<u8>(), 0..3000),
+                ],
+                1..5,
+            ),
+            alone: bool,
+            bits in 9_u8..=15,
+            cuts in proptest::collection::vec(1usize..700, 1..10),
+        ) {
+            let settings = settings(alone, bits);
+            for reader in [Role::Server, Role::Client] {
+                let mut deflate = Deflate::new(reader, settings);
+                let mut inflate = Inflate::new(reader, settings);
+                for message in &messages {
+                    let (mut compressed, mut out) = (Vec::new(), Vec::new());
+                    deflate.message(message, &mut compressed);
+                    let (mut rest, mut cuts) = (&compressed[..], cuts.iter().cycle());
+                    while !rest.is_empty() {
+                        let (piece, later) = rest.split_at(rest.len().min(*cuts.next().unwrap()));
+                        rest = later;
+                        inflate.push(piece, rest.is_empty(), message.len(), &mut out).unwrap();
+                    }
+                    prop_assert_eq!(&out, message);
+                }
+            }
+        }
+    }
+}

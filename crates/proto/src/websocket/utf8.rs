@@ -1,0 +1,94 @@
+//! Text that arrives in pieces: whether it is UTF-8, known as early as possible.
+
+use std::str;
+
+/// Checks text in pieces that may be cut anywhere, also inside a character.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Utf8 {
+    /// The beginning of a character whose rest has not come.
+    begun: [u8; 4],
+    length: usize,
+}
+
+impl Utf8 {
+    /// Takes the next piece. Returns false if no continuation of what has come is UTF-8.
+    pub(super) fn push(&mut self, mut piece: &[u8]) -> bool {
+        while self.length > 0 {
+            let Some((&byte, rest)) = piece.split_first() else { return true };
+            self.begun[self.length] = byte;
+            self.length += 1;
+            piece = rest;
+            match str::from_utf8(&self.begun[..self.length]) {
+                Ok(_) => self.length = 0,
+                Err(error) if error.error_len().is_none() => {}
+                Err(_) => return false,
+            }
+        }
+        match str::from_utf8(piece) {
+            Ok(_) => true,
+            Err(error) if error.error_len().is_none() => {
+                let begun = &piece[error.valid_up_to()..];
+                self.begun[..begun.len()].copy_from_slice(begun);
+                self.length = begun.len();
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// The text ends here. Returns false if it ends inside a character. It begins anew.
+    pub(super) fn end(&mut self) -> bool {
+        std::mem::take(&mut self.length) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn checked(pieces: &[&[u8]]) -> bool {
+        let mut utf8 = Utf8::default();
+        pieces.iter().all(|piece| utf8.push(piece)) && utf8.end()
+    }
+
+    #[test]
+    fn what_cannot_become_text_is_found_at_once() {
+        // The first byte of a surrogate and one that makes it one; a number that is too large.
+        for wrong in [&b"\xed\xa0"[..], b"\xf4\x90", b"\xc0", b"\xff", b"\x80", b"\xf8"] {
+            let mut utf8 = Utf8::default();
+            let (last, begins) = wrong.split_last().unwrap();
+            assert!(utf8.push(begins));
+            assert!(!utf8.push(&[*last]), "{wrong:x?}");
+        }
+    }
+
+    #[test]
+    fn an_end_inside_a_character_is_wrong_and_the_next_text_is_not() {
+        let mut utf8 = Utf8::default();
+        assert!(utf8.push("aé".as_bytes()) && utf8.push(&"€".as_bytes()[..2]));
+        assert!(!utf8.end());
+        assert!(utf8.push(b"a") && utf8.end());
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_what_the_whole_is(
+            text in prop_oneof![
+                any::<String>().prop_map(String::into_bytes),
+                proptest::collection::vec(any::<u8>(), 0..20),
+                proptest::collection::vec(prop::sample::select(&b"a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98"[..]), 0..12),
+            ],
+            cuts in proptest::collection::vec(1usize..5, 1..10),
+        ) {
+            let mut pieces = Vec::new();
+            let (mut rest, mut cuts) = (&text[..], cuts.iter().cycle());
+            while !rest.is_empty() {
+                let (piece, later) = rest.split_at(rest.len().min(*cuts.next().unwrap()));
+                pieces.push(piece);
+                rest = later;
+            }
+            prop_assert_eq!(checked(&pieces), str::from_utf8(&text).is_ok());
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Histograms inside messages: as HDR V2 in base64, which states range and precision; and how two are
+//! put together without loss.
+
+use crate::{Unlike, decode_histogram, encode_histogram};
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+pub fn serialize<S: Serializer>(
+    histogram: &Histogram<u64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&encode_histogram(histogram))
+}
+
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Histogram<u64>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    decode_histogram(&text).map_err(D::Error::custom)
+}
+
+/// Refuses histograms of another range or precision: their buckets have other bounds, so that samples
+/// would move.
+pub(crate) fn check_like(one: &Histogram<u64>, other: &Histogram<u64>) -> Result<(), Unlike> {
+    let like = |h: &Histogram<u64>| (h.low(), h.high(), h.sigfig());
+    if like(one) == like(other) {
+        return Ok(());
+    }
+    let told =
+        |h: &Histogram<u64>| format!("{} to {} ns, {} digits", h.low(), h.high(), h.sigfig());
+    Err(Unlike(format!("a histogram of {} and one of {}", told(one), told(other))))
+}
+
+/// Adds the samples of `one`, each to the bucket that it has there.
+pub(crate) fn add(sum: &mut Histogram<u64>, one: &Histogram<u64>) -> Result<(), Unlike> {
+    check_like(sum, one)?;
+    sum.add(one).map_err(|error| Unlike(format!("a histogram cannot be added: {error}")))
+}

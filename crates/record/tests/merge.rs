@@ -1,0 +1,223 @@
+//! The same samples give the same counts, however many processes recorded them and in whatever order
+//! their messages are put together.
+
+use hdrhistogram::Histogram;
+use proptest::prelude::*;
+use regatta_record::{
+    ArrivalsSeen, Counted, Errors, Exchange, FirstWrong, OpenCounted, TlsSpoken, Unlike,
+};
+
+const SLICE_NS: u64 = 1_000;
+const SLICES: usize = 10;
+const LONGEST: u64 = 240_000_000_000;
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST, 3).unwrap()
+}
+
+/// One request of a load.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    latency: u64,
+    slice: usize,
+    /// What became of it: 0 to 4 for answered, unsent, timed out, lost, a wrong reply.
+    fate: u8,
+    /// How far from what was expected its stride was.
+    place: usize,
+    length: u64,
+}
+
+fn samples() -> impl Strategy<Value = Vec<(Sample, usize)>> {
+    let latency = prop_oneof![1..3_000_u64, 1..10_000_000_u64, 1..=LONGEST];
+    let one = (latency, 0..SLICES, 0..5_u8, 0..=1_000_usize, 0..(50_u64 << 20)).prop_map(
+        |(latency, slice, fate, place, length)| Sample { latency, slice, fate, place, length },
+    );
+    prop::collection::vec((one, 0..3_usize), 0..400)
+}
+
+fn nothing(open_loop: bool) -> Counted {
+    let mut counted = Counted::nothing(histogram(), SLICE_NS);
+    counted.open_loop = open_loop.then(|| OpenCounted {
+        due: 0,
+        unsent: 0,
+        late: 0,
+        timed_out: 0,
+        lost: 0,
+        wait: histogram(),
+        lag: histogram(),
+        service: histogram(),
+        arrivals: ArrivalsSeen::nothing(7, 1_001),
+    });
+    counted
+}
+
+/// Records a sample as a load thread does; `i` is its number in time.
+fn record(counted: &mut Counted, i: u64, sample: Sample) {
+    let Sample { latency, slice, fate, place, length } = sample;
+    if counted.slices.len() <= slice {
+        counted.slices.resize(slice + 1, 0);
+    }
+    counted.window_ns = SLICE_NS * SLICES as u64;
+    counted.load_cpu_ns += latency % 5_000;
+    counted.spun_ns += latency % 50;
+    counted.connections_opened += 1;
+    counted.run_delay_ns = counted.run_delay_ns.map(|ns| ns + latency % 11);
+    counted.turns = counted.turns.map(|turns| turns + 1);
+    counted.instances_ns.insert(i as u32, latency);
+    if let Some(open) = &mut counted.open_loop {
+        open.due += 1;
+        open.late += latency % 2;
+        open.unsent += u64::from(fate == 1);
+        open.timed_out += u64::from(fate == 2);
+        open.lost += u64::from(fate > 2);
+        let arrivals = &mut open.arrivals;
+        arrivals.places[place] += 1;
+        arrivals.strides += 1;
+        arrivals.sum += u128::from(length);
+        arrivals.squares += u128::from(length) * u128::from(length);
+        arrivals.pairs += 1;
+        arrivals.products += u128::from(length) * 3;
+        arrivals.tenths[slice] += 1;
+    }
+    match fate {
+        0 => {
+            counted.requests += 1;
+            counted.slices[slice] += 1;
+            counted.histogram.record(latency).unwrap();
+            if let Some(open) = &mut counted.open_loop {
+                open.wait.record(1 + latency / 3).unwrap();
+                open.lag.record(1 + latency / 7).unwrap();
+                open.service.record(1 + latency / 2).unwrap();
+            }
+        }
+        4 => {
+            counted.errors.wrong_reply += 1;
+            let said = |text: &str| format!("{text} {i}");
+            let exchange = Exchange {
+                sent: said("sent"),
+                expected: said("expected"),
+                received: said("received"),
+                reply_index: i,
+            };
+            counted.first_wrong.get_or_insert(FirstWrong { after_ns: i, exchange });
+        }
+        _ => {
+            counted.errors.add(&Errors { timeout: 1, ..Errors::default() });
+            counted.timeouts_in_window += 1;
+        }
+    }
+}
+
+/// As another process gets it.
+fn sent(counted: &Counted) -> Counted {
+    let line = serde_json::to_string(counted).unwrap();
+    assert!(!line.contains('\n'));
+    serde_json::from_str(&line).unwrap()
+}
+
+proptest! {
+    // Each case makes and reads a dozen histograms of 27,000 buckets.
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn one_process_and_three_have_identical_counts(
+        samples in samples(),
+        open_loop: bool,
+        order in Just([0, 1, 2]).prop_shuffle(),
+    ) {
+        let mut one = nothing(open_loop);
+        let mut three = [nothing(open_loop), nothing(open_loop), nothing(open_loop)];
+        for (i, (sample, process)) in samples.into_iter().enumerate() {
+            record(&mut one, i as u64, sample);
+            record(&mut three[process], i as u64, sample);
+        }
+        let mut all = nothing(open_loop);
+        for process in order {
+            let told = sent(&three[process]);
+            prop_assert_eq!(&told, &three[process]);
+            prop_assert_eq!(told.check(open_loop), Ok(()));
+            all.add(told).unwrap();
+        }
+        // No slice is left out where nothing came.
+        all.slices.resize(one.slices.len(), 0);
+        let buckets = |counted: &Counted| -> Vec<(u64, u64)> {
+            let recorded = counted.histogram.iter_recorded();
+            recorded.map(|at| (at.value_iterated_to(), at.count_at_value())).collect()
+        };
+        prop_assert_eq!(buckets(&all), buckets(&one));
+        prop_assert_eq!(all, one);
+    }
+}
+
+#[test]
+fn what_is_not_of_the_same_load_is_refused_and_changes_nothing() {
+    let with = |change: &dyn Fn(&mut Counted)| {
+        let mut other = nothing(true);
+        record(&mut other, 3, SAMPLE);
+        change(&mut other);
+        let mut sum = nothing(true);
+        record(&mut sum, 4, SAMPLE);
+        let before = sum.clone();
+        let error = sum.add(other).map_err(|Unlike { .. }| ()).err();
+        assert_eq!(sum == before, error.is_some());
+        error.is_none()
+    };
+    assert!(with(&|_| ()));
+    let digits = || Histogram::new_with_bounds(1, LONGEST, 2).unwrap();
+    let range = || Histogram::new_with_bounds(1, LONGEST / 2, 3).unwrap();
+    assert!(!with(&|other| other.histogram = digits()));
+    assert!(!with(&|other| other.histogram = range()));
+    assert!(!with(&|other| other.open_loop.as_mut().unwrap().lag = range()));
+    assert!(!with(&|other| other.open_loop.as_mut().unwrap().arrivals.gaps = 8));
+    assert!(!with(&|other| other.slice_ns += 1));
+    assert!(!with(&|other| other.format += 1));
+    assert!(!with(&|other| other.instances_ns.extend([(4, 1)])));
+}
+
+const SAMPLE: Sample = Sample { latency: 5_000, slice: 2, fate: 0, place: 3, length: 1 << 20 };
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    let said = |open_loop: bool, change: &dyn Fn(&mut Counted)| {
+        let mut counted = nothing(open_loop);
+        record(&mut counted, 0, SAMPLE);
+        change(&mut counted);
+        counted.check(open_loop).map_err(|error| error.to_string()).err().unwrap_or_default()
+    };
+    for open_loop in [false, true] {
+        assert_eq!(said(open_loop, &|_| ()), "");
+        assert!(said(open_loop, &|c| c.format = 99).contains("format 99"));
+        assert!(said(open_loop, &|c| c.requests = 2).contains("2 requests, and 1 in their slices"));
+        assert!(said(open_loop, &|c| c.spun_ns = 1 << 40).contains("more CPU spun"));
+        let other = nothing(!open_loop).open_loop;
+        assert!(said(open_loop, &|c| c.open_loop = other.clone()).contains("an open loop"));
+    }
+    assert!(said(false, &|c| c.histogram.clear()).contains("1 requests with 0 latencies"));
+    let open =
+        |change: &dyn Fn(&mut OpenCounted)| said(true, &|c| change(c.open_loop.as_mut().unwrap()));
+    assert!(open(&|open| open.wait.clear()).contains("three parts"));
+    assert!(open(&|open| open.due = 5).contains("5 requests due, and the outcome of 1"));
+}
+
+#[test]
+fn the_first_wrong_exchange_by_time_is_kept_and_what_one_does_not_know_is_not_known() {
+    let wrong = |after_ns, sent: &str| FirstWrong {
+        after_ns,
+        exchange: Exchange {
+            sent: sent.into(),
+            expected: String::new(),
+            received: String::new(),
+            reply_index: 0,
+        },
+    };
+    let counted = |first_wrong| Counted { first_wrong, ..nothing(false) };
+    let mut sum = counted(Some(wrong(20, "later")));
+    sum.add(counted(None)).unwrap();
+    sum.add(counted(Some(wrong(10, "sooner")))).unwrap();
+    sum.add(counted(Some(wrong(15, "between")))).unwrap();
+    assert_eq!(sum.first_wrong.as_ref().unwrap().exchange.sent, "sooner");
+    assert_eq!(sum.run_delay_ns, Some(0));
+    let spoken = TlsSpoken { version: "1.3".into(), cipher: "c".into(), checked: true };
+    let tls = Some(spoken.clone());
+    sum.add(Counted { run_delay_ns: None, turns: None, tls, ..nothing(false) }).unwrap();
+    assert_eq!((sum.run_delay_ns, sum.turns, sum.tls), (None, None, Some(spoken)));
+}
