@@ -3,7 +3,7 @@
 //!
 //! It has a thread for each connection. One that `blocks` answers one request at a time all the same.
 
-use regatta_load::hash_file::DIGEST;
+use regatta_script::hash_file::DIGEST;
 use std::{
     env,
     io::{BufRead, BufReader, Write},

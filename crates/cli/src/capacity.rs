@@ -14,9 +14,10 @@ use crate::{
 use anyhow::{Context, bail};
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_host::{Containment, read_setup};
-use regatta_load::{Arrivals, Phase, Plan, Progress, Workload};
+use regatta_load::{Arrivals, Phase, Plan, Progress};
 use regatta_race::capacity::{self, CapacityError, Place, Question, Watch};
 use regatta_record::{Asked, Capacity, CapacityLoad, CapacityPhase, CapacityStep, Limit};
+use regatta_script::Workload;
 use std::{
     env,
     num::{NonZeroU32, NonZeroUsize},
@@ -198,8 +199,8 @@ fn ask(args: &CapacityArgs, contender: &str) -> anyhow::Result<Asked> {
     }
     let setup = read_setup(env!("CARGO_PKG_VERSION"), None, env::args().collect());
     let (server_cpus, load_cpus) = (args.server_cpus.clone(), args.cpus.clone());
-    let workload = args.workload.as_ref().unwrap_or(&Workload::Double);
-    Ok(capacity::alone(contender, workload, server_cpus, load_cpus, &known()?, setup)?)
+    let workload = args.workload.clone().unwrap_or_default();
+    Ok(capacity::alone(contender, &workload, server_cpus, load_cpus, &known()?, setup)?)
 }
 
 fn question(args: &CapacityArgs, asked: Option<&Asked>) -> anyhow::Result<Question> {

@@ -16,9 +16,10 @@ use crate::{
 use anyhow::Context;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_host::{Observed, Spent, Usage};
-use regatta_load::{Arrivals, Edges, Phase, Plan, Progress, Tally, Until, WarmUp, Workload};
+use regatta_load::{Arrivals, Edges, Phase, Plan, Progress, Tally, Until, WarmUp};
 use regatta_race::judge_load;
 use regatta_record::{Burst, FORMAT, Kind, Latency, LoadResult, encode_histogram};
+use regatta_script::Workload;
 use std::{
     num::{NonZeroU32, NonZeroUsize},
     path::PathBuf,

@@ -8,8 +8,8 @@ use crate::{
     values::{duration, limit, one_of},
 };
 use anyhow::{Context, bail};
-use regatta_load::hash_file;
 use regatta_report::grouped;
+use regatta_script::hash_file;
 use regatta_serve::{Host, Model, Service, Stop, Written, catalogue::Traits, serve};
 use regatta_service::Limits;
 use std::{

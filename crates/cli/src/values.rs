@@ -1,6 +1,7 @@
 //! Values on the command line: numbers, times, rates and names, as people write them.
 
-use regatta_load::{Plan, Workload};
+use regatta_load::Plan;
+use regatta_script::Workload;
 use std::{num::NonZeroU32, path::Path};
 
 /// A value of a type that has a fixed list of names.
@@ -24,7 +25,8 @@ pub fn workload(text: &str) -> Result<Workload, String> {
     if path.extension().is_some_and(|ending| ending == "toml") {
         return Workload::read(path).map_err(|error| error.to_string());
     }
-    let names = Workload::ALL.map(|one| one.name().to_owned()).join(", ");
+    let names: Vec<_> = Workload::built_in().iter().map(|one| one.name().to_owned()).collect();
+    let names = names.join(", ");
     Err(format!("expected one of {names}, or the path of a workload file, as mine.toml"))
 }
 

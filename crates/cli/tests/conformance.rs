@@ -4,9 +4,9 @@
 mod transcript;
 
 use regatta_host::{Containment, Running, free_port};
-use regatta_load::hash_file;
 use regatta_race::{Contender, Manifest, Values, built_in, peers_folder};
 use regatta_record::EXHIBIT;
+use regatta_script::hash_file;
 use std::{
     fs::{self, Permissions},
     io::{self, ErrorKind, Read, Write},

@@ -2,7 +2,7 @@
 
 mod support;
 
-use regatta_load::canned;
+use regatta_script::{Place, Workload};
 use std::{
     io::{ErrorKind, Read, Write},
     net::{Shutdown, TcpStream},
@@ -147,7 +147,9 @@ fn the_canned_reply_is_a_reply_of_hello_but_for_the_time() {
     let server = Server::of("hello", "epoll", &[]);
     for closes in [false, true] {
         let connection = if closes { "Connection: close\r\n" } else { "" };
-        let canned = canned::hello(&server.addr.to_string(), None, closes);
+        let host = server.addr.to_string();
+        let place = Place { host: &host, path: None, closes };
+        let (_, canned) = Workload::parse("hello").unwrap().canned(place).unwrap();
         let request = format!("GET / HTTP/1.1\r\nHost: {}\r\n{connection}\r\n", server.addr);
         assert_eq!(canned.request_bytes, request.len());
         let mut stream = server.connect();

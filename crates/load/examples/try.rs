@@ -2,7 +2,8 @@
 //! With PIPELINE 0, a connection for every request. PID is a server of one thread, such as the
 //! example `echo_server`: its CPU in the window is told beside the load's.
 
-use regatta_load::{Arrivals, Edges, Plan, Until, WarmUp, Workload, run};
+use regatta_load::{Arrivals, Edges, Plan, Until, WarmUp, run};
+use regatta_script::Workload;
 use std::{sync::atomic::AtomicBool, time::Duration};
 
 /// Reads the CPU of a process's first thread, in nanoseconds, at both edges.

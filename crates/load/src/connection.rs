@@ -21,8 +21,13 @@ pub(crate) enum State {
     Open,
 }
 
+/// Pause after a first failure to open a connection; doubles with each further one.
+pub(crate) const SHORTEST_PAUSE: Nanos = 10 * MS;
+/// Longest pause between attempts.
+pub(crate) const LONGEST_PAUSE: Nanos = 1_000 * MS;
+
 /// A connection slot; reused when its connection was lost.
-pub(crate) struct Connection {
+pub(crate) struct Connection<T> {
     pub socket: Option<OwnedFd>,
     /// With a socket, where the plan asks for TLS.
     pub tls: Option<Box<Session>>,
@@ -30,6 +35,8 @@ pub(crate) struct Connection {
     /// A write was cut short (or is not possible yet): the poller tells when there is room.
     pub waits_to_write: bool,
     pub cursor: Cursor,
+    /// What the dialect keeps of it.
+    pub talk: T,
     /// Its first request is beside the schedule of an open loop, or the bound on what is in flight.
     pub beside: bool,
     /// The server has ended its sending direction.
@@ -42,25 +49,21 @@ pub(crate) struct Connection {
     pub sent: Ring,
 }
 
-impl Connection {
-    /// Pause after a first failure; doubles with each further one.
-    pub const SHORTEST_PAUSE: Nanos = 10 * MS;
-    /// Longest pause between attempts.
-    pub const LONGEST_PAUSE: Nanos = 1_000 * MS;
-
+impl<T> Connection<T> {
     /// A slot without a connection, which will begin at `cursor`. Its send times are kept in
     /// `times` of the thread, from `first` on.
-    pub fn closed(cursor: Cursor, first: usize) -> Self {
+    pub fn closed(cursor: Cursor, talk: T, first: usize) -> Self {
         Connection {
             socket: None,
             tls: None,
             state: State::Closed,
             waits_to_write: false,
             cursor,
+            talk,
             beside: true,
             ended: false,
             replies: 0,
-            pause: Self::SHORTEST_PAUSE,
+            pause: SHORTEST_PAUSE,
             sent: Ring { first: first as u32, head: 0, tail: 0 },
         }
     }

@@ -202,8 +202,8 @@ impl<'a> Director<'a> {
                 *self.drained.insert(clock::now())
             }
         };
-        // With a connection per request, those that are still open wait for the server to close.
-        let waits = self.plan.churn && self.plan.workload.is_http() && sums.open > 0;
+        // With a connection per request, those that are still open may wait for the server to close.
+        let waits = sums.owed_ends > 0;
         if now.saturating_sub(drained) >= if waits { CLOSES_WITHIN } else { SETTLE } {
             if waits {
                 self.shared.closes_overdue();
@@ -329,6 +329,7 @@ mod tests {
             awaited: 4,
             refused: 0,
             dropped: 0,
+            owed_ends: 0,
             errors: 0,
             open: 4,
             together: true,

@@ -2,7 +2,7 @@
 
 use crate::Tls;
 use regatta_record::Arrivals;
-use regatta_script::{Place, Script, Workload};
+use regatta_script::{Compiled, Order, Place, Workload};
 use std::{io, net::SocketAddr, num::NonZeroU32, time::Duration};
 
 /// One load: who is asked what, by how many, for how long.
@@ -14,10 +14,9 @@ pub struct Plan {
     pub tls: Option<Tls>,
     /// What is sent and what must come back.
     pub workload: Workload,
-    /// What HTTP requests name as their Host.
+    /// The host that requests name, where they do.
     pub host: String,
-    /// Target of the built-in HTTP workloads, in front of any query; `None`: their own, `/` and
-    /// `/hash`.
+    /// The path of a built-in workload, in front of any query; `None`: its own.
     pub path: Option<String>,
     /// Connections open at a time.
     pub connections: usize,
@@ -99,7 +98,7 @@ pub enum Until {
     Elapsed(Duration),
     /// When this many requests were sent and are settled (answered or lost). The server gets
     /// exactly so many in all, and those once more that it left behind a connection's end that it had
-    /// said over HTTP; there is no warm-up, and the window opens before the first connect,
+    /// said; there is no warm-up, and the window opens before the first connect,
     /// so that connecting is included. With fewer requests than connections, only as many
     /// connections as requests are opened.
     Requests(u64),
@@ -134,10 +133,10 @@ impl Plan {
     pub const PATIENCE: Duration = Duration::from_secs(10);
 
     /// The exchanges of this plan.
-    pub(crate) fn script(&self) -> Result<Script, Error> {
+    pub(crate) fn compile(&self) -> Result<Compiled, Error> {
         let place = Place { host: &self.host, path: self.path.as_deref(), closes: self.churn };
-        let script = self.workload.script(self.seed, self.pipeline, place);
-        script.map_err(|too_long| Error::Plan(too_long.to_string()))
+        let order = Order { seed: self.seed, pipeline: self.pipeline, place };
+        self.workload.compile(&order).map_err(|too_long| Error::Plan(too_long.to_string()))
     }
 
     /// Says what is wrong with the plan itself, before anything is opened.

@@ -51,6 +51,8 @@ pub(crate) struct Gauge {
     pub refused: AtomicU64,
     /// Connections so far that the server closed after their first reply, before the load began.
     pub dropped: AtomicU64,
+    /// Connections that wait for nothing but the server's close.
+    pub owed_ends: AtomicU64,
     /// Errors of all kinds so far.
     pub errors: AtomicU64,
     /// Connections whose first reply came and that still stand.
@@ -67,6 +69,7 @@ pub(crate) struct Sums {
     pub awaited: u64,
     pub refused: u64,
     pub dropped: u64,
+    pub owed_ends: u64,
     pub errors: u64,
     pub open: usize,
     /// Whether every thread has entered the current phase.
@@ -249,6 +252,7 @@ impl Shared {
             awaited: sum(|gauge| &gauge.awaited),
             refused: sum(|gauge| &gauge.refused),
             dropped: sum(|gauge| &gauge.dropped),
+            owed_ends: sum(|gauge| &gauge.owed_ends),
             errors: sum(|gauge| &gauge.errors),
             open: self.gauges.iter().map(|gauge| gauge.open.load(Relaxed)).sum(),
             together,

@@ -19,6 +19,7 @@ use crate::{
 use drip::{Drip, Happened};
 use hdrhistogram::Histogram;
 use probe::Probe;
+use regatta_script::{Dialect, Order, Place, Unending, Visitor, Workload};
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
@@ -26,26 +27,18 @@ use std::{
     time::Duration,
 };
 
-/// What the slow clients are slow with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SlowPart {
-    /// The head of the request.
-    Headers,
-    /// Its content, behind a whole head.
-    Body,
-}
-
 /// What slow clients do.
 #[derive(Clone, Debug)]
 pub struct SlowPlan {
     /// The server.
     pub target: SocketAddr,
-    /// What requests name as their Host.
+    /// The host that requests of new clients name, where they do.
     pub host: String,
-    /// What is asked for.
-    pub path: String,
+    /// What a new client asks, and what must come back: its first exchange, on a connection that
+    /// serves no other.
+    pub workload: Workload,
     /// What is sent slowly.
-    pub part: SlowPart,
+    pub request: Unending,
     /// Slow connections, opened within the first interval or second.
     pub connections: usize,
     /// Between two bytes of a connection.
@@ -95,6 +88,7 @@ impl SlowPlan {
             () if self.longest.is_zero() || self.timeout.is_zero() => {
                 refuse("the duration and the timeout must be above 0")
             }
+            () if self.request.slowly.is_empty() => refuse("there is nothing to send slowly"),
             () => Ok(()),
         }
     }
@@ -128,7 +122,26 @@ pub fn run_slow(
     limits::make_room(plan.connections + 1, 1)?;
     let poller = Poller::new()
         .map_err(|error| Error::Machine { what: "create an epoll", error: error.into() })?;
-    Ok(Slow::new(plan, poller).run(progress, stop))
+    let place = Place { host: &plan.host, path: None, closes: true };
+    let compiled = plan.workload.compile(&Order { seed: 1, pipeline: 1, place });
+    let compiled = compiled.map_err(|too_long| Error::Plan(too_long.to_string()))?;
+    Ok(compiled.visit(Run { plan, poller, progress, stop }))
+}
+
+/// Slow clients that may begin.
+struct Run<'a> {
+    plan: &'a SlowPlan,
+    poller: Poller,
+    progress: &'a mut dyn FnMut(&SlowProgress),
+    stop: &'a AtomicBool,
+}
+
+impl Visitor for Run<'_> {
+    type Out = SlowTally;
+
+    fn visit<D: Dialect>(self, dialect: &D) -> SlowTally {
+        Slow::new(self.plan, dialect, self.poller).run(self.progress, self.stop)
+    }
 }
 
 /// The token of the new client.
@@ -136,27 +149,28 @@ const PROBE: u32 = u32::MAX;
 /// Longest wait for events: how late a stop is noticed.
 const TURN: Nanos = 20 * MS;
 
-struct Slow<'a> {
+struct Slow<'a, D: Dialect> {
     plan: &'a SlowPlan,
+    /// Of the new clients.
+    dialect: &'a D,
+    desk: D::Desk,
     poller: Poller,
     began: Nanos,
     now: Nanos,
     ends: Nanos,
-    /// What is sent before, and slowly.
-    request: drip::Request,
     drips: Vec<Option<Drip>>,
     /// How many were opened or refused, in order.
     begun: usize,
     /// How many bytes fell due, over all connections in turn.
     beats: u64,
     alive: usize,
-    probe: Option<Probe>,
+    probe: Option<Probe<D>>,
     next_probe: Nanos,
     count: SlowTally,
 }
 
-impl<'a> Slow<'a> {
-    fn new(plan: &'a SlowPlan, poller: Poller) -> Self {
+impl<'a, D: Dialect> Slow<'a, D> {
+    fn new(plan: &'a SlowPlan, dialect: &'a D, poller: Poller) -> Self {
         let began = clock::now();
         let count = SlowTally {
             opened: 0,
@@ -172,11 +186,12 @@ impl<'a> Slow<'a> {
         };
         Slow {
             plan,
+            dialect,
+            desk: dialect.desk(clock::wall),
             poller,
             began,
             now: began,
             ends: began + plan.longest.as_nanos() as Nanos,
-            request: drip::Request::new(plan),
             drips: (0..plan.connections).map(|_| None).collect(),
             begun: 0,
             beats: 0,
@@ -286,7 +301,7 @@ impl<'a> Slow<'a> {
             most -= 1;
             let Some(drip) = &mut self.drips[slot] else { continue };
             let first = !drip.is_open();
-            let sent = drip.send(&self.request);
+            let sent = drip.send(&self.plan.request);
             self.count.opened += u64::from(first && drip.is_open());
             if let Happened::Gone = sent {
                 self.gone(slot);
@@ -307,7 +322,8 @@ impl<'a> Slow<'a> {
         self.alive -= 1;
         if drip.is_open() {
             self.count.closed_ns.push(self.now - drip.opened_at());
-            *self.count.statuses.entry(drip.status()).or_default() += 1;
+            let status = drip.status(&self.plan.request);
+            *self.count.statuses.entry(status).or_default() += 1;
         } else {
             self.count.refused += 1;
         }
@@ -324,7 +340,7 @@ impl<'a> Slow<'a> {
             return;
         }
         self.next_probe = self.now + SlowPlan::PROBE_EVERY.as_nanos() as Nanos;
-        match Probe::open(self.plan, self.now) {
+        match Probe::open(self.plan, self.dialect, self.now) {
             Ok(probe) => match self.poller.add(probe.socket(), PROBE, Interest::ReadAndWrite) {
                 Ok(()) => self.probe = Some(probe),
                 Err(error) => self.probe_ends(Err(format!("it cannot be watched: {error}"))),
@@ -335,8 +351,8 @@ impl<'a> Slow<'a> {
 
     fn read_probe(&mut self) {
         let Some(probe) = &mut self.probe else { return };
-        let told = probe.go_on();
-        if probe.has_asked() {
+        let told = probe.go_on(self.dialect, &mut self.desk);
+        if probe.has_asked(self.dialect) {
             let _ = self.poller.change(probe.socket(), PROBE, Interest::Read);
         }
         if let Some(outcome) = told {

@@ -281,14 +281,15 @@ impl Slices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Arrivals, WarmUp, Workload};
+    use crate::{Arrivals, WarmUp};
+    use regatta_script::Workload;
     use std::time::Duration;
 
     fn plan(until: Until) -> Plan {
         Plan {
             target: "127.0.0.1:1".parse().unwrap(),
             tls: None,
-            workload: Workload::Double,
+            workload: Workload::parse("double").unwrap(),
             host: String::new(),
             path: None,
             connections: 1,

@@ -36,8 +36,8 @@ pub enum Roots {
     Unchecked,
 }
 
-/// How a load speaks TLS: version 1.2 or 1.3, with HTTP/1.1 offered by ALPN. Sessions are not
-/// resumed: every connection stands for a client of its own, and does a whole handshake.
+/// How a load speaks TLS: version 1.2 or 1.3, with the protocol offered by ALPN where it has a name
+/// there. Sessions are not resumed: every connection stands for a client of its own, and does a whole handshake.
 #[derive(Clone, Debug)]
 pub struct Tls {
     config: Arc<ClientConfig>,
@@ -82,6 +82,13 @@ impl Tls {
         Ok(Tls { config: Arc::new(config(roots)?), name, checked })
     }
 
+    /// The same, with a protocol offered inside.
+    pub(crate) fn offering(&self, alpn: Option<&str>) -> Self {
+        let mut config = ClientConfig::clone(&self.config);
+        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+        Tls { config: Arc::new(config), ..self.clone() }
+    }
+
     /// Whether the server's certificate is checked.
     pub fn is_checked(&self) -> bool {
         self.checked
@@ -105,7 +112,6 @@ fn config(roots: &Roots) -> Result<ClientConfig, TlsError> {
         }
     };
     let mut config = believing.with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.resumption = Resumption::disabled();
     Ok(config)
 }

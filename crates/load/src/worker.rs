@@ -27,7 +27,7 @@ use in_flight::InFlight;
 use loss::Loss;
 pub(crate) use open::GRACE;
 use open::OpenLoop;
-use regatta_script::{Checker, Cursor, Script};
+use regatta_script::{Cursor, Dialect, Script};
 use rustix::thread::set_current_timer_slack;
 use std::{cmp::Reverse, collections::BinaryHeap, num::NonZeroU64, sync::atomic::Ordering::*};
 
@@ -43,19 +43,19 @@ const LONGEST_POLL: Nanos = 50_000;
 const BUFFER: usize = Session::PLAIN;
 
 /// A load thread's state.
-pub(crate) struct Worker<'a> {
+pub(crate) struct Worker<'a, D: Dialect> {
     plan: &'a Plan,
-    script: &'a Script,
+    dialect: &'a D,
     shared: &'a Shared,
     gauge: &'a Gauge,
     poller: Poller,
     buffer: Box<[u8]>,
     /// What comes before it is opened; empty without TLS.
     sealed: Box<[u8]>,
-    /// For replies in HTTP.
-    checker: Checker,
+    /// What the dialect keeps for all connections of the thread.
+    desk: D::Desk,
     /// The active ones, then the idle ones.
-    connections: Vec<Connection>,
+    connections: Vec<Connection<D::Talk>>,
     /// How many of them are active.
     active: u32,
     times: Times,
@@ -96,12 +96,12 @@ pub(crate) struct Worker<'a> {
     count: Count,
 }
 
-impl<'a> Worker<'a> {
+impl<'a, D: Dialect> Worker<'a, D> {
     /// Thread number `thread` of `threads`, with its share of the plan. Allocates all that the run
     /// needs.
     pub fn new(
         plan: &'a Plan,
-        script: &'a Script,
+        dialect: &'a D,
         shared: &'a Shared,
         thread: usize,
         threads: usize,
@@ -119,11 +119,13 @@ impl<'a> Worker<'a> {
             }
         };
         let slots = active + share(plan.idle as u64) as usize;
-        let start = |slot: usize| start(slot * threads + thread, script);
+        let number = |slot: usize| (slot * threads + thread) as u32;
+        let script = dialect.script();
+        let cursor = |slot: usize| Cursor::new(script, start(number(slot), script));
         // An idle connection has never more than one request outstanding.
         let first = |slot: usize| slot.min(active) * plan.pipeline + slot.saturating_sub(active);
         let connections = (0..slots)
-            .map(|slot| Connection::closed(Cursor::new(script, start(slot)), first(slot)))
+            .map(|slot| Connection::closed(cursor(slot), dialect.talk(number(slot)), first(slot)))
             .collect();
         // What TLS has in store is not the kernel's to tell.
         let poller = match plan.tls {
@@ -134,16 +136,13 @@ impl<'a> Worker<'a> {
             .map_err(|error| Error::Machine { what: "create an epoll", error: error.into() })?;
         Ok(Worker {
             plan,
-            script,
+            dialect,
             shared,
             gauge: &shared.gauges[thread],
             poller,
             buffer: vec![0; BUFFER].into(),
             sealed: vec![0; plan.tls.as_ref().map_or(0, |_| Session::SEALED)].into(),
-            checker: Checker::new(
-                script.replies_in_http().map_or(0, |replies| replies.kinds.len()),
-                clock::wall,
-            ),
+            desk: dialect.desk(clock::wall),
             connections,
             active: active as u32,
             times: Times::new(first(slots), plan.pipeline),
@@ -313,6 +312,9 @@ impl<'a> Worker<'a> {
         self.gauge.awaited.store(self.awaited + u64::from(line), Relaxed);
         self.gauge.refused.store(self.refused, Relaxed);
         self.gauge.dropped.store(self.dropped, Relaxed);
+        if self.phase == Phase::Draining {
+            self.gauge.owed_ends.store(self.owed_ends(), Relaxed);
+        }
         self.gauge.errors.store(self.count.errors.total(), Relaxed);
         self.gauge.open.store(self.open + self.ended.len(), Relaxed);
         self.gauge.entered.store(self.phase as u8 + 1, Release);
@@ -393,6 +395,6 @@ impl<'a> Worker<'a> {
 
 /// Where in the script a connection begins: spread by the golden ratio, so that no two read the
 /// same lines of memory, nor such that fall into the same cache set.
-fn start(slot: usize, script: &Script) -> u32 {
-    script.conversation_from((slot as u32).wrapping_mul(0x9E37_79B1) % script.count())
+fn start(slot: u32, script: &Script) -> u32 {
+    script.conversation_from(slot.wrapping_mul(0x9E37_79B1) % script.count())
 }

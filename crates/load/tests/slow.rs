@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::Server;
-use regatta_load::{SlowPart, SlowPlan, SlowTally, run_slow};
+use common::{Server, asks};
+use regatta_load::{SlowPlan, SlowTally, run_slow};
+use regatta_script::dialects::http::{HttpRequest, SlowPart, unending};
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
@@ -25,11 +26,12 @@ fn ms(ms: u64) -> Duration {
 /// Twenty slow clients, a byte each every 20 ms, for a second; new clients wait for so long that a
 /// busy machine is not taken for a busy server.
 fn plan(server: &Server) -> SlowPlan {
+    let host = server.address.to_string();
     SlowPlan {
         target: server.address,
-        host: server.address.to_string(),
-        path: "/".into(),
-        part: SlowPart::Headers,
+        request: unending(SlowPart::Headers, &host, "/", 50),
+        host,
+        workload: asks(HttpRequest::get("/")),
         connections: 20,
         every: ms(20),
         longest: ms(1_000),
@@ -111,8 +113,11 @@ fn a_server_that_serves_one_at_a_time_serves_no_new_client() {
 #[test]
 fn a_wrong_reply_is_no_service() {
     for (reply, said) in [
-        (&b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"[..], "got 503"),
-        (&b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi"[..], "before the whole content"),
+        (&b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"[..], "got HTTP/1.1 503"),
+        (
+            &b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi"[..],
+            "closed the connection before a whole reply",
+        ),
         (&b"220 mail\r\n\r\n"[..], "malformed"),
     ] {
         let server = Server::start(move |mut stream, _| {
@@ -163,8 +168,12 @@ fn bytes_come_one_at_a_time_and_not_in_bursts() {
         // A busy machine may press them together, but not each time.
         let spread = (0..10).any(|_| {
             let every = ms(EVERY);
-            let (tally, seen) =
-                seen(|server| SlowPlan { part, connections: 10, every, ..plan(server) });
+            let (tally, seen) = seen(|server| SlowPlan {
+                request: unending(part, "h", "/", 1_000 / EVERY),
+                connections: 10,
+                every,
+                ..plan(server)
+            });
             assert_eq!((tally.opened, tally.alive, seen.len()), (10, 10, 10));
             let most = tally.took_ns / (EVERY * 1_000_000) + 1;
             for (_, bytes) in &seen {

@@ -3,27 +3,23 @@
 mod common;
 
 use common::{
-    assert_undisturbed, nginx, plan, run,
+    asks, assert_undisturbed, nginx, plan, run,
     tls::{Authority, Sealed, VERSIONS, server},
 };
-use regatta_load::{
-    Arrivals, Plan, Until, Workload,
-    http::{HttpRequest, HttpWorkload},
-};
+use regatta_load::{Arrivals, Plan, Until};
+use regatta_script::{Workload, dialects::http::HttpRequest};
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
     num::NonZeroU32,
     process::{Child, Command, Stdio},
-    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
 fn get(target: &str) -> Workload {
-    let one = HttpWorkload::new("a GET", vec![HttpRequest::get(target)]).unwrap();
-    Workload::Http(Arc::new(one))
+    asks(HttpRequest::get(target))
 }
 
 /// Reads a head; false if there is none.

@@ -4,9 +4,10 @@
 mod common;
 
 use common::{Server, assert_undisturbed, plan, run};
-use regatta_load::{Plan, Until, Workload, WorkloadFile};
+use regatta_load::{Plan, Until};
 use regatta_record::Exchange;
-use std::{path::Path, sync::Arc, time::Duration};
+use regatta_script::Workload;
+use std::{path::Path, time::Duration};
 
 /// The three ways to say what must come back.
 const WAYS: [(&str, &str); 3] =
@@ -14,7 +15,7 @@ const WAYS: [(&str, &str); 3] =
 
 fn workload(way: &str) -> Workload {
     let text = format!("protocol = 'line'\n[[request]]\nsend = '{{n=int:7..7}}'\n{way}");
-    Workload::File(Arc::new(WorkloadFile::from_text(&text, "test").unwrap()))
+    Workload::from_text(&text, "test").unwrap()
 }
 
 fn wrong(server: &Server, way: &str, pipeline: usize) -> Exchange {
@@ -120,7 +121,7 @@ fn lines_so_long_that_the_pipeline_does_not_fit_are_refused() {
         "protocol = 'line'\n[[request]]\nsend = '{{line:long}}'\nprefix = ''\n[lines]\nlong = ['{}']",
         "x".repeat(60_000)
     );
-    let workload = Workload::File(Arc::new(WorkloadFile::from_text(&text, "long").unwrap()));
+    let workload = Workload::from_text(&text, "long").unwrap();
     let server = Server::double();
     let plan = Plan { workload, pipeline: Plan::MAX_PIPELINE, ..plan(server.address) };
     let error = run(&plan).unwrap_err().to_string();

@@ -5,4 +5,5 @@
 mod block;
 pub mod http1;
 pub mod line;
+pub mod resp;
 pub mod websocket;

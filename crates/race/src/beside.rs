@@ -5,8 +5,9 @@
 //! read, so that it takes from the other's CPU no more than its few requests need.
 
 use crate::single::outcome_of_replies;
-use regatta_load::{Edges, Plan, Progress, Tally, Until, WarmUp, Workload};
+use regatta_load::{Edges, Plan, Progress, Tally, Until, WarmUp};
 use regatta_record::{Background, Beside, Outcome};
+use regatta_script::Workload;
 use std::{
     sync::{
         atomic::{AtomicBool, Ordering},

@@ -5,10 +5,10 @@ use crate::{
     manifest::Manifest,
     rate::Paces,
 };
-use regatta_load::WorkloadFile;
 use regatta_record::{Arrivals, CpuSets, LoadShape, Then};
+use regatta_script::Workload;
 use serde::{Deserialize, Deserializer};
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, time::Duration};
 
 /// Of a shorter window nothing can be said: slices, and the ticks of CPU clocks, are too coarse.
 pub(crate) const SHORTEST_WINDOW: Duration = Duration::from_millis(50);
@@ -22,9 +22,9 @@ pub struct Contest {
     /// Workload of all its cells: its name. In the file also a workload file, by its path relative
     /// to the race file.
     pub workload: String,
-    /// The workload, where it is a file.
+    /// The whole text of the workload, where it is a file.
     #[serde(skip)]
-    pub workload_file: Option<Arc<WorkloadFile>>,
+    pub workload_file: Option<String>,
     /// Contenders by name; `peers` stands for every one that serves the workload and is neither
     /// built in nor this file's own. Absent: every one that is known and serves it.
     #[serde(default)]
@@ -176,11 +176,11 @@ impl Contest {
         let mut contest = Contest::parse(&text, name)?;
         if contest.workload.ends_with(".toml") {
             let folder = Path::new(name).parent().unwrap_or(Path::new(""));
-            let file = WorkloadFile::read(&folder.join(&contest.workload)).map_err(|error| {
+            let file = Workload::read(&folder.join(&contest.workload)).map_err(|error| {
                 ContestError::Value { origin: name.into(), because: error.to_string() }
             })?;
             contest.workload = file.name().into();
-            contest.workload_file = Some(Arc::new(file));
+            contest.workload_file = file.text().map(str::to_owned);
         }
         Ok(contest)
     }

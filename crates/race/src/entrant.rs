@@ -6,15 +6,11 @@ use crate::{
     placeholders::Values,
 };
 use regatta_host::{Containment, Launch};
-use regatta_load::{
-    Workload, WorkloadFile,
-    canned::{self, Canned},
-};
 use regatta_record::{Asked, Entry, LoadShape};
+use regatta_script::{Canned, Place, Workload};
 use std::{
     net::{Ipv4Addr, SocketAddr},
     path::Path,
-    sync::Arc,
 };
 
 /// A contender in a race.
@@ -57,7 +53,7 @@ impl Entrant {
                     workload.name()
                 ))
             })?,
-            Some(Adapter::Canned) => workload.canned().ok_or_else(|| {
+            Some(Adapter::Canned) => canned(workload).ok_or_else(|| {
                 error(format!(
                     "the adapter `canned` serves hello, whose requests all have the same length; \
                      this race runs {}",
@@ -72,18 +68,17 @@ impl Entrant {
 
     /// What is sent to it under a load that names an `n`.
     pub fn speaks_under(&self, n: Option<u32>) -> Workload {
-        match (&self.speaks, n) {
-            (Workload::Hash { .. }, Some(n)) => Workload::Hash { n },
-            (speaks, _) => speaks.clone(),
-        }
+        n.and_then(|n| self.speaks.with_n(n)).unwrap_or_else(|| self.speaks.clone())
     }
 
     /// What it is given to serve without looking, on `port` under `load`; `None` where it looks.
     pub fn canned(&self, load: LoadShape, port: u16) -> Option<Canned> {
         let Manifest { adapter, path, .. } = &self.contender.manifest;
         let host = SocketAddr::from((Ipv4Addr::LOCALHOST, port)).to_string();
-        (*adapter == Some(Adapter::Canned))
-            .then(|| canned::hello(&host, path.as_deref(), load.churn))
+        let place = Place { host: &host, path: path.as_deref(), closes: load.churn };
+        let (_, canned) =
+            self.speaks.canned(place).filter(|_| *adapter == Some(Adapter::Canned))?;
+        Some(canned)
     }
 
     /// Which stated limit the load exceeds, in a sentence.
@@ -135,15 +130,20 @@ impl Entrant {
     }
 }
 
+/// What is asked of a server that does not look.
+fn canned(workload: &Workload) -> Option<Workload> {
+    workload.canned(Place::default()).map(|(workload, _)| workload)
+}
+
 /// The workload of a race: its file's, else the built-in one of its name.
 fn workload(asked: &Asked) -> Result<Workload, String> {
     let name = &asked.workload;
     if let Some(text) = &asked.workload_file {
-        let file = WorkloadFile::from_text(text, name).map_err(|error| error.to_string())?;
-        return Ok(Workload::File(Arc::new(file)));
+        return Workload::from_text(text, name).map_err(|error| error.to_string());
     }
     Workload::parse(name).ok_or_else(|| {
-        let known = Workload::ALL.map(|one| one.name().to_owned()).join(", ");
+        let known: Vec<_> = Workload::built_in().iter().map(|one| one.name().to_owned()).collect();
+        let known = known.join(", ");
         format!("the load does not speak {name:?} yet; it speaks {known}")
     })
 }
@@ -160,7 +160,7 @@ mod tests {
         );
         let manifest = Manifest::parse(&text).unwrap();
         let contender = Contender { manifest, dir: Default::default() };
-        Entrant { name: "few".into(), speaks: Workload::Double, contender }
+        Entrant { name: "few".into(), speaks: Workload::parse("double").unwrap(), contender }
     }
 
     #[test]

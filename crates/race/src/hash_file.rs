@@ -1,7 +1,7 @@
 //! The file that a contender of the workload `hash` reads for every request: written before each
 //! start, with a content that is the same for all.
 
-use regatta_load::hash_file;
+use regatta_script::hash_file;
 use std::{
     io,
     path::{Path, PathBuf},

@@ -7,8 +7,8 @@ use crate::{
 };
 use regatta_host::allowed_cpus;
 use regatta_judge::{LEAST_PASSES, MOST_PASSES};
-use regatta_load::Workload;
 use regatta_record::{Asked, CpuSets, Entry, FORMAT, NULL, Setup, twin_name};
+use regatta_script::Workload;
 use serde::Deserialize;
 use std::{
     collections::BTreeSet,
@@ -172,7 +172,7 @@ pub fn prepare(
         setup,
         left_out,
         pilot: Vec::new(),
-        workload_file: contest.workload_file.as_ref().map(|file| file.text().to_owned()),
+        workload_file: contest.workload_file.clone(),
         entries,
     })
 }

@@ -8,8 +8,9 @@ use regatta_host::{
     Containment, NotReady, Running, Watched, background, free_port, is_taken, last_words,
     read_probe,
 };
-use regatta_load::{Edges, OpenTally, Plan, Progress, Tally, Until, WarmUp, Workload};
+use regatta_load::{Edges, OpenTally, Plan, Progress, Tally, Until, WarmUp};
 use regatta_record::{Asked, Errors, FORMAT, LoadShape, Outcome, Round, encode_histogram};
+use regatta_script::Workload;
 use std::{
     fs::{self, Permissions},
     io,
@@ -404,7 +405,7 @@ mod tests {
         let plan = Plan {
             target: listener.local_addr().unwrap(),
             tls: None,
-            workload: Workload::Double,
+            workload: Workload::parse("double").unwrap(),
             host: String::new(),
             path: None,
             connections: 4,

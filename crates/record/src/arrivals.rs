@@ -1,36 +1,36 @@
-//! What was seen of the arrivals of an open loop: sums that are put together without loss, whatever
-//! the order. What they say is judged by the load.
+//! Arrival statistics of an open loop: integer sums, which merge without loss in any order. The crate
+//! `load` evaluates them.
 
 use crate::Unlike;
 use serde::{Deserialize, Serialize};
 
-/// Arrivals of one load thread, or of several together. A *stride* is so many gaps in a row.
+/// Arrivals of one or several load threads. A *stride* is a fixed number of consecutive gaps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrivalsSeen {
     /// Gaps in a stride.
     pub gaps: u32,
-    /// Strides by their place in the distribution that was asked for.
+    /// Number of strides by quantile of the distribution asked for.
     pub places: Vec<u64>,
-    /// Strides.
+    /// Number of strides.
     pub strides: u64,
-    /// Sum of their lengths, a stride's expected length being [`ArrivalsSeen::UNIT`].
+    /// Sum of their lengths, in units of the expected length divided by [`ArrivalsSeen::UNIT`].
     pub sum: u128,
-    /// Sum of the squares of these.
+    /// Sum of the squared lengths.
     pub squares: u128,
-    /// Strides that followed another one.
+    /// Number of strides that followed another one.
     pub pairs: u64,
-    /// Sum of the products of each of those with the one before.
+    /// Sum of the products of their lengths with those of their predecessors.
     pub products: u128,
-    /// Requests that arrived in each tenth of the window.
+    /// Number of requests that arrived in each tenth of the window.
     pub tenths: [u64; 10],
 }
 
 impl ArrivalsSeen {
-    /// What the length of a stride is counted in: integers add up to the same in any order.
+    /// Fixed-point scale of the lengths: integer sums do not depend on the order.
     pub const UNIT: f64 = (1 << 20) as f64;
 
-    /// Nothing yet: strides of so many gaps, told apart by so many places.
+    /// Creates empty statistics with `gaps` gaps per stride and `places` quantiles.
     pub fn nothing(gaps: u32, places: usize) -> ArrivalsSeen {
         ArrivalsSeen {
             gaps,
@@ -44,10 +44,10 @@ impl ArrivalsSeen {
         }
     }
 
-    /// Adds what another thread or process has seen.
+    /// Adds the arrivals of another thread or process.
     ///
     /// # Errors
-    /// Where its strides are others. Nothing is added then.
+    /// If its strides differ in the number of gaps or quantiles. `self` is unchanged then.
     pub fn add(&mut self, other: &ArrivalsSeen) -> Result<(), Unlike> {
         self.check_like(other)?;
         self.places.iter_mut().zip(&other.places).for_each(|(sum, n)| *sum += n);

@@ -1,5 +1,5 @@
-//! What a load process is asked: the whole load, and which part of it is its own. Nothing in it
-//! belongs to one machine but the CPUs: no file, no handle, no moment.
+//! What a load process is asked to do: the whole load, and the part of it that this process runs.
+//! Except for the CPU numbers, nothing here is specific to one machine: no paths, handles or times.
 
 use crate::Arrivals;
 use serde::{Deserialize, Serialize};
@@ -8,13 +8,14 @@ use std::{
     num::{NonZeroU32, NonZeroU64},
 };
 
-/// The first message to a load process. What each field means is said at the plan of the load.
+/// The first message to a load process, one line of JSON. The `Plan` of the crate `load` documents the
+/// fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ask {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
-    /// Which part of the load is this process's; all else is the same for all of them.
+    /// The part of the load that this process runs. All other fields are the same for all processes.
     pub part: Part,
     /// The server.
     pub target: SocketAddr,
@@ -22,104 +23,105 @@ pub struct Ask {
     pub tls: Option<AskedTls>,
     /// What is sent and what must come back.
     pub workload: AskedWorkload,
-    /// What requests name as their host.
+    /// The host that requests name.
     pub host: String,
-    /// Target of a built-in workload instead of its own.
+    /// The path of a built-in workload. `None`: its own.
     pub path: Option<String>,
-    /// Connections of all processes together.
+    /// Connections, over all processes.
     pub connections: u64,
-    /// Further connections that are silent, of all processes together.
+    /// Additional idle connections, over all processes.
     pub idle: u64,
-    /// Requests outstanding on each connection, at most.
+    /// Maximum number of requests in flight on each connection.
     pub pipeline: u64,
-    /// Requests per second of all processes together; `None`: as fast as the replies come.
+    /// Requests per second, over all processes. `None`: closed loop.
     pub rate: Option<NonZeroU32>,
-    /// How the requests of a rate arrive.
+    /// How requests at a rate arrive.
     pub arrivals: Arrivals,
-    /// How long before a send a thread stops sleeping and spins, nanoseconds.
+    /// How long before a scheduled send a thread spins instead of sleeping, in nanoseconds.
     pub spin_ns: u64,
-    /// Whether threads never sleep in warm-up and window.
+    /// Whether threads busy-poll during the warm-up and the window.
     pub busy_poll: bool,
-    /// Requests outstanding over all connections of all processes, at most; `None`: no such bound.
+    /// Maximum number of requests in flight over all connections of all processes.
     pub in_flight: Option<NonZeroU64>,
-    /// CPUs of the load on the machine where the process runs; empty: any.
+    /// CPUs of the load, on the machine of the process. Empty: any.
     pub cpus: Vec<u32>,
-    /// How long a reply may take, nanoseconds.
+    /// How long a reply may take, in nanoseconds.
     pub timeout_ns: u64,
     /// When the measured window ends.
     pub window: AskedWindow,
-    /// Whether each request has a connection of its own.
+    /// Whether each request gets its own connection.
     pub churn: bool,
-    /// Seed of the requests, and of their moments.
+    /// Seed of the requests and of their schedule.
     pub seed: u64,
 }
 
-/// Which part of a load a process has. A load has threads, numbered over all processes: thread `t` of
-/// `n` takes the connections `t`, `t + n`, `t + 2n`, ... and its share of all else, whichever process
-/// it runs in. So several processes ask together exactly what one with as many threads asks.
+/// The part of a load that one process runs. The threads of a load are numbered over all processes.
+/// Thread `t` of `n` takes the connections `t`, `t + n`, `t + 2n`, … and its share of everything else,
+/// regardless of the process that it runs in. So several processes together send exactly what one
+/// process with the same number of threads sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// This process, from 0.
+    /// The number of this process, counted from 0.
     pub process: u32,
-    /// How many there are.
+    /// Number of processes.
     pub processes: u32,
-    /// Threads of all of them; each has equally many.
+    /// Number of threads, over all processes. A multiple of `processes`.
     pub threads: u32,
 }
 
 impl Part {
-    /// The only process, with all threads.
+    /// The part of a process that runs the whole load.
     pub fn whole(threads: u32) -> Part {
         Part { process: 0, processes: 1, threads }
     }
 
-    /// The numbers of this process's threads: its own number, and every `processes`-th one after it.
+    /// The numbers of the threads in this process: `process`, `process + processes`, …
     pub fn numbers(self) -> impl Iterator<Item = u32> {
         (self.process..self.threads).step_by(self.processes.max(1) as usize)
     }
 
-    /// Of `n` things that are dealt out to all threads in turn: how many fall to thread `thread`.
+    /// How many of `n` things thread `thread` gets if all threads take turns.
     pub fn of_thread(self, thread: u32, n: u64) -> u64 {
         let (thread, threads) = (u64::from(thread), u64::from(self.threads.max(1)));
         n / threads + u64::from(thread < n % threads)
     }
 
-    /// The same of this process.
+    /// How many of `n` things the threads of this process get if all threads take turns.
     pub fn of_process(self, n: u64) -> u64 {
         self.numbers().map(|thread| self.of_thread(thread, n)).sum()
     }
 }
 
-/// How TLS is to be spoken.
+/// How to speak TLS.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AskedTls {
-    /// The host that the server's certificate is to be for.
+    /// The host that the server's certificate must name.
     pub host: String,
-    /// Whose word for it is taken.
+    /// The trusted CA certificates.
     pub roots: AskedRoots,
 }
 
-/// Whose word for a server's certificate is taken.
+/// The CA certificates that the load trusts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AskedRoots {
-    /// Those whom the system trusts on which the process runs.
+    /// The system's.
     System,
-    /// Those whose certificates stand here, as PEM.
+    /// These, as PEM.
     Pem(String),
-    /// Nobody is asked.
+    /// Every server certificate is accepted.
     Unchecked,
 }
 
-/// What is sent and what must come back, in the words of the protocol that it is asked in.
+/// What is sent and what must come back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AskedWorkload {
     /// The protocol, by its name in workload files.
     pub protocol: String,
-    /// What is asked in it; the protocol alone knows how to read it.
+    /// What is asked, in a form that only the protocol knows.
     pub asks: serde_json::Value,
 }
 
@@ -127,40 +129,40 @@ pub struct AskedWorkload {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AskedWindow {
-    /// So many nanoseconds after it opened, by the clock of each process.
+    /// After a fixed time, by the clock of each process.
     Elapsed {
-        /// Its length.
+        /// Length of the window, in nanoseconds.
         ns: NonZeroU64,
     },
-    /// When so many requests, of all processes together, are settled.
+    /// When this many requests are settled, over all processes.
     Requests {
-        /// How many.
+        /// Number of requests.
         n: u64,
     },
-    /// When all instances of a burst are through.
+    /// When all instances of a burst are done.
     Burst {
-        /// Instances of all processes together, each within one thread.
+        /// Number of instances over all processes. Each runs within one thread.
         instances: u32,
         /// Requests of each connection.
         requests: u32,
     },
 }
 
-/// What a load process is told while it works, each at most once and in this order; some are left
-/// out. Who leads the load decides for all processes at once.
+/// A command to a load process. Each comes at most once, in this order; some are skipped. All
+/// processes get the same command at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// Open all connections.
     Connect,
-    /// Load; nothing is recorded yet.
+    /// Send requests, but record nothing yet.
     WarmUp,
-    /// The measured window opens now.
+    /// Open the measured window.
     OpenWindow,
-    /// The measured window closes, unless its time was up already: send no more, and await what is
-    /// owed.
+    /// Close the measured window, stop sending, and wait for the replies in flight. A process ignores
+    /// it if its window has a fixed length: it then closes the window itself, by its own clock.
     StopSending,
-    /// Close everything and tell what was counted.
+    /// Close all connections and report what was counted.
     End,
 }
 
@@ -175,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_processes_together_have_each_thread_once_and_all_of_everything() {
+    fn processes_share_out_all_threads_and_connections() {
         for (processes, threads) in [(1, 1), (1, 4), (3, 3), (3, 9), (4, 8)] {
             let parts = (0..processes).map(|process| Part { process, processes, threads });
             let mut numbers: Vec<u32> = parts.clone().flat_map(Part::numbers).collect();

@@ -1,87 +1,87 @@
-//! What a load process counted. Counts of several processes are put together without loss: the same
-//! samples give the same counts, however many processes recorded them. There is no moment in it, only
-//! lengths of time, so that no two clocks need agree.
+//! What a load process counted. Counts of several processes merge without loss: the same samples give
+//! the same counts, regardless of how many processes recorded them. Times are durations, never clock
+//! readings, so the clocks of the processes need not agree.
 
 use crate::{ArrivalsSeen, Errors, Exchange, FORMAT, TlsSpoken, Unlike, hdr};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What one load process counted, or several together.
+/// What one or several load processes counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counted {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
-    /// Requests answered rightly inside the measured window.
+    /// Correct replies inside the measured window.
     pub requests: u64,
-    /// Length of the window by the process's own clock, in nanoseconds; of several processes the
-    /// longest, so that no rate is told too high. 0: it never opened.
+    /// Length of the window by the clock of the process, in nanoseconds; 0 if it never opened. Merged
+    /// counts have the longest window, so that no rate is overstated.
     pub window_ns: u64,
-    /// Right replies in each slice of the window, all of them.
+    /// Correct replies in each slice of the window.
     pub slices: Vec<u64>,
-    /// Length of a slice in nanoseconds.
+    /// Length of a slice, in nanoseconds.
     pub slice_ns: u64,
-    /// Errors by kind, over the whole run.
+    /// Errors of the whole run, by kind.
     pub errors: Errors,
     /// Why connections were lost or not opened, in words, and how often.
     pub causes: BTreeMap<String, u64>,
     /// A reply of which only a part came before its connection was lost, where there was one.
     pub first_unfinished: Option<Exchange>,
-    /// Requests inside the window that got no reply within the limit.
+    /// Requests that timed out inside the window.
     pub timeouts_in_window: u64,
     /// The first wrong exchange.
     pub first_wrong: Option<FirstWrong>,
-    /// Latency in nanoseconds.
+    /// Latency, in nanoseconds.
     #[serde(with = "hdr")]
     pub histogram: Histogram<u64>,
-    /// CPU of the load threads inside the window, user and system, in nanoseconds.
+    /// CPU time of the load threads inside the window, user and system, in nanoseconds.
     pub load_cpu_ns: u64,
-    /// Of that: spent on polling with nothing to do.
+    /// The part of it spent on polling without work.
     pub spun_ns: u64,
-    /// Time that the load threads inside the window were runnable and had no CPU, in nanoseconds;
-    /// `None` where a kernel does not tell.
+    /// Time that load threads were runnable without a CPU inside the window, in nanoseconds. `None` if
+    /// a kernel does not report it.
     pub run_delay_ns: Option<u64>,
-    /// How often load threads inside the window were given a CPU, likewise.
+    /// How often load threads got a CPU inside the window. `None` if a kernel does not report it.
     pub turns: Option<u64>,
-    /// Connections that came open over the whole run.
+    /// Connections opened during the whole run.
     pub connections_opened: u64,
-    /// Of a burst: from the window's begin to the last reply of each instance, by its number, in
-    /// nanoseconds; 0 for one that got none.
+    /// In a burst: time from the start of the window to the last reply of each instance, by instance
+    /// number, in nanoseconds; 0 for an instance without a reply.
     pub instances_ns: BTreeMap<u32, u64>,
-    /// With a rate: what became of what was due.
+    /// In open loop: the outcome of the scheduled requests.
     pub open_loop: Option<OpenCounted>,
-    /// How TLS was spoken, if it was.
+    /// The TLS parameters of the first connection.
     pub tls: Option<TlsSpoken>,
 }
 
-/// A wrong exchange, and when it was seen.
+/// A wrong exchange, and when it happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FirstWrong {
-    /// How long after the process was told to begin, in nanoseconds. Processes are told at the same
-    /// moment, as far as a message takes no time.
+    /// Time since the process got its first order, in nanoseconds. All processes get it at the same
+    /// time, up to the delay of a message.
     pub after_ns: u64,
-    /// What was seen.
+    /// The exchange.
     pub exchange: Exchange,
 }
 
-/// What became of the requests of an open loop that were due inside the window: each is exactly one
-/// of answered (in all of the histograms), timed out, lost, unsent.
+/// The outcome of all requests of an open loop that were due inside the window. Each is exactly one of
+/// answered (and in all histograms), timed out, lost, unsent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenCounted {
-    /// Requests whose intended send lay inside the window.
+    /// Requests due inside the window.
     pub due: u64,
-    /// Of those: not written.
+    /// Due requests that were not sent.
     pub unsent: u64,
-    /// Of those: written late ([`crate::OpenLoop::LATE_NS`]).
+    /// Due requests that were sent more than [`crate::OpenLoop::LATE_NS`] late.
     pub late: u64,
-    /// Of those: written, and without a reply within the limit.
+    /// Due requests that timed out.
     pub timed_out: u64,
-    /// Of those: written, and lost otherwise.
+    /// Due requests that were sent and lost to another error.
     pub lost: u64,
-    /// Nanoseconds from the intended send until a connection was free.
+    /// Nanoseconds from when a request was due until a connection was free.
     #[serde(with = "hdr")]
     pub wait: Histogram<u64>,
     /// Nanoseconds from then until the write.
@@ -95,8 +95,8 @@ pub struct OpenCounted {
 }
 
 impl Counted {
-    /// Nothing yet, of a load whose histograms are like `empty` and whose slices have this length in
-    /// nanoseconds.
+    /// Creates empty counts. All histograms of the load have the range and precision of `empty`;
+    /// `slice_ns` is the length of a slice in nanoseconds.
     pub fn nothing(empty: Histogram<u64>, slice_ns: u64) -> Counted {
         Counted {
             format: FORMAT,
@@ -121,11 +121,11 @@ impl Counted {
         }
     }
 
-    /// Adds what another process, or another thread, counted.
+    /// Adds the counts of another process or thread.
     ///
     /// # Errors
-    /// Where the two are not of the same load: histograms of another range or precision, slices of
-    /// another length, an instance of a burst in both. Nothing is added then.
+    /// If the counts do not belong to the same load: histograms differ in range or precision, slices
+    /// differ in length, or both have the same instance of a burst. `self` is unchanged then.
     pub fn add(&mut self, other: Counted) -> Result<(), Unlike> {
         self.check_like(&other)?;
         self.requests += other.requests;
@@ -161,7 +161,7 @@ impl Counted {
     fn check_like(&self, other: &Counted) -> Result<(), Unlike> {
         if self.format != other.format {
             let (ours, theirs) = (self.format, other.format);
-            return Err(Unlike(format!("one is of format {ours}, another of format {theirs}")));
+            return Err(Unlike(format!("formats {ours} and {theirs}")));
         }
         if self.slice_ns != other.slice_ns {
             let (ours, theirs) = (self.slice_ns, other.slice_ns);
@@ -177,40 +177,40 @@ impl Counted {
         }
     }
 
-    /// Says what contradicts itself in what a process told of itself; `rate` is whether the load was
-    /// an open loop.
+    /// Checks that the counts of a process are consistent. `open_loop` says whether the load had a
+    /// rate.
     ///
     /// # Errors
     /// The first contradiction.
-    pub fn check(&self, rate: bool) -> Result<(), Unlike> {
+    pub fn check(&self, open_loop: bool) -> Result<(), Unlike> {
         let refuse = |what: String| Err(Unlike(what));
         let sum: u64 = self.slices.iter().sum();
         if self.format != FORMAT {
-            return refuse(format!("format {}, and this program knows {FORMAT}", self.format));
+            return refuse(format!("format {}, expected format {FORMAT}", self.format));
         }
         if sum != self.requests {
-            return refuse(format!("{} requests, and {sum} in their slices", self.requests));
+            return refuse(format!("{} requests, but {sum} in the slices", self.requests));
         }
         if self.spun_ns > self.load_cpu_ns {
-            return refuse("more CPU spun than used".into());
+            return refuse("more CPU time spun than used".into());
         }
-        if self.open_loop.is_some() != rate {
-            return refuse("an open loop where there is none, or the other way round".into());
+        if self.open_loop.is_some() != open_loop {
+            return refuse("counts of an open loop for a closed one, or the reverse".into());
         }
         let latencies = self.histogram.len();
         let Some(open) = &self.open_loop else {
             return match latencies == self.requests {
                 true => Ok(()),
-                false => refuse(format!("{} requests with {latencies} latencies", self.requests)),
+                false => refuse(format!("{} requests, but {latencies} latencies", self.requests)),
             };
         };
         let parts = [&open.wait, &open.lag, &open.service];
         if parts.iter().any(|part| part.len() != latencies) {
-            return refuse("latencies that do not all have their three parts".into());
+            return refuse("latencies without their three parts".into());
         }
         let settled = latencies + open.unsent + open.timed_out + open.lost;
         if settled != open.due {
-            return refuse(format!("{} requests due, and the outcome of {settled}", open.due));
+            return refuse(format!("{} requests due, but {settled} outcomes", open.due));
         }
         parts.iter().try_for_each(|part| hdr::check_like(&self.histogram, part))
     }

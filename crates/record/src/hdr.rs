@@ -1,5 +1,5 @@
-//! Histograms inside messages: as HDR V2 in base64, which states range and precision; and how two are
-//! put together without loss.
+//! Histograms in messages: HDR V2 in base64, which includes range and precision. Merges them without
+//! loss.
 
 use crate::{Unlike, decode_histogram, encode_histogram};
 use hdrhistogram::Histogram;
@@ -17,8 +17,8 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Histogr
     decode_histogram(&text).map_err(D::Error::custom)
 }
 
-/// Refuses histograms of another range or precision: their buckets have other bounds, so that samples
-/// would move.
+/// Rejects histograms of different range or precision. Their buckets differ, so merging them would move
+/// samples.
 pub(crate) fn check_like(one: &Histogram<u64>, other: &Histogram<u64>) -> Result<(), Unlike> {
     let like = |h: &Histogram<u64>| (h.low(), h.high(), h.sigfig());
     if like(one) == like(other) {
@@ -29,7 +29,7 @@ pub(crate) fn check_like(one: &Histogram<u64>, other: &Histogram<u64>) -> Result
     Err(Unlike(format!("a histogram of {} and one of {}", told(one), told(other))))
 }
 
-/// Adds the samples of `one`, each to the bucket that it has there.
+/// Adds the samples of `one` to the same buckets of `sum`.
 pub(crate) fn add(sum: &mut Histogram<u64>, one: &Histogram<u64>) -> Result<(), Unlike> {
     check_like(sum, one)?;
     sum.add(one).map_err(|error| Unlike(format!("a histogram cannot be added: {error}")))

@@ -2,7 +2,7 @@
 //!
 //! `load` and `race` fill these in, `report` shows them. No other crate is a channel between those
 //! three, so whatever a report says can be recomputed from a result directory alone. [`Ask`], [`Order`]
-//! and [`Said`] are what load processes and whoever leads them tell each other.
+//! and [`Report`] are the messages between load processes and the process that starts them.
 
 mod arrivals;
 mod ask;
@@ -18,8 +18,8 @@ mod latency;
 mod load;
 mod needed;
 mod race;
+mod report;
 mod round;
-mod said;
 mod shape;
 mod slow;
 mod summary;
@@ -41,11 +41,11 @@ pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
 pub use load::{LoadResult, TlsSpoken};
 pub use needed::rounds_in_words;
 pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Setup, Then, twin_name};
+pub use report::{Failure, LoadProgress, Report};
 pub use round::{
     ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome, Round,
     Server, UsageSource,
 };
-pub use said::{Failure, Said, Standing};
 pub use shape::{Arrivals, Beside, Burst, CpuSets, LoadShape};
 pub use slow::{Ages, SlowClients};
 pub use summary::{

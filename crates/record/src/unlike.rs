@@ -1,6 +1,6 @@
-//! Why what was counted cannot be put together.
+//! The error of counts that do not fit together.
 
-/// What was counted cannot be put together, or contradicts itself: a sentence.
+/// Counts that cannot be merged, or that contradict themselves: one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unlike(pub(crate) String);

@@ -1,5 +1,5 @@
-//! The same samples give the same counts, however many processes recorded them and in whatever order
-//! their messages are put together.
+//! The same samples give the same counts, regardless of how many processes recorded them and of the
+//! order in which their messages are merged.
 
 use hdrhistogram::Histogram;
 use proptest::prelude::*;
@@ -119,7 +119,7 @@ proptest! {
     // Each case makes and reads a dozen histograms of 27,000 buckets.
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
-    fn one_process_and_three_have_identical_counts(
+    fn one_and_three_processes_count_identically(
         samples in samples(),
         open_loop: bool,
         order in Just([0, 1, 2]).prop_shuffle(),
@@ -149,7 +149,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_not_of_the_same_load_is_refused_and_changes_nothing() {
+fn rejects_counts_of_another_load_and_stays_unchanged() {
     let with = |change: &dyn Fn(&mut Counted)| {
         let mut other = nothing(true);
         record(&mut other, 3, SAMPLE);
@@ -176,7 +176,7 @@ fn what_is_not_of_the_same_load_is_refused_and_changes_nothing() {
 const SAMPLE: Sample = Sample { latency: 5_000, slice: 2, fate: 0, place: 3, length: 1 << 20 };
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn rejects_inconsistent_counts() {
     let said = |open_loop: bool, change: &dyn Fn(&mut Counted)| {
         let mut counted = nothing(open_loop);
         record(&mut counted, 0, SAMPLE);
@@ -186,20 +186,20 @@ fn what_contradicts_itself_is_refused() {
     for open_loop in [false, true] {
         assert_eq!(said(open_loop, &|_| ()), "");
         assert!(said(open_loop, &|c| c.format = 99).contains("format 99"));
-        assert!(said(open_loop, &|c| c.requests = 2).contains("2 requests, and 1 in their slices"));
-        assert!(said(open_loop, &|c| c.spun_ns = 1 << 40).contains("more CPU spun"));
+        assert!(said(open_loop, &|c| c.requests = 2).contains("2 requests, but 1 in the slices"));
+        assert!(said(open_loop, &|c| c.spun_ns = 1 << 40).contains("more CPU time spun"));
         let other = nothing(!open_loop).open_loop;
-        assert!(said(open_loop, &|c| c.open_loop = other.clone()).contains("an open loop"));
+        assert!(said(open_loop, &|c| c.open_loop = other.clone()).contains("of an open loop for"));
     }
-    assert!(said(false, &|c| c.histogram.clear()).contains("1 requests with 0 latencies"));
+    assert!(said(false, &|c| c.histogram.clear()).contains("1 requests, but 0 latencies"));
     let open =
         |change: &dyn Fn(&mut OpenCounted)| said(true, &|c| change(c.open_loop.as_mut().unwrap()));
     assert!(open(&|open| open.wait.clear()).contains("three parts"));
-    assert!(open(&|open| open.due = 5).contains("5 requests due, and the outcome of 1"));
+    assert!(open(&|open| open.due = 5).contains("5 requests due, but 1 outcomes"));
 }
 
 #[test]
-fn the_first_wrong_exchange_by_time_is_kept_and_what_one_does_not_know_is_not_known() {
+fn keeps_the_earliest_wrong_exchange_and_drops_figures_that_are_not_known_everywhere() {
     let wrong = |after_ns, sent: &str| FirstWrong {
         after_ns,
         exchange: Exchange {

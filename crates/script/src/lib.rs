@@ -1,21 +1,33 @@
 //! What a load asks, and what must come back: from workload files and flags to the bytes of a run,
 //! and from the bytes that come to right or wrong replies.
 //!
-//! A [`Workload`] is compiled into a [`Script`]: all exchanges of a run, seeded and laid out in
-//! memory. A [`Cursor`] is the place of one connection in it, and checks what comes. Nothing here
-//! owns a socket, a clock or a thread; time is an argument.
+//! A [`Workload`] is compiled into a [`Dialect`]: all exchanges of a run, seeded and laid out in memory
+//! (a [`Script`]), and how what comes is checked. A [`Cursor`] is the place of one connection in it.
+//! Nothing here owns a socket, a clock or a thread; time is an argument.
+//!
+//! Protocols are the folders of [`dialects`]; nothing else here knows one.
 
-pub mod canned;
 mod cursor;
+mod dialect;
+pub mod dialects;
+mod exact;
 pub mod hash_file;
-pub mod http;
-mod patterns;
+mod operation;
+mod protocol;
 mod script;
+mod slow;
+mod text;
 mod time;
 mod workload;
 
-pub use cursor::{Cursor, Wrong};
-pub use http::{Checker, Place, Replies};
-pub use script::Script;
+pub use cursor::Cursor;
+pub use dialect::{At, Dialect, Heard};
+pub use dialects::{Compiled, TooLong, Visitor, Workload};
+pub use exact::Exact;
+pub use operation::Operation;
+pub use protocol::{Asks, Canned, Order, Place, Protocol, Row, Scheme, Speech};
+pub use script::{Begin, Conversations, Script, TooLarge};
+pub use slow::Unending;
+pub use text::{cut, printable};
 pub use time::{Nanos, SECOND};
-pub use workload::{TooLong, Workload, WorkloadError, WorkloadFile};
+pub use workload::file::{FileText, WorkloadError};

@@ -1,6 +1,7 @@
 //! What every model is given: where to listen, its limits, and when to stop.
 
 use crate::{letters::Letters, offload::Pool};
+use regatta_engine::{Core, Engine};
 use regatta_service::{Limits, style::sequential::read_timeout};
 use regatta_sys::{
     net::{self, Port},
@@ -195,6 +196,20 @@ pub(crate) struct Seat<L> {
     pub(crate) pool: Option<Pool>,
     /// To and from the other cores, for those who post.
     pub(crate) letters: Option<Letters<L>>,
+}
+
+impl<L: Clone> Seat<L> {
+    /// Posts what the engine has for the other cores.
+    #[inline]
+    pub(crate) fn post<E: Engine<Letter = L>>(&self, core: &mut Core<E>) {
+        if E::POSTS && core.has_letters() {
+            let letters = core.letters();
+            match &self.letters {
+                Some(others) => others.post(letters),
+                None => drop(letters),
+            }
+        }
+    }
 }
 
 /// Stops a server: its descriptor becomes readable for every loop, in every thread and every

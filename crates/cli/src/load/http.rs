@@ -3,15 +3,15 @@
 
 use super::url::Asked;
 use anyhow::{Context, bail};
-use regatta_load::{
+use regatta_script::{
     Workload,
-    http::{
-        Content, Expected, Field, HttpRequest, HttpWorkload, Is, Member, Method, Status, Value,
-        rules,
+    dialects::http::{
+        Content, Expected, Field, HttpAsks, HttpRequest, HttpWorkload, Is, Member, Method, Status,
+        Value, rules,
     },
 };
 use serde_json::value::to_raw_value;
-use std::{fs::File, io::Read, path::PathBuf, sync::Arc};
+use std::{fs::File, io::Read, path::PathBuf};
 
 /// What to send over HTTP, and what must come back.
 #[derive(Debug, clap::Args)]
@@ -50,7 +50,7 @@ pub struct HttpArgs {
 impl HttpArgs {
     /// What the URL and the workload ask for, with what the flags say besides.
     pub fn applied(&self, asked: Asked, workload: Option<&Workload>) -> anyhow::Result<Asked> {
-        if !asked.workload.is_http() {
+        if !matches!(asked.workload, Workload::Http(_)) {
             self.refuse_for_lines()?;
             return Ok(asked);
         }
@@ -58,11 +58,11 @@ impl HttpArgs {
         let workload = match workload {
             Some(workload) => {
                 self.refuse_beside_workload(workload.name())?;
-                if let (Some(file), Some(path)) = (workload.file(), &asked.path) {
+                if let (Some(_), Some(path)) = (workload.text(), &asked.path) {
                     bail!(
                         "the workload {} says itself which paths it asks for, so {path} is one too \
                          many: write http://HOST:PORT",
-                        file.name()
+                        workload.name()
                     );
                 }
                 asked.workload
@@ -126,7 +126,7 @@ impl HttpArgs {
             HttpRequest { expected, fields, content: body, text, ..HttpRequest::get(path) };
         let workload = HttpWorkload::new(&format!("{} {path}", method.as_str()), vec![request])
             .map_err(anyhow::Error::msg)?;
-        Ok(Workload::Http(Arc::new(workload)))
+        Ok(HttpAsks::from(workload).into())
     }
 
     fn body(&self) -> anyhow::Result<Option<Vec<u8>>> {

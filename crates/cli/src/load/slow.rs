@@ -8,8 +8,12 @@ use crate::{
 };
 use anyhow::{Context, bail};
 use indicatif::HumanCount;
-use regatta_load::{SlowPart, SlowPlan, SlowProgress, SlowTally, run_slow};
+use regatta_load::{SlowPlan, SlowProgress, SlowTally, run_slow};
 use regatta_record::{Ages, FORMAT, Latency, SlowClients};
+use regatta_script::{
+    Workload,
+    dialects::http::{SlowPart, unending},
+};
 use std::{fmt::Write, sync::atomic::AtomicBool, time::Duration};
 
 /// Share of the new clients that must be served in time.
@@ -44,14 +48,17 @@ fn name(part: SlowPart) -> &'static str {
 /// Lets slow clients loose and tells what came of them.
 pub fn run(args: &LoadArgs, part: SlowPart, stop: &AtomicBool) -> anyhow::Result<Done> {
     let asked = Asked::of(&args.url, None)?;
-    if asked.host.is_empty() || asked.certified.is_some() {
+    if !matches!(asked.workload, Workload::Http(_)) || asked.certified.is_some() {
         bail!("slow clients speak http://HOST[:PORT]/PATH");
     }
+    let path = asked.path.as_deref().unwrap_or("/");
+    // More bytes than will come to be sent.
+    let most = args.duration.as_nanos() / args.slow.every.as_nanos();
     let plan = SlowPlan {
         target: asked.target,
+        request: unending(part, &asked.host, path, most as u64),
         host: asked.host,
-        path: asked.path.unwrap_or_else(|| "/".into()),
-        part,
+        workload: asked.workload,
         connections: args.connections.get(),
         every: args.slow.every,
         longest: args.duration,
@@ -66,7 +73,7 @@ pub fn run(args: &LoadArgs, part: SlowPart, stop: &AtomicBool) -> anyhow::Result
         let because = tally.first_failure.as_deref().unwrap_or("no connection came to stand");
         bail!("{}: nobody was served, and no slow connection stood: {because}", args.url);
     }
-    let result = result(&plan, args.slow.within, &tally);
+    let result = result(part, &plan, args.slow.within, &tally);
     if let Some(path) = &args.json {
         let json = serde_json::to_string_pretty(&result).context("the result has no JSON")?;
         output::write(path, &format!("{json}\n"))?;
@@ -87,7 +94,7 @@ fn message(progress: &SlowProgress) -> String {
     format!("{alive} slow connections · {served} new clients served · {failed} not")
 }
 
-fn result(plan: &SlowPlan, within: Duration, tally: &SlowTally) -> SlowClients {
+fn result(part: SlowPart, plan: &SlowPlan, within: Duration, tally: &SlowTally) -> SlowClients {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let ages = &tally.closed_ns;
     let closed_age_s = (!ages.is_empty()).then(|| Ages {
@@ -100,7 +107,7 @@ fn result(plan: &SlowPlan, within: Duration, tally: &SlowTally) -> SlowClients {
     let served_within = tally.served.count_between(0, within.as_nanos() as u64);
     let mut result = SlowClients {
         format: FORMAT,
-        slow: name(plan.part).into(),
+        slow: name(part).into(),
         connections: plan.connections as u64,
         every_s: plan.every.as_secs_f64(),
         duration_s: seconds(tally.took_ns),

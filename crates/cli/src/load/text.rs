@@ -2,7 +2,6 @@
 
 use super::{LoadArgs, Shape, open};
 use indicatif::HumanCount;
-use regatta_load::Workload;
 use regatta_record::{Burst, Figure, Latency, LoadResult, TlsSpoken};
 use std::fmt::Write;
 
@@ -133,7 +132,10 @@ fn is_the_articles(args: &LoadArgs) -> bool {
     let burst = Burst { instances: 10, requests: 10 };
     args.burst == Some(Shape { burst, connections: 500 })
         && args.pipeline() == 3
-        && matches!(args.workload, None | Some(Workload::Double))
+        && args
+            .workload
+            .as_ref()
+            .is_none_or(|workload| workload.name() == "double" && workload.text().is_none())
 }
 
 #[cfg(test)]

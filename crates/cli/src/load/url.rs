@@ -1,14 +1,11 @@
 //! What a URL and a workload together ask for: of whom, under what name, at which path.
 
 use anyhow::{Context, bail};
-use regatta_load::{
-    Workload,
-    http::{HttpRequest, HttpWorkload},
+use regatta_script::{
+    Row, Scheme, Workload,
+    dialects::{ROWS, of_scheme},
 };
-use std::{
-    net::{SocketAddr, ToSocketAddrs},
-    sync::Arc,
-};
+use std::net::{SocketAddr, ToSocketAddrs};
 
 /// What is asked of whom.
 #[derive(Clone, Debug)]
@@ -17,64 +14,46 @@ pub struct Asked {
     pub target: SocketAddr,
     /// What is sent, and what must come back.
     pub workload: Workload,
-    /// What HTTP requests name as their Host.
+    /// The host that requests name, where they do.
     pub host: String,
-    /// With https://, the host that the server's certificate is to be for.
+    /// With TLS, the host that the server's certificate is to be for.
     pub certified: Option<String>,
-    /// Target of a built-in HTTP workload, if not its own.
+    /// The path of a built-in workload, if not its own.
     pub path: Option<String>,
 }
 
 impl Asked {
-    /// What `url` and `workload` ask for. Without a workload: `double` of a line server, and a GET of
-    /// the path of an HTTP server, which is to be answered with a status from 200 to 299.
+    /// What `url` and `workload` ask for. Without a workload: what is usual in the URL's protocol.
     pub fn of(url: &str, workload: Option<&Workload>) -> anyhow::Result<Asked> {
-        match Url::parse(url)? {
-            Url { scheme: Scheme::Line, authority, .. } => {
-                let workload = workload.cloned().unwrap_or(Workload::Double);
-                if workload.is_http() {
-                    bail!("the workload {} is asked over http://HOST:PORT", workload.name());
-                }
-                let target = address(authority)?;
-                Ok(Asked { target, workload, host: String::new(), certified: None, path: None })
+        let Url { row, scheme, authority, target } = Url::parse(url)?;
+        let path = (!target.is_empty()).then(|| with_slash(target));
+        let workload = match workload {
+            None => {
+                Workload::usual(row.name, path.as_deref()).context("the URL has no protocol")?
             }
-            Url { scheme: scheme @ (Scheme::Http | Scheme::Https), authority, target } => {
-                let host = authority.to_owned();
-                let path = (!target.is_empty()).then(|| with_slash(target));
-                let workload = match workload {
-                    None => get(path.as_deref().unwrap_or("/")),
-                    Some(workload) if workload.is_http() => workload.clone(),
-                    Some(workload) => {
-                        bail!("the workload {} is asked over line://HOST:PORT", workload.name())
-                    }
-                };
-                let secure = scheme == Scheme::Https;
-                let target = address(&with_port(authority, if secure { 443 } else { 80 }))?;
-                let certified = secure.then(|| without_port(authority).to_owned());
-                // A built-in workload has a path of its own, unless the URL has one.
-                let path = path.filter(|path| path != "/");
-                Ok(Asked { target, workload, host, certified, path })
-            }
+            Some(workload) => workload.clone(),
+        };
+        let of_workload = workload.protocol();
+        if of_workload.name != row.name {
+            let (name, scheme) = (workload.name(), of_workload.schemes[0].name);
+            bail!("the workload {name} is asked over {scheme}://HOST:PORT");
         }
+        let with_port = scheme.port.map(|port| with_port(authority, port));
+        Ok(Asked {
+            target: address(with_port.as_deref().unwrap_or(authority))?,
+            workload,
+            host: authority.to_owned(),
+            certified: scheme.tls.then(|| without_port(authority).to_owned()),
+            // A built-in workload has a path of its own, unless the URL has one.
+            path: path.filter(|path| path != "/"),
+        })
     }
 }
 
-fn get(target: &str) -> Workload {
-    let one = HttpWorkload::new(&format!("GET {target}"), vec![HttpRequest::get(target)]);
-    Workload::Http(Arc::new(one.expect("one request has a weight")))
-}
-
-/// What is spoken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scheme {
-    Line,
-    Http,
-    Https,
-}
-
 /// A URL, in its parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 struct Url<'a> {
+    row: Row,
     scheme: Scheme,
     /// Host and port.
     authority: &'a str,
@@ -83,32 +62,33 @@ struct Url<'a> {
 }
 
 impl<'a> Url<'a> {
-    const FORMS: &'static str = "line://HOST:PORT or http(s)://HOST[:PORT]/PATH";
-
     fn parse(url: &'a str) -> anyhow::Result<Url<'a>> {
         let Some((scheme, rest)) = url.split_once("://") else {
-            bail!("{url:?} is no URL; write {}", Self::FORMS);
+            bail!("{url:?} is no URL; write {}", forms());
         };
         // What follows # is for the client alone (RFC 3986, 3.5).
         let rest = rest.split('#').next().unwrap_or_default();
         let (authority, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-        let scheme = match scheme.to_ascii_lowercase().as_str() {
-            "line" => Scheme::Line,
-            "http" => Scheme::Http,
-            "https" => Scheme::Https,
-            _ => bail!("the load does not speak {scheme}:// yet; it speaks {}", Self::FORMS),
+        let Some((row, scheme)) = of_scheme(&scheme.to_ascii_lowercase()) else {
+            bail!("the load does not speak {scheme}:// yet; it speaks {}", forms());
         };
         if authority.contains('@') {
-            bail!("{url:?} has a user in it, which is never sent; write {}", Self::FORMS);
+            bail!("{url:?} has a user in it, which is never sent; write {}", row.url);
         }
         if let Some(wrong) = target.chars().find(|c| !c.is_ascii_graphic()) {
             bail!("{wrong:?} cannot stand in the path of a URL; write it percent-encoded");
         }
-        if scheme == Scheme::Line && !matches!(target, "" | "/") {
-            bail!("{target:?}: a line server has no paths; write line://HOST:PORT");
+        if !row.paths && !matches!(target, "" | "/") {
+            bail!("{target:?}: a {} server has no paths; write {}", row.name, row.url);
         }
-        Ok(Url { scheme, authority, target })
+        let target = if row.paths { target } else { "" };
+        Ok(Url { row, scheme, authority, target })
     }
+}
+
+/// The forms that a URL can have.
+fn forms() -> String {
+    ROWS.iter().map(|row| row.url).collect::<Vec<_>>().join(" or ")
 }
 
 /// A query alone belongs to the path `/`.
@@ -181,7 +161,7 @@ mod tests {
             ("http://127.0.0.1:1/", None),
             ("http://127.0.0.1:1/hash.php", Some("/hash.php")),
         ] {
-            let hash = asked(url, Some(Workload::Hash { n: 1 }));
+            let hash = asked(url, Workload::parse("hash"));
             assert_eq!((hash.path.as_deref(), hash.workload.name()), (path, "hash"));
         }
     }
@@ -195,7 +175,7 @@ mod tests {
         assert!(refused("http://a@127.0.0.1/", None).contains("user"));
         assert!(refused("http://127.0.0.1/a b", None).contains("percent-encoded"));
         assert!(refused("line://127.0.0.1:1/a", None).contains("no paths"));
-        assert!(refused("line://127.0.0.1:1", Some(Workload::Hello)).contains("http://"));
-        assert!(refused("http://127.0.0.1:1", Some(Workload::Double)).contains("line://"));
+        assert!(refused("line://127.0.0.1:1", Workload::parse("hello")).contains("http://"));
+        assert!(refused("http://127.0.0.1:1", Workload::parse("double")).contains("line://"));
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     client::unread,
     support::{Server, models, until},
 };
-use regatta_load::hash_file::DIGEST;
+use regatta_script::hash_file::DIGEST;
 use std::{
     io::{Read, Write},
     net::TcpStream,

@@ -4,7 +4,7 @@
 mod support;
 mod turns;
 
-use regatta_load::hash_file::DIGEST;
+use regatta_script::hash_file::DIGEST;
 use std::{
     io::{Read, Write},
     net::{Shutdown, TcpStream},

@@ -1,47 +1,34 @@
-//! One new client beside the slow ones: connects, asks, and wants a whole reply with a status from
-//! 200 to 299.
+//! One new client beside the slow ones: connects, asks, and wants a whole reply that is right.
 
 use super::SlowPlan;
 use crate::{
-    clock::Nanos,
+    clock::{self, Nanos},
     socket::{self, Received},
 };
-use regatta_proto::http1::{
-    Method,
-    client::{Ask, Decoder, Event},
-};
+use regatta_record::Exchange;
+use regatta_script::{At, Cursor, Dialect};
 use rustix::{fd::OwnedFd, io};
 
 /// A new client.
-pub(super) struct Probe {
+pub(super) struct Probe<D: Dialect> {
     socket: OwnedFd,
     began: Nanos,
     gives_up_at: Nanos,
-    request: Vec<u8>,
-    sent: usize,
-    /// What came and is not read yet.
-    came: Vec<u8>,
-    decoder: Decoder,
+    cursor: Cursor,
+    talk: D::Talk,
 }
 
-impl Probe {
-    /// The longest reply that is read.
-    const LONGEST: usize = 16 << 20;
-
+impl<D: Dialect> Probe<D> {
     /// Begins to connect.
-    pub fn open(plan: &SlowPlan, now: Nanos) -> io::Result<Probe> {
-        let mut request = Vec::new();
-        let fields = &[("Connection", "close")];
-        let (target, host) = (plan.path.as_str(), plan.host.as_str());
-        Ask { method: Method::Get, target, host, fields, content: None }.write(&mut request);
+    pub fn open(plan: &SlowPlan, dialect: &D, now: Nanos) -> io::Result<Self> {
+        let mut cursor = Cursor::new(dialect.script(), 0);
+        cursor.ask(1);
         Ok(Probe {
             socket: socket::open(plan.target, None, true)?,
             began: now,
             gives_up_at: now + plan.timeout.as_nanos() as Nanos,
-            request,
-            sent: 0,
-            came: Vec::new(),
-            decoder: Decoder::default(),
+            cursor,
+            talk: dialect.talk(0),
         })
     }
 
@@ -58,65 +45,49 @@ impl Probe {
     }
 
     /// Whether the whole request is sent.
-    pub fn has_asked(&self) -> bool {
-        self.sent == self.request.len()
+    pub fn has_asked(&self, dialect: &D) -> bool {
+        self.cursor.unsent(dialect.script()).is_empty()
     }
 
     /// Does what can be done now. What became of it, once that is known.
-    pub fn go_on(&mut self) -> Option<Result<(), String>> {
-        match self.exchange() {
+    pub fn go_on(&mut self, dialect: &D, desk: &mut D::Desk) -> Option<Result<(), String>> {
+        match self.exchange(dialect, desk) {
             Ok(true) => Some(Ok(())),
             Ok(false) => None,
             Err(because) => Some(Err(because)),
         }
     }
 
-    fn exchange(&mut self) -> Result<bool, String> {
-        if !self.has_asked() {
-            let sent = socket::send_some(&self.socket, &self.request[self.sent..]);
-            self.sent += sent.map_err(|error| format!("it cannot ask: {error}"))?;
+    fn exchange(&mut self, dialect: &D, desk: &mut D::Desk) -> Result<bool, String> {
+        let now = clock::now();
+        if !self.has_asked(dialect) {
+            let unsent = dialect.unsent(&self.cursor, &mut self.talk, now);
+            let sent = socket::send_some(&self.socket, unsent);
+            self.cursor.wrote(sent.map_err(|error| format!("it cannot ask: {error}"))?);
         }
         let mut buffer = [0; 16 * 1024];
-        match socket::receive_some(&self.socket, &mut buffer) {
+        let received = socket::receive_some(&self.socket, &mut buffer);
+        let Probe { cursor, talk, .. } = self;
+        let at = At { cursor, talk, desk };
+        match received {
             Ok(Received::Nothing) => Ok(false),
             Ok(Received::Bytes(n)) => {
-                self.came.extend_from_slice(&buffer[..n]);
-                self.read()
+                let complete = dialect.receive(at, &buffer[..n], now, &mut ());
+                Ok(complete.map_err(|exchange| wrong(&exchange))? > 0)
             }
-            Ok(Received::End) => match self.decoder.end_of_input() {
-                Ok(Some(_)) => Ok(true),
-                Ok(None) => Err("the server closed the connection without a reply".into()),
-                Err(malformed) => Err(malformed.to_string()),
+            Ok(Received::End) => match dialect.end(at, now) {
+                Ok(true) => Ok(true),
+                Ok(false) => Err("the server closed the connection before a whole reply".into()),
+                Err(exchange) => Err(wrong(&exchange)),
             },
             Err(error) => Err(format!("it cannot read: {error}")),
         }
     }
+}
 
-    /// Whether the reply is whole.
-    fn read(&mut self) -> Result<bool, String> {
-        let mut input = self.came.as_slice();
-        let mut whole = false;
-        loop {
-            match self.decoder.next(&mut input, Method::Get).map_err(|error| error.to_string())? {
-                Some(Event::Switched(_)) => {
-                    return Err("expected a status from 200 to 299, got 101".into());
-                }
-                Some(Event::Head(head)) if !(200..300).contains(&head.status) => {
-                    return Err(format!("expected a status from 200 to 299, got {}", head.status));
-                }
-                Some(Event::Head(_) | Event::Content(_)) => {}
-                Some(Event::End { .. }) => whole = true,
-                None => break,
-            }
-            if whole {
-                break;
-            }
-        }
-        let read = self.came.len() - input.len();
-        self.came.drain(..read);
-        if self.came.len() > Self::LONGEST {
-            return Err(format!("the reply is longer than {} bytes", Self::LONGEST));
-        }
-        Ok(whole)
+fn wrong(exchange: &Exchange) -> String {
+    match exchange.expected.as_str() {
+        "" => format!("expected nothing, got {}", exchange.received),
+        expected => format!("expected {expected}, got {}", exchange.received),
     }
 }

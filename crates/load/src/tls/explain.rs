@@ -20,7 +20,7 @@ pub(crate) fn explain(error: &Error) -> String {
             format!("expected TLS, but the server does not seem to speak it ({error})")
         }
         Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
-            "the server speaks TLS, but not HTTP/1.1 over it (ALPN)".into()
+            "the server speaks TLS, but not the protocol that was offered inside it (ALPN)".into()
         }
         Error::AlertReceived(alert) => format!("the server broke TLS off, saying {alert:?}"),
         error => format!("TLS failed: {error}"),

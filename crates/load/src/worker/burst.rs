@@ -4,6 +4,7 @@
 
 use super::Worker;
 use crate::clock::Nanos;
+use regatta_script::Dialect;
 
 /// The instances of one load thread. Slots take turns among them, so that all begin at once.
 pub(super) struct Burst {
@@ -51,7 +52,7 @@ impl Burst {
     }
 }
 
-impl Worker<'_> {
+impl<D: Dialect> Worker<'_, D> {
     /// A connection of a burst was answered: it asks for more, or is through.
     pub(super) fn next_in_burst(&mut self, slot: u32) {
         let Some(burst) = &mut self.burst else { return };

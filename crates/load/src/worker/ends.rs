@@ -1,7 +1,7 @@
 //! Connections that the server ends: as it had said, with a reply that ends so, or in the middle of
-//! a write. Only HTTP has ways to say it.
+//! a write. Not every protocol has ways to say it.
 //!
-//! A server that says `Connection: close` does nothing wrong: it serves so many requests on each
+//! A server that says so does nothing wrong: it serves so many requests on each
 //! connection. Requests that were already sent behind that reply will not be looked at; in closed loop
 //! they are asked again on a new connection, as if they had not been sent, and in open loop, where
 //! each has its moment, they are lost like those of any other close.
@@ -13,24 +13,22 @@
 use super::{Worker, loss::Loss};
 use crate::{
     clock,
-    connection::{Connection, State},
+    connection::{Connection, LONGEST_PAUSE, State},
     shared::Phase,
     socket::Received,
 };
 use regatta_record::Exchange;
+use regatta_script::{At, Dialect};
 use std::cmp::Reverse;
 
-impl Worker<'_> {
+impl<D: Dialect> Worker<'_, D> {
     /// The server ended its sending direction: the end of a reply, or a loss.
     pub(super) fn end_of_input(&mut self, slot: u32) {
-        let Some(replies) = self.script.replies_in_http() else {
-            return self.lost(slot, Loss::Closed);
-        };
         self.now = clock::now();
-        let Connection { cursor, ended, replies: before, .. } =
+        let Connection { cursor, talk, ended, replies: before, .. } =
             &mut self.connections[slot as usize];
         *ended = true;
-        match cursor.end_http(self.script, replies, &mut self.checker, self.now) {
+        match self.dialect.end(At { cursor, talk, desk: &mut self.desk }, self.now) {
             Ok(true) => self.answered(slot, 1),
             Ok(false) => self.lost(slot, Loss::Closed),
             Err(mut exchange) => {
@@ -42,7 +40,7 @@ impl Worker<'_> {
 
     /// Something came that is no reply; it may tell that the server ends the connection.
     pub(super) fn end_if_said(&mut self, slot: u32) {
-        if self.connections[slot as usize].cursor.ends() {
+        if self.dialect.ends(&self.connections[slot as usize].talk) {
             self.ended_as_said(slot);
         }
     }
@@ -87,7 +85,7 @@ impl Worker<'_> {
     pub(super) fn open_later(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         self.waiting.push(Reverse((self.now + connection.pause, slot)));
-        connection.pause = (connection.pause * 2).min(Connection::LONGEST_PAUSE);
+        connection.pause = (connection.pause * 2).min(LONGEST_PAUSE);
     }
 
     /// Opens the connection of a slot whose turn it is. Its first request is the one that is to be
@@ -116,7 +114,7 @@ impl Worker<'_> {
             if *state != State::Open {
                 continue;
             }
-            match cursor.owes_end(self.script) {
+            match self.dialect.owes_end(cursor) {
                 Some(exchange) if self.shared.closes_are_overdue() => {
                     let reply_index = replies.saturating_sub(1);
                     self.wrong(slot, Exchange { reply_index, ..exchange });
@@ -126,12 +124,20 @@ impl Worker<'_> {
         }
     }
 
+    /// How many connections that are not used any more wait for the server to close.
+    pub(super) fn owed_ends(&self) -> u64 {
+        if !self.plan.churn {
+            return 0;
+        }
+        let open = self.connections.iter().filter(|connection| connection.state == State::Open);
+        open.filter(|connection| self.dialect.owes_end(&connection.cursor).is_some()).count() as u64
+    }
+
     /// A write failed. What the server said before decides first: a reply that was wrong must not
     /// hide behind the reset that followed it, and one that said that it is the last explains it.
     pub(super) fn broken(&mut self, slot: u32, loss: Loss) {
         let connection = &self.connections[slot as usize];
-        if self.script.replies_in_http().is_some()
-            && connection.state != State::Closed
+        if connection.state != State::Closed
             && let Ok(Received::Bytes(n)) = self.take_in(slot)
         {
             self.now = clock::now();
@@ -140,7 +146,7 @@ impl Worker<'_> {
                 Ok(replies) => self.settle(slot, replies),
                 Err(exchange) => return self.wrong(slot, *exchange),
             }
-            if self.connections[slot as usize].cursor.ends() {
+            if self.dialect.ends(&self.connections[slot as usize].talk) {
                 return self.ended_as_said(slot);
             }
         }

@@ -3,6 +3,7 @@
 
 use super::{Worker, turns::Turns};
 use crate::connection::State;
+use regatta_script::Dialect;
 
 /// How many more requests a load thread may send, and who sends them.
 pub(super) struct InFlight {
@@ -19,7 +20,7 @@ impl InFlight {
     }
 }
 
-impl Worker<'_> {
+impl<D: Dialect> Worker<'_, D> {
     /// Sends as many as the bound and the connections allow.
     pub(super) fn send_in_turn(&mut self) {
         while self.depth > 0

@@ -7,6 +7,7 @@ use crate::{
     tls,
 };
 use regatta_record::Exchange;
+use regatta_script::Dialect;
 use rustix::io::Errno;
 use std::{io, time::Duration};
 
@@ -73,7 +74,7 @@ impl Loss {
     }
 }
 
-impl Worker<'_> {
+impl<D: Dialect> Worker<'_, D> {
     /// Counts what is lost with a connection, and opens it again after a pause. In a burst that is
     /// so only before anything was written; then what was still to be sent is lost with the rest.
     pub(super) fn lost(&mut self, slot: u32, loss: Loss) {
@@ -113,10 +114,10 @@ impl Worker<'_> {
             loss.in_words(Lost { state, over_tls, rests: lost == 0, timeout: self.plan.timeout });
         self.count.lost(&cause);
         if self.count.first_unfinished.is_none() {
-            let Connection { cursor, replies, .. } = &self.connections[slot as usize];
-            self.count.first_unfinished = cursor.unfinished(self.script, *replies).map(|part| {
+            let Connection { cursor, talk, replies, .. } = &self.connections[slot as usize];
+            self.count.first_unfinished = self.dialect.unfinished(cursor, talk).map(|part| {
                 let received = format!("{}, and then {cause}", part.received);
-                Exchange { received, ..part }
+                Exchange { received, reply_index: *replies, ..part }
             });
         }
         if let Loss::Tls(error) = &loss {

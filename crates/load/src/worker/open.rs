@@ -16,6 +16,7 @@ use crate::{
     schedule::{Part, Schedule},
     shared::Phase,
 };
+use regatta_script::Dialect;
 use std::num::NonZeroU32;
 
 /// For so long after the window, at most, what was due in it may still be written: a momentary line
@@ -205,7 +206,7 @@ impl OpenLoop {
     }
 }
 
-impl Worker<'_> {
+impl<D: Dialect> Worker<'_, D> {
     /// Sends what is due, as far as connections are free.
     pub(super) fn send_due(&mut self) {
         if self.depth == 0 || self.open_loop.is_none() {
@@ -304,7 +305,8 @@ impl Worker<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Arrivals, WarmUp, Workload, clock::MS};
+    use crate::{Arrivals, WarmUp, clock::MS};
+    use regatta_script::Workload;
     use std::time::Duration;
 
     /// Constant arrivals, as fast as may be, on one connection; the longest limit for a reply.
@@ -313,7 +315,7 @@ mod tests {
         let plan = Plan {
             target: ([127, 0, 0, 1], 1).into(),
             tls: None,
-            workload: Workload::Double,
+            workload: Workload::parse("double").unwrap(),
             host: String::new(),
             path: None,
             connections: 1,

@@ -7,9 +7,10 @@ use crate::{
     socket::{self, Received},
     tls::{self, Fault, Session},
 };
+use regatta_script::Dialect;
 use rustix::fd::{AsFd, BorrowedFd};
 
-impl Worker<'_> {
+impl<D: Dialect> Worker<'_, D> {
     /// Reads once, opens what came and checks it; carries a handshake on.
     pub(super) fn read_sealed(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];

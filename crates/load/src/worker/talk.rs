@@ -5,17 +5,17 @@
 use super::{Worker, loss::Loss, sealed::send_sealed};
 use crate::{
     clock,
-    connection::{Connection, State},
+    connection::{Connection, SHORTEST_PAUSE, State},
     poller::Interest,
     shared::Phase,
     socket::{self, Received},
     tls::{Fault, Session},
 };
 use regatta_record::Exchange;
-use regatta_script::{Cursor, Wrong};
+use regatta_script::{At, Cursor, Dialect};
 use rustix::fd::AsFd;
 
-impl Worker<'_> {
+impl<D: Dialect> Worker<'_, D> {
     /// Reads what there is: usually once, more often only where the buffer was filled or the `end`
     /// is there too. Of one that has still more the poller is to tell again, after the others.
     #[inline]
@@ -72,19 +72,12 @@ impl Worker<'_> {
     /// Hands what is in the buffer to the connection's cursor: how many replies it completes.
     #[inline]
     pub(super) fn receive(&mut self, slot: u32, n: usize) -> Result<u32, Box<Exchange>> {
-        let connection = &mut self.connections[slot as usize];
-        let (bytes, script, before) = (&self.buffer[..n], self.script, connection.replies);
-        let cursor = &mut connection.cursor;
-        match script.replies_in_http() {
-            None => cursor
-                .receive(bytes, script)
-                .map_err(|Wrong| Box::new(cursor.explain(bytes, script, before))),
-            Some(replies) => cursor
-                .receive_http(bytes, script, replies, &mut self.checker, self.now)
-                .map_err(|exchange| {
-                    Box::new(Exchange { reply_index: before + exchange.reply_index, ..*exchange })
-                }),
-        }
+        let Connection { cursor, talk, replies, .. } = &mut self.connections[slot as usize];
+        let at = At { cursor, talk, desk: &mut self.desk };
+        self.dialect.receive(at, &self.buffer[..n], self.now, &mut ()).map_err(|mut exchange| {
+            exchange.reply_index += *replies;
+            exchange
+        })
     }
 
     /// Writes what there is to write; if the kernel does not take all of it, the poller tells when
@@ -195,14 +188,16 @@ impl Worker<'_> {
             in_flight.turns.gone(slot);
             in_flight.left += owed as u32;
         }
-        let start = connection.cursor.next_start(self.script);
+        let script = self.dialect.script();
+        let start = connection.cursor.next_start(script);
         if let (Some(session), Some(socket)) = (connection.tls.take(), &connection.socket) {
             session.end(socket.as_fd());
         }
         connection.socket = None;
         connection.state = State::Closed;
         connection.waits_to_write = false;
-        connection.cursor = Cursor::new(self.script, start);
+        connection.cursor = Cursor::new(script, start);
+        connection.talk = self.dialect.talk(slot * self.threads as u32 + self.thread as u32);
         connection.ended = false;
         connection.replies = 0;
         connection.sent.clear();
@@ -211,7 +206,7 @@ impl Worker<'_> {
     #[inline]
     pub(super) fn answered(&mut self, slot: u32, replies: u32) {
         self.settle(slot, replies);
-        if self.connections[slot as usize].cursor.ends() {
+        if self.dialect.ends(&self.connections[slot as usize].talk) {
             return self.ended_as_said(slot);
         }
         if slot >= self.active {
@@ -290,8 +285,8 @@ impl Worker<'_> {
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Open;
         // An idle one that ends with its first reply came to nothing.
-        if slot < self.active || !connection.cursor.ends() {
-            connection.pause = Connection::SHORTEST_PAUSE;
+        if slot < self.active || !self.dialect.ends(&connection.talk) {
+            connection.pause = SHORTEST_PAUSE;
         }
         self.open += 1;
         self.count.connections_opened += 1;
@@ -307,9 +302,10 @@ impl Worker<'_> {
     /// left to ask, a few connections stay open to the end, to see whether more comes than was asked
     /// for.
     pub(super) fn next_connection(&mut self, slot: u32) {
-        let cursor = &self.connections[slot as usize].cursor;
+        let Connection { cursor, talk, .. } = &self.connections[slot as usize];
         let asks_more = self.depth > 0 && self.left > 0;
-        if asks_more && !cursor.ends() && cursor.is_within_conversation(self.script) {
+        let goes_on = cursor.is_within_conversation(self.dialect.script());
+        if asks_more && goes_on && !self.dialect.ends(talk) {
             self.ask(slot, 1);
         } else if asks_more {
             self.close(slot);
@@ -340,7 +336,7 @@ impl Worker<'_> {
     fn send(&mut self, slot: u32) -> Result<bool, Loss> {
         let connection = &mut self.connections[slot as usize];
         let Some(socket) = &connection.socket else { return Ok(false) };
-        let bytes = connection.cursor.unsent(self.script);
+        let bytes = self.dialect.unsent(&connection.cursor, &mut connection.talk, self.now);
         let failed = match connection.state {
             State::Connecting => Loss::Connect,
             _ => Loss::Write,

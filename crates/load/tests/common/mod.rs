@@ -4,7 +4,11 @@
 
 pub mod tls;
 
-use regatta_load::{Arrivals, Edges, Error, Plan, Tally, Until, WarmUp, Workload};
+use regatta_load::{Arrivals, Edges, Error, Plan, Tally, Until, WarmUp};
+use regatta_script::{
+    Workload,
+    dialects::http::{HttpAsks, HttpRequest, HttpWorkload},
+};
 use std::{
     io::{BufRead, BufReader, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
@@ -153,7 +157,7 @@ pub fn plan(target: SocketAddr) -> Plan {
     Plan {
         target,
         tls: None,
-        workload: Workload::Double,
+        workload: workload("double"),
         host: String::new(),
         path: None,
         connections: 1,
@@ -173,6 +177,16 @@ pub fn plan(target: SocketAddr) -> Plan {
         churn: false,
         seed: 42,
     }
+}
+
+/// A built-in workload.
+pub fn workload(name: &str) -> Workload {
+    Workload::parse(name).unwrap()
+}
+
+/// One HTTP request and its reply.
+pub fn asks(request: HttpRequest) -> Workload {
+    HttpAsks::from(HttpWorkload::new("one", vec![request]).unwrap()).into()
 }
 
 /// What was called at the edges, in order, and when.

@@ -2,13 +2,11 @@
 
 use crate::{
     LAST, OK,
-    common::{Called, Server, assert_undisturbed, run},
+    common::{Called, Server, asks, assert_undisturbed, run},
     get, server,
 };
-use regatta_load::{
-    Arrivals, Plan, Until, Workload,
-    http::{HttpRequest, HttpWorkload, Method},
-};
+use regatta_load::{Arrivals, Plan, Until};
+use regatta_script::dialects::http::{HttpRequest, Method};
 use rustix::net::connect_unspec;
 use std::{
     io::{Read, Write},
@@ -115,8 +113,7 @@ fn a_reset_behind_a_last_reply_is_no_error() {
     request.expected.method = Method::Post;
     // More than the sockets between can hold.
     request.content = Some(vec![b'x'; 8 << 20]);
-    let workload = HttpWorkload::new("large", vec![request]).unwrap();
-    let workload = Workload::Http(Arc::new(workload));
+    let workload = asks(request);
     let until = Until::Requests(50);
     let tally = run(&Plan { workload, until, connections: 2, ..get(server.address) }).unwrap();
     assert_undisturbed(&tally);

@@ -6,22 +6,19 @@ mod ends;
 mod oracles;
 mod wrong;
 
-use common::{Server, plan};
-use regatta_load::{
-    Plan, Workload,
-    http::{HttpRequest, HttpWorkload},
-};
+use common::{Server, asks, plan};
+use regatta_load::Plan;
+use regatta_script::dialects::http::HttpRequest;
 use std::{
     io::{BufRead, BufReader, Write},
     net::{Shutdown, SocketAddr, TcpStream},
-    sync::{Arc, atomic::Ordering::SeqCst},
+    sync::atomic::Ordering::SeqCst,
 };
 
 /// A GET of `/`, any status from 200 to 299.
 fn get(target: SocketAddr) -> Plan {
-    let get = HttpWorkload::new("get", vec![HttpRequest::get("/")]).unwrap();
-    let host = target.to_string();
-    Plan { workload: Workload::Http(Arc::new(get)), host, ..plan(target) }
+    let workload = asks(HttpRequest::get("/"));
+    Plan { workload, host: target.to_string(), ..plan(target) }
 }
 
 /// A server that answers the i-th request of a connection by `answer(i, head)`, all that are

@@ -2,10 +2,11 @@
 //! installed are said to be so.
 
 use crate::{
-    common::{Server, assert_undisturbed, nginx, run},
+    common::{Server, asks, assert_undisturbed, nginx, run, workload},
     get,
 };
-use regatta_load::{Plan, Until, Workload, hash_file};
+use regatta_load::{Plan, Until};
+use regatta_script::{dialects::http::HttpRequest, hash_file};
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
@@ -88,7 +89,7 @@ fn node_serves_hello_and_hash() {
     let mut port = String::new();
     BufReader::new(node.0.stdout.take().unwrap()).read_line(&mut port).unwrap();
     let address = SocketAddr::from(([127, 0, 0, 1], port.trim().parse().unwrap()));
-    for workload in [Workload::Hello, Workload::Hash { n: 3 }] {
+    for workload in [workload("hello"), workload("hash").with_n(3).unwrap()] {
         in_all_ways(&Plan { workload, ..get(address) });
     }
 }
@@ -126,7 +127,7 @@ fn nginx_serves_hello_hash_and_a_file() {
     let Some(_nginx) = started(&mut nginx) else { return };
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     await_port(address);
-    for workload in [Workload::Hello, Workload::Hash { n: 1 }] {
+    for workload in [workload("hello"), workload("hash")] {
         let plan = Plan { workload, ..get(address) };
         let counted = Plan { connections: 2, until: Until::Requests(1_000), ..plan.clone() };
         let tally = run(&counted).unwrap();
@@ -136,9 +137,7 @@ fn nginx_serves_hello_hash_and_a_file() {
         assert_undisturbed(&run(&churned).unwrap());
         assert_undisturbed(&run(&Plan { pipeline: 9, ..counted }).unwrap());
     }
-    let request = regatta_load::http::HttpRequest::get("/large");
-    let large = regatta_load::http::HttpWorkload::new("large", vec![request]).unwrap();
-    let workload = Workload::Http(std::sync::Arc::new(large));
+    let workload = asks(HttpRequest::get("/large"));
     let plan = Plan { workload, connections: 4, until: Until::Requests(60), ..get(address) };
     assert_undisturbed(&run(&plan).unwrap());
 }
@@ -183,6 +182,6 @@ fn another_crate_serves_hello() {
             }
         }
     });
-    in_all_ways(&Plan { workload: Workload::Hello, ..get(server.address) });
+    in_all_ways(&Plan { workload: workload("hello"), ..get(server.address) });
     assert!(server.requests() > 0);
 }

@@ -1,10 +1,11 @@
 //! Servers that answer something else than HTTP, or HTTP that is wrong: disqualified with the reason.
 
 use crate::{
-    common::{Server, run},
+    common::{Server, asks, run, workload},
     get, server,
 };
-use regatta_load::{Plan, Tally, Until, Workload};
+use regatta_load::{Plan, Tally, Until};
+use regatta_script::dialects::http::{Content, HttpRequest};
 use std::{io::Write, net::Shutdown, time::Duration};
 
 fn wrong(plan: &Plan) -> Tally {
@@ -26,7 +27,7 @@ fn text_without_http_is_no_reply_though_a_reset_follows() {
             let _ = stream.write_all(b"Hello. The time is 1000");
             let _ = stream.shutdown(Shutdown::Both);
         });
-        let hello = Plan { workload: Workload::Hello, ..get(server.address) };
+        let hello = Plan { workload: workload("hello"), ..get(server.address) };
         let exchange = wrong(&plan(hello)).first_wrong.unwrap();
         let reason = "Expected a status line: HTTP/1.1, three digits, a reason.";
         assert!(exchange.received.starts_with("Hello. The time is 1000"), "{exchange:?}");
@@ -40,11 +41,10 @@ fn the_exchange_is_told_with_its_place_on_the_connection() {
         let content = if i == 30 { "no" } else { "ok" };
         (format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{content}"), false)
     });
-    let mut request = regatta_load::http::HttpRequest::get("/");
-    request.expected.content = regatta_load::http::Content::Text;
+    let mut request = HttpRequest::get("/");
+    request.expected.content = Content::Text;
     request.text = b"ok".to_vec();
-    let workload = regatta_load::http::HttpWorkload::new("text", vec![request]).unwrap();
-    let workload = Workload::Http(std::sync::Arc::new(workload));
+    let workload = asks(request);
     for pipeline in [1, 7] {
         let plan = Plan { workload: workload.clone(), pipeline, ..get(server.address) };
         let exchange = wrong(&plan).first_wrong.unwrap();
@@ -61,7 +61,7 @@ fn a_clock_that_is_wrong_is_found() {
         let content = "Hello. The time is 1000";
         (format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{content}", content.len()), false)
     });
-    let plan = Plan { workload: Workload::Hello, ..get(server.address) };
+    let plan = Plan { workload: workload("hello"), ..get(server.address) };
     let exchange = wrong(&plan).first_wrong.unwrap();
     assert!(exchange.expected.contains("this machine's time in seconds"), "{exchange:?}");
 }

@@ -5,8 +5,8 @@ use crate::{
     contest::Contest,
     prepare::{Changes, PrepareError, prepare},
 };
-use regatta_load::Workload;
 use regatta_record::{Asked, Setup};
+use regatta_script::Workload;
 
 /// Prepares one contender on its own: `contender` is the name of one that is known, or
 /// `name=command {port}`. CPUs are shared out as in a race, unless given.
@@ -24,7 +24,7 @@ pub fn alone(
     };
     let contest = Contest {
         workload: workload.name().to_string(),
-        workload_file: workload.file().cloned(),
+        workload_file: workload.text().map(str::to_owned),
         contenders: vec![name.to_string()],
         ..Contest::parse(RACE, "capacity").expect("the race is right")
     };
@@ -42,18 +42,16 @@ mod tests {
     use super::*;
     use crate::prepare::built_in;
     use regatta_host::read_setup;
-    use regatta_load::WorkloadFile;
-    use std::sync::Arc;
 
     fn asked(contender: &str) -> Result<Asked, PrepareError> {
         let setup = read_setup("0", None, Vec::new());
-        alone(contender, &Workload::Double, None, None, &built_in(), setup)
+        alone(contender, &Workload::parse("double").unwrap(), None, None, &built_in(), setup)
     }
 
     #[test]
     fn a_workload_file_is_asked_of_it_though_a_built_in_workload_has_its_name() {
         let text = "protocol = 'line'\n[[request]]\nsend = '1'\nexact = '2'";
-        let file = Workload::File(Arc::new(WorkloadFile::from_text(text, "double").unwrap()));
+        let file = Workload::from_text(text, "double").unwrap();
         let setup = read_setup("0", None, Vec::new());
         let asked = alone("epoll", &file, None, None, &built_in(), setup).unwrap();
         assert_eq!(asked.workload_file.as_deref(), Some(text));

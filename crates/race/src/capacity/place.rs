@@ -7,8 +7,9 @@ use crate::{
     round::{Course, STOP_WITHIN, Start, Started, start},
 };
 use regatta_host::{Containment, Observed, Running, Spent, Usage, last_words};
-use regatta_load::{Edges, Plan, Progress, Tally, Tls, Workload};
+use regatta_load::{Edges, Plan, Progress, Tally, Tls};
 use regatta_record::{Asked, LoadShape};
+use regatta_script::Workload;
 use std::{
     fs,
     net::{Ipv4Addr, SocketAddr},
@@ -30,9 +31,9 @@ pub enum Place<'a> {
         tls: Option<Tls>,
         /// What it is asked.
         workload: Workload,
-        /// What HTTP requests name as their Host.
+        /// The host that requests name, where they do.
         host: String,
-        /// Target of a built-in HTTP workload, if not its own.
+        /// The path of a built-in workload, if not its own.
         path: Option<String>,
         /// Its process, whose CPU and memory are read, with all below it.
         pid: Option<u32>,

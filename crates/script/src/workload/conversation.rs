@@ -9,17 +9,17 @@ const GREATEST_WEIGHT: u32 = 1_000_000;
 
 /// Requests that follow each other on one connection.
 #[derive(Debug)]
-pub(super) struct Conversation<S> {
+pub(crate) struct Conversation<S> {
     /// How often it is chosen, relative to the others.
     pub weight: u32,
     pub steps: Vec<S>,
 }
 
 /// What the steps of a conversation have captured so far: names, and what their values can be.
-pub(super) type Captures = Vec<(String, Kind)>;
+pub(crate) type Captures = Vec<(String, Kind)>;
 
 /// A request as it stands in a file.
-pub(super) trait Raw: Sized {
+pub(crate) trait Raw: Sized {
     /// What was said of a request: its step.
     type Step;
     /// Whether nothing is said but weight and steps.

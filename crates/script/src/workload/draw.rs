@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 /// A value that a placeholder draws for every request.
 #[derive(Debug, PartialEq)]
-pub(super) enum Draw {
+pub(crate) enum Draw {
     /// The next number of the workload's only counter, counted from here.
     Counter(i128),
     /// Any of these, equally often.
@@ -20,21 +20,21 @@ pub(super) enum Draw {
 
 /// A drawn or captured value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Integer(i128),
     Text(Vec<u8>),
 }
 
 /// What a value can be, known before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Integer(Bounds),
     Text(Text),
 }
 
 /// What a text can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Text {
+pub(crate) struct Text {
     /// Most bytes of it.
     pub longest: usize,
     /// Whether there can be control characters in it.
@@ -105,7 +105,7 @@ impl Draw {
 }
 
 /// What draws: the seeded generator, the counter, and how far each list was read.
-pub(super) struct Drawer<'f> {
+pub(crate) struct Drawer<'f> {
     random: StdRng,
     counted: i128,
     lists: &'f [Vec<Vec<u8>>],

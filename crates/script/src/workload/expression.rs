@@ -3,14 +3,14 @@
 
 /// The least and the greatest value that an integer can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     pub low: i128,
     pub high: i128,
 }
 
 /// A sum of products; `*` binds tighter than `+` and `-`.
 #[derive(Debug, PartialEq)]
-pub(super) struct Expression {
+pub(crate) struct Expression {
     terms: Vec<Term>,
 }
 
@@ -138,7 +138,7 @@ fn operand(text: &str) -> Result<(Operand<'_>, &str), String> {
 }
 
 /// A number as workload files have them.
-pub(super) fn number(text: &str) -> Result<i128, String> {
+pub(crate) fn number(text: &str) -> Result<i128, String> {
     let number = text.trim().parse::<i128>().ok();
     number.filter(|n| (-LARGEST..=LARGEST).contains(n)).ok_or_else(|| {
         format!("expected an integer between -2^64 and 2^64 or a captured name, found {text:?}")
@@ -146,7 +146,7 @@ pub(super) fn number(text: &str) -> Result<i128, String> {
 }
 
 /// Names begin with a letter, and have letters, digits and `_`.
-pub(super) fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

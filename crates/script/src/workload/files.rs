@@ -1,6 +1,7 @@
 //! The files whose content a workload file sends (`body_file`): beside it, or within it under
 //! `[files]`.
 
+use super::disk;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::Deserialize;
 use std::{collections::BTreeMap, path::Path};
@@ -8,7 +9,7 @@ use std::{collections::BTreeMap, path::Path};
 /// The content of a file, as it stands in a workload file: a text, or `{ base64 = "…" }`.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(try_from = "toml::Value")]
-pub(super) struct FileContent(Vec<u8>);
+pub(crate) struct FileContent(Vec<u8>);
 
 impl TryFrom<toml::Value> for FileContent {
     type Error = String;
@@ -39,7 +40,7 @@ impl FileContent {
 
 /// The files that requests name.
 #[derive(Debug, Default)]
-pub(super) struct Files {
+pub(crate) struct Files {
     /// Those of the workload file itself.
     inline: BTreeMap<String, FileContent>,
     /// Those that were read from elsewhere.
@@ -57,7 +58,7 @@ impl Files {
             return Ok(content.0.clone());
         }
         let folder = folder.ok_or_else(|| format!("the content of {name:?} is not in [files]"))?;
-        let content = super::lists::read_bytes(&folder.join(name))?;
+        let content = disk::read_bytes(&folder.join(name))?;
         self.read.insert(name.into(), FileContent(content.clone()));
         Ok(content)
     }

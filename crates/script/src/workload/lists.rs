@@ -1,18 +1,10 @@
-//! The lists of lines that a workload file names: in it, or in files beside it. Everything that is
-//! read from disk for a workload is read here.
+//! The lists of lines that a workload file names: in it, or in files beside it.
 
-use super::{draw::Text, files::Files, template::Lists};
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
-
-/// Most bytes of a workload file, and of each file of lines.
-const MOST_BYTES: u64 = 4 << 20;
+use super::{disk, draw::Text, files::Files, template::Lists};
+use std::{collections::BTreeMap, path::PathBuf};
 
 /// The lists of lines that the placeholders of a file name.
-pub(super) struct NamedLists {
+pub(crate) struct NamedLists {
     /// Those of the file itself.
     inline: BTreeMap<String, Vec<String>>,
     folder: Option<PathBuf>,
@@ -29,7 +21,9 @@ impl Lists for NamedLists {
         }
         let lines: Vec<String> = match (self.inline.get(name), &self.folder) {
             (Some(lines), _) => lines.clone(),
-            (None, Some(folder)) => read(&folder.join(name))?.lines().map(str::to_owned).collect(),
+            (None, Some(folder)) => {
+                disk::read(&folder.join(name))?.lines().map(str::to_owned).collect()
+            }
             (None, None) => return Err(format!("its lines {name:?} are not in [lines]")),
         };
         if lines.is_empty() {
@@ -89,25 +83,4 @@ impl NamedLists {
         }
         toml::to_string(&file).map_err(|error| error.to_string())
     }
-}
-
-/// The text of a file that is not too large.
-pub(super) fn read(path: &Path) -> Result<String, String> {
-    let name = path.display();
-    String::from_utf8(read_bytes(path)?)
-        .map_err(|_| format!("cannot read {name}: expected a text in valid UTF-8"))
-}
-
-/// The bytes of a file that is not too large.
-pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, String> {
-    let name = path.display();
-    let cannot = |error: std::io::Error| format!("cannot read {name}: {error}");
-    let about = fs::metadata(path).map_err(cannot)?;
-    if !about.is_file() || about.len() > MOST_BYTES {
-        return Err(format!(
-            "cannot read {name}: expected a file of at most {} MiB",
-            MOST_BYTES >> 20
-        ));
-    }
-    fs::read(path).map_err(cannot)
 }

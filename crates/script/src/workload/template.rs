@@ -10,7 +10,7 @@ use super::{
 
 /// A line with placeholders.
 #[derive(Debug, PartialEq)]
-pub(super) struct Template {
+pub(crate) struct Template {
     parts: Vec<Part>,
 }
 
@@ -45,7 +45,7 @@ enum Function {
 }
 
 /// What the placeholders of a conversation can refer to, as it is read.
-pub(super) struct Scope<'l> {
+pub(crate) struct Scope<'l> {
     /// Names that were captured so far, and what their values can be.
     pub captures: &'l mut Captures,
     pub lists: &'l mut dyn Lists,
@@ -62,7 +62,7 @@ impl Scope<'_> {
 }
 
 /// The lists of lines that placeholders name.
-pub(super) trait Lists {
+pub(crate) trait Lists {
     /// The place of the list of this name, read now if it was not before.
     fn find(&mut self, name: &str) -> Result<usize, String>;
     /// What its lines are like.
@@ -71,7 +71,7 @@ pub(super) trait Lists {
 
 /// On which side a template stands.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Side {
+pub(crate) enum Side {
     /// It may draw and capture.
     Send,
     /// It may refer to what was sent, by a request of at most so many bytes.
@@ -371,7 +371,7 @@ impl Function {
 
 impl Value {
     /// Appends it as it is.
-    pub(super) fn write(&self, line: &mut Vec<u8>) {
+    pub(crate) fn write(&self, line: &mut Vec<u8>) {
         match self {
             Value::Integer(n) => line.extend_from_slice(n.to_string().as_bytes()),
             Value::Text(text) => line.extend_from_slice(text),

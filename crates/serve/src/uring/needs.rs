@@ -47,14 +47,9 @@ impl<E: Engine> Driver<'_, E> {
     }
 
     /// Posts letters to the other cores. Before a reply is sent that says so.
+    #[inline]
     pub(super) fn post(&mut self) {
-        if E::POSTS && self.core.has_letters() {
-            let letters = self.core.letters();
-            match &self.seat.letters {
-                Some(others) => others.post(letters),
-                None => drop(letters),
-            }
-        }
+        self.seat.post(&mut self.core);
     }
 
     /// Takes what was posted before an event that is handed over next.

@@ -2,6 +2,8 @@
 //!
 //! The relay itself, and how it behaves event by event, is in `regatta-engine` (`tests/relay`).
 
+#[path = "../common/client.rs"]
+mod client;
 #[allow(dead_code)] // some of it is for tests by hand
 #[path = "../../../engine/tests/relay/relay.rs"]
 mod relay;

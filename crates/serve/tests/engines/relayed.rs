@@ -2,8 +2,9 @@
 
 use crate::{
     DEADLINE,
+    client::Client,
     relay::{CLIENT_MOST, DOWN, LOST, Relay, Seen, UPSTREAM_FULL},
-    server::{self, Client, Server, Setting, models},
+    server::{self, Server, Setting, models},
     upstream::{Closed, Upstream},
 };
 use regatta_engine::Limits;
@@ -137,7 +138,7 @@ fn replies_in_pieces_are_put_together() {
         b.send("b1\n");
         assert_eq!(link.line(), "b1");
         for byte in "first\nsecond\n".chars() {
-            link.send(&byte.to_string());
+            link.send(byte.to_string());
         }
         assert_eq!((a.line(), b.line()), ("first".into(), "second".into()));
     }
@@ -249,9 +250,9 @@ fn a_client_that_does_not_read_holds_up_nobody_and_is_aborted_at_its_limit() {
         let server = start(model, upstream);
         let (mut slow, mut other) = (server.client(), server.client());
         // 32 MiB of replies are more than the kernel takes and the relay keeps.
-        slow.send(&"big\n".repeat(512));
+        slow.send("big\n".repeat(512));
         for i in 0..200 {
-            other.send(&format!("{i}\n"));
+            other.send(format!("{i}\n"));
             assert_eq!(other.line(), format!("re {i}"));
         }
         let start = Instant::now();
@@ -290,7 +291,7 @@ fn clients_are_not_read_while_the_upstream_is_slow() {
         thread::scope(|scope| {
             for ((client, sent), &whole) in clients.iter_mut().zip(sent).zip(&whole) {
                 scope.spawn(move || {
-                    client.send(&request_rest(sent, LINE));
+                    client.send(request_rest(sent, LINE));
                     for _ in 0..whole {
                         assert_eq!(client.line(), "ok");
                     }
@@ -377,7 +378,7 @@ fn no_client_gets_a_reply_to_another_request_however_often_either_side_breaks_of
                         assert!(start.elapsed() < DEADLINE, "{answered} were answered");
                         let depth = 1 + random.below(30);
                         let request = |i| format!("{client} {round} {i}");
-                        (0..depth).for_each(|i| connection.send(&format!("{}\n", request(i))));
+                        (0..depth).for_each(|i| connection.send(format!("{}\n", request(i))));
                         if random.below(10) == 0 {
                             // It does not wait for its replies.
                             connection = Client::connect(addr);

@@ -1,12 +1,14 @@
 //! A server of engines on a model, in a thread of the test; and its clients.
 
-use crate::DEADLINE;
+use crate::{
+    DEADLINE,
+    client::{Client, that_run},
+};
 use regatta_engine::{Engine, Limits};
 use regatta_serve::{Host, Model, ServeError, Stop, serve_engine};
 use std::{
     cell::RefCell,
-    io::{BufRead, BufReader, Read, Write},
-    net::{Shutdown, SocketAddr, TcpStream},
+    net::SocketAddr,
     num::NonZeroUsize,
     sync::mpsc::{Receiver, Sender, channel},
     thread,
@@ -16,16 +18,7 @@ use std::{
 /// The models that run engines, where the kernel lets them.
 pub fn models() -> impl Iterator<Item = Model> {
     let all = [Model::Select, Model::Poll, Model::Epoll, Model::Percore, Model::Uring];
-    all.into_iter().filter(|model| match model.refused() {
-        Some(why) => {
-            eprintln!("skipped: {}: {why}", model.name());
-            false
-        }
-        None => {
-            eprintln!("model: {}", model.name());
-            true
-        }
-    })
+    that_run(all)
 }
 
 /// What a server is run with.
@@ -125,63 +118,5 @@ pub fn host(setting: &Setting, stop: Stop) -> Host {
         grace: setting.grace,
         on_ready: ready,
         stop,
-    }
-}
-
-/// One side of a connection, by lines, with a deadline for each read and write.
-pub struct Client {
-    pub stream: TcpStream,
-    reader: BufReader<TcpStream>,
-}
-
-impl Client {
-    pub fn connect(addr: SocketAddr) -> Client {
-        Client::new(TcpStream::connect_timeout(&addr, DEADLINE).expect("a connection"))
-    }
-
-    pub fn new(stream: TcpStream) -> Client {
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(DEADLINE)).unwrap();
-        stream.set_write_timeout(Some(DEADLINE)).unwrap();
-        let reader = BufReader::with_capacity(64 * 1024, stream.try_clone().unwrap());
-        Client { stream, reader }
-    }
-
-    pub fn send(&mut self, text: &str) {
-        self.stream.write_all(text.as_bytes()).expect("it is taken in time");
-    }
-
-    /// The next line, without its end.
-    pub fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.reader.read_line(&mut line).expect("a line in time");
-        line.strip_suffix('\n').unwrap_or_else(|| panic!("closed after {line:?}")).into()
-    }
-
-    /// So many lines.
-    pub fn lines(&mut self, count: usize) -> Vec<String> {
-        (0..count).map(|_| self.line()).collect()
-    }
-
-    /// Sends nothing more.
-    pub fn end(&self) {
-        self.stream.shutdown(Shutdown::Write).unwrap();
-    }
-
-    /// The peer has ended its direction, and sent nothing more.
-    pub fn expect_end(&mut self) {
-        let mut rest = Vec::new();
-        self.reader.read_to_end(&mut rest).expect("an orderly end in time");
-        assert_eq!(String::from_utf8_lossy(&rest), "");
-    }
-
-    /// The connection is over, orderly or not.
-    pub fn expect_gone(&mut self) {
-        let mut rest = Vec::new();
-        match self.reader.read_to_end(&mut rest) {
-            Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {}
-            Err(error) => panic!("still there: {error}"),
-        }
     }
 }

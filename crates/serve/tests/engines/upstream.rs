@@ -1,6 +1,6 @@
 //! The other server, which a test plays itself, or has played by threads.
 
-use crate::{DEADLINE, server::Client};
+use crate::{DEADLINE, client::Client};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, listen, socket_with};
 use std::{
     io::{BufRead, BufReader, Write},

@@ -1,6 +1,9 @@
 //! Members that go: in order, by a reset, or because another one sends them away.
 
-use crate::server::{Client, Server, Setting, models, together, wait_until};
+use crate::{
+    client::Client,
+    server::{Server, Setting, models, together, wait_until},
+};
 use regatta_serve::Model;
 use std::thread;
 

@@ -1,6 +1,9 @@
 //! Who is silent: a client that sends nothing, and takes nothing of what it is sent.
 
-use crate::server::{Client, Server, Setting, alone, on_all_models, wait_until};
+use crate::{
+    client::Client,
+    server::{Server, Setting, alone, on_all_models, wait_until},
+};
 use regatta_engine::Limits;
 use std::{
     thread,

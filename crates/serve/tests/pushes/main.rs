@@ -2,6 +2,8 @@
 //! sockets.
 
 mod chat;
+#[path = "../common/client.rs"]
+mod client;
 mod ends;
 mod idle;
 mod order;

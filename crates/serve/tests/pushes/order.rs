@@ -1,6 +1,9 @@
 //! What one says, all others who have joined hear, exactly once and in the order of its sender.
 
-use crate::server::{Client, Server, Setting, models, together};
+use crate::{
+    client::Client,
+    server::{Server, Setting, models, together},
+};
 use std::{fmt::Write, thread};
 
 /// Reads `each` messages of every one of `senders`, in the order of each; its own are answered.

@@ -2,7 +2,8 @@
 
 use crate::{
     DEADLINE,
-    server::{Client, Server, Setting, alone, memory, models},
+    client::Client,
+    server::{Server, Setting, alone, memory, models},
 };
 use std::{
     io::Write,

@@ -2,7 +2,8 @@
 
 use crate::{
     DEADLINE,
-    server::{Client, Server, Setting, alone, models, together},
+    client::Client,
+    server::{Server, Setting, alone, models, together},
 };
 use std::time::{Duration, Instant};
 

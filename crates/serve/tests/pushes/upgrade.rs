@@ -2,7 +2,8 @@
 
 use crate::{
     chat::checksum,
-    server::{Client, Server, Setting, alone, memory, models, together},
+    client::Client,
+    server::{Server, Setting, alone, memory, models, together},
 };
 
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];

@@ -1,0 +1,241 @@
+//! A run as a whole: the threads, who leads them, and what they counted put together.
+
+use crate::{
+    Error, Phase, Plan, Tally, Until, director::Director, limits, shared::Shared, tally, tls,
+    worker::Worker,
+};
+use regatta_record::Part;
+use regatta_script::{Dialect, Visitor};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::{
+    sync::{atomic::AtomicBool, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// What the caller does at the edges of the measured window. Called inline on the first load
+/// thread: a call should be short, since the load of that thread rests meanwhile.
+pub trait Edges: Send {
+    /// The measured window begins: read what the server has used so far.
+    fn window_opens(&mut self);
+    /// It ends: read again. Always follows [`Edges::window_opens`], also when the run ends early.
+    fn window_closes(&mut self);
+    /// Everything is answered, and all connections are still open and idle (with a connection per
+    /// request, closed). Not called when the run ends early, nor in a burst, whose connections are
+    /// closed one by one as they are through.
+    fn connections_open(&mut self);
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// What the load is doing.
+    pub phase: Phase,
+    /// Since the call of [`run`].
+    pub elapsed: Duration,
+    /// Connections open now.
+    pub open: usize,
+    /// Right replies so far, those outside of the window included.
+    pub replies: u64,
+    /// Errors of all kinds so far.
+    pub errors: u64,
+}
+
+/// How often progress is told.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+/// The same inside the window, where telling takes CPU from those that are measured.
+const PROGRESS_IN_WINDOW: Duration = Duration::from_secs(1);
+
+/// Carries out a plan. `progress` is called on the calling thread, about ten times a second before and
+/// after the measured window, and once a second inside it; the thread keeps to the CPUs of the plan
+/// meanwhile. `stop` ends the run within milliseconds, with what there is until then.
+///
+/// # Errors
+/// Only where there is nothing to tell of a window: see [`Error`]. Wrong replies, lost connections
+/// and a server that dies under load stand in the tally.
+pub fn run(
+    plan: &Plan,
+    edges: &mut dyn Edges,
+    progress: &mut dyn FnMut(&Progress),
+    stop: &AtomicBool,
+) -> Result<Tally, Error> {
+    plan.check()?;
+    let alpn = plan.workload.protocol().alpn;
+    let tls = plan.tls.as_ref().map(|tls| tls.offering(alpn));
+    let plan = &Plan { tls, ..plan.clone() };
+    let run = Run { plan, edges, progress, stop };
+    plan.compile()?.visit(run)
+}
+
+/// As [`run`], in a dialect instead of the plan's workload. TLS offers no protocol inside.
+///
+/// # Errors
+/// As those of [`run`].
+pub fn run_in<D: Dialect>(
+    dialect: &D,
+    plan: &Plan,
+    edges: &mut dyn Edges,
+    progress: &mut dyn FnMut(&Progress),
+    stop: &AtomicBool,
+) -> Result<Tally, Error> {
+    plan.check()?;
+    Run { plan, edges, progress, stop }.visit(dialect)
+}
+
+/// A run that may begin.
+struct Run<'a> {
+    plan: &'a Plan,
+    edges: &'a mut dyn Edges,
+    progress: &'a mut dyn FnMut(&Progress),
+    stop: &'a AtomicBool,
+}
+
+impl Visitor for Run<'_> {
+    type Out = Result<Tally, Error>;
+
+    fn visit<D: Dialect>(self, dialect: &D) -> Self::Out {
+        let Run { plan, edges, progress, stop } = self;
+        carry_out(dialect, plan, edges, progress, stop)
+    }
+}
+
+fn carry_out<D: Dialect>(
+    dialect: &D,
+    plan: &Plan,
+    edges: &mut dyn Edges,
+    progress: &mut dyn FnMut(&Progress),
+    stop: &AtomicBool,
+) -> Result<Tally, Error> {
+    let plan = &Plan { connections: connections_needed(plan), ..plan.clone() };
+    let threads = plan.threads.min(match plan.until {
+        Until::Burst { instances, .. } => instances,
+        Until::Elapsed(_) | Until::Requests(_) => {
+            plan.connections.min(plan.in_flight.unwrap_or(usize::MAX))
+        }
+    });
+    limits::make_room(plan.connections + plan.idle, threads)?;
+    let _kept = KeptOn::cpus(&plan.cpus);
+    let shared = Shared::new(threads);
+    let mut director = Director::new(plan, &shared, stop, edges);
+    let mut directs = Some(&mut director);
+    let counts = thread::scope(|scope| {
+        let (alive, ended) = mpsc::channel::<()>();
+        let mut joins = Vec::new();
+        for thread in 0..threads {
+            let (director, alive) = (directs.take(), alive.clone());
+            let shared = &shared;
+            let work = move || {
+                let _alive = alive;
+                let _guard = EndAll(shared);
+                pin(&plan.cpus, thread)?;
+                Ok(Worker::new(plan, dialect, shared, thread, threads)?.run(director))
+            };
+            match thread::Builder::new().name(format!("load-{thread}")).spawn_scoped(scope, work) {
+                Ok(join) => joins.push(join),
+                Err(error) => {
+                    drop(EndAll(shared));
+                    return Err(Error::Machine { what: "start its threads", error });
+                }
+            }
+        }
+        drop(alive);
+        tell(&shared, &ended, progress);
+        joins.into_iter().map(|join| join.join().expect("a load thread panicked")).collect()
+    });
+    let counts: Vec<_> = counts?;
+    if let Some(error) = shared.no_tls() {
+        return Err(Error::Tls(tls::explain(&error)));
+    }
+    let frame = director.outcome()?;
+    let (part, window) = (Part::whole(threads as u32), frame.window);
+    let (wrong, tls) = (shared.first_wrong(), shared.spoken());
+    let counted = tally::count(counts, part, window, plan, wrong, tls);
+    let tally = Tally::of(counted, &frame, plan, threads);
+    if !tally.interrupted && tally.errors.connect > 0 && !was_reached(&tally) {
+        let wanted = plan.connections + plan.idle;
+        return Err(Error::NotOpened { opened: 0, wanted, last: shared.last_trouble() });
+    }
+    Ok(tally)
+}
+
+/// Whether any request reached the server: it was answered, or failed otherwise than in opening a
+/// connection.
+fn was_reached(tally: &Tally) -> bool {
+    tally.connections_opened > 0 || tally.errors.total() > tally.errors.connect
+}
+
+/// Calls `progress` until all threads have ended.
+fn tell(shared: &Shared, ended: &mpsc::Receiver<()>, progress: &mut dyn FnMut(&Progress)) {
+    let began = Instant::now();
+    let mut pause = PROGRESS_EVERY;
+    while ended.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
+        let (phase, sums) = (shared.phase(), shared.sums());
+        pause = if phase == Phase::Measuring { PROGRESS_IN_WINDOW } else { PROGRESS_EVERY };
+        progress(&Progress {
+            phase,
+            elapsed: began.elapsed(),
+            open: sums.open,
+            replies: sums.replies,
+            errors: sums.errors,
+        });
+    }
+}
+
+/// No more connections than requests.
+fn connections_needed(plan: &Plan) -> usize {
+    match plan.until {
+        Until::Requests(n) => plan.connections.min(usize::try_from(n).unwrap_or(usize::MAX)),
+        Until::Elapsed(_) | Until::Burst { .. } => plan.connections,
+    }
+}
+
+/// Pins this thread to its CPU, where CPUs are given.
+fn pin(cpus: &[u32], thread: usize) -> Result<(), Error> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let cpu = cpus[thread % cpus.len()];
+    sched_setaffinity(None, &set_of(&[cpu])).map_err(|error| Error::Machine {
+        what: "pin its threads to the CPUs given",
+        error: error.into(),
+    })
+}
+
+fn set_of(cpus: &[u32]) -> CpuSet {
+    let mut set = CpuSet::new();
+    cpus.iter().map(|cpu| *cpu as usize).filter(|cpu| *cpu < CpuSet::MAX_CPU).for_each(|cpu| {
+        set.set(cpu);
+    });
+    set
+}
+
+/// The calling thread keeps to the load's CPUs: what it draws must not take the server's. Afterwards
+/// it may run where it could before.
+struct KeptOn(Option<CpuSet>);
+
+impl KeptOn {
+    /// Where the thread cannot be kept to them, it is left as it is: the load threads tell that.
+    fn cpus(cpus: &[u32]) -> Self {
+        let before = sched_getaffinity(None).ok().filter(|_| !cpus.is_empty());
+        KeptOn(before.filter(|_| sched_setaffinity(None, &set_of(cpus)).is_ok()))
+    }
+}
+
+impl Drop for KeptOn {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = sched_setaffinity(None, before);
+        }
+    }
+}
+
+/// When one thread is gone, for whatever reason, the run is over for the others: nobody may wait
+/// for a thread that failed or panicked.
+struct EndAll<'a>(&'a Shared);
+
+impl Drop for EndAll<'_> {
+    fn drop(&mut self) {
+        self.0.end_early();
+        self.0.set_phase(Phase::Ended);
+    }
+}

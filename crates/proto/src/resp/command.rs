@@ -1,0 +1,368 @@
+//! The server end: bytes → commands.
+
+use super::{Malformed, line::number};
+use std::ops::Range;
+
+/// What a command may be like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandLimits {
+    /// Most arguments, the command's name among them. Redis takes 1,048,576.
+    pub args: usize,
+    /// Most bytes of one argument. Redis takes 512 MB (`proto-max-bulk-len`).
+    pub bulk: usize,
+    /// Most bytes of an inline command.
+    pub inline: usize,
+    /// Most bytes of a whole command, framing included.
+    pub command: usize,
+}
+
+impl Default for CommandLimits {
+    fn default() -> Self {
+        CommandLimits { args: 1 << 20, bulk: 512 << 20, inline: 64 << 10, command: 1 << 30 }
+    }
+}
+
+/// Finds the commands of one connection.
+///
+/// The caller passes all bytes that no command has taken yet, and passes them again, with more behind
+/// them, after `None`.
+#[derive(Debug)]
+pub struct Commands {
+    limits: CommandLimits,
+    state: State,
+    /// Where the arguments of the command lie that is being read, or was reported last.
+    args: Vec<Range<usize>>,
+    closed: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// At the beginning of a command.
+    Begin,
+    /// So many arguments are to come, from this place on.
+    Args { left: usize, at: usize },
+    /// The bytes of an argument are to come, from this place on.
+    Bulk { left: usize, at: usize, length: usize },
+}
+
+/// A command.
+#[derive(Clone, Copy, Debug)]
+pub struct Command<'a> {
+    /// Its bytes as they came, framing included.
+    pub bytes: &'a [u8],
+    args: &'a [Range<usize>],
+    /// It came as a line of words, not as an array.
+    pub inline: bool,
+}
+
+impl<'a> Command<'a> {
+    /// How many arguments it has, its name included. Never 0.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.args.len()
+    }
+
+    /// An argument; 0 is the command's name.
+    #[inline]
+    pub fn arg(&self, n: usize) -> Option<&'a [u8]> {
+        Some(&self.bytes[self.args.get(n)?.clone()])
+    }
+
+    /// All arguments, in order.
+    pub fn args(&self) -> Args<'a> {
+        Args { bytes: self.bytes, args: self.args.iter() }
+    }
+}
+
+/// The arguments of a command.
+#[derive(Clone, Debug)]
+pub struct Args<'a> {
+    bytes: &'a [u8],
+    args: std::slice::Iter<'a, Range<usize>>,
+}
+
+impl<'a> Iterator for Args<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        Some(&self.bytes[self.args.next()?.clone()])
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.args.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Args<'_> {}
+
+/// Places of arguments that are kept for the next command.
+const KEPT: usize = 64;
+
+impl Commands {
+    /// For a connection without commands so far.
+    pub fn new(limits: CommandLimits) -> Self {
+        Commands { limits, state: State::Begin, args: Vec::new(), closed: false }
+    }
+
+    /// The command at the front of `input`, and how many bytes it takes. An empty line and an empty
+    /// array are skipped, as Redis does: bytes may be taken without a command, and then it is to be
+    /// asked again. Nothing taken and no command: more must come.
+    #[inline]
+    pub fn next<'a>(
+        &'a mut self,
+        input: &'a [u8],
+    ) -> Result<(usize, Option<Command<'a>>), Malformed> {
+        if self.closed {
+            return Ok((input.len(), None));
+        }
+        let end = match self.end(input) {
+            Ok(Some(end)) => end,
+            Ok(None) if input.len() > self.limits.command => {
+                self.closed = true;
+                return Err(Malformed("a command is too long"));
+            }
+            Ok(None) => return Ok((0, None)),
+            Err(error) => {
+                self.closed = true;
+                return Err(error);
+            }
+        };
+        self.state = State::Begin;
+        let inline = input[0] != b'*';
+        let command = Command { bytes: &input[..end], args: &self.args, inline };
+        Ok((end, (!self.args.is_empty()).then_some(command)))
+    }
+
+    /// Where the command at the front of `input` ends.
+    #[inline]
+    fn end(&mut self, input: &[u8]) -> Result<Option<usize>, Malformed> {
+        loop {
+            match self.state {
+                State::Begin => {
+                    self.args.clear();
+                    if self.args.capacity() > KEPT {
+                        self.args.shrink_to(KEPT);
+                    }
+                    match input.first() {
+                        None => return Ok(None),
+                        Some(b'*') => {}
+                        Some(_) => return self.inline(input),
+                    }
+                    let read = number(&input[1..], "invalid multibulk length")?;
+                    let Some((count, taken)) = read else { return Ok(None) };
+                    if count <= 0 {
+                        return Ok(Some(1 + taken));
+                    }
+                    let left = usize::try_from(count).unwrap_or(usize::MAX);
+                    if left > self.limits.args {
+                        return Err(Malformed("invalid multibulk length"));
+                    }
+                    self.state = State::Args { left, at: 1 + taken };
+                }
+                State::Args { left: 0, at } => return Ok(Some(at)),
+                State::Args { left, at } => {
+                    match input.get(at) {
+                        None => return Ok(None),
+                        Some(b'$') => {}
+                        Some(_) => return Err(Malformed("expected '$'")),
+                    }
+                    let read = number(&input[at + 1..], "invalid bulk length")?;
+                    let Some((length, taken)) = read else { return Ok(None) };
+                    let length = usize::try_from(length)
+                        .ok()
+                        .filter(|length| *length <= self.limits.bulk)
+                        .ok_or(Malformed("invalid bulk length"))?;
+                    self.state = State::Bulk { left: left - 1, at: at + 1 + taken, length };
+                }
+                State::Bulk { left, at, length } => {
+                    let end = at + length;
+                    match input.get(end..) {
+                        Some([b'\r', b'\n', ..]) => {}
+                        None | Some([] | [b'\r']) => return Ok(None),
+                        Some(_) => return Err(Malformed("expected CR LF behind a bulk string")),
+                    }
+                    self.args.push(at..end);
+                    self.state = State::Args { left, at: end + 2 };
+                }
+            }
+        }
+    }
+
+    /// A command as a line of words. Words may be quoted; escapes are not interpreted, and a word with
+    /// one is refused, since its bytes could not be forwarded as they came.
+    fn inline(&mut self, input: &[u8]) -> Result<Option<usize>, Malformed> {
+        let most = self.limits.inline;
+        let window = &input[..input.len().min(most + 1)];
+        let Some(end) = memchr::memchr(b'\n', window) else {
+            let whole = input.len() <= most;
+            return if whole { Ok(None) } else { Err(Malformed("too big inline request")) };
+        };
+        let text = input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]);
+        let mut at = 0;
+        while at < text.len() {
+            let byte = text[at];
+            if byte.is_ascii_whitespace() {
+                at += 1;
+                continue;
+            }
+            let begins = at;
+            if byte == b'"' || byte == b'\'' {
+                let quoted = &text[at + 1..];
+                let length = memchr::memchr(byte, quoted)
+                    .filter(|length| quoted.get(length + 1).is_none_or(u8::is_ascii_whitespace))
+                    .filter(|length| !quoted[..*length].contains(&b'\\'))
+                    .ok_or(Malformed("unbalanced quotes in request"))?;
+                self.args.push(begins + 1..begins + 1 + length);
+                at += length + 2;
+                continue;
+            }
+            let length = text[at..].iter().take_while(|byte| !byte.is_ascii_whitespace()).count();
+            if text[at..at + length].iter().any(|byte| matches!(byte, b'"' | b'\'')) {
+                return Err(Malformed("unbalanced quotes in request"));
+            }
+            self.args.push(begins..begins + length);
+            at += length;
+        }
+        Ok(Some(end + 1))
+    }
+}
+
+/// Appends a command as a client sends it.
+pub fn write_command<'a>(
+    args: impl IntoIterator<Item = &'a [u8], IntoIter: ExactSizeIterator>,
+    out: &mut Vec<u8>,
+) {
+    let args = args.into_iter();
+    let mut digits = itoa::Buffer::new();
+    out.push(b'*');
+    out.extend_from_slice(digits.format(args.len()).as_bytes());
+    out.extend_from_slice(b"\r\n");
+    for arg in args {
+        out.push(b'$');
+        out.extend_from_slice(digits.format(arg.len()).as_bytes());
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(arg);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LIMITS: CommandLimits =
+        CommandLimits { args: 9, bulk: 4000, inline: 100, command: 40_000 };
+
+    /// All commands of bytes that arrive in these pieces, and what ends them.
+    fn commands(bytes: &[u8], cuts: &[usize]) -> (Vec<Vec<Vec<u8>>>, Option<Malformed>) {
+        let mut decoder = Commands::new(LIMITS);
+        let (mut held, mut found): (Vec<u8>, _) = (Vec::new(), Vec::new());
+        let (mut rest, mut cuts) = (bytes, cuts.iter().cycle());
+        while !rest.is_empty() {
+            let (piece, later) = rest.split_at(rest.len().min(*cuts.next().unwrap()));
+            held.extend_from_slice(piece);
+            rest = later;
+            loop {
+                let taken = match decoder.next(&held) {
+                    Ok((0, None)) => break,
+                    Ok((taken, command)) => {
+                        if let Some(command) = command {
+                            assert_eq!(command.bytes, &held[..taken]);
+                            assert_eq!(command.args().len(), command.len());
+                            assert_eq!(command.arg(0), command.args().next());
+                            found.push(command.args().map(<[u8]>::to_vec).collect());
+                        }
+                        taken
+                    }
+                    Err(error) => return (found, Some(error)),
+                };
+                held.drain(..taken);
+            }
+        }
+        (found, None)
+    }
+
+    fn whole(bytes: &[u8]) -> (Vec<Vec<Vec<u8>>>, Option<Malformed>) {
+        commands(bytes, &[usize::MAX])
+    }
+
+    fn words(words: &[&str]) -> Vec<Vec<u8>> {
+        words.iter().map(|word| word.as_bytes().to_vec()).collect()
+    }
+
+    #[test]
+    fn arrays_and_lines() {
+        let bytes = b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\nPING\r\n  set  k\t\"a b\" '' \n\r\n*0\r\n*-1\r\n*1\r\n$0\r\n\r\n";
+        let expected =
+            [words(&["GET", "k"]), words(&["PING"]), words(&["set", "k", "a b", ""]), words(&[""])];
+        assert_eq!(whole(bytes), (expected.to_vec(), None));
+    }
+
+    #[test]
+    fn what_is_no_command() {
+        for (bytes, why) in [
+            (&b"*x\r\n"[..], "invalid multibulk length"),
+            (b"*10\r\n", "invalid multibulk length"),
+            (b"*99999999999999999999999999999999999\r\n", "invalid multibulk length"),
+            (b"*1\r\n:1\r\n", "expected '$'"),
+            (b"*1\r\n$-1\r\n", "invalid bulk length"),
+            (b"*1\r\n$4001\r\n", "invalid bulk length"),
+            (b"*1\r\n$1\r\nab\r\n", "expected CR LF behind a bulk string"),
+            (b"*1\r\n$1\r\na\rb", "expected CR LF behind a bulk string"),
+            (b"*1\rx", "invalid multibulk length"),
+            (b"get \"a\n", "unbalanced quotes in request"),
+            (b"get \"a\"b\n", "unbalanced quotes in request"),
+            (b"get a\"b\"\n", "unbalanced quotes in request"),
+            (b"get \"a\\n\"\n", "unbalanced quotes in request"),
+        ] {
+            assert_eq!(whole(bytes), (vec![], Some(Malformed(why))), "{}", bytes.escape_ascii());
+            assert_eq!(commands(bytes, &[1]).1, Some(Malformed(why)), "{}", bytes.escape_ascii());
+        }
+        assert_eq!(whole(&[b'a'; 101]).1, Some(Malformed("too big inline request")));
+        assert_eq!(whole(&[b'a'; 100]).1, None);
+    }
+
+    #[test]
+    fn a_command_is_bounded_as_a_whole() {
+        let big = vec![b'x'; 4000];
+        let mut bytes = Vec::new();
+        write_command([&big[..]; 9], &mut bytes);
+        let small = CommandLimits { command: 20_000, ..LIMITS };
+        assert!(Commands::new(small).next(&bytes[..20_001]).is_err());
+        assert_eq!(whole(&bytes).0.len(), 1);
+    }
+
+    #[test]
+    fn nothing_is_interpreted_behind_an_error() {
+        let mut decoder = Commands::new(LIMITS);
+        assert!(decoder.next(b"*x\r\n").is_err());
+        assert!(matches!(decoder.next(b"PING\r\n"), Ok((6, None))));
+    }
+
+    proptest! {
+        #[test]
+        fn commands_come_out_as_they_went_in(
+            all in proptest::collection::vec(
+                proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..400), 1..10),
+                1..6,
+            ),
+            cuts in proptest::collection::vec(1usize..300, 1..20),
+        ) {
+            let mut bytes = Vec::new();
+            for command in &all {
+                write_command(command.iter().map(|arg| &arg[..]), &mut bytes);
+            }
+            prop_assert_eq!(commands(&bytes, &cuts), (all.clone(), None));
+            prop_assert_eq!(whole(&bytes), (all, None));
+        }
+
+        #[test]
+        fn nonsense_is_the_same_nonsense_however_it_is_cut(
+            bytes in proptest::collection::vec(prop::sample::select(&b"*$12-\r\n\n a\"'\\"[..]), 0..60),
+            cuts in proptest::collection::vec(1usize..5, 1..9),
+        ) {
+            prop_assert_eq!(commands(&bytes, &cuts), whole(&bytes));
+        }
+    }
+}

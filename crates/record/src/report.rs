@@ -1,0 +1,54 @@
+//! What a load process sends to the process that started it: its progress, and at the end what it
+//! counted or why it failed.
+
+use crate::{Counted, Order};
+use serde::{Deserialize, Serialize};
+
+/// A message from a load process. Each is one line of JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Report {
+    /// The current state of the load. Sent up to fifty times a second, and at least twice a second.
+    Progress(LoadProgress),
+    /// What the process counted. The last message.
+    Counted(Box<Counted>),
+    /// Why the process cannot continue. The last message.
+    Failed(Failure),
+}
+
+/// The state of one load process. Counts start with the process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadProgress {
+    /// The last order that all threads of the process follow. `None`: all threads have started and
+    /// wait for the first order.
+    pub entered: Option<Order>,
+    /// Correct replies.
+    pub replies: u64,
+    /// Settled requests: answered or lost.
+    pub settled: u64,
+    /// Requests in flight.
+    pub awaited: u64,
+    /// Failed attempts to connect.
+    pub refused: u64,
+    /// Errors of all kinds.
+    pub errors: u64,
+    /// Open connections whose first reply has come.
+    pub open: u64,
+    /// Whether connections wait for their first reply.
+    pub opening: bool,
+    /// The run is over for this process, e.g. because a reply was wrong. It waits for [`Order::End`].
+    pub over: bool,
+    /// The last error that kept a connection from opening.
+    pub trouble: Option<String>,
+}
+
+/// Why a load process cannot continue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Failure {
+    /// The TLS handshake with the server fails: one sentence.
+    Tls(String),
+    /// Any other reason: one sentence.
+    Other(String),
+}

@@ -1,0 +1,122 @@
+//! How a protocol is spoken on a connection, as the load sees it: what opens the connection, what is
+//! written, and whether what comes is right. A dialect is what a workload was compiled into. It owns
+//! no socket and no clock, and all load threads share it.
+//!
+//! A load is generic over its dialect: nothing here is dispatched while it runs.
+
+use crate::{cursor::Cursor, operation::Operation, script::Script, time::Nanos};
+use regatta_record::Exchange;
+
+/// A compiled workload in a protocol.
+pub trait Dialect: Sync {
+    /// What a load thread keeps for all of its connections.
+    type Desk;
+    /// What is kept of a connection beside its place in the script.
+    type Talk;
+
+    /// Whether a connection has steps before its first request: see [`Dialect::open`].
+    const OPENS: bool = false;
+
+    /// What is counted. The first is the requests of the script, counted by the load itself; the
+    /// others are heard: see [`Heard`].
+    const OPERATIONS: &'static [Operation] = &[Operation::REQUESTS];
+
+    /// All exchanges of the run.
+    fn script(&self) -> &Script;
+
+    /// What a load thread keeps. `wall` tells this machine's time of day, in nanoseconds since 1970.
+    fn desk(&self, wall: fn() -> Nanos) -> Self::Desk;
+
+    /// What is kept of a fresh connection. `number` is that of its slot, counted over all threads.
+    fn talk(&self, number: u32) -> Self::Talk;
+
+    /// Goes on with the steps that open a connection, such as an upgrade or a subscription. First
+    /// called with no bytes when the connection stands, then with what came, until it returns `true`.
+    /// It takes what it has read off the front of `came`; what is left is handed to
+    /// [`Dialect::receive`] afterwards. It appends to `out` what is to be sent. Not called where
+    /// [`Dialect::OPENS`] is false.
+    ///
+    /// # Errors
+    /// What came is not what opens a connection.
+    fn open(
+        &self,
+        talk: &mut Self::Talk,
+        came: &mut &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Box<Exchange>> {
+        let _ = (talk, came, out);
+        Ok(true)
+    }
+
+    /// What is to be written, all in one piece: the script's bytes, or as many bytes in their place.
+    #[inline]
+    fn unsent<'b>(&'b self, cursor: &Cursor, talk: &'b mut Self::Talk, now: Nanos) -> &'b [u8] {
+        let _ = (talk, now);
+        cursor.unsent(self.script())
+    }
+
+    /// Takes bytes that came at `now`, a moment of the clock that the load measures by, and returns
+    /// how many requests they answer; then [`Dialect::ends`] tells whether the server goes on.
+    ///
+    /// # Errors
+    /// The first exchange that is wrong; its index counts replies from this call on. The connection
+    /// is of no more use then.
+    fn receive(
+        &self,
+        at: At<'_, Self>,
+        came: &[u8],
+        now: Nanos,
+        heard: &mut impl Heard,
+    ) -> Result<u32, Box<Exchange>>;
+
+    /// The server ended its sending direction. Returns whether that completes a reply.
+    ///
+    /// # Errors
+    /// That reply is wrong.
+    fn end(&self, at: At<'_, Self>, now: Nanos) -> Result<bool, Box<Exchange>> {
+        let _ = (at, now);
+        Ok(false)
+    }
+
+    /// The reply of which only a part came, if there is one; its index is 0.
+    fn unfinished(&self, cursor: &Cursor, talk: &Self::Talk) -> Option<Exchange> {
+        let _ = (cursor, talk);
+        None
+    }
+
+    /// What the server owes once every request has its reply: the end of the connection, where the
+    /// last request asked for that. What stands there is told if it does not come.
+    fn owes_end(&self, cursor: &Cursor) -> Option<Exchange> {
+        let _ = cursor;
+        None
+    }
+
+    /// Whether the server said that the connection ends with what came.
+    #[inline]
+    fn ends(&self, talk: &Self::Talk) -> bool {
+        let _ = talk;
+        false
+    }
+}
+
+/// A connection, and what its thread keeps for it.
+pub struct At<'c, D: Dialect + ?Sized> {
+    /// Its place in the script.
+    pub cursor: &'c mut Cursor,
+    /// What is kept of it beside that.
+    pub talk: &'c mut D::Talk,
+    /// What the thread keeps for all of its connections.
+    pub desk: &'c mut D::Desk,
+}
+
+/// Is told of operations that are no reply to a request: what a server sends unasked.
+pub trait Heard {
+    /// One of [`Dialect::OPERATIONS`] after the first, by its place there. `took` is how long it
+    /// took, in nanoseconds, where that can be told.
+    fn heard(&mut self, operation: usize, took: Option<Nanos>);
+}
+
+/// Nobody listens: for dialects that hear nothing.
+impl Heard for () {
+    fn heard(&mut self, _: usize, _: Option<Nanos>) {}
+}

@@ -1,0 +1,123 @@
+//! Whether a reply is as it is to be: its head, its content.
+
+use super::{
+    expected::{Content, Expected, Field, Lines, Status, Value},
+    json,
+};
+use crate::time::{Nanos, SECOND};
+use regatta_proto::http1::client::Response;
+
+/// Whether the head is as it is to be. `text` is what the request has for its reply.
+pub(super) fn head(expected: &Expected, came: &Response<'_>, text: &[u8]) -> bool {
+    let status = match expected.status {
+        Status::Is(status) => came.status == status,
+        Status::Class(class) => came.status / 100 == class,
+        Status::Any => true,
+    };
+    let mut given = expected.parts(text).fields;
+    status && expected.fields.iter().all(|field| has(came, field, &mut given))
+}
+
+fn has(came: &Response<'_>, field: &Field, given: &mut Lines<'_>) -> bool {
+    let given = if let Value::Given = field.value { given.next() } else { None };
+    let named = |(name, _): &(&[u8], &[u8])| name.eq_ignore_ascii_case(field.name.as_bytes());
+    came.fields.iter().filter(named).any(|(_, value)| match &field.value {
+        Value::Any => true,
+        Value::Is(text) => value == text.as_bytes(),
+        Value::Given => Some(value) == given,
+        Value::Matches(regex) => regex.is_match(value),
+    })
+}
+
+/// Until when the content stays right; `None` if it is not.
+pub(super) fn content(
+    expected: &Expected,
+    came: &[u8],
+    text: &[u8],
+    now: Nanos,
+    wall: fn() -> Nanos,
+) -> Option<Nanos> {
+    let right = match &expected.content {
+        Content::Any => true,
+        Content::Text => came == expected.parts(text).content,
+        Content::Prefix => came.starts_with(expected.parts(text).content),
+        Content::Matches(regex) => regex.is_match(came),
+        Content::Json(members) => json::has(came, members, expected.parts(text).members),
+        Content::Clock { within } => return clock(came, *within, now, wall()),
+    };
+    right.then_some(Nanos::MAX)
+}
+
+/// The content of `hello`.
+fn clock(came: &[u8], within: u64, now: Nanos, wall: Nanos) -> Option<Nanos> {
+    let seconds = came.strip_prefix(b"Hello. The time is ")?;
+    let digit_or_point = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+    if !seconds.first().is_some_and(u8::is_ascii_digit) || !seconds.iter().all(digit_or_point) {
+        return None;
+    }
+    let seconds: f64 = std::str::from_utf8(seconds).ok()?.parse().ok()?;
+    let ahead_s = seconds - wall as f64 / SECOND as f64;
+    let within = within as f64;
+    // The clock goes on: what is right stays so until it is too old.
+    let stays_s = ahead_s + within;
+    (ahead_s <= within && stays_s >= 0.0).then(|| now + (stays_s * SECOND as f64) as Nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{
+        expected::{Is, Member},
+        requests::HttpRequest,
+    };
+    use super::*;
+    use regex::bytes::Regex as BytesRegex;
+    use serde_json::{json, value::to_raw_value};
+
+    const WALL: Nanos = 1_000 * SECOND;
+
+    fn stays(of: Content, came: &str, text: &str) -> Option<Nanos> {
+        let mut expected = HttpRequest::get("/").expected;
+        expected.content = of;
+        content(&expected, came.as_bytes(), text.as_bytes(), 50 * SECOND, || WALL)
+    }
+
+    #[test]
+    fn the_time_of_hello_is_right_as_long_as_it_is_near_the_clock() {
+        let clock = |text: &str| stays(Content::Clock { within: 2 }, text, "");
+        assert_eq!(clock("Hello. The time is 1000"), Some(52 * SECOND));
+        assert_eq!(clock("Hello. The time is 1002"), Some(54 * SECOND));
+        assert_eq!(clock("Hello. The time is 998"), Some(50 * SECOND));
+        assert_eq!(clock("Hello. The time is 999.5"), Some(51 * SECOND + SECOND / 2));
+        for wrong in ["1003", "997", "997.9", "", "1000\n", " 1000", "+1000", "1e3", "inf", "1.0.0"]
+        {
+            assert_eq!(clock(&format!("Hello. The time is {wrong}")), None, "{wrong}");
+        }
+        assert_eq!(clock("hello. The time is 1000"), None);
+        assert_eq!(clock("Hello. The time is 1000"), clock("Hello. The time is 1000.0"));
+    }
+
+    #[test]
+    fn contents_are_right_or_wrong() {
+        let right = |of, came, text| stays(of, came, text) == Some(Nanos::MAX);
+        assert!(right(Content::Any, "x", "") && right(Content::Text, "ab", "ab"));
+        assert!(!right(Content::Text, "abc", "ab") && !right(Content::Text, "a", "ab"));
+        assert!(right(Content::Prefix, "abc", "ab") && !right(Content::Prefix, "a", "ab"));
+        let regex = || Content::Matches(BytesRegex::new(r"\A(?:a|ab)\z").unwrap());
+        assert!(right(regex(), "ab", "") && !right(regex(), "abc", ""));
+        let members =
+            |pointer: &str, is| Content::Json(vec![Member { pointer: pointer.into(), is }]);
+        let came = r#"{"a": [1, {"b": null}]}"#;
+        let value = |value: serde_json::Value| Is::Value(to_raw_value(&value).unwrap());
+        assert!(right(members("/a/1/b", value(json!(null))), came, ""));
+        assert!(
+            right(members("/a/0", Is::Any), came, "") && !right(members("/a/2", Is::Any), came, "")
+        );
+        assert!(!right(members("/a/0", value(json!(2))), came, ""));
+        assert!(!right(members("", Is::Any), "{", ""));
+        let inner = r#"{"a": {"b": [1.0, {"c": 2}]}}"#;
+        let same = |is| right(members("/a", value(is)), inner, "");
+        assert!(same(json!({"b": [1, {"c": 2.0}]})));
+        assert!(!same(json!({"b": [1, {"c": 2, "d": 0}]})) && !same(json!({"b": [1, {}]})));
+        assert!(!same(json!({"b": [1, {"d": 2}]})) && !same(json!({"b": [1, {"c": 2.5}]})));
+    }
+}

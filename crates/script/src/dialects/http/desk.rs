@@ -1,0 +1,78 @@
+//! What a load thread keeps beside its connections.
+
+use super::{
+    expected::Expected,
+    memo::{Memo, Right},
+    part::Part,
+};
+use crate::time::Nanos;
+
+/// The last right reply of each kind, and rooms for replies that come in pieces.
+#[derive(Debug)]
+pub struct Desk {
+    /// This machine's time of day, since 1970.
+    wall: fn() -> Nanos,
+    /// Of each kind of reply.
+    memos: Vec<Memo>,
+    /// To be used again.
+    #[expect(clippy::vec_box, reason = "they go to connections, which hold them by a pointer")]
+    spare: Vec<Box<Part>>,
+    /// How the last reply began that came in pieces and was right, without its last piece.
+    shown_last: Vec<u8>,
+}
+
+impl Desk {
+    /// Most rooms that are kept for later.
+    const MOST_SPARE: usize = 64;
+
+    /// For so many kinds of replies; `wall` tells the time of day.
+    pub(super) fn new(kinds: usize, wall: fn() -> Nanos) -> Self {
+        let memos = std::iter::repeat_with(Memo::default).take(kinds).collect();
+        let spare = Vec::with_capacity(Self::MOST_SPARE);
+        Desk { wall, memos, spare, shown_last: Vec::new() }
+    }
+
+    /// What tells the time of day.
+    #[inline]
+    pub(super) fn wall(&self) -> fn() -> Nanos {
+        self.wall
+    }
+
+    /// If `input` begins with a reply that is as right as one before: its length, and whether the
+    /// connection ends with it. `None` says nothing.
+    #[inline]
+    pub(super) fn recognise(
+        &mut self,
+        input: &[u8],
+        kind: u16,
+        expected: &Expected,
+        text: &[u8],
+        now: Nanos,
+    ) -> Option<(usize, bool)> {
+        self.memos[usize::from(kind)].recognise(input, expected, text, now, self.wall)
+    }
+
+    /// A whole reply of this kind was right.
+    pub(super) fn learn(&mut self, right: Right<'_>, kind: u16, expected: &Expected) {
+        self.memos[usize::from(kind)].learn(right, expected);
+    }
+
+    /// Room for a reply that comes in pieces.
+    pub(super) fn room(&mut self) -> Box<Part> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// How the reply began whose room came back last.
+    pub(super) fn shown_last(&self) -> &[u8] {
+        &self.shown_last
+    }
+
+    /// The room is not needed any more.
+    pub(super) fn give_back(&mut self, mut room: Box<Part>) {
+        room.swap_shown(&mut self.shown_last);
+        if self.spare.len() < Self::MOST_SPARE {
+            room.clear();
+            self.spare.push(room);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! A workload file with `protocol = "http"`: what is sent, what must come back, and how both are laid
+//! out in a script. What stands in a file is read in `reader`.
+
+mod ask;
+mod context;
+mod expect;
+mod json;
+mod raw;
+mod reader;
+mod step;
+
+use super::{expected::Expected, receive::Http};
+use crate::{
+    protocol::{Order, Place},
+    script::{Script, TooLarge},
+    workload::{
+        compose::{converse, lengths},
+        conversation::Conversation,
+        draw::{Drawer, Value},
+        file::{FileText, Kept, conversations},
+    },
+};
+use rand::{SeedableRng, rngs::StdRng};
+use raw::RawFile;
+use reader::Reader;
+use step::Step;
+
+/// The file.
+#[derive(Debug)]
+pub(super) struct HttpFile {
+    kept: Kept,
+    conversations: Vec<Conversation<Step>>,
+    /// Of each step: what its reply is to be like.
+    kinds: Vec<Expected>,
+}
+
+/// Exchanges of a script: fewer than of lines, since each is longer, and memory and caches are for
+/// the server.
+const DRAWN: usize = 1 << 16;
+/// The same where nothing is drawn: as few as choose requests by their weights well enough.
+const UNDRAWN: usize = 1 << 14;
+
+impl HttpFile {
+    /// Reads a file.
+    pub fn read(file: FileText<'_>) -> Result<HttpFile, String> {
+        let raw: RawFile = file.parse()?;
+        if raw.longest_reply.is_some() {
+            return Err(
+                "`longest_reply` is for lines; a content in HTTP that is looked at may have \
+                        16 MiB: leave it out"
+                    .into(),
+            );
+        }
+        let mut reader = Reader::new(file.lists(raw.lines, raw.files));
+        let conversations =
+            conversations(raw.request, "path = \"/\"", |request| reader.conversation(request))?;
+        let Reader { lists, kinds, .. } = reader;
+        Ok(HttpFile { kept: file.keep(raw.name, lists)?, conversations, kinds })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.kept.name
+    }
+
+    /// A text that says all of it, without any other file.
+    pub fn text(&self) -> &str {
+        &self.kept.text
+    }
+
+    /// Its exchanges, with what their replies are to be like.
+    pub fn compile(&self, order: &Order<'_>) -> Result<Http, TooLarge> {
+        let mut of = Vec::new();
+        let mut text = Vec::new();
+        let mut script = self.compose(
+            order.seed,
+            order.place,
+            |step, script, request, content, captures, drawer| {
+                text.clear();
+                step.text.fill(&mut text, content, captures, drawer);
+                script.push(request, &text);
+                of.push(step.kind);
+            },
+        );
+        script.close(order.pipeline)?;
+        Ok(Http::new(script, self.kinds.clone(), &of))
+    }
+
+    /// Its exchanges, where the reply to each is to be the request. Not closed.
+    pub fn compose_echo(&self, seed: u64, place: Place<'_>) -> Script {
+        self.compose(seed, place, |_, script, request, _, _, _| script.push(request, request))
+    }
+
+    /// Seeded exchanges, whole conversations of them. `push` appends one: it is handed the step, the
+    /// request and its content.
+    fn compose(
+        &self,
+        seed: u64,
+        place: Place<'_>,
+        mut push: impl FnMut(&Step, &mut Script, &[u8], &[u8], &mut Vec<Value>, &mut Drawer<'_>),
+    ) -> Script {
+        let mut drawer = Drawer::new(StdRng::seed_from_u64(seed), &self.kept.lists);
+        let mut script = Script::new(lengths(&self.conversations));
+        let mut steps = self.conversations.iter().flat_map(|conversation| &conversation.steps);
+        let most = if steps.any(Step::is_drawn) { DRAWN } else { UNDRAWN };
+        let mut request = Vec::new();
+        converse(
+            &self.conversations,
+            most,
+            &mut script,
+            &mut drawer,
+            |step, script, captures, drawer| {
+                request.clear();
+                let place = Place { closes: place.closes && step.is_last, ..place };
+                let content = step.ask.fill(&mut request, place, captures, drawer);
+                push(step, script, &request, &content, captures, drawer);
+            },
+        );
+        script
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! A workload file and its requests as they are written; nothing is checked yet.
+
+use super::step::Step;
+use crate::workload::{conversation::Raw, files::FileContent};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A workload file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawFile {
+    pub name: Option<String>,
+    #[serde(rename = "protocol")]
+    _protocol: String,
+    pub longest_reply: Option<usize>,
+    #[serde(default)]
+    pub request: Vec<Request>,
+    #[serde(default)]
+    pub lines: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
+    pub files: BTreeMap<String, FileContent>,
+}
+
+/// A request and what must come back, or a conversation of several. A step of one is the same, but
+/// without weight and steps.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Request {
+    pub weight: Option<u32>,
+    pub steps: Option<Vec<Request>>,
+    pub method: Option<String>,
+    pub path: Option<String>,
+    #[serde(default, deserialize_with = "pairs")]
+    pub headers: Vec<(String, String)>,
+    pub body: Option<String>,
+    pub body_file: Option<String>,
+    pub status: Option<Value>,
+    #[serde(default, deserialize_with = "pairs")]
+    pub expect_headers: Vec<(String, Value)>,
+    pub exact: Option<String>,
+    pub prefix: Option<String>,
+    pub regex: Option<String>,
+    #[serde(default, deserialize_with = "pairs")]
+    pub json: Vec<(String, Value)>,
+}
+
+impl Raw for Request {
+    type Step = Step;
+    const KEYS: &str = "other keys of a request";
+    const EXAMPLE: &str = "{ path = \"/\" }, { path = \"/items\" }";
+
+    fn is_empty(&self) -> bool {
+        let Request { weight: _, steps: _, method, path, headers, body, body_file, .. } = self;
+        let texts = [method, path, body, body_file, &self.exact, &self.prefix, &self.regex];
+        texts.iter().all(|text| text.is_none())
+            && self.status.is_none()
+            && [&self.expect_headers, &self.json].iter().all(|pairs| pairs.is_empty())
+            && headers.is_empty()
+    }
+}
+
+/// A table, in the order of its keys.
+fn pairs<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<(String, V)>, D::Error> {
+    Ok(BTreeMap::deserialize(deserializer)?.into_iter().collect())
+}

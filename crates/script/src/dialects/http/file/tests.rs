@@ -1,0 +1,166 @@
+//! Requests and expectations of a workload file, byte for byte.
+
+use super::*;
+use crate::dialect::Dialect;
+use regatta_proto::http1::Method;
+
+const PLACE: Place<'_> = Place { host: "h:1", path: None, closes: false };
+
+fn file(text: &str) -> HttpFile {
+    let text = format!("protocol = 'http'\n{text}");
+    HttpFile::read(FileText::alone(&text, "test")).unwrap()
+}
+
+fn compiled(file: &HttpFile, seed: u64, place: Place<'_>) -> Http {
+    file.compile(&Order { seed, pipeline: 1, place }).unwrap()
+}
+
+/// The first `n` exchanges: request, and the text that the reply is compared with.
+fn first(n: u32, text: &str) -> Vec<(String, String)> {
+    let http = compiled(&file(text), 3, PLACE);
+    let script = http.script();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (0..n).map(|i| (text(script.request(i)), text(script.reply(i)))).collect()
+}
+
+#[test]
+fn requests_byte_for_byte() {
+    for (request, bytes) in [
+        ("path='/'", "GET / HTTP/1.1\r\nHost: h:1\r\n\r\n"),
+        ("path='/'\nmethod='POST'", "POST / HTTP/1.1\r\nHost: h:1\r\nContent-Length: 0\r\n\r\n"),
+        (
+            "path='/'\nmethod='PUT'\nheaders={X-B='{{}}', X-A='1'}\nbody=\"é\\n\"",
+            "PUT / HTTP/1.1\r\nHost: h:1\r\nX-A: 1\r\nX-B: {}\r\nContent-Length: 3\r\n\r\né\n",
+        ),
+        (
+            "path='/'\nbody=''\nheaders={host='other'}",
+            "GET / HTTP/1.1\r\nHost: other\r\nContent-Length: 0\r\n\r\n",
+        ),
+        (
+            "path='/'\nbody_file='x'\n[files]\nx='{n}'",
+            "GET / HTTP/1.1\r\nHost: h:1\r\nContent-Length: 3\r\n\r\n{n}",
+        ),
+        (
+            "path='/'\nbody_file='x'\n[files]\nx={base64='aGk='}",
+            "GET / HTTP/1.1\r\nHost: h:1\r\nContent-Length: 2\r\n\r\nhi",
+        ),
+    ] {
+        assert_eq!(first(1, &format!("[[request]]\n{request}"))[0].0, bytes);
+    }
+}
+
+#[test]
+fn values_in_a_path_stay_in_their_place() {
+    let lines = "[lines]\nwords = ['a b', '/?&#%', 'é~']";
+    let text = format!(
+        "[[request]]\npath='/x/{{s=line:words}}/y?n={{int:-3..-3}}'\nexact='{{s}}'\n{lines}"
+    );
+    let exchanges = first(3, &text);
+    for ((request, text), (coded, plain)) in
+        exchanges.iter().zip([("a%20b", "a b"), ("%2F%3F%26%23%25", "/?&#%"), ("%C3%A9~", "é~")])
+    {
+        assert!(request.starts_with(&format!("GET /x/{coded}/y?n=-3 HTTP/1.1\r\n")), "{request}");
+        assert_eq!(text, plain);
+    }
+}
+
+#[test]
+fn a_path_that_is_a_line_of_a_list_is_sent_as_it_is() {
+    let lines = "[lines]\npaths = ['/a/b?c=%20', '/']";
+    let text = format!("[[request]]\npath='{{p=line:paths}}'\nexact='{{p}}'\n{lines}");
+    for ((request, text), path) in first(2, &text).into_iter().zip(["/a/b?c=%20", "/"]) {
+        assert_eq!(request, format!("GET {path} HTTP/1.1\r\nHost: h:1\r\n\r\n"));
+        assert_eq!(text, path);
+    }
+}
+
+#[test]
+fn what_is_captured_anywhere_is_known_to_what_is_expected() {
+    let exchanges = first(
+        50,
+        "[[request]]\nmethod='POST'\npath='/{a=int:1..9}'\nheaders={X-B='{b=hex:4}'}\n\
+         body='{c=alnum:3}{d=int:1..1}'\n\
+         expect_headers={E='{b}-{a*2}', F='fixed', G=true}\n\
+         json={'/sum'='{a+d}', '/text'='{upper:c}\"', '/digit'='{lower:d}', \
+         '/list'=['{a}', true], '/fixed'=1.5}",
+    );
+    for (request, text) in exchanges {
+        let between = |from: &str, to: &str| {
+            request.split_once(from).unwrap().1.split_once(to).unwrap().0.to_owned()
+        };
+        let a: i64 = between("POST /", " ").parse().unwrap();
+        let b = between("X-B: ", "\r\n");
+        let c = request.split_once("\r\n\r\n").unwrap().1.strip_suffix('1').unwrap();
+        let (a2, sum, upper) = (a * 2, a + 1, c.to_uppercase());
+        let lines = [
+            format!("{b}-{a2}"),
+            "\"1\"".into(),
+            format!("[{a},true]"),
+            sum.to_string(),
+            format!("\"{upper}\\\"\""),
+        ];
+        assert_eq!(text, lines.map(|line| line + "\n").concat());
+    }
+}
+
+#[test]
+fn captures_of_all_headers_keep_their_names() {
+    let text = "[[request]]\npath='/'\nexact='{a}{h}{x}'\n\
+                headers={A='{a=int:1..1}', Host='{h=int:2..2}', X='{x=int:3..3}'}";
+    let (request, text) = first(1, text).remove(0);
+    assert_eq!(request, "GET / HTTP/1.1\r\nHost: 2\r\nA: 1\r\nX: 3\r\n\r\n");
+    assert_eq!(text, "123");
+}
+
+#[test]
+fn the_request_of_an_echo_service_is_its_content() {
+    let text = "[[request]]\npath='/echo'\nbody=\"a{hex:2}\\nb\"\nexact='{reverse:request}'";
+    for (request, text) in first(9, text) {
+        let content = request.split_once("\r\n\r\n").unwrap().1;
+        assert_eq!(text.chars().rev().collect::<String>(), content);
+    }
+}
+
+#[test]
+fn kinds_go_with_their_exchanges_and_steps_follow_each_other() {
+    let file = file(
+        "[[request]]\nweight=3\npath='/a'\nstatus=404\n[[request]]\nsteps=[\n\
+         {path='/b', exact='B'}, {path='/c', prefix='C', method='DELETE', status='any'}]",
+    );
+    let http = compiled(&file, 3, PLACE);
+    let script = http.script();
+    assert_eq!(script.count() as usize, UNDRAWN);
+    let mut at = 0;
+    while at + 1 < script.count() {
+        assert_eq!(script.conversation_from(at), at);
+        let (kind, next) = (http.kind(at), http.kind(at + 1));
+        let path = ["/a", "/b", "/c"][usize::from(kind)];
+        assert!(String::from_utf8_lossy(script.request(at)).contains(path));
+        at += if kind == 0 { 1 } else { 2 };
+        assert!(kind == 0 || (kind, next) == (1, 2));
+    }
+    let asked = [Method::Get, Method::Get, Method::Delete];
+    assert_eq!(file.kinds.iter().map(|kind| kind.method).collect::<Vec<_>>(), asked);
+    assert_eq!(script.request(0).last(), Some(&b'\n'));
+}
+
+#[test]
+fn a_connection_that_serves_one_request_says_so_once() {
+    let asks = |more: &str| {
+        let place = Place { host: "h", closes: true, ..Place::default() };
+        let http = compiled(&file(&format!("[[request]]\npath='/'\n{more}")), 1, place);
+        String::from_utf8(http.script().request(0).to_vec()).unwrap()
+    };
+    let lines = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+    assert_eq!(asks(""), lines);
+    let lines = "GET / HTTP/1.1\r\nHost: h\r\nconnection: keep-alive\r\n\r\n";
+    assert_eq!(asks("headers={connection='keep-alive'}"), lines);
+}
+
+#[test]
+fn an_echo_owes_the_request() {
+    let file = file("[[request]]\npath='/{n=int:1..9}'\nexact='{n}'");
+    let mut script = file.compose_echo(3, PLACE);
+    script.close(1).unwrap();
+    assert!((0..100).all(|i| script.reply(i) == script.request(i)));
+}

@@ -1,0 +1,64 @@
+//! HTTP/1.1: requests with a method, a target and fields; replies that are checked by their status,
+//! fields and content.
+//!
+//! Of each kind of request the last reply that was right is remembered (`memo`), and what comes is
+//! compared with it as memory. What is not the same is read by the codec (`part`) and looked at like
+//! the first one (`check`).
+
+mod asks;
+mod built_in;
+mod check;
+mod desk;
+mod expected;
+mod file;
+mod json;
+mod memo;
+mod part;
+mod receive;
+mod requests;
+pub mod rules;
+mod slow;
+mod words;
+
+pub use asks::HttpAsks;
+pub use expected::{Content, Expected, Field, Is, Member, Status, Value};
+pub use receive::Http;
+pub use regatta_proto::http1::Method;
+pub use requests::{HttpRequest, HttpWorkload};
+pub use slow::{SlowPart, unending};
+
+use crate::{
+    protocol::{Protocol, Row, Scheme},
+    workload::file::FileText,
+};
+
+/// The protocol.
+#[derive(Debug)]
+pub struct Http1;
+
+impl Protocol for Http1 {
+    type Asks = HttpAsks;
+
+    const ROW: Row = Row {
+        name: "http",
+        schemes: &[
+            Scheme { name: "http", port: Some(80), tls: false },
+            Scheme { name: "https", port: Some(443), tls: true },
+        ],
+        alpn: Some("http/1.1"),
+        url: "http(s)://HOST[:PORT]/PATH",
+        paths: true,
+    };
+
+    fn built_in() -> Vec<HttpAsks> {
+        vec![HttpAsks::Hello, HttpAsks::Hash { n: 1 }]
+    }
+
+    fn usual(path: Option<&str>) -> HttpAsks {
+        HttpWorkload::get(path.unwrap_or("/")).into()
+    }
+
+    fn read(file: FileText<'_>) -> Result<HttpAsks, String> {
+        HttpAsks::read(file)
+    }
+}

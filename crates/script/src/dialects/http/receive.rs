@@ -1,0 +1,265 @@
+//! How a connection's replies are checked. One that is the same as one before is compared as memory;
+//! others are read by the codec's client end.
+
+use super::{
+    desk::Desk,
+    expected::Expected,
+    memo::Right,
+    part::{Due, Part, SHOWN, Told, Whole, the_reply_before},
+};
+use crate::{
+    cursor::Cursor,
+    dialect::{At, Dialect, Heard},
+    script::Script,
+    text::{self, cut},
+    time::Nanos,
+};
+use regatta_proto::http1::{Method, client::Decoder};
+use regatta_record::Exchange;
+use std::ops::Range;
+
+/// Exchanges over HTTP, and what their replies are to be like. What stands among the replies of the
+/// script is the text that a reply is compared with.
+#[derive(Debug)]
+pub struct Http {
+    script: Script,
+    /// The different expectations; few.
+    kinds: Vec<Expected>,
+    /// Of each exchange of the script, its repeated tail included: which of them.
+    of: Vec<u16>,
+}
+
+/// What is kept of a connection.
+#[derive(Debug, Default)]
+pub struct Talk {
+    /// What came of a reply whose end has not come.
+    part: Option<Box<Part>>,
+    /// The server said that the connection ends with what came.
+    ends: bool,
+}
+
+impl Http {
+    /// Of a closed script; `of` says of each exchange which of the `kinds` its reply is to be like.
+    pub(super) fn new(script: Script, kinds: Vec<Expected>, of: &[u16]) -> Self {
+        let of = of.iter().copied().cycle().take(script.exchanges()).collect();
+        Http { script, kinds, of }
+    }
+
+    /// Which of the expectations belongs to an exchange of the script.
+    #[cfg(test)]
+    pub(super) fn kind(&self, exchange: u32) -> u16 {
+        self.of[exchange as usize]
+    }
+
+    /// Takes what came, as [`Dialect::receive`].
+    fn take(
+        &self,
+        At { cursor, talk, desk }: At<'_, Self>,
+        came: &[u8],
+        now: Nanos,
+    ) -> Result<u32, Box<Exchange>> {
+        // A reply may come before its request is written to the end: a server need not read a content
+        // that it has no use for.
+        let owed_to = cursor.begun_to(&self.script);
+        let before = cursor.answered();
+        let (mut at, mut rest) = (before, came);
+        let mut last = Last { begun: talk.part.is_some(), at: 0..0 };
+        while !rest.is_empty() {
+            if at >= owed_to || talk.ends {
+                if gives_up(talk, rest, cursor.owed() > at - before) {
+                    break;
+                }
+                let request = cursor.last_request(&self.script);
+                let last = last.shown(came, desk);
+                return Err(unasked(talk, rest, request, &last, at - before));
+            }
+            let begins = came.len() - rest.len();
+            let kind = self.of[at as usize];
+            let due = self.due(kind, at, now, desk);
+            let known = match talk.part {
+                None => desk.recognise(rest, kind, due.expected, due.text, now),
+                Some(_) => None,
+            };
+            let whole = match known {
+                Some((length, ends)) => {
+                    rest = &rest[length..];
+                    Some(ends)
+                }
+                None => read(talk, desk, &mut rest, kind, due).map_err(|told| {
+                    let told = told.after(&last.shown(came, desk));
+                    told.of_request(self.script.request(at), at - before)
+                })?,
+            };
+            let Some(ends) = whole else { break };
+            last.at = begins..came.len() - rest.len();
+            at += 1;
+            talk.ends = ends;
+        }
+        let complete = at - before;
+        if complete > 0 {
+            cursor.answer(complete, &self.script);
+        }
+        Ok(complete)
+    }
+
+    #[inline]
+    fn due(&self, kind: u16, at: u32, now: Nanos, desk: &Desk) -> Due<'_> {
+        let expected = &self.kinds[usize::from(kind)];
+        Due { expected, text: self.script.reply(at), now, wall: desk.wall() }
+    }
+}
+
+impl Dialect for Http {
+    type Desk = Desk;
+    type Talk = Talk;
+
+    #[inline]
+    fn script(&self) -> &Script {
+        &self.script
+    }
+
+    fn desk(&self, wall: fn() -> Nanos) -> Desk {
+        Desk::new(self.kinds.len(), wall)
+    }
+
+    fn talk(&self, _: u32) -> Talk {
+        Talk::default()
+    }
+
+    #[inline]
+    fn receive(
+        &self,
+        at: At<'_, Self>,
+        came: &[u8],
+        now: Nanos,
+        _: &mut impl Heard,
+    ) -> Result<u32, Box<Exchange>> {
+        self.take(at, came, now)
+    }
+
+    fn end(
+        &self,
+        At { cursor, talk, desk }: At<'_, Self>,
+        now: Nanos,
+    ) -> Result<bool, Box<Exchange>> {
+        let Some(mut part) = talk.part.take() else { return Ok(false) };
+        let at = cursor.answered();
+        let due = self.due(self.of[at as usize], at, now, desk);
+        let completes =
+            part.end(due).map_err(|told| told.of_request(self.script.request(at), 0))?;
+        if completes {
+            desk.give_back(part);
+            cursor.answer(1, &self.script);
+            talk.ends = true;
+        }
+        Ok(completes)
+    }
+
+    fn unfinished(&self, cursor: &Cursor, talk: &Talk) -> Option<Exchange> {
+        let (part, at) = (talk.part.as_ref()?, cursor.answered());
+        let expected = &self.kinds[usize::from(self.of[at as usize])];
+        Some(Exchange {
+            sent: cut(self.script.request(at), SHOWN),
+            expected: expected.in_words(self.script.reply(at)),
+            received: cut(part.shown(), SHOWN),
+            reply_index: 0,
+        })
+    }
+
+    /// RFC 9112, 9.6: a server that reads `Connection: close` closes after its reply.
+    fn owes_end(&self, cursor: &Cursor) -> Option<Exchange> {
+        let request = cursor.last_request(&self.script).filter(|_| cursor.owed() == 0)?;
+        let mut head = request.split(|byte| *byte == b'\n').take_while(|line| *line != b"\r");
+        head.any(|line| line.eq_ignore_ascii_case(b"connection: close\r")).then(|| Exchange {
+            sent: cut(request, SHOWN),
+            expected: "the server to close the connection after its reply, as the request asks \
+                       (RFC 9112, 9.6)"
+                .into(),
+            received: "the reply, and no end of the connection within a second".into(),
+            reply_index: 0,
+        })
+    }
+
+    #[inline]
+    fn ends(&self, talk: &Talk) -> bool {
+        talk.ends
+    }
+}
+
+/// The last reply that was whole among the bytes of one read.
+struct Last {
+    /// It began in a read before, if it is the first of these bytes.
+    begun: bool,
+    at: Range<usize>,
+}
+
+impl Last {
+    /// Its bytes, as far as they are known; `came` is what was read.
+    #[cold]
+    fn shown(&self, came: &[u8], desk: &Desk) -> Vec<u8> {
+        let begun = if self.begun && self.at.start == 0 { desk.shown_last() } else { &[] };
+        match &came[self.at.clone()] {
+            [] => Vec::new(),
+            reply => [begun, reply].concat(),
+        }
+    }
+}
+
+/// Reads a reply by the codec, off the front of `input`: whether the connection ends with it. `None` if
+/// its end has not come.
+fn read(
+    talk: &mut Talk,
+    desk: &mut Desk,
+    input: &mut &[u8],
+    kind: u16,
+    due: Due<'_>,
+) -> Result<Option<bool>, Told> {
+    let is_new = talk.part.is_none();
+    let mut part = talk.part.take().unwrap_or_else(|| desk.room());
+    let came = *input;
+    let Some(Whole { until, ends, head }) = part.read(input, due)? else {
+        talk.part = Some(part);
+        return Ok(None);
+    };
+    if is_new {
+        let bytes = &came[..came.len() - input.len()];
+        let right = Right { bytes, head, text: due.text, until, ends };
+        desk.learn(right, kind, due.expected);
+    }
+    desk.give_back(part);
+    Ok(Some(ends))
+}
+
+/// Whether a server says that it has waited for a request long enough (RFC 9110, 15.5.9), which it may
+/// unless it `owes` a reply; then the connection ends.
+fn gives_up(talk: &mut Talk, bytes: &[u8], owes: bool) -> bool {
+    let lines = [&b"HTTP/1.1 408 "[..], b"HTTP/1.0 408 "];
+    let gives_up = !talk.ends && !owes && lines.iter().any(|line| bytes.starts_with(line));
+    talk.ends |= gives_up;
+    gives_up
+}
+
+/// Tells of bytes that no request is to be thanked for. `request` is the last that was sent, `last` the
+/// reply before these bytes, where they are known.
+#[cold]
+fn unasked(
+    talk: &Talk,
+    bytes: &[u8],
+    request: Option<&[u8]>,
+    last: &[u8],
+    replies: u32,
+) -> Box<Exchange> {
+    let mut received = cut(bytes, SHOWN);
+    if let Err(malformed) = Decoder::default().next(&mut &*bytes, Method::Get) {
+        received = format!("{received} ({malformed}){}", the_reply_before(last));
+    }
+    let mut exchange = text::unasked(request, received, replies);
+    if talk.ends {
+        exchange.expected =
+            "nothing more: the reply before said that the connection ends with it".into();
+    }
+    exchange.into()
+}
+
+#[cfg(test)]
+mod tests;

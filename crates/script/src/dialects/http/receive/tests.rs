@@ -1,0 +1,469 @@
+//! However replies are cut and framed: right ones pass, and one changed byte that matters is found.
+
+use super::*;
+use crate::dialects::http::{
+    expected::{Content, Status},
+    requests::{HttpRequest, HttpWorkload},
+};
+use crate::{
+    cursor::Cursor,
+    protocol::{Order, Place},
+    time::SECOND,
+};
+use proptest::prelude::*;
+
+const PIPELINE: u32 = 20;
+const TEXTS: [&str; 4] = ["alpha", "", "0123456789", "a\r\nb\0c"];
+const WALL: Nanos = 1_000 * SECOND;
+
+fn requests() -> Vec<HttpRequest> {
+    let text = |text: &str| {
+        let mut request = HttpRequest::get("/");
+        request.expected.content = Content::Text;
+        request.text = text.into();
+        request
+    };
+    TEXTS.map(text).to_vec()
+}
+
+fn http(requests: Vec<HttpRequest>) -> Http {
+    let order = Order { seed: 5, pipeline: PIPELINE as usize, place: Place::default() };
+    HttpWorkload::new("x", requests).unwrap().compile(&order).unwrap()
+}
+
+/// A connection of a thread of its own.
+struct Client<'h> {
+    http: &'h Http,
+    cursor: Cursor,
+    talk: Talk,
+    desk: Desk,
+}
+
+impl<'h> Client<'h> {
+    /// At `start`, nothing asked.
+    fn new(http: &'h Http, start: u32) -> Self {
+        let desk = http.desk(|| WALL);
+        Client { http, cursor: Cursor::new(&http.script, start), talk: http.talk(0), desk }
+    }
+
+    /// At `start`, with `k` requests written.
+    fn asked(http: &'h Http, start: u32, k: u32) -> Self {
+        let mut client = Client::new(http, start);
+        client.ask(k);
+        client
+    }
+
+    /// Writes `k` requests more.
+    fn ask(&mut self, k: u32) {
+        self.cursor.ask(k);
+        self.cursor.wrote(self.cursor.unsent(&self.http.script).len());
+    }
+
+    fn receive(&mut self, bytes: &[u8]) -> Result<u32, Box<Exchange>> {
+        self.receive_at(bytes, 0)
+    }
+
+    fn receive_at(&mut self, bytes: &[u8], now: Nanos) -> Result<u32, Box<Exchange>> {
+        let Client { http, cursor, talk, desk } = self;
+        http.receive(At { cursor, talk, desk }, bytes, now, &mut ())
+    }
+
+    fn end(&mut self) -> Result<bool, Box<Exchange>> {
+        let Client { http, cursor, talk, desk } = self;
+        http.end(At { cursor, talk, desk }, 0)
+    }
+
+    fn ends(&self) -> bool {
+        self.http.ends(&self.talk)
+    }
+}
+
+/// How a reply is framed.
+#[derive(Clone, Copy, Debug)]
+enum Frame {
+    Length,
+    Chunks(usize),
+    /// Behind an interim response.
+    Interim,
+}
+
+fn reply(content: &str, frame: Frame) -> Vec<u8> {
+    let head = "HTTP/1.1 200 OK\r\nServer: x\r\n";
+    match frame {
+        Frame::Length => format!("{head}Content-Length: {}\r\n\r\n{content}", content.len()).into(),
+        Frame::Interim => {
+            [&b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n"[..], &reply(content, Frame::Length)]
+                .concat()
+        }
+        Frame::Chunks(length) => {
+            let mut bytes = format!("{head}Transfer-Encoding: chunked\r\n\r\n").into_bytes();
+            for chunk in content.as_bytes().chunks(length) {
+                bytes.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+                bytes.extend_from_slice(chunk);
+                bytes.extend_from_slice(b"\r\n");
+            }
+            bytes.extend_from_slice(b"0\r\n\r\n");
+            bytes
+        }
+    }
+}
+
+/// How many replies were right, or which was not.
+fn verdict(
+    http: &Http,
+    (start, k): (u32, u32),
+    mut stream: &[u8],
+    cuts: &[usize],
+) -> Result<u32, Box<Exchange>> {
+    let mut client = Client::asked(http, start, k);
+    let (mut complete, mut cuts) = (0, cuts.iter().cycle());
+    while !stream.is_empty() {
+        let (came, rest) = stream.split_at((*cuts.next().unwrap()).min(stream.len()));
+        let before = complete;
+        complete += client
+            .receive(came)
+            .map_err(|e| Exchange { reply_index: e.reply_index + u64::from(before), ..*e })?;
+        stream = rest;
+    }
+    assert_eq!(client.cursor.owed(), k - complete);
+    Ok(complete)
+}
+
+fn frames() -> impl Strategy<Value = Vec<Frame>> {
+    let frame = prop_oneof![
+        3 => Just(Frame::Length),
+        1 => (1..5_usize).prop_map(Frame::Chunks),
+        1 => Just(Frame::Interim),
+    ];
+    prop::collection::vec(frame, 1..6)
+}
+
+/// The replies to `k` requests, and where each content begins and ends in them.
+fn stream(http: &Http, (start, k): (u32, u32), frames: &[Frame]) -> (Vec<u8>, Vec<usize>) {
+    let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+    for (i, frame) in (start..start + k).zip(frames.iter().cycle()) {
+        let text = std::str::from_utf8(http.script.reply(i)).unwrap();
+        bytes.extend_from_slice(&reply(text, *frame));
+        ends.push(bytes.len());
+    }
+    (bytes, ends)
+}
+
+proptest! {
+    #[test]
+    fn right_replies_pass_however_they_are_cut_and_framed(
+        asked in (0..64_u32, 1..=PIPELINE),
+        frames in frames(),
+        cuts in prop::collection::vec(1..300_usize, 1..40),
+    ) {
+        let http = http(requests());
+        let (bytes, _) = stream(&http, asked, &frames);
+        prop_assert_eq!(verdict(&http, asked, &bytes, &cuts), Ok(asked.1));
+    }
+
+    /// In a place that is checked: the version's major part, the text itself
+    /// (any minor version is HTTP/1, RFC 9110 section 2.5).
+    #[test]
+    fn one_changed_byte_is_found_however_replies_are_cut_and_framed(
+        asked in (0..64_u32, 1..=PIPELINE),
+        frames in frames(),
+        cuts in prop::collection::vec(1..300_usize, 1..40),
+        (place, in_text) in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
+        change in 1..=255_u8,
+    ) {
+        let http = http(requests());
+        let (mut bytes, ends) = stream(&http, asked, &frames);
+        let which = place.index(ends.len());
+        let text = http.script.reply(asked.0 + which as u32);
+        // Contents stand at the end, but for chunks; those are found by their head.
+        let chunked = matches!(frames[which % frames.len()], Frame::Chunks(_));
+        let at = if text.is_empty() || chunked {
+            let begins = if which == 0 { 0 } else { ends[which - 1] };
+            begins + in_text.index("HTTP/1.".len())
+        } else {
+            ends[which] - text.len() + in_text.index(text.len())
+        };
+        bytes[at] ^= change;
+        let exchange = verdict(&http, asked, &bytes, &cuts).unwrap_err();
+        prop_assert_eq!(exchange.reply_index, which as u64);
+    }
+
+    #[test]
+    fn a_changed_chunk_is_found(
+        cuts in prop::collection::vec(1..100_usize, 1..20),
+        (chunk, at) in (1..6_usize, 0..10_usize),
+    ) {
+        let http = http(vec![requests().swap_remove(2)]);
+        let wrong = TEXTS[2].replace(char::from(b'0' + at as u8), "x");
+        let right = reply(TEXTS[2], Frame::Chunks(chunk));
+        let bytes = [right.clone(), right, reply(&wrong, Frame::Chunks(chunk))].concat();
+        let exchange = verdict(&http, (0, 3), &bytes, &cuts).unwrap_err();
+        prop_assert_eq!(exchange.reply_index, 2);
+        let told = format!("the content {wrong}, in HTTP/1.1 200");
+        prop_assert!(exchange.received.starts_with(&told));
+    }
+
+    #[test]
+    fn a_content_that_ends_with_the_connection_is_looked_at(
+        cuts in prop::collection::vec(1..100_usize, 1..20),
+        right in any::<bool>(),
+    ) {
+        let http = http(vec![requests().swap_remove(0)]);
+            let text = if right { "alpha" } else { "alpho" };
+        let bytes = format!("HTTP/1.0 200 OK\r\n\r\n{text}").into_bytes();
+        let mut client = Client::asked(&http, 0, 1);
+        let mut rest = &bytes[..];
+        for cut in cuts.iter().cycle() {
+            if rest.is_empty() {
+                break;
+            }
+            let (came, later) = rest.split_at((*cut).min(rest.len()));
+            prop_assert_eq!(client.receive(came), Ok(0));
+            rest = later;
+        }
+        match client.end() {
+            Ok(complete) => {
+                prop_assert!(complete && right && client.ends() && client.cursor.owed() == 0);
+            }
+            Err(exchange) => {
+                prop_assert!(!right);
+                prop_assert!(exchange.received.starts_with("the content alpho, in HTTP/1.0 200 OK"));
+            }
+        }
+    }
+}
+
+/// One request, asked twice; what is told of `bytes`.
+fn told(request: HttpRequest, bytes: &str) -> (String, String, String) {
+    let http = http(vec![request]);
+    let whole = verdict(&http, (0, 2), bytes.as_bytes(), &[10_000]).unwrap_err();
+    let in_pieces = verdict(&http, (0, 2), bytes.as_bytes(), &[1]).unwrap_err();
+    assert_eq!((&whole.expected, whole.reply_index), (&in_pieces.expected, in_pieces.reply_index));
+    (whole.sent, whole.expected, whole.received)
+}
+
+#[test]
+fn a_wrong_reply_is_told_with_what_was_due() {
+    let get = || HttpRequest::get("/a");
+    let (sent, expected, received) = told(get(), "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(sent, "GET /a HTTP/1.1\\r\\nHost: \\r\\n\\r\\n");
+    assert_eq!(expected, "a status from 200 to 299");
+    assert_eq!(received, "HTTP/1.1 500 Oh\\r\\nContent-Length: 0\\r\\n\\r\\n");
+
+    // The Twisted exhibit: text without HTTP.
+    let (_, _, received) = told(get(), "Hello. The time is 1000");
+    assert_eq!(
+        received,
+        "Hello. The time is 1000 (malformed HTTP response: Expected a status line: HTTP/1.1, three \
+         digits, a reason.)"
+    );
+    let (_, _, received) = told(get(), "HTTP/1.1 101 Up\r\nConnection: upgrade\r\n\r\n");
+    assert!(received.ends_with("(what follows a 101 is no HTTP)"), "{received}");
+    let twice = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n";
+    let (_, _, received) = told(get(), twice);
+    assert!(received.contains("(malformed HTTP response: "), "{received}");
+
+    let mut clock = get();
+    clock.expected.content = Content::Clock { within: 2 };
+    let late = "HTTP/1.1 200 OK\r\nContent-Length: 22\r\n\r\nHello. The time is 990";
+    let (_, expected, received) = told(clock, late);
+    assert!(expected.contains("give or take 2"), "{expected}");
+    assert!(received.starts_with("the content Hello. The time is 990, in HTTP/1.1 200 OK"));
+}
+
+#[test]
+fn unasked_replies_are_wrong_and_a_server_may_say_that_it_gives_up() {
+    let http = http(vec![HttpRequest::get("/")]);
+    let one = reply("", Frame::Length);
+    let three = [&one[..], &one, &one].concat();
+    let exchange = verdict(&http, (0, 2), &three, &[1_000]).unwrap_err();
+    assert!(exchange.sent.starts_with("GET / ") && exchange.expected.starts_with("nothing more"));
+    assert_eq!(exchange.reply_index, 2);
+
+    let gives_up = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n";
+    let mut client = Client::asked(&http, 0, 1);
+    assert_eq!(client.receive(&one), Ok(1));
+    assert_eq!((client.receive(gives_up), client.ends()), (Ok(0), true));
+    // As a reply it is looked at like any other.
+    assert!(Client::asked(&http, 0, 1).receive(gives_up).is_err());
+}
+
+#[test]
+fn replies_that_end_the_connection_say_so_and_nothing_may_follow() {
+    for end in [
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+    ] {
+        let http = http(vec![HttpRequest::get("/")]);
+        let mut desk = http.desk(|| WALL);
+        // The second one is recognised.
+        for _ in 0..2 {
+            let mut client = Client { desk, ..Client::asked(&http, 0, 2) };
+            let came = client.receive(end.as_bytes());
+            assert_eq!((came, client.ends(), client.cursor.owed()), (Ok(1), true, 1));
+            desk = client.desk;
+        }
+        let exchange = verdict(&http, (0, 2), end.repeat(2).as_bytes(), &[1_000]).unwrap_err();
+        assert!(exchange.expected.starts_with("nothing more"), "{exchange:?}");
+    }
+}
+
+#[test]
+fn replies_without_content_end_with_their_head() {
+    let mut head = HttpRequest::get("/");
+    head.expected.method = Method::Head;
+    let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n";
+    assert_eq!(verdict(&http(vec![head]), (0, 2), &bytes.repeat(2), &[7]), Ok(2));
+    for status in [204, 304] {
+        let mut get = HttpRequest::get("/");
+        get.expected.status = Status::Is(status);
+        let bytes = format!("HTTP/1.1 {status} None\r\n\r\n").repeat(2);
+        assert_eq!(verdict(&http(vec![get]), (0, 2), bytes.as_bytes(), &[1_000]), Ok(2));
+    }
+}
+
+#[test]
+fn a_reply_may_come_before_its_request_is_written_to_the_end() {
+    let mut post = HttpRequest::get("/");
+    post.expected.method = Method::Post;
+    post.content = Some(vec![b'x'; 1_000]);
+    let http = http(vec![post]);
+    let one = reply("", Frame::Length);
+    // The last one before the script repeats.
+    let mut client = Client::new(&http, http.script.count() - 1);
+    client.cursor.ask(2);
+    let unsent = client.cursor.unsent(&http.script).len();
+    let nothing = client.receive(&one).unwrap_err();
+    assert_eq!(nothing.sent, "");
+    client.cursor.wrote(unsent / 2 - 1);
+    assert_eq!(client.receive(&one), Ok(1));
+    assert!(client.receive(&one).is_err());
+    client.cursor.wrote(unsent - (unsent / 2 - 1));
+    assert_eq!(client.receive(&one), Ok(1));
+    assert!(client.cursor.unsent(&http.script).is_empty() && client.cursor.owed() == 0);
+}
+
+#[test]
+fn a_content_that_is_looked_at_has_a_limit_and_another_has_none() {
+    let frame = |length: usize| {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        format!("{head}{length:x}\r\n").into_bytes()
+    };
+    let anything = || regex::bytes::Regex::new(r"(?s)\A.*\z").unwrap();
+    for (content, text, most) in [
+        (Content::Matches(anything()), "", Some(16 << 20)),
+        (Content::Json(Vec::new()), "", Some(16 << 20)),
+        (Content::Clock { within: 2 }, "", Some(100)),
+        (Content::Text, "xxx", Some(3)),
+        (Content::Prefix, "xxx", None),
+        (Content::Any, "", None),
+    ] {
+        let mut get = HttpRequest::get("/");
+        (get.expected.content, get.text) = (content, text.into());
+        let http = http(vec![get]);
+        let mut client = Client::asked(&http, 0, 1);
+        let mut take = |bytes: &[u8]| client.receive(bytes).map(|_| ());
+        let length = most.unwrap_or(20 << 20);
+        take(&frame(length + 1)).unwrap();
+        let megabyte = vec![b'x'; 1 << 20];
+        for at in (0..length).step_by(1 << 20) {
+            take(&megabyte[..(length - at).min(1 << 20)]).unwrap();
+        }
+        match (take(b"x"), most) {
+            (Ok(()), most) => assert_eq!(most, None),
+            (Err(exchange), most) => {
+                let said = format!("(more than {} bytes of content)", most.unwrap());
+                assert!(exchange.received.ends_with(&said), "{exchange:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_time_that_was_right_does_not_stay_so() {
+    let mut get = HttpRequest::get("/");
+    get.expected.content = Content::Clock { within: 2 };
+    let http = http(vec![get]);
+    let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 23\r\n\r\nHello. The time is 1000";
+    static NOW: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    let wall = || WALL + NOW.load(std::sync::atomic::Ordering::Relaxed);
+    let mut desk = http.desk(wall);
+    for (at, right) in [(0, true), (1, true), (2, true), (3, false)] {
+        let now = at * SECOND;
+        NOW.store(now, std::sync::atomic::Ordering::Relaxed);
+        let mut client = Client { desk, ..Client::asked(&http, 0, 1) };
+        let came = client.receive_at(bytes, now);
+        assert_eq!(came.is_ok(), right, "{came:?} at {at}");
+        desk = client.desk;
+    }
+}
+
+#[test]
+fn nothing_is_allocated_per_reply() {
+    let http = http(vec![requests().swap_remove(2)]);
+    let mut client = Client::new(&http, 0);
+    let same = reply(TEXTS[2], Frame::Length);
+    let chunked = reply(TEXTS[2], Frame::Chunks(3));
+    let mut one_each = |bytes: &[u8], pieces: usize| {
+        client.ask(1);
+        for piece in bytes.chunks(bytes.len().div_ceil(pieces)) {
+            client.receive(piece).unwrap();
+        }
+        assert_eq!(client.cursor.owed(), 0);
+    };
+    let mut round = || {
+        for pieces in [1, 2, 3, 17] {
+            one_each(&same, pieces);
+            one_each(&chunked, pieces);
+            one_each(&same, 1);
+        }
+    };
+    round();
+    let counted = allocation_counter::measure(|| (0..100).for_each(|_| round()));
+    assert_eq!(counted.count_total, 0);
+}
+
+/// The cost of the checks alone: what decides how much less the load costs than others.
+#[test]
+#[ignore = "a measurement: cargo test --release -p regatta-script --lib ns_per_reply -- --ignored --nocapture"]
+fn ns_per_reply() {
+    let mut get = HttpRequest::get("/");
+    get.expected.content = Content::Clock { within: 2 };
+    let http = http(vec![get]);
+    let bytes = |second: u64, fraction: &str| {
+        format!(
+            "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:{second:02} GMT\r\nContent-Type: \
+             text/plain\r\nContent-Length: 30\r\n\r\nHello. The time is 1000.{fraction}",
+        )
+    };
+    let of = |name: &str, replies_seen: &[String], pipeline: u32| {
+        let mut client = Client::new(&http, 0);
+        let streams: Vec<_> = replies_seen.iter().map(|r| r.repeat(pipeline as usize)).collect();
+        let rounds = 4_000_000 / pipeline;
+        let began = thread_cpu();
+        for i in 0..rounds as usize {
+            client.ask(pipeline);
+            let came = client.receive_at(streams[i % streams.len()].as_bytes(), 1);
+            assert_eq!(came, Ok(pipeline));
+        }
+        let ns = (thread_cpu() - began) as f64 / f64::from(rounds * pipeline);
+        println!("{name}, {pipeline} at a time: {ns:.1} ns of CPU per reply");
+        ns
+    };
+    let date = bytes(37, "000000");
+    let other_date = bytes(38, "000000");
+    let other_content = bytes(37, "000001");
+    let mut same = 0.0;
+    for pipeline in [1, 16] {
+        same = of("the same again", std::slice::from_ref(&date), pipeline);
+        of("another content each time", &[date.clone(), other_content.clone()], pipeline);
+        of("another head each time", &[date.clone(), other_date.clone()], pipeline);
+    }
+    assert!(same > 0.0);
+}
+
+/// CPU that this thread has used so far, in nanoseconds.
+fn thread_cpu() -> Nanos {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    used.tv_sec as u64 * SECOND + used.tv_nsec as u64
+}

@@ -1,0 +1,181 @@
+//! Requests without placeholders: those that flags describe and those that are built in, each with its
+//! share.
+
+use super::{
+    expected::{Content, Expected, Status},
+    receive::Http,
+};
+use crate::{
+    protocol::{Order, Place},
+    script::{BYTES, Conversations, Script, TooLarge},
+};
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use regatta_proto::http1::{Method, client::Ask};
+
+/// Exchanges before a script repeats in which all requests are alike: as few as fit into the nearest
+/// cache, and enough to go round it seldom.
+const OF_ONE: usize = 64;
+/// The same where requests are drawn.
+const OF_SEVERAL: usize = 1 << 14;
+
+/// HTTP requests of a user, drawn by their weights.
+#[derive(Debug)]
+pub struct HttpWorkload {
+    name: String,
+    requests: Vec<HttpRequest>,
+}
+
+/// One request, and what its reply is to be like. Host and Content-Length are added to its fields,
+/// and `Connection: close` where a connection serves only one.
+#[derive(Clone, Debug)]
+pub struct HttpRequest {
+    /// How often it is made, beside the others.
+    pub weight: u32,
+    /// Its method: that of `expected`.
+    pub expected: Expected,
+    /// Its target: a path with its query.
+    pub target: String,
+    /// Its fields: names and values.
+    pub fields: Vec<(String, String)>,
+    /// Its content. `None` has no length either.
+    pub content: Option<Vec<u8>>,
+    /// What [`Content::Text`] and [`Content::Prefix`] compare with.
+    pub text: Vec<u8>,
+}
+
+impl HttpRequest {
+    /// A GET of `target`, to be answered with any status from 200 to 299.
+    pub fn get(target: &str) -> Self {
+        let expected = Expected {
+            method: Method::Get,
+            status: Status::Class(2),
+            fields: Vec::new(),
+            content: Content::Any,
+        };
+        HttpRequest {
+            weight: 1,
+            expected,
+            target: target.to_owned(),
+            fields: Vec::new(),
+            content: None,
+            text: Vec::new(),
+        }
+    }
+
+    /// The bytes that ask for it.
+    fn write(&self, place: Place<'_>, out: &mut Vec<u8>) {
+        let of_own = self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let fields: Vec<_> =
+            of_own.chain(place.closes.then_some(("Connection", "close"))).collect();
+        let (method, target) = (self.expected.method, self.target.as_str());
+        let content = self.content.as_deref();
+        Ask { method, target, host: place.host, fields: &fields, content }.write(out);
+    }
+}
+
+impl HttpWorkload {
+    /// Requests under a name. There must be at least one, at most 65,536, and not all of weight 0.
+    ///
+    /// # Errors
+    /// A sentence, where that is not so.
+    pub fn new(name: &str, requests: Vec<HttpRequest>) -> Result<Self, String> {
+        if !(1..=1 << 16).contains(&requests.len()) {
+            return Err(format!("{} requests; expected 1 to 65,536", requests.len()));
+        }
+        if requests.iter().all(|request| request.weight == 0) {
+            return Err("all requests have the weight 0, so that none would ever be made".into());
+        }
+        Ok(HttpWorkload { name: name.to_owned(), requests })
+    }
+
+    /// A single request.
+    pub(super) fn of_one(name: &str, request: HttpRequest) -> Self {
+        HttpWorkload { name: name.to_owned(), requests: vec![request] }
+    }
+
+    /// A GET of `target`, to be answered with any status from 200 to 299.
+    pub fn get(target: &str) -> Self {
+        Self::of_one(&format!("GET {target}"), HttpRequest::get(target))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Length of its longest request, in bytes.
+    pub(super) fn longest(&self, place: Place<'_>) -> usize {
+        self.requests.iter().map(|request| bytes(request, place).len()).max().unwrap_or(0)
+    }
+
+    /// Its exchanges, drawn by weight.
+    pub(super) fn compile(&self, order: &Order<'_>) -> Result<Http, TooLarge> {
+        let (mut script, of) = self.compose(order.seed, order.place);
+        script.close(order.pipeline)?;
+        let kinds = self.requests.iter().map(|request| request.expected.clone()).collect();
+        Ok(Http::new(script, kinds, &of))
+    }
+
+    /// Its exchanges, not closed, and which request each of them is.
+    pub(super) fn compose(&self, seed: u64, place: Place<'_>) -> (Script, Vec<u16>) {
+        let asks: Vec<Vec<u8>> =
+            self.requests.iter().map(|request| bytes(request, place)).collect();
+        let (mut script, mut of) = (Script::new(Conversations::Each(1)), Vec::new());
+        let exchanges = if asks.len() == 1 { OF_ONE } else { OF_SEVERAL };
+        let all: u64 = self.requests.iter().map(|request| u64::from(request.weight)).sum();
+        let mut random = StdRng::seed_from_u64(seed);
+        while script.pushed() == 0 || script.pushed() < exchanges && script.bytes() < BYTES {
+            let mut drawn = random.random_range(0..all);
+            let chosen = self.requests.iter().position(|request| {
+                let weight = u64::from(request.weight);
+                let here = drawn < weight;
+                drawn = drawn.saturating_sub(weight);
+                here
+            });
+            let chosen = chosen.expect("what is drawn is below the sum of the weights");
+            script.push(&asks[chosen], &self.requests[chosen].text);
+            of.push(chosen as u16);
+        }
+        (script, of)
+    }
+}
+
+fn bytes(request: &HttpRequest, place: Place<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    request.write(place, &mut bytes);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::Dialect;
+
+    #[test]
+    fn requests_are_drawn_by_their_weights() {
+        let of = |target: &str, weight| HttpRequest { weight, ..HttpRequest::get(target) };
+        let requests = vec![of("/a", 3), of("/never", 0), of("/b", 1)];
+        let workload = HttpWorkload::new("mine", requests).unwrap();
+        let order = Order { seed: 9, pipeline: 100, place: Place::default() };
+        let http = workload.compile(&order).unwrap();
+        let script = http.script();
+        let mut drawn = [0; 3];
+        for i in 0..script.count() {
+            let kind = usize::from(http.kind(i));
+            drawn[kind] += 1;
+            let target = ["/a", "/never", "/b"][kind];
+            let asks = format!("GET {target} HTTP/1.1\r\nHost: \r\n\r\n");
+            assert_eq!(script.request(i), asks.as_bytes());
+        }
+        assert_eq!(drawn[1], 0);
+        assert!((11_700..12_900).contains(&drawn[0]), "{drawn:?}");
+        assert!((0..100).all(|i| http.kind(i) == http.kind(script.count() + i)));
+    }
+
+    #[test]
+    fn what_could_never_be_drawn_is_refused() {
+        let never = HttpRequest { weight: 0, ..HttpRequest::get("/") };
+        assert!(HttpWorkload::new("x", vec![]).is_err());
+        assert!(HttpWorkload::new("x", vec![never]).unwrap_err().contains("weight 0"));
+    }
+}

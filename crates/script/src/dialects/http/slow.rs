@@ -1,0 +1,60 @@
+//! Requests that never end: in their head, or in their content.
+
+use crate::slow::Unending;
+
+/// What is sent slowly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlowPart {
+    /// The head of the request.
+    Headers,
+    /// Its content, behind a whole head.
+    Body,
+}
+
+/// A request of `path` that never ends; no more than `most` bytes of it will be sent slowly.
+pub fn unending(part: SlowPart, host: &str, path: &str, most: u64) -> Unending {
+    match part {
+        // A field that never ends.
+        SlowPart::Headers => Unending {
+            at_once: Vec::new(),
+            slowly: format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nSlow: s").into(),
+            status,
+        },
+        SlowPart::Body => {
+            let length = most.saturating_add(2);
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: text/plain\r\n\
+                 Content-Length: {length}\r\n\r\n"
+            );
+            Unending { at_once: head.into(), slowly: b"s".into(), status }
+        }
+    }
+}
+
+/// That of `HTTP/1.1 408`.
+fn status(said: &[u8]) -> Option<u16> {
+    let digits = said.strip_prefix(b"HTTP/1.")?.get(2..5)?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unending_content_is_longer_than_what_will_be_sent_of_it() {
+        let Unending { at_once, slowly, .. } = unending(SlowPart::Body, "h", "/a", 5);
+        let head = String::from_utf8(at_once).unwrap();
+        assert!(head.starts_with("POST /a HTTP/1.1\r\nHost: h\r\n"), "{head}");
+        assert!(head.ends_with("Content-Length: 7\r\n\r\n") && slowly == b"s", "{head}");
+    }
+
+    #[test]
+    fn a_status_is_read_from_the_first_line_alone() {
+        assert_eq!(status(b"HTTP/1.1 408 Request Timeout\r\n"), Some(408));
+        assert_eq!(status(b"HTTP/1.0 503"), Some(503));
+        for other in [&b""[..], b"HTTP/1.1 4", b"HTTP/2 408 x", b"220 mail"] {
+            assert_eq!(status(other), None);
+        }
+    }
+}

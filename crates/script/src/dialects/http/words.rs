@@ -1,0 +1,105 @@
+//! What a reply is to be like, in words, for whoever reads why a server is disqualified.
+
+use super::expected::{Content, Expected, Field, Is, Lines, Member, Parts, Status, Value};
+use crate::{text::printable, workload::regex::as_written};
+
+impl Expected {
+    /// In words; `text` is what the request has for its reply.
+    pub(super) fn in_words(&self, text: &[u8]) -> String {
+        let mut parts = vec![match self.status {
+            Status::Is(status) => format!("status {status}"),
+            Status::Class(class) => format!("a status from {class}00 to {class}99"),
+            Status::Any => "an HTTP reply".to_owned(),
+        }];
+        let Parts { mut fields, mut members, content: text } = self.parts(text);
+        parts.extend(self.fields.iter().map(|field| field.in_words(&mut fields)));
+        match &self.content {
+            Content::Any => {}
+            Content::Text if text.is_empty() => parts.push("no content".into()),
+            Content::Text => parts.push(format!("the content {}", printable(text))),
+            Content::Prefix => parts.push(format!("a content beginning with {}", printable(text))),
+            Content::Matches(regex) => {
+                parts.push(format!("a content matching {}", as_written(regex)));
+            }
+            Content::Json(wanted) => {
+                parts.push("a content in JSON".to_owned());
+                parts.extend(wanted.iter().map(|member| member.in_words(&mut members)));
+            }
+            Content::Clock { within } => parts.push(format!(
+                "the content \"Hello. The time is S\", S being this machine's time in seconds, give \
+                 or take {within}"
+            )),
+        }
+        parts.join(", ")
+    }
+}
+
+impl Field {
+    fn in_words(&self, given: &mut Lines<'_>) -> String {
+        let name = &self.name;
+        match &self.value {
+            Value::Any => format!("the field {name}"),
+            Value::Is(text) => format!("the field {name}: {text}"),
+            Value::Given => format!("the field {name}: {}", next(given)),
+            Value::Matches(regex) => {
+                format!("the field {name} matching {}", as_written(regex))
+            }
+        }
+    }
+}
+
+impl Member {
+    fn in_words(&self, given: &mut Lines<'_>) -> String {
+        let place = if self.pointer.is_empty() { "the whole" } else { &self.pointer };
+        match &self.is {
+            Is::Any => format!("{place} being there"),
+            Is::Value(value) => format!("{place} being {value}"),
+            Is::Given => format!("{place} being {}", next(given)),
+        }
+    }
+}
+
+fn next(given: &mut Lines<'_>) -> String {
+    String::from_utf8_lossy(given.next().unwrap_or_default()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::requests::HttpRequest;
+    use super::*;
+    use crate::workload::regex::regex;
+    use serde_json::{json, value::to_raw_value};
+
+    #[test]
+    fn expectations_in_words() {
+        let words = |content, text: &str| {
+            let mut expected = HttpRequest::get("/").expected;
+            expected.content = content;
+            expected.in_words(text.as_bytes()).split_once(", ").unwrap().1.to_owned()
+        };
+        let get = HttpRequest::get("/").expected;
+        assert_eq!(get.in_words(b""), "a status from 200 to 299");
+        assert_eq!(words(Content::Text, "a\n"), "the content a\\n");
+        assert_eq!(words(Content::Prefix, "a"), "a content beginning with a");
+        let matching = Content::Matches(regex("a+").unwrap());
+        assert_eq!(words(matching, ""), "a content matching a+");
+        let member = |pointer: &str, is| Member { pointer: pointer.into(), is };
+        let list = to_raw_value(&json!([1])).unwrap();
+        let members = vec![member("/a", Is::Value(list)), member("/b", Is::Any)];
+        assert_eq!(
+            words(Content::Json(members), ""),
+            "a content in JSON, /a being [1], /b being there"
+        );
+        let field = |name: &str, value| Field { name: name.into(), value };
+        let fields = vec![
+            field("x", Value::Any),
+            field("y", Value::Is("1".into())),
+            field("z", Value::Matches(regex("b").unwrap())),
+        ];
+        let expected = Expected { status: Status::Is(201), fields, ..get };
+        assert_eq!(
+            expected.in_words(b""),
+            "status 201, the field x, the field y: 1, the field z matching b"
+        );
+    }
+}

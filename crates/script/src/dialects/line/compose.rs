@@ -1,0 +1,63 @@
+//! From a workload file for lines to the exchanges of a run.
+
+use super::{
+    file::{Expect, LineFile, Step},
+    patterns::{Due, Patterns},
+};
+use crate::{
+    script::{EXCHANGES, Script},
+    workload::{
+        compose::{converse, lengths},
+        conversation::Conversation,
+        draw::Drawer,
+    },
+};
+use rand::{SeedableRng, rngs::StdRng};
+
+impl LineFile {
+    /// Seeded exchanges, whole conversations of them: as many as fit into [`EXCHANGES`] and
+    /// [`crate::script::BYTES`], and at least one; and what their replies are to be like, where not all are known to
+    /// the byte. `echoed`: the reply to each is to be the request. Not closed.
+    pub fn compose(&self, seed: u64, echoed: bool) -> (Script, Option<Patterns>) {
+        let mut drawer = Drawer::new(StdRng::seed_from_u64(seed), &self.kept.lists);
+        // Where every reply is known to the byte, checking them is one comparison of memory.
+        let mut patterns = (!echoed && !self.conversations.iter().all(is_exact))
+            .then(|| Patterns::new(self.regexes.iter().cloned(), self.longest_reply));
+        let mut script = Script::new(lengths(&self.conversations));
+        let (mut request, mut reply) = (Vec::new(), Vec::new());
+        converse(
+            &self.conversations,
+            EXCHANGES,
+            &mut script,
+            &mut drawer,
+            |step, script, captures, drawer| {
+                request.clear();
+                reply.clear();
+                step.send.fill(&mut request, &[], captures, drawer);
+                let due = match &step.expect {
+                    Expect::Exact(template) => {
+                        template.fill(&mut reply, &request, captures, drawer);
+                        Due::Exact
+                    }
+                    Expect::Prefix(template) => {
+                        template.fill(&mut reply, &request, captures, drawer);
+                        Due::Prefix
+                    }
+                    Expect::Regex(n) => Due::Regex(*n),
+                };
+                request.push(b'\n');
+                match &mut patterns {
+                    _ if echoed => reply.clone_from(&request),
+                    Some(patterns) => patterns.push(due),
+                    None => reply.push(b'\n'),
+                }
+                script.push(&request, &reply);
+            },
+        );
+        (script, patterns)
+    }
+}
+
+fn is_exact(conversation: &Conversation<Step>) -> bool {
+    conversation.steps.iter().all(|step| matches!(step.expect, Expect::Exact(_)))
+}

@@ -1,0 +1,205 @@
+//! A workload file for lines: from its keys to templates, with everything that can be wrong.
+
+use crate::workload::{
+    conversation::{Captures, Conversation, Raw},
+    file::{FileText, Kept, conversations},
+    files::FileContent,
+    lists::NamedLists,
+    regex::regex,
+    template::{Scope, Side, Template},
+};
+use regex::bytes::Regex;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Most bytes of a request line.
+const LONGEST_REQUEST: usize = 65_536;
+/// Most bytes of a reply line, where the file says nothing.
+const LONGEST_REPLY: usize = 65_536;
+/// More than that `longest_reply` cannot be.
+const LONGEST_LONGEST_REPLY: usize = 1 << 20;
+
+/// A file with `protocol = "line"`.
+#[derive(Debug)]
+pub(super) struct LineFile {
+    pub kept: Kept,
+    pub conversations: Vec<Conversation<Step>>,
+    pub regexes: Vec<(String, Regex)>,
+    pub longest_reply: usize,
+}
+
+/// As it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    name: Option<String>,
+    #[serde(rename = "protocol")]
+    _protocol: String,
+    longest_reply: Option<usize>,
+    #[serde(default)]
+    request: Vec<Request>,
+    #[serde(default)]
+    lines: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
+    files: BTreeMap<String, FileContent>,
+}
+
+impl LineFile {
+    /// Reads a file.
+    pub fn read(file: FileText<'_>) -> Result<LineFile, String> {
+        let raw: RawFile = file.parse()?;
+        let longest_reply = longest_reply(raw.longest_reply)?;
+        if !raw.files.is_empty() {
+            return Err("lines have no `body_file`, so [files] says nothing: leave it out".into());
+        }
+        let lists = file.lists(raw.lines, raw.files);
+        let mut reader = Reader { lists, regexes: Vec::new(), longest_reply };
+        let example = "send = \"{n=int:1..1000}\" and exact = \"{n*2}\"";
+        let conversations =
+            conversations(raw.request, example, |request| reader.conversation(request))?;
+        let Reader { lists, regexes, .. } = reader;
+        let kept = file.keep(raw.name, lists)?;
+        Ok(LineFile { kept, conversations, regexes, longest_reply })
+    }
+}
+
+fn longest_reply(said: Option<usize>) -> Result<usize, String> {
+    let longest = said.unwrap_or(LONGEST_REPLY);
+    if !(1..=LONGEST_LONGEST_REPLY).contains(&longest) {
+        return Err(format!(
+            "`longest_reply` is {longest}; expected bytes from 1 to {LONGEST_LONGEST_REPLY}, as \
+             longest_reply = 65536"
+        ));
+    }
+    Ok(longest)
+}
+
+/// A request line, and what must come back.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub send: Template,
+    pub expect: Expect,
+}
+
+/// What must come back.
+#[derive(Debug)]
+pub(super) enum Expect {
+    Exact(Template),
+    Prefix(Template),
+    /// The regular expression in this place.
+    Regex(u16),
+}
+
+/// A request, or a conversation of several.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    weight: Option<u32>,
+    steps: Option<Vec<RawStep>>,
+    send: Option<String>,
+    exact: Option<String>,
+    prefix: Option<String>,
+    regex: Option<String>,
+}
+
+/// A request, and one of the three ways to say what must come back.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawStep {
+    send: Option<String>,
+    exact: Option<String>,
+    prefix: Option<String>,
+    regex: Option<String>,
+}
+
+/// What is read while the requests are.
+struct Reader {
+    lists: NamedLists,
+    regexes: Vec<(String, Regex)>,
+    longest_reply: usize,
+}
+
+impl Reader {
+    /// Reads a `[[request]]`. What is wrong begins with its place: `: …` or `, step 2: …`.
+    fn conversation(&mut self, request: Request) -> Result<Conversation<Step>, String> {
+        let Request { weight, steps, send, exact, prefix, regex } = request;
+        let one = RawStep { send, exact, prefix, regex };
+        Conversation::read(weight, steps, one, |step, captures| self.step(step, captures))
+    }
+
+    fn step(&mut self, step: RawStep, captures: &mut Captures) -> Result<Step, String> {
+        let Some(send) = &step.send else {
+            return Err("it has no `send`; write: send = \"{n=int:1..1000}\"".into());
+        };
+        let [(key, text)] = step.expectations()[..] else {
+            let found: Vec<&str> = step.expectations().iter().map(|(key, _)| *key).collect();
+            let found = if found.is_empty() { "nothing".into() } else { found.join(" and ") };
+            return Err(format!(
+                "it says of the reply: {found}; expected one of exact = \"{{n*2}}\", prefix = \
+                 \"OK \" and regex = \"[0-9]+ ms\""
+            ));
+        };
+        let mut scope = Scope { captures, lists: &mut self.lists };
+        let side = Side::Send;
+        let send = template("send", send, side, LONGEST_REQUEST, &mut scope)?;
+        let side = Side::Expect { request: send.longest(side, &scope) };
+        let expect = match key {
+            "exact" => Expect::Exact(template(key, text, side, self.longest_reply, &mut scope)?),
+            "prefix" => Expect::Prefix(template(key, text, side, self.longest_reply, &mut scope)?),
+            _ => {
+                let regex = regex(text).map_err(|why| format!("`regex` = {why}"))?;
+                let known = self.regexes.iter().position(|(source, _)| source == text);
+                let at = known.unwrap_or(self.regexes.len());
+                if known.is_none() {
+                    self.regexes.push((text.into(), regex));
+                }
+                Expect::Regex(u16::try_from(at).map_err(|_| {
+                    "there are more than 65,536 different regular expressions".to_string()
+                })?)
+            }
+        };
+        Ok(Step { send, expect })
+    }
+}
+
+impl Raw for RawStep {
+    type Step = Step;
+    const KEYS: &str = "`send` or an expectation";
+    const EXAMPLE: &str = "{ send = \"hello\", exact = \"name?\" }";
+
+    fn is_empty(&self) -> bool {
+        self.send.is_none() && self.expectations().is_empty()
+    }
+}
+
+impl RawStep {
+    fn expectations(&self) -> Vec<(&'static str, &str)> {
+        let all = [("exact", &self.exact), ("prefix", &self.prefix), ("regex", &self.regex)];
+        all.into_iter().filter_map(|(key, text)| Some((key, text.as_deref()?))).collect()
+    }
+}
+
+fn template(
+    key: &str,
+    text: &str,
+    side: Side,
+    most: usize,
+    scope: &mut Scope<'_>,
+) -> Result<Template, String> {
+    if text.contains('\n') {
+        return Err(format!(
+            "`{key}` = {text:?}: a newline ends a line, and is added to each: leave it out, or write \
+             several requests as steps"
+        ));
+    }
+    let template =
+        Template::parse(text, side, scope).map_err(|why| format!("`{key}` = {text:?}: {why}"))?;
+    let longest = template.longest(side, scope);
+    if longest > most {
+        return Err(format!(
+            "`{key}` = {text:?}: a line can become {longest} bytes long; at most {most} are \
+             permitted"
+        ));
+    }
+    Ok(template)
+}

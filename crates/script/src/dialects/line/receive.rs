@@ -1,0 +1,357 @@
+//! Replies that are not all known to the byte: cut at newlines and looked at line by line. A line that
+//! came in part is kept until the rest is there.
+
+use super::patterns::Patterns;
+use crate::{
+    cursor::Cursor,
+    dialect::{At, Dialect, Heard},
+    script::Script,
+    text::{line, printable, unasked},
+    time::Nanos,
+};
+use regatta_record::Exchange;
+
+/// Exchanges of lines, and what their replies are to be like.
+#[derive(Debug)]
+pub struct Lines {
+    script: Script,
+    patterns: Patterns,
+}
+
+/// What came of a line whose end has not come. Its room is kept for the next one.
+#[derive(Debug, Default)]
+pub struct Part(Vec<u8>);
+
+impl Lines {
+    /// Of a closed script.
+    pub(super) fn new(script: Script, patterns: Patterns) -> Self {
+        Lines { script, patterns }
+    }
+
+    /// Says which line does not fit, and what was due in its place.
+    #[cold]
+    fn explain(&self, cursor: &Cursor, part: &Part, bytes: &[u8]) -> Box<Exchange> {
+        let Lines { script, patterns } = self;
+        let owed_to = cursor.owed_to(script);
+        let came = [&part.0, bytes].concat();
+        let (mut at, mut rest) = (cursor.answered(), &came[..]);
+        let wrong = loop {
+            let line = line(rest);
+            let fits = |text: &[u8]| patterns.fits(at, text, script.reply(at));
+            if at >= owed_to || !line.strip_suffix(b"\n").is_some_and(fits) {
+                break line;
+            }
+            at += 1;
+            rest = &rest[line.len()..];
+        };
+        let reply_index = at - cursor.answered();
+        let received = printable(wrong);
+        if at >= owed_to {
+            return Box::new(unasked(cursor.last_request(script), received, reply_index));
+        }
+        let mut expected = patterns.describe(at, &printable(script.reply(at)));
+        if wrong.len() > patterns.longest() {
+            expected += &format!(" (at most {} bytes of it)", patterns.longest());
+        }
+        let sent = printable(script.request(at));
+        Box::new(Exchange { sent, expected, received, reply_index: reply_index.into() })
+    }
+
+    /// How many replies what came completes, `None` if it is wrong; then nothing has changed.
+    fn take(&self, cursor: &mut Cursor, part: &mut Part, bytes: &[u8]) -> Option<u32> {
+        let Lines { script, patterns } = self;
+        let owed_to = cursor.owed_to(script);
+        let (mut at, mut rest) = (cursor.answered(), bytes);
+        let part = &mut part.0;
+        let came_before = part.len();
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            let right = at < owed_to
+                && if at == cursor.answered() && came_before > 0 {
+                    part.extend_from_slice(&rest[..end]);
+                    let fits = patterns.fits(at, part, script.reply(at));
+                    part.truncate(came_before);
+                    fits
+                } else {
+                    patterns.fits(at, &rest[..end], script.reply(at))
+                };
+            if !right {
+                return None;
+            }
+            at += 1;
+            rest = &rest[end + 1..];
+        }
+        let complete = at - cursor.answered();
+        if !rest.is_empty() {
+            let before = if complete == 0 { came_before } else { 0 };
+            // Of a line that is too long no more is kept than what came before.
+            let fits = at < owed_to && before + rest.len() <= patterns.longest() && {
+                part.extend_from_slice(rest);
+                let line = &part[part.len() - rest.len() - before..];
+                patterns.may_fit(at, line, script.reply(at))
+            };
+            if !fits {
+                part.truncate(came_before);
+                return None;
+            }
+        }
+        if complete > 0 {
+            part.drain(..came_before);
+        }
+        cursor.answer(complete, script);
+        Some(complete)
+    }
+}
+
+impl Dialect for Lines {
+    type Desk = ();
+    type Talk = Part;
+
+    #[inline]
+    fn script(&self) -> &Script {
+        &self.script
+    }
+
+    fn desk(&self, _: fn() -> Nanos) {}
+
+    fn talk(&self, _: u32) -> Part {
+        Part::default()
+    }
+
+    fn receive(
+        &self,
+        at: At<'_, Self>,
+        came: &[u8],
+        _: Nanos,
+        _: &mut impl Heard,
+    ) -> Result<u32, Box<Exchange>> {
+        let At { cursor, talk, .. } = at;
+        self.take(cursor, talk, came).ok_or_else(|| self.explain(cursor, talk, came))
+    }
+
+    fn unfinished(&self, cursor: &Cursor, Part(came): &Part) -> Option<Exchange> {
+        let Lines { script, patterns } = self;
+        let at = cursor.answered();
+        (cursor.owed() > 0 && !came.is_empty()).then(|| Exchange {
+            sent: printable(script.request(at)),
+            expected: patterns.describe(at, &printable(script.reply(at))),
+            received: printable(came),
+            reply_index: 0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::patterns::Due;
+    use super::*;
+    use crate::{
+        exact::Exact,
+        script::{Conversations, Script},
+    };
+    use proptest::prelude::*;
+    use regex::bytes::Regex;
+
+    const PIPELINE: u32 = 20;
+    /// Shorter than the pipeline: what is outstanding goes round the script more than once.
+    const REPLIES: [&str; 8] = ["0", "a", "bb", "-17", "x y", "", "hello", "12345678901234567890"];
+
+    /// Every reply as `due` says. The n-th regular expression matches the n-th reply only.
+    fn patterns(due: impl Fn(u16) -> Due) -> Lines {
+        let anchored = |text: &str| Regex::new(&format!(r"\A(?:{})\z", regex::escape(text)));
+        let regexes = REPLIES.map(|text| (format!("/{text}/"), anchored(text).unwrap()));
+        let mut script = Script::new(Conversations::Each(1));
+        let mut patterns = Patterns::new(regexes, 30);
+        for (n, reply) in REPLIES.iter().enumerate() {
+            let due = due(n as u16);
+            let text = if matches!(due, Due::Regex(_)) { "" } else { reply };
+            script.push(format!("{n}\n").as_bytes(), text.as_bytes());
+            patterns.push(due);
+        }
+        script.close(PIPELINE as usize).unwrap();
+        Lines::new(script, patterns)
+    }
+
+    /// The same replies, to be compared as memory.
+    fn exact() -> Exact {
+        let mut script = Script::new(Conversations::Each(1));
+        for (n, reply) in REPLIES.iter().enumerate() {
+            let (request, reply) = (format!("{n}\n"), format!("{reply}\n"));
+            script.push(request.as_bytes(), reply.as_bytes());
+        }
+        script.close(PIPELINE as usize).unwrap();
+        Exact::new(script)
+    }
+
+    fn right(start: u32, k: u32) -> Vec<u8> {
+        let reply = |i: u32| format!("{}\n", REPLIES[i as usize % REPLIES.len()]);
+        (start..start + k).flat_map(|i| reply(i).into_bytes()).collect()
+    }
+
+    /// At `start`, with `k` requests written.
+    fn asked(script: &Script, start: u32, k: u32) -> Cursor {
+        let mut cursor = Cursor::new(script, start);
+        cursor.ask(k);
+        cursor.wrote(cursor.unsent(script).len());
+        cursor
+    }
+
+    /// How many replies were right, or which exchange was not.
+    fn verdict<D: Dialect<Desk = ()>>(
+        dialect: &D,
+        (start, k): (u32, u32),
+        mut stream: &[u8],
+        cuts: &[usize],
+    ) -> Result<u64, Box<Exchange>> {
+        let (mut cursor, mut complete) = (asked(dialect.script(), start, k), 0);
+        let (mut talk, mut cuts) = (dialect.talk(0), cuts.iter().cycle());
+        while !stream.is_empty() {
+            let (came, rest) = stream.split_at((*cuts.next().unwrap()).min(stream.len()));
+            let at = At { cursor: &mut cursor, talk: &mut talk, desk: &mut () };
+            match dialect.receive(at, came, 0, &mut ()) {
+                Ok(n) => complete += u64::from(n),
+                Err(mut exchange) => {
+                    exchange.reply_index += complete;
+                    return Err(exchange);
+                }
+            }
+            stream = rest;
+        }
+        assert_eq!(u64::from(cursor.owed()), u64::from(k) - complete);
+        Ok(complete)
+    }
+
+    /// What can happen to a stream of replies.
+    #[derive(Clone, Debug)]
+    enum Change {
+        Nothing,
+        Replaced(prop::sample::Index, u8),
+        Inserted(prop::sample::Index, u8),
+        Removed(prop::sample::Index),
+        Appended(&'static [u8]),
+    }
+
+    fn change() -> impl Strategy<Value = Change> {
+        let byte = || prop_oneof![Just(b'\n'), Just(b'0'), any::<u8>()];
+        let at = any::<prop::sample::Index>;
+        prop_oneof![
+            Just(Change::Nothing),
+            (at(), byte()).prop_map(|(at, byte)| Change::Replaced(at, byte)),
+            (at(), byte()).prop_map(|(at, byte)| Change::Inserted(at, byte)),
+            at().prop_map(Change::Removed),
+            prop::sample::select(vec![&b"\n"[..], b"0\n", b"0"]).prop_map(Change::Appended),
+        ]
+    }
+
+    fn changed(mut stream: Vec<u8>, change: &Change) -> Vec<u8> {
+        let length = stream.len();
+        match change {
+            Change::Nothing => {}
+            Change::Replaced(at, byte) => stream[at.index(length)] = *byte,
+            Change::Inserted(at, byte) => stream.insert(at.index(length), *byte),
+            Change::Removed(at) => {
+                stream.remove(at.index(length));
+            }
+            Change::Appended(bytes) => stream.extend_from_slice(bytes),
+        }
+        stream
+    }
+
+    proptest! {
+        #[test]
+        fn however_replies_are_cut_the_verdict_is_that_of_comparing_memory(
+            asked in (0..REPLIES.len() as u32, 1..=PIPELINE),
+            change in change(),
+            cuts in prop::collection::vec(1..40_usize, 1..40),
+        ) {
+            let stream = changed(right(asked.0, asked.1), &change);
+            let index = |verdict: Result<u64, Box<Exchange>>| verdict.map_err(|e| e.reply_index);
+            let exact = index(verdict(&exact(), asked, &stream, &cuts));
+            let lines = verdict(&patterns(|_| Due::Exact), asked, &stream, &cuts);
+            prop_assert_eq!(index(lines), exact);
+            match (index(verdict(&patterns(Due::Regex), asked, &stream, &cuts)), exact) {
+                // Nothing is known of a line for a regular expression before it ends.
+                (Ok(right), Err(wrong)) => {
+                    prop_assert!(right == wrong && !stream.ends_with(b"\n"));
+                }
+                (regex, exact) => prop_assert_eq!(regex, exact),
+            }
+        }
+
+        #[test]
+        fn a_prefix_is_enough_however_replies_are_cut(
+            (start, k) in (0..REPLIES.len() as u32, 1..=PIPELINE),
+            after in "[ -~]{0,10}",
+            cuts in prop::collection::vec(1..40_usize, 1..40),
+            wrong in any::<prop::sample::Index>(),
+        ) {
+            let script = patterns(|_| Due::Prefix);
+            let right = String::from_utf8(right(start, k)).unwrap().replace('\n', &format!("{after}\n"));
+            prop_assert_eq!(verdict(&script, (start, k), right.as_bytes(), &cuts), Ok(k.into()));
+
+            let wrong = wrong.index(k as usize);
+            if REPLIES[(start as usize + wrong) % REPLIES.len()].is_empty() {
+                return Ok(()); // Any line begins with nothing.
+            }
+            let mut lines: Vec<String> = right.lines().map(|line| format!("{line}\n")).collect();
+            lines[wrong].insert(0, '?');
+            let exchange = verdict(&script, (start, k), lines.concat().as_bytes(), &cuts).unwrap_err();
+            prop_assert_eq!(exchange.reply_index, wrong as u64);
+            prop_assert!(exchange.received.starts_with('?'));
+        }
+    }
+
+    #[test]
+    fn a_wrong_reply_is_told_with_what_was_due() {
+        let told = |lines: &Lines, start: u32, stream: &[u8], cuts: &[usize]| {
+            let exchange = verdict(lines, (start, 2), stream, cuts).unwrap_err();
+            let Exchange { sent, expected, received, reply_index } = *exchange;
+            (sent, expected, received, reply_index)
+        };
+        let is = |sent: &str, expected: &str, received: &str, index: u64| {
+            (sent.to_owned(), expected.to_owned(), received.to_owned(), index)
+        };
+        for cuts in [&[1][..], &[3], &[100]] {
+            let prefix = patterns(|_| Due::Prefix);
+            let beginning = is("3\\n", "a line beginning with -17", "-18\\n", 1);
+            assert_eq!(told(&prefix, 2, b"bbb\n-18\n", &[100]), beginning);
+            let regex = patterns(Due::Regex);
+            let matching = is("3\\n", "a line matching /-17/", "-170\\n", 1);
+            assert_eq!(told(&regex, 2, b"bb\n-170\nx", cuts), matching);
+            let exact = patterns(|_| Due::Exact);
+            assert_eq!(told(&exact, 2, b"b\n", cuts), is("2\\n", "bb\\n", "b\\n", 0));
+            let unasked = told(&regex, 0, b"0\na\nmore\n", cuts);
+            assert_eq!((unasked.0.as_str(), unasked.3), ("1\\n", 2));
+            assert!(unasked.1.starts_with("nothing more"), "{}", unasked.1);
+        }
+    }
+
+    #[test]
+    fn a_line_of_the_longest_length_passes_and_one_byte_more_does_not() {
+        let script = patterns(|_| Due::Prefix);
+        let line = |length: usize| [&b"0".repeat(length)[..], b"\n"].concat();
+        for cuts in [&[1][..], &[7], &[100]] {
+            assert_eq!(verdict(&script, (0, 1), &line(30), cuts), Ok(1));
+            let exchange = verdict(&script, (0, 1), &line(31), cuts).unwrap_err();
+            assert_eq!(exchange.expected, "a line beginning with 0 (at most 30 bytes of it)");
+            // Without an end it is wrong as soon as it is too long: nothing is heaped up.
+            assert!(verdict(&script, (0, 1), &b"0".repeat(31), cuts).is_err());
+        }
+    }
+
+    #[test]
+    fn a_reply_to_a_request_that_is_half_written_is_unasked() {
+        let lines = patterns(Due::Regex);
+        let (mut cursor, mut talk) = (Cursor::new(&lines.script, 0), lines.talk(0));
+        cursor.ask(2);
+        cursor.wrote(cursor.unsent(&lines.script).len() - 1);
+        let mut receive = |cursor: &mut Cursor, came: &[u8]| {
+            let at = At { cursor, talk: &mut talk, desk: &mut () };
+            lines.receive(at, came, 0, &mut ()).map_err(|_| ())
+        };
+        assert_eq!(receive(&mut cursor, b"0\na\n"), Err(()));
+        assert_eq!(receive(&mut cursor, b"0\n"), Ok(1));
+        assert_eq!(receive(&mut cursor, b"a"), Err(()));
+        cursor.wrote(1);
+        assert_eq!(receive(&mut cursor, b"a\n"), Ok(1));
+    }
+}

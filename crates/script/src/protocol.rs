@@ -1,0 +1,130 @@
+//! What a protocol brings along, beside how it is spoken: its name and URL schemes, its built-in
+//! workloads, its workload files. One folder of [`crate::dialects`] implements this.
+
+use crate::{dialect::Dialect, exact::Exact, script::TooLarge, workload::file::FileText};
+use std::fmt::Debug;
+
+/// A row of the table of dialects.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// The name that workload files give: `protocol = "…"`.
+    pub name: &'static str,
+    /// The URL schemes under which it is asked, the plain one first.
+    pub schemes: &'static [Scheme],
+    /// What TLS offers as the protocol inside it (ALPN, RFC 7301); `None`: nothing is offered.
+    pub alpn: Option<&'static str>,
+    /// The form of a URL, for messages: `line://HOST:PORT`.
+    pub url: &'static str,
+    /// Whether such a URL has a path with its query.
+    pub paths: bool,
+}
+
+/// A URL scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scheme {
+    /// Its name, in lower case.
+    pub name: &'static str,
+    /// The port of a URL that has none; `None`: it must have one.
+    pub port: Option<u16>,
+    /// Whether TLS is between.
+    pub tls: bool,
+}
+
+/// A protocol.
+pub trait Protocol {
+    /// What stands in the table.
+    const ROW: Row;
+    /// What is asked in it.
+    type Asks: Asks;
+
+    /// The workloads that need no file.
+    fn built_in() -> Vec<Self::Asks>;
+
+    /// What is asked where nobody says what. `path` is that of the URL, with its query.
+    fn usual(path: Option<&str>) -> Self::Asks;
+
+    /// Reads a workload file.
+    ///
+    /// # Errors
+    /// What is wrong with it, and how it is written rightly.
+    fn read(file: FileText<'_>) -> Result<Self::Asks, String>;
+}
+
+/// What is asked in a protocol, and what must come back; not compiled yet.
+pub trait Asks: Clone + Debug + Send + Sync {
+    /// What it is compiled into.
+    type Dialect: Dialect;
+
+    /// Its name, as on the command line and in manifests.
+    fn name(&self) -> &str;
+
+    /// Its exchanges, laid out and closed.
+    ///
+    /// # Errors
+    /// They take too much memory.
+    fn compile(&self, order: &Order<'_>) -> Result<Speech<Self::Dialect>, TooLarge>;
+
+    /// The whole text of its workload file, where it is one and is checked as that says.
+    fn text(&self) -> Option<&str> {
+        None
+    }
+
+    /// The same requests of a server that sends back what it gets; `None` where that is no reply.
+    fn echoed(&self) -> Option<Self> {
+        None
+    }
+
+    /// The same requests of a server that sends the same bytes for each of them, and what it needs to
+    /// know for that. `None` where requests differ in length or no reply is known to the byte.
+    fn canned(&self, place: Place<'_>) -> Option<(Self, Canned)> {
+        let _ = place;
+        None
+    }
+
+    /// The same with `n` rounds of work asked of each request; `None` where requests have no such
+    /// number.
+    fn with_n(&self, n: u32) -> Option<Self> {
+        let _ = n;
+        None
+    }
+}
+
+/// What a workload is compiled for.
+#[derive(Clone, Copy, Debug)]
+pub struct Order<'a> {
+    /// Decides everything that is drawn.
+    pub seed: u64,
+    /// The most requests that one connection has outstanding.
+    pub pipeline: usize,
+    /// Whom the requests name.
+    pub place: Place<'a>,
+}
+
+/// Whom the requests name, and what of them follows from the plan.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Place<'a> {
+    /// The host that is asked, as it stands in the URL.
+    pub host: &'a str,
+    /// The path of a built-in workload instead of its own.
+    pub path: Option<&'a str>,
+    /// A connection serves one request, and requests say so where they can.
+    pub closes: bool,
+}
+
+/// A compiled workload.
+#[derive(Debug)]
+pub enum Speech<D> {
+    /// All replies are known to the byte.
+    Exact(Exact),
+    /// Replies are checked as the dialect does it.
+    Own(D),
+}
+
+/// What a server needs to serve without looking at a byte: a length and a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Canned {
+    /// Length of every request, in bytes.
+    pub request_bytes: usize,
+    /// The reply to every request.
+    pub reply: &'static str,
+}

@@ -1,0 +1,13 @@
+//! What workload files have in common, whatever their protocol: conversations of templates, the lists
+//! of lines and the files that these name, and how conversations are dealt out to a script.
+
+pub(crate) mod compose;
+pub(crate) mod conversation;
+pub(crate) mod disk;
+pub(crate) mod draw;
+pub(crate) mod expression;
+pub(crate) mod file;
+pub(crate) mod files;
+pub(crate) mod lists;
+pub(crate) mod regex;
+pub(crate) mod template;

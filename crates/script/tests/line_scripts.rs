@@ -1,0 +1,161 @@
+//! What a workload file for lines is compiled into.
+
+use regatta_script::{Compiled, Order, Place, Workload};
+use std::{collections::HashSet, path::Path};
+
+/// Exchanges of a script of lines that are not long.
+const EXCHANGES: usize = 1 << 18;
+
+fn compile(workload: &Workload, seed: u64) -> Compiled {
+    workload.compile(&Order { seed, pipeline: 1, place: Place::default() }).unwrap()
+}
+
+fn compiled(text: &str) -> Compiled {
+    let text = format!("protocol = 'line'\n{text}");
+    compile(&Workload::from_text(&text, "test").unwrap(), 5)
+}
+
+/// The first `n` exchanges: request and reply, newlines included.
+fn first(n: u32, text: &str) -> Vec<(String, String)> {
+    let compiled = compiled(text);
+    let script = compiled.script();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (0..n).map(|i| (text(script.request(i)), text(script.reply(i)))).collect()
+}
+
+fn example(name: &str) -> Workload {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
+    Workload::read(&folder.join(name)).unwrap()
+}
+
+#[test]
+fn replies_are_computed_from_what_was_sent() {
+    for (send, exact, check) in [
+        (
+            "{n=int:-9223372036854775808..18446744073709551615}",
+            "{n*2}",
+            (|sent, came| came == (sent.parse::<i128>().unwrap() * 2).to_string())
+                as fn(&str, &str) -> bool,
+        ),
+        ("{a=int:0..9} {b=int:0..9}", "{a*b-a+1}", |sent, came| {
+            let digit = |at: usize| i32::from(sent.as_bytes()[at] - b'0');
+            came == (digit(0) * digit(2) - digit(0) + 1).to_string()
+        }),
+        ("{s=alnum:5}", "{upper:s}{lower:s}{len:s}", |sent, came| {
+            came == format!("{}{}5", sent.to_uppercase(), sent.to_lowercase())
+        }),
+        ("x{s=hex:0..20}", "{reverse:request} {request}", |sent, came| {
+            came == format!("{} {sent}", sent.chars().rev().collect::<String>())
+        }),
+        ("{{{n=counter:7}}}", "{n-7}", |sent, came| {
+            let n: u32 =
+                sent.strip_prefix('{').unwrap().strip_suffix('}').unwrap().parse().unwrap();
+            came == (n - 7).to_string()
+        }),
+        ("{n=int:5..5}{m=n+1}", "{len:n} {m*10}", |sent, came| (sent, came) == ("56", "1 60")),
+    ] {
+        let exchanges = first(200, &format!("[[request]]\nsend='{send}'\nexact='{exact}'"));
+        for (sent, came) in exchanges {
+            let (sent, came) = (sent.strip_suffix('\n'), came.strip_suffix('\n'));
+            assert!(check(sent.unwrap(), came.unwrap()), "{send}: {sent:?} {came:?}");
+        }
+    }
+}
+
+#[test]
+fn a_counter_gives_each_number_once_until_the_script_repeats() {
+    let compiled = compiled("[[request]]\nsend='{counter:10}'\nexact=''");
+    let script = compiled.script();
+    assert_eq!(script.count() as usize, EXCHANGES);
+    assert_eq!(script.request(0), b"10\n");
+    let distinct: HashSet<&[u8]> = (0..script.count()).map(|i| script.request(i)).collect();
+    assert_eq!(distinct.len(), EXCHANGES);
+}
+
+#[test]
+fn lines_come_in_turn_or_at_random() {
+    let lists = "[lines]\nletters = ['a', 'b', 'c']\n";
+    let sent = |send: &str| {
+        let text = format!("[[request]]\nsend='{send}'\nexact='{{request}}'\n{lists}");
+        first(300, &text).into_iter().map(|(sent, _)| sent).collect::<Vec<_>>()
+    };
+    let in_turn = sent("{line:letters}");
+    assert!(in_turn.chunks(3).all(|three| three == ["a\n", "b\n", "c\n"]));
+    let random = sent("{random_line:letters}");
+    let of = |letter: &str| random.iter().filter(|line| *line == letter).count();
+    assert!(["a\n", "b\n", "c\n"].into_iter().all(|letter| of(letter) > 50));
+    assert_ne!(random, in_turn);
+}
+
+#[test]
+fn requests_are_chosen_by_weight_and_conversations_stay_whole() {
+    let compiled = compiled(
+        "[[request]]\nweight=3\nsend='one'\nexact='ONE'\n[[request]]\nsteps=[\n\
+         {send='two {n=int:0..9}', exact='TWO'}, {send='three', prefix='THREE {n}'}]",
+    );
+    let script = compiled.script();
+    let (mut at, mut ones, mut twos) = (0, 0, 0);
+    while at < script.count() {
+        assert_eq!(script.conversation_from(at), at);
+        if script.request(at) == b"one\n" {
+            (at, ones) = (at + 1, ones + 1);
+            continue;
+        }
+        let sent = script.request(at).strip_suffix(b"\n").unwrap();
+        let n = sent.strip_prefix(b"two ").unwrap();
+        assert_eq!(script.request(at + 1), b"three\n");
+        assert_eq!(script.reply(at + 1), [b"THREE ", n].concat());
+        assert_eq!(script.conversation_from(at + 1), (at + 2) % script.count());
+        (at, twos) = (at + 2, twos + 1);
+    }
+    let share = f64::from(ones) / f64::from(ones + twos);
+    assert!((0.74..0.76).contains(&share), "{share} of the conversations");
+}
+
+#[test]
+fn long_lines_make_a_script_of_fewer_exchanges() {
+    let line = "x".repeat(65_536);
+    let lines = format!("[lines]\nlong = ['{line}']");
+    let request = "[[request]]\nsend='{line:long}'\nexact='{request}'";
+    let compiled = compiled(&format!("{request}\n{lines}"));
+    let script = compiled.script();
+    assert!(script.bytes() < (64 << 20) + (1 << 20), "{} bytes", script.bytes());
+    assert_eq!(script.count(), 512);
+}
+
+#[test]
+fn the_text_alone_gives_the_same_script() {
+    for name in ["double.toml", "dialogue.toml", "patterns.toml"] {
+        let (workload, mut bytes) = (example(name), Vec::new());
+        let text = workload.text().unwrap();
+        let again = Workload::from_text(text, workload.name()).unwrap();
+        for workload in [&workload, &again] {
+            let compiled = compile(workload, 9);
+            let (script, end) = (compiled.script(), compiled.script().period());
+            bytes.push((
+                script.requests(0, end.request).to_vec(),
+                script.replies(0, end.reply).to_vec(),
+            ));
+        }
+        assert!(bytes[0] == bytes[1], "{name}: {text}");
+        assert_eq!(again.text(), Some(text));
+    }
+}
+
+#[test]
+fn only_replies_that_are_not_known_to_the_byte_are_looked_at_by_line() {
+    let is_exact = |workload: &Workload| matches!(compile(workload, 1), Compiled::Exact(_));
+    assert!(is_exact(&example("double.toml")) && is_exact(&example("dialogue.toml")));
+    let patterns = example("patterns.toml");
+    assert!(!is_exact(&patterns) && is_exact(&patterns.echoed().unwrap()));
+}
+
+#[test]
+fn an_echo_is_asked_the_same_and_owes_the_same() {
+    let file = example("patterns.toml");
+    let (asked, echoed) = (compile(&file, 1), compile(&file.echoed().unwrap(), 1));
+    for i in 0..500 {
+        assert_eq!(asked.script().request(i), echoed.script().request(i));
+        assert_eq!(echoed.script().reply(i), echoed.script().request(i));
+    }
+}
