@@ -1,27 +1,29 @@
 //! `regatta capacity`: how many clients, or requests per second, a server carries within a limit of
 //! latency.
 
-mod text;
-
 use crate::{
     exit::Done,
     interrupt,
     load::{tls::TlsArgs, url},
     output,
     race::known,
+    screen::Screen,
     values::{duration, one_of, small_count, workload},
 };
 use anyhow::{Context, bail};
-use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_host::{Containment, read_setup};
-use regatta_load::{Arrivals, Phase, Plan, Progress};
-use regatta_race::capacity::{self, CapacityError, Place, Question, Watch};
-use regatta_record::{Asked, Capacity, CapacityLoad, CapacityPhase, CapacityStep, Limit};
+use regatta_load::{Arrivals, Plan};
+use regatta_race::{
+    Events,
+    capacity::{self, CapacityError, Place, Question},
+};
+use regatta_record::{Asked, Capacity, CapacityLoad, Event, Form, Happened, Limit};
 use regatta_script::Workload;
 use std::{
     env,
     num::{NonZeroU32, NonZeroUsize},
-    path::PathBuf,
+    path::{Path, PathBuf},
+    sync::atomic::Ordering,
     time::Duration,
 };
 
@@ -160,35 +162,50 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Done> {
         }
         (None, None) => bail!("give a URL, or --contender"),
     };
-    let mut live = Live::new(&question);
-    let found = capacity::run(&question, &place, &mut live, &stop);
-    live.bar.finish_and_clear();
-    let found = match found {
-        Err(CapacityError::NotStarted(because)) => {
-            eprintln!("regatta: {because}");
-            return Ok(Done::Short);
+    let mut screen = Screen::new();
+    let mut show = |event: &Event| screen.show(event);
+    let mut events = Events::shown(&mut show);
+    let done = match capacity::run(&question, &place, &mut events, &stop) {
+        Ok(found) => conclude(&args, found, &mut events, stop.load(Ordering::Relaxed)),
+        Err(error) => {
+            let done = match error {
+                CapacityError::NotStarted(_) => Done::Short,
+                _ => Done::Failed,
+            };
+            let url = args.url.iter().map(|url| format!("{url}: ")).collect::<String>();
+            let because = format!("{url}{:#}", anyhow::Error::from(error));
+            events.emit(Happened::Failed { because });
+            done
         }
-        found => found.with_context(|| args.url.clone().unwrap_or_default())?,
     };
-    tell(&args, &found)?;
-    Ok(match () {
-        () if stop.load(std::sync::atomic::Ordering::Relaxed) => Done::Interrupted,
-        () if found.clients.or(found.rate_per_s).is_none() || found.unverified.is_some() => {
-            Done::Short
-        }
-        () => Done::Well,
-    })
+    screen.printed()?;
+    Ok(done)
 }
 
-fn tell(args: &CapacityArgs, found: &Capacity) -> anyhow::Result<()> {
-    if let Some(path) = &args.json {
-        let json = serde_json::to_string_pretty(found).context("the result has no JSON")?;
-        output::write(path, &format!("{json}\n"))?;
+/// Saves what was found and says it.
+fn conclude(
+    args: &CapacityArgs,
+    found: Capacity,
+    events: &mut Events<'_>,
+    interrupted: bool,
+) -> Done {
+    let (to_stdout, file) = match args.json.as_deref() {
+        Some(path) if path == Path::new("-") => (Form::Json, None),
+        file => (Form::Text, file),
+    };
+    let json = regatta_report::capacity_json(&found);
+    let saved = file.map_or(Ok(()), |path| output::write(path, &json));
+    let nothing = found.clients.or(found.rate_per_s).is_none() || found.unverified.is_some();
+    events.emit(Happened::CapacityFound { found: Box::new(found), stdout: to_stdout });
+    if let Err(error) = &saved {
+        events.emit(Happened::Failed { because: format!("{error:#}") });
     }
-    if args.json.as_deref() != Some("-".as_ref()) {
-        output::print(&text::text(found, output::width()))?;
+    match () {
+        () if saved.is_err() => Done::Failed,
+        () if interrupted => Done::Interrupted,
+        () if nothing => Done::Short,
+        () => Done::Well,
     }
-    Ok(())
 }
 
 fn ask(args: &CapacityArgs, contender: &str) -> anyhow::Result<Asked> {
@@ -256,47 +273,6 @@ fn refuse(given: &[(&str, bool)], belongs_to: &str) -> anyhow::Result<()> {
     match given.iter().find(|(_, given)| *given) {
         Some((name, _)) => bail!("{name} belongs to {belongs_to}; leave out one of the two"),
         None => Ok(()),
-    }
-}
-
-/// Live progress on a terminal's stderr.
-struct Live {
-    bar: ProgressBar,
-    unit: &'static str,
-    place: String,
-}
-
-impl Live {
-    fn new(question: &Question) -> Live {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{spinner} {elapsed:>3}  {wide_msg}");
-        bar.set_style(style.expect("the template is right"));
-        Live { bar, unit: text::unit(&question.load), place: String::new() }
-    }
-}
-
-impl Watch for Live {
-    fn step_begins(&mut self, done: usize, level: u32, phase: CapacityPhase) {
-        let (level, phase) = (HumanCount(level.into()), text::phase(phase));
-        self.place = format!("step {} · {phase} · {level} {}", done + 1, self.unit);
-        self.bar.set_message(self.place.clone());
-    }
-
-    fn under_load(&mut self, progress: &Progress) {
-        let phase = match progress.phase {
-            Phase::Starting => "starting".into(),
-            Phase::Connecting => format!("{} connected", HumanCount(progress.open as u64)),
-            Phase::WarmingUp => "warming up".into(),
-            Phase::Measuring => "measuring".into(),
-            Phase::Draining | Phase::Ended => "stopping".into(),
-        };
-        self.bar.set_message(format!("{} · {phase}", self.place));
-    }
-
-    fn step_ended(&mut self, step: &CapacityStep) {
-        if !self.bar.is_hidden() {
-            self.bar.suspend(|| eprint!("{}", text::row(step, 80)));
-        }
     }
 }
 

@@ -14,6 +14,7 @@ mod peers;
 mod planted;
 mod race;
 mod report;
+mod screen;
 mod serve;
 mod values;
 

@@ -26,7 +26,8 @@ pub fn check(path: &Path) -> anyhow::Result<()> {
 
 /// Prints to stdout. A reader that went away (`| head`) is no error.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    match stdout().write_all(text.as_bytes()) {
+    let mut stdout = stdout();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write to stdout"),
     }

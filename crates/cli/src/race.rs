@@ -1,20 +1,21 @@
-//! `regatta race`: prepares, runs with live progress, judges, reports.
+//! `regatta race`: prepares, runs, judges, saves. What is printed meanwhile is drawn from the events.
 
 use crate::{
     exit::Done,
     interrupt, output,
+    screen::Screen,
     values::{duration, percent},
 };
 use anyhow::{Context, bail};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_host::{Containment, read_setup};
-use regatta_judge::{Due, judge};
-use regatta_load::{Phase, Progress};
+use regatta_judge::judge;
 use regatta_race::{
-    Cell, Changes, Contender, Contest, PilotStep, Store, Watch, built_in, peers_folder, pilot,
-    prepare, run as run_race,
+    Changes, Contender, Contest, Events, Store, built_in, peers_folder, pilot, prepare,
+    run as run_race, unix_ms,
 };
-use regatta_record::{Asked, Figure, Kind, Outcome, Round, Summary};
+use regatta_record::{
+    Asked, Event, Figure, Form, Happened, Judged, Kind, RaceHeader, Round, Summary,
+};
 use std::{
     env,
     path::{Path, PathBuf},
@@ -114,56 +115,57 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
     args.json.iter().chain(&args.md).try_for_each(|path| output::check(path))?;
     regatta_serve::raise_open_files();
     let stop = interrupt::flag()?;
-    let binary = env::current_exe().context("cannot tell where this program is")?;
-    let (mut store, asked, mut rounds) = match &args.resume {
-        Some(dir) => Store::resume(dir)?,
-        None => {
-            let Some(asked) = ask(&args, &binary, &stop)? else {
-                eprintln!("interrupted in the pilot pass; nothing is saved");
-                return Ok(Done::Interrupted);
-            };
-            let dir = args.out.clone().unwrap_or_else(|| default_dir(&asked));
-            (Store::create(&dir, &asked)?, asked, Vec::new())
-        }
-    };
-    for entry in &asked.entries {
-        if let Some(why) = &entry.skipped {
-            eprintln!("skipped: {}: {why}", entry.name);
-        }
-    }
-    for load in &asked.left_out {
-        eprintln!("left out: {load}");
-    }
-    let mut live = Live::new();
-    let ran =
-        run_race(&binary, Containment::Best, &asked, &mut store, &mut rounds, &mut live, &stop);
-    live.bar.finish_and_clear();
-
-    let summary = judge(&asked, &rounds);
-    let saved = report(&args, &summary, store.dir());
-    let dir = store.dir().display();
-    match ran {
-        Ok(true) => {
-            saved?;
-            Ok(if is_short(&summary) { Done::Short } else { Done::Well })
-        }
-        Ok(false) => {
-            saved?;
-            eprintln!(
-                "interrupted; {} starts are saved: regatta race --resume {dir}",
-                rounds.len()
-            );
-            Ok(Done::Interrupted)
-        }
-        Err(error) => {
-            eprintln!("regatta: the race stopped: {error}");
-            bail!("{} starts are saved; go on with: regatta race --resume {dir}", rounds.len())
-        }
-    }
+    let mut screen = Screen::new();
+    let mut show = |event: &Event| screen.show(event);
+    let mut events = Events::kept(&mut show);
+    let done = race(&args, &mut events, &stop).unwrap_or_else(|error| {
+        events.emit(Happened::Failed { because: format!("{error:#}") });
+        Done::Failed
+    });
+    let kept = events.sync();
+    screen.printed()?;
+    kept.context("the result is saved, but not all of its events")?;
+    Ok(done)
 }
 
-/// What is asked, with all rates known. `None` if interrupted while finding them out.
-fn ask(args: &RaceArgs, binary: &Path, stop: &AtomicBool) -> anyhow::Result<Option<Asked>> {
+fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::Result<Done> {
+    let binary = env::current_exe().context("cannot tell where this program is")?;
+    let begun = match &args.resume {
+        Some(dir) => Some(resume(dir, events)?),
+        None => begin(args, &binary, events, stop)?,
+    };
+    let Some((mut store, asked, mut rounds)) = begun else {
+        events.emit(Happened::RaceInterrupted { stored: None });
+        return Ok(Done::Interrupted);
+    };
+    let ran = run_race(&binary, Containment::Best, &asked, &mut store, &mut rounds, events, stop);
+    let (stored, summary) = (rounds.len() as u32, judge(&asked, &rounds));
+    let done = if is_short(&summary) { Done::Short } else { Done::Well };
+    let saved = save(args, summary, store.dir(), events);
+    match ran {
+        Ok(true) => events.emit(Happened::RaceFinished),
+        Ok(false) => events.emit(Happened::RaceInterrupted { stored: Some(stored) }),
+        Err(ref error) => {
+            let because = error.to_string();
+            events.emit(Happened::RaceStopped { because, stored });
+        }
+    }
+    Ok(match ran {
+        Ok(_) if !saved => Done::Failed,
+        Ok(true) => done,
+        Ok(false) => Done::Interrupted,
+        Err(_) => Done::Failed,
+    })
+}
+
+/// A new race in a new result directory, all rates known. `None` if interrupted while finding them
+/// out.
+fn begin(
+    args: &RaceArgs,
+    binary: &Path,
+    events: &mut Events<'_>,
+    stop: &AtomicBool,
+) -> anyhow::Result<Option<(Store, Asked, Vec<Round>)>> {
     let contest = Contest::find(&args.race)?;
     let changes = Changes {
         rounds: args.rounds,
@@ -182,11 +184,34 @@ fn ask(args: &RaceArgs, binary: &Path, stop: &AtomicBool) -> anyhow::Result<Opti
     let revision = Some(env!("REGATTA_REVISION")).filter(|revision| !revision.is_empty());
     let setup = read_setup(env!("CARGO_PKG_VERSION"), revision, env::args().collect());
     let asked = prepare(&contest, &changes, &known()?, setup)?;
-    let live = Live::new();
-    let mut begins = |step: PilotStep<'_>| live.pilot_begins(step);
-    let asked = pilot(&contest, asked, binary, Containment::Best, &mut begins, stop)?;
-    live.bar.finish_and_clear();
-    Ok(asked)
+    let dir = args.out.clone().unwrap_or_else(|| default_dir(&asked));
+    events.emit(Happened::RaceStarted(header(&dir, &asked, 0, false)));
+    let Some(asked) = pilot(&contest, asked, binary, Containment::Best, events, stop)? else {
+        return Ok(None);
+    };
+    let store = Store::create(&dir, &asked)?;
+    events.keep_in(&store)?;
+    Ok(Some((store, asked, Vec::new())))
+}
+
+/// A race that goes on, with the rounds that are there.
+fn resume(dir: &Path, events: &mut Events<'_>) -> anyhow::Result<(Store, Asked, Vec<Round>)> {
+    let (store, asked, rounds) = Store::resume(dir)?;
+    let events_missing = !events.go_on_in(&store)?;
+    let header = header(dir, &asked, rounds.len(), events_missing);
+    events.emit(Happened::RaceResumed(header));
+    events.sync()?;
+    Ok((store, asked, rounds))
+}
+
+fn header(dir: &Path, asked: &Asked, stored: usize, events_missing: bool) -> Box<RaceHeader> {
+    Box::new(RaceHeader {
+        dir: dir.display().to_string(),
+        unix_ms: unix_ms(),
+        asked: asked.clone(),
+        stored: stored as u32,
+        events_missing,
+    })
 }
 
 /// The built-in contenders and the peers.
@@ -203,23 +228,29 @@ fn default_dir(asked: &Asked) -> PathBuf {
     Path::new("results").join(format!("{time}-{}", asked.name))
 }
 
-/// Saves the summary and the page, and prints what was asked for.
-fn report(args: &RaceArgs, summary: &Summary, dir: &Path) -> anyhow::Result<()> {
-    let json = regatta_report::json(summary);
-    output::write(&dir.join("summary.json"), &json)?;
-    output::write(&dir.join("report.html"), &regatta_report::html(summary))?;
-    let mut table = true;
-    for (path, text) in [(&args.json, json), (&args.md, regatta_report::markdown(summary))] {
-        if let Some(path) = path {
-            output::write(path, &text)?;
-            table &= path != Path::new("-");
+/// Saves the summary, the page and the forms that were asked for, and says what was judged. False if
+/// something could not be saved.
+fn save(args: &RaceArgs, summary: Summary, dir: &Path, events: &mut Events<'_>) -> bool {
+    let (json, md) = (regatta_report::json(&summary), regatta_report::markdown(&summary));
+    let write = |path: PathBuf, text: &str| output::write(&path, text);
+    let in_dir = write(dir.join("summary.json"), &json)
+        .and_then(|()| write(dir.join("report.html"), &regatta_report::html(&summary)));
+    let saved = in_dir.is_ok();
+    let mut failed = vec![in_dir];
+    let mut stdout = Form::Text;
+    for (path, form, text) in [(&args.json, Form::Json, json), (&args.md, Form::Markdown, md)] {
+        match path {
+            Some(path) if path == Path::new("-") => stdout = form,
+            Some(path) => failed.push(output::write(path, &text)),
+            None => {}
         }
     }
-    if table {
-        output::print(&regatta_report::terminal(summary, output::width(), output::colour()))?;
-        output::print(&format!("\nreport: {}\n", dir.join("report.html").display()))?;
+    events.emit(Happened::Judged(Box::new(Judged { summary, stdout, saved })));
+    failed.retain(|written| written.is_err());
+    for error in failed.iter().filter_map(|written| written.as_ref().err()) {
+        events.emit(Happened::Failed { because: format!("{error:#}") });
     }
-    Ok(())
+    failed.is_empty()
 }
 
 /// Whether a cell that was asked for is disqualified or failed, or lost its cost (the latency, where
@@ -238,89 +269,4 @@ fn is_short(summary: &Summary) -> bool {
             _ if cell.load.beside.is_some() => cell.verdict.voids(Figure::Latency),
             _ => cell.verdict.voids(Figure::Cost),
         })
-}
-
-/// Live progress on a terminal's stderr; a line per pass elsewhere.
-struct Live {
-    bar: ProgressBar,
-    place: String,
-    pass: Option<u32>,
-    /// How precise the race is by now, where that decides when it ends.
-    precision: String,
-}
-
-impl Live {
-    fn new() -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{pos}/{len} {bar:24} {eta:>4} left  {wide_msg}")
-            .expect("the template is right");
-        bar.set_style(style.progress_chars("━╸─"));
-        Live { bar, place: String::new(), pass: None, precision: String::new() }
-    }
-
-    fn pilot_begins(&self, step: PilotStep<'_>) {
-        self.bar.set_length(step.all as u64);
-        self.bar.set_position(step.done as u64);
-        self.bar.set_message(format!("pilot · {} · {}", step.contender, step.load));
-        if self.bar.is_hidden() && step.done == 0 {
-            eprintln!("pilot: short rounds, to find out the rates: {}", step.all);
-        }
-    }
-}
-
-impl Watch for Live {
-    fn pass_begins(&mut self, due: &Due) {
-        let widest = due.widest.map(|widest| format!(" · widest ratio ±{:.1}%", widest * 100.0));
-        self.precision = widest.unwrap_or_default();
-    }
-
-    fn round_begins(&mut self, done: usize, all: usize, at: &Cell<'_>) {
-        self.bar.set_length(all as u64);
-        self.bar.set_position(done as u64);
-        self.place =
-            format!("round {}{} · {} · {}", at.pass + 1, self.precision, at.contender, at.load);
-        self.bar.set_message(format!("{} · starting", self.place));
-        if self.bar.is_hidden() && self.pass.replace(at.pass) != Some(at.pass) {
-            let about = if self.precision.is_empty() { "" } else { "about " };
-            eprintln!(
-                "round {}: {done} of {about}{all} starts are done{}",
-                at.pass + 1,
-                self.precision
-            );
-        }
-    }
-
-    fn under_load(&mut self, progress: &Progress) {
-        let phase = match progress.phase {
-            Phase::Starting => "starting".into(),
-            Phase::Connecting => format!("{} connected", progress.open),
-            Phase::WarmingUp => "warming up".into(),
-            Phase::Measuring => "measuring".into(),
-            Phase::Draining | Phase::Ended => "stopping".into(),
-        };
-        self.bar.set_message(format!("{} · {phase}", self.place));
-    }
-
-    fn round_ended(&mut self, round: &Round) {
-        let name = &round.contender;
-        let told = match &round.outcome {
-            Outcome::Finished => return,
-            Outcome::CannotHold { because } | Outcome::Failed { because } => because.clone(),
-            Outcome::Disqualified { because, exchange: None } => format!("{name}: {because}"),
-            Outcome::Disqualified { because, exchange: Some(e) } => format!(
-                "{name}: {because}\n  sent      {}\n  expected  {}\n  received  {}",
-                e.sent, e.expected, e.received
-            ),
-        };
-        self.bar.suspend(|| eprintln!("{}: {told}", kind_of(&round.outcome)));
-    }
-}
-
-fn kind_of(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Finished => "finished",
-        Outcome::Disqualified { .. } => Kind::Disqualified.name(),
-        Outcome::Failed { .. } => Kind::Failed.name(),
-        Outcome::CannotHold { .. } => Kind::CannotHold.name(),
-    }
 }

@@ -1,19 +1,25 @@
 //! `regatta report`: a result directory again, in any form. Needs nothing but the directory.
 
-use crate::{exit::Done, output};
+use crate::{exit::Done, output, screen::Screen};
 use anyhow::bail;
 use regatta_judge::judge;
-use regatta_race::Store;
-use std::path::PathBuf;
+use regatta_race::{Store, StoredEvents};
+use std::path::{Path, PathBuf};
 
-/// Show a result directory again. Everything is recomputed from its rounds.
+/// Show a result directory again. Everything is recomputed from its rounds; with --replay, what the
+/// race printed is printed again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   regatta report results/20260101-120000-double
-  regatta report results/20260101-120000-double --html page.html --csv cells.csv --md -")]
+  regatta report results/20260101-120000-double --html page.html --csv cells.csv --md -
+  regatta report results/20260101-120000-double --replay")]
 pub struct ReportArgs {
     /// A result directory
     dir: PathBuf,
+    /// Print what the race printed, to stdout and stderr, resumed parts included. It is drawn again
+    /// from the events in events.jsonl
+    #[arg(long, conflicts_with_all = ["html", "json", "md", "csv"])]
+    replay: bool,
     /// Write the page; - for stdout
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -30,6 +36,9 @@ pub struct ReportArgs {
 
 /// Reads, judges and writes.
 pub fn run(args: ReportArgs) -> anyhow::Result<Done> {
+    if args.replay {
+        return replay(&args.dir);
+    }
     let (asked, rounds) = Store::read(&args.dir)?;
     let summary = judge(&asked, &rounds);
     type Form = fn(&regatta_record::Summary) -> String;
@@ -53,5 +62,14 @@ pub fn run(args: ReportArgs) -> anyhow::Result<Done> {
     if !written {
         output::print(&regatta_report::terminal(&summary, output::width(), output::colour()))?;
     }
+    Ok(Done::Well)
+}
+
+fn replay(dir: &Path) -> anyhow::Result<Done> {
+    let mut screen = Screen::new();
+    let mut events = StoredEvents::open(dir)?;
+    let read = events.try_for_each(|event| event.map(|event| screen.show(&event)));
+    screen.printed()?;
+    read?;
     Ok(Done::Well)
 }

@@ -5,6 +5,7 @@
 //! apart from everybody else's by their ancestry, a control group where one can be had, and a mark
 //! in their environment. Nothing in here judges.
 
+mod aside;
 mod cgroup;
 mod cgroup_limit;
 mod clock;
@@ -29,6 +30,7 @@ mod usage;
 mod watched;
 mod wire;
 
+pub use aside::Aside;
 pub use cgroup::{Cgroup, Containment, Version as CgroupVersion};
 pub use cgroup_limit::{cpu_limit, memory_limit, process_limit};
 pub use cpus::allowed_cpus;

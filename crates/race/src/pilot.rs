@@ -4,28 +4,17 @@
 use crate::{
     contest::Contest,
     entrant::{Entrant, EntrantError},
+    events::Events,
+    race::round_end,
     rate::Paces,
     round::{self, Course, MachineError},
 };
 use regatta_host::Containment;
-use regatta_record::{Asked, LoadShape, Outcome, PilotRate, Round};
+use regatta_record::{Asked, Happened, LoadShape, Outcome, PilotRate, Round, RoundStart};
 use std::{path::Path, sync::atomic::AtomicBool};
 
 /// Window of a pilot round, and its longest warm-up, in seconds.
 const WINDOW_S: f64 = 0.3;
-
-/// A pilot round begins.
-#[derive(Clone, Copy, Debug)]
-pub struct PilotStep<'a> {
-    /// Pilot rounds that are behind.
-    pub done: usize,
-    /// Pilot rounds in all.
-    pub all: usize,
-    /// Name of the contender.
-    pub contender: &'a str,
-    /// The closed-loop load.
-    pub load: LoadShape,
-}
 
 /// Why the rates of a race could not be found out.
 #[derive(Debug, thiserror::Error)]
@@ -51,14 +40,14 @@ pub enum PilotError {
 
 /// Puts numbers in the place of relative rates: runs one short round of every contender that is not
 /// there for reference under each closed-loop load that is needed, stores what came of it in
-/// `asked.pilot`, and settles `asked.loads` by it. Does nothing where all rates are numbers. `None`
-/// if `stop` was set meanwhile.
+/// `asked.pilot`, and settles `asked.loads` by it. Does nothing, and emits nothing, where all rates
+/// are numbers. `None` if `stop` was set meanwhile.
 pub fn pilot(
     contest: &Contest,
     asked: Asked,
     binary: &Path,
     containment: Containment,
-    begins: &mut dyn FnMut(PilotStep<'_>),
+    events: &mut Events<'_>,
     stop: &AtomicBool,
 ) -> Result<Option<Asked>, PilotError> {
     let loads = contest.pilot_loads(&asked.cpus);
@@ -70,13 +59,22 @@ pub fn pilot(
     let short =
         Asked { window_s: WINDOW_S, warm_up_s: asked.warm_up_s.min(WINDOW_S), ..asked.clone() };
     let course = Course { asked: &short, binary, containment, stop };
-    let all = loads.len() * entrants.len();
+    let all = (loads.len() * entrants.len()) as u32;
+    events.emit(Happened::PilotStarted { rounds: all });
     let (mut rates, mut reasons) = (Vec::new(), Vec::new());
     for load in loads {
         for entrant in &entrants {
-            begins(PilotStep { done: rates.len(), all, contender: &entrant.name, load });
-            let ran = round::run(&course, 0, entrant, load, asked.seed, &mut |_| ())?;
+            events.emit(Happened::RoundStarted(RoundStart {
+                pass: None,
+                done: rates.len() as u32,
+                all,
+                contender: entrant.name.clone(),
+                load,
+                window: round::window(&short, &load),
+            }));
+            let ran = round::run(&course, 0, entrant, load, asked.seed, events)?;
             let Some(round) = ran else { return Ok(None) };
+            events.emit(Happened::RoundEnded(Box::new(round_end(&round, None, None))));
             let rate_per_s = rate(&round);
             if rate_per_s == 0.0 {
                 reasons.push((load, because(&round)));
@@ -84,7 +82,9 @@ pub fn pilot(
             rates.push(PilotRate { contender: entrant.name.clone(), load, rate_per_s });
         }
     }
-    settled(contest, asked, rates, &reasons).map(Some)
+    let asked = settled(contest, asked, rates, &reasons)?;
+    events.emit(Happened::RatesSettled { asked: Box::new(asked.clone()) });
+    Ok(Some(asked))
 }
 
 /// What is asked, with the rates that the pilot pass showed.

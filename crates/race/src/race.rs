@@ -2,40 +2,25 @@
 
 use crate::{
     entrant::{Entrant, EntrantError},
+    events::Events,
     round::{self, Course, MachineError},
     store::{Store, StoreError},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_host::Containment;
-use regatta_judge::Due;
-use regatta_load::Progress;
-use regatta_record::{Asked, LoadShape, Outcome, Round};
+use regatta_record::{
+    Asked, Happened, JudgedCell, LoadShape, Outcome, PassStart, Round, RoundEnd, RoundStart,
+};
 use std::{
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
 };
 
-/// Told of how a race goes, for whoever watches.
-pub trait Watch {
-    /// A pass begins, and this is due. With a precision asked for, how many follow is a forecast.
-    fn pass_begins(&mut self, due: &Due);
-    /// A round begins; `done` are behind, of `all` as far as can be told.
-    fn round_begins(&mut self, done: usize, all: usize, at: &Cell<'_>);
-    /// The load tells how it goes, about ten times a second.
-    fn under_load(&mut self, progress: &Progress);
-    /// A round ended and is stored.
-    fn round_ended(&mut self, round: &Round);
-}
-
 /// One start that is due: a contender under a load in a pass.
-#[derive(Clone, Debug)]
-pub struct Cell<'a> {
+struct Start<'a> {
     /// The pass, from 0.
-    pub pass: u32,
-    /// Name of the contender.
-    pub contender: &'a str,
-    /// The load.
-    pub load: LoadShape,
+    pass: u32,
+    load: LoadShape,
     entrant: &'a Entrant,
     seed: u64,
 }
@@ -56,46 +41,105 @@ pub enum RaceError {
 
 /// Runs what `rounds` lacks of the race that `store` holds, adding each round to both. False if
 /// `stop` was set before all were done. Where a precision is asked for, what is due is decided after
-/// each pass.
+/// each pass. What happens is emitted to `events`, which are synced with each round.
+///
+/// # Errors
+/// If the machine, a contender's manifest or the disk does not let the race go on.
 pub fn run(
     binary: &Path,
     containment: Containment,
     asked: &Asked,
     store: &mut Store,
     rounds: &mut Vec<Round>,
-    watch: &mut dyn Watch,
+    events: &mut Events<'_>,
     stop: &AtomicBool,
 ) -> Result<bool, RaceError> {
     let entrants = Entrant::of_race(asked)?;
     let course = Course { asked, binary, containment, stop };
+    let mut judged = Vec::new();
     let mut done = 0;
     for pass in 0.. {
         let due = regatta_judge::due(asked, rounds, pass);
         if due.loads.is_empty() {
             break;
         }
-        watch.pass_begins(&due);
+        let stored_before = rounds.len();
         let passes_left = due.passes.saturating_sub(pass) as usize;
         let all = done + passes_left * due.loads.len() * entrants.len();
-        for cell in schedule(asked, &entrants, pass, &due.loads) {
+        let (passes, widest) = (due.passes, due.widest);
+        let starts = schedule(asked, &entrants, pass, &due.loads);
+        events.emit(Happened::PassStarted(PassStart { pass, loads: due.loads, passes, widest }));
+        for start in starts {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
             done += 1;
-            if is_done(&cell, rounds) || is_settled(&cell, rounds) {
+            if is_done(&start, rounds) || is_settled(&start, rounds) {
                 continue;
             }
-            watch.round_begins(done - 1, all, &cell);
-            let mut progress = |progress: &Progress| watch.under_load(progress);
-            let Cell { pass, entrant, load, seed, .. } = cell;
-            let ran = round::run(&course, pass, entrant, load, seed, &mut progress)?;
+            events.emit(Happened::RoundStarted(round_start(&course, &start, done - 1, all)));
+            let Start { entrant, load, seed, .. } = start;
+            let ran = round::run(&course, pass, entrant, load, seed, events)?;
             let Some(round) = ran else { return Ok(false) };
             store.append(&round)?;
-            watch.round_ended(&round);
+            let line = Some(rounds.len() as u32 + 1);
+            events.emit(Happened::RoundEnded(Box::new(round_end(&round, Some(pass), line))));
             rounds.push(round);
+            events.sync()?;
+        }
+        if rounds.len() > stored_before {
+            let changed = changed(asked, rounds, &mut judged);
+            events.emit(Happened::PassJudged { pass, changed });
         }
     }
     Ok(true)
+}
+
+fn round_start(course: &Course<'_>, start: &Start<'_>, done: usize, all: usize) -> RoundStart {
+    RoundStart {
+        pass: Some(start.pass),
+        done: done as u32,
+        all: all as u32,
+        contender: start.entrant.name.clone(),
+        load: start.load,
+        window: round::window(course.asked, &start.load),
+    }
+}
+
+/// The event of a finished round.
+pub(crate) fn round_end(round: &Round, pass: Option<u32>, line: Option<u32>) -> RoundEnd {
+    RoundEnd {
+        pass,
+        contender: round.contender.clone(),
+        load: round.load,
+        line,
+        outcome: round.outcome.clone(),
+        requests: round.requests,
+        window_ns: round.window_ns,
+        server_cpu_ns: round.server.as_ref().map(|server| server.cpu_ns),
+    }
+}
+
+/// Judges all rounds so far: the cells whose judgement is not what it was in `judged`, which is
+/// brought up to date.
+fn changed(asked: &Asked, rounds: &[Round], judged: &mut Vec<JudgedCell>) -> Vec<JudgedCell> {
+    let cells = regatta_judge::judge(asked, rounds).cells.into_iter();
+    let now: Vec<JudgedCell> = cells
+        .map(|cell| JudgedCell {
+            contender: cell.contender,
+            load: cell.load,
+            rounds: cell.rounds,
+            verdict: cell.verdict.kind,
+            relation: cell.relation,
+            cost_ns_per_request: cell.cost_ns_per_request,
+            ratio_to_baseline: cell.ratio_to_baseline,
+            rate_per_s: cell.rate_per_s,
+        })
+        .collect();
+    let is_new = |cell: &&JudgedCell| !judged.contains(cell);
+    let changed = now.iter().filter(is_new).cloned().collect();
+    *judged = now;
+    changed
 }
 
 /// Every start of a pass. Within it the loads are shuffled, and within a load the contenders: those
@@ -107,7 +151,7 @@ fn schedule<'a>(
     entrants: &'a [Entrant],
     pass: u32,
     due: &[LoadShape],
-) -> Vec<Cell<'a>> {
+) -> Vec<Start<'a>> {
     let mut starts = Vec::new();
     let mut random = StdRng::seed_from_u64(asked.seed ^ u64::from(pass));
     let mut loads: Vec<(usize, LoadShape)> = asked.loads.iter().copied().enumerate().collect();
@@ -118,24 +162,22 @@ fn schedule<'a>(
         let mut entrants: Vec<&Entrant> = entrants.iter().collect();
         entrants.shuffle(&mut random);
         if due.contains(&load) {
-            starts.extend(entrants.into_iter().map(|entrant| {
-                let contender = entrant.name.as_str();
-                Cell { pass, contender, load, entrant, seed }
-            }));
+            let start = |entrant| Start { pass, load, entrant, seed };
+            starts.extend(entrants.into_iter().map(start));
         }
     }
     starts
 }
 
-fn is_of(cell: &Cell<'_>, round: &Round) -> bool {
-    round.contender == cell.contender && round.load == cell.load
+fn is_of(start: &Start<'_>, round: &Round) -> bool {
+    round.contender == start.entrant.name && round.load == start.load
 }
 
-fn is_done(cell: &Cell<'_>, rounds: &[Round]) -> bool {
-    rounds.iter().any(|round| is_of(cell, round) && round.round == cell.pass)
+fn is_done(start: &Start<'_>, rounds: &[Round]) -> bool {
+    rounds.iter().any(|round| is_of(start, round) && round.round == start.pass)
 }
 
 /// Whether one of its rounds decided it: a wrong reply stays wrong.
-fn is_settled(cell: &Cell<'_>, rounds: &[Round]) -> bool {
-    rounds.iter().any(|round| is_of(cell, round) && round.outcome != Outcome::Finished)
+fn is_settled(start: &Start<'_>, rounds: &[Round]) -> bool {
+    rounds.iter().any(|round| is_of(start, round) && round.outcome != Outcome::Finished)
 }

@@ -2,14 +2,22 @@
 //! fresh start to nothing left of it.
 
 use crate::{
-    beside, canned_reply, edges::AtEdges, entrant::Entrant, hash_file, single::outcome_of_replies,
+    beside, canned_reply,
+    edges::AtEdges,
+    entrant::Entrant,
+    events::Events,
+    hash_file,
+    single::outcome_of_replies,
+    under_load::{UnderLoad, Window},
 };
 use regatta_host::{
-    Containment, NotReady, Running, Watched, background, free_port, is_taken, last_words,
+    Aside, Containment, NotReady, Running, Watched, background, free_port, is_taken, last_words,
     read_probe,
 };
 use regatta_load::{Edges, OpenTally, Plan, Progress, Tally, Until, WarmUp};
-use regatta_record::{Asked, Errors, FORMAT, LoadShape, Outcome, Round, encode_histogram};
+use regatta_record::{
+    Asked, Errors, FORMAT, Happened, LoadShape, Outcome, Phase, Round, encode_histogram,
+};
 use regatta_script::Workload;
 use std::{
     fs::{self, Permissions},
@@ -61,14 +69,14 @@ pub enum MachineError {
     },
 }
 
-/// Runs one round. `None` if it was interrupted.
+/// Runs one round, whose phases go to `events`. `None` if it was interrupted.
 pub(crate) fn run(
     course: &Course<'_>,
     pass: u32,
     entrant: &Entrant,
     load: LoadShape,
     seed: u64,
-    progress: &mut dyn FnMut(&Progress),
+    events: &mut Events<'_>,
 ) -> Result<Option<Round>, MachineError> {
     let asked = course.asked;
     let mut round = Round {
@@ -101,6 +109,7 @@ pub(crate) fn run(
     if let Some(because) = entrant.cannot_hold(load) {
         return ended(round, Outcome::CannotHold { because });
     }
+    events.emit(Happened::PhaseStarted { phase: Phase::Starting });
     let before = read_probe(&asked.cpus, &load);
     let Started { mut running, port, run: _run } = match start(course, entrant, load)? {
         Start::Ready(started) => *started,
@@ -109,7 +118,12 @@ pub(crate) fn run(
     };
     let path = entrant.contender.manifest.path.clone();
     let plan = Plan { path, ..plan(asked, entrant.speaks_under(load.n), port, load, seed) };
-    let mut server = AtEdges(Watched::new(&running, &asked.cpus, &load));
+    let mut watched = AtEdges(Watched::new(&running, &asked.cpus, &load));
+    let aside = Aside::of(&asked.cpus.of_server(&load), &asked.cpus.of_load(&load));
+    let window = Window::default();
+    let mut under_load = UnderLoad::new(events, &window);
+    let progress = &mut |progress: &Progress| under_load.progress(progress);
+    let mut server = window.around(&mut watched);
     let (loaded, late, large) = match load.beside {
         Some(beside) => {
             let beside = beside::plan(&plan, beside, entrant.speaks_under(Some(beside.n)));
@@ -123,9 +137,11 @@ pub(crate) fn run(
         }
         None => (Some(regatta_load::run(&plan, &mut server, progress, course.stop)), false, None),
     };
-    let AtEdges(server) = server;
-    round.server = server.spent;
-    round.machine = Some(server.machine);
+    under_load.ended();
+    drop(aside);
+    let AtEdges(watched) = watched;
+    round.server = watched.spent;
+    round.machine = Some(watched.machine);
     let exited = running.exited_within(Duration::ZERO);
     let died = match exited {
         Ok(None) => None,
@@ -309,6 +325,15 @@ fn wait_ready(
             }
             Err(error) => return Err(error),
         }
+    }
+}
+
+/// What the measured window of a load is.
+pub(crate) fn window(asked: &Asked, load: &LoadShape) -> regatta_record::Window {
+    let of_burst = load.burst.map(|burst| u64::from(load.connections) * u64::from(burst.requests));
+    match of_burst.or(load.requests.map(u64::from)) {
+        Some(n) => regatta_record::Window::Requests { n },
+        None => regatta_record::Window::Time { s: asked.window_s },
     }
 }
 

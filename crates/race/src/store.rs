@@ -1,5 +1,6 @@
 //! The result directory on disk: `race.toml` (what was asked) and `rounds.jsonl` (one synced line
-//! per finished round). A crash loses at most the round in flight.
+//! per finished round). A crash loses at most the round in flight. What was printed meanwhile is in
+//! `events.jsonl` (`events_file`).
 
 use regatta_record::{Asked, FORMAT, Round};
 use rustix::fs::{FlockOperation, flock};
@@ -8,6 +9,9 @@ use std::{
     io::{self, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
+
+/// The file of events in a result directory.
+pub(crate) const EVENTS: &str = "events.jsonl";
 
 /// A result directory that rounds are being added to. Held exclusively.
 #[derive(Debug)]
@@ -37,6 +41,12 @@ pub enum StoreError {
     /// Another race writes to it.
     #[error("another race is writing to {}; wait until it is done", .0.display())]
     Locked(PathBuf),
+    /// It has no events to replay.
+    #[error(
+        "{dir} holds no events to replay (events.jsonl): an earlier regatta, which stored none, made \
+         it, or its race ended at once; `regatta report {dir}` shows its result", dir = .0.display()
+    )]
+    NoEvents(PathBuf),
     /// It is there, but not understood.
     #[error("{} cannot be understood: {because}", .path.display())]
     Damaged {
@@ -47,7 +57,7 @@ pub enum StoreError {
     },
 }
 
-fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+pub(crate) fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     let path = path.to_owned();
     move |error| StoreError::Io { what, path, error }
 }
@@ -59,7 +69,8 @@ impl Store {
         let path = dir.join("race.toml");
         // Held before it is looked into: of two at once, the second finds the first one's race.
         let store = Store::open(dir)?;
-        if path.exists() {
+        let events = fs::metadata(dir.join(EVENTS));
+        if path.exists() || events.is_ok_and(|events| events.len() > 0) {
             return Err(StoreError::Taken(dir.into()));
         }
         let text = toml::to_string(asked).expect("a record has a form in TOML");

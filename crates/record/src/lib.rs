@@ -1,8 +1,9 @@
 //! What a result is: serialisable, versioned types, and nothing that computes.
 //!
 //! `load` and `race` fill these in, `report` shows them. No other crate is a channel between those
-//! three, so whatever a report says can be recomputed from a result directory alone. [`Ask`], [`Order`]
-//! and [`Report`] are the messages between load processes and the process that starts them.
+//! three, so whatever a report says can be recomputed from a result directory alone, and whatever a
+//! race printed can be printed again. [`Ask`], [`Order`] and [`Report`] are the messages between load
+//! processes and the process that starts them.
 
 mod arrivals;
 mod ask;
@@ -12,6 +13,7 @@ mod counts;
 mod curve;
 mod errors;
 mod estimate;
+mod event;
 mod gate;
 mod hdr;
 mod latency;
@@ -36,6 +38,10 @@ pub use curve::{
 };
 pub use errors::{Errors, Exchange};
 pub use estimate::Estimate;
+pub use event::{
+    CapacityHeader, Event, Form, Happened, Judged, JudgedCell, LoadSample, PassStart, Phase,
+    RaceHeader, RoundEnd, RoundStart, Window,
+};
 pub use gate::{Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
 pub use load::{LoadResult, TlsSpoken};

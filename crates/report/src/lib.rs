@@ -1,7 +1,8 @@
 //! From a judged race to text: terminal, Markdown, JSON, CSV, HTML.
 //!
-//! Pure: a [`Summary`] in, a `String` out; nothing is measured, judged or recomputed here. The
-//! three that people read share one view (`view`), so they say the same. Names, last words and
+//! Pure: a [`Summary`](regatta_record::Summary) in, a `String` out; nothing is measured, judged or recomputed here. What a
+//! terminal shows while a race runs is made of its events in the same way (`live`). The three that
+//! people read share one view (`view`), so they say the same. Names, last words and
 //! wrong replies come from the contenders and are hostile input: control characters are made
 //! visible, and each format escapes what it would take for its own.
 //!
@@ -15,6 +16,8 @@ mod curves;
 mod diff;
 mod gate;
 mod html;
+mod json;
+mod live;
 mod markdown;
 mod numbers;
 mod plot;
@@ -28,15 +31,8 @@ mod view;
 pub use csv::csv;
 pub use diff::{gate_json, gate_markdown, gate_terminal};
 pub use html::html;
+pub use json::{capacity_json, json};
+pub use live::{Live, Looks, Shown};
 pub use markdown::markdown;
 pub use numbers::{grouped, memory, time};
 pub use terminal::{terminal, wrap};
-
-use regatta_record::Summary;
-
-/// The machine form: the summary itself, `cells` and `noise_floor` at its top.
-pub fn json(summary: &Summary) -> String {
-    let mut text = serde_json::to_string_pretty(summary).expect("a summary is plain data");
-    text.push('\n');
-    text
-}

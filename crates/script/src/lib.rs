@@ -15,6 +15,7 @@ pub mod hash_file;
 mod operation;
 mod protocol;
 mod script;
+mod sent;
 mod slow;
 mod text;
 mod time;

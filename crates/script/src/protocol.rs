@@ -2,6 +2,7 @@
 //! workloads, its workload files. One folder of [`crate::dialects`] implements this.
 
 use crate::{dialect::Dialect, exact::Exact, script::TooLarge, workload::file::FileText};
+use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Debug;
 
 /// A row of the table of dialects.
@@ -50,8 +51,9 @@ pub trait Protocol {
     fn read(file: FileText<'_>) -> Result<Self::Asks, String>;
 }
 
-/// What is asked in a protocol, and what must come back; not compiled yet.
-pub trait Asks: Clone + Debug + Send + Sync {
+/// What is asked in a protocol, and what must come back; not compiled yet. Its serialised form is sent
+/// to load processes, which compile it themselves.
+pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
     /// What it is compiled into.
     type Dialect: Dialect;
 

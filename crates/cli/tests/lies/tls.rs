@@ -13,6 +13,8 @@ use std::{
 };
 
 type Sealed = StreamOwned<ServerConnection, TcpStream>;
+/// What becomes of a request that is not answered.
+type End = fn(&mut Sealed);
 
 /// A certificate as `openssl req -x509` makes it: it signs itself, is an authority, and names its
 /// host in its subject alone.
@@ -47,7 +49,7 @@ impl Own {
 }
 
 /// Answers GETs, `most` on each connection; what becomes of the next one is for `end` to do.
-fn server(config: Arc<ServerConfig>, most: u32, end: fn(&mut Sealed)) -> Server {
+fn server(config: Arc<ServerConfig>, most: u32, end: End) -> Server {
     Server::start(move |_, stream| {
         let connection = ServerConnection::new(config.clone()).unwrap();
         let mut reader = BufReader::new(StreamOwned::new(connection, stream));
@@ -78,7 +80,7 @@ fn url(server: &Server) -> String {
 
 #[test]
 fn the_ends_of_tls_are_told_apart() {
-    let ends: [(fn(&mut Sealed), &str); 4] = [
+    let ends: [(End, &str); 4] = [
         (
             |sealed| {
                 sealed.conn.send_close_notify();

@@ -80,7 +80,16 @@ impl Course {
 
     /// `regatta race ARGS` in this folder.
     pub fn start(&self, args: &[&str]) -> Started {
-        let mut command = self.command(args);
+        self.started(self.command(args))
+    }
+
+    /// `regatta report --replay DIR` in this folder, to its end.
+    pub fn replay(&self, dir: &str) -> Ended {
+        self.started(self.regatta(&["report", "--replay", dir])).ended()
+    }
+
+    /// The command, started with its output going to files.
+    pub fn started(&self, mut command: Command) -> Started {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let file = |what: &str| self.path(&format!("{what}-{count}"));
@@ -92,10 +101,14 @@ impl Course {
 
     /// The command of a race, its output not yet directed.
     pub fn command(&self, args: &[&str]) -> Command {
+        self.regatta(&[&["race", "--debug-build"], args].concat())
+    }
+
+    /// `regatta ARGS` in this folder, its output not yet directed.
+    pub fn regatta(&self, args: &[&str]) -> Command {
         let (name, value) = self.mark.split_once('=').unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         command
-            .args(["race", "--debug-build"])
             .args(args)
             .current_dir(self.folder.path())
             .env(name, value)

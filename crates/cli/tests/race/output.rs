@@ -1,13 +1,8 @@
 //! What goes to stdout: colours on a terminal only, and machine forms that machines can read.
 
-use crate::course::{Course, SHORT, until};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use std::{
-    fs::{File, OpenOptions},
-    io::Read,
-    process::Stdio,
-    sync::mpsc,
-    thread,
+use crate::{
+    course::{Course, SHORT},
+    terminal::{On, run_on_terminal},
 };
 
 const GOOD: &str = "good=sh -c 'exec \"$ILL\" {port}'";
@@ -89,27 +84,12 @@ fn on_a_terminal_there_are_colours_unless_no_color() {
 
 /// What a short race prints on a terminal, stdout alone being one.
 fn on_terminal(env: &[(&str, &str)]) -> String {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&master).unwrap();
-    unlockpt(&master).unwrap();
-    let name = ptsname(&master, Vec::new()).unwrap();
-    let slave = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-
     let course = Course::new();
     let args = [&SHORT[..], &["--contender", GOOD]].concat();
     let mut command = course.command(&args);
-    command.stdout(slave).stderr(Stdio::null()).envs(env.iter().copied());
-    let mut race = command.spawn().unwrap();
-    drop(command); // with it goes this process's hold of the terminal
-    let (whole, printed) = mpsc::channel();
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        // EIO is the end: the last to hold the terminal has gone.
-        let _ = File::from(master).read_to_end(&mut bytes);
-        whole.send(String::from_utf8(bytes).unwrap())
-    });
-    until("the race ends", || race.try_wait().unwrap().is_some());
-    assert!(race.wait().unwrap().success());
+    command.envs(env.iter().copied());
+    let printed = run_on_terminal(command, On::Stdout);
+    assert!(printed.status.success());
     course.assert_nothing_left();
-    printed.recv_timeout(crate::course::LIMIT).unwrap()
+    printed.text()
 }

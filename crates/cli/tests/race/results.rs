@@ -72,7 +72,8 @@ fn a_disk_that_is_full_stops_the_race() {
     let args = ["race.toml", "--rounds", "100", "--contender", GOOD, "--out", "disk/out"];
     let ended = course.race(&args).with_status(2);
     course.assert_nothing_left();
-    ended.assert_told(&["cannot append to disk/out/rounds.jsonl: No space left", "--resume"]);
+    // Either file may be the one that finds no room.
+    ended.assert_told(&["cannot append to disk/out/", ".jsonl: No space left", "--resume"]);
     // What was stored before is whole, and more room is all that it takes to go on.
     small.grow();
     let race = course.start(&["--resume", "disk/out"]);

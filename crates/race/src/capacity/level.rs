@@ -5,12 +5,15 @@ use super::{
     place::Ready,
     question::{CapacityError, Question},
 };
-use crate::single::{of_server, single};
+use crate::{
+    events::Events,
+    single::{of_server, single},
+};
 use regatta_judge::capacity::{
     level::{Judgement, Seen, judge, more_time},
     search::Shown,
 };
-use regatta_load::{Error, Plan, Progress, Until, WarmUp};
+use regatta_load::{Error, Plan, Until, WarmUp};
 use regatta_record::{CapacityLoad, CapacityPhase, CapacityStep};
 use std::{num::NonZeroU32, time::Duration};
 
@@ -34,13 +37,13 @@ pub(super) fn measure(
     level: u32,
     seed: u64,
     passed: bool,
-    progress: &mut dyn FnMut(&Progress),
+    events: &mut Events<'_>,
 ) -> Result<Option<Judged>, CapacityError> {
     let mut window = question.window;
     let mut prolonged = false;
     loop {
         let plan = plan(question, ready, level, window, seed);
-        let Some(came) = ready.load(plan.clone(), progress)? else { return Ok(None) };
+        let Some(came) = ready.load(plan.clone(), events)? else { return Ok(None) };
         if let Ok(tally) = &came.loaded
             && !prolonged
             && let Some(factor) = more_time(&single(&plan, tally), question.limit)

@@ -14,10 +14,12 @@ pub use alone::alone;
 pub use place::Place;
 pub use question::{CapacityError, Question};
 
+use crate::events::{Events, unix_ms};
 use level::Judged;
 use regatta_judge::capacity::search::{self, Above, Rise, Search, Shown, Why};
-use regatta_load::Progress;
-use regatta_record::{Capacity, CapacityInterval, CapacityPhase, CapacityStep, FORMAT};
+use regatta_record::{
+    Capacity, CapacityHeader, CapacityInterval, CapacityPhase, CapacityStep, FORMAT, Happened,
+};
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
@@ -26,24 +28,15 @@ use std::{
 /// After this long no further level is tried.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 
-/// Told of how a search goes, for whoever watches.
-pub trait Watch {
-    /// A level is tried; `done` steps are behind.
-    fn step_begins(&mut self, done: usize, level: u32, phase: CapacityPhase);
-    /// The load tells how it goes, about ten times a second.
-    fn under_load(&mut self, progress: &Progress);
-    /// A step was judged.
-    fn step_ended(&mut self, step: &CapacityStep);
-}
-
-/// Searches. `stop` ends the search within moments, with what is known by then.
+/// Searches, and emits how it goes to `events`, all but what was found. `stop` ends the search within
+/// moments, with what is known by then.
 ///
 /// # Errors
 /// Where not one level could be tried, or the machine fails on the way.
 pub fn run(
     question: &Question,
     place: &Place<'_>,
-    watch: &mut dyn Watch,
+    events: &mut Events<'_>,
     stop: &AtomicBool,
 ) -> Result<Capacity, CapacityError> {
     let ready = place.prepare(question, stop)?;
@@ -51,6 +44,14 @@ pub fn run(
         Some((limit, because)) if question.by_clients() && limit < question.max => (limit, because),
         _ => (question.max, "--max".to_string()),
     };
+    events.emit(Happened::CapacityStarted(CapacityHeader {
+        unix_ms: unix_ms(),
+        server: place.name(),
+        workload: ready.workload().name().to_string(),
+        load: question.load,
+        limit: question.limit,
+        max,
+    }));
     let rise = if question.by_clients() { Rise::Equal } else { Rise::Doubling };
     let mut search = Search::new(question.step, rise, max);
     let mut steps: Vec<CapacityStep> = Vec::new();
@@ -62,14 +63,14 @@ pub fn run(
             break;
         }
         let phase = phase(why);
-        watch.step_begins(steps.len(), level, phase);
+        let done = steps.len() as u32;
+        events.emit(Happened::LevelStarted { done, level, phase });
         let seed = question.seed.wrapping_add(steps.len() as u64);
         let passed = steps.iter().any(|step| step.passed == Some(true));
-        let mut progress = |progress: &Progress| watch.under_load(progress);
-        let judged = level::measure(question, &ready, level, seed, passed, &mut progress)?;
+        let judged = level::measure(question, &ready, level, seed, passed, events)?;
         let Some(Judged { shown, step }) = judged else { break };
         let step = CapacityStep { phase, ..step };
-        watch.step_ended(&step);
+        events.emit(Happened::LevelEnded(step.clone()));
         if let (Shown::Impossible { .. }, Some(because)) = (shown, &step.because) {
             end = because.clone();
         }

@@ -4,11 +4,13 @@
 use super::question::{CapacityError, Question};
 use crate::{
     entrant::Entrant,
+    events::Events,
     round::{Course, STOP_WITHIN, Start, Started, start},
+    under_load::{UnderLoad, Window},
 };
-use regatta_host::{Containment, Observed, Running, Spent, Usage, last_words};
-use regatta_load::{Edges, Plan, Progress, Tally, Tls};
-use regatta_record::{Asked, LoadShape};
+use regatta_host::{Aside, Containment, Observed, Running, Spent, Usage, last_words};
+use regatta_load::{Edges, Plan, Tally, Tls};
+use regatta_record::{Asked, Happened, LoadShape, Phase};
 use regatta_script::Workload;
 use std::{
     fs,
@@ -142,21 +144,18 @@ impl Ready<'_> {
     }
 
     /// Carries out a plan, in which it is filled in who is asked. `None` if it was interrupted.
-    pub fn load(
-        &self,
-        plan: Plan,
-        progress: &mut dyn FnMut(&Progress),
-    ) -> Result<Option<Came>, CapacityError> {
+    pub fn load(&self, plan: Plan, events: &mut Events<'_>) -> Result<Option<Came>, CapacityError> {
         match &self.server {
             Server::Runs { addr, tls, host, path, observed, .. } => {
                 let (tls, host, path) = (tls.clone(), host.clone(), path.clone());
                 let plan = Plan { target: *addr, tls, host, path, ..plan };
                 let cpus = observed.as_ref().and_then(Observed::cpus).unwrap_or(1);
                 let shares = observed.as_ref().is_some_and(|o| o.may_run_on(&plan.cpus));
-                let came = self.under(&plan, observed.clone(), cpus, progress);
+                let came = self.under(&plan, observed.clone(), cpus, events);
                 Ok(not_interrupted(Came { shares, ..came }))
             }
             Server::Starts { course, entrant, shape } => {
+                events.emit(Happened::PhaseStarted { phase: Phase::Starting });
                 let Started { mut running, port, run: _run } = match start(course, entrant, *shape)?
                 {
                     Start::Ready(started) => *started,
@@ -169,7 +168,9 @@ impl Ready<'_> {
                 let cpus = course.asked.cpus.of_server(shape);
                 let shared = |cpu: &u32| cpus.contains(cpu);
                 let n = cpus.len() as u32;
-                let mut came = self.under(&plan, Some(running.observed()), n, progress);
+                let aside = Aside::of(&cpus, &plan.cpus);
+                let mut came = self.under(&plan, Some(running.observed()), n, events);
+                drop(aside);
                 came.shares = plan.cpus.is_empty() || plan.cpus.iter().any(shared);
                 came.died = died(&mut running)?;
                 running.stop(STOP_WITHIN)?;
@@ -183,10 +184,15 @@ impl Ready<'_> {
         plan: &Plan,
         observed: Option<Observed>,
         cpus: u32,
-        progress: &mut dyn FnMut(&Progress),
+        events: &mut Events<'_>,
     ) -> Came {
         let mut read = Read { observed, opened: None, spent: None, memory_bytes: None };
-        let loaded = regatta_load::run(plan, &mut read, progress, self.stop);
+        let window = Window::default();
+        let mut under_load = UnderLoad::new(events, &window);
+        let mut edges = window.around(&mut read);
+        let progress = &mut |progress: &_| under_load.progress(progress);
+        let loaded = regatta_load::run(plan, &mut edges, progress, self.stop);
+        under_load.ended();
         let descriptors = read.observed.as_ref().and_then(descriptor_limit);
         let spent = read.spent.map(|spent| (spent, cpus));
         let memory_bytes = read.memory_bytes;

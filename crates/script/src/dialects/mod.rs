@@ -11,6 +11,7 @@ use crate::{
     script::{Script, TooLarge},
     workload::file::{FileText, WorkloadError},
 };
+use regatta_record::AskedWorkload;
 use std::path::Path;
 
 /// Makes the table: for each line a variant of [`Workload`] and one of [`Compiled`].
@@ -101,6 +102,27 @@ macro_rules! table {
             /// such number.
             pub fn with_n(&self, n: u32) -> Option<Workload> {
                 match self { $(Workload::$Name(asks) => asks.with_n(n).map(Workload::$Name)),* }
+            }
+
+            /// The workload in a message to another process.
+            pub fn to_message(&self) -> AskedWorkload {
+                let protocol = self.protocol().name.to_owned();
+                let asks = match self { $(Workload::$Name(asks) => serde_json::to_value(asks)),* };
+                AskedWorkload { protocol, asks: asks.expect("all keys in a workload are text") }
+            }
+
+            /// The workload that [`Workload::to_message`] put into a message.
+            ///
+            /// # Errors
+            /// What is wrong with the message, in one sentence.
+            pub fn of_message(message: &AskedWorkload) -> Result<Workload, String> {
+                let asks = message.asks.clone();
+                $(if message.protocol == <$Protocol as Protocol>::ROW.name {
+                    return serde_json::from_value(asks).map(Workload::$Name).map_err(|error| {
+                        format!("the workload in the message cannot be read: {error}")
+                    });
+                })*
+                Err(format!("the protocol {:?} is not spoken", message.protocol))
             }
 
             fn compiled(&self, order: &Order<'_>) -> Result<Compiled, TooLarge> {

@@ -10,12 +10,15 @@ use crate::{
     exact::Exact,
     protocol::{Asks, Canned, Order, Place, Speech},
     script::{Script, TooLarge},
+    sent::SentFile,
     workload::file::FileText,
 };
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A workload over HTTP.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum HttpAsks {
     /// GET, answered with the time.
     Hello,
@@ -25,7 +28,7 @@ pub enum HttpAsks {
         n: u32,
     },
     /// Requests without placeholders.
-    Requests(Arc<HttpWorkload>),
+    Requests(#[serde(with = "super::requests::shared")] Arc<HttpWorkload>),
     /// The requests of `hello`; the reply is the same each time, to the byte.
     CannedHello,
     /// A workload file.
@@ -35,8 +38,23 @@ pub enum HttpAsks {
 }
 
 /// The requests of a workload file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(into = "SentFile", try_from = "SentFile")]
 pub struct FileAsks(Arc<HttpFile>);
+
+impl From<FileAsks> for SentFile {
+    fn from(FileAsks(file): FileAsks) -> Self {
+        SentFile { name: file.name().to_owned(), text: file.text().to_owned() }
+    }
+}
+
+impl TryFrom<SentFile> for FileAsks {
+    type Error = String;
+
+    fn try_from(sent: SentFile) -> Result<Self, String> {
+        Ok(FileAsks(Arc::new(HttpFile::read(sent.file())?)))
+    }
+}
 
 impl HttpAsks {
     pub(super) fn read(file: FileText<'_>) -> Result<Self, String> {

@@ -3,12 +3,14 @@
 
 use regatta_proto::http1::Method;
 use regex::bytes::Regex;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// What one reply is to be like.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Expected {
     /// The method of the request: the reply to HEAD has no content.
+    #[serde(with = "super::rules::by_name")]
     pub method: Method,
     /// Its status.
     pub status: Status,
@@ -19,7 +21,8 @@ pub struct Expected {
 }
 
 /// Which statuses are right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// This one.
     Is(u16),
@@ -30,7 +33,7 @@ pub enum Status {
 }
 
 /// A field that a reply must have.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Field {
     /// Its name, in lower case.
     pub name: String,
@@ -39,7 +42,8 @@ pub struct Field {
 }
 
 /// What a field's value is to be like.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Value {
     /// Anything: it must be there.
     Any,
@@ -48,13 +52,14 @@ pub enum Value {
     /// The next line of the text that the request has for its reply.
     Given,
     /// This matches it.
-    Matches(Regex),
+    Matches(#[serde(with = "crate::sent::pattern")] Regex),
 }
 
 /// What a content is to be like. One that is not looked at may have any length; of the others no more
 /// is kept than what is expected may have, and of those that a regular expression or values in JSON
 /// are looked for in, 16 MiB.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Content {
     /// Anything; it is read over and not kept.
     Any,
@@ -63,7 +68,7 @@ pub enum Content {
     /// It begins with that text.
     Prefix,
     /// This matches it.
-    Matches(Regex),
+    Matches(#[serde(with = "crate::sent::pattern")] Regex),
     /// It is JSON, and has these values.
     Json(Vec<Member>),
     /// `Hello. The time is S`, S being within so many seconds of this machine's clock; a fraction is
@@ -75,7 +80,7 @@ pub enum Content {
 }
 
 /// A value inside a JSON text.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Member {
     /// Where: a JSON Pointer (RFC 6901).
     pub pointer: String,
@@ -84,12 +89,13 @@ pub struct Member {
 }
 
 /// What a value inside a JSON text is to be.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Is {
     /// Anything: it must be there.
     Any,
     /// This, as JSON.
-    Value(Box<RawValue>),
+    Value(#[serde(with = "super::json::as_text")] Box<RawValue>),
     /// The JSON in the next line of the text that the request has for its reply.
     Given,
 }

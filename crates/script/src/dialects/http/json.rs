@@ -92,6 +92,20 @@ fn numeral(text: &str) -> Option<(bool, String, i64)> {
     }
 }
 
+/// JSON within a message: as a text, since not every reader keeps the bytes of a value.
+pub(super) mod as_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use serde_json::value::RawValue;
+
+    pub fn serialize<S: Serializer>(value: &RawValue, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(value.get())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Box<RawValue>, D::Error> {
+        RawValue::from_string(String::deserialize(from)?).map_err(D::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,6 +11,7 @@ use crate::{
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use regatta_proto::http1::{Method, client::Ask};
+use serde::{Deserialize, Serialize};
 
 /// Exchanges before a script repeats in which all requests are alike: as few as fit into the nearest
 /// cache, and enough to go round it seldom.
@@ -19,15 +20,48 @@ const OF_ONE: usize = 64;
 const OF_SEVERAL: usize = 1 << 14;
 
 /// HTTP requests of a user, drawn by their weights.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
 pub struct HttpWorkload {
     name: String,
     requests: Vec<HttpRequest>,
 }
 
+/// As it came from another process.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unchecked {
+    name: String,
+    requests: Vec<HttpRequest>,
+}
+
+impl TryFrom<Unchecked> for HttpWorkload {
+    type Error = String;
+
+    fn try_from(Unchecked { name, requests }: Unchecked) -> Result<Self, String> {
+        HttpWorkload::new(&name, requests)
+    }
+}
+
+/// Requests behind an `Arc`, in messages.
+pub(super) mod shared {
+    use super::HttpWorkload;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::sync::Arc;
+
+    pub fn serialize<S: Serializer>(shared: &Arc<HttpWorkload>, to: S) -> Result<S::Ok, S::Error> {
+        shared.as_ref().serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<HttpWorkload>, D::Error> {
+        HttpWorkload::deserialize(from).map(Arc::new)
+    }
+}
+
 /// One request, and what its reply is to be like. Host and Content-Length are added to its fields,
 /// and `Connection: close` where a connection serves only one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HttpRequest {
     /// How often it is made, beside the others.
     pub weight: u32,
@@ -38,8 +72,10 @@ pub struct HttpRequest {
     /// Its fields: names and values.
     pub fields: Vec<(String, String)>,
     /// Its content. `None` has no length either.
+    #[serde(with = "crate::sent::optional_bytes")]
     pub content: Option<Vec<u8>>,
     /// What [`Content::Text`] and [`Content::Prefix`] compare with.
+    #[serde(with = "crate::sent::bytes")]
     pub text: Vec<u8>,
 }
 

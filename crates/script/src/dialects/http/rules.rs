@@ -30,6 +30,20 @@ pub fn method(name: &str) -> Result<Method, String> {
     })
 }
 
+/// Methods by their names, in messages.
+pub(super) mod by_name {
+    use super::Method;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(method: &Method, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(method.as_str())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Method, D::Error> {
+        super::method(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
 /// Whether a request of this method has a length though it has no content (RFC 9110, 8.6).
 pub fn has_length(method: Method) -> bool {
     matches!(method, Method::Post | Method::Put | Method::Patch)

@@ -9,12 +9,15 @@ use crate::{
     exact::Exact,
     protocol::{Asks, Order, Speech},
     script::{Script, TooLarge},
+    sent::SentFile,
     workload::file::FileText,
 };
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A workload of lines.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LineAsks {
     /// Decimal 64-bit integers; the reply is the exact double.
     Double,
@@ -29,8 +32,23 @@ pub enum LineAsks {
 }
 
 /// The requests of a workload file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(into = "SentFile", try_from = "SentFile")]
 pub struct FileAsks(Arc<LineFile>);
+
+impl From<FileAsks> for SentFile {
+    fn from(FileAsks(file): FileAsks) -> Self {
+        SentFile { name: file.kept.name.clone(), text: file.kept.text.clone() }
+    }
+}
+
+impl TryFrom<SentFile> for FileAsks {
+    type Error = String;
+
+    fn try_from(sent: SentFile) -> Result<Self, String> {
+        Ok(FileAsks(Arc::new(LineFile::read(sent.file())?)))
+    }
+}
 
 impl LineAsks {
     pub(super) fn read(file: FileText<'_>) -> Result<Self, String> {

@@ -1,13 +1,16 @@
 //! What `regatta capacity` prints: every step, and then the result in words.
 
+use crate::{
+    numbers::{grouped, memory, time},
+    terminal::wrap,
+};
 use regatta_record::{
     Arrivals, Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep,
 };
-use regatta_report::{grouped, memory, time, wrap};
 use std::fmt::Write;
 
 /// Prose wider than this is hard to read.
-const WIDEST: usize = 80;
+pub const WIDEST: usize = 80;
 /// Columns before what a step showed.
 const ROW: usize = 45;
 /// Columns of a line's name.

@@ -1,0 +1,193 @@
+//! `regatta report --replay`: what a race printed, printed again from its stored events.
+
+use crate::{
+    course::{Course, until},
+    started::Ended,
+    terminal::{On, run_on_terminal},
+};
+use std::{
+    fs::{self, OpenOptions},
+    io::Write,
+    process::Stdio,
+};
+
+const GOOD: &str = "good=sh -c 'exec \"$ILL\" {port}'";
+const WRONG: &str = "wrong=sh -c 'exec \"$ILL\" {port} wrong-at 50'";
+const DIES: &str = "dies=sh -c 'exec \"$ILL\" {port} dies-at 50 3'";
+
+/// Asserts that the replay of `out` prints what these runs of one race printed, one after the other.
+#[track_caller]
+fn assert_replayed(course: &Course, runs: &[&Ended]) {
+    let replay = course.replay("out").with_status(0);
+    let printed = |of: fn(&Ended) -> &str| runs.iter().map(|run| of(run)).collect::<String>();
+    assert_eq!(replay.stderr, printed(|run| &run.stderr));
+    assert_eq!(replay.stdout, printed(|run| &run.stdout));
+}
+
+#[test]
+fn a_race_is_replayed_byte_for_byte() {
+    let course = Course::new();
+    // One who is not there, a load that cannot be had, two who go wrong, and two passes.
+    course.write_race("'null', 'nobody'", "100ms", "connections = [4, 8]\ncores = [1, 9999]");
+    let args = ["race.toml", "--rounds", "2", "--out", "out"];
+    let contenders = ["--contender", GOOD, "--contender", WRONG, "--contender", DIES];
+    let ended = course.race(&[&args[..], &contenders].concat()).with_status(1);
+    ended.assert_told(&["skipped: nobody:", "left out: ", "round 2: ", "disqualified: wrong"]);
+    ended.assert_told(&["failed: dies", "\n  received  "]);
+    assert!(ended.stdout.ends_with("\nreport: out/report.html\n"), "{}", ended.stdout);
+    assert_replayed(&course, &[&ended]);
+    // The events alone say it.
+    fs::remove_file(course.out().join("rounds.jsonl")).unwrap();
+    fs::remove_file(course.out().join("summary.json")).unwrap();
+    assert_replayed(&course, &[&ended]);
+}
+
+#[test]
+fn what_went_to_stdout_instead_of_the_table_is_replayed() {
+    for form in ["--json", "--md"] {
+        let course = Course::new();
+        course.write_race("'null'", "100ms", "connections = 4");
+        let args = ["race.toml", "--out", "out", form, "-", "--contender", GOOD];
+        let ended = course.race(&args);
+        assert!(!ended.stdout.contains("report: "), "{}", ended.stdout);
+        assert_replayed(&course, &[&ended]);
+    }
+}
+
+#[test]
+fn a_race_that_was_interrupted_and_resumed_is_replayed_whole() {
+    let course = Course::new();
+    course.write_race("'null'", "200ms", "connections = [8, 16]");
+    let race = course.start(&["race.toml", "--out", "out", "--contender", GOOD]);
+    until("a round is stored and the next contender is up", || {
+        !course.rounds().is_empty() && !course.listening().is_empty()
+    });
+    race.signal("INT");
+    let first = race.ended().with_status(130);
+    assert_replayed(&course, &[&first]);
+    let second = course.race(&["--resume", "out"]);
+    course.assert_nothing_left();
+    second.assert_told(&["round 1: "]);
+    assert_replayed(&course, &[&first, &second]);
+}
+
+#[test]
+fn a_race_that_was_killed_is_replayed_without_its_torn_last_line() {
+    let course = Course::new();
+    course.write_race("'null'", "500ms", "connections = [8, 16]");
+    let mut race = course.start(&["race.toml", "--out", "out", "--contender", GOOD]);
+    until("a round is stored and the next contender is up", || {
+        !course.rounds().is_empty() && !course.listening().is_empty()
+    });
+    race.child.kill().unwrap();
+    let first = race.ended();
+    course.assert_nothing_left_soon();
+    assert!(first.stderr.starts_with("round 1: 0 of 4 starts are done\n"), "{}", first.stderr);
+    assert_replayed(&course, &[&first]);
+    // As if the machine had stopped in the middle of a write.
+    let path = course.out().join("events.jsonl");
+    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(b"{\"format\":1,\"ns\":99999999999,\"event\":\"round-en").unwrap();
+    assert_replayed(&course, &[&first]);
+
+    let second = course.race(&["--resume", "out"]);
+    course.assert_nothing_left();
+    assert_replayed(&course, &[&first, &second]);
+    assert!(!fs::read_to_string(path).unwrap().contains("\"round-en{"));
+}
+
+#[test]
+fn a_pilot_pass_is_replayed() {
+    let course = Course::new();
+    let load = "connections = 4\nrate = '10% of slowest'";
+    course.write_race("'null'", "200ms", load);
+    let ended = course.race(&["race.toml", "--out", "out", "--contender", GOOD]);
+    course.assert_nothing_left();
+    ended.assert_told(&["pilot: short rounds, to find out the rates: 1\nround 1: "]);
+    assert_replayed(&course, &[&ended]);
+}
+
+#[test]
+fn an_interrupt_in_the_pilot_pass_leaves_nothing_to_replay() {
+    let course = Course::new();
+    course.write_race("'null'", "200ms", "connections = 4\nrate = '10% of slowest'");
+    let slow = "bad=sh -c 'echo $$ starts >> \"$ILL_BEHAVED_LOG\"; exec sleep 1000' {port}";
+    let race = course.start(&["race.toml", "--out", "out", "--contender", slow]);
+    until("it is started", || !course.log().is_empty());
+    race.signal("INT");
+    let ended = race.ended().with_status(130);
+    course.assert_nothing_left();
+    ended.assert_told(&["interrupted in the pilot pass; nothing is saved"]);
+    assert!(!course.out().exists());
+    course.replay("out").with_status(2).assert_told(&["cannot read out/race.toml: No such file"]);
+}
+
+#[test]
+fn on_a_terminal_the_last_screen_is_the_same() {
+    let course = Course::new();
+    course.write_race("'null', 'nobody'", "200ms", "connections = [4, 8]");
+    let args = ["race.toml", "--out", "out", "--contender", GOOD, "--contender", DIES];
+    let race = run_on_terminal(course.command(&args), On::Both);
+    course.assert_nothing_left();
+    let replay = run_on_terminal(course.regatta(&["report", "--replay", "out"]), On::Both);
+    assert!(replay.status.success(), "{}", replay.text());
+
+    let screen = race.screen();
+    for seen in ["skipped: nobody", "failed: dies", "report: out/report.html"] {
+        assert!(screen.contains(seen), "no {seen:?} in {screen}");
+    }
+    // There was a line of progress, and it is gone.
+    assert!(race.text().contains("stopping") && !screen.contains("stopping"), "{screen}");
+    assert!(!screen.contains("starts are done"), "{screen}");
+    assert_eq!(replay.screen(), screen);
+}
+
+#[test]
+fn a_result_of_an_earlier_regatta_cannot_be_replayed_but_resumed() {
+    let course = Course::new();
+    course.write_race("'null'", "100ms", "connections = 4");
+    let args = ["race.toml", "--rounds", "2", "--out", "out", "--contender", GOOD];
+    course.race(&args);
+    let events = course.out().join("events.jsonl");
+    fs::remove_file(&events).unwrap();
+    let rounds = course.rounds();
+    let first = rounds.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    fs::write(course.out().join("rounds.jsonl"), &rounds[..first]).unwrap();
+
+    let said = ["out holds no events to replay", "an earlier regatta", "`regatta report out`"];
+    course.replay("out").with_status(2).assert_told(&said);
+    assert!(!events.exists(), "to look is not to write");
+    let resumed = course.race(&["--resume", "out"]);
+    resumed.assert_told(&["note: no events of this race were stored until now; a replay begins"]);
+    assert_replayed(&course, &[&resumed]);
+    course.assert_nothing_left();
+}
+
+#[test]
+fn events_that_are_damaged_are_replayed_up_to_there() {
+    let course = Course::new();
+    course.write_race("'null'", "100ms", "connections = 4");
+    course.race(&["race.toml", "--out", "out", "--contender", GOOD]);
+    let path = course.out().join("events.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let at = lines.iter().position(|line| line.contains("\"judged\"")).unwrap();
+    let damaged = [&lines[..at], &["\0\0\0"], &lines[at..]].concat().join("\n");
+    fs::write(&path, damaged).unwrap();
+    let ended = course.replay("out").with_status(2);
+    let line = format!("out/events.jsonl cannot be understood: line {}: ", at + 1);
+    ended.assert_told(&["round 1: 0 of 2 starts are done\n", &line]);
+    assert_eq!(ended.stdout, "");
+}
+
+#[test]
+fn a_reader_of_the_replay_may_go_away() {
+    let course = Course::new();
+    course.write_race("'null'", "100ms", "connections = 4");
+    course.race(&["race.toml", "--out", "out", "--contender", GOOD]);
+    let mut replay = course.regatta(&["report", "--replay", "out"]);
+    let mut replay = replay.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop((replay.stdout.take(), replay.stderr.take()));
+    until("the replay ends", || replay.try_wait().unwrap().is_some());
+    assert_eq!(replay.wait().unwrap().code(), Some(0));
+}

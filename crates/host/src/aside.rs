@@ -1,0 +1,92 @@
+//! Keeps the thread that watches a load off the CPUs of the server.
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::marker::PhantomData;
+
+/// While this is there, its thread runs on nobody's CPUs; where there are none, on those of the
+/// load. It wakes ten times a second to see how the load goes, and that must not take time from the
+/// server. Where the server has all CPUs, or the system refuses, the thread stays where it was; also
+/// where the load has no CPUs of its own, since the threads of the load would inherit the move.
+pub struct Aside {
+    before: Option<CpuSet>,
+    /// Affinity is the thread's own.
+    not_send: PhantomData<*const ()>,
+}
+
+impl Aside {
+    /// Moves the calling thread away from the CPUs of `server`, and if possible from those of `load`.
+    pub fn of(server: &[u32], load: &[u32]) -> Aside {
+        let before = sched_getaffinity(None).ok().filter(|now| move_to(now, server, load));
+        Aside { before, not_send: PhantomData }
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // A thread that stays aside is a little slower between rounds, and nothing else.
+            let _ = sched_setaffinity(None, before);
+        }
+    }
+}
+
+/// Whether the thread was moved.
+fn move_to(now: &CpuSet, server: &[u32], load: &[u32]) -> bool {
+    if load.is_empty() {
+        return false;
+    }
+    let of_nobody = without(now, &[server, load].concat());
+    let not_of_server = without(now, server);
+    let mut candidates = [of_nobody, not_of_server].into_iter().filter(|set| set.count() > 0);
+    candidates.next().is_some_and(|set| sched_setaffinity(None, &set).is_ok())
+}
+
+fn without(now: &CpuSet, cpus: &[u32]) -> CpuSet {
+    let mut set = *now;
+    cpus.iter()
+        .map(|cpu| *cpu as usize)
+        .filter(|cpu| *cpu < CpuSet::MAX_CPU)
+        .for_each(|cpu| set.unset(cpu));
+    set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(cpus: &[usize]) -> CpuSet {
+        let mut set = CpuSet::new();
+        cpus.iter().for_each(|cpu| set.set(*cpu));
+        set
+    }
+
+    #[test]
+    fn the_servers_cpus_are_left_out() {
+        assert_eq!(without(&set(&[0, 1, 2, 3]), &[0, 2, 9_999]), set(&[1, 3]));
+        assert_eq!(without(&set(&[0]), &[0]).count(), 0);
+    }
+
+    #[test]
+    fn a_thread_goes_aside_and_comes_back() {
+        let before = sched_getaffinity(None).unwrap();
+        let cpus: Vec<u32> =
+            (0..CpuSet::MAX_CPU).filter(|cpu| before.is_set(*cpu)).map(|cpu| cpu as u32).collect();
+        if cpus.len() < 2 {
+            eprintln!("skipped: there is one CPU");
+            return;
+        }
+        let aside = Aside::of(&cpus[..1], &cpus[1..]);
+        let now = sched_getaffinity(None).unwrap();
+        assert!(!now.is_set(cpus[0] as usize), "on the server's CPU");
+        assert!(cpus[1..].iter().all(|cpu| now.is_set(*cpu as usize)));
+        drop(aside);
+        assert_eq!(sched_getaffinity(None).unwrap(), before);
+
+        for (server, load) in [(&cpus[..], &cpus[..]), (&cpus[..1], &[])] {
+            let aside = Aside::of(server, load);
+            assert_eq!(sched_getaffinity(None).unwrap(), before, "there is nowhere to go");
+            drop(aside);
+            assert_eq!(sched_getaffinity(None).unwrap(), before);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The one place where events are stamped and emitted: kept in the result directory, then shown.
+//!
+//! Events are emitted by the thread that runs the race, and by no other. What it does for an event
+//! (a line appended to a file, a terminal drawn) must not be measured: inside the measured window
+//! of a load nothing is emitted, see `under_load`.
+
+use crate::{
+    events_file::{EventsFile, Past},
+    store::{Store, StoreError},
+};
+use regatta_record::{Event, Happened};
+use std::{
+    mem,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+/// Emits the events of one race, or of one search for a capacity.
+pub struct Events<'a> {
+    /// When this process began to emit.
+    began: Instant,
+    /// The race's time at that moment, nanoseconds.
+    base_ns: u64,
+    /// Time of the last event, nanoseconds.
+    last_ns: u64,
+    kept: Kept,
+    show: &'a mut dyn FnMut(&Event),
+}
+
+/// Where events are kept.
+enum Kept {
+    Nowhere,
+    /// Until there is a result directory.
+    Memory(Vec<u8>),
+    File(EventsFile),
+    /// Writing failed; nothing more is written, since a line may be there in part.
+    Failed(Option<StoreError>),
+}
+
+impl<'a> Events<'a> {
+    /// Events that are shown and kept nowhere. Their time begins now.
+    pub fn shown(show: &'a mut dyn FnMut(&Event)) -> Events<'a> {
+        Events { began: Instant::now(), base_ns: 0, last_ns: 0, kept: Kept::Nowhere, show }
+    }
+
+    /// Events that are shown, and kept in memory until there is a result directory to
+    /// [keep them in](Events::keep_in).
+    pub fn kept(show: &'a mut dyn FnMut(&Event)) -> Events<'a> {
+        Events { kept: Kept::Memory(Vec::new()), ..Events::shown(show) }
+    }
+
+    /// Keeps events in the result directory of a new race from now on, those in memory included.
+    ///
+    /// # Errors
+    /// If its `events.jsonl` cannot be written.
+    pub fn keep_in(&mut self, store: &Store) -> Result<(), StoreError> {
+        let mut file = EventsFile::create(store.dir())?;
+        if let Kept::Memory(lines) = &self.kept {
+            file.append(lines)?;
+        }
+        file.sync()?;
+        self.kept = Kept::File(file);
+        Ok(())
+    }
+
+    /// Keeps events in the result directory of a race that is resumed. Their times follow on those
+    /// that are there. False if there are none: an earlier regatta started the race.
+    ///
+    /// # Errors
+    /// If its `events.jsonl` cannot be read or mended.
+    pub fn go_on_in(&mut self, store: &Store) -> Result<bool, StoreError> {
+        let (file, past) = EventsFile::resume(store.dir())?;
+        self.kept = Kept::File(file);
+        let Some(Past { last_ns, started_unix_ms }) = past else { return Ok(false) };
+        let since_start = started_unix_ms.map(|ms| unix_ms().saturating_sub(ms));
+        // A clock that was set back does not turn the stream back.
+        let since_start = since_start.unwrap_or(0).saturating_mul(1_000_000);
+        (self.base_ns, self.began) = (last_ns.max(since_start), Instant::now());
+        Ok(true)
+    }
+
+    /// Emits an event of this moment.
+    pub fn emit(&mut self, happened: Happened) {
+        self.emit_at(Instant::now(), happened);
+    }
+
+    /// Emits an event of an earlier moment, which no later one has been emitted after.
+    pub(crate) fn emit_at(&mut self, at: Instant, happened: Happened) {
+        let elapsed = at.saturating_duration_since(self.began);
+        self.last_ns = self.last_ns.max(self.base_ns.saturating_add(nanoseconds(elapsed)));
+        let event = Event::new(self.last_ns, happened);
+        self.keep(&event);
+        (self.show)(&event);
+    }
+
+    /// Makes what was emitted durable.
+    ///
+    /// # Errors
+    /// If an event could not be written, now or since the last call.
+    pub fn sync(&mut self) -> Result<(), StoreError> {
+        match &mut self.kept {
+            Kept::File(file) => file.sync(),
+            Kept::Failed(error) => error.take().map_or(Ok(()), Err),
+            Kept::Nowhere | Kept::Memory(_) => Ok(()),
+        }
+    }
+
+    /// An event is kept before it is shown, so that a replay shows at least what was seen.
+    fn keep(&mut self, event: &Event) {
+        if matches!(self.kept, Kept::Nowhere | Kept::Failed(_)) {
+            return;
+        }
+        let mut line = serde_json::to_vec(event).expect("an event has a form in JSON");
+        line.push(b'\n');
+        let appended = match &mut self.kept {
+            Kept::Memory(lines) => {
+                lines.append(&mut line);
+                Ok(())
+            }
+            Kept::File(file) => file.append(&line),
+            Kept::Nowhere | Kept::Failed(_) => Ok(()),
+        };
+        if let Err(error) = appended {
+            let _ = mem::replace(&mut self.kept, Kept::Failed(Some(error)));
+        }
+    }
+}
+
+/// Milliseconds since the Unix epoch; 0 before it.
+pub fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regatta_record::Phase;
+
+    fn starting() -> Happened {
+        Happened::PhaseStarted { phase: Phase::Starting }
+    }
+
+    #[test]
+    fn times_never_fall() {
+        let mut seen = Vec::new();
+        let mut show = |event: &Event| seen.push(event.ns);
+        let mut events = Events::shown(&mut show);
+        let later = Instant::now() + Duration::from_secs(5);
+        events.emit_at(later, starting());
+        events.emit(starting());
+        events.emit_at(later + Duration::from_nanos(7), starting());
+        assert!(seen[0] >= 5_000_000_000 - 1_000_000_000, "{seen:?}");
+        assert_eq!(seen[1], seen[0]);
+        assert_eq!(seen[2], seen[0] + 7);
+    }
+}

@@ -1,0 +1,213 @@
+//! `events.jsonl` of a result directory: one line per event, synced with each round. A crash loses
+//! at most the events of the round in flight.
+
+use crate::store::{EVENTS, StoreError, io_error};
+use regatta_record::{Event, FORMAT, Happened};
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, BufRead, BufReader, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+/// `events.jsonl`, open for appending. The lock of the result directory is the store's.
+#[derive(Debug)]
+pub(crate) struct EventsFile {
+    path: PathBuf,
+    file: File,
+}
+
+/// What the events that are there say of the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Past {
+    /// Time of the last one, nanoseconds.
+    pub last_ns: u64,
+    /// Milliseconds since the Unix epoch at the race's start, where the first one says so.
+    pub started_unix_ms: Option<u64>,
+}
+
+impl EventsFile {
+    /// That of a new race.
+    pub fn create(dir: &Path) -> Result<EventsFile, StoreError> {
+        let path = dir.join(EVENTS);
+        let file = open(&path).map_err(io_error("create", &path))?;
+        Ok(EventsFile { path, file })
+    }
+
+    /// That of a race that goes on, without the last line if a crash has cut it short. `None`: it
+    /// holds no events.
+    pub fn resume(dir: &Path) -> Result<(EventsFile, Option<Past>), StoreError> {
+        let path = dir.join(EVENTS);
+        let mut file = open(&path).map_err(io_error("open", &path))?;
+        let text = fs::read(&path).map_err(io_error("read", &path))?;
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        if whole < text.len() {
+            mend(&mut file, whole as u64).map_err(io_error("mend", &path))?;
+        }
+        Ok((EventsFile { path, file }, past(&text[..whole])))
+    }
+
+    /// Appends whole lines.
+    pub fn append(&mut self, lines: &[u8]) -> Result<(), StoreError> {
+        self.file.write_all(lines).map_err(io_error("append to", &self.path))
+    }
+
+    /// Makes what was appended durable.
+    pub fn sync(&mut self) -> Result<(), StoreError> {
+        self.file.sync_data().map_err(io_error("sync", &self.path))
+    }
+}
+
+/// Events that cannot be understood do not keep a race from going on: time goes on from the start
+/// of the process then.
+fn past(lines: &[u8]) -> Option<Past> {
+    let mut lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let first = lines.next()?;
+    let event = |line: &[u8]| serde_json::from_slice::<Event>(line).ok();
+    let last = lines.next_back().unwrap_or(first);
+    let started_unix_ms = event(first).and_then(|event| match event.happened {
+        Happened::RaceStarted(header) => Some(header.unix_ms),
+        Happened::RaceResumed(header) => Some(header.unix_ms.saturating_sub(event.ns / 1_000_000)),
+        _ => None,
+    });
+    Some(Past { last_ns: event(last).map_or(0, |event| event.ns), started_unix_ms })
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).open(path)
+}
+
+fn mend(file: &mut File, length: u64) -> io::Result<()> {
+    file.set_len(length)?;
+    file.seek(SeekFrom::End(0))?;
+    file.sync_all()
+}
+
+/// The stored events of a race, in order. A last line that a crash has cut short is left out.
+#[derive(Debug)]
+pub struct StoredEvents {
+    path: PathBuf,
+    lines: BufReader<File>,
+    line: usize,
+}
+
+impl StoredEvents {
+    /// Opens the events of the result directory `dir`.
+    ///
+    /// # Errors
+    /// If `dir` holds no race, or one without events, or its events cannot be read.
+    pub fn open(dir: &Path) -> Result<StoredEvents, StoreError> {
+        let race = dir.join("race.toml");
+        fs::metadata(&race).map_err(io_error("read", &race))?;
+        let path = dir.join(EVENTS);
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(StoreError::NoEvents(dir.into()));
+            }
+            opened => opened.map_err(io_error("read", &path))?,
+        };
+        if file.metadata().is_ok_and(|file| file.len() == 0) {
+            return Err(StoreError::NoEvents(dir.into()));
+        }
+        Ok(StoredEvents { path, lines: BufReader::new(file), line: 0 })
+    }
+
+    fn damaged(&self, because: String) -> StoreError {
+        let because = format!("line {}: {because}", self.line);
+        StoreError::Damaged { path: self.path.clone(), because }
+    }
+}
+
+impl Iterator for StoredEvents {
+    type Item = Result<Event, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut line = Vec::new();
+        if let Err(error) = self.lines.read_until(b'\n', &mut line) {
+            return Some(Err(io_error("read", &self.path)(error)));
+        }
+        if !line.ends_with(b"\n") {
+            return None;
+        }
+        self.line += 1;
+        Some(match serde_json::from_slice::<Event>(&line) {
+            Ok(event) if event.format == FORMAT => Ok(event),
+            Ok(event) => Err(self.damaged(format!(
+                "it has format {}; this regatta reads format {FORMAT}",
+                event.format
+            ))),
+            Err(error) => Err(self.damaged(error.to_string())),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regatta_record::Phase;
+    use tempfile::TempDir;
+
+    fn line(ns: u64) -> Vec<u8> {
+        let event = Event::new(ns, Happened::PhaseStarted { phase: Phase::Stopping });
+        [&serde_json::to_vec(&event).unwrap()[..], b"\n"].concat()
+    }
+
+    fn race() -> TempDir {
+        let dir = TempDir::new().unwrap();
+        fs::write(dir.path().join("race.toml"), "").unwrap();
+        dir
+    }
+
+    fn times(dir: &Path) -> Vec<u64> {
+        StoredEvents::open(dir).unwrap().map(|event| event.unwrap().ns).collect()
+    }
+
+    #[test]
+    fn a_torn_last_line_is_left_out_and_overwritten() {
+        let dir = race();
+        let whole = [line(5), line(9)].concat();
+        for torn in 0..line(11).len() {
+            let text = [&whole[..], &line(11)[..torn]].concat();
+            fs::write(dir.path().join(EVENTS), text).unwrap();
+            assert_eq!(times(dir.path()), [5, 9]);
+            let (mut file, past) = EventsFile::resume(dir.path()).unwrap();
+            assert_eq!(past, Some(Past { last_ns: 9, started_unix_ms: None }));
+            file.append(&line(13)).unwrap();
+            file.sync().unwrap();
+            assert_eq!(times(dir.path()), [5, 9, 13], "{torn} bytes of a line");
+        }
+    }
+
+    #[test]
+    fn a_result_without_events_says_what_to_do() {
+        let dir = race();
+        for _ in 0..2 {
+            let said = StoredEvents::open(dir.path()).unwrap_err().to_string();
+            assert!(
+                said.contains("no events to replay") && said.contains("regatta report"),
+                "{said}"
+            );
+            let (_, past) = EventsFile::resume(dir.path()).unwrap();
+            assert_eq!(past, None, "there is a file now, and nothing in it");
+        }
+
+        let nothing = TempDir::new().unwrap();
+        let said = StoredEvents::open(nothing.path()).unwrap_err().to_string();
+        assert!(said.contains("cannot read") && said.contains("race.toml"), "{said}");
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_said_with_its_line() {
+        let dir = race();
+        let newer = String::from_utf8(line(7)).unwrap().replace("\"format\":1", "\"format\":2");
+        for (bad, said) in [("{}\n", "line 2: missing field"), (&newer, "line 2: it has format 2")]
+        {
+            fs::write(dir.path().join(EVENTS), [&line(5)[..], bad.as_bytes()].concat()).unwrap();
+            let mut events = StoredEvents::open(dir.path()).unwrap();
+            assert_eq!(events.next().unwrap().unwrap().ns, 5);
+            let error = events.next().unwrap().unwrap_err().to_string();
+            assert!(error.contains(said) && error.contains(EVENTS), "{error}");
+            let (_, past) = EventsFile::resume(dir.path()).unwrap();
+            assert!(past.is_some(), "a race goes on all the same");
+        }
+    }
+}

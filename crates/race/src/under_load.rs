@@ -1,0 +1,134 @@
+//! What is emitted of a load while it runs: its phases, and how it goes until the window opens.
+//!
+//! Inside the measured window nothing is emitted. An event is a write to a file and perhaps to a
+//! terminal, whose own program then runs wherever it likes: a disturbance that would be measured.
+//! So the window is announced before ([`RoundStart::window`](regatta_record::RoundStart)), and that
+//! it opened and closed is emitted afterwards, with the times of its edges. An event that is being
+//! emitted when the window opens is finished inside it, but on no CPU of the server (`aside`).
+
+use crate::events::Events;
+use regatta_load::{Edges, Progress};
+use regatta_record::{Happened, LoadSample, Phase};
+use std::{
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
+
+/// At most so often it is emitted how the load goes.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// When the measured window opened and closed. Written by a load thread, read by the thread that
+/// emits.
+#[derive(Debug, Default)]
+pub(crate) struct Window {
+    opened: OnceLock<Instant>,
+    closed: OnceLock<Instant>,
+}
+
+impl Window {
+    /// `edges` which also note here when they are called.
+    pub fn around<'a>(&'a self, edges: &'a mut dyn Edges) -> Around<'a> {
+        Around { window: self, edges }
+    }
+}
+
+/// See [`Window::around`].
+pub(crate) struct Around<'a> {
+    window: &'a Window,
+    edges: &'a mut dyn Edges,
+}
+
+impl Edges for Around<'_> {
+    fn window_opens(&mut self) {
+        // Before what is read at the edge, so that nothing is emitted meanwhile either. Of a second
+        // window, which there never is, the first would count.
+        let _ = self.window.opened.set(Instant::now());
+        self.edges.window_opens();
+    }
+
+    fn window_closes(&mut self) {
+        self.edges.window_closes();
+        let _ = self.window.closed.set(Instant::now());
+    }
+
+    fn connections_open(&mut self) {
+        self.edges.connections_open();
+    }
+}
+
+/// Emits how one load goes.
+pub(crate) struct UnderLoad<'a, 'e> {
+    events: &'a mut Events<'e>,
+    window: &'a Window,
+    phase: Phase,
+    /// The last progress that was emitted: when, and right replies until then.
+    last: Option<(Instant, u64)>,
+}
+
+impl<'a, 'e> UnderLoad<'a, 'e> {
+    /// A load that is about to open its connections.
+    pub fn new(events: &'a mut Events<'e>, window: &'a Window) -> Self {
+        events.emit(Happened::PhaseStarted { phase: Phase::Connecting });
+        UnderLoad { events, window, phase: Phase::Connecting, last: None }
+    }
+
+    /// What the load says of itself, about ten times a second.
+    pub fn progress(&mut self, progress: &Progress) {
+        match (self.window.opened.get(), self.window.closed.get()) {
+            (Some(_), None) => {}
+            (Some(opened), Some(closed)) => self.window_is_over(*opened, *closed),
+            (None, _) => self.before_window(progress),
+        }
+    }
+
+    /// The load is over, for whatever reason.
+    pub fn ended(mut self) {
+        if let (Some(opened), Some(closed)) = (self.window.opened.get(), self.window.closed.get()) {
+            self.window_is_over(*opened, *closed);
+        }
+        if self.phase != Phase::Stopping {
+            self.events.emit(Happened::PhaseStarted { phase: Phase::Stopping });
+        }
+    }
+
+    fn before_window(&mut self, progress: &Progress) {
+        use regatta_load::Phase as Load;
+        let phase = match progress.phase {
+            Load::Starting | Load::Connecting => Phase::Connecting,
+            Load::WarmingUp => Phase::WarmUp,
+            // It opens this moment, or the load has ended without one.
+            Load::Measuring | Load::Draining | Load::Ended => return,
+        };
+        if phase != self.phase {
+            self.phase = phase;
+            self.events.emit(Happened::PhaseStarted { phase });
+        }
+        let now = Instant::now();
+        let since = self.last.map(|(at, replies)| (now.duration_since(at), replies));
+        if since.is_some_and(|(elapsed, _)| elapsed < EVERY) {
+            return;
+        }
+        let rate_per_s = since.map(|(elapsed, replies)| {
+            progress.replies.saturating_sub(replies) as f64 / elapsed.as_secs_f64()
+        });
+        self.last = Some((now, progress.replies));
+        self.events.emit(Happened::LoadSampled(LoadSample {
+            open: progress.open as u64,
+            replies: progress.replies,
+            errors: progress.errors,
+            rate_per_s,
+        }));
+    }
+
+    fn window_is_over(&mut self, opened: Instant, closed: Instant) {
+        if self.phase == Phase::Stopping {
+            return;
+        }
+        self.phase = Phase::Stopping;
+        self.events.emit_at(opened, Happened::PhaseStarted { phase: Phase::Window });
+        self.events.emit_at(closed, Happened::PhaseStarted { phase: Phase::Stopping });
+    }
+}
+
+#[cfg(test)]
+mod tests;

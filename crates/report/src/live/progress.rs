@@ -1,0 +1,124 @@
+//! How far a race is: a bar and the time that is left, by the times of its events.
+
+/// Columns of the bar.
+const COLUMNS: u32 = 24;
+const SECOND: u64 = 1_000_000_000;
+
+/// How far it is.
+#[derive(Debug, Default)]
+pub struct Bar {
+    /// Time of the first event that counts, and how much was done then.
+    first: Option<(u64, u32)>,
+    /// Time of the last start, and how much was done then.
+    last: (u64, u32),
+    /// How much there is in all; 0: nobody knows.
+    all: u32,
+    /// What the levels of a search count.
+    unit: &'static str,
+}
+
+impl Bar {
+    /// For a search whose end is not known. It starts now.
+    pub fn unbounded(ns: u64, unit: &'static str) -> Bar {
+        Bar { first: Some((ns, 0)), unit, ..Bar::default() }
+    }
+
+    /// What the levels of a search count.
+    pub fn unit(&self) -> &'static str {
+        self.unit
+    }
+
+    /// Something is started; `done` of `all` are over.
+    pub fn starts(&mut self, ns: u64, done: u32, all: u32) {
+        // A pilot pass counts by itself.
+        if done < self.last.1 {
+            self.first = None;
+        }
+        self.first.get_or_insert((ns, done));
+        (self.last, self.all) = ((ns, done), all);
+    }
+
+    /// `3/40 ━━╸───… 2m left`, or the time since the start where the end is not known.
+    pub fn text(&self, ns: u64) -> String {
+        let (_, done) = self.last;
+        if self.all == 0 {
+            let began = self.first.map_or(ns, |(began, _)| began);
+            return seconds(ns.saturating_sub(began) / SECOND);
+        }
+        let full = (u64::from(COLUMNS) * u64::from(done) / u64::from(self.all)) as u32;
+        let full = full.min(COLUMNS);
+        let head = u32::from(done > 0 && full < COLUMNS);
+        let bar = ["━", "╸", "─"].map(str::to_owned);
+        let bar = [
+            bar[0].repeat(full as usize),
+            bar[1].repeat(head as usize),
+            bar[2].repeat((COLUMNS - full - head) as usize),
+        ]
+        .concat();
+        let left = self.left_s(ns).map_or("?".into(), seconds);
+        format!("{done}/{} {bar} {left:>4} left", self.all)
+    }
+
+    /// By the mean so far, less what has gone since the last start.
+    fn left_s(&self, ns: u64) -> Option<u64> {
+        let (began, before) = self.first?;
+        let (at, done) = self.last;
+        let each = (at - began).checked_div(u64::from(done - before))?;
+        let left = each.saturating_mul(u64::from(self.all.saturating_sub(done)));
+        Some(left.saturating_sub(ns.saturating_sub(at)).div_ceil(SECOND))
+    }
+}
+
+/// `42s`, `3m`, `1h05m`.
+pub fn seconds(s: u64) -> String {
+    match s {
+        0..100 => format!("{s}s"),
+        100..6_000 => format!("{}m", (s + 30) / 60),
+        _ => format!("{}h{:02}m", s / 3_600, s % 3_600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_follows_from_what_was_done() {
+        let mut bar = Bar::default();
+        bar.starts(SECOND, 0, 4);
+        assert_eq!(bar.text(2 * SECOND), "0/4 ────────────────────────    ? left");
+        bar.starts(11 * SECOND, 1, 4);
+        assert_eq!(bar.text(11 * SECOND), "1/4 ━━━━━━╸─────────────────  30s left");
+        assert_eq!(bar.text(14 * SECOND), "1/4 ━━━━━━╸─────────────────  27s left");
+        bar.starts(31 * SECOND, 3, 4);
+        assert_eq!(bar.text(99 * SECOND), "3/4 ━━━━━━━━━━━━━━━━━━╸─────   0s left");
+    }
+
+    #[test]
+    fn a_resumed_race_counts_its_own_rounds_only() {
+        let mut bar = Bar::default();
+        bar.starts(0, 10, 20);
+        assert!(bar.text(0).contains("? left"));
+        bar.starts(5 * SECOND, 11, 20);
+        assert!(bar.text(5 * SECOND).ends_with(" 45s left"));
+    }
+
+    #[test]
+    fn the_race_starts_over_after_its_pilot_pass() {
+        let mut bar = Bar::default();
+        bar.starts(0, 0, 2);
+        bar.starts(SECOND, 1, 2);
+        bar.starts(2 * SECOND, 0, 50);
+        assert!(bar.text(2 * SECOND).starts_with("0/50") && bar.text(0).contains("? left"));
+        bar.starts(5 * SECOND, 1, 50);
+        assert!(bar.text(5 * SECOND).ends_with(" 2m left"), "{}", bar.text(5 * SECOND));
+    }
+
+    #[test]
+    fn times_are_as_short_as_they_may_be() {
+        assert_eq!(
+            [0, 99, 100, 3_600, 6_000, 90_061].map(seconds),
+            ["0s", "99s", "2m", "60m", "1h40m", "25h01m"]
+        );
+    }
+}

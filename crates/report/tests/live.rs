@@ -1,0 +1,315 @@
+//! What events make visible: on a terminal, and where there is none.
+
+use regatta_record::{
+    Asked, Capacity, CapacityHeader, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep,
+    Event, Exchange, Form, Happened, Judged, Limit, LoadSample, LoadShape, Outcome, PassStart,
+    Phase, RaceHeader, RoundEnd, RoundStart, Summary, Window,
+};
+use regatta_report::{Live, Looks, Shown, json, markdown, terminal};
+
+const SECOND: u64 = 1_000_000_000;
+const PLAIN: Looks = Looks { width: 100, colour: false, progress: false };
+const TERMINAL: Looks = Looks { progress: true, ..PLAIN };
+
+fn summary() -> Summary {
+    serde_json::from_str(include_str!("summary.json")).expect("the fixture is a summary")
+}
+
+fn header(asked: Asked) -> Box<RaceHeader> {
+    Box::new(RaceHeader { dir: "out".into(), unix_ms: 7, asked, stored: 0, events_missing: false })
+}
+
+fn asked() -> Asked {
+    Asked { left_out: vec!["8 conn on 9 CPUs: there are 2 to use".into()], ..summary().asked }
+}
+
+fn round(done: u32, pass: Option<u32>) -> Happened {
+    let window = Window::Time { s: 0.5 };
+    let (contender, load) = ("epoll".into(), LoadShape::closed(64, 1));
+    Happened::RoundStarted(RoundStart { pass, done, all: 8, contender, load, window })
+}
+
+fn pass(pass: u32, widest: Option<f64>) -> Happened {
+    Happened::PassStarted(PassStart { pass, loads: Vec::new(), passes: 2, widest })
+}
+
+fn ended(pass: Option<u32>, outcome: Outcome) -> Happened {
+    Happened::RoundEnded(Box::new(RoundEnd {
+        pass,
+        contender: "epoll".into(),
+        load: LoadShape::closed(64, 1),
+        line: None,
+        outcome,
+        requests: 0,
+        window_ns: 0,
+        server_cpu_ns: None,
+    }))
+}
+
+fn phase(phase: Phase) -> Happened {
+    Happened::PhaseStarted { phase }
+}
+
+fn open(open: u64) -> Happened {
+    Happened::LoadSampled(LoadSample { open, replies: 0, errors: 0, rate_per_s: None })
+}
+
+/// What events, a second apart, make visible.
+fn shown(looks: Looks, events: impl IntoIterator<Item = Happened>) -> Vec<Shown> {
+    let mut live = Live::new(looks);
+    let events = events.into_iter().zip(0_u64..);
+    events.flat_map(|(what, s)| live.show(&Event::new(s * SECOND, what))).collect()
+}
+
+/// What goes to stderr.
+fn lines(shown: &[Shown]) -> String {
+    let line = |shown: &Shown| match shown {
+        Shown::Stderr(text) => Some(text.clone()),
+        _ => None,
+    };
+    shown.iter().filter_map(line).collect()
+}
+
+fn progress(shown: &[Shown]) -> Vec<&str> {
+    shown
+        .iter()
+        .filter_map(|shown| match shown {
+            Shown::Progress(text) => Some(text.as_str()),
+            Shown::Stdout(_) | Shown::Stderr(_) | Shown::NoProgress => None,
+        })
+        .collect()
+}
+
+#[test]
+fn where_there_is_no_terminal_each_pass_is_a_line() {
+    let events = [
+        Happened::RaceStarted(header(asked())),
+        pass(0, None),
+        round(0, Some(0)),
+        phase(Phase::WarmUp),
+        ended(Some(0), Outcome::Finished),
+        round(1, Some(0)),
+        pass(1, Some(0.034)),
+        round(2, Some(1)),
+        round(3, Some(1)),
+    ];
+    let shown = shown(PLAIN, events);
+    assert_eq!(
+        lines(&shown),
+        "skipped: erlang: `erl` is not on PATH; get it with: apt-get install erlang-base\n\
+         left out: 8 conn on 9 CPUs: there are 2 to use\n\
+         round 1: 0 of 8 starts are done\n\
+         round 2: 2 of about 8 starts are done · widest ratio ±3.4%\n"
+    );
+    assert!(shown.iter().all(|shown| matches!(shown, Shown::Stderr(_))), "{shown:?}");
+}
+
+#[test]
+fn on_a_terminal_a_line_of_progress_says_what_is_done_and_announces_the_window() {
+    let events = [
+        Happened::RaceStarted(header(summary().asked)),
+        pass(0, None),
+        round(0, Some(0)),
+        phase(Phase::Connecting),
+        open(1_064),
+        phase(Phase::WarmUp),
+        open(1_064),
+        phase(Phase::Window),
+        phase(Phase::Stopping),
+        ended(Some(0), Outcome::Finished),
+        round(1, Some(0)),
+    ];
+    let shown = shown(TERMINAL, events);
+    let bar = "0/8 ────────────────────────    ? left  round 1 · epoll · 64 conn · ";
+    let of = |phase: &str| format!("{bar}{phase}");
+    let warm = of("warming up, then measuring for 0.5 s");
+    assert_eq!(
+        progress(&shown),
+        [
+            of("starting"),
+            of("connecting"),
+            of("1,064 connected"),
+            warm.clone(),
+            warm,
+            of("measured"),
+            of("stopping"),
+            "1/8 ━━━╸────────────────────  56s left  round 1 · epoll · 64 conn · starting".into(),
+        ]
+    );
+    assert!(!lines(&shown).contains("round 1:"), "the line of progress says it");
+}
+
+#[test]
+fn counted_requests_are_announced_before_they_are_sent() {
+    let load = LoadShape { requests: Some(2_000), ..LoadShape::closed(8, 1) };
+    let window = Window::Requests { n: 2_000 };
+    let start = RoundStart { pass: Some(0), done: 0, all: 1, contender: "a".into(), load, window };
+    let shown = shown(TERMINAL, [Happened::RoundStarted(start), phase(Phase::Connecting), open(8)]);
+    let last = progress(&shown).pop().unwrap().to_owned();
+    assert!(last.ends_with("round 1 · a · 8 conn, 2000 requests · 2,000 requests"), "{last}");
+}
+
+#[test]
+fn a_pilot_pass_is_announced_and_says_nothing_of_its_rounds() {
+    let failed = Outcome::Failed { because: "epoll exited".into() };
+    let more_left_out =
+        Asked { left_out: [&asked().left_out[..], &["a rate".into()]].concat(), ..asked() };
+    let events = [
+        Happened::RaceStarted(header(asked())),
+        Happened::PilotStarted { rounds: 3 },
+        round(0, None),
+        ended(None, failed),
+        Happened::RatesSettled { asked: Box::new(more_left_out) },
+        Happened::RaceInterrupted { stored: None },
+    ];
+    let text = lines(&shown(PLAIN, events.clone()));
+    let (_, text) = text.split_once('\n').unwrap();
+    assert_eq!(
+        text,
+        "left out: 8 conn on 9 CPUs: there are 2 to use\n\
+         pilot: short rounds, to find out the rates: 3\n\
+         left out: a rate\n\
+         interrupted in the pilot pass; nothing is saved\n"
+    );
+    let on_terminal = shown(TERMINAL, events);
+    assert!(progress(&on_terminal)[0].ends_with("pilot · epoll · 64 conn · starting"));
+    assert!(!lines(&on_terminal).contains("pilot:"));
+}
+
+#[test]
+fn a_round_that_did_not_finish_is_remarked() {
+    let exchange =
+        Exchange { sent: "1".into(), expected: "2".into(), received: "3".into(), reply_index: 0 };
+    let outcomes = [
+        Outcome::Failed { because: "epoll exited\nits last words".into() },
+        Outcome::CannotHold { because: "epoll holds 10".into() },
+        Outcome::Disqualified { because: "a reply is missing".into(), exchange: None },
+        Outcome::Disqualified { because: "wrong".into(), exchange: Some(exchange) },
+    ];
+    for looks in [PLAIN, TERMINAL] {
+        let events = outcomes.clone().map(|outcome| ended(Some(0), outcome));
+        assert_eq!(
+            lines(&shown(looks, events)),
+            "failed: epoll exited\nits last words\n\
+             cannot-hold: epoll holds 10\n\
+             disqualified: epoll: a reply is missing\n\
+             disqualified: epoll: wrong\n  sent      1\n  expected  2\n  received  3\n"
+        );
+    }
+}
+
+#[test]
+fn what_was_judged_goes_to_stdout_in_the_form_that_was_asked_for() {
+    let summary = summary();
+    let judged = |stdout, saved| {
+        let judged = Judged { summary: summary.clone(), stdout, saved };
+        let started = Happened::RaceStarted(header(summary.asked.clone()));
+        let mut shown = shown(PLAIN, [started, Happened::Judged(Box::new(judged))]);
+        let last = shown.pop();
+        assert_eq!(shown.pop(), Some(Shown::NoProgress));
+        last.unwrap()
+    };
+    let table = terminal(&summary, 100, false);
+    let with_page = format!("{table}\nreport: out/report.html\n");
+    assert_eq!(judged(Form::Text, true), Shown::Stdout(with_page));
+    assert_eq!(judged(Form::Text, false), Shown::Stdout(table));
+    assert_eq!(judged(Form::Json, true), Shown::Stdout(json(&summary)));
+    assert_eq!(judged(Form::Markdown, true), Shown::Stdout(markdown(&summary)));
+}
+
+#[test]
+fn every_end_says_how_to_go_on() {
+    let end = |end| lines(&shown(PLAIN, [Happened::RaceStarted(header(summary().asked)), end]));
+    let resume = "regatta race --resume out\n";
+    let interrupted = end(Happened::RaceInterrupted { stored: Some(3) });
+    assert!(interrupted.ends_with(&format!("\ninterrupted; 3 starts are saved: {resume}")));
+    let because = "the disk is full".into();
+    let stopped = end(Happened::RaceStopped { because, stored: 2 });
+    let text =
+        "\nregatta: the race stopped: the disk is full\nregatta: 2 starts are saved; go on with: ";
+    assert!(stopped.ends_with(&format!("{text}{resume}")), "{stopped}");
+    let failed = end(Happened::Failed { because: "no".into() });
+    assert!(failed.ends_with("\nregatta: no\n"), "{failed}");
+}
+
+#[test]
+fn a_resumed_race_says_again_what_it_lacks_and_announces_its_passes() {
+    let resumed = RaceHeader { events_missing: true, ..*header(asked()) };
+    let events = [
+        Happened::RaceStarted(header(asked())),
+        round(0, Some(0)),
+        Happened::RaceInterrupted { stored: Some(1) },
+        Happened::RaceResumed(Box::new(resumed)),
+        round(1, Some(0)),
+    ];
+    let text = lines(&shown(PLAIN, events));
+    let (_, resumed) = text.split_once("--resume out\n").unwrap();
+    assert!(resumed.starts_with("note: no events of this race were stored until now"), "{text}");
+    assert!(resumed.contains("\nskipped: erlang") && resumed.contains("\nleft out: 8 conn"));
+    assert!(resumed.ends_with("\nround 1: 1 of 8 starts are done\n"), "{text}");
+}
+
+#[test]
+fn a_capacity_shows_its_steps_early_on_a_terminal_and_all_at_its_end() {
+    let load = CapacityLoad::Clients { pipeline: 1, in_flight: None };
+    let limit = Limit { quantile: 0.95, ns: 1_000_000 };
+    let step = CapacityStep {
+        level: 1_500,
+        phase: CapacityPhase::StepUp,
+        percentile_ns: Some(900_000),
+        reply_rate_per_s: 20_000.0,
+        window_s: 1.0,
+        load_busy: 0.5,
+        server_busy: None,
+        memory_bytes: None,
+        passed: Some(true),
+        because: None,
+    };
+    let found = Capacity {
+        format: 1,
+        server: "line://127.0.0.1:1".into(),
+        workload: "double".into(),
+        load,
+        limit,
+        fresh_starts: false,
+        clients: Some(CapacityInterval { best: 1_500, low: 1_500, high: None }),
+        rate_per_s: None,
+        memory_bytes: None,
+        one_sided: Some("--max".into()),
+        unverified: None,
+        steps: vec![step.clone()],
+    };
+    let (server, workload) = (found.server.clone(), found.workload.clone());
+    let events = |stdout| {
+        [
+            Happened::CapacityStarted(CapacityHeader {
+                unix_ms: 0,
+                server: server.clone(),
+                workload: workload.clone(),
+                load,
+                limit,
+                max: 1_500,
+            }),
+            Happened::LevelStarted { done: 0, level: 1_500, phase: CapacityPhase::StepUp },
+            phase(Phase::WarmUp),
+            Happened::LevelEnded(step.clone()),
+            Happened::CapacityFound { found: Box::new(found.clone()), stdout },
+        ]
+    };
+    let on_terminal = shown(TERMINAL, events(Form::Text));
+    assert_eq!(
+        progress(&on_terminal),
+        [
+            "1s  step 1 · step up · 1,500 clients · starting",
+            "2s  step 1 · step up · 1,500 clients · warming up, then measuring",
+        ]
+    );
+    assert_eq!(lines(&on_terminal), "step up       1,500     900 µs       20,000  passed\n");
+    let plain = shown(PLAIN, events(Form::Text));
+    let [Shown::NoProgress, Shown::Stdout(text)] = &plain[..] else { panic!("{plain:?}") };
+    assert!(text.contains("step up       1,500     900 µs       20,000  passed\n"), "{text}");
+    assert!(text.contains("capacity  ≥ 1,500 clients (--max) at p95 ≤ 1 ms\n"), "{text}");
+    let as_json = shown(PLAIN, events(Form::Json));
+    let [_, Shown::Stdout(text)] = &as_json[..] else { panic!("{as_json:?}") };
+    assert_eq!(serde_json::from_str::<Capacity>(text).unwrap(), found);
+}

@@ -1,0 +1,128 @@
+//! A workload arrives in another process as it left: it compiles into the same bytes and the same
+//! checks.
+
+use regatta_record::AskedWorkload;
+use regatta_script::{
+    Compiled, Order, Place, Workload,
+    dialects::http::{
+        Content, Expected, Field, HttpAsks, HttpRequest, HttpWorkload, Is, Member, Status, Value,
+        rules,
+    },
+};
+
+fn sent(workload: &Workload) -> Workload {
+    let line = serde_json::to_string(&workload.to_message()).unwrap();
+    assert!(!line.contains('\n'));
+    Workload::of_message(&serde_json::from_str(&line).unwrap()).unwrap()
+}
+
+fn compiled(workload: &Workload) -> Compiled {
+    let place = Place { host: "h:1", path: None, closes: false };
+    workload.compile(&Order { seed: 7, pipeline: 3, place }).unwrap()
+}
+
+fn assert_arrives(workload: &Workload) {
+    let (here, there) = (compiled(workload), compiled(&sent(workload)));
+    let (one, other) = (here.script(), there.script());
+    assert_eq!(one.count(), other.count());
+    for i in 0..one.count() + 3 {
+        assert_eq!(one.request(i), other.request(i), "{} {i}", workload.name());
+        assert_eq!(one.reply(i), other.reply(i), "{} {i}", workload.name());
+    }
+    // Whatever decides how replies are checked.
+    assert_eq!(format!("{workload:?}"), format!("{:?}", sent(workload)));
+    assert_eq!(workload.name(), sent(workload).name());
+}
+
+#[test]
+fn built_in_workloads_arrive_unchanged() {
+    for workload in Workload::built_in() {
+        assert_arrives(&workload);
+        let derived = [workload.echoed(), workload.with_n(77)];
+        derived.into_iter().flatten().for_each(|workload| assert_arrives(&workload));
+        if let Some((canned, _)) = workload.canned(Place::default()) {
+            assert_arrives(&canned);
+        }
+    }
+}
+
+#[test]
+fn workload_files_arrive_with_the_files_that_they_name() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("words"), "one\ntwo\n").unwrap();
+    std::fs::write(folder.path().join("raw"), b"\xff\x00\n").unwrap();
+    let read = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        Workload::read(&path).unwrap()
+    };
+    let lines = read(
+        "lines.toml",
+        "protocol='line'\n[[request]]\nsend='{w=line:words} {n=int:1..9}'\nexact='{w} {n*2}'\n\
+         [[request]]\nweight=3\nsend='b'\nregex='[a-z]+'\n[[request]]\nsend='c'\nprefix='d'\n",
+    );
+    let http = read(
+        "http.toml",
+        "protocol='http'\nname='mine'\n[[request]]\nmethod='POST'\npath='/a'\nbody_file='raw'\n",
+    );
+    for workload in [lines, http] {
+        assert_arrives(&workload);
+        assert_arrives(&workload.echoed().unwrap());
+    }
+}
+
+#[test]
+fn requests_of_flags_arrive_with_all_that_is_expected() {
+    let member = |pointer: &str, is| Member { pointer: pointer.into(), is };
+    let contents = [
+        Content::Any,
+        Content::Text,
+        Content::Prefix,
+        Content::Matches(rules::regex("(a|b)+").unwrap()),
+        Content::Json(vec![
+            member("/n", Is::Value(serde_json::from_str(r#"{"a": [1, 2.50, null]}"#).unwrap())),
+            member("/any", Is::Any),
+            member("", Is::Given),
+        ]),
+        Content::Clock { within: 3 },
+    ];
+    let field = |name: &str, value| Field { name: name.into(), value };
+    let statuses = [Status::Is(204), Status::Class(3), Status::Any];
+    let requests = contents.into_iter().zip(statuses.into_iter().cycle());
+    let requests = requests.map(|(content, status)| HttpRequest {
+        weight: 2,
+        expected: Expected {
+            method: rules::method("PATCH").unwrap(),
+            status,
+            fields: vec![
+                field("a", Value::Any),
+                field("b", Value::Is("x".into())),
+                field("c", Value::Matches(rules::regex("[0-9]+").unwrap())),
+            ],
+            content,
+        },
+        fields: vec![("X-A".into(), "1".into())],
+        content: Some(vec![0, 255, b'\n']),
+        text: b"\xfe".to_vec(),
+        ..HttpRequest::get("/path?q=1")
+    });
+    let workload = HttpWorkload::new("PATCH /path", requests.collect()).unwrap();
+    assert_arrives(&Workload::from(HttpAsks::from(workload)));
+    let without_content = HttpWorkload::new("get", vec![HttpRequest::get("/")]).unwrap();
+    assert_arrives(&Workload::from(HttpAsks::from(without_content)));
+}
+
+#[test]
+fn rejects_messages_that_no_workload_makes() {
+    let error = |protocol: &str, asks| {
+        let message = AskedWorkload { protocol: protocol.into(), asks };
+        Workload::of_message(&message).unwrap_err()
+    };
+    assert_eq!(error("smtp", "double".into()), "the protocol \"smtp\" is not spoken");
+    assert!(error("line", "triple".into()).contains("unknown variant"));
+    let file = serde_json::json!({"file": {"name": "mine", "text": "protocol='line'"}});
+    assert!(error("line", file).contains("it has 0 requests"));
+    let never = HttpRequest { weight: 0, ..HttpRequest::get("/") };
+    let requests = serde_json::json!({"requests": {"name": "x", "requests": [never]}});
+    assert!(error("http", requests).contains("weight 0"));
+}
