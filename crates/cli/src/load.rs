@@ -43,6 +43,7 @@ use std::{
       -H 'Content-Type: application/json' --expect-json /n=1 --expect-header Location
   regatta load http://127.0.0.1:8080 --workload workloads/http.toml
   regatta load https://localhost:8443/ --cacert my-roots.pem
+  regatta load memcached://127.0.0.1:11211 -p 16
   regatta load http://127.0.0.1:8080/ --slow headers -c 5000 -d 30s
 
 With --rate requests are sent when they are due, whatever became of those before, and latency counts
@@ -59,7 +60,7 @@ requests that a rate asked for were not sent, or timed out, or slow clients kept
 serving new ones, or not all of them came to stand; 2 wrong usage, or the server cannot be reached, or
 does not keep connections open; 130 after Ctrl-C.")]
 pub struct LoadArgs {
-    /// What to load: line://HOST:PORT or http(s)://HOST[:PORT]/PATH
+    #[arg(help = format!("What to load: {}", url::forms()))]
     url: String,
     /// Connections open at a time
     #[arg(short, long, default_value = "64", value_name = "N")]
@@ -103,7 +104,8 @@ pub struct LoadArgs {
     churn: bool,
     /// What to send, and what must come back: to line:// double (if absent), dialogue, echo (for a
     /// server that sends back what it gets), or a workload file of your own; to http:// a GET of the
-    /// path, or what the flags below say (if absent), hello, hash, or a workload file
+    /// path, or what the flags below say (if absent), hello, hash, or a workload file; to memcached://
+    /// cache (if absent), or a workload file
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     workload: Option<Workload>,
     /// Also measure the process PID and all below it

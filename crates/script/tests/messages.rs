@@ -69,6 +69,9 @@ fn workload_files_arrive_with_the_files_that_they_name() {
         assert_arrives(&workload);
         assert_arrives(&workload.echoed().unwrap());
     }
+    let cache = "protocol='memcached'\n[[request]]\nset='k:{line:words}'\nvalue='{hex:9}'\n\
+                 [[request]]\nget='k:one'";
+    assert_arrives(&read("cache.toml", cache));
 }
 
 #[test]
