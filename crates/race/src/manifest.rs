@@ -248,7 +248,7 @@ one_core_as = "epoll"
 "#
         );
         let manifest = Manifest::parse(&text).unwrap();
-        assert_eq!(manifest.ready, Ready::Http("/health".into()));
+        assert_eq!(manifest.ready, Ready::Path("/health".into()));
         assert_eq!(manifest.adapter, Some(Adapter::Actioncable));
         assert_eq!(manifest.supports, [Support { name: "redis-nodes".into(), count: 4 }]);
         assert_eq!(manifest.limits, Limits { connections: Some(256), pipeline: Some(1) });
@@ -262,7 +262,7 @@ one_core_as = "epoll"
         let with = |line: &str| format!("{SHORT}{line}\n");
         let expectations = [
             (with("strat = []"), "unknown field `strat`"),
-            (with("ready = \"http\""), "ready is \"tcp\" or a path"),
+            (with("ready = \"udp\""), "ready is \"tcp\" or a path"),
             (with("adapter = \"cable\""), "unknown variant `cable`"),
             (with("supports = [\"redis-nodes\"]"), "supports are written \"redis-nodes:4\""),
             (with("supports = [\"redis-nodes:0\"]"), "with a count of at least 1"),

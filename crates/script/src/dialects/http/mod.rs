@@ -11,6 +11,7 @@ mod check;
 mod desk;
 mod expected;
 mod file;
+mod knock;
 mod memo;
 mod part;
 mod receive;
@@ -47,6 +48,7 @@ impl Protocol for Http1 {
         alpn: Some("http/1.1"),
         url: "http(s)://HOST[:PORT]/PATH",
         paths: true,
+        knock: Some(knock::knock),
     };
 
     fn built_in() -> Vec<HttpAsks> {
