@@ -2,19 +2,23 @@
 //! one connection does is in `tls/session.rs`, what is said of a failure in `tls/explain.rs`.
 
 mod explain;
+mod pinned;
 mod session;
 mod unchecked;
 
 pub(crate) use explain::{explain, is_about_certificate};
 pub(crate) use session::{Fault, Session};
 
+use pinned::Pinned;
 use rustls::{
     ClientConfig, RootCertStore,
-    client::Resumption,
-    crypto::ring,
+    client::{Resumption, WebPkiServerVerifier},
+    crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, ServerName, pem::PemObject},
 };
 use std::{
+    fs::File,
+    io::{self, Read},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -25,7 +29,8 @@ use unchecked::Anybody;
 pub enum Roots {
     /// Those whom the system trusts.
     System,
-    /// Those whose certificates stand in this PEM file, and nobody else.
+    /// Those whose certificates stand in this PEM file, and nobody else. A server that shows one of
+    /// these certificates itself is taken at once, whatever names and dates are in it.
     File(PathBuf),
     /// Nobody is asked: every certificate is taken.
     Unchecked,
@@ -97,7 +102,10 @@ fn config(roots: &Roots) -> Result<ClientConfig, TlsError> {
         .map_err(TlsError::Setup)?;
     let believing = match roots {
         Roots::System => config.with_root_certificates(of_system()?),
-        Roots::File(path) => config.with_root_certificates(of_file(path)?),
+        Roots::File(path) => {
+            let pinned = Arc::new(of_file(path, provider)?);
+            config.dangerous().with_custom_certificate_verifier(pinned)
+        }
         Roots::Unchecked => {
             let anybody = Arc::new(Anybody::new(&provider));
             config.dangerous().with_custom_certificate_verifier(anybody)
@@ -120,17 +128,33 @@ fn of_system() -> Result<RootCertStore, TlsError> {
     Ok(store)
 }
 
-fn of_file(path: &Path) -> Result<RootCertStore, TlsError> {
+/// Most bytes of a file of certificates: some times what all roots of a system take.
+const MOST_BYTES: u64 = 4 << 20;
+
+fn of_file(path: &Path, provider: Arc<CryptoProvider>) -> Result<Pinned, TlsError> {
     let refuse = |because: String| TlsError::Roots { path: path.to_owned(), because };
-    let mut store = RootCertStore::empty();
-    let certificates =
-        CertificateDer::pem_file_iter(path).map_err(|error| refuse(error.to_string()))?;
-    for certificate in certificates {
-        let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
-        store.add(certificate).map_err(|error| refuse(error.to_string()))?;
+    let text = read(path).map_err(|error| refuse(error.to_string()))?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(refuse(format!("it has more than {} MiB", MOST_BYTES >> 20)));
     }
-    if store.is_empty() {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let certificates = certificates.map_err(|error| refuse(error.to_string()))?;
+    if certificates.is_empty() {
         return Err(refuse("there is no certificate in it".into()));
     }
-    Ok(store)
+    let mut store = RootCertStore::empty();
+    for certificate in &certificates {
+        store.add(certificate.clone()).map_err(|error| refuse(error.to_string()))?;
+    }
+    let vouched_for = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider)
+        .build()
+        .map_err(|error| refuse(error.to_string()))?;
+    Ok(Pinned::new(certificates, vouched_for))
+}
+
+/// A byte more than is permitted at most, so that a file without an end is noticed.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut text)?;
+    Ok(text)
 }

@@ -83,7 +83,7 @@ fn requests_of_flags_arrive_with_all_that_is_expected() {
         Content::Prefix,
         Content::Matches(rules::regex("(a|b)+").unwrap()),
         Content::Json(vec![
-            member("/n", Is::Value(serde_json::json!({"a": [1, 2.5, null]}))),
+            member("/n", Is::Value(serde_json::from_str(r#"{"a": [1, 2.50, null]}"#).unwrap())),
             member("/any", Is::Any),
             member("", Is::Given),
         ]),

@@ -13,6 +13,8 @@ pub(super) struct Step {
     pub text: TextTemplate,
     /// Most bytes of the request and of that text.
     pub longest: usize,
+    /// The last of its conversation: where each has a connection, it says that the connection ends.
+    pub is_last: bool,
 }
 
 impl Step {
