@@ -237,7 +237,7 @@ mod tests {
             .collect();
         let app = vec!["twin's backend app 1", "twin's backend app 2"];
         assert_eq!(names, [app, vec!["twin's backend db"], vec!["twin"]]);
-        assert_eq!(roles[0].ready, regatta_host::Ready::Http("/up".into()));
+        assert_eq!(roles[0].ready, regatta_host::Ready::Path("/up".into()));
         let second = &roles[0].launches[1];
         let own = run.path().join("app-2");
         let file = run.path().join("hash.bin");

@@ -235,7 +235,7 @@ one_core_as = "epoll"
 "#
         );
         let manifest = Manifest::parse(&text).unwrap();
-        assert_eq!(manifest.ready, Ready::Http("/health".into()));
+        assert_eq!(manifest.ready, Ready::Path("/health".into()));
         assert_eq!(manifest.adapter, Some(Adapter::Canned));
         assert_eq!(manifest.limits, Limits { connections: Some(256), pipeline: Some(1) });
         assert_eq!(manifest.env["PORT"], "{port}");
@@ -248,7 +248,7 @@ one_core_as = "epoll"
         let with = |line: &str| format!("{SHORT}{line}\n");
         let expectations = [
             (with("strat = []"), "unknown field `strat`"),
-            (with("ready = \"http\""), "ready is \"tcp\" or a path"),
+            (with("ready = \"udp\""), "ready is \"tcp\" or a path"),
             (with("adapter = \"cable\""), "unknown variant `cable`"),
             (with("limits = { connection = 1 }"), "unknown field `connection`"),
             (with("limits = { connections = 0 }"), "cannot be limited to 0 connections"),

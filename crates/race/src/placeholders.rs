@@ -280,7 +280,7 @@ mod tests {
     fn other_braces_stay() {
         let json = r#"{"port":{port}} {} {A} {"#;
         assert_eq!(values(&[]).fill(json).unwrap(), r#"{"port":4001} {} {A} {"#);
-        let config = "http { listen {port}; log {user}; }";
-        assert_eq!(values(&[]).fill_known(config), "http { listen 4001; log {user}; }");
+        let config = "server { listen {port}; log {user}; }";
+        assert_eq!(values(&[]).fill_known(config), "server { listen 4001; log {user}; }");
     }
 }
