@@ -1,7 +1,13 @@
 //! A run as a whole: the threads, who leads them, and what they counted put together.
 
 use crate::{
-    Error, Phase, Plan, Tally, Until, director::Director, limits, shared::Shared, tally, tls,
+    Error, Phase, Plan, Tally,
+    director::Director,
+    leads::Leads,
+    limits,
+    shared::Shared,
+    tally::{self, Count},
+    tls,
     worker::Worker,
 };
 use regatta_record::Part;
@@ -103,30 +109,44 @@ fn carry_out<D: Dialect>(
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
 ) -> Result<Tally, Error> {
-    let plan = &Plan { connections: connections_needed(plan), ..plan.clone() };
-    let threads = plan.threads.min(match plan.until {
-        Until::Burst { instances, .. } => instances,
-        Until::Elapsed(_) | Until::Requests(_) => {
-            plan.connections.min(plan.in_flight.unwrap_or(usize::MAX))
-        }
-    });
+    let plan = &plan.needed();
+    let threads = plan.threads.min(plan.most_threads());
     limits::make_room(plan.connections + plan.idle, threads)?;
-    let shared = Shared::new(threads);
+    let shared = Shared::new(threads, 1);
     let mut director = Director::new(plan, &shared, stop, edges);
-    let mut directs = Some(&mut director);
+    let part = Part::whole(threads as u32);
+    let counts =
+        work(dialect, plan, part, &shared, &mut director, |ended| tell(&shared, ended, progress))?;
+    let frame = director.outcome()?;
+    let (wrong, tls) = (shared.first_wrong(), shared.spoken());
+    let counted = tally::count(counts, part, frame.window, plan, wrong, tls);
+    Ok(Tally::of(counted, &frame, plan, threads))
+}
+
+/// Runs the threads of `part`, led by `leader`, until the load is over. `watch` is called meanwhile;
+/// its channel disconnects when all threads have ended.
+pub(crate) fn work<D: Dialect>(
+    dialect: &D,
+    plan: &Plan,
+    part: Part,
+    shared: &Shared,
+    leader: &mut dyn Leads,
+    watch: impl FnOnce(&mpsc::Receiver<()>),
+) -> Result<Vec<Count>, Error> {
+    let mut leads = Some(leader);
     let counts = thread::scope(|scope| {
         let (alive, ended) = mpsc::channel::<()>();
         let mut joins = Vec::new();
-        for thread in 0..threads {
-            let (director, alive) = (directs.take(), alive.clone());
-            let shared = &shared;
+        for (number, gauge) in part.numbers().zip(&shared.gauges) {
+            let (leader, alive) = (leads.take(), alive.clone());
+            let (number, threads) = (number as usize, part.threads as usize);
             let work = move || {
                 let _alive = alive;
                 let _guard = EndAll(shared);
-                pin(&plan.cpus, thread)?;
-                Ok(Worker::new(plan, dialect, shared, thread, threads)?.run(director))
+                pin(&plan.cpus, number)?;
+                Ok(Worker::new(plan, dialect, shared, gauge, number, threads)?.run(leader))
             };
-            match thread::Builder::new().name(format!("load-{thread}")).spawn_scoped(scope, work) {
+            match thread::Builder::new().name(format!("load-{number}")).spawn_scoped(scope, work) {
                 Ok(join) => joins.push(join),
                 Err(error) => {
                     drop(EndAll(shared));
@@ -135,22 +155,22 @@ fn carry_out<D: Dialect>(
             }
         }
         drop(alive);
-        tell(&shared, &ended, progress);
+        watch(&ended);
         joins.into_iter().map(|join| join.join().expect("a load thread panicked")).collect()
     });
     let counts: Vec<_> = counts?;
-    if let Some(error) = shared.no_tls() {
-        return Err(Error::Tls(tls::explain(&error)));
+    match shared.no_tls() {
+        Some(error) => Err(Error::Tls(tls::explain(&error))),
+        None => Ok(counts),
     }
-    let frame = director.outcome()?;
-    let (part, window) = (Part::whole(threads as u32), frame.window);
-    let (wrong, tls) = (shared.first_wrong(), shared.spoken());
-    let counted = tally::count(counts, part, window, plan, wrong, tls);
-    Ok(Tally::of(counted, &frame, plan, threads))
 }
 
 /// Calls `progress` until all threads have ended.
-fn tell(shared: &Shared, ended: &mpsc::Receiver<()>, progress: &mut dyn FnMut(&Progress)) {
+pub(crate) fn tell(
+    shared: &Shared,
+    ended: &mpsc::Receiver<()>,
+    progress: &mut dyn FnMut(&Progress),
+) {
     let began = Instant::now();
     while ended.recv_timeout(PROGRESS_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
         let sums = shared.sums();
@@ -161,14 +181,6 @@ fn tell(shared: &Shared, ended: &mpsc::Receiver<()>, progress: &mut dyn FnMut(&P
             replies: sums.replies,
             errors: sums.errors,
         });
-    }
-}
-
-/// No more connections than requests.
-fn connections_needed(plan: &Plan) -> usize {
-    match plan.until {
-        Until::Requests(n) => plan.connections.min(usize::try_from(n).unwrap_or(usize::MAX)),
-        Until::Elapsed(_) | Until::Burst { .. } => plan.connections,
     }
 }
 
@@ -190,7 +202,7 @@ fn pin(cpus: &[u32], thread: usize) -> Result<(), Error> {
 
 /// When one thread is gone, for whatever reason, the run is over for the others: nobody may wait
 /// for a thread that failed or panicked.
-struct EndAll<'a>(&'a Shared);
+pub(crate) struct EndAll<'a>(pub &'a Shared);
 
 impl Drop for EndAll<'_> {
     fn drop(&mut self) {

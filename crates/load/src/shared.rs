@@ -56,6 +56,8 @@ pub(crate) enum Trouble {
     Tls(rustls::Error),
     /// Closed by the server in the middle of TLS.
     CutOff,
+    /// As a load process reports it.
+    Reported(String),
 }
 
 impl fmt::Display for Trouble {
@@ -70,6 +72,7 @@ impl fmt::Display for Trouble {
                 "the server closed the connection without the close_notify that ends TLS",
             ),
             Trouble::Tls(error) => f.write_str(&tls::explain(error)),
+            Trouble::Reported(trouble) => f.write_str(trouble),
         }
     }
 }
@@ -121,16 +124,19 @@ pub(crate) struct Shared {
     spoken: OnceLock<TlsSpoken>,
     /// Connections that wait for their first reply.
     opening: AtomicUsize,
-    /// One per thread.
+    /// Most of these at a time.
+    most_opening: usize,
+    /// One per thread; where processes are led, one per process.
     pub gauges: Vec<Gauge>,
 }
 
 impl Shared {
-    /// Most connections that wait for their first reply at a time, over all threads: fewer than
+    /// Most connections that wait for their first reply at a time, over all processes: fewer than
     /// the shortest accept queues that are met in practice (100 and 128).
     const MOST_OPENING: usize = 64;
 
-    pub fn new(threads: usize) -> Self {
+    /// Between `threads` threads of one of `processes` processes, and whoever leads them.
+    pub fn new(threads: usize, processes: usize) -> Self {
         Shared {
             phase: AtomicU8::new(Phase::Starting as u8),
             began_at: AtomicU64::new(0),
@@ -141,6 +147,7 @@ impl Shared {
             no_tls: Mutex::new(None),
             spoken: OnceLock::new(),
             opening: AtomicUsize::new(0),
+            most_opening: (Self::MOST_OPENING / processes).max(1),
             gauges: (0..threads).map(|_| Gauge::default()).collect(),
         }
     }
@@ -198,8 +205,12 @@ impl Shared {
 
     /// The last trouble in opening, in words.
     pub fn last_trouble(&self) -> String {
-        let trouble = self.trouble.lock().unwrap();
-        trouble.as_ref().map_or("none was seen".to_owned(), |trouble| trouble.to_string())
+        self.trouble().unwrap_or_else(|| "none was seen".to_owned())
+    }
+
+    /// The same, where there was any.
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap().as_ref().map(Trouble::to_string)
     }
 
     /// TLS cannot be had with this server: the run ends.
@@ -225,7 +236,7 @@ impl Shared {
 
     /// Asks to open a connection; to be given back by [`Shared::opening_done`].
     pub fn may_open(&self) -> bool {
-        let one_more = |n| (n < Self::MOST_OPENING).then_some(n + 1);
+        let one_more = |n| (n < self.most_opening).then_some(n + 1);
         self.opening.fetch_update(Relaxed, Relaxed, one_more).is_ok()
     }
 
@@ -238,6 +249,11 @@ impl Shared {
     /// A connection got its first reply, or failed.
     pub fn opening_done(&self) {
         self.opening.fetch_sub(1, Relaxed);
+    }
+
+    /// So many load processes have connections that wait for their first reply.
+    pub fn set_opening(&self, processes: usize) {
+        self.opening.store(processes, Relaxed);
     }
 
     /// Whether connections wait for their first reply.

@@ -8,6 +8,7 @@ mod unchecked;
 pub(crate) use explain::{explain, is_about_certificate};
 pub(crate) use session::{Fault, Session};
 
+use regatta_record::{AskedRoots, AskedTls};
 use rustls::{
     ClientConfig, RootCertStore,
     client::Resumption,
@@ -15,6 +16,7 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, pem::PemObject},
 };
 use std::{
+    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -37,7 +39,8 @@ pub enum Roots {
 pub struct Tls {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
-    checked: bool,
+    /// What it was made of: a load process makes its own.
+    asked: Arc<AskedTls>,
 }
 
 /// Why TLS cannot be spoken, before anything is opened.
@@ -70,11 +73,35 @@ impl Tls {
     /// # Errors
     /// Where the host is none, or the roots cannot be read.
     pub fn new(host: &str, roots: &Roots) -> Result<Self, TlsError> {
+        let (roots, origin) = match roots {
+            Roots::System => (AskedRoots::System, Path::new("")),
+            Roots::Unchecked => (AskedRoots::Unchecked, Path::new("")),
+            Roots::File(path) => {
+                let pem = fs::read(path).map_err(|error| refuse(path, &error))?;
+                (AskedRoots::Pem(String::from_utf8_lossy(&pem).into_owned()), path.as_path())
+            }
+        };
+        Self::of(AskedTls { host: host.to_owned(), roots }, origin)
+    }
+
+    /// Speaks TLS as a message asks for it.
+    pub(crate) fn of_message(asked: AskedTls) -> Result<Self, TlsError> {
+        Self::of(asked, Path::new("the message"))
+    }
+
+    /// The message that asks another process to speak TLS in the same way.
+    pub(crate) fn to_message(&self) -> AskedTls {
+        AskedTls::clone(&self.asked)
+    }
+
+    /// `origin` is where roots of one's own come from, for messages.
+    fn of(asked: AskedTls, origin: &Path) -> Result<Self, TlsError> {
+        let host = asked.host.as_str();
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let name =
             ServerName::try_from(bare.to_owned()).map_err(|_| TlsError::Host(host.to_owned()))?;
-        let checked = *roots != Roots::Unchecked;
-        Ok(Tls { config: Arc::new(config(roots)?), name, checked })
+        let config = Arc::new(config(&asked.roots, origin)?);
+        Ok(Tls { config, name, asked: Arc::new(asked) })
     }
 
     /// The same, with a protocol offered inside.
@@ -86,19 +113,21 @@ impl Tls {
 
     /// Whether the server's certificate is checked.
     pub fn is_checked(&self) -> bool {
-        self.checked
+        self.asked.roots != AskedRoots::Unchecked
     }
 }
 
-fn config(roots: &Roots) -> Result<ClientConfig, TlsError> {
+fn config(roots: &AskedRoots, origin: &Path) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Setup)?;
     let believing = match roots {
-        Roots::System => config.with_root_certificates(of_system()?),
-        Roots::File(path) => config.with_root_certificates(of_file(path)?),
-        Roots::Unchecked => {
+        AskedRoots::System => config.with_root_certificates(of_system()?),
+        AskedRoots::Pem(pem) => {
+            config.with_root_certificates(of_pem(pem).map_err(|error| refuse(origin, &error))?)
+        }
+        AskedRoots::Unchecked => {
             let anybody = Arc::new(Anybody::new(&provider));
             config.dangerous().with_custom_certificate_verifier(anybody)
         }
@@ -120,17 +149,18 @@ fn of_system() -> Result<RootCertStore, TlsError> {
     Ok(store)
 }
 
-fn of_file(path: &Path) -> Result<RootCertStore, TlsError> {
-    let refuse = |because: String| TlsError::Roots { path: path.to_owned(), because };
+fn of_pem(pem: &str) -> Result<RootCertStore, String> {
     let mut store = RootCertStore::empty();
-    let certificates =
-        CertificateDer::pem_file_iter(path).map_err(|error| refuse(error.to_string()))?;
-    for certificate in certificates {
-        let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
-        store.add(certificate).map_err(|error| refuse(error.to_string()))?;
+    for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        store.add(certificate).map_err(|error| error.to_string())?;
     }
     if store.is_empty() {
-        return Err(refuse("there is no certificate in it".into()));
+        return Err("there is no certificate in it".into());
     }
     Ok(store)
+}
+
+fn refuse(path: &Path, because: &impl ToString) -> TlsError {
+    TlsError::Roots { path: path.to_owned(), because: because.to_string() }
 }

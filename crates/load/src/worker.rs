@@ -13,7 +13,7 @@ use crate::{
     Error, Plan, Until,
     clock::{self, MS, Nanos},
     connection::{Connection, State, Times},
-    director::Director,
+    leads::Leads,
     poller::Poller,
     schedule::Part,
     shared::{Gauge, Phase, Shared},
@@ -93,12 +93,13 @@ pub(crate) struct Worker<'a, D: Dialect> {
 }
 
 impl<'a, D: Dialect> Worker<'a, D> {
-    /// Thread number `thread` of `threads`, with its share of the plan. Allocates all that the run
-    /// needs.
+    /// Thread number `thread` of `threads`, counted over all processes, with its share of the plan.
+    /// Allocates all that the run needs.
     pub fn new(
         plan: &'a Plan,
         dialect: &'a D,
         shared: &'a Shared,
+        gauge: &'a Gauge,
         thread: usize,
         threads: usize,
     ) -> Result<Self, Error> {
@@ -134,7 +135,7 @@ impl<'a, D: Dialect> Worker<'a, D> {
             plan,
             dialect,
             shared,
-            gauge: &shared.gauges[thread],
+            gauge,
             poller,
             buffer: vec![0; BUFFER].into(),
             sealed: vec![0; plan.tls.as_ref().map_or(0, |_| Session::SEALED)].into(),
@@ -173,15 +174,15 @@ impl<'a, D: Dialect> Worker<'a, D> {
         })
     }
 
-    /// Works until the phase is [`Phase::Ended`]. The first thread brings the director.
-    pub fn run(mut self, mut director: Option<&mut Director<'_>>) -> Count {
+    /// Works until the phase is [`Phase::Ended`]. The first thread of a process brings who leads it.
+    pub fn run(mut self, mut leader: Option<&mut dyn Leads>) -> Count {
         if self.open_loop.is_some() {
             // By default the kernel may wake a thread 50 µs late, to save wakes. Where it refuses
             // to be exact, requests go out that much later.
             let _ = set_current_timer_slack(NonZeroU64::new(1));
         }
         while self.phase != Phase::Ended {
-            let longest = self.longest_wait(director.as_deref());
+            let longest = self.longest_wait(leader.as_ref().map(|leader| leader.next_look()));
             let ready = self.poller.wait(longest);
             match ready {
                 0 => self.nothing_ready(longest),
@@ -195,8 +196,8 @@ impl<'a, D: Dialect> Worker<'a, D> {
                 self.send_in_turn();
             }
             self.tell();
-            if let Some(director) = &mut director {
-                director.turn(self.now);
+            if let Some(leader) = &mut leader {
+                leader.turn(self.now);
             }
             let phase = self.shared.phase();
             if phase != self.phase {
@@ -237,14 +238,14 @@ impl<'a, D: Dialect> Worker<'a, D> {
         self.now = now;
     }
 
-    fn longest_wait(&self, director: Option<&Director<'_>>) -> Nanos {
+    fn longest_wait(&self, next_look: Option<Nanos>) -> Nanos {
         if self.plan.busy_poll && matches!(self.phase, Phase::WarmingUp | Phase::Measuring) {
             return 0;
         }
         let opens_soon = self.open_loop.is_some() && self.phase == Phase::WarmingUp;
         let mut until = self.now + if opens_soon { TURN_BEFORE_WINDOW } else { TURN };
-        if let Some(director) = director {
-            until = until.min(director.next_look());
+        if let Some(next_look) = next_look {
+            until = until.min(next_look);
         }
         if let Some(wakes_at) = self.open_loop.as_ref().and_then(OpenLoop::wakes_at)
             && self.depth > 0

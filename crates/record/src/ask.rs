@@ -132,7 +132,7 @@ pub enum AskedWindow {
     /// After a fixed time, by the clock of each process.
     Elapsed {
         /// Length of the window, in nanoseconds.
-        ns: NonZeroU64,
+        ns: u64,
     },
     /// When this many requests are settled, over all processes.
     Requests {
