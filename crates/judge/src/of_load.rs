@@ -49,11 +49,13 @@ pub fn of_load(load: &SingleLoad<'_>, server: Option<OfServer>) -> Verdict {
 }
 
 fn load_used(load: &SingleLoad<'_>, window_ns: f64) -> Used {
-    let whole = window_ns * f64::from(load.threads);
-    let waited = load.run_delay_ns.zip(load.turns);
+    let usable = load.usable_cpus();
+    let whole = window_ns * f64::from(usable);
+    // More threads than CPUs wait for each other.
+    let waited = load.run_delay_ns.zip(load.turns).filter(|_| load.threads <= load.cpus);
     let waited = waited.map(|(delay, turns)| signals::waited(delay, turns) as f64 / whole);
     let fraction = (load.load_cpu_ns - load.spun_ns) as f64 / whole;
-    Used { fraction, cpus: load.threads, spun: load.spun_ns as f64 / whole, waited }
+    Used { fraction, cpus: usable, spun: load.spun_ns as f64 / whole, waited }
 }
 
 fn server_used(server: OfServer, window_ns: f64) -> Used {
@@ -81,11 +83,16 @@ mod tests {
 
     /// Judges 1,000 answers in a second, by a load that used half of a CPU.
     fn judged(rate: Option<u32>, server: Option<OfServer>) -> Verdict {
-        let latencies = &Histogram::new_with_bounds(1, SECOND_NS, 3).unwrap();
-        let load = SingleLoad {
-            rate,
+        let latencies = Histogram::new_with_bounds(1, SECOND_NS, 3).unwrap();
+        of_load(&SingleLoad { rate, ..load(&latencies) }, server)
+    }
+
+    fn load(latencies: &Histogram<u64>) -> SingleLoad<'_> {
+        SingleLoad {
+            rate: None,
             arrivals: Arrivals::Poisson,
             threads: 1,
+            cpus: 1,
             requests: 1_000,
             window_ns: SECOND_NS,
             replies: Replies::default(),
@@ -95,8 +102,7 @@ mod tests {
             run_delay_ns: None,
             turns: None,
             open_loop: None,
-        };
-        of_load(&load, server)
+        }
     }
 
     /// Half of the window at work, half of it without a CPU.
@@ -117,6 +123,25 @@ mod tests {
             assert!(!judged(rate, server).voids(Figure::Cost), "{rate:?}");
         }
         assert!(judged(Some(1_000), None).is(Kind::AtAskedRate));
+    }
+
+    #[test]
+    fn load_threads_that_share_a_cpu_wait_for_each_other() {
+        let latencies = Histogram::new_with_bounds(1, SECOND_NS, 3).unwrap();
+        let verdict = |cpus| {
+            let waits = SingleLoad {
+                threads: 3,
+                cpus,
+                run_delay_ns: Some(SECOND_NS),
+                turns: Some(0),
+                ..load(&latencies)
+            };
+            of_load(&waits, Some(OfServer { run_delay_ns: None, ..SERVER }))
+        };
+        assert_eq!(verdict(3).kind, Kind::Noisy);
+        let shared = verdict(1);
+        assert_eq!(shared.kind, Kind::Idle);
+        assert!(shared.because.contains("load 0.50"), "{shared:?}");
     }
 
     #[test]

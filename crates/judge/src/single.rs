@@ -11,8 +11,10 @@ pub struct SingleLoad<'a> {
     pub rate: Option<u32>,
     /// How they were to arrive.
     pub arrivals: Arrivals,
-    /// Threads of the load, each with a CPU at most.
+    /// Number of load threads, over all processes.
     pub threads: u32,
+    /// Number of CPUs that these may run on.
+    pub cpus: u32,
     /// Right replies inside the window.
     pub requests: u64,
     /// Length of the window.
@@ -51,6 +53,11 @@ pub struct OfServer {
 }
 
 impl SingleLoad<'_> {
+    /// Number of CPUs that the load could keep busy.
+    pub fn usable_cpus(&self) -> u32 {
+        self.cpus.min(self.threads).max(1)
+    }
+
     /// Requests that were due and have no latency: longer than any that has one.
     pub fn unanswered(&self) -> u64 {
         self.open_loop.as_ref().map_or(0, |open| open.unsent + open.timed_out + open.lost)

@@ -1,7 +1,7 @@
 //! A run as a whole: the threads, who leads them, and what they counted put together.
 
 use crate::{
-    Error, Phase, Plan, Tally,
+    Error, Phase, Plan, Split, Tally,
     director::Director,
     leads::Leads,
     limits,
@@ -120,7 +120,7 @@ fn carry_out<D: Dialect>(
     let frame = director.outcome()?;
     let (wrong, tls) = (shared.first_wrong(), shared.spoken());
     let counted = tally::count(counts, part, frame.window, plan, wrong, tls);
-    Ok(Tally::of(counted, &frame, plan, threads))
+    Ok(Tally::of(counted, &frame, plan, Split { processes: 1, threads }))
 }
 
 /// Runs the threads of `part`, led by `leader`, until the load is over. `watch` is called meanwhile;

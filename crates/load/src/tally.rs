@@ -1,7 +1,7 @@
 //! What came of a load: what each thread counts, and the merged result.
 
 use crate::{
-    OpenTally, Plan, Until,
+    OpenTally, Plan, Split, Until,
     clock::{self, MS, Nanos},
     open_tally::OpenCount,
     run_delay::RunDelay,
@@ -12,6 +12,10 @@ use regatta_record::{Counted, Errors, Exchange, FirstWrong, Part, TlsSpoken};
 /// What came of a load.
 #[derive(Clone, Debug)]
 pub struct Tally {
+    /// Number of processes that carried out the load.
+    pub processes: usize,
+    /// Number of load threads, over all processes.
+    pub threads: usize,
     /// Requests answered rightly inside the measured window.
     pub requests: u64,
     /// Length of the window in nanoseconds. With [`Until::Requests`] and
@@ -175,11 +179,14 @@ pub(crate) fn count(
 }
 
 impl Tally {
-    /// What came of a plan with so many threads in all, from what was counted and how it went.
-    pub(crate) fn of(counted: Counted, frame: &Frame, plan: &Plan, threads: usize) -> Tally {
+    /// What came of a plan that was carried out in this way, from what was counted and how it went.
+    pub(crate) fn of(counted: Counted, frame: &Frame, plan: &Plan, split: Split) -> Tally {
+        let Split { processes, threads } = split;
         let mut slices = counted.slices;
         slices.truncate((counted.window_ns / counted.slice_ns) as usize);
         Tally {
+            processes,
+            threads,
             requests: counted.requests,
             window_ns: counted.window_ns,
             slices,
@@ -294,7 +301,7 @@ mod tests {
     fn merge(counts: Vec<Count>, frame: Frame, plan: &Plan) -> Tally {
         let threads = counts.len();
         let counted = count(counts, Part::whole(threads as u32), frame.window, plan, None, None);
-        Tally::of(counted, &frame, plan, threads)
+        Tally::of(counted, &frame, plan, Split { processes: 1, threads })
     }
 
     #[test]

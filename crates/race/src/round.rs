@@ -7,6 +7,7 @@ use crate::{
     entrant::Entrant,
     events::Events,
     hash_file,
+    processes::load_processes,
     single::outcome_of_replies,
     under_load::{UnderLoad, Window},
 };
@@ -14,7 +15,9 @@ use regatta_host::{
     Aside, Containment, NotReady, Running, Watched, background, free_port, is_taken, last_words,
     read_probe,
 };
-use regatta_load::{Edges, OpenTally, Plan, Progress, Tally, Until, WarmUp};
+use regatta_load::{
+    Edges, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
+};
 use regatta_record::{
     Asked, Errors, FORMAT, Happened, LoadShape, Outcome, Phase, Round, encode_histogram,
 };
@@ -124,18 +127,21 @@ pub(crate) fn run(
     let mut under_load = UnderLoad::new(events, &window);
     let progress = &mut |progress: &Progress| under_load.progress(progress);
     let mut server = window.around(&mut watched);
+    let how = &load_processes(course.binary, 1);
     let (loaded, late, large) = match load.beside {
         Some(beside) => {
             let beside = beside::plan(&plan, beside, entrant.speaks_under(Some(beside.n)));
-            let both = beside::run(&beside, &plan, &mut server, progress, course.stop);
+            let both = beside::run(&beside, &plan, how, &mut server, progress, course.stop);
             (both.measured, false, Some(both.background))
         }
         None if load.is_counted() => {
             let (loaded, late) =
-                run_counted(&plan, &mut server, progress, course.stop, within(&load));
+                run_counted(&plan, how, &mut server, progress, course.stop, within(&load));
             (Some(loaded), late, None)
         }
-        None => (Some(regatta_load::run(&plan, &mut server, progress, course.stop)), false, None),
+        None => {
+            (Some(run_in_processes(&plan, how, &mut server, progress, course.stop)), false, None)
+        }
     };
     under_load.ended();
     drop(aside);
@@ -203,6 +209,10 @@ pub(crate) fn run(
     round.load_spun_ns = tally.spun_ns;
     round.histogram = encode_histogram(&tally.histogram);
     round.open_loop = tally.open_loop.as_ref().map(OpenTally::to_record);
+    if tally.processes > 1 {
+        let machine = round.machine.get_or_insert_default();
+        machine.load_processes = Some(tally.processes as u32);
+    }
     if tally.load_run_delay_ns.is_some() {
         let machine = round.machine.get_or_insert_default();
         (machine.load_run_delay_ns, machine.load_turns) =
@@ -345,6 +355,7 @@ fn within(load: &LoadShape) -> Duration {
 /// Runs a counted load and ends it after `within`; true if it had to.
 fn run_counted(
     plan: &Plan,
+    how: &Processes,
     server: &mut dyn Edges,
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
@@ -356,11 +367,12 @@ fn run_counted(
         late |= told.elapsed >= within;
         end.store(late || stop.load(Ordering::Relaxed), Ordering::Relaxed);
     };
-    let loaded = regatta_load::run(plan, server, &mut look_up, &end);
+    let loaded = run_in_processes(plan, how, server, &mut look_up, &end);
     (loaded, late && !stop.load(Ordering::Relaxed))
 }
 
-fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) -> Plan {
+/// The plan of a load of a race, towards a contender on `port`.
+pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) -> Plan {
     let cpus = asked.cpus.of_load(&load);
     let of_server = asked.cpus.of_server(&load);
     let shares_cpus = cpus.is_empty() || cpus.iter().any(|cpu| of_server.contains(cpu));
@@ -450,7 +462,8 @@ mod tests {
             churn: false,
             seed: 1,
         };
-        run_counted(&plan, &mut Nothing, &mut |_| (), &AtomicBool::new(stop), within).1
+        let how = load_processes(Path::new("/nonexistent"), 1);
+        run_counted(&plan, &how, &mut Nothing, &mut |_| (), &AtomicBool::new(stop), within).1
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub struct LoadResult {
     pub rate_per_s: f64,
     /// Connections that were asked for and opened.
     pub connections: u64,
+    /// Number of processes that carried out the load. Absent: 1.
+    #[serde(default = "one")]
+    pub processes: u32,
     /// How TLS was spoken; `None`: plain.
     #[serde(default)]
     pub tls: Option<TlsSpoken>,
@@ -73,4 +76,8 @@ pub struct LoadResult {
     pub verdict: Verdict,
     /// HDR histogram of the latencies, V2 format, base64.
     pub histogram: String,
+}
+
+fn one() -> u32 {
+    1
 }

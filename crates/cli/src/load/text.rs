@@ -18,7 +18,11 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     let voided = |figure, value: String| {
         if result.verdict.voids(figure) { format!("({value})") } else { value }
     };
-    line("load", format!("{} · {} · {}", args.url, workload, shape(args)));
+    let from = match result.processes {
+        1 => String::new(),
+        n => format!(" · from {n} processes"),
+    };
+    line("load", format!("{} · {} · {}{from}", args.url, workload, shape(args)));
     if let Some(TlsSpoken { version, cipher, checked }) = &result.tls {
         let check = if *checked { "certificate checked" } else { "certificate not checked" };
         line("TLS", format!("{version}, {cipher}, {check}"));

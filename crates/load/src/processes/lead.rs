@@ -87,7 +87,7 @@ fn lead(
     }
     let counted = led?;
     let frame = director.outcome()?;
-    Ok(Tally::of(counted, &frame, plan, split.threads))
+    Ok(Tally::of(counted, &frame, plan, split))
 }
 
 /// A load that processes carry out.
