@@ -46,8 +46,7 @@ Exit status: 0 found; 1 nothing could be found (even the lowest level fails, or 
 limit at once), or the ends could not be verified; 2 wrong usage, or the server cannot be reached;
 130 after Ctrl-C, with what was found until then.")]
 pub struct CapacityArgs {
-    /// The server, which runs already: line://HOST:PORT or http(s)://HOST[:PORT]/PATH
-    #[arg(group = "server")]
+    #[arg(group = "server", help = format!("The server, which runs already: {}", url::forms()))]
     url: Option<String>,
     /// Start this server afresh for every step instead: a contender by name, or one of your own
     #[arg(long, group = "server", value_name = "NAME | 'NAME=CMD {port}'")]

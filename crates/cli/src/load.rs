@@ -47,6 +47,7 @@ use std::{
       -H 'Content-Type: application/json' --expect-json /n=1 --expect-header Location
   regatta load http://127.0.0.1:8080 --workload workloads/http.toml
   regatta load https://localhost:8443/ --cacert my-roots.pem
+  regatta load memcached://127.0.0.1:11211 -p 16
   regatta load http://127.0.0.1:8080/ --slow headers -c 5000 -d 30s
 
 With --rate requests are sent when they are due, whatever became of those before, and latency counts
@@ -54,12 +55,16 @@ from then: the wait for a free connection (the server's doing), the send lag (th
 service. Before a send the load spins for 50 µs if --cpus gives each of its threads a CPU, unless the
 process of --pid may use one of these too; else it sleeps, and sends some 50 µs later.
 
+What is not found: replies are not compared in the names and values of headers that nothing is
+expected of, Date among them; the length that a reply to HEAD announces cannot be checked; and of
+replies that are all alike, one that is sent too early looks like one that is prompt.
+
 Exit status: 0 loaded and judged; 1 a reply was wrong or missing, or none came, or more than 1% of the
 requests that a rate asked for were not sent, or timed out, or slow clients kept the server from
-serving new ones, or not all of them came to stand; 2 wrong usage, or the server cannot be reached,
-or a load process failed; 130 after Ctrl-C.")]
+serving new ones, or not all of them came to stand; 2 wrong usage, or the server cannot be reached, or
+does not keep connections open, or a load process failed; 130 after Ctrl-C.")]
 pub struct LoadArgs {
-    /// What to load: line://HOST:PORT or http(s)://HOST[:PORT]/PATH
+    #[arg(help = format!("What to load: {}", url::forms()))]
     url: String,
     /// Connections open at a time
     #[arg(short, long, default_value = "64", value_name = "N")]
@@ -102,12 +107,13 @@ pub struct LoadArgs {
     /// Longest warm-up; it ends earlier once the rate is steady
     #[arg(long, default_value = "1s", value_parser = duration, value_name = "TIME")]
     warm_up: Duration,
-    /// A new connection for every request
+    /// A new connection for every request, or for every conversation where a workload file has steps
     #[arg(long, conflicts_with = "pipeline")]
     churn: bool,
     /// What to send, and what must come back: to line:// double (if absent), dialogue, echo (for a
     /// server that sends back what it gets), or a workload file of your own; to http:// a GET of the
-    /// path, or what the flags below say (if absent), hello, hash, or a workload file
+    /// path, or what the flags below say (if absent), hello, hash, or a workload file; to memcached://
+    /// cache (if absent), or a workload file
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     workload: Option<Workload>,
     /// Also measure the process PID and all below it
@@ -187,10 +193,12 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
     let shares = observed.as_ref().is_some_and(|observed| observed.may_run_on(&args.cpus));
     let mut server = Server { observed, cpus, shares, opened: None, spent: None };
     let bar = progress_bar();
-    let mut last = 0;
+    let (mut replies, mut at) = (0, Duration::ZERO);
     let mut progress = |progress: &Progress| {
-        let since = progress.replies.saturating_sub(std::mem::replace(&mut last, progress.replies));
-        bar.set_message(message(progress, since));
+        let since = progress.replies.saturating_sub(replies) as f64;
+        let rate = since / progress.elapsed.saturating_sub(at).as_secs_f64().max(1e-3);
+        (replies, at) = (progress.replies, progress.elapsed);
+        bar.set_message(message(progress, rate));
     };
     let tally = run_in_processes(&plan, &processes, &mut server, &mut progress, &stop);
     bar.finish_and_clear();
@@ -286,15 +294,15 @@ fn progress_bar() -> ProgressBar {
     bar
 }
 
-/// `replies` is since the last message, a tenth of a second ago.
-fn message(progress: &Progress, replies: u64) -> String {
+/// `rate` is the replies per second since the last message.
+fn message(progress: &Progress, rate: f64) -> String {
     let phase = match progress.phase {
         Phase::Starting | Phase::Connecting => "connecting",
         Phase::WarmingUp => "warming up",
         Phase::Measuring => "measuring",
         Phase::Draining | Phase::Ended => "stopping",
     };
-    let (open, rate) = (HumanCount(progress.open as u64), HumanCount(replies * 10));
+    let (open, rate) = (HumanCount(progress.open as u64), HumanCount(rate.round() as u64));
     format!("{phase} · {open} connections · {rate}/s · {} errors", progress.errors)
 }
 
@@ -308,6 +316,7 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
         format: FORMAT,
         requests: tally.requests,
         errors: tally.errors,
+        causes: tally.causes.clone(),
         duration_s,
         rate_per_s: if duration_s > 0.0 { tally.requests as f64 / duration_s } else { 0.0 },
         connections: args.connections() as u64,
@@ -326,6 +335,7 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
         load_cpu_ns_per_request: per_request(tally.load_cpu_ns - tally.spun_ns),
         server_cpu_ns_per_request: spent.and_then(|spent| per_request(spent.cpu_ns)),
         first_wrong: tally.first_wrong.clone(),
+        first_unfinished: tally.first_unfinished.clone(),
         verdict: judge_load(plan, tally, of_server),
         histogram: encode_histogram(&tally.histogram),
     };

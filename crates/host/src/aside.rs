@@ -3,10 +3,12 @@
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::marker::PhantomData;
 
-/// While this is there, its thread runs on nobody's CPUs; where there are none, on those of the
-/// load. It wakes ten times a second to see how the load goes, and that must not take time from the
-/// server. Where the server has all CPUs, or the system refuses, the thread stays where it was; also
-/// where the load has no CPUs of its own, since the threads of the load would inherit the move.
+/// Until it is dropped, the thread that made it runs on CPUs that neither the server nor the load
+/// was given, or on those of the load if there are no others. That thread wakes ten times a second
+/// to read the progress of the load, and must not take time from the server.
+///
+/// The thread is not moved if the server has all CPUs or the system refuses. It is not moved either
+/// if the load is not pinned, because the threads of the load would inherit the move.
 pub struct Aside {
     before: Option<CpuSet>,
     /// Affinity is the thread's own.
@@ -24,7 +26,7 @@ impl Aside {
 impl Drop for Aside {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
-            // A thread that stays aside is a little slower between rounds, and nothing else.
+            // If this fails, the thread is a little slower between rounds, and nothing else.
             let _ = sched_setaffinity(None, before);
         }
     }

@@ -14,22 +14,22 @@ pub struct Replies<'a> {
 }
 
 /// The outcome that follows from the replies alone; `None` if all that were owed came and were
-/// right. A refused connection is tried again and is no fault; a request that was sent is owed its
-/// reply.
+/// right. A refused connection is tried again, and one that is closed idle owes nothing: neither is a
+/// fault. A request that was sent is owed its reply.
 pub fn of_replies(name: &str, replies: Replies<'_>) -> Option<Outcome> {
     if let Some(exchange) = replies.first_wrong.cloned() {
         let because = "a reply was wrong".to_owned();
         return Some(Outcome::Disqualified { because, exchange: Some(exchange) });
     }
     if replies.server_died {
-        let because = format!("{name} took no connection and answered nothing any more under load");
+        let because = format!("{name} stopped accepting connections and answering under load");
         return Some(Outcome::Failed { because });
     }
     let missing: Vec<String> = replies
         .errors
         .by_kind()
         .into_iter()
-        .filter(|(kind, count)| *kind != "connect" && *count > 0)
+        .filter(|(kind, count)| !["connect", "closed_idle"].contains(kind) && *count > 0)
         .map(|(kind, count)| format!("{} {count}", kind.replace('_', " ")))
         .collect();
     (!missing.is_empty()).then(|| Outcome::Disqualified {

@@ -39,6 +39,8 @@ pub(crate) struct Connection<T> {
     pub talk: T,
     /// Its first request is beside the schedule of an open loop, or the bound on what is in flight.
     pub beside: bool,
+    /// The server has ended its sending direction.
+    pub ended: bool,
     /// Whole replies on this connection so far.
     pub replies: u64,
     /// How long to wait before the next attempt to open.
@@ -59,6 +61,7 @@ impl<T> Connection<T> {
             cursor,
             talk,
             beside: true,
+            ended: false,
             replies: 0,
             pause: SHORTEST_PAUSE,
             sent: Ring { first: first as u32, head: 0, tail: 0 },

@@ -17,6 +17,13 @@ const LOOK: Nanos = 5 * MS;
 const SLICE: Nanos = 100 * MS;
 /// This long without a reply, and only refusals: the server is gone.
 const DEAD_AFTER: Nanos = 2 * SECOND;
+/// How often the server may close a connection after its first reply, for each that is to be opened,
+/// before it is said not to keep connections open.
+const MOST_DROPS: u64 = 8;
+/// How long connections stay open after the last reply, to see whether more comes than was asked for.
+const SETTLE: Nanos = 30 * MS;
+/// How long a server may take to close a connection whose last request asked it to.
+const CLOSES_WITHIN: Nanos = SECOND;
 
 /// Leads the threads.
 pub(crate) struct Director<'a> {
@@ -31,6 +38,8 @@ pub(crate) struct Director<'a> {
     most_open: (usize, Nanos),
     steadiness: Steadiness,
     pulse: Pulse,
+    /// When the last reply had come.
+    drained: Option<Nanos>,
     outcome: Frame,
     not_opened: Option<Error>,
 }
@@ -56,6 +65,7 @@ impl<'a> Director<'a> {
                 patience: (plan.timeout + plan.patience).as_nanos() as Nanos,
                 ..Pulse::default()
             },
+            drained: None,
             outcome,
             not_opened: None,
         }
@@ -107,6 +117,7 @@ impl<'a> Director<'a> {
         let nobody_there = most == 0 && sums.awaited == 0 && sums.refused > 0;
         let longest = 3 * patience + wanted as Nanos * 10 * MS;
         if now - since > patience
+            || sums.dropped > MOST_DROPS * wanted as u64
             || (nobody_there && now - since > DEAD_AFTER)
             || now - self.began > longest
         {
@@ -161,9 +172,24 @@ impl<'a> Director<'a> {
         // A request that was due may still be connected for.
         let connects = self.plan.rate.is_some() && self.shared.is_opening();
         let drained = sums.together && sums.awaited == 0 && !connects;
-        if drained || now - self.began > longest {
-            if !matches!(self.plan.until, Until::Burst { .. }) {
-                self.edges.connections_open();
+        let late = now - self.began > longest;
+        if !drained && !late && self.drained.is_none() {
+            return;
+        }
+        let drained = match self.drained {
+            Some(at) => at,
+            None => {
+                if !matches!(self.plan.until, Until::Burst { .. }) {
+                    self.edges.connections_open();
+                }
+                *self.drained.insert(clock::now())
+            }
+        };
+        // With a connection per request, those that are still open may wait for the server to close.
+        let waits = sums.owed_ends > 0;
+        if now.saturating_sub(drained) >= if waits { CLOSES_WITHIN } else { SETTLE } {
+            if waits {
+                self.shared.closes_overdue();
             }
             self.enter(Phase::Ended, now);
         }
@@ -246,27 +272,36 @@ impl Steadiness {
 
 /// Whether the server is alive: it answers, or awaits being asked, or at least does not refuse.
 /// One that neither answers nor lets a request be given up takes no connections: silence for
-/// `patience` is its end too.
+/// `patience` is its end too. So are only lost requests for so long, however many.
 #[derive(Default)]
 struct Pulse {
     settled: u64,
     refused: u64,
     last: Nanos,
+    replies: u64,
+    /// Requests that were settled when the last reply came, and when that was.
+    answered: (u64, Nanos),
     patience: Nanos,
 }
 
 impl Pulse {
     fn beat(&mut self, now: Nanos) {
         self.last = now;
+        self.answered.1 = now;
     }
 
     fn beats(&mut self, now: Nanos, sums: &Sums) -> bool {
         if sums.settled != self.settled {
             *self = Pulse { settled: sums.settled, refused: sums.refused, last: now, ..*self };
         }
+        if sums.replies != self.replies {
+            *self = Pulse { replies: sums.replies, answered: (sums.settled, now), ..*self };
+        }
         let only_refusals = sums.awaited == 0 && sums.refused > self.refused;
         let silence = now - self.last;
-        silence < if only_refusals { DEAD_AFTER } else { self.patience }
+        let (settled, answered) = self.answered;
+        let only_losses = sums.settled > settled && now - answered >= self.patience;
+        !only_losses && silence < if only_refusals { DEAD_AFTER } else { self.patience }
     }
 }
 
@@ -284,6 +319,27 @@ mod tests {
             reached.push(steadiness.reached(i as Nanos * SLICE, replies));
         }
         assert_eq!(reached, [false, false, false, false, false, true, true]);
+    }
+
+    #[test]
+    fn a_server_of_which_only_losses_come_is_dead_after_its_patience() {
+        let sums = |replies, settled| Sums {
+            replies,
+            settled,
+            awaited: 4,
+            refused: 0,
+            dropped: 0,
+            owed_ends: 0,
+            errors: 0,
+            open: 4,
+            together: true,
+        };
+        let mut pulse = Pulse { patience: 10 * SECOND, ..Pulse::default() };
+        pulse.beat(0);
+        // A loss every second, and a reply in the fifth.
+        let alive: Vec<bool> =
+            (1..=17).map(|i| pulse.beats(i * SECOND, &sums(u64::from(i >= 5), i))).collect();
+        assert_eq!(alive.iter().position(|alive| !alive), Some(14), "15 s: 10 s after the reply");
     }
 
     #[test]

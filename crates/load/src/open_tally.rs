@@ -104,12 +104,12 @@ impl OpenCount {
         self.seen.arrived(intended);
     }
 
-    /// A reply came. An instant counts as a nanosecond: histograms begin there.
+    /// A reply came. A request that found a connection free did not wait: 0 is recorded as it is.
     #[inline]
     pub fn answered(&mut self, wait: Nanos, lag: Nanos, service: Nanos) {
-        self.wait.saturating_record(wait.max(1));
-        self.lag.saturating_record(lag.max(1));
-        self.service.saturating_record(service.max(1));
+        self.wait.saturating_record(wait);
+        self.lag.saturating_record(lag);
+        self.service.saturating_record(service);
     }
 
     /// What was counted, to be put together with what others counted.

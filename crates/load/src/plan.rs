@@ -69,7 +69,8 @@ pub struct Plan {
     /// When the measured window ends.
     pub until: Until,
     /// A connection for every request: connect, send, read the reply, close; latency counts from
-    /// before the connect. Towards an IPv4 loopback target the sources 127.0.0.2 to 127.0.0.127
+    /// before the connect. Where a workload has conversations of several steps, a connection for each
+    /// of these; the latency of further steps counts from their write. Towards an IPv4 loopback target the sources 127.0.0.2 to 127.0.0.127
     /// take turns; towards any other there is one source, whose ports last for about 470
     /// connections a second (28,000 a minute) unless `net.ipv4.tcp_tw_reuse` is 1: then connecting
     /// fails with "cannot assign requested address", is counted and tried again.

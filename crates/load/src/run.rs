@@ -12,7 +12,7 @@ use crate::{
 };
 use regatta_record::Part;
 use regatta_script::{Dialect, Visitor};
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::{
     sync::{atomic::AtomicBool, mpsc},
     thread,
@@ -49,9 +49,12 @@ pub struct Progress {
 
 /// How often progress is told.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+/// The same inside the window, where telling takes CPU from those that are measured.
+const PROGRESS_IN_WINDOW: Duration = Duration::from_secs(1);
 
-/// Carries out a plan. `progress` is called about ten times a second on the calling thread; `stop`
-/// ends the run within milliseconds, with what there is until then.
+/// Carries out a plan. `progress` is called on the calling thread, about ten times a second before and
+/// after the measured window, and once a second inside it; the thread keeps to the CPUs of the plan
+/// meanwhile. `stop` ends the run within milliseconds, with what there is until then.
 ///
 /// # Errors
 /// Only where there is nothing to tell of a window: see [`Error`]. Wrong replies, lost connections
@@ -112,6 +115,7 @@ fn carry_out<D: Dialect>(
     let plan = &plan.needed();
     let threads = plan.threads.min(plan.most_threads());
     limits::make_room(plan.connections + plan.idle, threads)?;
+    let _kept = KeptOn::cpus(&plan.cpus);
     let shared = Shared::new(threads, 1);
     let mut director = Director::new(plan, &shared, stop, edges);
     let part = Part::whole(threads as u32);
@@ -120,7 +124,7 @@ fn carry_out<D: Dialect>(
     let frame = director.outcome()?;
     let (wrong, tls) = (shared.first_wrong(), shared.spoken());
     let counted = tally::count(counts, part, frame.window, plan, wrong, tls);
-    Ok(Tally::of(counted, &frame, plan, Split { processes: 1, threads }))
+    reached(Tally::of(counted, &frame, plan, Split { processes: 1, threads }), plan, &shared)
 }
 
 /// Runs the threads of `part`, led by `leader`, until the load is over. `watch` is called meanwhile;
@@ -165,6 +169,16 @@ pub(crate) fn work<D: Dialect>(
     }
 }
 
+/// Refuses the tally of a load of which no request reached the server.
+pub(crate) fn reached(tally: Tally, plan: &Plan, shared: &Shared) -> Result<Tally, Error> {
+    let was_reached = tally.connections_opened > 0 || tally.errors.total() > tally.errors.connect;
+    if !tally.interrupted && tally.errors.connect > 0 && !was_reached {
+        let wanted = plan.connections + plan.idle;
+        return Err(Error::NotOpened { opened: 0, wanted, last: shared.last_trouble() });
+    }
+    Ok(tally)
+}
+
 /// Calls `progress` until all threads have ended.
 pub(crate) fn tell(
     shared: &Shared,
@@ -172,10 +186,12 @@ pub(crate) fn tell(
     progress: &mut dyn FnMut(&Progress),
 ) {
     let began = Instant::now();
-    while ended.recv_timeout(PROGRESS_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
-        let sums = shared.sums();
+    let mut pause = PROGRESS_EVERY;
+    while ended.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
+        let (phase, sums) = (shared.phase(), shared.sums());
+        pause = if phase == Phase::Measuring { PROGRESS_IN_WINDOW } else { PROGRESS_EVERY };
         progress(&Progress {
-            phase: shared.phase(),
+            phase,
             elapsed: began.elapsed(),
             open: sums.open,
             replies: sums.replies,
@@ -189,15 +205,39 @@ fn pin(cpus: &[u32], thread: usize) -> Result<(), Error> {
     if cpus.is_empty() {
         return Ok(());
     }
-    let cpu = cpus[thread % cpus.len()] as usize;
-    let mut set = CpuSet::new();
-    if cpu < CpuSet::MAX_CPU {
-        set.set(cpu);
-    }
-    sched_setaffinity(None, &set).map_err(|error| Error::Machine {
+    let cpu = cpus[thread % cpus.len()];
+    sched_setaffinity(None, &set_of(&[cpu])).map_err(|error| Error::Machine {
         what: "pin its threads to the CPUs given",
         error: error.into(),
     })
+}
+
+fn set_of(cpus: &[u32]) -> CpuSet {
+    let mut set = CpuSet::new();
+    cpus.iter().map(|cpu| *cpu as usize).filter(|cpu| *cpu < CpuSet::MAX_CPU).for_each(|cpu| {
+        set.set(cpu);
+    });
+    set
+}
+
+/// The calling thread keeps to the load's CPUs: what it draws must not take the server's. Afterwards
+/// it may run where it could before.
+pub(crate) struct KeptOn(Option<CpuSet>);
+
+impl KeptOn {
+    /// Where the thread cannot be kept to them, it is left as it is: the load threads tell that.
+    pub fn cpus(cpus: &[u32]) -> Self {
+        let before = sched_getaffinity(None).ok().filter(|_| !cpus.is_empty());
+        KeptOn(before.filter(|_| sched_setaffinity(None, &set_of(cpus)).is_ok()))
+    }
+}
+
+impl Drop for KeptOn {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = sched_setaffinity(None, before);
+        }
+    }
 }
 
 /// When one thread is gone, for whatever reason, the run is over for the others: nobody may wait

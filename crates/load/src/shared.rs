@@ -1,17 +1,11 @@
 //! What the load threads share: the phase that they are in, and what each says of itself. A thread
 //! looks at the phase once per turn of its loop; nothing here is touched per request.
 
-use crate::{
-    clock::{self, Nanos},
-    tls,
-};
+use crate::clock::{self, Nanos};
 use regatta_record::{Exchange, FirstWrong, TlsSpoken};
-use std::{
-    fmt,
-    sync::{
-        Mutex, OnceLock,
-        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::*},
-    },
+use std::sync::{
+    Mutex, OnceLock,
+    atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::*},
 };
 
 /// What the load is doing.
@@ -43,40 +37,6 @@ impl Phase {
     ];
 }
 
-/// What kept a connection from opening; told when not all could be opened.
-#[derive(Clone, Debug)]
-pub(crate) enum Trouble {
-    /// The system or the server refused.
-    Refused(rustix::io::Errno),
-    /// Connected, or half so, and no reply within the limit.
-    Silent(std::time::Duration),
-    /// Closed by the server.
-    Closed,
-    /// TLS did not come to stand.
-    Tls(rustls::Error),
-    /// Closed by the server in the middle of TLS.
-    CutOff,
-    /// As a load process reports it.
-    Reported(String),
-}
-
-impl fmt::Display for Trouble {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Trouble::Refused(errno) => {
-                write!(f, "{}", std::io::Error::from_raw_os_error(errno.raw_os_error()))
-            }
-            Trouble::Silent(limit) => write!(f, "no reply within {limit:?}"),
-            Trouble::Closed => f.write_str("the server closed the connection"),
-            Trouble::CutOff => f.write_str(
-                "the server closed the connection without the close_notify that ends TLS",
-            ),
-            Trouble::Tls(error) => f.write_str(&tls::explain(error)),
-            Trouble::Reported(trouble) => f.write_str(trouble),
-        }
-    }
-}
-
 /// What one thread says of itself, once per turn. On its own cache lines.
 #[repr(align(128))]
 #[derive(Default)]
@@ -89,6 +49,10 @@ pub(crate) struct Gauge {
     pub awaited: AtomicU64,
     /// Failed attempts to connect so far.
     pub refused: AtomicU64,
+    /// Connections so far that the server closed after their first reply, before the load began.
+    pub dropped: AtomicU64,
+    /// Connections that wait for nothing but the server's close.
+    pub owed_ends: AtomicU64,
     /// Errors of all kinds so far.
     pub errors: AtomicU64,
     /// Connections whose first reply came and that still stand.
@@ -104,6 +68,8 @@ pub(crate) struct Sums {
     pub settled: u64,
     pub awaited: u64,
     pub refused: u64,
+    pub dropped: u64,
+    pub owed_ends: u64,
     pub errors: u64,
     pub open: usize,
     /// Whether every thread has entered the current phase.
@@ -119,9 +85,13 @@ pub(crate) struct Shared {
     /// Set where a thread cannot go on or need not: the run ends.
     over: AtomicBool,
     first_wrong: Mutex<Option<FirstWrong>>,
-    trouble: Mutex<Option<Trouble>>,
+    trouble: Mutex<Option<String>>,
     no_tls: Mutex<Option<rustls::Error>>,
     spoken: OnceLock<TlsSpoken>,
+    /// Connections of a burst whose first reply came.
+    opened: AtomicUsize,
+    /// Servers had long enough to close connections whose last request told them to.
+    closes_overdue: AtomicBool,
     /// Connections that wait for their first reply.
     opening: AtomicUsize,
     /// Most of these at a time.
@@ -146,6 +116,8 @@ impl Shared {
             trouble: Mutex::new(None),
             no_tls: Mutex::new(None),
             spoken: OnceLock::new(),
+            opened: AtomicUsize::new(0),
+            closes_overdue: AtomicBool::new(false),
             opening: AtomicUsize::new(0),
             most_opening: (Self::MOST_OPENING / processes).max(1),
             gauges: (0..threads).map(|_| Gauge::default()).collect(),
@@ -198,19 +170,19 @@ impl Shared {
         self.first_wrong.lock().unwrap().clone()
     }
 
-    /// Remembers the last trouble in opening.
-    pub fn troubled(&self, trouble: Trouble) {
-        *self.trouble.lock().unwrap() = Some(trouble);
+    /// Remembers why a connection could not be opened, or not be kept open.
+    pub fn troubled(&self, cause: &str) {
+        *self.trouble.lock().unwrap() = Some(cause.to_owned());
     }
 
-    /// The last trouble in opening, in words.
+    /// The last cause of that.
     pub fn last_trouble(&self) -> String {
-        self.trouble().unwrap_or_else(|| "none was seen".to_owned())
+        self.trouble().unwrap_or_else(|| "none was seen".into())
     }
 
     /// The same, where there was any.
     pub fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap().as_ref().map(Trouble::to_string)
+        self.trouble.lock().unwrap().clone()
     }
 
     /// TLS cannot be had with this server: the run ends.
@@ -232,6 +204,31 @@ impl Shared {
     /// How TLS was spoken, if it was.
     pub fn spoken(&self) -> Option<TlsSpoken> {
         self.spoken.get().cloned()
+    }
+
+    /// The first reply on a connection of a burst came.
+    pub fn one_opened(&self) {
+        self.opened.fetch_add(1, Relaxed);
+    }
+
+    /// On how many connections of a burst it has come; none of these is opened again.
+    pub fn opened(&self) -> usize {
+        self.opened.load(Relaxed)
+    }
+
+    /// The first reply has come on so many connections of a burst, over all processes.
+    pub fn set_opened(&self, connections: usize) {
+        self.opened.store(connections, Relaxed);
+    }
+
+    /// A server that was told to close a connection has had long enough for it.
+    pub fn closes_overdue(&self) {
+        self.closes_overdue.store(true, Relaxed);
+    }
+
+    /// Whether it has.
+    pub fn closes_are_overdue(&self) -> bool {
+        self.closes_overdue.load(Relaxed)
     }
 
     /// Asks to open a connection; to be given back by [`Shared::opening_done`].
@@ -273,6 +270,8 @@ impl Shared {
             settled: sum(|gauge| &gauge.settled),
             awaited: sum(|gauge| &gauge.awaited),
             refused: sum(|gauge| &gauge.refused),
+            dropped: sum(|gauge| &gauge.dropped),
+            owed_ends: sum(|gauge| &gauge.owed_ends),
             errors: sum(|gauge| &gauge.errors),
             open: self.gauges.iter().map(|gauge| gauge.open.load(Relaxed)).sum(),
             together,

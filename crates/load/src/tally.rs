@@ -8,6 +8,7 @@ use crate::{
 };
 use hdrhistogram::Histogram;
 use regatta_record::{Counted, Errors, Exchange, FirstWrong, Part, TlsSpoken};
+use std::collections::BTreeMap;
 
 /// What came of a load.
 #[derive(Clone, Debug)]
@@ -28,11 +29,15 @@ pub struct Tally {
     pub slice_ns: u64,
     /// Errors by kind, over the whole run.
     pub errors: Errors,
+    /// Why connections were lost or not opened, in words, and how often.
+    pub causes: BTreeMap<String, u64>,
     /// Requests inside the window that got no reply within the limit: in no histogram, but to be
     /// thought of as longer than anything in it.
     pub timeouts_in_window: u64,
     /// The first wrong exchange. The run ended there: the server is disqualified.
     pub first_wrong: Option<Exchange>,
+    /// A reply of which only a part came before its connection was lost, where there was one.
+    pub first_unfinished: Option<Exchange>,
     /// Latency in nanoseconds: 1 ns to 240 s with three significant digits. In closed loop from the
     /// write to the reply, of the replies that came inside the window; in open loop from the intended
     /// send to the reply, of the requests that were due inside the window, whenever the reply came.
@@ -68,6 +73,10 @@ pub struct Tally {
 pub(crate) struct Count {
     pub requests: u64,
     pub errors: Errors,
+    /// See [`Tally::causes`].
+    pub causes: BTreeMap<String, u64>,
+    /// See [`Tally::first_unfinished`].
+    pub first_unfinished: Option<Exchange>,
     pub timeouts_in_window: u64,
     pub histogram: Histogram<u64>,
     pub connections_opened: u64,
@@ -88,6 +97,8 @@ impl Count {
         Count {
             requests: 0,
             errors: Errors::default(),
+            causes: BTreeMap::new(),
+            first_unfinished: None,
             timeouts_in_window: 0,
             histogram: new_histogram(),
             connections_opened: 0,
@@ -112,6 +123,15 @@ impl Count {
     pub fn window_closes(&mut self) {
         self.load_cpu_ns = clock::thread_cpu() - self.load_cpu_ns;
         self.run_delay.ends();
+    }
+
+    /// A connection was lost or could not be opened. Causes are few; what is more than that, such as
+    /// texts of a server's own, is counted together.
+    pub fn lost(&mut self, cause: &str) {
+        const MOST: usize = 16;
+        let is_new = !self.causes.contains_key(cause);
+        let cause = if is_new && self.causes.len() >= MOST { "others" } else { cause };
+        *self.causes.entry(cause.to_owned()).or_default() += 1;
     }
 
     /// `run` replies came now, inside the window.
@@ -162,6 +182,8 @@ pub(crate) fn count(
             requests: count.requests,
             slices: count.slices.replies,
             errors: count.errors,
+            causes: count.causes,
+            first_unfinished: count.first_unfinished,
             timeouts_in_window: count.timeouts_in_window,
             histogram: count.histogram,
             load_cpu_ns: count.load_cpu_ns,
@@ -192,6 +214,8 @@ impl Tally {
             slices,
             slice_ns: counted.slice_ns,
             errors: counted.errors,
+            causes: counted.causes,
+            first_unfinished: counted.first_unfinished,
             timeouts_in_window: counted.timeouts_in_window,
             first_wrong: counted.first_wrong.map(|first| first.exchange),
             histogram: counted.histogram,

@@ -2,21 +2,24 @@
 //! one connection does is in `tls/session.rs`, what is said of a failure in `tls/explain.rs`.
 
 mod explain;
+mod pinned;
 mod session;
 mod unchecked;
 
 pub(crate) use explain::{explain, is_about_certificate};
 pub(crate) use session::{Fault, Session};
 
+use pinned::Pinned;
 use regatta_record::{AskedRoots, AskedTls};
 use rustls::{
     ClientConfig, RootCertStore,
-    client::Resumption,
-    crypto::ring,
+    client::{Resumption, WebPkiServerVerifier},
+    crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, ServerName, pem::PemObject},
 };
 use std::{
-    fs,
+    fs::File,
+    io::Read,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -27,7 +30,8 @@ use unchecked::Anybody;
 pub enum Roots {
     /// Those whom the system trusts.
     System,
-    /// Those whose certificates stand in this PEM file, and nobody else.
+    /// Those whose certificates stand in this PEM file, and nobody else. A server that shows one of
+    /// these certificates itself is taken at once, whatever names and dates are in it.
     File(PathBuf),
     /// Nobody is asked: every certificate is taken.
     Unchecked,
@@ -76,10 +80,7 @@ impl Tls {
         let (roots, origin) = match roots {
             Roots::System => (AskedRoots::System, Path::new("")),
             Roots::Unchecked => (AskedRoots::Unchecked, Path::new("")),
-            Roots::File(path) => {
-                let pem = fs::read(path).map_err(|error| refuse(path, &error))?;
-                (AskedRoots::Pem(String::from_utf8_lossy(&pem).into_owned()), path.as_path())
-            }
+            Roots::File(path) => (AskedRoots::Pem(read(path)?), path.as_path()),
         };
         Self::of(AskedTls { host: host.to_owned(), roots }, origin)
     }
@@ -125,7 +126,9 @@ fn config(roots: &AskedRoots, origin: &Path) -> Result<ClientConfig, TlsError> {
     let believing = match roots {
         AskedRoots::System => config.with_root_certificates(of_system()?),
         AskedRoots::Pem(pem) => {
-            config.with_root_certificates(of_pem(pem).map_err(|error| refuse(origin, &error))?)
+            let pinned = of_pem(pem, provider).map_err(|because| refuse(origin, because))?;
+            let pinned = Arc::new(pinned);
+            config.dangerous().with_custom_certificate_verifier(pinned)
         }
         AskedRoots::Unchecked => {
             let anybody = Arc::new(Anybody::new(&provider));
@@ -149,18 +152,38 @@ fn of_system() -> Result<RootCertStore, TlsError> {
     Ok(store)
 }
 
-fn of_pem(pem: &str) -> Result<RootCertStore, String> {
-    let mut store = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-        let certificate = certificate.map_err(|error| error.to_string())?;
-        store.add(certificate).map_err(|error| error.to_string())?;
-    }
-    if store.is_empty() {
+/// Most bytes of a file of certificates: some times what all roots of a system take.
+const MOST_BYTES: u64 = 4 << 20;
+
+fn of_pem(pem: &str, provider: Arc<CryptoProvider>) -> Result<Pinned, String> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+    let certificates = certificates.map_err(|error| error.to_string())?;
+    if certificates.is_empty() {
         return Err("there is no certificate in it".into());
     }
-    Ok(store)
+    let mut store = RootCertStore::empty();
+    for certificate in &certificates {
+        store.add(certificate.clone()).map_err(|error| error.to_string())?;
+    }
+    let vouched_for = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider)
+        .build()
+        .map_err(|error| error.to_string())?;
+    Ok(Pinned::new(certificates, vouched_for))
 }
 
-fn refuse(path: &Path, because: &impl ToString) -> TlsError {
-    TlsError::Roots { path: path.to_owned(), because: because.to_string() }
+/// Reads a file of certificates: a byte more than is permitted at most, so that a file without an end
+/// is noticed. What is between the certificates need not be text.
+fn read(path: &Path) -> Result<String, TlsError> {
+    let mut text = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text))
+        .map_err(|error| refuse(path, error.to_string()))?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(refuse(path, format!("it has more than {} MiB", MOST_BYTES >> 20)));
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn refuse(path: &Path, because: String) -> TlsError {
+    TlsError::Roots { path: path.to_owned(), because }
 }

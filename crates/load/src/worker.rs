@@ -4,6 +4,7 @@
 mod burst;
 mod ends;
 mod in_flight;
+mod loss;
 mod open;
 mod sealed;
 mod talk;
@@ -23,12 +24,12 @@ use crate::{
 };
 use burst::Burst;
 use in_flight::InFlight;
+use loss::Loss;
 pub(crate) use open::GRACE;
 use open::OpenLoop;
 use regatta_script::{Cursor, Dialect, Script};
 use rustix::thread::set_current_timer_slack;
 use std::{cmp::Reverse, collections::BinaryHeap, num::NonZeroU64, sync::atomic::Ordering::*};
-use talk::Loss;
 
 /// Longest wait for events: how late a thread without events may notice a new phase.
 const TURN: Nanos = 5 * MS;
@@ -88,7 +89,10 @@ pub(crate) struct Worker<'a, D: Dialect> {
     settled: u64,
     awaited: u64,
     refused: u64,
+    dropped: u64,
     open: usize,
+    /// Connections that stay open though they are not used any more.
+    kept: u32,
     count: Count,
 }
 
@@ -169,7 +173,9 @@ impl<'a, D: Dialect> Worker<'a, D> {
             settled: 0,
             awaited: 0,
             refused: 0,
+            dropped: 0,
             open: 0,
+            kept: 0,
             count: Count::new(plan),
         })
     }
@@ -306,6 +312,10 @@ impl<'a, D: Dialect> Worker<'a, D> {
             && self.open_loop.as_ref().is_some_and(|open| !open.is_over());
         self.gauge.awaited.store(self.awaited + u64::from(line), Relaxed);
         self.gauge.refused.store(self.refused, Relaxed);
+        self.gauge.dropped.store(self.dropped, Relaxed);
+        if self.phase == Phase::Draining {
+            self.gauge.owed_ends.store(self.owed_ends(), Relaxed);
+        }
         self.gauge.errors.store(self.count.errors.total(), Relaxed);
         self.gauge.open.store(self.open + self.ended.len(), Relaxed);
         self.gauge.entered.store(self.phase as u8 + 1, Release);
@@ -341,6 +351,9 @@ impl<'a, D: Dialect> Worker<'a, D> {
                     // Bytes that came unasked meanwhile.
                     let ready = self.poller.wait(0);
                     self.take(ready);
+                }
+                if self.plan.churn || self.burst.is_some() {
+                    self.end_kept();
                 }
                 self.settle_schedule();
             }

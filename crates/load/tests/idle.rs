@@ -95,7 +95,7 @@ fn one_that_the_server_closes_is_counted_and_opened_again() {
     let mut edges = CloseSome { streams, called: Called::default() };
     let stop = AtomicBool::new(false);
     let tally = regatta_load::run(&plan, &mut edges, &mut |_| {}, &stop).unwrap();
-    assert_eq!((tally.errors.closed_early, tally.errors.total()), (3, 3));
+    assert_eq!((tally.errors.closed_idle, tally.errors.total()), (3, 3));
     assert_eq!(tally.connections_opened, 204);
     assert_eq!(edges.called.names(), ["opens", "closes", "open"]);
 }

@@ -159,17 +159,28 @@ pub enum Order {
     WarmUp,
     /// Open the measured window.
     OpenWindow,
+    /// In a burst: every connection of every process got its first reply.
+    AllOpened,
     /// Close the measured window, stop sending, and wait for the replies in flight. A process ignores
     /// it if its window has a fixed length: it then closes the window itself, by its own clock.
     StopSending,
+    /// The server had long enough to close connections that it should close.
+    ClosesOverdue,
     /// Close all connections and report what was counted.
     End,
 }
 
 impl Order {
     /// All of them, in order.
-    pub const ALL: [Order; 5] =
-        [Order::Connect, Order::WarmUp, Order::OpenWindow, Order::StopSending, Order::End];
+    pub const ALL: [Order; 7] = [
+        Order::Connect,
+        Order::WarmUp,
+        Order::OpenWindow,
+        Order::AllOpened,
+        Order::StopSending,
+        Order::ClosesOverdue,
+        Order::End,
+    ];
 }
 
 #[cfg(test)]

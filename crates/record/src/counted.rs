@@ -24,6 +24,10 @@ pub struct Counted {
     pub slice_ns: u64,
     /// Errors of the whole run, by kind.
     pub errors: Errors,
+    /// Why connections were lost or not opened, in words, and how often.
+    pub causes: BTreeMap<String, u64>,
+    /// A reply of which only a part came before its connection was lost, where there was one.
+    pub first_unfinished: Option<Exchange>,
     /// Requests that timed out inside the window.
     pub timeouts_in_window: u64,
     /// The first wrong exchange.
@@ -101,6 +105,8 @@ impl Counted {
             slices: Vec::new(),
             slice_ns,
             errors: Errors::default(),
+            causes: BTreeMap::new(),
+            first_unfinished: None,
             timeouts_in_window: 0,
             first_wrong: None,
             histogram: empty,
@@ -127,6 +133,10 @@ impl Counted {
         self.slices.resize(self.slices.len().max(other.slices.len()), 0);
         self.slices.iter_mut().zip(&other.slices).for_each(|(sum, n)| *sum += n);
         self.errors.add(&other.errors);
+        for (cause, times) in other.causes {
+            *self.causes.entry(cause).or_default() += times;
+        }
+        self.first_unfinished = self.first_unfinished.take().or(other.first_unfinished);
         self.timeouts_in_window += other.timeouts_in_window;
         self.first_wrong = match (self.first_wrong.take(), other.first_wrong) {
             (Some(ours), Some(theirs)) if theirs.after_ns < ours.after_ns => Some(theirs),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Errors {
     /// A connection could not be opened (refused, unreachable, out of ports or descriptors).
     pub connect: u64,
-    /// Reading failed (reset by the server, for one).
+    /// A reply was owed, and reading it failed (reset by the server, for one).
     pub read: u64,
     /// Writing failed.
     pub write: u64,
@@ -17,11 +17,15 @@ pub struct Errors {
     pub wrong_reply: u64,
     /// The server closed with replies still owed.
     pub closed_early: u64,
+    /// The server closed or reset a connection on which it owed nothing, without announcing it. The
+    /// load opened another; no reply is missing, so it is no fault.
+    #[serde(default)]
+    pub closed_idle: u64,
 }
 
 impl Errors {
     /// Every kind with its name as in the JSON, in the order of the fields.
-    pub fn by_kind(&self) -> [(&'static str, u64); 6] {
+    pub fn by_kind(&self) -> [(&'static str, u64); 7] {
         [
             ("connect", self.connect),
             ("read", self.read),
@@ -29,7 +33,14 @@ impl Errors {
             ("timeout", self.timeout),
             ("wrong_reply", self.wrong_reply),
             ("closed_early", self.closed_early),
+            ("closed_idle", self.closed_idle),
         ]
+    }
+
+    /// Requests that failed: all kinds that cost a reply. A connection that could not be opened is
+    /// tried again, and one that was closed idle owed nothing.
+    pub fn failed(&self) -> u64 {
+        self.total() - self.connect - self.closed_idle
     }
 
     /// Sum over all kinds.
@@ -45,6 +56,7 @@ impl Errors {
         self.timeout += other.timeout;
         self.wrong_reply += other.wrong_reply;
         self.closed_early += other.closed_early;
+        self.closed_idle += other.closed_idle;
     }
 }
 

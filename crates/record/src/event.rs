@@ -329,8 +329,8 @@ mod tests {
 
     #[test]
     fn figures_survive_to_the_last_bit() {
-        // Without serde_json's `float_roundtrip` this one comes back as another.
-        let widest = Some(0.118_059_162_071_741_14);
+        // Without serde_json's `float_roundtrip` this is read as …938e-163.
+        let widest = Some(4.076_589_335_154_937_4e-163);
         let pass = PassStart { pass: 3, loads: vec![LoadShape::closed(64, 1)], passes: 9, widest };
         json(Happened::PassStarted(pass));
         for bits in (0..10_000_u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)) {

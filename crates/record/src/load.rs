@@ -2,6 +2,7 @@
 
 use crate::{Errors, Exchange, Latency, OpenLoop, Verdict};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// How TLS was spoken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,13 +20,15 @@ pub struct TlsSpoken {
 pub struct LoadResult {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
-    /// Requests answered rightly inside the measured window.
+    /// Requests answered rightly: those whose reply came inside the measured window; in open loop,
+    /// those that were due inside it, whenever the reply came.
     pub requests: u64,
     /// Errors by kind, zeros included.
     pub errors: Errors,
     /// Length of the measured window in seconds.
     pub duration_s: f64,
-    /// `requests / duration_s`.
+    /// Right replies inside the window per second. In open loop they may belong to requests of the
+    /// warm-up.
     pub rate_per_s: f64,
     /// Connections that were asked for and opened.
     pub connections: u64,
@@ -70,8 +73,14 @@ pub struct LoadResult {
     pub load_cpu_ns_per_request: Option<f64>,
     /// CPU of the observed server per request, in nanoseconds; `None` without `--pid`.
     pub server_cpu_ns_per_request: Option<f64>,
+    /// Why connections were lost or not opened, in words, and how often.
+    #[serde(default)]
+    pub causes: BTreeMap<String, u64>,
     /// The first wrong exchange, where there was one.
     pub first_wrong: Option<Exchange>,
+    /// A reply of which only a part came before its connection was lost, where there was one.
+    #[serde(default)]
+    pub first_unfinished: Option<Exchange>,
     /// The judgement.
     pub verdict: Verdict,
     /// HDR histogram of the latencies, V2 format, base64.

@@ -16,6 +16,8 @@ pub struct Cursor {
     written_to: u32,
     /// Reply bytes before this offset came and were right.
     pub(crate) checked_to: u32,
+    /// Something was written on this connection.
+    begun: bool,
 }
 
 impl Cursor {
@@ -23,12 +25,23 @@ impl Cursor {
     pub fn new(script: &Script, start: u32) -> Self {
         let begin = script.begin(start);
         let (written_to, checked_to) = (begin.request, begin.reply);
-        Cursor { answered: start, asked: start, written_to, checked_to }
+        Cursor { answered: start, asked: start, written_to, checked_to, begun: false }
     }
 
     /// The exchange that a new connection continues with.
     pub fn next_start(&self, script: &Script) -> u32 {
         script.conversation_from(self.asked)
+    }
+
+    /// Whether the next request goes on with a conversation that this connection has begun.
+    pub fn is_within_conversation(&self, script: &Script) -> bool {
+        self.next_start(script) != self.asked % script.count()
+    }
+
+    /// The last request that was asked for on this connection, if any was written.
+    pub fn last_request<'s>(&self, script: &'s Script) -> Option<&'s [u8]> {
+        let last = (self.owed_to(script) + script.count() - 1) % script.count();
+        self.begun.then(|| script.request(last))
     }
 
     /// `k` more requests are to be sent.
@@ -53,6 +66,7 @@ impl Cursor {
     #[inline]
     pub fn wrote(&mut self, n: usize) {
         self.written_to += n as u32;
+        self.begun |= n > 0;
     }
 
     /// The first exchange without its whole reply.

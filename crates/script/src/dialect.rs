@@ -78,6 +78,19 @@ pub trait Dialect: Sync {
         Ok(false)
     }
 
+    /// The reply of which only a part came, if there is one; its index is 0.
+    fn unfinished(&self, cursor: &Cursor, talk: &Self::Talk) -> Option<Exchange> {
+        let _ = (cursor, talk);
+        None
+    }
+
+    /// What the server owes once every request has its reply: the end of the connection, where the
+    /// last request asked for that. What stands there is told if it does not come.
+    fn owes_end(&self, cursor: &Cursor) -> Option<Exchange> {
+        let _ = cursor;
+        None
+    }
+
     /// Whether the server said that the connection ends with what came.
     #[inline]
     fn ends(&self, talk: &Self::Talk) -> bool {

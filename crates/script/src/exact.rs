@@ -5,7 +5,7 @@ use crate::{
     cursor::Cursor,
     dialect::{At, Dialect, Heard},
     script::Script,
-    text::{line, printable},
+    text::{line, printable, unasked},
     time::Nanos,
 };
 use regatta_record::Exchange;
@@ -38,12 +38,8 @@ impl Exact {
         let at = cursor.checked_to + right as u32;
         if right == owed.len() {
             let owed = cursor.owed_to(script) - cursor.answered;
-            return Box::new(Exchange {
-                sent: String::new(),
-                expected: String::new(),
-                received: printable(line(&bytes[right..])),
-                reply_index: owed.into(),
-            });
+            let received = printable(line(&bytes[right..]));
+            return Box::new(unasked(cursor.last_request(script), received, owed));
         }
         let exchange = script.exchange_of_reply(at);
         let begin = script.begin(exchange).reply;
@@ -93,6 +89,17 @@ impl Dialect for Exact {
         let complete = cursor.answered - before;
         cursor.wrap(&self.script);
         Ok(complete)
+    }
+
+    fn unfinished(&self, cursor: &Cursor, _: &()) -> Option<Exchange> {
+        let at = cursor.answered;
+        let came = self.script.replies(self.script.begin(at).reply, cursor.checked_to);
+        (cursor.owed() > 0 && !came.is_empty()).then(|| Exchange {
+            sent: printable(self.script.request(at)),
+            expected: printable(self.script.reply(at)),
+            received: printable(came),
+            reply_index: 0,
+        })
     }
 }
 
@@ -205,7 +212,8 @@ mod tests {
     fn what_comes_after_the_last_reply_is_unasked() {
         let mut cursor = asked(0, 1);
         let exchange = receive(&mut cursor, b"0\n0\n").unwrap_err();
-        assert_eq!((exchange.sent.as_str(), exchange.received.as_str()), ("", "0\\n"));
+        assert_eq!((exchange.sent.as_str(), exchange.received.as_str()), ("0\\n", "0\\n"));
+        assert!(exchange.expected.starts_with("nothing more"), "{exchange:?}");
         assert_eq!(exchange.reply_index, 1);
         assert_eq!(receive(&mut cursor, b"0\n"), Ok(1));
         assert!(receive(&mut cursor, b"!").is_err());

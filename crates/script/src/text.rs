@@ -1,5 +1,7 @@
 //! Bytes as they are shown to people: printable, and not too many.
 
+use regatta_record::Exchange;
+
 /// Printable ASCII, long ones cut.
 pub fn printable(bytes: &[u8]) -> String {
     cut(bytes, 200)
@@ -13,6 +15,18 @@ pub fn cut(bytes: &[u8], longest: usize) -> String {
         text.push_str("...");
     }
     text
+}
+
+/// What is told of bytes that are no reply to any request. `last` is the request before them, `received`
+/// what they are, `reply_index` the number of replies before them.
+pub(crate) fn unasked(last: Option<&[u8]>, received: String, reply_index: u32) -> Exchange {
+    let (sent, expected) = match last {
+        Some(request) => {
+            (printable(request), "nothing more: every request on this connection has its reply")
+        }
+        None => (String::new(), "nothing: no request was sent on this connection yet"),
+    };
+    Exchange { sent, expected: expected.into(), received, reply_index: reply_index.into() }
 }
 
 /// Up to and including the first newline.

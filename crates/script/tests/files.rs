@@ -20,7 +20,7 @@ fn the_examples_are_read_and_their_text_alone_gives_the_same() {
         }
         let workload = Workload::read(&path).unwrap();
         let text = workload.text().unwrap();
-        let again = Workload::from_text(text, "x").unwrap();
+        let again = Workload::from_text(text, workload.name()).unwrap();
         assert_eq!((workload.name(), Some(text)), (again.name(), again.text()));
         assert!(bytes(&workload) == bytes(&again), "{}", path.display());
         protocols.push(workload.protocol().name);

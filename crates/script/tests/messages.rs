@@ -69,6 +69,9 @@ fn workload_files_arrive_with_the_files_that_they_name() {
         assert_arrives(&workload);
         assert_arrives(&workload.echoed().unwrap());
     }
+    let cache = "protocol='memcached'\n[[request]]\nset='k:{line:words}'\nvalue='{hex:9}'\n\
+                 [[request]]\nget='k:one'";
+    assert_arrives(&read("cache.toml", cache));
 }
 
 #[test]
@@ -80,7 +83,7 @@ fn requests_of_flags_arrive_with_all_that_is_expected() {
         Content::Prefix,
         Content::Matches(rules::regex("(a|b)+").unwrap()),
         Content::Json(vec![
-            member("/n", Is::Value(serde_json::json!({"a": [1, 2.5, null]}))),
+            member("/n", Is::Value(serde_json::from_str(r#"{"a": [1, 2.50, null]}"#).unwrap())),
             member("/any", Is::Any),
             member("", Is::Given),
         ]),

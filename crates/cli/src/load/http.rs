@@ -10,7 +10,8 @@ use regatta_script::{
         Value, rules,
     },
 };
-use std::{fs, path::PathBuf};
+use serde_json::value::to_raw_value;
+use std::{fs::File, io::Read, path::PathBuf};
 
 /// What to send over HTTP, and what must come back.
 #[derive(Debug, clap::Args)]
@@ -132,9 +133,13 @@ impl HttpArgs {
         let Some(path) = &self.body_file else {
             return Ok(self.body.clone().map(String::into_bytes));
         };
-        let body = fs::read(path).with_context(|| format!("--body-file {}", path.display()))?;
+        let mut body = Vec::new();
+        // A byte more than is permitted, so that what has no end is noticed.
+        File::open(path)
+            .and_then(|file| file.take(rules::LONGEST_BODY as u64 + 1).read_to_end(&mut body))
+            .with_context(|| format!("--body-file {}", path.display()))?;
         if body.len() > rules::LONGEST_BODY {
-            bail!("--body-file {}: expected a file of at most 4 MiB", path.display());
+            bail!("--body-file {}: expected at most 4 MiB, and there is more", path.display());
         }
         Ok(Some(body))
     }
@@ -199,8 +204,8 @@ fn matching(regex: &str) -> Result<Content, String> {
 fn member(text: &str) -> Result<Member, String> {
     let (pointer, is) = match text.split_once('=') {
         Some((pointer, value)) => {
-            let json = serde_json::from_str(value).unwrap_or_else(|_| value.into());
-            (pointer, Is::Value(json))
+            let json = serde_json::from_str(value).or_else(|_| to_raw_value(value));
+            (pointer, Is::Value(json.map_err(|error| error.to_string())?))
         }
         None => (text, Is::Any),
     };

@@ -12,6 +12,7 @@ const UNANSWERED: f64 = 0.01;
 pub fn fill(result: &mut LoadResult, tally: &Tally) {
     let Some(open) = &tally.open_loop else { return };
     let beyond = open.unanswered();
+    result.requests = open.due - beyond;
     result.unsent = open.unsent;
     result.late = open.late;
     result.latency_ns = Latency::of_censored(&tally.histogram, beyond);

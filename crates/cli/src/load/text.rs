@@ -27,14 +27,17 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
         let check = if *checked { "certificate checked" } else { "certificate not checked" };
         line("TLS", format!("{version}, {cipher}, {check}"));
     }
+    let rate = voided(Figure::Rate, format!("{}/s", HumanCount(result.rate_per_s.round() as u64)));
+    let (requests, seconds) = (HumanCount(result.requests), result.duration_s);
     line(
         "requests",
-        format!(
-            "{} in {:.2} s: {}",
-            HumanCount(result.requests),
-            result.duration_s,
-            voided(Figure::Rate, format!("{}/s", HumanCount(result.rate_per_s.round() as u64)))
-        ),
+        match &result.open_loop {
+            None => format!("{requests} in {seconds:.2} s: {rate}"),
+            Some(open) => format!(
+                "{requests} of {} due in {seconds:.2} s were answered; replies in that time: {rate}",
+                HumanCount(open.due)
+            ),
+        },
     );
     if let (Some(rate), Some(open)) = (result.target_rate_per_s, &result.open_loop) {
         line("rate", open::rate(rate, args.arrivals, open, result));
@@ -67,8 +70,11 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
         .map(|(kind, count)| format!("{} {}", HumanCount(*count), kind.replace('_', " ")))
         .collect();
     line("errors", if errors.is_empty() { "none".into() } else { errors.join(", ") });
+    for (cause, times) in &result.causes {
+        line("  cause", format!("{} × {cause}", HumanCount(*times)));
+    }
     line("verdict", format!("{}: {}", result.verdict.kind.name(), result.verdict.because));
-    if let Some(wrong) = &result.first_wrong {
+    if let Some(wrong) = result.first_wrong.as_ref().or(result.first_unfinished.as_ref()) {
         line("  sent", wrong.sent.clone());
         line("  expected", wrong.expected.clone());
         line("  received", wrong.received.clone());

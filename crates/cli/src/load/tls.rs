@@ -11,7 +11,8 @@ pub struct TlsArgs {
     /// Take any certificate of an https:// server
     #[arg(long, conflicts_with = "cacert")]
     insecure: bool,
-    /// Believe the roots in this PEM file, instead of those that the system trusts
+    /// Trust the CA certificates in this PEM file, instead of those that the system trusts; a
+    /// certificate in it that the server itself shows is accepted as it is (pinned)
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
 }

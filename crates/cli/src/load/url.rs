@@ -87,8 +87,12 @@ impl<'a> Url<'a> {
 }
 
 /// The forms that a URL can have.
-fn forms() -> String {
-    ROWS.iter().map(|row| row.url).collect::<Vec<_>>().join(" or ")
+pub fn forms() -> String {
+    let forms: Vec<_> = ROWS.iter().map(|row| row.url).collect();
+    match forms.split_last() {
+        Some((last, others @ [_, ..])) => format!("{} or {last}", others.join(", ")),
+        _ => forms.concat(),
+    }
 }
 
 /// A query alone belongs to the path `/`.

@@ -96,7 +96,7 @@ fn their_time_goes_on_when_a_race_is_resumed() {
     assert_eq!(header.stored as usize, before.iter().filter(stored).count());
     assert!(!header.events_missing);
     let Happened::RaceStarted(first) = &before[0].happened else { panic!("{:?}", before[0]) };
-    let by_clock = (header.unix_ms - first.unix_ms) * 1_000_000;
+    let by_clock = before[0].ns + (header.unix_ms - first.unix_ms) * 1_000_000;
     let apart = resumed.ns.abs_diff(by_clock);
     assert!(apart < 1_000_000_000, "{} ns is not {by_clock} ns after the start", resumed.ns);
     assert!(after.windows(2).all(|two| two[0].ns <= two[1].ns), "times fall: {after:?}");

@@ -74,7 +74,7 @@ impl Seen {
         let gone = load
             .replies
             .server_died
-            .then(|| "the server took no connection and answered nothing any more".to_string());
+            .then(|| "the server stopped accepting connections and answering".to_string());
         let busy =
             |server: OfServer| server.cpu_ns as f64 / (window_ns * f64::from(server.usable_cpus()));
         Seen {

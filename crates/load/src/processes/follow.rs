@@ -30,6 +30,8 @@ use std::{
 
 /// Between two looks at the load threads. The leader learns that late how far they are.
 const LOOK: Duration = Duration::from_millis(20);
+/// The same inside a window of a fixed length, where looking takes CPU from what is measured.
+const LOOK_IN_WINDOW: Duration = Duration::from_millis(100);
 /// Longest silence towards the leader.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
@@ -85,7 +87,7 @@ impl Visitor for Run<'_> {
             .map_err(|error| Error::Machine { what: "start its threads", error })?;
         let shared = &follower.shared;
         let leader = &mut Turns(&follower);
-        let counts = work(dialect, plan, part, shared, leader, |ended| report(shared, ended))?;
+        let counts = work(dialect, plan, part, shared, leader, |ended| report(&follower, ended))?;
         let (wrong, tls) = (shared.first_wrong(), shared.spoken());
         Ok(tally::count(counts, part, follower.window(), plan, wrong, tls))
     }
@@ -100,11 +102,14 @@ fn obey(mut orders: Inbox<impl Read>, follower: &Follower) {
 }
 
 /// Reports how far the threads are until all of them have ended.
-fn report(shared: &Shared, ended: &mpsc::Receiver<()>) {
+fn report(follower: &Follower, ended: &mpsc::Receiver<()>) {
+    let shared = &follower.shared;
+    let mut pause = LOOK;
     let mut progress = LoadProgress::default();
     let mut reported: Option<(LoadProgress, Instant)> = None;
-    while ended.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) {
+    while ended.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
         let phase = shared.phase();
+        pause = follower.until_look(phase);
         let sums = shared.sums();
         let are_up = reported.is_some() || sums.together;
         let entered = match phase_of_all(shared, phase, sums.together) {
@@ -117,6 +122,9 @@ fn report(shared: &Shared, ended: &mpsc::Receiver<()>) {
             settled: sums.settled,
             awaited: sums.awaited,
             refused: sums.refused,
+            dropped: sums.dropped,
+            owed_ends: sums.owed_ends,
+            opened: shared.opened() as u64,
             errors: sums.errors,
             open: sums.open as u64,
             opening: shared.is_opening(),
@@ -158,8 +166,8 @@ pub(super) fn phase_of(order: Option<Order>) -> Phase {
         None => Phase::Starting,
         Some(Order::Connect) => Phase::Connecting,
         Some(Order::WarmUp) => Phase::WarmingUp,
-        Some(Order::OpenWindow) => Phase::Measuring,
-        Some(Order::StopSending) => Phase::Draining,
+        Some(Order::OpenWindow | Order::AllOpened) => Phase::Measuring,
+        Some(Order::StopSending | Order::ClosesOverdue) => Phase::Draining,
         Some(Order::End) => Phase::Ended,
     }
 }
@@ -168,6 +176,8 @@ pub(super) fn phase_of(order: Option<Order>) -> Phase {
 /// the clock of this process, so that it is equally long in all processes.
 struct Follower {
     shared: Shared,
+    /// Connections of all processes.
+    connections: usize,
     length: Option<Nanos>,
     /// Begin and end of the window, once it opened.
     window: Mutex<Option<(Nanos, Nanos)>>,
@@ -182,7 +192,7 @@ impl Follower {
             Until::Requests(_) | Until::Burst { .. } => None,
         };
         let (window, ends_at) = (Mutex::new(None), AtomicU64::new(Nanos::MAX));
-        Follower { shared, length, window, ends_at }
+        Follower { shared, connections: plan.connections, length, window, ends_at }
     }
 
     fn window(&self) -> Option<(Nanos, Nanos)> {
@@ -190,6 +200,11 @@ impl Follower {
     }
 
     fn obey(&self, order: Order) {
+        match order {
+            Order::AllOpened => return self.shared.set_opened(self.connections),
+            Order::ClosesOverdue => return self.shared.closes_overdue(),
+            _ => {}
+        }
         // Held throughout, since the window may end by itself meanwhile.
         let mut window = self.window.lock().expect("no thread panics here");
         let (phase, current) = (phase_of(Some(order)), self.shared.phase());
@@ -207,6 +222,16 @@ impl Follower {
             *end = now;
         }
         self.shared.set_phase(phase);
+    }
+
+    /// How long to wait before the next look at the threads: inside a window of a fixed length as
+    /// long as possible, but not longer than that.
+    fn until_look(&self, phase: Phase) -> Duration {
+        if phase != Phase::Measuring || self.length.is_none() {
+            return LOOK;
+        }
+        let left = self.ends_at.load(Relaxed).saturating_sub(clock::now());
+        Duration::from_nanos(left).clamp(Duration::from_millis(1), LOOK_IN_WINDOW)
     }
 
     /// Ends the window if its time is up.
@@ -246,13 +271,17 @@ mod tests {
 
     fn follower(length: Option<Nanos>) -> Follower {
         let (window, ends_at) = (Mutex::new(None), AtomicU64::new(Nanos::MAX));
-        Follower { shared: Shared::new(1, 1), length, window, ends_at }
+        Follower { shared: Shared::new(1, 1), connections: 1, length, window, ends_at }
     }
 
     #[test]
     fn orders_and_phases_correspond() {
-        for order in Order::ALL {
-            assert_eq!(order_of(phase_of(Some(order))), Some(order));
+        let mut phases = Order::ALL.map(|order| phase_of(Some(order))).to_vec();
+        assert!(phases.is_sorted(), "{phases:?}");
+        phases.dedup();
+        assert_eq!(phases.len(), 5, "each phase but the first");
+        for phase in phases {
+            assert_eq!(phase_of(order_of(phase)), phase);
         }
         assert_eq!(order_of(phase_of(None)), None);
     }

@@ -11,11 +11,10 @@ use crate::{
     clock::{self, MS, Nanos},
     director::Director,
     leads::Leads,
-    run::{EndAll, run, tell},
-    shared::{Gauge, Phase, Shared, Trouble},
+    run::{EndAll, KeptOn, reached, run, tell},
+    shared::{Gauge, Phase, Shared},
 };
-use regatta_record::{Counted, Failure, LoadProgress, Part, Report, Unlike};
-use rustix::thread::{CpuSet, sched_setaffinity};
+use regatta_record::{Counted, Failure, LoadProgress, Order, Part, Report, Unlike};
 use std::{
     sync::{
         atomic::{AtomicBool, Ordering::*},
@@ -54,14 +53,15 @@ pub fn run_in_processes(
         return run(&Plan { threads: split.threads, ..plan.clone() }, edges, progress, stop);
     }
     let plan = &Plan { threads: split.threads, ..plan.needed() };
+    let _kept = KeptOn::cpus(&plan.cpus);
     let shared = &Shared::new(split.processes, 1);
     thread::scope(|scope| {
         let (alive, ended) = mpsc::channel::<()>();
-        // A thread of its own, so that it and all that it starts have the CPUs of the load.
+        // A thread of its own, which may be busy while this one tells how the load goes. It and the
+        // processes that it starts keep to the CPUs of the load, as this thread does.
         let leader = thread::Builder::new().name("load-leader".into()).spawn_scoped(scope, || {
             let _alive = alive;
             let _guard = EndAll(shared);
-            keep_to(&plan.cpus)?;
             lead(plan, split, processes, shared, Director::new(plan, shared, stop, edges))
         });
         let leader = leader.map_err(|error| Error::Machine { what: "start its threads", error })?;
@@ -87,7 +87,7 @@ fn lead(
     }
     let counted = led?;
     let frame = director.outcome()?;
-    Ok(Tally::of(counted, &frame, plan, split))
+    reached(Tally::of(counted, &frame, plan, split), plan, shared)
 }
 
 /// A load that processes carry out.
@@ -101,6 +101,8 @@ struct Led<'a> {
     heard: Vec<Option<Instant>>,
     /// Whether each process has connections that wait for their first reply.
     opening: Vec<bool>,
+    /// In a burst: on how many connections of each process the first reply came.
+    opened: Vec<usize>,
     counted: Vec<Option<Counted>>,
 }
 
@@ -114,13 +116,14 @@ impl<'a> Led<'a> {
             started: Instant::now(),
             heard: vec![None; split.processes],
             opening: vec![false; split.processes],
+            opened: vec![0; split.processes],
             counted: vec![None; split.processes],
         }
     }
 
     /// Leads the processes through the phases, and merges what they counted.
     fn until_counted(mut self, director: &mut Director<'_>) -> Result<Counted, Error> {
-        let mut phase = Phase::Starting;
+        let (mut phase, mut all_opened) = (Phase::Starting, false);
         while self.counted.iter().any(Option::is_none) {
             let wait = director.next_look().saturating_sub(clock::now()).min(TURN);
             let mut next = self.crew.next(Duration::from_nanos(wait));
@@ -129,9 +132,16 @@ impl<'a> Led<'a> {
                 next = self.crew.next(Duration::ZERO);
             }
             self.check_silence()?;
+            if !all_opened && self.opened.iter().sum::<usize>() == self.plan.connections {
+                all_opened = true;
+                self.crew.order(Order::AllOpened);
+            }
             director.turn(clock::now());
             if self.shared.phase() != phase {
                 phase = self.shared.phase();
+                if phase == Phase::Ended && self.shared.closes_are_overdue() {
+                    self.crew.order(Order::ClosesOverdue);
+                }
                 if let Some(order) = order_of(phase) {
                     self.crew.order(order);
                 }
@@ -169,21 +179,24 @@ impl<'a> Led<'a> {
 
     /// A process reported its progress: the director decides by the sums over all of them.
     fn note(&mut self, number: usize, progress: LoadProgress) {
-        let LoadProgress { replies, settled, awaited, refused, errors, .. } = progress;
+        let LoadProgress { replies, settled, awaited, refused, dropped, owed_ends, .. } = progress;
         let gauge: &Gauge = &self.shared.gauges[number];
         gauge.replies.store(replies, Relaxed);
         gauge.settled.store(settled, Relaxed);
         gauge.awaited.store(awaited, Relaxed);
         gauge.refused.store(refused, Relaxed);
-        gauge.errors.store(errors, Relaxed);
+        gauge.dropped.store(dropped, Relaxed);
+        gauge.owed_ends.store(owed_ends, Relaxed);
+        gauge.errors.store(progress.errors, Relaxed);
         gauge.open.store(progress.open as usize, Relaxed);
         gauge.entered.store(phase_of(progress.entered) as u8 + 1, Release);
         self.opening[number] = progress.opening;
         self.shared.set_opening(self.opening.iter().filter(|opening| **opening).count());
+        self.opened[number] = progress.opened as usize;
         if let Some(trouble) = progress.trouble {
             let of = self.split.processes;
             let trouble = format!("{trouble} (load process {} of {of})", number + 1);
-            self.shared.troubled(Trouble::Reported(trouble));
+            self.shared.troubled(&trouble);
         }
         if progress.over {
             self.shared.end_early();
@@ -233,19 +246,4 @@ fn check(counted: &Counted, plan: &Plan, part: Part) -> Result<(), String> {
         return Err("instances of a burst that are not its own".into());
     }
     Ok(())
-}
-
-/// Restricts this thread, and the processes that it starts, to these CPUs. Empty: no restriction.
-fn keep_to(cpus: &[u32]) -> Result<(), Error> {
-    if cpus.is_empty() {
-        return Ok(());
-    }
-    let mut set = CpuSet::new();
-    cpus.iter()
-        .filter(|cpu| (**cpu as usize) < CpuSet::MAX_CPU)
-        .for_each(|cpu| set.set(*cpu as usize));
-    sched_setaffinity(None, &set).map_err(|error| Error::Machine {
-        what: "pin itself to the CPUs given",
-        error: error.into(),
-    })
 }

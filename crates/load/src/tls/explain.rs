@@ -49,7 +49,9 @@ fn misfit(error: &CertificateError) -> String {
         }
         // What the check of chains says has no type here, only a name.
         CertificateError::Other(other) if other.0.to_string() == "CaUsedAsEndEntity" => {
-            "expected one that a root signed, and this one is a root itself (self-signed)".into()
+            "expected one that a root signed, and this one is a root itself (self-signed; --cacert \
+             FILE with this very certificate takes it)"
+                .into()
         }
         CertificateError::Other(other) => other.0.to_string(),
         other => other.to_string(),

@@ -61,6 +61,9 @@ impl<D: Dialect> Worker<'_, D> {
         let k = self.depth.saturating_sub(owed).min(*left);
         *left -= k;
         match (k, owed) {
+            // Some of the last stay open to the end, to see whether more comes than was asked for;
+            // none of them while another may wait for its place on the server.
+            (0, 0) if self.shared.opened() == self.plan.connections && self.keeps(slot) => {}
             (0, 0) => self.close(slot),
             (0, _) => {}
             _ => self.ask(slot, k),

@@ -10,13 +10,14 @@
 //! for a request that is sent anyway: none is made up for the sake of a connection. An idle one has
 //! nothing to ask, and is opened again after a pause.
 
-use super::{Worker, talk::Loss};
+use super::{Worker, loss::Loss};
 use crate::{
     clock,
     connection::{Connection, LONGEST_PAUSE, State},
     shared::Phase,
     socket::Received,
 };
+use regatta_record::Exchange;
 use regatta_script::{At, Dialect};
 use std::cmp::Reverse;
 
@@ -24,7 +25,9 @@ impl<D: Dialect> Worker<'_, D> {
     /// The server ended its sending direction: the end of a reply, or a loss.
     pub(super) fn end_of_input(&mut self, slot: u32) {
         self.now = clock::now();
-        let Connection { cursor, talk, replies: before, .. } = &mut self.connections[slot as usize];
+        let Connection { cursor, talk, ended, replies: before, .. } =
+            &mut self.connections[slot as usize];
+        *ended = true;
         match self.dialect.end(At { cursor, talk, desk: &mut self.desk }, self.now) {
             Ok(true) => self.answered(slot, 1),
             Ok(false) => self.lost(slot, Loss::Closed),
@@ -101,6 +104,33 @@ impl<D: Dialect> Worker<'_, D> {
         if let Some(burst) = &mut self.burst {
             burst.takes_back(slot, owed.into());
         }
+    }
+
+    /// The run is over: closes connections that are not used any more. A server that was told by a
+    /// request that the connection ends must have ended it before.
+    pub(super) fn end_kept(&mut self) {
+        for slot in 0..self.active {
+            let Connection { state, cursor, replies, .. } = &self.connections[slot as usize];
+            if *state != State::Open {
+                continue;
+            }
+            match self.dialect.owes_end(cursor) {
+                Some(exchange) if self.shared.closes_are_overdue() => {
+                    let reply_index = replies.saturating_sub(1);
+                    self.wrong(slot, Exchange { reply_index, ..exchange });
+                }
+                _ => self.close(slot),
+            }
+        }
+    }
+
+    /// How many connections that are not used any more wait for the server to close.
+    pub(super) fn owed_ends(&self) -> u64 {
+        if !self.plan.churn {
+            return 0;
+        }
+        let open = self.connections.iter().filter(|connection| connection.state == State::Open);
+        open.filter(|connection| self.dialect.owes_end(&connection.cursor).is_some()).count() as u64
     }
 
     /// A write failed. What the server said before decides first: a reply that was wrong must not

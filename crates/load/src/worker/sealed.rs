@@ -1,7 +1,7 @@
 //! What TLS adds to a connection of a load thread: bytes are opened before they are checked, a
 //! handshake is carried on, and a failure may end the run.
 
-use super::{Worker, talk::Loss};
+use super::{Worker, loss::Loss};
 use crate::{
     connection::{Connection, State},
     socket::{self, Received},

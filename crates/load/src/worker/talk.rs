@@ -2,37 +2,18 @@
 //! hot path: one read and one write for whatever is ready, one clock read between them, nothing
 //! allocated. How a connection ends that the server ends as it had said is in `worker/ends.rs`.
 
-use super::{Worker, sealed::send_sealed};
+use super::{Worker, loss::Loss, sealed::send_sealed};
 use crate::{
     clock,
     connection::{Connection, SHORTEST_PAUSE, State},
     poller::Interest,
-    shared::{Phase, Trouble},
+    shared::Phase,
     socket::{self, Received},
     tls::{Fault, Session},
 };
 use regatta_record::Exchange;
 use regatta_script::{At, Cursor, Dialect};
-use rustix::{fd::AsFd, io::Errno};
-
-/// How a connection was lost.
-#[derive(Debug)]
-pub(super) enum Loss {
-    /// Opening it failed.
-    Connect(Errno),
-    /// Reading failed.
-    Read(Errno),
-    /// Writing failed.
-    Write(Errno),
-    /// The server closed it.
-    Closed,
-    /// A reply did not come within the limit.
-    TimedOut,
-    /// TLS failed.
-    Tls(rustls::Error),
-    /// It ended without TLS's word that this is the end.
-    CutOff,
-}
+use rustix::fd::AsFd;
 
 impl<D: Dialect> Worker<'_, D> {
     /// Reads what there is: usually once, more often only where the buffer was filled or the `end`
@@ -172,63 +153,6 @@ impl<D: Dialect> Worker<'_, D> {
         }
     }
 
-    /// Counts what is lost with a connection, and opens it again after a pause. In a burst that is
-    /// so only before anything was written; then what was still to be sent is lost with the rest.
-    pub(super) fn lost(&mut self, slot: u32, loss: Loss) {
-        let connection = &self.connections[slot as usize];
-        let (state, owed) = (connection.state, u64::from(connection.cursor.owed()));
-        // Once nothing is sent any more, a server may close what it owes nothing.
-        let lost = if self.phase <= Phase::Measuring { owed.max(1) } else { owed };
-        let unsent = match &mut self.burst {
-            Some(burst) if state != State::Connecting => u64::from(burst.gives_up(slot)),
-            _ => 0,
-        };
-        self.left -= unsent;
-        self.settled += unsent;
-        let lost = lost + unsent;
-        let errors = &mut self.count.errors;
-        match (&loss, state) {
-            (_, State::Connecting) => errors.connect += 1,
-            (Loss::Read(_) | Loss::Connect(_) | Loss::Tls(_), State::Unanswered)
-                if !self.plan.churn && self.burst.is_none() =>
-            {
-                errors.connect += 1;
-            }
-            (Loss::Read(_) | Loss::Connect(_) | Loss::Tls(_), _) => errors.read += lost,
-            (Loss::Write(_), _) => errors.write += lost,
-            (Loss::Closed | Loss::CutOff, _) => errors.closed_early += lost,
-            (Loss::TimedOut, _) => {
-                errors.timeout += owed + unsent;
-                if self.phase == Phase::Measuring {
-                    self.count.timeouts_in_window += owed;
-                }
-                if let Some(open) = &mut self.open_loop {
-                    open.no_reply(&self.times, &connection.sent, owed as u32, true);
-                }
-            }
-        }
-        if let Loss::Tls(error) = &loss {
-            self.distrust(state, error);
-        }
-        if state != State::Open {
-            self.refused += u64::from(!matches!(loss, Loss::TimedOut));
-            self.shared.troubled(match loss {
-                Loss::Connect(errno) | Loss::Read(errno) | Loss::Write(errno) => {
-                    Trouble::Refused(errno)
-                }
-                Loss::Closed => Trouble::Closed,
-                Loss::TimedOut => Trouble::Silent(self.plan.timeout),
-                Loss::Tls(error) => Trouble::Tls(error),
-                Loss::CutOff => Trouble::CutOff,
-            });
-        }
-        self.close(slot);
-        let again = self.burst.is_none() || state == State::Connecting;
-        if again && self.phase <= Phase::Measuring {
-            self.open_later(slot);
-        }
-    }
-
     /// Closes a connection whatever its state. A request that was never written may be sent by
     /// another; one that was written counts as settled.
     pub(super) fn close(&mut self, slot: u32) {
@@ -274,6 +198,7 @@ impl<D: Dialect> Worker<'_, D> {
         connection.waits_to_write = false;
         connection.cursor = Cursor::new(script, start);
         connection.talk = self.dialect.talk(slot * self.threads as u32 + self.thread as u32);
+        connection.ended = false;
         connection.replies = 0;
         connection.sent.clear();
     }
@@ -365,17 +290,37 @@ impl<D: Dialect> Worker<'_, D> {
         }
         self.open += 1;
         self.count.connections_opened += 1;
+        if self.burst.is_some() {
+            self.shared.one_opened();
+        }
         if !self.plan.churn {
             self.shared.opening_done();
         }
     }
 
-    /// With a connection per request: its request is answered.
+    /// With a connection per request, or per conversation: its request is answered. Where nothing is
+    /// left to ask, a few connections stay open to the end, to see whether more comes than was asked
+    /// for.
     pub(super) fn next_connection(&mut self, slot: u32) {
-        self.close(slot);
-        if self.depth > 0 && self.left > 0 {
+        let Connection { cursor, talk, .. } = &self.connections[slot as usize];
+        let asks_more = self.depth > 0 && self.left > 0;
+        let goes_on = cursor.is_within_conversation(self.dialect.script());
+        if asks_more && goes_on && !self.dialect.ends(talk) {
+            self.ask(slot, 1);
+        } else if asks_more {
+            self.close(slot);
             self.connect(slot);
+        } else if !self.keeps(slot) {
+            self.close(slot);
         }
+    }
+
+    /// Whether this connection, which is not used any more, stays open.
+    pub(super) fn keeps(&mut self, slot: u32) -> bool {
+        const MOST: u32 = 4;
+        let keeps = self.kept < MOST && !self.connections[slot as usize].ended;
+        self.kept += u32::from(keeps);
+        keeps
     }
 
     /// A wrong reply: the run ends.

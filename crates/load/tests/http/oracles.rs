@@ -10,7 +10,7 @@ use regatta_script::{dialects::http::HttpRequest, hash_file};
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
     sync::atomic::Ordering::SeqCst,
@@ -177,6 +177,7 @@ fn another_crate_serves_hello() {
                 SendResponseResult::Cleanup(reply) => reply.must_close_connection(),
             };
             if stream.write_all(&out[..length]).is_err() || closes {
+                let _ = stream.shutdown(Shutdown::Write);
                 return;
             }
         }

@@ -3,6 +3,7 @@
 
 pub mod http;
 pub mod line;
+pub mod memcached;
 
 use crate::{
     dialect::Dialect,
@@ -166,6 +167,7 @@ macro_rules! table {
 table! {
     Line: line::Line,
     Http: http::Http1,
+    Memcached: memcached::MemcachedText,
 }
 
 /// Does something with a dialect, whichever it is.

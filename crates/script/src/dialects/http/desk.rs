@@ -17,6 +17,8 @@ pub struct Desk {
     /// To be used again.
     #[expect(clippy::vec_box, reason = "they go to connections, which hold them by a pointer")]
     spare: Vec<Box<Part>>,
+    /// How the last reply began that came in pieces and was right, without its last piece.
+    shown_last: Vec<u8>,
 }
 
 impl Desk {
@@ -26,7 +28,8 @@ impl Desk {
     /// For so many kinds of replies; `wall` tells the time of day.
     pub(super) fn new(kinds: usize, wall: fn() -> Nanos) -> Self {
         let memos = std::iter::repeat_with(Memo::default).take(kinds).collect();
-        Desk { wall, memos, spare: Vec::with_capacity(Self::MOST_SPARE) }
+        let spare = Vec::with_capacity(Self::MOST_SPARE);
+        Desk { wall, memos, spare, shown_last: Vec::new() }
     }
 
     /// What tells the time of day.
@@ -59,8 +62,14 @@ impl Desk {
         self.spare.pop().unwrap_or_default()
     }
 
+    /// How the reply began whose room came back last.
+    pub(super) fn shown_last(&self) -> &[u8] {
+        &self.shown_last
+    }
+
     /// The room is not needed any more.
     pub(super) fn give_back(&mut self, mut room: Box<Part>) {
+        room.swap_shown(&mut self.shown_last);
         if self.spare.len() < Self::MOST_SPARE {
             room.clear();
             self.spare.push(room);

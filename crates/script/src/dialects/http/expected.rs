@@ -4,7 +4,7 @@
 use regatta_proto::http1::Method;
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
+use serde_json::value::RawValue;
 
 /// What one reply is to be like.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -55,7 +55,9 @@ pub enum Value {
     Matches(#[serde(with = "crate::sent::pattern")] Regex),
 }
 
-/// What a content is to be like. One that is looked at may have 16 MiB; one that is not, any length.
+/// What a content is to be like. One that is not looked at may have any length; of the others no more
+/// is kept than what is expected may have, and of those that a regular expression or values in JSON
+/// are looked for in, 16 MiB.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Content {
@@ -92,8 +94,8 @@ pub struct Member {
 pub enum Is {
     /// Anything: it must be there.
     Any,
-    /// This.
-    Value(Json),
+    /// This, as JSON.
+    Value(#[serde(with = "super::json::as_text")] Box<RawValue>),
     /// The JSON in the next line of the text that the request has for its reply.
     Given,
 }
@@ -112,6 +114,32 @@ pub(super) struct Parts<'t> {
 /// Lines, each ended by a newline.
 #[derive(Clone, Debug)]
 pub(super) struct Lines<'t>(&'t [u8]);
+
+impl Content {
+    /// Longest content that an expression or JSON may have, in bytes.
+    const LONGEST: usize = 16 << 20;
+    /// The same of [`Content::Clock`]: some times what a time needs.
+    const LONGEST_CLOCK: usize = 100;
+
+    /// Most bytes that a right content can have; `text` is what it is compared with.
+    pub(crate) fn longest(&self, text: &[u8]) -> usize {
+        match self {
+            Content::Any | Content::Prefix => usize::MAX,
+            Content::Text => text.len(),
+            Content::Clock { .. } => Self::LONGEST_CLOCK,
+            Content::Matches(_) | Content::Json(_) => Self::LONGEST,
+        }
+    }
+
+    /// How many of its bytes, from its beginning on, decide whether it is right.
+    pub(crate) fn looked_at(&self, text: &[u8]) -> usize {
+        match self {
+            Content::Any => 0,
+            Content::Prefix => text.len(),
+            content => content.longest(text),
+        }
+    }
+}
 
 impl Expected {
     /// Takes the text of a request apart.

@@ -11,6 +11,7 @@ mod check;
 mod desk;
 mod expected;
 mod file;
+mod json;
 mod memo;
 mod part;
 mod receive;

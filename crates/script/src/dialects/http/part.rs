@@ -9,8 +9,6 @@ use crate::{text::cut, time::Nanos};
 use regatta_proto::http1::client::{Decoder, Event, Framing, Malformed};
 use regatta_record::Exchange;
 
-/// Longest content that is looked at, in bytes.
-pub(super) const MAX_CONTENT: usize = 16 << 20;
 /// Bytes of a reply that are kept to be told.
 pub(super) const SHOWN: usize = 1_000;
 /// Room for contents that is not given back to the system.
@@ -57,7 +55,8 @@ enum Fault {
     Malformed(Malformed),
     Head,
     Upgrade,
-    TooLong,
+    /// It has more bytes of content than it can have.
+    TooLong(usize),
     /// The content, to be told.
     Content(String),
 }
@@ -69,6 +68,16 @@ impl From<Malformed> for Fault {
 }
 
 impl Part {
+    /// How the reply begins, as far as it is kept to be told.
+    pub fn shown(&self) -> &[u8] {
+        &self.shown
+    }
+
+    /// Exchanges that with what is kept elsewhere.
+    pub fn swap_shown(&mut self, shown: &mut Vec<u8>) {
+        std::mem::swap(&mut self.shown, shown);
+    }
+
     /// Ready for another reply.
     pub fn clear(&mut self) {
         self.decoder = Decoder::default();
@@ -131,7 +140,8 @@ impl Part {
     }
 
     fn decode(&mut self, input: &mut &[u8], due: Due<'_>) -> Result<Option<Whole>, Fault> {
-        let looks = !matches!(due.expected.content, Content::Any);
+        let expected = &due.expected.content;
+        let looks = !matches!(expected, Content::Any);
         let begin = input.len();
         // Of a content that was looked at where it lay.
         let mut seen = None;
@@ -152,10 +162,14 @@ impl Part {
                 Event::Content(piece) => {
                     if self.framing == Some(Framing::Length(piece.len() as u64)) {
                         seen = Some(due.content(piece)?);
-                    } else if self.content.len() + piece.len() > MAX_CONTENT {
-                        return Err(Fault::TooLong);
                     } else {
-                        self.content.extend_from_slice(piece);
+                        let text = due.expected.parts(due.text).content;
+                        let longest = expected.longest(text);
+                        if piece.len() > longest - self.content.len() {
+                            return Err(Fault::TooLong(longest));
+                        }
+                        let more = expected.looked_at(text) - self.content.len();
+                        self.content.extend_from_slice(&piece[..piece.len().min(more)]);
                     }
                 }
                 Event::End { keep_alive } => {
@@ -183,6 +197,7 @@ impl Due<'_> {
 pub(super) struct Told {
     expected: String,
     received: String,
+    is_malformed: bool,
 }
 
 impl Told {
@@ -190,20 +205,39 @@ impl Told {
     #[cold]
     fn new(fault: Fault, due: Due<'_>, shown: &[u8]) -> Self {
         let began = cut(shown, SHOWN);
+        let is_malformed = matches!(fault, Fault::Malformed(_));
         let received = match fault {
             Fault::Malformed(malformed) => format!("{began} ({malformed})"),
             Fault::Head => began,
             Fault::Upgrade => format!("{began} (what follows a 101 is no HTTP)"),
-            Fault::TooLong => format!("{began} (more than {MAX_CONTENT} bytes of content)"),
+            Fault::TooLong(most) => format!("{began} (more than {most} bytes of content)"),
             Fault::Content(content) => format!("the content {content}, in {began}"),
         };
-        Told { expected: due.expected.in_words(due.text), received }
+        Told { expected: due.expected.in_words(due.text), received, is_malformed }
+    }
+
+    /// What is no HTTP may belong to the reply before it, whose length was then wrong: `last` is that
+    /// reply, if it is known.
+    #[cold]
+    pub fn after(mut self, last: &[u8]) -> Self {
+        if self.is_malformed {
+            self.received += &the_reply_before(last);
+        }
+        self
     }
 
     #[cold]
     pub fn of_request(self, request: &[u8], reply_index: u32) -> Box<Exchange> {
-        let Told { expected, received } = self;
+        let Told { expected, received, .. } = self;
         let sent = cut(request, SHOWN);
         Exchange { sent, expected, received, reply_index: reply_index.into() }.into()
+    }
+}
+
+/// To be told behind bytes that are no HTTP; nothing, if the reply before them is not known.
+pub(super) fn the_reply_before(last: &[u8]) -> String {
+    match last {
+        [] => String::new(),
+        reply => format!("; the reply before it was {}", cut(reply, SHOWN)),
     }
 }

@@ -5,16 +5,18 @@ use super::{
     desk::Desk,
     expected::Expected,
     memo::Right,
-    part::{Due, Part, SHOWN, Told, Whole},
+    part::{Due, Part, SHOWN, Told, Whole, the_reply_before},
 };
 use crate::{
+    cursor::Cursor,
     dialect::{At, Dialect, Heard},
     script::Script,
-    text::cut,
+    text::{self, cut},
     time::Nanos,
 };
 use regatta_proto::http1::{Method, client::Decoder};
 use regatta_record::Exchange;
+use std::ops::Range;
 
 /// Exchanges over HTTP, and what their replies are to be like. What stands among the replies of the
 /// script is the text that a reply is compared with.
@@ -61,12 +63,17 @@ impl Http {
         let owed_to = cursor.begun_to(&self.script);
         let before = cursor.answered();
         let (mut at, mut rest) = (before, came);
+        let mut last = Last { begun: talk.part.is_some(), at: 0..0 };
         while !rest.is_empty() {
             if at >= owed_to || talk.ends {
-                let owes = cursor.owed() > at - before;
-                unasked(talk, rest, owes, at - before)?;
-                break;
+                if gives_up(talk, rest, cursor.owed() > at - before) {
+                    break;
+                }
+                let request = cursor.last_request(&self.script);
+                let last = last.shown(came, desk);
+                return Err(unasked(talk, rest, request, &last, at - before));
             }
+            let begins = came.len() - rest.len();
             let kind = self.of[at as usize];
             let due = self.due(kind, at, now, desk);
             let known = match talk.part {
@@ -78,10 +85,13 @@ impl Http {
                     rest = &rest[length..];
                     Some(ends)
                 }
-                None => read(talk, desk, &mut rest, kind, due)
-                    .map_err(|told| told.of_request(self.script.request(at), at - before))?,
+                None => read(talk, desk, &mut rest, kind, due).map_err(|told| {
+                    let told = told.after(&last.shown(came, desk));
+                    told.of_request(self.script.request(at), at - before)
+                })?,
             };
             let Some(ends) = whole else { break };
+            last.at = begins..came.len() - rest.len();
             at += 1;
             talk.ends = ends;
         }
@@ -145,9 +155,53 @@ impl Dialect for Http {
         Ok(completes)
     }
 
+    fn unfinished(&self, cursor: &Cursor, talk: &Talk) -> Option<Exchange> {
+        let (part, at) = (talk.part.as_ref()?, cursor.answered());
+        let expected = &self.kinds[usize::from(self.of[at as usize])];
+        Some(Exchange {
+            sent: cut(self.script.request(at), SHOWN),
+            expected: expected.in_words(self.script.reply(at)),
+            received: cut(part.shown(), SHOWN),
+            reply_index: 0,
+        })
+    }
+
+    /// RFC 9112, 9.6: a server that reads `Connection: close` closes after its reply.
+    fn owes_end(&self, cursor: &Cursor) -> Option<Exchange> {
+        let request = cursor.last_request(&self.script).filter(|_| cursor.owed() == 0)?;
+        let mut head = request.split(|byte| *byte == b'\n').take_while(|line| *line != b"\r");
+        head.any(|line| line.eq_ignore_ascii_case(b"connection: close\r")).then(|| Exchange {
+            sent: cut(request, SHOWN),
+            expected: "the server to close the connection after its reply, as the request asks \
+                       (RFC 9112, 9.6)"
+                .into(),
+            received: "the reply, and no end of the connection within a second".into(),
+            reply_index: 0,
+        })
+    }
+
     #[inline]
     fn ends(&self, talk: &Talk) -> bool {
         talk.ends
+    }
+}
+
+/// The last reply that was whole among the bytes of one read.
+struct Last {
+    /// It began in a read before, if it is the first of these bytes.
+    begun: bool,
+    at: Range<usize>,
+}
+
+impl Last {
+    /// Its bytes, as far as they are known; `came` is what was read.
+    #[cold]
+    fn shown(&self, came: &[u8], desk: &Desk) -> Vec<u8> {
+        let begun = if self.begun && self.at.start == 0 { desk.shown_last() } else { &[] };
+        match &came[self.at.clone()] {
+            [] => Vec::new(),
+            reply => [begun, reply].concat(),
+        }
     }
 }
 
@@ -176,24 +230,35 @@ fn read(
     Ok(Some(ends))
 }
 
-/// Bytes that no request is to be thanked for: wrong, unless a server says that it has waited for a
-/// request long enough (RFC 9110, 15.5.9). `owes`: it owes a reply to a request that is not written.
-fn unasked(talk: &mut Talk, bytes: &[u8], owes: bool, replies: u32) -> Result<(), Box<Exchange>> {
-    let gives_up = [&b"HTTP/1.1 408 "[..], b"HTTP/1.0 408 "];
-    if !talk.ends && !owes && gives_up.iter().any(|line| bytes.starts_with(line)) {
-        talk.ends = true;
-        return Ok(());
-    }
-    let sent = String::new();
+/// Whether a server says that it has waited for a request long enough (RFC 9110, 15.5.9), which it may
+/// unless it `owes` a reply; then the connection ends.
+fn gives_up(talk: &mut Talk, bytes: &[u8], owes: bool) -> bool {
+    let lines = [&b"HTTP/1.1 408 "[..], b"HTTP/1.0 408 "];
+    let gives_up = !talk.ends && !owes && lines.iter().any(|line| bytes.starts_with(line));
+    talk.ends |= gives_up;
+    gives_up
+}
+
+/// Tells of bytes that no request is to be thanked for. `request` is the last that was sent, `last` the
+/// reply before these bytes, where they are known.
+#[cold]
+fn unasked(
+    talk: &Talk,
+    bytes: &[u8],
+    request: Option<&[u8]>,
+    last: &[u8],
+    replies: u32,
+) -> Box<Exchange> {
     let mut received = cut(bytes, SHOWN);
-    let mut expected = String::new();
-    if talk.ends {
-        expected = "nothing more: the reply before said that the connection ends with it".into();
-    } else if let Err(malformed) = Decoder::default().next(&mut &*bytes, Method::Get) {
-        expected = "an HTTP reply, and only to a request".into();
-        received = format!("{received} ({malformed})");
+    if let Err(malformed) = Decoder::default().next(&mut &*bytes, Method::Get) {
+        received = format!("{received} ({malformed}){}", the_reply_before(last));
     }
-    Err(Exchange { sent, expected, received, reply_index: replies.into() }.into())
+    let mut exchange = text::unasked(request, received, replies);
+    if talk.ends {
+        exchange.expected =
+            "nothing more: the reply before said that the connection ends with it".into();
+    }
+    exchange.into()
 }
 
 #[cfg(test)]

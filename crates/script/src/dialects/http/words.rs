@@ -68,7 +68,7 @@ mod tests {
     use super::super::requests::HttpRequest;
     use super::*;
     use crate::workload::regex::regex;
-    use serde_json::json;
+    use serde_json::{json, value::to_raw_value};
 
     #[test]
     fn expectations_in_words() {
@@ -84,7 +84,8 @@ mod tests {
         let matching = Content::Matches(regex("a+").unwrap());
         assert_eq!(words(matching, ""), "a content matching a+");
         let member = |pointer: &str, is| Member { pointer: pointer.into(), is };
-        let members = vec![member("/a", Is::Value(json!([1]))), member("/b", Is::Any)];
+        let list = to_raw_value(&json!([1])).unwrap();
+        let members = vec![member("/a", Is::Value(list)), member("/b", Is::Any)];
         assert_eq!(
             words(Content::Json(members), ""),
             "a content in JSON, /a being [1], /b being there"

@@ -6,7 +6,7 @@ use crate::{
     cursor::Cursor,
     dialect::{At, Dialect, Heard},
     script::Script,
-    text::{line, printable},
+    text::{line, printable, unasked},
     time::Nanos,
 };
 use regatta_record::Exchange;
@@ -44,18 +44,17 @@ impl Lines {
             at += 1;
             rest = &rest[line.len()..];
         };
-        let reply_index = (at - cursor.answered()).into();
+        let reply_index = at - cursor.answered();
         let received = printable(wrong);
         if at >= owed_to {
-            let (sent, expected) = (String::new(), String::new());
-            return Box::new(Exchange { sent, expected, received, reply_index });
+            return Box::new(unasked(cursor.last_request(script), received, reply_index));
         }
         let mut expected = patterns.describe(at, &printable(script.reply(at)));
         if wrong.len() > patterns.longest() {
             expected += &format!(" (at most {} bytes of it)", patterns.longest());
         }
         let sent = printable(script.request(at));
-        Box::new(Exchange { sent, expected, received, reply_index })
+        Box::new(Exchange { sent, expected, received, reply_index: reply_index.into() })
     }
 
     /// How many replies what came completes, `None` if it is wrong; then nothing has changed.
@@ -127,6 +126,17 @@ impl Dialect for Lines {
     ) -> Result<u32, Box<Exchange>> {
         let At { cursor, talk, .. } = at;
         self.take(cursor, talk, came).ok_or_else(|| self.explain(cursor, talk, came))
+    }
+
+    fn unfinished(&self, cursor: &Cursor, Part(came): &Part) -> Option<Exchange> {
+        let Lines { script, patterns } = self;
+        let at = cursor.answered();
+        (cursor.owed() > 0 && !came.is_empty()).then(|| Exchange {
+            sent: printable(script.request(at)),
+            expected: patterns.describe(at, &printable(script.reply(at))),
+            received: printable(came),
+            reply_index: 0,
+        })
     }
 }
 
@@ -310,7 +320,8 @@ mod tests {
             let exact = patterns(|_| Due::Exact);
             assert_eq!(told(&exact, 2, b"b\n", cuts), is("2\\n", "bb\\n", "b\\n", 0));
             let unasked = told(&regex, 0, b"0\na\nmore\n", cuts);
-            assert_eq!((unasked.0.as_str(), unasked.1.as_str(), unasked.3), ("", "", 2));
+            assert_eq!((unasked.0.as_str(), unasked.3), ("1\\n", 2));
+            assert!(unasked.1.starts_with("nothing more"), "{}", unasked.1);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::{
         template::{Scope, Side, Template},
     },
 };
-use serde_json::Value;
+use serde_json::{Value, value::to_raw_value};
 
 /// A value that is another for each exchange.
 #[derive(Debug)]
@@ -35,16 +35,21 @@ pub(super) fn wanted(value: Value, side: Side, scope: &mut Scope<'_>) -> Result<
     if let Value::Object(table) = &value {
         return match (table.len(), table.get("any"), table.get("null")) {
             (1, Some(Value::Bool(true)), _) => Ok(Wanted::Fixed(Is::Any)),
-            (1, _, Some(Value::Bool(true))) => Ok(Wanted::Fixed(Is::Value(Value::Null))),
+            (1, _, Some(Value::Bool(true))) => fixed(&Value::Null),
             _ => Err("expected a value, or { any = true } for any, or { null = true }; of an \
                       object name each value by its own pointer, as \"/user/name\""
                 .into()),
         };
     }
     Ok(match template(value, side, scope)? {
-        JsonTemplate::Fixed(value) => Wanted::Fixed(Is::Value(value)),
+        JsonTemplate::Fixed(value) => fixed(&value)?,
         template => Wanted::Template(template),
     })
+}
+
+fn fixed(value: &Value) -> Result<Wanted, String> {
+    let value = to_raw_value(value).map_err(|error| error.to_string())?;
+    Ok(Wanted::Fixed(Is::Value(value)))
 }
 
 fn template(value: Value, side: Side, scope: &mut Scope<'_>) -> Result<JsonTemplate, String> {

@@ -111,6 +111,7 @@ impl HttpFile {
             &mut drawer,
             |step, script, captures, drawer| {
                 request.clear();
+                let place = Place { closes: place.closes && step.is_last, ..place };
                 let content = step.ask.fill(&mut request, place, captures, drawer);
                 push(step, script, &request, &content, captures, drawer);
             },

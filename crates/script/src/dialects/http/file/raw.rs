@@ -1,7 +1,6 @@
 //! A workload file and its requests as they are written; nothing is checked yet.
 
-use super::step::Step;
-use crate::workload::{conversation::Raw, files::FileContent};
+use crate::workload::files::FileContent;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -43,21 +42,6 @@ pub(super) struct Request {
     pub regex: Option<String>,
     #[serde(default, deserialize_with = "pairs")]
     pub json: Vec<(String, Value)>,
-}
-
-impl Raw for Request {
-    type Step = Step;
-    const KEYS: &str = "other keys of a request";
-    const EXAMPLE: &str = "{ path = \"/\" }, { path = \"/items\" }";
-
-    fn is_empty(&self) -> bool {
-        let Request { weight: _, steps: _, method, path, headers, body, body_file, .. } = self;
-        let texts = [method, path, body, body_file, &self.exact, &self.prefix, &self.regex];
-        texts.iter().all(|text| text.is_none())
-            && self.status.is_none()
-            && [&self.expect_headers, &self.json].iter().all(|pairs| pairs.is_empty())
-            && headers.is_empty()
-    }
 }
 
 /// A table, in the order of its keys.

@@ -29,9 +29,12 @@ impl Reader {
     /// Reads a `[[request]]`. What is wrong begins with its place: `: …` or `, step 2: …`.
     pub fn conversation(&mut self, mut request: Request) -> Result<Conversation<Step>, String> {
         let (weight, steps) = (request.weight.take(), request.steps.take());
-        let conversation = Conversation::read(weight, steps, request, |request, captures| {
+        let mut conversation = Conversation::read(weight, steps, request, |request, captures| {
             self.step(&request, captures)
         })?;
+        if let Some(last) = conversation.steps.last_mut() {
+            last.is_last = true;
+        }
         let longest: usize = conversation.steps.iter().map(|step| step.longest).sum();
         if longest > LONGEST_CONVERSATION {
             return Err(format!(
@@ -57,6 +60,7 @@ impl Reader {
         let side = Side::Expect { request: content };
         let (expected, text, longest_text) = expect::read(raw, ask.method, side, &mut context)?;
         self.kinds.push(expected);
-        Ok(Step { ask, kind, text, longest: longest_request + longest_text })
+        let longest = longest_request + longest_text;
+        Ok(Step { ask, kind, text, longest, is_last: false })
     }
 }

@@ -1,6 +1,7 @@
 //! One request of a workload file, and what must come back.
 
-use super::{ask::AskTemplate, expect::TextTemplate};
+use super::{ask::AskTemplate, expect::TextTemplate, raw::Request};
+use crate::workload::conversation::Raw;
 
 /// A request, and what must come back.
 #[derive(Debug)]
@@ -12,11 +13,28 @@ pub(super) struct Step {
     pub text: TextTemplate,
     /// Most bytes of the request and of that text.
     pub longest: usize,
+    /// The last of its conversation: where each has a connection, it says that the connection ends.
+    pub is_last: bool,
 }
 
 impl Step {
     /// Whether requests or replies differ.
     pub fn is_drawn(&self) -> bool {
         self.ask.is_drawn() || self.text.is_drawn()
+    }
+}
+
+impl Raw for Request {
+    type Step = Step;
+    const KEYS: &str = "other keys of a request";
+    const EXAMPLE: &str = "{ path = \"/\" }, { path = \"/items\" }";
+
+    fn is_empty(&self) -> bool {
+        let Request { weight: _, steps: _, method, path, headers, body, body_file, .. } = self;
+        let texts = [method, path, body, body_file, &self.exact, &self.prefix, &self.regex];
+        texts.iter().all(|text| text.is_none())
+            && self.status.is_none()
+            && [&self.expect_headers, &self.json].iter().all(|pairs| pairs.is_empty())
+            && headers.is_empty()
     }
 }

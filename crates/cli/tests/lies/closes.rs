@@ -1,0 +1,14 @@
+//! Servers that close where they should not.
+
+use crate::{
+    load,
+    server::{Server, reply},
+};
+
+#[test]
+fn a_server_that_closes_after_each_reply_without_saying_so_is_named() {
+    let server = Server::http(|_, _| (reply(200, "ok"), false));
+    let ended = load(&server.http_url(), &["-c", "8", "-d", "1s"]).with_status(2);
+    let said = "the server closed the connection after its first reply, without announcing it";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+}

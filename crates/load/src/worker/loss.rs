@@ -1,0 +1,139 @@
+//! Connections that are lost: what is counted, why in words, and whether another is opened.
+
+use super::Worker;
+use crate::{
+    connection::{Connection, State},
+    shared::Phase,
+    tls,
+};
+use regatta_record::Exchange;
+use regatta_script::Dialect;
+use rustix::io::Errno;
+use std::{io, time::Duration};
+
+/// How a connection was lost.
+#[derive(Debug)]
+pub(super) enum Loss {
+    /// Opening it failed.
+    Connect(Errno),
+    /// Reading failed.
+    Read(Errno),
+    /// Writing failed.
+    Write(Errno),
+    /// The server closed it.
+    Closed,
+    /// A reply did not come within the limit.
+    TimedOut,
+    /// TLS failed.
+    Tls(rustls::Error),
+    /// It ended without TLS's word that this is the end.
+    CutOff,
+}
+
+/// What is known of a connection that is lost.
+#[derive(Clone, Copy)]
+struct Lost {
+    state: State,
+    over_tls: bool,
+    /// Every request has its reply.
+    rests: bool,
+    timeout: Duration,
+}
+
+impl Loss {
+    /// What the server did, or the system said.
+    fn in_words(&self, lost: Lost) -> String {
+        let Lost { state, over_tls, rests, timeout } = lost;
+        let opening = state == State::Connecting;
+        match self {
+            Loss::Connect(errno) | Loss::Read(errno) | Loss::Write(errno) => {
+                let said = io::Error::from_raw_os_error(errno.raw_os_error());
+                let when = match () {
+                    () if opening && over_tls => " before the TLS handshake was done",
+                    () if rests => ", with no reply owed",
+                    () => "",
+                };
+                format!("{said}{when}")
+            }
+            Loss::Closed | Loss::CutOff if opening => {
+                "the server closed the connection during the TLS handshake".into()
+            }
+            Loss::Closed if rests => "the server closed the connection after its first reply, \
+                                      without announcing it"
+                .into(),
+            Loss::Closed if over_tls => "the server ended TLS with close_notify".into(),
+            Loss::Closed => "the server closed the connection".into(),
+            Loss::CutOff => {
+                "the server closed the connection without the close_notify that ends TLS".into()
+            }
+            Loss::TimedOut if opening && over_tls => format!("no TLS handshake within {timeout:?}"),
+            Loss::TimedOut if opening => format!("not connected within {timeout:?}"),
+            Loss::TimedOut => format!("no reply within {timeout:?}"),
+            Loss::Tls(error) => tls::explain(error),
+        }
+    }
+}
+
+impl<D: Dialect> Worker<'_, D> {
+    /// Counts what is lost with a connection, and opens it again after a pause. In a burst that is
+    /// so only before anything was written; then what was still to be sent is lost with the rest.
+    pub(super) fn lost(&mut self, slot: u32, loss: Loss) {
+        let connection = &self.connections[slot as usize];
+        let (state, owed) = (connection.state, u64::from(connection.cursor.owed()));
+        let unsent = match &mut self.burst {
+            Some(burst) if state != State::Connecting => u64::from(burst.gives_up(slot)),
+            _ => 0,
+        };
+        self.left -= unsent;
+        self.settled += unsent;
+        let lost = owed + unsent;
+        // Of a connection that nothing more is asked of, no end is an error.
+        let is_through = self.plan.churn || self.burst.is_some() || self.phase > Phase::Measuring;
+        if lost == 0 && is_through && state != State::Connecting {
+            return self.close(slot);
+        }
+        let errors = &mut self.count.errors;
+        match (&loss, state) {
+            (_, State::Connecting) | (Loss::Connect(_), _) => errors.connect += 1,
+            _ if lost == 0 => errors.closed_idle += 1,
+            (Loss::Read(_) | Loss::Tls(_), _) => errors.read += lost,
+            (Loss::Write(_), _) => errors.write += lost,
+            (Loss::Closed | Loss::CutOff, _) => errors.closed_early += lost,
+            (Loss::TimedOut, _) => {
+                errors.timeout += lost;
+                if self.phase == Phase::Measuring {
+                    self.count.timeouts_in_window += owed;
+                }
+                if let Some(open) = &mut self.open_loop {
+                    open.no_reply(&self.times, &connection.sent, owed as u32, true);
+                }
+            }
+        }
+        let over_tls = self.plan.tls.is_some();
+        let cause =
+            loss.in_words(Lost { state, over_tls, rests: lost == 0, timeout: self.plan.timeout });
+        self.count.lost(&cause);
+        if self.count.first_unfinished.is_none() {
+            let Connection { cursor, talk, replies, .. } = &self.connections[slot as usize];
+            self.count.first_unfinished = self.dialect.unfinished(cursor, talk).map(|part| {
+                let received = format!("{}, and then {cause}", part.received);
+                Exchange { received, reply_index: *replies, ..part }
+            });
+        }
+        if let Loss::Tls(error) = &loss {
+            self.distrust(state, error);
+        }
+        if state != State::Open {
+            self.refused += u64::from(!matches!(loss, Loss::TimedOut));
+            self.shared.troubled(&cause);
+        } else if self.phase == Phase::Connecting {
+            self.dropped += 1;
+            self.shared.troubled(&cause);
+        }
+        self.close(slot);
+        let again = self.burst.is_none() || state == State::Connecting;
+        if again && self.phase <= Phase::Measuring {
+            self.open_later(slot);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Values inside JSON texts (RFC 8259), compared as they are written: numbers to the last digit, however
+//! many they have, since a reader that makes floats of them takes different numbers for the same.
+
+use super::expected::{Is, Lines, Member};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+/// Deepest nesting in which values are compared.
+const DEEPEST: usize = 128;
+
+/// Whether `came` is JSON and has these values; `given` are those that the request has for its reply.
+pub(super) fn has(came: &[u8], members: &[Member], mut given: Lines<'_>) -> bool {
+    let Ok(whole) = serde_json::from_slice::<&RawValue>(came) else { return false };
+    members.iter().all(|member| {
+        let Some(there) = find(whole, &member.pointer) else { return false };
+        match &member.is {
+            Is::Any => true,
+            Is::Value(is) => same(there, is, DEEPEST),
+            Is::Given => given
+                .next()
+                .and_then(|line| serde_json::from_slice(line).ok())
+                .is_some_and(|is| same(there, is, DEEPEST)),
+        }
+    })
+}
+
+/// The value at a JSON Pointer (RFC 6901).
+fn find<'j>(whole: &'j RawValue, pointer: &str) -> Option<&'j RawValue> {
+    pointer.split('/').skip(1).try_fold(whole, |value, token| match value.get().as_bytes()[0] {
+        b'{' => object(value)?.remove(&token.replace("~1", "/").replace("~0", "~")),
+        b'[' => {
+            let is_index = token == "0" || !token.starts_with(['0', '+']);
+            let index: usize = token.parse().ok().filter(|_| is_index)?;
+            list(value)?.get(index).copied()
+        }
+        _ => None,
+    })
+}
+
+fn object(value: &RawValue) -> Option<BTreeMap<String, &RawValue>> {
+    serde_json::from_str(value.get()).ok()
+}
+
+fn list(value: &RawValue) -> Option<Vec<&RawValue>> {
+    serde_json::from_str(value.get()).ok()
+}
+
+/// Whether two values are the same: objects whatever the order of their members, numbers however they
+/// are written.
+fn same(a: &RawValue, b: &RawValue, deepest: usize) -> bool {
+    let (a_text, b_text) = (a.get(), b.get());
+    match (a_text.as_bytes()[0], b_text.as_bytes()[0]) {
+        _ if deepest == 0 => false,
+        (b'{', b'{') => object(a).zip(object(b)).is_some_and(|(a, b)| {
+            let has = |(name, b): (&String, &&RawValue)| {
+                a.get(name).is_some_and(|a| same(a, b, deepest - 1))
+            };
+            a.len() == b.len() && b.iter().all(has)
+        }),
+        (b'[', b'[') => list(a).zip(list(b)).is_some_and(|(a, b)| {
+            a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| same(a, b, deepest - 1))
+        }),
+        (b'"', b'"') => text(a).is_some_and(|a| Some(a) == text(b)),
+        _ => a_text == b_text || numeral(a_text).is_some_and(|a| Some(a) == numeral(b_text)),
+    }
+}
+
+fn text(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
+}
+
+/// A number as it is equal to others: whether it is negative, its digits without zeros at either end,
+/// and the power of ten of the last of them. `None` if it is no number, or its exponent is beyond all
+/// reason.
+fn numeral(text: &str) -> Option<(bool, String, i64)> {
+    let (negative, text) = text.strip_prefix('-').map_or((false, text), |text| (true, text));
+    if !text.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = [whole, fraction].concat();
+    let significant = digits.trim_end_matches('0');
+    let power = exponent
+        .parse::<i64>()
+        .ok()?
+        .checked_sub(fraction.len() as i64)?
+        .checked_add((digits.len() - significant.len()) as i64)?;
+    match significant.trim_start_matches('0') {
+        "" => Some((false, String::new(), 0)),
+        significant => Some((negative, significant.to_owned(), power)),
+    }
+}
+
+/// JSON within a message: as a text, since not every reader keeps the bytes of a value.
+pub(super) mod as_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use serde_json::value::RawValue;
+
+    pub fn serialize<S: Serializer>(value: &RawValue, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(value.get())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Box<RawValue>, D::Error> {
+        RawValue::from_string(String::deserialize(from)?).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn are_same(a: &str, b: &str) -> bool {
+        let (a, b) = (raw(a), raw(b));
+        assert_eq!(same(&a, &b, DEEPEST), same(&b, &a, DEEPEST));
+        same(&a, &b, DEEPEST)
+    }
+
+    #[test]
+    fn numbers_are_the_same_however_they_are_written_and_only_to_the_last_digit() {
+        for (a, b) in [
+            ("1", "1.0"),
+            ("100", "1e2"),
+            ("0.01", "1E-2"),
+            ("-0", "0"),
+            ("0e5", "0.000"),
+            ("12e+1", "120"),
+            ("18446744073709551617", "18446744073709551617.0"),
+            ("1e400", "10e399"),
+        ] {
+            assert!(are_same(a, b), "{a} {b}");
+        }
+        for (a, b) in [
+            ("9007199254740993", "9007199254740992.0"),
+            ("18446744073709551617", "18446744073709551616"),
+            ("1", "-1"),
+            ("1", "10"),
+            ("1", "\"1\""),
+            ("0", "false"),
+            ("1e99999999999999999999", "1e99999999999999999998"),
+        ] {
+            assert!(!are_same(a, b), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn structures_are_the_same_in_any_order_of_members() {
+        assert!(are_same(
+            "{\"a\": [1, null], \"b\": \"\\u0041\"}",
+            "{\"b\":\"A\",\"a\":[1.0,null]}"
+        ));
+        for (a, b) in [
+            ("[1, 2]", "[2, 1]"),
+            ("[1]", "[1, 1]"),
+            ("{\"a\": 1}", "{\"a\": 1, \"b\": 1}"),
+            ("{}", "[]"),
+            ("null", "false"),
+        ] {
+            assert!(!are_same(a, b), "{a} {b}");
+        }
+        let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        assert!(are_same(&deep(100), &deep(100)));
+        assert!(!are_same(&deep(100_000), &deep(100_000)), "neither compared nor a stack overflow");
+    }
+
+    #[test]
+    fn pointers_find_what_they_name() {
+        let whole = raw("{\"a/b\": [10, {\"~\": 20}], \"\": 30, \"00\": 40}");
+        let found = |pointer: &str| find(&whole, pointer).map(|value| value.get().to_owned());
+        assert_eq!(found("/a~1b/0").as_deref(), Some("10"));
+        assert_eq!(found("/a~1b/1/~0").as_deref(), Some("20"));
+        assert_eq!(found("/").as_deref(), Some("30"));
+        assert_eq!(found("/00").as_deref(), Some("40"));
+        for nothing in ["/a", "/a~1b/00", "/a~1b/+0", "/a~1b/2", "/a~1b/0/0", "/a~1b/-"] {
+            assert_eq!(found(nothing), None, "{nothing}");
+        }
+    }
+}

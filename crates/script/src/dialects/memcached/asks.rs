@@ -1,0 +1,77 @@
+//! What can be asked of a cache.
+
+use super::{built_in, file::CacheFile, receive::Memcached, step::Exchanges};
+use crate::{
+    exact::Exact,
+    protocol::{Asks, Order, Speech},
+    script::TooLarge,
+    sent::SentFile,
+    workload::file::FileText,
+};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A workload for memcached.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemcachedAsks {
+    /// An item is stored, and read back by the same connection.
+    Cache,
+    /// A workload file.
+    File(FileAsks),
+}
+
+/// The requests of a workload file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(into = "SentFile", try_from = "SentFile")]
+pub struct FileAsks(Arc<CacheFile>);
+
+impl From<FileAsks> for SentFile {
+    fn from(FileAsks(file): FileAsks) -> Self {
+        SentFile { name: file.kept.name.clone(), text: file.kept.text.clone() }
+    }
+}
+
+impl TryFrom<SentFile> for FileAsks {
+    type Error = String;
+
+    fn try_from(sent: SentFile) -> Result<Self, String> {
+        Ok(FileAsks(Arc::new(CacheFile::read(sent.file())?)))
+    }
+}
+
+impl MemcachedAsks {
+    pub(super) fn read(file: FileText<'_>) -> Result<Self, String> {
+        Ok(MemcachedAsks::File(FileAsks(Arc::new(CacheFile::read(file)?))))
+    }
+}
+
+impl Asks for MemcachedAsks {
+    type Dialect = Memcached;
+
+    fn name(&self) -> &str {
+        match self {
+            MemcachedAsks::Cache => "cache",
+            MemcachedAsks::File(FileAsks(file)) => &file.kept.name,
+        }
+    }
+
+    fn compile(&self, order: &Order<'_>) -> Result<Speech<Memcached>, TooLarge> {
+        let Exchanges { mut script, dues } = match self {
+            MemcachedAsks::Cache => built_in::cache(order.seed),
+            MemcachedAsks::File(FileAsks(file)) => file.compose(order.seed),
+        };
+        script.close(order.pipeline)?;
+        Ok(match dues {
+            None => Speech::Exact(Exact::new(script)),
+            Some(dues) => Speech::Own(Memcached::new(script, dues)),
+        })
+    }
+
+    fn text(&self) -> Option<&str> {
+        match self {
+            MemcachedAsks::Cache => None,
+            MemcachedAsks::File(FileAsks(file)) => Some(&file.kept.text),
+        }
+    }
+}

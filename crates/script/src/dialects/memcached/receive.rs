@@ -1,0 +1,125 @@
+//! How a connection's replies are checked, where not all are known to the byte.
+
+use super::{reply::Reply, step::Due};
+use crate::{
+    dialect::{At, Dialect, Heard},
+    script::Script,
+    text::{line, printable},
+    time::Nanos,
+};
+use regatta_record::Exchange;
+
+/// Exchanges with a cache, and what their replies are to be like.
+#[derive(Debug)]
+pub struct Memcached {
+    script: Script,
+    /// Of each exchange before the script repeats.
+    dues: Vec<Due>,
+}
+
+/// What came of a reply whose end has not come.
+#[derive(Debug, Default)]
+pub struct Part {
+    /// Bytes that were right, of a reply that is known to the byte.
+    right: usize,
+    /// Of another.
+    reply: Reply,
+}
+
+impl Memcached {
+    /// Of a closed script.
+    pub(super) fn new(script: Script, dues: Vec<Due>) -> Self {
+        Memcached { script, dues }
+    }
+
+    fn due(&self, exchange: u32) -> Due {
+        self.dues[exchange as usize % self.dues.len()]
+    }
+
+    /// Takes the bytes of the reply to an exchange off the front of `input`: whether it is whole.
+    /// `None`: it is wrong.
+    fn take(&self, exchange: u32, part: &mut Part, input: &mut &[u8]) -> Option<bool> {
+        let due = self.script.reply(exchange);
+        match self.due(exchange) {
+            Due::Either => part.reply.take(input, due).ok(),
+            Due::Exact => {
+                let due = &due[part.right..];
+                let here = due.len().min(input.len());
+                if input[..here] != due[..here] {
+                    return None;
+                }
+                *input = &input[here..];
+                let whole = here == due.len();
+                part.right = if whole { 0 } else { part.right + here };
+                Some(whole)
+            }
+        }
+    }
+
+    #[cold]
+    fn explain(&self, exchange: u32, part: &Part, rest: &[u8], replies: u32) -> Box<Exchange> {
+        let text = self.script.reply(exchange);
+        let (expected, before) = match self.due(exchange) {
+            Due::Exact => (printable(text), &text[..part.right]),
+            Due::Either => (format!("a value of {} or none", printable(text)), part.reply.begun()),
+        };
+        Box::new(Exchange {
+            sent: printable(self.script.request(exchange)),
+            expected,
+            received: printable(&[before, line(rest)].concat()),
+            reply_index: replies.into(),
+        })
+    }
+}
+
+impl Dialect for Memcached {
+    type Desk = ();
+    type Talk = Part;
+
+    #[inline]
+    fn script(&self) -> &Script {
+        &self.script
+    }
+
+    fn desk(&self, _: fn() -> Nanos) {}
+
+    fn talk(&self, _: u32) -> Part {
+        Part::default()
+    }
+
+    fn receive(
+        &self,
+        At { cursor, talk, .. }: At<'_, Self>,
+        came: &[u8],
+        _: Nanos,
+        _: &mut impl Heard,
+    ) -> Result<u32, Box<Exchange>> {
+        let owed_to = cursor.owed_to(&self.script);
+        let before = cursor.answered();
+        let (mut at, mut rest) = (before, came);
+        while !rest.is_empty() {
+            if at >= owed_to {
+                return Err(Box::new(Exchange {
+                    sent: String::new(),
+                    expected: String::new(),
+                    received: printable(line(rest)),
+                    reply_index: (at - before).into(),
+                }));
+            }
+            let begins = rest;
+            match self.take(at, talk, &mut rest) {
+                Some(true) => at += 1,
+                Some(false) => {}
+                None => return Err(self.explain(at, talk, begins, at - before)),
+            }
+        }
+        let complete = at - before;
+        if complete > 0 {
+            cursor.answer(complete, &self.script);
+        }
+        Ok(complete)
+    }
+}
+
+#[cfg(test)]
+mod tests;

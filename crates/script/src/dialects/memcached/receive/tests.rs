@@ -1,0 +1,134 @@
+//! However replies are cut: right ones pass, and a changed byte is found.
+
+use super::*;
+use crate::{cursor::Cursor, script::Conversations};
+use proptest::prelude::*;
+
+const PIPELINE: u32 = 20;
+/// What comes for each exchange; a value of `k` or none is due where nothing else is.
+const REPLIES: [(&str, bool); 6] = [
+    ("STORED\r\n", true),
+    ("VALUE k 0 3\r\n\r\n0\r\nEND\r\n", false),
+    ("END\r\n", true),
+    ("END\r\n", false),
+    ("VALUE k 0 0\r\n\r\nEND\r\n", true),
+    ("VALUE k 12 5\r\nEND\r\n\r\nEND\r\n", false),
+];
+
+fn cache() -> Memcached {
+    let (mut script, mut dues) = (Script::new(Conversations::Each(1)), Vec::new());
+    for (i, (reply, is_known)) in REPLIES.iter().enumerate() {
+        let request = format!("get {i}\r\n");
+        let due = if *is_known { reply } else { "k" };
+        script.push(request.as_bytes(), due.as_bytes());
+        dues.push(if *is_known { Due::Exact } else { Due::Either });
+    }
+    script.close(PIPELINE as usize).unwrap();
+    Memcached::new(script, dues)
+}
+
+fn right(start: u32, k: u32) -> Vec<u8> {
+    let reply = |i: u32| REPLIES[i as usize % REPLIES.len()].0;
+    (start..start + k).flat_map(|i| reply(i).bytes()).collect()
+}
+
+/// How many replies were right, or which was not.
+fn verdict(
+    cache: &Memcached,
+    (start, k): (u32, u32),
+    mut stream: &[u8],
+    cuts: &[usize],
+) -> Result<u64, Box<Exchange>> {
+    let (mut cursor, mut talk) = (Cursor::new(&cache.script, start), cache.talk(0));
+    cursor.ask(k);
+    cursor.wrote(cursor.unsent(&cache.script).len());
+    let (mut complete, mut cuts) = (0, cuts.iter().cycle());
+    while !stream.is_empty() {
+        let (came, rest) = stream.split_at((*cuts.next().unwrap()).min(stream.len()));
+        let at = At { cursor: &mut cursor, talk: &mut talk, desk: &mut () };
+        match cache.receive(at, came, 0, &mut ()) {
+            Ok(n) => complete += u64::from(n),
+            Err(mut exchange) => {
+                exchange.reply_index += complete;
+                return Err(exchange);
+            }
+        }
+        stream = rest;
+    }
+    assert_eq!(u64::from(cursor.owed()), u64::from(k) - complete);
+    Ok(complete)
+}
+
+proptest! {
+    #[test]
+    fn right_replies_pass_however_they_are_cut(
+        asked in (0..REPLIES.len() as u32, 1..=PIPELINE),
+        cuts in prop::collection::vec(1..40_usize, 1..40),
+    ) {
+        let verdict = verdict(&cache(), asked, &right(asked.0, asked.1), &cuts);
+        prop_assert_eq!(verdict, Ok(asked.1.into()));
+    }
+
+    /// In the values that may be any, nothing can be wrong but their length.
+    #[test]
+    fn one_changed_byte_of_a_known_reply_is_found(
+        (start, k) in (0..REPLIES.len() as u32, 1..=PIPELINE),
+        which in any::<prop::sample::Index>(),
+        at in any::<prop::sample::Index>(),
+        change in 1..=255_u8,
+        cuts in prop::collection::vec(1..40_usize, 1..40),
+    ) {
+        let known: Vec<u32> =
+            (0..k).filter(|i| REPLIES[(start + i) as usize % REPLIES.len()].1).collect();
+        prop_assume!(!known.is_empty());
+        let wrong = known[which.index(known.len())];
+        let begins = right(start, wrong).len();
+        let mut stream = right(start, k);
+        stream[begins + at.index(right(start + wrong, 1).len())] ^= change;
+        let exchange = verdict(&cache(), (start, k), &stream, &cuts).unwrap_err();
+        prop_assert_eq!(exchange.reply_index, u64::from(wrong));
+    }
+}
+
+#[test]
+fn a_wrong_reply_is_told_with_what_was_due() {
+    let cache = cache();
+    for cuts in [&[1][..], &[7], &[100]] {
+        let told = |start, stream: &str| {
+            let Exchange { sent, expected, received, reply_index } =
+                *verdict(&cache, (start, 2), stream.as_bytes(), cuts).unwrap_err();
+            (sent, expected, received, reply_index)
+        };
+        let is = |sent: &str, expected: &str, received: &str, index| {
+            (sent.to_owned(), expected.to_owned(), received.to_owned(), index)
+        };
+        let (sent, expected, received, _) = told(0, "SERVER_ERROR out of memory\r\n");
+        assert_eq!((sent.as_str(), expected.as_str()), ("get 0\\r\\n", "STORED\\r\\n"));
+        // Of a known reply it is known to be wrong at once.
+        assert!("SERVER_ERROR out of memory\\r\\n".starts_with(&received), "{received}");
+        let either = "a value of k or none";
+        let stream = "STORED\r\nVALUE x 0 1\r\n";
+        assert_eq!(told(0, stream), is("get 1\\r\\n", either, "VALUE x 0 1\\r\\n", 1));
+        let unasked = told(2, "END\r\nEND\r\nmore\r\n");
+        assert_eq!((unasked.0.as_str(), unasked.3), ("", 2));
+    }
+}
+
+#[test]
+fn nothing_is_allocated_per_reply() {
+    let cache = cache();
+    let (mut cursor, mut talk) = (Cursor::new(&cache.script, 0), cache.talk(0));
+    let stream = right(0, REPLIES.len() as u32);
+    let mut round = |pieces: usize| {
+        cursor.ask(REPLIES.len() as u32);
+        cursor.wrote(cursor.unsent(&cache.script).len());
+        for piece in stream.chunks(pieces) {
+            let at = At { cursor: &mut cursor, talk: &mut talk, desk: &mut () };
+            cache.receive(at, piece, 0, &mut ()).unwrap();
+        }
+        assert_eq!(cursor.owed(), 0);
+    };
+    round(3);
+    let counted = allocation_counter::measure(|| [1, 3, 1_000].into_iter().for_each(&mut round));
+    assert_eq!(counted.count_total, 0);
+}
