@@ -396,6 +396,7 @@ fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) 
         warm_up: WarmUp::Steady { longest: Duration::from_secs_f64(asked.warm_up_s) },
         until,
         churn: load.churn,
+        tolerates: None,
         seed,
     }
 }
@@ -448,6 +449,7 @@ mod tests {
             warm_up: WarmUp::Fixed(Duration::ZERO),
             until: Until::Burst { instances: 2, requests: 1 },
             churn: false,
+            tolerates: None,
             seed: 1,
         };
         run_counted(&plan, &mut Nothing, &mut |_| (), &AtomicBool::new(stop), within).1
