@@ -3,8 +3,8 @@
 
 mod transcript;
 
-use regatta_host::{Containment, Running, free_port};
-use regatta_race::{Contender, Manifest, Values, built_in, peers_folder};
+use regatta_host::{Containment, Roles, StopReport, SupervisorError, free_port};
+use regatta_race::{Contender, Manifest, RoleCpus, Values, built_in, peers_folder};
 use regatta_record::EXHIBIT;
 use regatta_script::hash_file;
 use std::{
@@ -84,6 +84,7 @@ fn with(
     let run = tempfile::tempdir().map_err(|error| error.to_string())?;
     fs::set_permissions(run.path(), Permissions::from_mode(0o755))
         .map_err(|error| error.to_string())?;
+    let backends = contender.backend_ports().map_err(|error| error.to_string())?;
     let values = Values {
         port: free_port().map_err(|error| error.to_string())?,
         workload,
@@ -92,21 +93,25 @@ fn with(
         request_bytes: None,
         dir: &contender.dir,
         run: run.path(),
+        home: run.path(),
         regatta: binary,
-        nodes: &[],
+        instance: None,
+        backends: &backends,
     };
     let file = PathBuf::from(values.fill("{file}").map_err(|error| error.to_string())?);
     hash_file::write(&file).map_err(|error| error.to_string())?;
-    let launch =
-        contender.launch(&values, &[], Containment::Best).map_err(|error| error.to_string())?;
-    let mut running = Running::start(binary, &launch).map_err(|error| error.to_string())?;
-    running
-        .wait_ready(&contender.manifest.ready, Duration::from_secs(60))
+    let name = &contender.manifest.name;
+    let launches = contender
+        .launches(name, &values, &RoleCpus::default(), Containment::Best)
+        .map_err(|error| error.to_string())?;
+    let (ready, grace) = (Duration::from_secs(60), Duration::from_secs(10));
+    let roles = Roles::start(binary, &launches, ready, grace, &|| true)
         .map_err(|error| error.to_string())?;
     let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, values.port));
     let tested = test(&Served { manifest: &contender.manifest, addr, file: &file });
-    let stopped = running.stop(Duration::from_secs(10)).map_err(|error| error.to_string())?;
-    match (tested, stopped.fault()) {
+    let stopped = roles.stop(grace).into_iter().collect::<Result<Vec<StopReport>, _>>();
+    let stopped = stopped.map_err(|error: SupervisorError| error.to_string())?;
+    match (tested, stopped.iter().find_map(StopReport::fault)) {
         (Ok(()), None) => Ok(()),
         (Err(wrong), None) => Err(wrong),
         (Ok(()), Some(fault)) => Err(fault),

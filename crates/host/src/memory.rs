@@ -35,13 +35,13 @@ impl Memory {
     }
 }
 
-impl Observed {
-    /// Memory now. Takes milliseconds and disturbs the processes: not inside a measured window.
-    pub fn memory(&self) -> Memory {
-        let pids = self.pids();
+impl Memory {
+    /// Memory now of all of `observed` together. Takes milliseconds and disturbs the processes: not
+    /// inside a measured window.
+    pub fn of(observed: &[Observed]) -> Memory {
         let mut memory = Memory { own: Some(0), ..Memory::default() };
         let mut page_tables = 0;
-        for pid in pids {
+        for pid in observed.iter().flat_map(Observed::pids) {
             let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
             let rollup = read("smaps_rollup");
             let kib = |label| number_after(rollup.as_deref()?, label);
@@ -57,12 +57,19 @@ impl Observed {
             let status = read("status").unwrap_or_default();
             page_tables += number_after(&status, "\nVmPTE:").unwrap_or(0) * 1024;
         }
-        memory.kernel = self
-            .cgroup()
-            .and_then(of_cgroup)
+        let groups = observed.iter().map(|one| one.cgroup().and_then(of_cgroup));
+        memory.kernel = groups
+            .sum::<Option<u64>>()
             .map(|bytes| (bytes, KernelMemorySource::CgroupV2))
             .or_else(|| Some((of_system()? + page_tables, KernelMemorySource::BothEnds)));
         memory
+    }
+}
+
+impl Observed {
+    /// Memory now, as [`Memory::of`].
+    pub fn memory(&self) -> Memory {
+        Memory::of(std::slice::from_ref(self))
     }
 }
 

@@ -6,6 +6,7 @@ use crate::{
     status::Status,
     stop_report::{background, last_words},
 };
+use regatta_script::{Answer, Knock, dialects::knock};
 use serde::{Deserialize, Serialize};
 use std::{
     io::{self, Read, Write},
@@ -20,8 +21,8 @@ pub enum Ready {
     /// It accepts a connection.
     #[default]
     Tcp,
-    /// A GET of this path is answered with a status below 400.
-    Http(String),
+    /// It answers a request for this path: see [`regatta_script::dialects::knock`].
+    Path(String),
 }
 
 impl TryFrom<String> for Ready {
@@ -31,7 +32,7 @@ impl TryFrom<String> for Ready {
         match text.as_str() {
             "tcp" => Ok(Ready::Tcp),
             path if path.starts_with('/') && !path.contains(|c: char| c <= ' ') => {
-                Ok(Ready::Http(text))
+                Ok(Ready::Path(text))
             }
             _ => Err(format!("ready is \"tcp\" or a path such as \"/health\", not {text:?}")),
         }
@@ -42,7 +43,7 @@ impl From<Ready> for String {
     fn from(ready: Ready) -> String {
         match ready {
             Ready::Tcp => "tcp".to_string(),
-            Ready::Http(path) => path,
+            Ready::Path(path) => path,
         }
     }
 }
@@ -121,42 +122,36 @@ fn attempt(port: u16, ready: &Ready, deadline: Instant) -> Result<(), String> {
         io::ErrorKind::ConnectionRefused => format!("nothing accepts on 127.0.0.1:{port}"),
         _ => format!("connecting to 127.0.0.1:{port}: {error}"),
     })?;
-    let Ready::Http(path) = ready else { return Ok(()) };
-    let told = |error: io::Error| format!("GET {path} on 127.0.0.1:{port}: {error}");
-    let line = status_line(stream, path, Instant::now() + limit).map_err(told)?;
-    match status_code(&line) {
-        Some(200..=399) => Ok(()),
-        _ => Err(format!("GET {path} on 127.0.0.1:{port} was answered by {line:?}")),
+    let Ready::Path(path) = ready else { return Ok(()) };
+    let Some(knock) = knock(path, &format!("127.0.0.1:{port}")) else { return Ok(()) };
+    let what = format!("{} on 127.0.0.1:{port}", knock.what);
+    let told = |error: io::Error| format!("{what}: {error}");
+    match ask(stream, &knock, Instant::now() + limit).map_err(told)? {
+        Answer::NotReady(answer) => Err(format!("{what} was answered by {answer}")),
+        Answer::Ready | Answer::Begun => Ok(()),
     }
 }
 
-/// Asks for `path` and reads the first line of the answer, at most 256 bytes of it.
-fn status_line(mut stream: TcpStream, path: &str, deadline: Instant) -> io::Result<String> {
-    const LONGEST: usize = 256;
-    let host = stream.peer_addr()?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+/// Asks, and reads as much of the answer as is needed to judge it.
+fn ask(mut stream: TcpStream, knock: &Knock, deadline: Instant) -> io::Result<Answer> {
     stream.set_write_timeout(Some(Duration::from_millis(100)))?;
-    stream.write_all(request.as_bytes())?;
-    let mut line = [0; LONGEST];
+    stream.write_all(&knock.asks)?;
+    let mut answer = [0; Knock::ANSWER];
     let mut length = 0;
-    while length < LONGEST && !line[..length].contains(&b'\n') {
+    loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
         stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut line[length..])? {
-            0 => break,
-            n => length += n,
+        let n = stream.read(&mut answer[length..])?;
+        length += n;
+        let is_all = n == 0 || length == Knock::ANSWER;
+        match (knock.answered)(&answer[..length], is_all) {
+            Answer::Begun if !is_all => {}
+            judged => return Ok(judged),
         }
     }
-    let line = String::from_utf8_lossy(&line[..length]);
-    Ok(line.lines().next().unwrap_or_default().to_string())
-}
-
-/// The code of a status line (RFC 9112 section 4).
-fn status_code(line: &str) -> Option<u16> {
-    line.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -166,16 +161,9 @@ mod tests {
     #[test]
     fn ready_is_tcp_or_a_path() {
         assert_eq!(Ready::try_from("tcp".to_string()), Ok(Ready::Tcp));
-        assert_eq!(Ready::try_from("/up?x=1".to_string()), Ok(Ready::Http("/up?x=1".into())));
-        for wrong in ["", "http", "up", "/a b", "/a\r\nb"] {
+        assert_eq!(Ready::try_from("/up?x=1".to_string()), Ok(Ready::Path("/up?x=1".into())));
+        for wrong in ["", "tcp4", "up", "/a b", "/a\r\nb"] {
             assert!(Ready::try_from(wrong.to_string()).unwrap_err().contains("\"tcp\" or a path"));
         }
-    }
-
-    #[test]
-    fn reads_the_code_of_a_status_line() {
-        assert_eq!(status_code("HTTP/1.1 204 No Content"), Some(204));
-        assert_eq!(status_code("HTTP/1.0 503"), Some(503));
-        assert_eq!(status_code("SSH-2.0-OpenSSH"), None);
     }
 }

@@ -1,6 +1,6 @@
 //! How a contender stopped, and the sentence that says what was wrong with that.
 
-use crate::{process::Process, status::Status};
+use crate::{listed::Listed, status::Status};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ pub enum Ending {
 pub(crate) struct Stopped {
     pub ending: Ending,
     pub status: Option<Status>,
-    pub killed: Vec<Process>,
-    pub remaining: Vec<Process>,
+    pub killed: Listed,
+    pub remaining: Listed,
     pub last_words: String,
 }
 
@@ -40,9 +40,9 @@ pub struct StopReport {
     /// How the started process ended.
     pub status: Option<Status>,
     /// Who was still there after the grace and had to be killed.
-    pub killed: Vec<Process>,
+    pub killed: Listed,
     /// Who is still there after SIGKILL; processes that hang in the kernel.
-    pub remaining: Vec<Process>,
+    pub remaining: Listed,
     /// Whether the port is free again.
     pub port_free: bool,
     /// Its port.
@@ -54,11 +54,18 @@ pub struct StopReport {
 }
 
 impl StopReport {
+    /// Whether what it measured stands all the same: it had to be killed, but served until it was
+    /// asked to stop, and nothing of it remains.
+    pub fn voids_nothing(&self) -> bool {
+        let served = matches!(self.ending, Ending::Obeyed | Ending::IgnoredSigterm);
+        served && self.remaining.is_empty() && self.port_free
+    }
+
     /// What was wrong with how it stopped, with the remedy; `None` if nothing.
     pub fn fault(&self) -> Option<String> {
         let StopReport { name, grace, .. } = self;
         let grace = grace.as_secs_f64();
-        let pids = list(&self.killed);
+        let pids = &self.killed;
         let mut fault = match self.ending {
             Ending::Obeyed => None,
             Ending::IgnoredSigterm => Some(format!(
@@ -80,7 +87,7 @@ impl StopReport {
         if !self.remaining.is_empty() {
             fault = Some(format!(
                 "{} of {name} survived SIGKILL: they hang in the kernel; restart the machine",
-                list(&self.remaining)
+                self.remaining
             ));
         } else if !self.port_free && fault.is_none() {
             fault = Some(format!(
@@ -106,26 +113,18 @@ pub fn last_words(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!("; its last words: {words}") }
 }
 
-fn list(processes: &[Process]) -> String {
-    const SHOWN: usize = 5;
-    let mut names: Vec<String> = processes.iter().take(SHOWN).map(Process::to_string).collect();
-    if processes.len() > SHOWN {
-        names.push(format!("and {} more", processes.len() - SHOWN));
-    }
-    names.join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::Process;
 
     fn report(ending: Ending) -> StopReport {
         StopReport {
             name: "node".into(),
             ending,
             status: Some(Status::Code(3)),
-            killed: (1..=7).map(|pid| Process { pid, name: "w".into() }).collect(),
-            remaining: vec![],
+            killed: (1..=7).map(|pid| Process { pid, name: "w".into() }).collect::<Vec<_>>().into(),
+            remaining: Listed::default(),
             port_free: true,
             port: 4001,
             grace: Duration::from_millis(1500),

@@ -6,6 +6,7 @@
 use crate::{
     cgroup::Cgroup,
     kill::{kill_all, pid_number, pids, reap},
+    listed::Listed,
     output::Output,
     process::{self, descendants, living_descendants},
     start::{Started, start},
@@ -106,7 +107,7 @@ impl Watch {
         while !self.none_remains()? && !self.race.gone && Instant::now() < deadline {
             self.wait(Some(deadline.saturating_duration_since(Instant::now())))?;
         }
-        let killed = living_descendants(pid_number(getpid()));
+        let killed = Listed::from(living_descendants(pid_number(getpid())));
         let ending = match (status_before, self.status) {
             (Some(status), _) if status.is_success() && left_before => Ending::Background,
             (Some(_), _) => Ending::EndedBefore,
@@ -122,7 +123,7 @@ impl Watch {
         });
         self.output.drain()?;
         let last_words = self.output.last_words();
-        Ok(Stopped { ending, status, killed, remaining, last_words })
+        Ok(Stopped { ending, status, killed, remaining: remaining.into(), last_words })
     }
 
     /// SIGTERM to the contender's process group, as Ctrl-C would reach it, and to those children
@@ -179,7 +180,7 @@ impl Watch {
             self.status = Some(status);
             self.output.drain()?;
             let last_words = self.output.last_words();
-            let left = living_descendants(pid_number(getpid()));
+            let left = living_descendants(pid_number(getpid())).into();
             self.race.tell(&Event::Exited(Exited { status, last_words, left }));
         }
         Ok(none_remains)

@@ -256,6 +256,30 @@ impl Usage {
 }
 
 impl Spent {
+    /// What two sets of processes used together. It is no surer than the less sure of the two, and
+    /// its delay is known where both are.
+    pub fn plus(self, other: Spent) -> Spent {
+        let sureness = |source: UsageSource| match source {
+            UsageSource::ProcessClocks => 0,
+            UsageSource::CgroupV2 => 1,
+            UsageSource::CgroupV1 => 2,
+            UsageSource::ProcessTree => 3,
+        };
+        let [a, b] = [self.source, other.source];
+        let delays = self.run_delay_ns.zip(other.run_delay_ns);
+        Spent {
+            cpu_ns: self.cpu_ns + other.cpu_ns,
+            user_ns: self.user_ns + other.user_ns,
+            system_ns: self.system_ns + other.system_ns,
+            source: if sureness(a) >= sureness(b) { a } else { b },
+            voluntary_switches: self.voluntary_switches + other.voluntary_switches,
+            involuntary_switches: self.involuntary_switches + other.involuntary_switches,
+            run_delay_ns: delays.map(|(a, b)| a + b),
+            processes: self.processes + other.processes,
+            threads: self.threads + other.threads,
+        }
+    }
+
     /// As a round stores it, with what is known elsewhere: how many CPUs the contender had, and
     /// its memory.
     pub fn into_record(self, cpus: u32, memory_bytes: u64) -> Server {

@@ -4,7 +4,7 @@
 
 use crate::{
     cgroup::{Cgroup, Containment},
-    process::Process,
+    listed::Listed,
     status::Status,
     stop_report::Stopped,
 };
@@ -67,7 +67,7 @@ pub struct Exited {
     /// Its last output, at most 4 KiB.
     pub last_words: String,
     /// Its descendants that go on without it.
-    pub left: Vec<Process>,
+    pub left: Listed,
 }
 
 /// Writes one message.

@@ -20,6 +20,7 @@ mod of_load;
 mod parallel;
 mod precision;
 mod race;
+mod roles;
 mod scaling;
 mod signals;
 mod single;

@@ -2,8 +2,9 @@
 
 use crate::{
     latency::{self, Latencies},
+    roles::{self, Role},
     signals::Signals,
-    statistics::{Series, log, mean},
+    statistics::{Series, log, mean, median},
 };
 use regatta_record::{
     Errors, Exchange, KernelMemorySource, Kind, Outcome, Round, Server, UsageSource, Verdict,
@@ -69,6 +70,10 @@ pub struct Observed {
     pub load_spun: Option<f64>,
     /// CPUs of server and load.
     pub cpus: (u32, u32),
+    /// What its roles took, where it has more than one.
+    pub roles: Vec<Role>,
+    /// What it did that voids no figure: how many rounds remark on it, and what the first says.
+    pub remark: Option<(u32, String)>,
     /// Where the server's CPU time was read.
     pub sources: BTreeSet<&'static str>,
     /// `user + system` over the CPU time, of all observed rounds together.
@@ -129,6 +134,9 @@ impl Observed {
         self.finished = there.len() as u32;
         self.requests = there.iter().map(|r| r.requests).sum();
         there.iter().for_each(|r| self.errors.add(&r.errors));
+        let remarks: Vec<&String> = there.iter().filter_map(|r| r.remark.as_ref()).collect();
+        self.remark = remarks.first().map(|first| (remarks.len() as u32, (*first).clone()));
+        self.roles = Role::all(rounds);
         self.window_s = there.iter().map(|r| r.window_ns as f64 / 1e9).sum();
         self.slices = there.iter().map(|r| r.slices.clone()).collect();
         let of_load = there.iter().map(|r| r.window_ns as f64 * f64::from(r.load_cpus)).sum();
@@ -159,6 +167,9 @@ impl Observed {
             seen.iter().map(|(r, _)| r.requests as f64).sum(),
         );
         self.cpus.0 = seen.iter().map(|(_, s)| s.usable_cpus()).max().unwrap_or(0);
+        if let Some((busy, cpus)) = roles::busiest(there) {
+            (self.server_busy, self.cpus.0) = (Some(busy), cpus);
+        }
         self.sources = seen.iter().map(|(_, s)| source_name(s.source)).collect();
         self.memory_bytes = median(seen.iter().map(|(_, s)| s.memory_bytes as f64).collect())
             .map(|bytes| bytes as u64);
@@ -181,12 +192,6 @@ impl Observed {
 
 fn seconds(ns: &[u64]) -> Vec<f64> {
     ns.iter().map(|ns| *ns as f64 / 1e9).collect()
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let n = values.len();
-    (n > 0).then(|| values[(n - 1) / 2].midpoint(values[n / 2]))
 }
 
 /// What follows from how the rounds ended. One wrong exchange disqualifies a cell and one failed

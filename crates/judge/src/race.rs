@@ -136,6 +136,7 @@ impl Field {
             steal: observed.signals.steal,
             server_run_delay: observed.signals.server_delay,
             load_run_delay: observed.signals.load_delay,
+            roles: observed.roles.iter().map(|role| role.figures(asked.seed)).collect(),
             memory_bytes: observed.memory_bytes,
             user_bytes_per_connection: observed.user_per_connection,
             kernel_bytes_per_connection: observed.kernel_per_connection,

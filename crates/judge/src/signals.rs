@@ -31,7 +31,9 @@ impl Signals {
         let server = |r: &Round, m: Machine| Some((m.server_run_delay_ns? as f64, window(r)));
         let load = |r: &Round, m: Machine| Some((m.load_run_delay_ns? as f64, window(r)));
         let server_waited = |r: &Round, m: Machine| {
-            let server = r.server.as_ref().filter(|server| server.threads <= server.cpus)?;
+            // Roles may have CPUs of their own, on which their threads wait for each other.
+            let alone = r.server.as_ref().filter(|_| r.roles.is_empty());
+            let server = alone.filter(|server| server.threads <= server.cpus)?;
             let waited = waited(m.server_run_delay_ns?, server.voluntary_switches);
             Some((waited as f64, window(r) * f64::from(server.usable_cpus())))
         };

@@ -1,5 +1,5 @@
-//! The reply that the null server of an HTTP race sends: written before each start, with as many
-//! bytes as the reply of regatta's own server.
+//! The reply that the null server sends where a reply is not its request: written before each start,
+//! with as many bytes as the reply of regatta's own server.
 
 use std::{
     fs, io,

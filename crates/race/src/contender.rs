@@ -1,15 +1,14 @@
-//! A contender: a manifest in a folder. Finding them, whether they can run here, and what starts
-//! them.
+//! A contender: a manifest in a folder. Finding them, and whether they can run here.
 
-use crate::{lines_of_code::lines_of_code, manifest::Manifest, placeholders::Values};
-use regatta_host::{Containment, Launch, find_on_path, is_executable, search_path};
+use crate::{lines_of_code::lines_of_code, manifest::Manifest};
+use regatta_host::{find_on_path, is_executable, search_path};
 use std::{
     collections::BTreeMap,
-    fs::{self, Permissions},
+    fs,
     io::{self, BufRead, BufReader, Read},
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
@@ -23,6 +22,9 @@ pub struct Contender {
     pub dir: PathBuf,
 }
 
+/// Longest first line of a version, in bytes.
+const LONGEST_VERSION: u64 = 200;
+
 /// What is wrong with a contender's manifest or files: where, and a sentence.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {because}")]
@@ -32,7 +34,7 @@ pub struct ContenderError {
 }
 
 impl ContenderError {
-    fn new(place: &Path, because: impl ToString) -> ContenderError {
+    pub(crate) fn new(place: &Path, because: impl ToString) -> ContenderError {
         ContenderError { place: place.display().to_string(), because: because.to_string() }
     }
 }
@@ -82,7 +84,7 @@ impl Contender {
 
     /// Why it cannot be started here, and what to do; `None` if all that it needs is found.
     pub fn missing(&self) -> Option<String> {
-        let Manifest { name, packages, setup, start, .. } = &self.manifest;
+        let Manifest { name, packages, setup, start, backends, .. } = &self.manifest;
         let absent = self.absent();
         let install = format!("`regatta peers install {name}`");
         if !absent.is_empty() {
@@ -94,7 +96,10 @@ impl Contender {
             });
         }
         let workloads = self.manifest.workloads.iter();
-        let programs = workloads.filter_map(|w| Some(start.first()?.replace("{workload}", w)));
+        let starts = || backends.iter().map(|backend| &backend.start).chain([start]);
+        let programs = workloads.flat_map(|workload| {
+            starts().filter_map(move |start| Some(start.first()?.replace("{workload}", workload)))
+        });
         // One with another placeholder is known only at the start, which then tells.
         let lacks = |program: &String| {
             !program.contains('{')
@@ -103,40 +108,10 @@ impl Contender {
                     false => find_on_path(program).is_some(),
                 }
         };
-        let program = programs.into_iter().find(lacks)?;
+        let program = { programs }.find(lacks)?;
         Some(match setup.is_empty() {
             false => format!("{program} is not there yet; run {install}"),
             true => format!("{program} is not there; install it"),
-        })
-    }
-
-    /// How to start it on `cpus`, with its templates filled in and written to `values.run`.
-    pub fn launch(
-        &self,
-        values: &Values,
-        cpus: &[u32],
-        containment: Containment,
-    ) -> Result<Launch, ContenderError> {
-        let at = |because: String| ContenderError::new(&self.dir, because);
-        let fill = |text: &String| values.fill(text).map_err(|error| at(error.to_string()));
-        let command = self.manifest.start.iter().map(fill).collect::<Result<_, _>>()?;
-        let mut env = BTreeMap::new();
-        for (name, value) in &self.manifest.env {
-            env.insert(name.clone(), fill(value)?);
-        }
-        env.entry("PATH".into()).or_insert_with(search_path);
-        for template in &self.manifest.config {
-            write_config(&self.dir.join(template), values)
-                .map_err(|error| at(format!("{template}: {error}")))?;
-        }
-        Ok(Launch {
-            name: self.manifest.name.clone(),
-            command,
-            dir: self.dir.clone(),
-            env,
-            port: values.port,
-            cpus: cpus.to_vec(),
-            containment,
         })
     }
 
@@ -154,17 +129,27 @@ impl Contender {
             .stderr(Stdio::null())
             .spawn()
             .ok()?;
+        let stdout = child.stdout.take()?;
+        let (sender, line) = mpsc::channel();
+        // What comes after the first line is read too, so that no program waits for room in the pipe.
+        // A descendant may keep the pipe open; then the thread stays until that ends.
+        thread::spawn(move || {
+            let mut reader = BufReader::new(stdout);
+            let mut first = Vec::new();
+            let read = reader.by_ref().take(LONGEST_VERSION).read_until(b'\n', &mut first);
+            // A caller that gave up waits for nothing, and a pipe that breaks has said its last.
+            let _ = sender.send(read.map(|_| String::from_utf8_lossy(&first).trim().to_owned()));
+            let _ = io::copy(&mut reader, &mut io::sink());
+        });
         let deadline = Instant::now() + LIMIT;
+        let line = line.recv_timeout(LIMIT).ok();
         while child.try_wait().ok()?.is_none() {
             if Instant::now() > deadline {
                 child.kill().ok()?;
             }
             thread::sleep(Duration::from_millis(2));
         }
-        let mut line = String::new();
-        BufReader::new(child.stdout.take()?.take(200)).read_line(&mut line).ok()?;
-        let line = line.trim();
-        (!line.is_empty()).then(|| line.to_owned())
+        line?.ok().filter(|line| !line.is_empty())
     }
 
     /// Lines of code of its source files for a workload; `None` where it names none.
@@ -180,22 +165,13 @@ impl Contender {
     }
 }
 
-/// `a/nginx.conf.in` becomes `{run}/nginx.conf`. Anybody may read it, whatever the umask, since some
-/// servers become another user.
-fn write_config(template: &Path, values: &Values) -> io::Result<()> {
-    let text = fs::read_to_string(template)?;
-    let name = template.file_stem().unwrap_or(template.as_os_str());
-    let config = values.run.join(name);
-    fs::write(&config, values.fill_known(&text))?;
-    fs::set_permissions(config, Permissions::from_mode(0o644))
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use tempfile::TempDir;
 
-    fn folder(files: &[(&str, &str)]) -> TempDir {
+    /// A folder of these files.
+    pub(crate) fn folder(files: &[(&str, &str)]) -> TempDir {
         let folder = TempDir::new().unwrap();
         for (path, text) in files {
             let path = folder.path().join(path);
@@ -205,7 +181,8 @@ mod tests {
         folder
     }
 
-    fn manifest(name: &str, more: &str) -> String {
+    /// A manifest with `more` at its end.
+    pub(crate) fn manifest(name: &str, more: &str) -> String {
         format!(
             "name = \"{name}\"\nabout = \"x\"\nworkloads = [\"double\"]\n\
              start = [\"sh\", \"-c\", \"serve {{port}} {{cores}}\"]\n{more}"
@@ -257,57 +234,6 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_has_everything_filled_in() {
-        let more = "env = { WHERE = \"{dir}\" }\nconfig = [\"n.conf.in\"]";
-        let peers = folder(&[
-            ("x/manifest.toml", &manifest("x", more)),
-            ("x/n.conf.in", "http { listen {port}; pid {run}/pid; }"),
-        ]);
-        let contender = Contender::read(&peers.path().join("x/manifest.toml")).unwrap();
-        let run = TempDir::new().unwrap();
-        let regatta = Path::new("/bin/regatta");
-        let (dir, run) = (contender.dir.as_path(), run.path());
-        let values = Values {
-            port: 4001,
-            workload: "double",
-            cores: 2,
-            churn: false,
-            request_bytes: None,
-            dir,
-            run,
-            regatta,
-            nodes: &[],
-        };
-        let launch = contender.launch(&values, &[0, 1], Containment::Best).unwrap();
-        assert_eq!(launch.command, ["sh", "-c", "serve 4001 2"]);
-        assert_eq!(Path::new(&launch.env["WHERE"]), dir);
-        assert_eq!((launch.port, launch.cpus), (4001, vec![0, 1]));
-        let config = fs::read_to_string(run.join("n.conf")).unwrap();
-        assert_eq!(config, format!("http {{ listen 4001; pid {}/pid; }}", run.display()));
-    }
-
-    #[test]
-    fn an_unknown_placeholder_stops_the_launch() {
-        let text = manifest("x", "").replace("{cores}", "{threads}");
-        let peers = folder(&[("x/manifest.toml", &text)]);
-        let contender = Contender::read(&peers.path().join("x/manifest.toml")).unwrap();
-        let here = peers.path();
-        let values = Values {
-            port: 1,
-            workload: "double",
-            cores: 1,
-            churn: false,
-            request_bytes: None,
-            dir: here,
-            run: here,
-            regatta: here,
-            nodes: &[],
-        };
-        let error = contender.launch(&values, &[], Containment::Best).unwrap_err().to_string();
-        assert!(error.contains("unknown placeholder {threads}"), "{error}");
-    }
-
-    #[test]
     fn the_first_line_of_the_version_is_told() {
         let version = |command: &str| {
             let text = manifest("x", &format!("version = [\"sh\", \"-c\", \"{command}\"]"));
@@ -316,6 +242,18 @@ mod tests {
         };
         assert_eq!(version("echo go1.26; echo more").as_deref(), Some("go1.26"));
         assert_eq!(version("exit 1"), None);
+    }
+
+    #[test]
+    fn a_version_with_pages_of_text_behind_it_is_told_at_once() {
+        let pages =
+            "echo v2; i=0; while [ $i -lt 9000 ]; do echo 0123456789abcdef; i=$((i+1)); done";
+        let text = manifest("x", &format!("version = [\"sh\", \"-c\", \"{pages}\"]"));
+        let peers = folder(&[("x/manifest.toml", &text)]);
+        let contender = Contender::read(&peers.path().join("x/manifest.toml")).unwrap();
+        let began = Instant::now();
+        assert_eq!(contender.version().as_deref(), Some("v2"));
+        assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
     }
 
     #[test]

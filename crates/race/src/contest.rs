@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_races_over_http_have_the_loads_of_their_articles() {
+    fn hello_and_hash_have_the_loads_of_their_articles() {
         let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
         let told = |name: &str| -> Vec<String> {
             let loads = Contest::find(name).unwrap().loads(&cpus).0;

@@ -4,9 +4,9 @@ use regatta_host::Watched;
 use regatta_load::Edges;
 
 /// Lets a load tell the host when to read.
-pub(crate) struct AtEdges<'a>(pub Watched<'a>);
+pub(crate) struct AtEdges(pub Watched);
 
-impl Edges for AtEdges<'_> {
+impl Edges for AtEdges {
     fn window_opens(&mut self) {
         self.0.window_opens();
     }

@@ -2,10 +2,11 @@
 
 use crate::{
     contender::{Contender, ContenderError},
+    launches::RoleCpus,
     manifest::{Adapter, Limits, Manifest},
-    placeholders::Values,
+    placeholders::{BackendPorts, Values},
 };
-use regatta_host::{Containment, Launch};
+use regatta_host::{Containment, RoleLaunch};
 use regatta_record::{Asked, Entry, LoadShape};
 use regatta_script::{Canned, Place, Workload};
 use std::{
@@ -21,6 +22,17 @@ pub(crate) struct Entrant {
     /// What is sent to it, and what must come back.
     pub speaks: Workload,
     pub contender: Contender,
+}
+
+/// Where one start of a contender goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StartPlace<'a> {
+    /// The server's port on 127.0.0.1.
+    pub port: u16,
+    /// Those of its backends.
+    pub backends: &'a [BackendPorts],
+    /// The folder of the start.
+    pub run: &'a Path,
 }
 
 /// What a race file or directory says of a contender cannot be used.
@@ -103,30 +115,32 @@ impl Entrant {
         })
     }
 
-    /// How to start it under `load` on `port`, with `run` as the folder of this start.
-    pub fn launch(
+    /// How to start it under `load` in `place`.
+    pub fn launches(
         &self,
         asked: &Asked,
         load: LoadShape,
         binary: &Path,
         containment: Containment,
-        port: u16,
-        run: &Path,
-    ) -> Result<Launch, ContenderError> {
-        let cpus = asked.cpus.of_server(&load);
+        place: StartPlace<'_>,
+    ) -> Result<Vec<RoleLaunch>, ContenderError> {
+        let StartPlace { port, backends, run } = place;
+        let (server, of_backends) = (asked.cpus.of_server(&load), asked.cpus.of_backends(&load));
         let values = Values {
             port,
             workload: &asked.workload,
-            cores: cpus.len(),
+            cores: server.len(),
             churn: load.churn,
             request_bytes: self.canned(load, port).map(|canned| canned.request_bytes),
             dir: &self.contender.dir,
             run,
+            home: run,
             regatta: binary,
-            nodes: &[],
+            instance: None,
+            backends,
         };
-        let launch = self.contender.launch(&values, &cpus, containment)?;
-        Ok(Launch { name: self.name.clone(), ..launch })
+        let cpus = RoleCpus { server: &server, backends: &of_backends };
+        self.contender.launches(&self.name, &values, &cpus, containment)
     }
 }
 

@@ -4,15 +4,18 @@
 //!
 //! Servers are known by manifests alone; this crate never links one.
 
+mod backend;
 mod beside;
 mod canned_reply;
 mod contender;
 mod contest;
+mod course;
 mod edges;
 mod entrant;
 mod events;
 mod events_file;
 mod hash_file;
+mod launches;
 mod lines_of_code;
 mod loads;
 mod manifest;
@@ -23,23 +26,26 @@ mod race;
 mod rate;
 mod round;
 mod single;
+mod start;
 mod store;
 mod under_load;
 
 pub mod capacity;
 
+pub use backend::Backend;
 pub use contender::{Contender, ContenderError};
 pub use contest::{Contest, ContestError, Once};
+pub use course::MachineError;
 pub use entrant::EntrantError;
 pub use events::{Events, unix_ms};
 pub use events_file::StoredEvents;
+pub use launches::RoleCpus;
 pub use lines_of_code::lines_of_code;
 pub use loads::{All, CoreCount, Loads};
-pub use manifest::{Adapter, Limits, Manifest, Support, WORKLOADS};
+pub use manifest::{Adapter, Limits, Manifest, WORKLOADS};
 pub use pilot::{PilotError, pilot};
-pub use placeholders::{UnknownPlaceholder, Values};
+pub use placeholders::{BackendPorts, UnknownPlaceholder, Values};
 pub use prepare::{Changes, PrepareError, built_in, peers_folder, prepare};
 pub use race::{RaceError, run};
-pub use round::MachineError;
 pub use single::judge_load;
 pub use store::{Store, StoreError};

@@ -1,11 +1,15 @@
 //! The manifest: what a contender says of itself, in TOML. Parsing and checks, no file access.
 
+use crate::backend::Backend;
 use regatta_host::Ready;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The workloads of the design. A manifest may also name a workload file, by the name in it.
-pub const WORKLOADS: [&str; 6] = ["double", "dialogue", "hello", "hub", "hash", "shard"];
+/// The built-in workloads. A manifest may also name a workload file, by the name in it.
+pub const WORKLOADS: [&str; 4] = ["double", "dialogue", "hello", "hash"];
+
+/// Workloads that nothing can load yet: a manifest that names one would never be raced by it.
+const NOT_YET: [&str; 2] = ["hub", "shard"];
 
 /// `manifest.toml` of a contender.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,9 +52,10 @@ pub struct Manifest {
     /// without that ending.
     #[serde(default)]
     pub config: Vec<String>,
-    /// What is started beside it.
-    #[serde(default)]
-    pub supports: Vec<Support>,
+    /// No such thing is started: it was read, and nothing came of it. What stands behind a contender
+    /// is a [`Backend`]. An empty list is in stored manifests of earlier versions.
+    #[serde(default, skip_serializing)]
+    supports: Vec<String>,
     /// What it cannot exceed.
     #[serde(default)]
     pub limits: Limits,
@@ -58,6 +63,9 @@ pub struct Manifest {
     pub stand_in_for: Option<String>,
     /// The contender whose very loop it runs when it has a single CPU.
     pub one_core_as: Option<String>,
+    /// What is started before it, for it to talk to.
+    #[serde(default, rename = "backend", skip_serializing_if = "Vec::is_empty")]
+    pub backends: Vec<Backend>,
 }
 
 /// How a server speaks a workload in its own way.
@@ -68,10 +76,6 @@ pub enum Adapter {
     Echo,
     /// Sends `{reply}` for each `{request_bytes}` that it gets: the null server of `hello`.
     Canned,
-    /// Phoenix channels.
-    Phoenix,
-    /// Rails' ActionCable.
-    Actioncable,
 }
 
 /// What a contender cannot exceed.
@@ -82,35 +86,6 @@ pub struct Limits {
     pub connections: Option<u32>,
     /// Requests outstanding on a connection.
     pub pipeline: Option<u32>,
-}
-
-/// Processes that the race starts beside a contender, such as `redis-nodes:4`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Support {
-    /// What.
-    pub name: String,
-    /// How many.
-    pub count: u32,
-}
-
-impl Serialize for Support {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{}:{}", self.name, self.count))
-    }
-}
-
-impl<'de> Deserialize<'de> for Support {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Support, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let parts = text.split_once(':');
-        let parsed = parts.and_then(|(name, count)| Some((name, count.parse::<u32>().ok()?)));
-        match parsed {
-            Some((name @ "redis-nodes", count @ 1..)) => Ok(Support { name: name.into(), count }),
-            _ => Err(D::Error::custom(format!(
-                "supports are written \"redis-nodes:4\", with a count of at least 1, not {text:?}"
-            ))),
-        }
-    }
 }
 
 impl Manifest {
@@ -147,6 +122,7 @@ impl Manifest {
             limits: Limits::default(),
             stand_in_for: None,
             one_core_as: None,
+            backends: vec![],
         };
         manifest.check()?;
         Ok(manifest)
@@ -169,6 +145,18 @@ impl Manifest {
             return Err(format!(
                 "{name} names the workload {wrong:?}; there are {known}, and the names of workload \
                  files: letters, digits, '-', '_' and '.', not ending in .toml"
+            ));
+        }
+        if let Some(early) = workloads.iter().find(|name| NOT_YET.contains(&name.as_str())) {
+            return Err(format!(
+                "{name} names the workload {early:?}, which nothing loads yet; there are {known}, \
+                 and the names of workload files"
+            ));
+        }
+        if let Some(support) = self.supports.first() {
+            return Err(format!(
+                "{name} asks for {support:?} by `supports`, which starts nothing; describe what \
+                 stands behind it as [[backend]], with a name, a start command and a count"
             ));
         }
         if start.first().is_none_or(String::is_empty) {
@@ -196,7 +184,7 @@ impl Manifest {
                 return Err(format!("{name} cannot be limited to 0 {what}"));
             }
         }
-        Ok(())
+        Backend::check_all(name, &self.backends)
     }
 }
 
@@ -238,19 +226,17 @@ setup = ["npm ci"]
 ready = "/health"
 source = ["server.js"]
 path = "/ws"
-adapter = "actioncable"
+adapter = "canned"
 env = { PORT = "{port}" }
 config = ["nginx.conf.in"]
-supports = ["redis-nodes:4"]
 limits = { connections = 256, pipeline = 1 }
 stand_in_for = "Phoenix"
 one_core_as = "epoll"
 "#
         );
         let manifest = Manifest::parse(&text).unwrap();
-        assert_eq!(manifest.ready, Ready::Http("/health".into()));
-        assert_eq!(manifest.adapter, Some(Adapter::Actioncable));
-        assert_eq!(manifest.supports, [Support { name: "redis-nodes".into(), count: 4 }]);
+        assert_eq!(manifest.ready, Ready::Path("/health".into()));
+        assert_eq!(manifest.adapter, Some(Adapter::Canned));
         assert_eq!(manifest.limits, Limits { connections: Some(256), pipeline: Some(1) });
         assert_eq!(manifest.env["PORT"], "{port}");
         assert_eq!(manifest.stand_in_for.as_deref(), Some("Phoenix"));
@@ -262,10 +248,8 @@ one_core_as = "epoll"
         let with = |line: &str| format!("{SHORT}{line}\n");
         let expectations = [
             (with("strat = []"), "unknown field `strat`"),
-            (with("ready = \"http\""), "ready is \"tcp\" or a path"),
+            (with("ready = \"udp\""), "ready is \"tcp\" or a path"),
             (with("adapter = \"cable\""), "unknown variant `cable`"),
-            (with("supports = [\"redis-nodes\"]"), "supports are written \"redis-nodes:4\""),
-            (with("supports = [\"redis-nodes:0\"]"), "with a count of at least 1"),
             (with("limits = { connection = 1 }"), "unknown field `connection`"),
             (with("limits = { connections = 0 }"), "cannot be limited to 0 connections"),
             (with("limits = { pipeline = 0 }"), "cannot be limited to 0 pipelined requests"),
@@ -284,6 +268,29 @@ one_core_as = "epoll"
             assert!(error.contains(expected), "{error:?} should tell {expected:?}");
         }
         assert!(error_of(&with("strat = []")).contains("line 6"), "the place is told");
+    }
+
+    #[test]
+    fn what_would_be_read_and_ignored_is_refused() {
+        let with = |line: &str| format!("{SHORT}{line}\n");
+        for (text, expected) in [
+            (
+                with("supports = [\"redis-nodes:4\"]"),
+                "\"redis-nodes:4\" by `supports`, which starts",
+            ),
+            (
+                with("adapter = \"phoenix\""),
+                "unknown variant `phoenix`, expected `echo` or `canned`",
+            ),
+            (with("adapter = \"actioncable\""), "unknown variant `actioncable`"),
+            (SHORT.replace("double", "hub"), "\"hub\", which nothing loads yet; there are double,"),
+            (SHORT.replace("double", "shard"), "\"shard\", which nothing loads yet"),
+        ] {
+            let error = error_of(&text);
+            assert!(error.contains(expected), "{error:?} should tell {expected:?}");
+        }
+        // As stored by versions that had the key.
+        assert!(Manifest::parse(&with("supports = []")).is_ok());
     }
 
     #[test]

@@ -3,11 +3,12 @@
 
 use crate::{
     contest::Contest,
+    course::{Course, MachineError},
     entrant::{Entrant, EntrantError},
     events::Events,
     race::round_end,
     rate::Paces,
-    round::{self, Course, MachineError},
+    round,
 };
 use regatta_host::Containment;
 use regatta_record::{Asked, Happened, LoadShape, Outcome, PilotRate, Round, RoundStart};

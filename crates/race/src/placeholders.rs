@@ -24,8 +24,23 @@ pub struct Values<'a> {
     pub run: &'a Path,
     /// `{regatta}`: this program.
     pub regatta: &'a Path,
-    /// `{nodes}`: addresses of the processes started beside it, joined by commas.
-    pub nodes: &'a [String],
+    /// The folder of the whole start, where `{file}` and `{reply}` lie: `run`, except for backends.
+    pub home: &'a Path,
+    /// `{instance}`: the number of a backend's process among its like, from 1.
+    pub instance: Option<u32>,
+    /// Where its backends listen. `{backends}` are the addresses of all, `{backend.NAME}` of one kind
+    /// and `{backend.NAME.ports}` its ports, joined by commas. An argument, or a line of a template,
+    /// with `{backend.NAME.address}` or `{backend.NAME.port}` is there once for each process of it.
+    pub backends: &'a [BackendPorts],
+}
+
+/// The ports on 127.0.0.1 of a kind of backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendPorts {
+    /// Its name.
+    pub name: String,
+    /// The port of each of its processes.
+    pub ports: Vec<u16>,
 }
 
 /// A placeholder that stands for nothing.
@@ -33,7 +48,8 @@ pub struct Values<'a> {
 #[error(
     "unknown placeholder {{{name}}} in {text:?}; there are {{port}}, {{workload}}, {{cores}}, \
      {{churn}}, {{dir}}, {{run}}, {{file}}, {{regatta}}, {{request_bytes}} and {{reply}} with the \
-     adapter canned, and {{nodes}} where processes are started beside it"
+     adapter canned, {{instance}} in a backend, and with backends {{backends}}, {{backend.NAME}}, \
+     {{backend.NAME.ports}}, {{backend.NAME.address}} and {{backend.NAME.port}}"
 )]
 pub struct UnknownPlaceholder {
     name: String,
@@ -41,6 +57,23 @@ pub struct UnknownPlaceholder {
 }
 
 impl Values<'_> {
+    /// Fills in the arguments of a command. One that names a single process of a backend is there once
+    /// for each.
+    pub fn fill_all(&self, arguments: &[String]) -> Result<Vec<String>, UnknownPlaceholder> {
+        let mut filled = Vec::new();
+        for argument in arguments {
+            match self.repeated(argument) {
+                Some(texts) => {
+                    for text in texts {
+                        filled.push(self.fill(&text)?);
+                    }
+                }
+                None => filled.push(self.fill(argument)?),
+            }
+        }
+        Ok(filled)
+    }
+
     /// Fills in all placeholders of `text`. Only a lower-case word in braces is one, so that JSON
     /// may stand in an argument.
     pub fn fill(&self, text: &str) -> Result<String, UnknownPlaceholder> {
@@ -49,8 +82,17 @@ impl Values<'_> {
         })
     }
 
-    /// Fills in the known placeholders of a configuration file, which may have braces of its own.
+    /// Fills in the known placeholders of a configuration file, which may have braces of its own. A
+    /// line that names a single process of a backend is there once for each.
     pub fn fill_known(&self, text: &str) -> String {
+        let mut repeated = String::with_capacity(text.len());
+        for line in text.split_inclusive('\n') {
+            match self.repeated(line) {
+                Some(lines) => lines.iter().for_each(|line| repeated.push_str(line)),
+                None => repeated.push_str(line),
+            }
+        }
+        let text = &repeated;
         let keep = |name: &str| Ok::<_, std::convert::Infallible>(format!("{{{name}}}"));
         match self.replace(text, keep) {
             Ok(filled) => filled,
@@ -91,22 +133,62 @@ impl Values<'_> {
             "churn" => Some(self.churn.to_string()),
             "request_bytes" => self.request_bytes.map(|bytes| bytes.to_string()),
             "reply" if self.request_bytes.is_some() => {
-                Some(canned_reply::path(self.run).display().to_string())
+                Some(canned_reply::path(self.home).display().to_string())
             }
+            "instance" => self.instance.map(|nth| nth.to_string()),
             "dir" => Some(self.dir.display().to_string()),
             "run" => Some(self.run.display().to_string()),
-            "file" => Some(hash_file::path(self.run).display().to_string()),
+            "file" => Some(hash_file::path(self.home).display().to_string()),
             "regatta" => Some(self.regatta.display().to_string()),
-            "nodes" if !self.nodes.is_empty() => Some(self.nodes.join(",")),
-            _ => None,
+            "backends" if !self.backends.is_empty() => {
+                Some(joined(self.backends.iter().flat_map(|one| &one.ports), address))
+            }
+            name => {
+                let name = name.strip_prefix("backend.")?;
+                let (name, ports) = match name.strip_suffix(".ports") {
+                    Some(name) => (name, true),
+                    None => (name, false),
+                };
+                let backend = self.backends.iter().find(|one| one.name == name)?;
+                Some(match ports {
+                    true => joined(backend.ports.iter(), |port| port.to_string()),
+                    false => joined(backend.ports.iter(), address),
+                })
+            }
         }
+    }
+
+    /// `text` for each process of the backend that it names in the singular, with that filled in.
+    fn repeated(&self, text: &str) -> Option<Vec<String>> {
+        self.backends.iter().find_map(|backend| {
+            let one_port = format!("{{backend.{}.port}}", backend.name);
+            let one_address = format!("{{backend.{}.address}}", backend.name);
+            let is_named = text.contains(&one_port) || text.contains(&one_address);
+            let fill = |port: &u16| {
+                text.replace(&one_port, &port.to_string()).replace(&one_address, &address(port))
+            };
+            is_named.then(|| backend.ports.iter().map(fill).collect())
+        })
     }
 }
 
-/// `port` of `{port}…`.
+fn address(port: &u16) -> String {
+    format!("127.0.0.1:{port}")
+}
+
+fn joined<'a>(ports: impl Iterator<Item = &'a u16>, text: impl Fn(&u16) -> String) -> String {
+    ports.map(text).collect::<Vec<_>>().join(",")
+}
+
+/// `port` of `{port}…`, and `backend.db-1.ports` of `{backend.db-1.ports}…`.
 fn word_in_braces(text: &str) -> Option<&str> {
     let (word, _) = text.strip_prefix('{')?.split_once('}')?;
-    let is_word = !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+    let plain = |b: u8| b.is_ascii_lowercase() || b == b'_';
+    let of_backend = |b: u8| plain(b) || b.is_ascii_digit() || b == b'-' || b == b'.';
+    let is_word = match word.starts_with("backend.") {
+        true => word.bytes().all(of_backend),
+        false => !word.is_empty() && word.bytes().all(plain),
+    };
     is_word.then_some(word)
 }
 
@@ -114,37 +196,76 @@ fn word_in_braces(text: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn values(nodes: &[String]) -> Values<'_> {
+    fn values(backends: &[BackendPorts]) -> Values<'_> {
         let (dir, run, regatta) =
             (Path::new("/p/node"), Path::new("/tmp/r"), Path::new("/b/regatta"));
-        let request_bytes = None;
         Values {
             port: 4001,
             workload: "double",
             cores: 2,
             churn: false,
-            request_bytes,
+            request_bytes: None,
             dir,
             run,
+            home: run,
             regatta,
-            nodes,
+            instance: None,
+            backends,
         }
+    }
+
+    fn backends() -> [BackendPorts; 2] {
+        [("app-1", &[7, 8][..]), ("db", &[9])]
+            .map(|(name, ports)| BackendPorts { name: name.into(), ports: ports.to_vec() })
     }
 
     #[test]
     fn every_placeholder_has_its_value() {
-        let nodes = ["127.0.0.1:1".to_string(), "127.0.0.1:2".to_string()];
-        let filled =
-            values(&nodes).fill("{regatta} {dir} {run} {file} :{port} -N{cores} {nodes}").unwrap();
-        let files = "/b/regatta /p/node /tmp/r /tmp/r/hash.bin";
-        assert_eq!(filled, format!("{files} :4001 -N2 127.0.0.1:1,127.0.0.1:2"));
+        let filled = values(&[]).fill("{regatta} {dir} {run} {file} :{port} -N{cores}").unwrap();
+        assert_eq!(filled, "/b/regatta /p/node /tmp/r /tmp/r/hash.bin :4001 -N2");
+    }
+
+    #[test]
+    fn backends_are_told_by_their_addresses_and_ports() {
+        let backends = backends();
+        let values = values(&backends);
+        let filled = values.fill("{backends} {backend.app-1} {backend.app-1.ports}").unwrap();
+        let app = "127.0.0.1:7,127.0.0.1:8";
+        assert_eq!(filled, format!("{app},127.0.0.1:9 {app} 7,8"));
+        for wrong in ["{backend.web}", "{backend.app-1.host}", "{instance}"] {
+            assert!(values.fill(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_argument_or_line_that_names_one_process_is_repeated_for_each() {
+        let backends = backends();
+        let values = values(&backends);
+        let arguments = ["-p{port}", "--to={backend.app-1.address}", "{backend.db.port}"];
+        let filled = values.fill_all(&arguments.map(String::from)).unwrap();
+        assert_eq!(filled, ["-p4001", "--to=127.0.0.1:7", "--to=127.0.0.1:8", "9"]);
+        let config = "up {\n  server {backend.app-1.address};\n}\n# {backend.web.port} {x}";
+        let expected = "up {\n  server 127.0.0.1:7;\n  server 127.0.0.1:8;\n}\n\
+                        # {backend.web.port} {x}";
+        assert_eq!(values.fill_known(config), expected);
+    }
+
+    #[test]
+    fn a_backends_files_are_those_of_the_whole_start() {
+        let own = Path::new("/tmp/r/app-1");
+        let values = Values { run: own, instance: Some(1), ..values(&[]) };
+        assert_eq!(
+            values.fill("{run} {file} {instance}").unwrap(),
+            "/tmp/r/app-1 /tmp/r/hash.bin 1"
+        );
     }
 
     #[test]
     fn an_unknown_one_is_an_error_that_lists_the_known() {
         let error = values(&[]).fill("--listen {prot}").unwrap_err().to_string();
         assert!(error.starts_with("unknown placeholder {prot} in \"--listen {prot}\""), "{error}");
-        assert!(values(&[]).fill("{nodes}").is_err(), "nothing was started beside it");
+        assert!(error.contains("{backend.NAME.port}"), "{error}");
+        assert!(values(&[]).fill("{backends}").is_err(), "nothing stands behind it");
         assert!(values(&[]).fill("{reply}").is_err(), "it is given no reply");
     }
 
@@ -159,7 +280,7 @@ mod tests {
     fn other_braces_stay() {
         let json = r#"{"port":{port}} {} {A} {"#;
         assert_eq!(values(&[]).fill(json).unwrap(), r#"{"port":4001} {} {A} {"#);
-        let config = "http { listen {port}; log {user}; }";
-        assert_eq!(values(&[]).fill_known(config), "http { listen 4001; log {user}; }");
+        let config = "server { listen {port}; log {user}; }";
+        assert_eq!(values(&[]).fill_known(config), "server { listen 4001; log {user}; }");
     }
 }

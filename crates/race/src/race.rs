@@ -1,9 +1,10 @@
 //! A race: every contender under every load, pass after pass, in an order that the seed decides.
 
 use crate::{
+    course::{Course, MachineError},
     entrant::{Entrant, EntrantError},
     events::Events,
-    round::{self, Course, MachineError},
+    round,
     store::{Store, StoreError},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};

@@ -2,39 +2,28 @@
 //! fresh start to nothing left of it.
 
 use crate::{
-    beside, canned_reply,
+    beside,
+    course::{Course, MachineError},
     edges::AtEdges,
     entrant::Entrant,
     events::Events,
-    hash_file,
     single::outcome_of_replies,
+    start::{STOP_WITHIN, Start, Started, start},
     under_load::{UnderLoad, Window},
 };
-use regatta_host::{
-    Aside, Containment, NotReady, Running, Watched, background, free_port, is_taken, last_words,
-    read_probe,
-};
+use regatta_host::{Aside, Ended, StopReport, SupervisorError, Watched, read_probe};
 use regatta_load::{Edges, OpenTally, Plan, Progress, Tally, Until, WarmUp};
 use regatta_record::{
     Asked, Errors, FORMAT, Happened, LoadShape, Outcome, Phase, Round, encode_histogram,
 };
 use regatta_script::Workload;
 use std::{
-    fs::{self, Permissions},
-    io,
     net::{Ipv4Addr, SocketAddr},
     num::NonZeroU32,
-    os::unix::fs::PermissionsExt,
-    path::Path,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
-use tempfile::TempDir;
 
-/// How long a contender may take until it is ready.
-const READY_WITHIN: Duration = Duration::from_secs(10);
-/// How long a contender may take to end after SIGTERM.
-pub(crate) const STOP_WITHIN: Duration = Duration::from_secs(2);
 /// How long a reply may take.
 const REPLY_WITHIN: Duration = Duration::from_secs(5);
 
@@ -42,32 +31,6 @@ const REPLY_WITHIN: Duration = Duration::from_secs(5);
 const COUNTED_WITHIN: Duration = Plan::MAX_TIMEOUT;
 /// How long a counted number of requests may take: one that computes for long holds up all others.
 const REQUESTS_WITHIN: Duration = Duration::from_secs(600);
-
-/// What every round of a race shares.
-pub(crate) struct Course<'a> {
-    pub asked: &'a Asked,
-    /// The regatta binary, for the supervisor and for built-in contenders.
-    pub binary: &'a Path,
-    pub containment: Containment,
-    /// Set by Ctrl-C.
-    pub stop: &'a AtomicBool,
-}
-
-/// The machine, not the contender, is at fault; the race cannot go on.
-#[derive(Debug, thiserror::Error)]
-pub enum MachineError {
-    /// The load refused to run.
-    #[error("{0}")]
-    Load(#[from] regatta_load::Error),
-    /// A system call failed that should not.
-    #[error("cannot {what}: {error}")]
-    Io {
-        /// What was tried.
-        what: &'static str,
-        /// What the system said.
-        error: io::Error,
-    },
-}
 
 /// Runs one round, whose phases go to `events`. `None` if it was interrupted.
 pub(crate) fn run(
@@ -96,6 +59,8 @@ pub(crate) fn run(
         load_spun_ns: 0,
         load_cpus: asked.cpus.of_load(&load).len() as u32,
         server: None,
+        roles: Vec::new(),
+        remark: None,
         instances_ns: Vec::new(),
         open_loop: None,
         background: None,
@@ -111,15 +76,15 @@ pub(crate) fn run(
     }
     events.emit(Happened::PhaseStarted { phase: Phase::Starting });
     let before = read_probe(&asked.cpus, &load);
-    let Started { mut running, port, run: _run } = match start(course, entrant, load)? {
+    let Started { mut roles, port, run: _run } = match start(course, entrant, load)? {
         Start::Ready(started) => *started,
         Start::Failed { because } => return ended(round, Outcome::Failed { because }),
         Start::Interrupted => return Ok(None),
     };
     let path = entrant.contender.manifest.path.clone();
     let plan = Plan { path, ..plan(asked, entrant.speaks_under(load.n), port, load, seed) };
-    let mut watched = AtEdges(Watched::new(&running, &asked.cpus, &load));
-    let aside = Aside::of(&asked.cpus.of_server(&load), &asked.cpus.of_load(&load));
+    let mut watched = AtEdges(Watched::new(&roles, &asked.cpus, &load));
+    let aside = Aside::of(&roles.cpus(), &asked.cpus.of_load(&load));
     let window = Window::default();
     let mut under_load = UnderLoad::new(events, &window);
     let progress = &mut |progress: &Progress| under_load.progress(progress);
@@ -139,25 +104,27 @@ pub(crate) fn run(
     };
     under_load.ended();
     drop(aside);
-    let AtEdges(watched) = watched;
-    round.server = watched.spent;
+    let AtEdges(mut watched) = watched;
+    round.server = watched.spent.take();
     round.machine = Some(watched.machine);
-    let exited = running.exited_within(Duration::ZERO);
-    let died = match exited {
-        Ok(None) => None,
-        Ok(Some(exited)) if exited.status.is_success() && !exited.left.is_empty() => {
-            Some(background(&entrant.name))
+    round.roles = watched.into_roles();
+    let (backend, server) = match roles.ended() {
+        Ok(ended) => ended.into_iter().partition::<Vec<_>, _>(|one| !one.is_server),
+        Err(error) => {
+            let because = error.to_string();
+            (Vec::new(), vec![Ended { because, is_server: true }])
         }
-        Ok(Some(exited)) => {
-            let words = last_words(&exited.last_words);
-            Some(format!("{} {} under load{words}", entrant.name, exited.status))
-        }
-        Err(error) => Some(error.to_string()),
     };
-    let stopped = running.stop(STOP_WITHIN);
+    let died = server.into_iter().next().map(|ended| ended.because);
+    let stopped = roles.stop(STOP_WITHIN);
     if let Some(machine) = &mut round.machine {
         let after = before.and_then(|_| read_probe(&asked.cpus, &load));
         machine.probe_ns = before.zip(after).map(|(before, after)| [before, after]);
+    }
+    // Whatever the server then answered, or did not, follows from that.
+    if let Some(Ended { because, .. }) = backend.into_iter().next() {
+        let interrupted = course.stop.load(Ordering::Relaxed);
+        return if interrupted { Ok(None) } else { ended(round, Outcome::Failed { because }) };
     }
     if let Some(large) = large {
         match beside::outcome(&entrant.name, large, died.as_ref())? {
@@ -212,120 +179,25 @@ pub(crate) fn run(
     round.slices = tally.slices;
     round.instances_ns = tally.instances_ns;
     if round.outcome == Outcome::Finished {
-        let fault = match stopped {
-            Ok(report) => report.fault(),
-            Err(error) => Some(error.to_string()),
-        };
-        if let Some(because) = fault {
-            round.outcome = Outcome::Failed { because };
+        match after_stop(stopped) {
+            Ok(remark) => round.remark = remark,
+            Err(because) => round.outcome = Outcome::Failed { because },
         }
     }
     Ok(Some(round))
 }
 
-/// How a start went.
-pub(crate) enum Start {
-    Ready(Box<Started>),
-    Failed { because: String },
-    Interrupted,
-}
-
-/// A contender that is ready on its port. Its folder goes with it.
-pub(crate) struct Started {
-    pub running: Running,
-    pub port: u16,
-    pub run: TempDir,
-}
-
-/// Starts a contender. A port that another program took before the contender could is not the
-/// contender's fault: it gets another one.
-pub(crate) fn start(
-    course: &Course<'_>,
-    entrant: &Entrant,
-    load: LoadShape,
-) -> Result<Start, MachineError> {
-    const PORTS: usize = 5;
-    let mut last = Start::Interrupted;
-    for _ in 0..PORTS {
-        let port =
-            free_port().map_err(|error| MachineError::Io { what: "find a free port", error })?;
-        last = start_on(port, course, entrant, load)?;
-        let failed = matches!(last, Start::Failed { .. });
-        if !failed || !is_taken(port).unwrap_or(false) {
-            break;
+/// What is to be remarked of how the processes stopped; an error fails the round.
+fn after_stop(stopped: Vec<Result<StopReport, SupervisorError>>) -> Result<Option<String>, String> {
+    let mut remarks = Vec::new();
+    for report in stopped {
+        let report = report.map_err(|error| error.to_string())?;
+        match report.fault() {
+            Some(fault) if !report.voids_nothing() => return Err(fault),
+            remark => remarks.extend(remark),
         }
     }
-    Ok(last)
-}
-
-fn start_on(
-    port: u16,
-    course: &Course<'_>,
-    entrant: &Entrant,
-    load: LoadShape,
-) -> Result<Start, MachineError> {
-    let run = folder()
-        .map_err(|error| MachineError::Io { what: "make a folder for the round", error })?;
-    if course.asked.workload == "hash" {
-        hash_file::write(run.path())
-            .map_err(|error| MachineError::Io { what: "write the file to be hashed", error })?;
-    }
-    if let Some(canned) = entrant.canned(load, port) {
-        canned_reply::write(run.path(), canned.reply)
-            .map_err(|error| MachineError::Io { what: "write the canned reply", error })?;
-    }
-    let launch =
-        entrant.launch(course.asked, load, course.binary, course.containment, port, run.path());
-    let launch = match launch {
-        Ok(launch) => launch,
-        Err(error) => {
-            return Ok(Start::Failed { because: format!("{}: {error}", entrant.name) });
-        }
-    };
-    let mut running = match Running::start(course.binary, &launch) {
-        Ok(running) => running,
-        Err(error) => return Ok(Start::Failed { because: error.to_string() }),
-    };
-    Ok(match wait_ready(&mut running, entrant, course.stop) {
-        Ok(true) => Start::Ready(Box::new(Started { running, port, run })),
-        Ok(false) => Start::Interrupted,
-        Err(error) => {
-            // What it says of its stop adds nothing to why it was never ready.
-            let _ = running.stop(STOP_WITHIN);
-            Start::Failed { because: error.to_string() }
-        }
-    })
-}
-
-/// A folder for a start. Some servers become another user, who must be able to read what lies there,
-/// whatever the umask.
-fn folder() -> io::Result<TempDir> {
-    let run = tempfile::Builder::new().prefix("regatta-").tempdir()?;
-    fs::set_permissions(run.path(), Permissions::from_mode(0o755))?;
-    Ok(run)
-}
-
-/// False if interrupted meanwhile.
-fn wait_ready(
-    running: &mut Running,
-    entrant: &Entrant,
-    stop: &AtomicBool,
-) -> Result<bool, NotReady> {
-    const LOOK_UP: Duration = Duration::from_millis(200);
-    let mut waited = Duration::ZERO;
-    loop {
-        match running.wait_ready(&entrant.contender.manifest.ready, LOOK_UP) {
-            Ok(()) => return Ok(true),
-            Err(NotReady::Late { .. }) if stop.load(Ordering::Relaxed) => return Ok(false),
-            Err(NotReady::Late { name, seen, .. }) => {
-                waited += LOOK_UP;
-                if waited >= READY_WITHIN {
-                    return Err(NotReady::Late { name, limit: READY_WITHIN, seen });
-                }
-            }
-            Err(error) => return Err(error),
-        }
-    }
+    Ok((!remarks.is_empty()).then(|| remarks.join("; ")))
 }
 
 /// What the measured window of a load is.

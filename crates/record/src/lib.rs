@@ -49,13 +49,13 @@ pub use needed::rounds_in_words;
 pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Setup, Then, twin_name};
 pub use report::{Failure, LoadProgress, Report};
 pub use round::{
-    ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome, Round,
-    Server, UsageSource,
+    ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,
+    RoleUsage, Round, Server, UsageSource,
 };
 pub use shape::{Arrivals, Beside, Burst, CpuSets, LoadShape};
 pub use slow::{Ages, SlowClients};
 pub use summary::{
-    Band, Cell, OpenLoopFigures, Percentiles, Precision, Relation, Scaling, Summary,
+    Band, Cell, OpenLoopFigures, Percentiles, Precision, Relation, RoleCost, Scaling, Summary,
 };
 pub use unlike::Unlike;
 pub use verdict::{Figure, Kind, Verdict};

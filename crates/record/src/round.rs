@@ -38,8 +38,15 @@ pub struct Round {
     pub load_spun_ns: u64,
     /// How many CPUs the load had.
     pub load_cpus: u32,
-    /// What was read of the contender's processes; `None` where they could not be observed.
+    /// What was read of the contender's processes, of all roles together; `None` where they could
+    /// not be observed.
     pub server: Option<Server>,
+    /// The same by role, the server first, where the contender has more than one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<RoleUsage>,
+    /// What the contender did that voids no figure, in a sentence with what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
     /// Wall time of each instance of a burst, nanoseconds, connecting included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances_ns: Vec<u64>,
@@ -203,6 +210,26 @@ pub struct Server {
     pub processes: u32,
     /// Threads alive at the end of the window.
     pub threads: u32,
+}
+
+/// What one role of a contender used: the server that clients talk to, or a kind of process behind
+/// it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoleUsage {
+    /// [`RoleUsage::SERVER`], or the name of the backend in the manifest.
+    pub name: String,
+    /// Processes that were started for it.
+    pub count: u32,
+    /// The CPUs that these might run on; empty: all.
+    pub cpus: Vec<u32>,
+    /// What they used; `None` where they could not be observed. The kernel's memory is told of all
+    /// roles together only.
+    pub used: Option<Server>,
+}
+
+impl RoleUsage {
+    /// Name of the role that clients talk to.
+    pub const SERVER: &str = "server";
 }
 
 impl Server {

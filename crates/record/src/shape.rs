@@ -187,6 +187,15 @@ impl CpuSets {
         if load.cores.is_none() || own.is_empty() { self.load.clone() } else { own }
     }
 
+    /// The CPUs of what stands behind the contender under `load`: those that are nobody's, or where
+    /// there are none the contender's.
+    pub fn of_backends(&self, load: &LoadShape) -> Vec<u32> {
+        let server = self.of_server(load);
+        let spare: Vec<u32> =
+            self.spare.iter().copied().filter(|cpu| !server.contains(cpu)).collect();
+        if spare.is_empty() { server } else { spare }
+    }
+
     /// Whether the load's `cores` leave the load no CPU of its own.
     pub fn are_shared(&self, load: &LoadShape) -> bool {
         load.cores.is_some() && self.left_by_server(load).is_empty()
@@ -217,6 +226,8 @@ mod tests {
         assert!(!cpus.are_shared(&with(Some(4))));
         assert_eq!(of(Some(5)), (vec![4, 5, 2, 0, 1], vec![0, 1]), "none is left: they share");
         assert!(cpus.are_shared(&with(Some(5))));
+        assert_eq!(cpus.of_backends(&with(None)), [2]);
+        assert_eq!(cpus.of_backends(&with(Some(3))), [4, 5, 2], "none is left but the contender's");
         assert!(!cpus.are_shared(&with(None)));
     }
 

@@ -98,6 +98,9 @@ pub struct Cell {
     /// The same of the load threads.
     #[serde(default)]
     pub load_run_delay: Option<f64>,
+    /// What each role took, the server first, where the contender has more than one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<RoleCost>,
     /// Memory with the connections open, bytes; median over rounds.
     pub memory_bytes: Option<u64>,
     /// User memory that each open connection added, bytes; median over rounds.
@@ -143,6 +146,25 @@ pub struct Cell {
     pub then_in_words: Option<String>,
     /// The judgement.
     pub verdict: Verdict,
+}
+
+/// What a role of a contender took: the server itself, or a kind of process behind it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoleCost {
+    /// `server`, or the name of the backend in the manifest.
+    pub name: String,
+    /// Processes of it.
+    pub count: u32,
+    /// The CPUs that these might run on; empty: all.
+    pub cpus: Vec<u32>,
+    /// Their CPU for each request that the contender answered, nanoseconds.
+    pub cost_ns_per_request: Option<Estimate>,
+    /// Their share of the contender's cost, as a fraction.
+    pub share: Option<f64>,
+    /// Fraction of their CPUs that they used.
+    pub busy: Option<f64>,
+    /// Their memory with the connections open, bytes; median over rounds.
+    pub memory_bytes: Option<u64>,
 }
 
 /// 95% intervals of latency percentiles in nanoseconds, over rounds. `None` where a round has fewer

@@ -135,7 +135,8 @@ pub fn none() -> Text {
     Text { text: NONE.to_owned(), tone: Tone::Void }
 }
 
-fn figure(cell: &Cell, figure: Figure, text: Option<String>) -> Text {
+/// A figure, in parentheses where the verdict voids it.
+pub fn figure(cell: &Cell, figure: Figure, text: Option<String>) -> Text {
     match text {
         None => none(),
         Some(text) if cell.verdict.voids(figure) => {

@@ -26,6 +26,7 @@ fn alone(gate: &Gate) -> View {
         heading: vec![visible(&format!("{} against {}", gate.new, gate.old))],
         gate: Some(table(gate)),
         tables: Vec::new(),
+        roles: Vec::new(),
         scaling: Vec::new(),
         sweeps: Vec::new(),
         skipped: Vec::new(),

@@ -21,6 +21,7 @@ mod live;
 mod markdown;
 mod numbers;
 mod plot;
+mod roles;
 mod scaling;
 mod sentences;
 mod table;

@@ -18,7 +18,7 @@ pub fn lay_out(view: &View) -> String {
     for line in rest {
         push(&mut out, &format!("{}  ", escaped(line)));
     }
-    for table in view.gate.iter().chain(&view.tables).chain(&view.scaling) {
+    for table in view.gate.iter().chain(&view.tables).chain(&view.roles).chain(&view.scaling) {
         push(&mut out, &format!("\n### {}\n", escaped(&table.title)));
         if !table.result.is_empty() {
             push(&mut out, &format!("**{}**\n", escaped(&table.result)));

@@ -33,7 +33,7 @@ pub fn lay_out(view: &View, width: usize, colour: bool) -> String {
     for (i, line) in view.heading.iter().enumerate() {
         out.paragraph(line, width, 0, if i == 0 { BOLD } else { "" });
     }
-    for table in view.gate.iter().chain(&view.tables).chain(&view.scaling) {
+    for table in view.gate.iter().chain(&view.tables).chain(&view.roles).chain(&view.scaling) {
         out.line("");
         out.paragraph(&table.title, width, 0, BOLD);
         out.table(table, width);

@@ -6,6 +6,7 @@ use crate::{
     columns::fields,
     curves::{Sweep, sweeps},
     gate, numbers,
+    roles::roles,
     scaling::scaling,
     sentences::{notes, result},
     table::{Row, Table, visible},
@@ -22,6 +23,8 @@ pub struct View {
     pub gate: Option<Table>,
     /// A table for each load.
     pub tables: Vec<Table>,
+    /// What each role took: a table for each load under which a contender had more than one.
+    pub roles: Vec<Table>,
     /// What more cores changed: a table for each load that was run on several counts of them.
     pub scaling: Vec<Table>,
     /// What loads that differ in one number say together.
@@ -45,8 +48,16 @@ pub fn view(summary: &Summary) -> View {
     let of_gate = summary.gate.iter().flat_map(|gate| &gate.doubts);
     let doubts = missing.chain(of_gate).chain(&summary.doubts).map(|d| visible(d)).collect();
     let gate = summary.gate.as_ref().map(gate::table);
-    let (scaling, sweeps) = (scaling(summary), sweeps(summary));
-    View { heading: heading(summary), gate, tables, scaling, sweeps, skipped, doubts }
+    View {
+        heading: heading(summary),
+        gate,
+        tables,
+        roles: roles(summary),
+        scaling: scaling(summary),
+        sweeps: sweeps(summary),
+        skipped,
+        doubts,
+    }
 }
 
 fn heading(summary: &Summary) -> Vec<String> {

@@ -1,7 +1,9 @@
 //! What a protocol brings along, beside how it is spoken: its name and URL schemes, its built-in
 //! workloads, its workload files. One folder of [`crate::dialects`] implements this.
 
-use crate::{dialect::Dialect, exact::Exact, script::TooLarge, workload::file::FileText};
+use crate::{
+    dialect::Dialect, exact::Exact, knock::Knock, script::TooLarge, workload::file::FileText,
+};
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Debug;
 
@@ -18,6 +20,9 @@ pub struct Row {
     pub url: &'static str,
     /// Whether such a URL has a path with its query.
     pub paths: bool,
+    /// How to ask a server of a host for a path, to see whether it is ready; `None`: accepting a
+    /// connection is all that there is to see.
+    pub knock: Option<fn(path: &str, host: &str) -> Knock>,
 }
 
 /// A URL scheme.

@@ -4,6 +4,7 @@
 mod answers;
 mod arguments;
 mod axes;
+mod backends;
 mod course;
 mod drawn;
 mod events;

@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         ["supervise"] => return supervise(),
         ["race", launch] => race(launch),
         ["serve", port] => serve(port.parse().expect("a port")),
+        ["swarm", count] => swarm(count.parse().expect("a number")),
         ["burn", ms] => burn(ms.parse().expect("milliseconds")),
         _ => panic!("unknown arguments {arguments:?}"),
     }
@@ -86,6 +87,19 @@ fn obey(words: &[&str], mut stream: &TcpStream) {
         other => panic!("unknown command {other:?}"),
     }
     writeln!(stream, "{}", used_ns() - before).expect("an answer");
+}
+
+/// Forks `count` children that never end, and leaves them.
+fn swarm(count: u32) {
+    for _ in 0..count {
+        // SAFETY: this process has one thread, so its child may go on as it likes.
+        match unsafe { libc::fork() } {
+            0 => loop {
+                thread::sleep(Duration::from_secs(1_000));
+            },
+            child => assert!(child > 0, "no child: {}", std::io::Error::last_os_error()),
+        }
+    }
 }
 
 /// Uses `ms` of this thread's CPU clock.

@@ -22,7 +22,7 @@ fn a_good_contender_becomes_ready_runs_and_stops() {
 #[test]
 fn readiness_by_http_waits_for_a_good_status() {
     let (mut running, traces) = start(&launch(Containment::Best, "exec $HELPER serve $PORT"));
-    running.wait_ready(&Ready::Http("/up".into()), LIMIT).unwrap();
+    running.wait_ready(&Ready::Path("/up".into()), LIMIT).unwrap();
     drop(running);
     traces.assert_gone();
 }
@@ -32,7 +32,7 @@ fn a_bad_status_is_told_when_the_time_is_over() {
     let script = "while :; do $HELPER serve $PORT; done";
     let (mut running, traces) = start(&launch(Containment::Best, script));
     running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
-    let error = running.wait_ready(&Ready::Http("/up".into()), Duration::ZERO).unwrap_err();
+    let error = running.wait_ready(&Ready::Path("/up".into()), Duration::ZERO).unwrap_err();
     assert!(matches!(error, NotReady::Late { .. }));
     assert!(error.to_string().contains("\"HTTP/1.1 503 Not Yet\""), "{error}");
     drop(running);

@@ -1,7 +1,8 @@
 //! How contenders stop, or do not.
 
 use crate::common::{LIMIT, ask, launch, start, under_each_containment, wait_for, wait_until};
-use regatta_host::{Ending, Ready, Status};
+use regatta_host::{Containment, Ending, Ready, Status};
+use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 
 const SHORT: Duration = Duration::from_millis(200);
@@ -31,7 +32,10 @@ fn one_that_ignores_sigterm_is_killed_after_the_grace() {
         let report = running.stop(SHORT).unwrap();
         assert_eq!(report.ending, Ending::IgnoredSigterm);
         assert_eq!(report.status, Some(Status::Signal(9)));
-        assert_eq!(report.killed.iter().map(|process| process.pid).collect::<Vec<_>>(), [pid]);
+        assert_eq!(
+            report.killed.first.iter().map(|process| process.pid).collect::<Vec<_>>(),
+            [pid]
+        );
         assert!(report.fault().unwrap().contains("ignored SIGTERM for 0.2 s"));
         traces.assert_gone();
     });
@@ -48,7 +52,7 @@ fn descendants_that_outlive_the_started_process_are_killed_and_named() {
         let report = running.stop(SHORT).unwrap();
         assert_eq!(report.ending, Ending::LeftDescendants);
         assert_eq!(report.killed.len(), 1);
-        assert_eq!(report.killed[0].name, "sleep");
+        assert_eq!(report.killed.first[0].name, "sleep");
         assert!(report.fault().unwrap().contains("left 1 processes"));
         traces.assert_gone();
     });
@@ -96,9 +100,30 @@ fn fifty_children_in_two_kinds_of_sessions_all_go() {
         let report = running.stop(SHORT).unwrap();
         assert_eq!(report.ending, Ending::LeftDescendants);
         assert_eq!(report.killed.len(), 50);
-        assert_eq!(report.remaining, []);
+        assert!(report.remaining.is_empty(), "{report:?}");
         traces.assert_gone();
     });
+}
+
+/// What a supervisor tells fits its pipe, however many processes it tells of: nobody may read the
+/// pipe while a window is measured.
+#[test]
+fn a_supervisor_does_its_work_while_nobody_reads_of_two_thousand_survivors() {
+    const SURVIVORS: usize = 2_000;
+    let (running, mut traces) =
+        start(&launch(Containment::Without, &format!("exec $HELPER swarm {SURVIVORS}")));
+    let is_there = |pid: u32| std::path::Path::new(&format!("/proc/{pid}")).exists();
+    wait_until("only the survivors are there", || {
+        !is_there(running.pid()) && running.processes().len() == SURVIVORS
+    });
+    traces.add(&running);
+    let one = running.processes()[0].pid;
+    kill_process(Pid::from_raw(one as i32).unwrap(), Signal::KILL).unwrap();
+    wait_until("the supervisor has reaped one", || !is_there(one));
+    let report = running.stop(SHORT).unwrap();
+    assert_eq!(report.ending, Ending::Background);
+    assert!(report.fault().unwrap().contains("background"), "{report:?}");
+    traces.assert_gone();
 }
 
 #[test]

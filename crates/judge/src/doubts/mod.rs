@@ -39,6 +39,7 @@ pub fn doubts(
     doubts.extend(noisier_loads(asked, fields, twin_ratios));
     doubts.extend(sources(fields));
     doubts.extend(no_null_server(asked, fields));
+    doubts.extend(remarks(asked, fields));
     for field in fields {
         doubts.extend(cells::errors_and_gaps(field));
         doubts.extend(cells::arrivals(field));
@@ -215,6 +216,18 @@ fn sources(fields: &[Field]) -> Vec<String> {
         ));
     }
     doubts
+}
+
+/// What contenders did that voids no figure, once for each of them.
+fn remarks(asked: &Asked, fields: &[Field]) -> Vec<String> {
+    let told = asked.contenders.iter().filter_map(|name| {
+        let each = || fields.iter().filter_map(|field| field.of(name));
+        let rounds: u32 = each().filter_map(|o| Some(o.remark.as_ref()?.0)).sum();
+        let (_, first) = each().find_map(|o| o.remark.as_ref())?;
+        let finished: u32 = each().map(|o| o.finished).sum();
+        Some(format!("in {rounds} of {finished} rounds: {first}; its figures stand"))
+    });
+    told.collect()
 }
 
 fn no_null_server(asked: &Asked, fields: &[Field]) -> Option<String> {

@@ -26,6 +26,6 @@ pub use interval::{
 pub use line::Line;
 pub use percentiles::percentiles;
 pub use planner::{Needed, rounds_needed};
-pub use series::{Series, log, mean, paired, present};
+pub use series::{Series, log, mean, median, paired, present};
 pub use usl::{Free, Law};
 pub use windows::{ANSWERS_PER_SLICE, Modes, drift, modes};

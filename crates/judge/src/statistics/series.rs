@@ -25,6 +25,13 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
+/// Median; `None` of nothing.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    (n > 0).then(|| values[(n - 1) / 2].midpoint(values[n / 2]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

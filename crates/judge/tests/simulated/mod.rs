@@ -162,6 +162,8 @@ fn round(
             processes: 1,
             threads: 1,
         }),
+        roles: Vec::new(),
+        remark: None,
         instances_ns: Vec::new(),
         background: None,
         open_loop: None,

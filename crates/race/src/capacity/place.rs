@@ -3,12 +3,13 @@
 
 use super::question::{CapacityError, Question};
 use crate::{
+    course::Course,
     entrant::Entrant,
     events::Events,
-    round::{Course, STOP_WITHIN, Start, Started, start},
+    start::{STOP_WITHIN, Start, Started, start},
     under_load::{UnderLoad, Window},
 };
-use regatta_host::{Aside, Containment, Observed, Running, Spent, Usage, last_words};
+use regatta_host::{Aside, Containment, Memory, Observed, Spent, Usage};
 use regatta_load::{Edges, Plan, Tally, Tls};
 use regatta_record::{Asked, Happened, LoadShape, Phase};
 use regatta_script::Workload;
@@ -17,7 +18,6 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     path::Path,
     sync::atomic::AtomicBool,
-    time::Duration,
 };
 
 /// Whose capacity is searched for.
@@ -151,13 +151,12 @@ impl Ready<'_> {
                 let plan = Plan { target: *addr, tls, host, path, ..plan };
                 let cpus = observed.as_ref().and_then(Observed::cpus).unwrap_or(1);
                 let shares = observed.as_ref().is_some_and(|o| o.may_run_on(&plan.cpus));
-                let came = self.under(&plan, observed.clone(), cpus, events);
+                let came = self.under(&plan, observed.iter().cloned().collect(), cpus, events);
                 Ok(not_interrupted(Came { shares, ..came }))
             }
             Server::Starts { course, entrant, shape } => {
                 events.emit(Happened::PhaseStarted { phase: Phase::Starting });
-                let Started { mut running, port, run: _run } = match start(course, entrant, *shape)?
-                {
+                let Started { mut roles, port, run: _run } = match start(course, entrant, *shape)? {
                     Start::Ready(started) => *started,
                     Start::Failed { because } => return Err(CapacityError::NotStarted(because)),
                     Start::Interrupted => return Ok(None),
@@ -165,15 +164,17 @@ impl Ready<'_> {
                 let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
                 let path = entrant.contender.manifest.path.clone();
                 let plan = Plan { target, host: target.to_string(), path, ..plan };
-                let cpus = course.asked.cpus.of_server(shape);
+                let cpus = roles.cpus();
                 let shared = |cpu: &u32| cpus.contains(cpu);
                 let n = cpus.len() as u32;
                 let aside = Aside::of(&cpus, &plan.cpus);
-                let mut came = self.under(&plan, Some(running.observed()), n, events);
+                let mut came = self.under(&plan, roles.observed(), n, events);
                 drop(aside);
                 came.shares = plan.cpus.is_empty() || plan.cpus.iter().any(shared);
-                came.died = died(&mut running)?;
-                running.stop(STOP_WITHIN)?;
+                came.died = roles.ended()?.into_iter().next().map(|ended| ended.because);
+                for stopped in roles.stop(STOP_WITHIN) {
+                    stopped?;
+                }
                 Ok(not_interrupted(came))
             }
         }
@@ -182,18 +183,18 @@ impl Ready<'_> {
     fn under(
         &self,
         plan: &Plan,
-        observed: Option<Observed>,
+        observed: Vec<Observed>,
         cpus: u32,
         events: &mut Events<'_>,
     ) -> Came {
-        let mut read = Read { observed, opened: None, spent: None, memory_bytes: None };
+        let mut read = Read { observed, opened: Vec::new(), spent: None, memory_bytes: None };
         let window = Window::default();
         let mut under_load = UnderLoad::new(events, &window);
         let mut edges = window.around(&mut read);
         let progress = &mut |progress: &_| under_load.progress(progress);
         let loaded = regatta_load::run(plan, &mut edges, progress, self.stop);
         under_load.ended();
-        let descriptors = read.observed.as_ref().and_then(descriptor_limit);
+        let descriptors = descriptor_limit(&read.observed);
         let spent = read.spent.map(|spent| (spent, cpus));
         let memory_bytes = read.memory_bytes;
         Came { loaded, spent, shares: false, memory_bytes, descriptors, died: None }
@@ -205,41 +206,46 @@ fn not_interrupted(came: Came) -> Option<Came> {
     (!interrupted).then_some(came)
 }
 
-fn died(running: &mut Running) -> Result<Option<String>, CapacityError> {
-    let name = running.name().to_string();
-    let exited = running.exited_within(Duration::ZERO)?;
-    Ok(exited.map(|e| format!("{name} {} under load{}", e.status, last_words(&e.last_words))))
-}
-
 /// The soft limit of the most limited of its processes.
-fn descriptor_limit(observed: &Observed) -> Option<u64> {
+fn descriptor_limit(observed: &[Observed]) -> Option<u64> {
     let limit = |pid: u32| {
         let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
         let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
         line.split_whitespace().next()?.parse().ok()
     };
-    observed.pids().into_iter().filter_map(limit).min()
+    observed.iter().flat_map(Observed::pids).filter_map(limit).min()
 }
 
 /// Reads the server at the edges of the window, and its memory after it.
 struct Read {
-    observed: Option<Observed>,
-    opened: Option<Usage>,
+    /// None: it is not to be observed.
+    observed: Vec<Observed>,
+    opened: Vec<Option<Usage>>,
     spent: Option<Spent>,
     memory_bytes: Option<u64>,
 }
 
+impl Read {
+    fn usages(&self) -> Vec<Option<Usage>> {
+        self.observed.iter().map(|observed| observed.usage().ok()).collect()
+    }
+}
+
 impl Edges for Read {
     fn window_opens(&mut self) {
-        self.opened = self.observed.as_ref().and_then(|observed| observed.usage().ok());
+        self.opened = self.usages();
     }
 
     fn window_closes(&mut self) {
-        let closed = self.observed.as_ref().and_then(|observed| observed.usage().ok());
-        self.spent = self.opened.as_ref().zip(closed).map(|(opened, closed)| closed.since(opened));
+        let closed = self.usages();
+        let each = self.opened.iter().zip(&closed);
+        let each = each.map(|(opened, closed)| Some(closed.as_ref()?.since(opened.as_ref()?)));
+        let each: Option<Vec<Spent>> = each.collect();
+        self.spent = each.and_then(|each| each.into_iter().reduce(Spent::plus));
     }
 
     fn connections_open(&mut self) {
-        self.memory_bytes = self.observed.as_ref().map(|o| o.memory().proportional);
+        let is_observed = !self.observed.is_empty();
+        self.memory_bytes = is_observed.then(|| Memory::of(&self.observed).proportional);
     }
 }

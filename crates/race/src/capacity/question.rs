@@ -1,6 +1,6 @@
 //! What is asked of a search for a capacity, and why it has no answer.
 
-use crate::{entrant::EntrantError, round::MachineError};
+use crate::{course::MachineError, entrant::EntrantError};
 use regatta_host::SupervisorError;
 use regatta_load::Arrivals;
 use regatta_record::{CapacityLoad, Limit};

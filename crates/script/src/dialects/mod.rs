@@ -8,6 +8,7 @@ pub mod memcached;
 use crate::{
     dialect::Dialect,
     exact::Exact,
+    knock::Knock,
     protocol::{Asks, Canned, Order, Place, Protocol, Row, Scheme, Speech},
     script::{Script, TooLarge},
     workload::file::{FileText, WorkloadError},
@@ -251,4 +252,10 @@ pub fn of_scheme(name: &str) -> Option<(Row, Scheme)> {
         let scheme = row.schemes.iter().find(|scheme| scheme.name == name)?;
         Some((*row, *scheme))
     })
+}
+
+/// How to ask the server of `host` for `path`, to see whether it is ready: in the first protocol that
+/// has paths.
+pub fn knock(path: &str, host: &str) -> Option<Knock> {
+    ROWS.iter().find_map(|row| row.knock).map(|knock| knock(path, host))
 }

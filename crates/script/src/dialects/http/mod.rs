@@ -12,6 +12,7 @@ mod desk;
 mod expected;
 mod file;
 mod json;
+mod knock;
 mod memo;
 mod part;
 mod receive;
@@ -48,6 +49,7 @@ impl Protocol for Http1 {
         alpn: Some("http/1.1"),
         url: "http(s)://HOST[:PORT]/PATH",
         paths: true,
+        knock: Some(knock::knock),
     };
 
     fn built_in() -> Vec<HttpAsks> {

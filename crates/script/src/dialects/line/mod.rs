@@ -32,6 +32,7 @@ impl Protocol for Line {
         alpn: None,
         url: "line://HOST:PORT",
         paths: false,
+        knock: None,
     };
 
     fn built_in() -> Vec<LineAsks> {

@@ -1,0 +1,152 @@
+//! What the roles of a contender took: the server itself, and each kind of process behind it.
+
+use crate::statistics::{Series, geometric, log, median, present};
+use regatta_record::{RoleCost, RoleUsage, Round, Server};
+use std::collections::BTreeSet;
+
+/// A role in the rounds of one cell.
+#[derive(Debug)]
+pub struct Role {
+    name: String,
+    count: u32,
+    cpus: Vec<u32>,
+    /// Logarithm of its CPU per request (ns) by pass.
+    cost: Series,
+    share: Option<f64>,
+    busy: Option<f64>,
+    memory_bytes: Option<u64>,
+}
+
+impl Role {
+    /// The roles, the server first; none where the contender has no other.
+    pub fn all(rounds: &[Option<&Round>]) -> Vec<Role> {
+        let first = rounds.iter().flatten().find(|round| !round.roles.is_empty());
+        let Some(first) = first else { return Vec::new() };
+        first.roles.iter().map(|role| Role::of(role, rounds)).collect()
+    }
+
+    fn of(role: &RoleUsage, rounds: &[Option<&Round>]) -> Role {
+        let name = &role.name;
+        let cost = |round: &Round| {
+            let used = used(round, name)?;
+            log(used.cpu_ns as f64 / round.requests as f64)
+        };
+        let seen = || {
+            rounds.iter().flatten().filter_map(|round| {
+                let whole = round.server.as_ref()?;
+                Some((*round, whole, used(round, name)?))
+            })
+        };
+        let cpu: f64 = seen().map(|(_, _, used)| used.cpu_ns as f64).sum();
+        let of_all: f64 = seen().map(|(_, whole, _)| whole.cpu_ns as f64).sum();
+        let could: f64 = seen().map(|(round, _, used)| time_of(round, used.usable_cpus())).sum();
+        let memory = seen().map(|(_, _, used)| used.memory_bytes as f64).collect();
+        Role {
+            name: name.clone(),
+            count: role.count,
+            cpus: role.cpus.clone(),
+            cost: rounds.iter().map(|round| round.and_then(cost)).collect(),
+            share: (of_all > 0.0).then(|| cpu / of_all),
+            busy: (could > 0.0).then(|| cpu / could),
+            memory_bytes: median(memory).map(|bytes| bytes as u64),
+        }
+    }
+
+    /// As a cell has it.
+    pub fn figures(&self, seed: u64) -> RoleCost {
+        RoleCost {
+            name: self.name.clone(),
+            count: self.count,
+            cpus: self.cpus.clone(),
+            cost_ns_per_request: geometric(&present(&self.cost), seed),
+            share: self.share,
+            busy: self.busy,
+            memory_bytes: self.memory_bytes,
+        }
+    }
+}
+
+/// How busy a contender with several roles was, and on how many CPUs: the busiest of its sets of
+/// CPUs. Roles that share CPUs are one; where each has its own, the busiest is the limit, however
+/// idle the others are. `None` where it has one role, or was not observed.
+pub fn busiest(rounds: &[&Round]) -> Option<(f64, u32)> {
+    let first = rounds.iter().find(|round| !round.roles.is_empty())?;
+    let each = sets(&first.roles).into_iter().filter_map(|names| {
+        let (mut used_ns, mut could_ns, mut most) = (0.0, 0.0, 0);
+        for round in rounds {
+            let all: Option<Vec<&Server>> = names.iter().map(|name| used(round, name)).collect();
+            let Some(all) = all else { continue };
+            let cpus: BTreeSet<u32> = round
+                .roles
+                .iter()
+                .filter(|role| names.contains(&role.name))
+                .flat_map(|role| role.cpus.iter().copied())
+                .collect();
+            let threads: u32 = all.iter().map(|server| server.threads).sum();
+            let usable = (cpus.len() as u32).min(threads).max(1);
+            used_ns += all.iter().map(|server| server.cpu_ns as f64).sum::<f64>();
+            could_ns += time_of(round, usable);
+            most = most.max(usable);
+        }
+        (could_ns > 0.0).then(|| (used_ns / could_ns, most))
+    });
+    each.max_by(|(a, _), (b, _)| a.total_cmp(b))
+}
+
+/// The names of roles that have CPUs in common, directly or through others.
+fn sets(roles: &[RoleUsage]) -> Vec<Vec<String>> {
+    let mut sets: Vec<(BTreeSet<u32>, Vec<String>)> = Vec::new();
+    for role in roles {
+        let mut cpus: BTreeSet<u32> = role.cpus.iter().copied().collect();
+        let mut names = vec![role.name.clone()];
+        // Who may run anywhere shares with all.
+        let (with, without): (Vec<_>, Vec<_>) = sets.into_iter().partition(|(others, _)| {
+            cpus.is_empty() || others.is_empty() || !others.is_disjoint(&cpus)
+        });
+        sets = without;
+        for (others, other_names) in with {
+            cpus.extend(others);
+            names.extend(other_names);
+        }
+        sets.push((cpus, names));
+    }
+    sets.into_iter().map(|(_, names)| names).collect()
+}
+
+fn used<'a>(round: &'a Round, name: &str) -> Option<&'a Server> {
+    round.roles.iter().find(|role| role.name == name)?.used.as_ref()
+}
+
+/// The time of so many CPUs inside the window, nanoseconds.
+fn time_of(round: &Round, cpus: u32) -> f64 {
+    round.window_ns as f64 * f64::from(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn role(name: &str, cpus: &[u32]) -> RoleUsage {
+        RoleUsage { name: name.into(), count: 1, cpus: cpus.to_vec(), used: None }
+    }
+
+    #[test]
+    fn roles_with_a_cpu_in_common_are_one_set() {
+        let named = |roles: &[RoleUsage]| -> Vec<String> {
+            let mut sets: Vec<String> = sets(roles)
+                .into_iter()
+                .map(|mut names| {
+                    names.sort();
+                    names.join("+")
+                })
+                .collect();
+            sets.sort();
+            sets
+        };
+        let apart = [role("server", &[0]), role("app", &[1]), role("db", &[2, 3])];
+        assert_eq!(named(&apart), ["app", "db", "server"]);
+        let chained = [role("server", &[0]), role("app", &[1]), role("db", &[0, 1])];
+        assert_eq!(named(&chained), ["app+db+server"]);
+        assert_eq!(named(&[role("server", &[0]), role("app", &[])]), ["app+server"]);
+    }
+}

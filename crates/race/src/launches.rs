@@ -1,0 +1,253 @@
+//! How the processes of a contender are started: its manifest, filled in for one start.
+
+use crate::{
+    backend::Backend,
+    contender::{Contender, ContenderError},
+    manifest::Manifest,
+    placeholders::{BackendPorts, UnknownPlaceholder, Values},
+};
+use regatta_host::{Containment, Launch, RoleLaunch, free_port, search_path};
+use regatta_record::RoleUsage;
+use std::{
+    collections::BTreeMap,
+    fs::{self, Permissions},
+    io,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+};
+
+/// The CPUs of the roles of a contender.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RoleCpus<'a> {
+    /// The server's; none: any.
+    pub server: &'a [u32],
+    /// Those of backends that name none; none: any.
+    pub backends: &'a [u32],
+}
+
+impl Contender {
+    /// Free ports for its backends, in the order of the manifest.
+    pub fn backend_ports(&self) -> io::Result<Vec<BackendPorts>> {
+        let each = self.manifest.backends.iter().map(|backend| {
+            let ports = (0..backend.count).map(|_| free_port()).collect::<io::Result<_>>()?;
+            Ok(BackendPorts { name: backend.name.clone(), ports })
+        });
+        each.collect()
+    }
+
+    /// How to start it, called `name`: its backends and then the server, with their templates filled
+    /// in and written to `values.run`.
+    pub fn launches(
+        &self,
+        name: &str,
+        values: &Values<'_>,
+        cpus: &RoleCpus<'_>,
+        containment: Containment,
+    ) -> Result<Vec<RoleLaunch>, ContenderError> {
+        let mut roles = Vec::new();
+        for (backend, ports) in self.manifest.backends.iter().zip(values.backends) {
+            roles.push(self.backend(name, backend, &ports.ports, values, cpus, containment)?);
+        }
+        let Manifest { start, env, config, ready, .. } = &self.manifest;
+        let how = How { name: name.to_owned(), start, env, config };
+        let launch = self.launch(how, values, cpus.server, containment)?;
+        let server = RoleUsage::SERVER.to_owned();
+        roles.push(RoleLaunch { name: server, ready: ready.clone(), launches: vec![launch] });
+        Ok(roles)
+    }
+
+    fn backend(
+        &self,
+        name: &str,
+        backend: &Backend,
+        ports: &[u16],
+        values: &Values<'_>,
+        cpus: &RoleCpus<'_>,
+        containment: Containment,
+    ) -> Result<RoleLaunch, ContenderError> {
+        let Backend { name: role, start, env, config, ready, .. } = backend;
+        let cpus = if backend.cpus.is_empty() { cpus.backends } else { &backend.cpus };
+        let mut launches = Vec::new();
+        for (&port, instance) in ports.iter().zip(1..) {
+            let run = values.home.join(format!("{role}-{instance}"));
+            make_folder(&run).map_err(|error| ContenderError::new(&run, error))?;
+            let name = match ports.len() {
+                1 => format!("{name}'s backend {role}"),
+                _ => format!("{name}'s backend {role} {instance}"),
+            };
+            let (run, instance) = (run.as_path(), Some(instance));
+            let own = Values { port, run, instance, cores: cpus.len(), ..*values };
+            launches.push(self.launch(
+                How { name, start, env, config },
+                &own,
+                cpus,
+                containment,
+            )?);
+        }
+        Ok(RoleLaunch { name: role.clone(), ready: ready.clone(), launches })
+    }
+
+    fn launch(
+        &self,
+        how: How<'_>,
+        values: &Values<'_>,
+        cpus: &[u32],
+        containment: Containment,
+    ) -> Result<Launch, ContenderError> {
+        let at = |because: String| ContenderError::new(&self.dir, because);
+        let told = |error: UnknownPlaceholder| at(error.to_string());
+        let How { name, start, env: variables, config } = how;
+        let command = values.fill_all(start).map_err(told)?;
+        let mut env = BTreeMap::new();
+        for (variable, value) in variables {
+            env.insert(variable.clone(), values.fill(value).map_err(told)?);
+        }
+        env.entry("PATH".into()).or_insert_with(search_path);
+        for template in config {
+            write_config(&self.dir.join(template), values)
+                .map_err(|error| at(format!("{template}: {error}")))?;
+        }
+        let (dir, port, cpus) = (self.dir.clone(), values.port, cpus.to_vec());
+        Ok(Launch { name, command, dir, env, port, cpus, containment })
+    }
+}
+
+/// What is filled in for one process.
+struct How<'a> {
+    name: String,
+    start: &'a [String],
+    env: &'a BTreeMap<String, String>,
+    config: &'a [String],
+}
+
+/// Makes a folder that anybody may read, whatever the umask, since some servers become another user.
+fn make_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o755))
+}
+
+/// `a/nginx.conf.in` becomes `{run}/nginx.conf`. Anybody may read it, whatever the umask, since some
+/// servers become another user.
+fn write_config(template: &Path, values: &Values) -> io::Result<()> {
+    let text = fs::read_to_string(template)?;
+    let name = template.file_stem().unwrap_or(template.as_os_str());
+    let config = values.run.join(name);
+    fs::write(&config, values.fill_known(&text))?;
+    fs::set_permissions(config, Permissions::from_mode(0o644))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contender::tests::{folder, manifest};
+    use tempfile::TempDir;
+
+    #[test]
+    fn a_launch_has_everything_filled_in() {
+        let more = "env = { WHERE = \"{dir}\" }\nconfig = [\"n.conf.in\"]";
+        let peers = folder(&[
+            ("x/manifest.toml", &manifest("x", more)),
+            ("x/n.conf.in", "http { listen {port}; pid {run}/pid; }"),
+        ]);
+        let contender = Contender::read(&peers.path().join("x/manifest.toml")).unwrap();
+        let run = TempDir::new().unwrap();
+        let regatta = Path::new("/bin/regatta");
+        let (dir, run) = (contender.dir.as_path(), run.path());
+        let values = Values {
+            port: 4001,
+            workload: "double",
+            cores: 2,
+            churn: false,
+            request_bytes: None,
+            dir,
+            run,
+            home: run,
+            regatta,
+            instance: None,
+            backends: &[],
+        };
+        let cpus = RoleCpus { server: &[0, 1], backends: &[] };
+        let roles = contender.launches("x", &values, &cpus, Containment::Best).unwrap();
+        let [RoleLaunch { name, launches, .. }] = &roles[..] else { panic!("{roles:?}") };
+        let launch = &launches[0];
+        assert_eq!((name.as_str(), launch.name.as_str()), ("server", "x"));
+        assert_eq!(launch.command, ["sh", "-c", "serve 4001 2"]);
+        assert_eq!(Path::new(&launch.env["WHERE"]), dir);
+        assert_eq!((launch.port, &launch.cpus[..]), (4001, &[0, 1][..]));
+        let config = fs::read_to_string(run.join("n.conf")).unwrap();
+        assert_eq!(config, format!("http {{ listen 4001; pid {}/pid; }}", run.display()));
+    }
+
+    #[test]
+    fn an_unknown_placeholder_stops_the_launch() {
+        let text = manifest("x", "").replace("{cores}", "{threads}");
+        let peers = folder(&[("x/manifest.toml", &text)]);
+        let contender = Contender::read(&peers.path().join("x/manifest.toml")).unwrap();
+        let here = peers.path();
+        let values = Values {
+            port: 1,
+            workload: "double",
+            cores: 1,
+            churn: false,
+            request_bytes: None,
+            dir: here,
+            run: here,
+            home: here,
+            regatta: here,
+            instance: None,
+            backends: &[],
+        };
+        let cpus = RoleCpus::default();
+        let error = contender.launches("x", &values, &cpus, Containment::Best);
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("unknown placeholder {threads}"), "{error}");
+    }
+
+    #[test]
+    fn backends_are_started_before_the_server_each_with_a_folder_and_a_name_of_its_own() {
+        let more = "config = [\"n.conf.in\"]\n\
+                    [[backend]]\nname = \"app\"\ncount = 2\nready = \"/up\"\n\
+                    start = [\"app\", \"{port}\", \"{run}\", \"{file}\", \"{cores}\"]\n\
+                    [[backend]]\nname = \"db\"\nstart = [\"db\", \"{port}\"]\ncpus = [7]\n";
+        let peers = folder(&[
+            ("x/manifest.toml", &manifest("x", more)),
+            ("x/n.conf.in", "to {backend.app.address};\n"),
+        ]);
+        let contender = Contender::read(&peers.path().join("x/manifest.toml")).unwrap();
+        let run = TempDir::new().unwrap();
+        let ports = contender.backend_ports().unwrap();
+        let values = Values {
+            port: 4001,
+            workload: "double",
+            cores: 2,
+            churn: false,
+            request_bytes: None,
+            dir: &contender.dir,
+            run: run.path(),
+            home: run.path(),
+            regatta: Path::new("/bin/regatta"),
+            instance: None,
+            backends: &ports,
+        };
+        let cpus = RoleCpus { server: &[0, 1], backends: &[2] };
+        let roles = contender.launches("twin", &values, &cpus, Containment::Best).unwrap();
+        let names: Vec<Vec<&str>> = roles
+            .iter()
+            .map(|role| role.launches.iter().map(|launch| launch.name.as_str()).collect())
+            .collect();
+        let app = vec!["twin's backend app 1", "twin's backend app 2"];
+        assert_eq!(names, [app, vec!["twin's backend db"], vec!["twin"]]);
+        assert_eq!(roles[0].ready, regatta_host::Ready::Path("/up".into()));
+        let second = &roles[0].launches[1];
+        let own = run.path().join("app-2");
+        let file = run.path().join("hash.bin");
+        let [own, file] = [&own, &file].map(|path| path.display().to_string());
+        let port = ports[0].ports[1].to_string();
+        assert_eq!(second.command, ["app", &port, &own, &file, "1"]);
+        assert_eq!(second.cpus, [2]);
+        assert_eq!(roles[1].launches[0].cpus, [7]);
+        let config = fs::read_to_string(run.path().join("n.conf")).unwrap();
+        let [first, second] = ports[0].ports[..] else { panic!("{ports:?}") };
+        assert_eq!(config, format!("to 127.0.0.1:{first};\nto 127.0.0.1:{second};\n"));
+    }
+}

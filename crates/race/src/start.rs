@@ -1,0 +1,102 @@
+//! A fresh start of a contender: free ports, a folder, its backends and its server, ready.
+
+use crate::{
+    canned_reply,
+    course::{Course, MachineError},
+    entrant::{Entrant, StartPlace},
+    hash_file,
+    placeholders::BackendPorts,
+};
+use regatta_host::{NotStarted, Roles, free_port, is_taken};
+use regatta_record::LoadShape;
+use std::{
+    fs::{self, Permissions},
+    io,
+    os::unix::fs::PermissionsExt,
+    sync::atomic::Ordering,
+    time::Duration,
+};
+use tempfile::TempDir;
+
+/// How long each process of a contender may take until it is ready.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+/// How long each may take to end after SIGTERM.
+pub(crate) const STOP_WITHIN: Duration = Duration::from_secs(2);
+
+/// How a start went.
+pub(crate) enum Start {
+    Ready(Box<Started>),
+    Failed { because: String },
+    Interrupted,
+}
+
+/// A contender that is ready on its port. Its folder goes with it.
+pub(crate) struct Started {
+    pub roles: Roles,
+    pub port: u16,
+    pub run: TempDir,
+}
+
+/// Starts a contender. A port that another program took before the contender could is not the
+/// contender's fault: it gets another one.
+pub(crate) fn start(
+    course: &Course<'_>,
+    entrant: &Entrant,
+    load: LoadShape,
+) -> Result<Start, MachineError> {
+    const TRIES: usize = 5;
+    let no_port = |error| MachineError::Io { what: "find a free port", error };
+    let mut last = Start::Interrupted;
+    for _ in 0..TRIES {
+        let port = free_port().map_err(no_port)?;
+        let backends = entrant.contender.backend_ports().map_err(no_port)?;
+        last = start_on(port, &backends, course, entrant, load)?;
+        let mut ports = backends.iter().flat_map(|backend| &backend.ports).chain([&port]);
+        let failed = matches!(last, Start::Failed { .. });
+        if !failed || !ports.any(|port| is_taken(*port).unwrap_or(false)) {
+            break;
+        }
+    }
+    Ok(last)
+}
+
+fn start_on(
+    port: u16,
+    backends: &[BackendPorts],
+    course: &Course<'_>,
+    entrant: &Entrant,
+    load: LoadShape,
+) -> Result<Start, MachineError> {
+    let run = folder()
+        .map_err(|error| MachineError::Io { what: "make a folder for the round", error })?;
+    if course.asked.workload == "hash" {
+        hash_file::write(run.path())
+            .map_err(|error| MachineError::Io { what: "write the file to be hashed", error })?;
+    }
+    if let Some(canned) = entrant.canned(load, port) {
+        canned_reply::write(run.path(), canned.reply)
+            .map_err(|error| MachineError::Io { what: "write the canned reply", error })?;
+    }
+    let place = StartPlace { port, backends, run: run.path() };
+    let launches = entrant.launches(course.asked, load, course.binary, course.containment, place);
+    let launches = match launches {
+        Ok(launches) => launches,
+        Err(error) => {
+            return Ok(Start::Failed { because: format!("{}: {error}", entrant.name) });
+        }
+    };
+    let go_on = || !course.stop.load(Ordering::Relaxed);
+    Ok(match Roles::start(course.binary, &launches, READY_WITHIN, STOP_WITHIN, &go_on) {
+        Ok(roles) => Start::Ready(Box::new(Started { roles, port, run })),
+        Err(NotStarted::Interrupted) => Start::Interrupted,
+        Err(error) => Start::Failed { because: error.to_string() },
+    })
+}
+
+/// A folder for a start. Some servers become another user, who must be able to read what lies there,
+/// whatever the umask.
+fn folder() -> io::Result<TempDir> {
+    let run = tempfile::Builder::new().prefix("regatta-").tempdir()?;
+    fs::set_permissions(run.path(), Permissions::from_mode(0o755))?;
+    Ok(run)
+}

@@ -1,0 +1,63 @@
+//! What each role of a contender took, as tables: one for each load under which a contender had more
+//! than one.
+
+use crate::{
+    columns::{figure, plain},
+    numbers,
+    table::{Column, Row, Table, visible},
+};
+use regatta_record::{Cell, Figure, LoadShape, RoleCost, Summary};
+
+/// The tables, in the order of the loads.
+pub fn roles(summary: &Summary) -> Vec<Table> {
+    summary.asked.loads.iter().filter_map(|load| table(summary, load)).collect()
+}
+
+fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
+    let cells = summary.cells.iter().filter(|cell| cell.load == *load);
+    let is_reference = |cell: &Cell| summary.asked.is_reference(&cell.contender);
+    let (references, contenders): (Vec<&Cell>, Vec<&Cell>) = cells.partition(|c| is_reference(c));
+    let cells = contenders.into_iter().chain(references);
+    let each: Vec<(&Cell, &RoleCost)> =
+        cells.flat_map(|cell| cell.roles.iter().map(move |role| (cell, role))).collect();
+    if each.is_empty() {
+        return None;
+    }
+    let means = each.iter().filter_map(|(_, role)| Some(role.cost_ns_per_request?.mean));
+    let unit = numbers::cost_unit(means);
+    let column =
+        |title: &str, right, goes| Column { title: title.to_owned(), right, goes, brief: false };
+    let row = |(cell, role): &(&Cell, &RoleCost)| {
+        let cost = role.cost_ns_per_request.map(|cost| numbers::estimate(&cost, unit.size));
+        let cpus: Vec<String> = role.cpus.iter().map(u32::to_string).collect();
+        Row {
+            reference: is_reference(cell),
+            cells: vec![
+                plain(visible(&cell.contender)),
+                plain(visible(&role.name)),
+                plain(role.count.to_string()),
+                figure(cell, Figure::Cost, cost),
+                figure(cell, Figure::Cost, role.share.map(numbers::percent)),
+                plain(cpus.join(",")),
+                figure(cell, Figure::Cost, role.busy.map(|busy| format!("{busy:.2}"))),
+                figure(cell, Figure::Memory, role.memory_bytes.map(numbers::memory)),
+            ],
+        }
+    };
+    Some(Table {
+        title: visible(&format!("cost by role · {} · {load}", summary.asked.workload)),
+        result: String::new(),
+        columns: vec![
+            column("contender", false, 0),
+            column("role", false, 0),
+            column("processes", true, 4),
+            column(&format!("{}/req", unit.name), true, 0),
+            column("share", true, 1),
+            column("CPUs", true, 3),
+            column("busy", true, 2),
+            column("memory", true, 5),
+        ],
+        rows: each.iter().map(row).collect(),
+        notes: Vec::new(),
+    })
+}
