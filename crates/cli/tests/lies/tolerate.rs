@@ -6,6 +6,9 @@ use crate::{
 };
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
+/// A reply that is not as it should be.
+type Odd = fn() -> String;
+
 /// Every 100th reply is another than the others.
 fn one_in_a_hundred(odd: impl Fn() -> String + Send + Sync + 'static) -> Server {
     let asked = AtomicU64::new(0);
@@ -89,7 +92,7 @@ fn without_a_share_the_first_unexpected_reply_ends_the_run() {
 #[test]
 fn every_kind_of_error_is_tolerated() {
     let long = || "HTTP/1.1 200 -\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n".into();
-    let kinds: [(fn() -> String, &str); 3] = [
+    let kinds: [(Odd, &str); 3] = [
         (long, "wrong reply"),
         (|| "what?\r\n\r\n".into(), "wrong reply"),
         (String::new, "timeout"),
