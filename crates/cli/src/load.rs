@@ -11,7 +11,7 @@ pub mod url;
 use crate::{
     exit::Done,
     interrupt, output,
-    values::{count, duration, one_of, rate, workload},
+    values::{count, duration, one_of, percent, rate, workload},
 };
 use anyhow::Context;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -46,6 +46,7 @@ use std::{
   regatta load http://127.0.0.1:8080/items -X POST --body '{\"n\": 1}' --expect-status 201 \\
       -H 'Content-Type: application/json' --expect-json /n=1 --expect-header Location
   regatta load http://127.0.0.1:8080 --workload workloads/http.toml
+  regatta load http://127.0.0.1:8080/ --tolerate 1%
   regatta load https://localhost:8443/ --cacert my-roots.pem
   regatta load memcached://127.0.0.1:11211 -p 16
   regatta load http://127.0.0.1:8080/ --slow headers -c 5000 -d 30s
@@ -59,7 +60,8 @@ What is not found: replies are not compared in the names and values of headers t
 expected of, Date among them; the length that a reply to HEAD announces cannot be checked; and of
 replies that are all alike, one that is sent too early looks like one that is prompt.
 
-Exit status: 0 loaded and judged; 1 a reply was wrong or missing, or none came, or more than 1% of the
+Exit status: 0 loaded and judged; 1 a reply was wrong or missing (with --tolerate, too many were), or
+none came, or more than 1% of the
 requests that a rate asked for were not sent, or timed out, or slow clients kept the server from
 serving new ones, or not all of them came to stand; 2 wrong usage, or the server cannot be reached, or
 does not keep connections open, or a load process failed; 130 after Ctrl-C.")]
@@ -126,6 +128,10 @@ pub struct LoadArgs {
     /// Only where no server runs on the load's CPUs, and each load thread has one
     #[arg(long)]
     busy_poll: bool,
+    /// Go on after replies that are wrong or missing, and count them: the load succeeds unless more
+    /// than this share of all requests fails. Without it, the first wrong reply ends the load
+    #[arg(long, value_parser = percent, value_name = "PERCENT")]
+    tolerate: Option<f64>,
     #[command(flatten)]
     tls: tls::TlsArgs,
     #[command(flatten)]
@@ -250,6 +256,7 @@ fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
             (None, None) => Until::Elapsed(args.duration),
         },
         churn: args.churn,
+        tolerates: args.tolerate,
         seed: args.seed,
     };
     let split = processes.split(&plan).with_context(|| args.url.clone())?;
@@ -308,6 +315,7 @@ fn message(progress: &Progress, rate: f64) -> String {
 
 fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadResult {
     let duration_s = tally.window_ns as f64 / 1e9;
+    let failed = tally.errors.failed();
     let per_request = |ns: u64| (tally.requests > 0).then(|| ns as f64 / tally.requests as f64);
     let spent = server.spent.as_ref();
     let Server { cpus, shares, .. } = *server;
@@ -316,6 +324,9 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
         format: FORMAT,
         requests: tally.requests,
         errors: tally.errors,
+        statuses: tally.statuses.clone(),
+        tolerated: args.tolerate,
+        failed: failed as f64 / (failed + tally.replies).max(1) as f64,
         causes: tally.causes.clone(),
         duration_s,
         rate_per_s: if duration_s > 0.0 { tally.requests as f64 / duration_s } else { 0.0 },

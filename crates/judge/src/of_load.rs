@@ -8,7 +8,7 @@ use regatta_record::{Figure, Kind, Outcome, Verdict};
 
 /// Judges what came of a load; `server` is `None` where it was not observed.
 pub fn of_load(load: &SingleLoad<'_>, server: Option<OfServer>) -> Verdict {
-    match fault::of_replies("the server", load.replies) {
+    match fault(load) {
         Some(Outcome::Disqualified { because, .. }) => {
             return Verdict::new(Kind::Disqualified, because);
         }
@@ -48,6 +48,18 @@ pub fn of_load(load: &SingleLoad<'_>, server: Option<OfServer>) -> Verdict {
     }
 }
 
+/// What the server must not have done, or not so often.
+fn fault(load: &SingleLoad<'_>) -> Option<Outcome> {
+    let tolerated = load.tolerates.filter(|_| !load.replies.server_died);
+    let Some(share) = tolerated else { return fault::of_replies("the server", load.replies) };
+    let failed = load.failed();
+    let because = || {
+        let (failed, share) = (failed * 100.0, share * 100.0);
+        format!("{failed:.2}% of the requests failed, and {share}% are tolerated")
+    };
+    (failed > share).then(|| Outcome::Disqualified { because: because(), exchange: None })
+}
+
 fn load_used(load: &SingleLoad<'_>, window_ns: f64) -> Used {
     let usable = load.usable_cpus();
     let whole = window_ns * f64::from(usable);
@@ -77,14 +89,23 @@ mod tests {
     use super::*;
     use crate::Replies;
     use hdrhistogram::Histogram;
-    use regatta_record::Arrivals;
+    use regatta_record::{Arrivals, Errors, Exchange};
 
     const SECOND_NS: u64 = 1_000_000_000;
 
     /// Judges 1,000 answers in a second, by a load that used half of a CPU.
     fn judged(rate: Option<u32>, server: Option<OfServer>) -> Verdict {
+        of_replies(rate, server, Replies::default(), None)
+    }
+
+    fn of_replies(
+        rate: Option<u32>,
+        server: Option<OfServer>,
+        replies: Replies<'_>,
+        tolerates: Option<f64>,
+    ) -> Verdict {
         let latencies = Histogram::new_with_bounds(1, SECOND_NS, 3).unwrap();
-        of_load(&SingleLoad { rate, ..load(&latencies) }, server)
+        of_load(&SingleLoad { rate, replies, tolerates, ..load(&latencies) }, server)
     }
 
     fn load(latencies: &Histogram<u64>) -> SingleLoad<'_> {
@@ -96,6 +117,8 @@ mod tests {
             requests: 1_000,
             window_ns: SECOND_NS,
             replies: Replies::default(),
+            answered: 1_000,
+            tolerates: None,
             latencies,
             load_cpu_ns: SECOND_NS / 2,
             spun_ns: 0,
@@ -142,6 +165,22 @@ mod tests {
         let shared = verdict(1);
         assert_eq!(shared.kind, Kind::Idle);
         assert!(shared.because.contains("load 0.50"), "{shared:?}");
+    }
+
+    #[test]
+    fn a_share_of_failures_is_tolerated_where_that_was_asked_for_and_no_death() {
+        let errors = Errors { wrong_reply: 7, timeout: 3, connect: 500, ..Errors::default() };
+        let exchange =
+            Exchange { sent: "".into(), expected: "".into(), received: "".into(), reply_index: 0 };
+        let replies = Replies { errors, first_wrong: Some(&exchange), server_died: false };
+        let kind = |replies, tolerates| of_replies(None, None, replies, tolerates).kind;
+        // 10 of 1,010.
+        assert_eq!(kind(replies, Some(0.01)), Kind::ServerNotObserved);
+        assert_eq!(kind(replies, Some(0.009)), Kind::Disqualified);
+        assert_eq!(kind(replies, None), Kind::Disqualified);
+        assert_eq!(kind(Replies { server_died: true, ..replies }, Some(1.0)), Kind::Disqualified);
+        let died = Replies { server_died: true, first_wrong: None, ..replies };
+        assert_eq!(kind(died, Some(1.0)), Kind::Failed);
     }
 
     #[test]

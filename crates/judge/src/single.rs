@@ -21,6 +21,10 @@ pub struct SingleLoad<'a> {
     pub window_ns: u64,
     /// What came of the replies that were owed.
     pub replies: Replies<'a>,
+    /// Right replies over the whole run.
+    pub answered: u64,
+    /// The share of all requests that may fail, wrong replies among them; `None`: none.
+    pub tolerates: Option<f64>,
     /// Latencies of the requests that were answered.
     pub latencies: &'a Histogram<u64>,
     /// CPU of the load threads inside the window.
@@ -61,6 +65,12 @@ impl SingleLoad<'_> {
     /// Requests that were due and have no latency: longer than any that has one.
     pub fn unanswered(&self) -> u64 {
         self.open_loop.as_ref().map_or(0, |open| open.unsent + open.timed_out + open.lost)
+    }
+
+    /// The share of the requests of the whole run that failed.
+    pub fn failed(&self) -> f64 {
+        let failed = self.replies.errors.failed();
+        failed as f64 / (failed + self.answered).max(1) as f64
     }
 
     /// Right replies per second.

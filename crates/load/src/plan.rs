@@ -75,6 +75,10 @@ pub struct Plan {
     /// connections a second (28,000 a minute) unless `net.ipv4.tcp_tw_reuse` is 1: then connecting
     /// fails with "cannot assign requested address", is counted and tried again.
     pub churn: bool,
+    /// The share of the requests that may fail, above 0 and up to 1. The load goes on after a wrong
+    /// reply and counts it, on the same connection where the protocol permits that; the share itself is
+    /// for whoever judges. `None`: a wrong reply ends the run, as it must in a race.
+    pub tolerates: Option<f64>,
     /// Seed of the requests.
     pub seed: u64,
 }

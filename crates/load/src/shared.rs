@@ -41,7 +41,7 @@ impl Phase {
 #[repr(align(128))]
 #[derive(Default)]
 pub(crate) struct Gauge {
-    /// Right replies so far.
+    /// Replies so far, right or wrong.
     pub replies: AtomicU64,
     /// Requests settled so far: answered or lost.
     pub settled: AtomicU64,
@@ -160,9 +160,14 @@ impl Shared {
 
     /// A wrong reply came: the first is kept, and the run ends.
     pub fn disqualify(&self, exchange: Exchange) {
+        self.saw_wrong(exchange);
+        self.end_early();
+    }
+
+    /// A wrong reply came that is tolerated: the first is kept.
+    pub fn saw_wrong(&self, exchange: Exchange) {
         let after_ns = clock::now().saturating_sub(self.began_at.load(Relaxed));
         self.first_wrong.lock().unwrap().get_or_insert(FirstWrong { after_ns, exchange });
-        self.end_early();
     }
 
     /// The first wrong exchange, where there was one.

@@ -31,10 +31,15 @@ pub struct Tally {
     pub errors: Errors,
     /// Why connections were lost or not opened, in words, and how often.
     pub causes: BTreeMap<String, u64>,
+    /// Right replies over the whole run.
+    pub replies: u64,
+    /// Replies inside the window, right or wrong, by their status, where the protocol has one.
+    pub statuses: BTreeMap<u16, u64>,
     /// Requests inside the window that got no reply within the limit: in no histogram, but to be
     /// thought of as longer than anything in it.
     pub timeouts_in_window: u64,
-    /// The first wrong exchange. The run ended there: the server is disqualified.
+    /// The first wrong exchange. The run ended there, unless errors are tolerated
+    /// ([`Plan::tolerates`]).
     pub first_wrong: Option<Exchange>,
     /// A reply of which only a part came before its connection was lost, where there was one.
     pub first_unfinished: Option<Exchange>,
@@ -77,6 +82,10 @@ pub(crate) struct Count {
     pub causes: BTreeMap<String, u64>,
     /// See [`Tally::first_unfinished`].
     pub first_unfinished: Option<Exchange>,
+    /// See [`Tally::replies`].
+    pub replies: u64,
+    /// See [`Tally::statuses`].
+    pub statuses: BTreeMap<u16, u64>,
     pub timeouts_in_window: u64,
     pub histogram: Histogram<u64>,
     pub connections_opened: u64,
@@ -99,6 +108,8 @@ impl Count {
             errors: Errors::default(),
             causes: BTreeMap::new(),
             first_unfinished: None,
+            replies: 0,
+            statuses: BTreeMap::new(),
             timeouts_in_window: 0,
             histogram: new_histogram(),
             connections_opened: 0,
@@ -184,6 +195,8 @@ pub(crate) fn count(
             errors: count.errors,
             causes: count.causes,
             first_unfinished: count.first_unfinished,
+            replies: count.replies,
+            statuses: count.statuses,
             timeouts_in_window: count.timeouts_in_window,
             histogram: count.histogram,
             load_cpu_ns: count.load_cpu_ns,
@@ -216,6 +229,8 @@ impl Tally {
             errors: counted.errors,
             causes: counted.causes,
             first_unfinished: counted.first_unfinished,
+            replies: counted.replies,
+            statuses: counted.statuses,
             timeouts_in_window: counted.timeouts_in_window,
             first_wrong: counted.first_wrong.map(|first| first.exchange),
             histogram: counted.histogram,
@@ -314,6 +329,7 @@ mod tests {
             warm_up: WarmUp::Fixed(Duration::ZERO),
             until,
             churn: false,
+            tolerates: None,
             seed: 1,
         }
     }

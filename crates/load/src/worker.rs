@@ -9,6 +9,7 @@ mod open;
 mod sealed;
 mod talk;
 mod turns;
+mod unexpected;
 
 use crate::{
     Error, Plan, Until,
@@ -90,6 +91,10 @@ pub(crate) struct Worker<'a, D: Dialect> {
     awaited: u64,
     refused: u64,
     dropped: u64,
+    /// Wrong replies that were whole, where errors are tolerated.
+    unexpected: u64,
+    /// Replies by their status, when the window opened.
+    statuses: Vec<u64>,
     open: usize,
     /// Connections that stay open though they are not used any more.
     kept: u32,
@@ -135,6 +140,10 @@ impl<'a, D: Dialect> Worker<'a, D> {
         };
         let poller = poller
             .map_err(|error| Error::Machine { what: "create an epoll", error: error.into() })?;
+        let mut desk = dialect.desk(clock::wall);
+        if plan.tolerates.is_some() {
+            dialect.tolerate(&mut desk);
+        }
         Ok(Worker {
             plan,
             dialect,
@@ -143,7 +152,7 @@ impl<'a, D: Dialect> Worker<'a, D> {
             poller,
             buffer: vec![0; BUFFER].into(),
             sealed: vec![0; plan.tls.as_ref().map_or(0, |_| Session::SEALED)].into(),
-            desk: dialect.desk(clock::wall),
+            desk,
             connections,
             active: active as u32,
             times: Times::new(first(slots), plan.pipeline),
@@ -174,6 +183,8 @@ impl<'a, D: Dialect> Worker<'a, D> {
             awaited: 0,
             refused: 0,
             dropped: 0,
+            unexpected: 0,
+            statuses: Vec::new(),
             open: 0,
             kept: 0,
             count: Count::new(plan),
@@ -211,6 +222,7 @@ impl<'a, D: Dialect> Worker<'a, D> {
             }
         }
         self.count.last_replies = self.burst.map_or(Vec::new(), Burst::into_last_replies);
+        self.count.replies = self.replies;
         self.count.open_loop = self.open_loop.map(|open| open.count);
         self.count
     }
@@ -305,7 +317,7 @@ impl<'a, D: Dialect> Worker<'a, D> {
     }
 
     fn tell(&self) {
-        self.gauge.replies.store(self.replies, Relaxed);
+        self.gauge.replies.store(self.replies + self.unexpected, Relaxed);
         self.gauge.settled.store(self.settled, Relaxed);
         // After the window, what is still to be sent is awaited too.
         let line = self.phase == Phase::Draining
@@ -329,11 +341,13 @@ impl<'a, D: Dialect> Worker<'a, D> {
         if before == Phase::Measuring {
             self.close_schedule();
             self.count.window_closes();
+            self.count_statuses();
         }
         match phase {
             Phase::WarmingUp | Phase::Measuring => {
                 if phase == Phase::Measuring {
                     self.count.window_opens(self.shared.window_opened_at());
+                    self.statuses = self.dialect.statuses(&self.desk).to_vec();
                 }
                 self.depth = self.plan.pipeline as u32;
                 for slot in std::mem::take(&mut self.ended) {
@@ -359,6 +373,16 @@ impl<'a, D: Dialect> Worker<'a, D> {
             }
             Phase::Starting | Phase::Connecting => {}
         }
+    }
+
+    /// The window closes: which statuses came inside it.
+    fn count_statuses(&mut self) {
+        let all = self.dialect.statuses(&self.desk).iter().zip(&self.statuses);
+        let inside = all.map(|(now, before)| now - before).enumerate().skip(1);
+        self.count.statuses = inside
+            .filter(|(_, replies)| *replies > 0)
+            .map(|(status, replies)| (status as u16, replies))
+            .collect();
     }
 
     /// Whether the window opened and closed unnoticed: what was due in it is due all the same.

@@ -280,6 +280,7 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
         warm_up: WarmUp::Steady { longest: Duration::from_secs_f64(asked.warm_up_s) },
         until,
         churn: load.churn,
+        tolerates: None,
         seed,
     }
 }
@@ -332,6 +333,7 @@ mod tests {
             warm_up: WarmUp::Fixed(Duration::ZERO),
             until: Until::Burst { instances: 2, requests: 1 },
             churn: false,
+            tolerates: None,
             seed: 1,
         };
         let how = load_processes(std::path::Path::new("/nonexistent"), 1);

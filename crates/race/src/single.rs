@@ -29,6 +29,8 @@ pub(crate) fn single<'a>(plan: &Plan, tally: &'a Tally) -> SingleLoad<'a> {
         requests: tally.requests,
         window_ns: tally.window_ns,
         replies: replies(tally),
+        answered: tally.replies,
+        tolerates: plan.tolerates,
         latencies: &tally.histogram,
         load_cpu_ns: tally.load_cpu_ns,
         spun_ns: tally.spun_ns,

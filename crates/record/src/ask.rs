@@ -51,6 +51,8 @@ pub struct Ask {
     pub window: AskedWindow,
     /// Whether each request gets its own connection.
     pub churn: bool,
+    /// The share of the requests that may fail. `None`: a wrong reply ends the run.
+    pub tolerates: Option<f64>,
     /// Seed of the requests and of their schedule.
     pub seed: u64,
 }

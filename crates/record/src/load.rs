@@ -73,6 +73,17 @@ pub struct LoadResult {
     pub load_cpu_ns_per_request: Option<f64>,
     /// CPU of the observed server per request, in nanoseconds; `None` without `--pid`.
     pub server_cpu_ns_per_request: Option<f64>,
+    /// Replies inside the measured window, right or wrong, by their status; empty where the protocol
+    /// has none.
+    #[serde(default)]
+    pub statuses: BTreeMap<u16, u64>,
+    /// The share of the requests that was permitted to fail, above 0 and up to 1; `None`: the first
+    /// wrong reply ends the run.
+    #[serde(default)]
+    pub tolerated: Option<f64>,
+    /// The share of the requests of the whole run that failed: those with a wrong reply or none.
+    #[serde(default)]
+    pub failed: f64,
     /// Why connections were lost or not opened, in words, and how often.
     #[serde(default)]
     pub causes: BTreeMap<String, u64>,
