@@ -147,7 +147,7 @@ mod tests {
         let more = "env = { WHERE = \"{dir}\" }\nconfig = [\"n.conf.in\"]";
         let peers = folder(&[
             ("x/manifest.toml", &manifest("x", more)),
-            ("x/n.conf.in", "http { listen {port}; pid {run}/pid; }"),
+            ("x/n.conf.in", "server { listen {port}; pid {run}/pid; }"),
         ]);
         let contender = Contender::read(&peers.path().join("x/manifest.toml")).unwrap();
         let run = TempDir::new().unwrap();
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(Path::new(&launch.env["WHERE"]), dir);
         assert_eq!((launch.port, &launch.cpus[..]), (4001, &[0, 1][..]));
         let config = fs::read_to_string(run.join("n.conf")).unwrap();
-        assert_eq!(config, format!("http {{ listen 4001; pid {}/pid; }}", run.display()));
+        assert_eq!(config, format!("server {{ listen 4001; pid {}/pid; }}", run.display()));
     }
 
     #[test]

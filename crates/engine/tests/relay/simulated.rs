@@ -22,7 +22,7 @@ const HISTORIES: u64 = 5_000;
 fn reply_to(request: &[u8]) -> Vec<u8> {
     let sum: usize = request.iter().map(|&byte| usize::from(byte)).sum();
     let mut reply = b"=".to_vec();
-    (0..if sum % 8 == 0 { 10 } else { 1 }).for_each(|_| reply.extend_from_slice(request));
+    (0..if sum.is_multiple_of(8) { 10 } else { 1 }).for_each(|_| reply.extend_from_slice(request));
     reply
 }
 
