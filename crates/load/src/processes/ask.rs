@@ -34,6 +34,7 @@ pub(super) fn ask(plan: &Plan, part: Part) -> Ask {
             }
         },
         churn: plan.churn,
+        tolerates: plan.tolerates,
         seed: plan.seed,
     }
 }
@@ -79,6 +80,7 @@ pub(super) fn plan(ask: &Ask) -> Result<Plan, Error> {
             }
         },
         churn: ask.churn,
+        tolerates: ask.tolerates,
         seed: ask.seed,
     };
     plan.check()?;

@@ -123,6 +123,7 @@ fn lead(target: &str, mark: &str) -> ExitCode {
         warm_up: WarmUp::Fixed(Duration::ZERO),
         until: Until::Elapsed(Duration::from_secs(60)),
         churn: false,
+        tolerates: None,
         seed: 1,
     };
     let processes = Processes {
