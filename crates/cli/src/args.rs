@@ -51,4 +51,7 @@ pub enum Command {
     /// Start and end one contender, for `race`
     #[command(hide = true)]
     Supervise,
+    /// Carry out a part of a load, for `load`, `race` and `capacity`
+    #[command(hide = true)]
+    LoadProcess,
 }

@@ -157,7 +157,8 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Done> {
             let asked = url::Asked::of(url, args.workload.as_ref())?;
             let tls = args.tls.of(&asked)?;
             let url::Asked { target: addr, workload, host, path, .. } = asked;
-            Place::Address { url: url.clone(), addr, tls, workload, host, path, pid: args.pid }
+            let (url, pid, binary) = (url.clone(), args.pid, binary.as_path());
+            Place::Address { url, addr, tls, workload, host, path, pid, binary }
         }
         (None, None) => bail!("give a URL, or --contender"),
     };

@@ -11,16 +11,19 @@ pub mod url;
 use crate::{
     exit::Done,
     interrupt, output,
-    values::{count, duration, one_of, rate, workload},
+    values::{count, duration, one_of, percent, rate, workload},
 };
 use anyhow::Context;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_host::{Observed, Spent, Usage};
-use regatta_load::{Arrivals, Edges, Phase, Plan, Progress, Tally, Until, WarmUp};
-use regatta_race::judge_load;
+use regatta_load::{
+    Arrivals, Edges, Phase, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
+};
+use regatta_race::{judge_load, load_processes, processes_in_words};
 use regatta_record::{Burst, FORMAT, Kind, Latency, LoadResult, encode_histogram};
 use regatta_script::Workload;
 use std::{
+    env,
     num::{NonZeroU32, NonZeroUsize},
     path::PathBuf,
     time::Duration,
@@ -33,6 +36,7 @@ use std::{
   regatta load line://127.0.0.1:4000 -c 1000 -p 16 -d 10s --pid $(pidof my-server)
   regatta load line://127.0.0.1:4000 -n 5000 -c 500 -p 3 --json -
   regatta load line://127.0.0.1:4000 -c 10 --idle 10000
+  regatta load line://127.0.0.1:4000 -c 45000 --processes 3
   regatta load line://127.0.0.1:4000 --rate 20k/s
   regatta load line://127.0.0.1:4000 --rate 20k/s --arrivals constant --cpus 1
   regatta load line://127.0.0.1:4000 --burst 10x500x10
@@ -42,6 +46,7 @@ use std::{
   regatta load http://127.0.0.1:8080/items -X POST --body '{\"n\": 1}' --expect-status 201 \\
       -H 'Content-Type: application/json' --expect-json /n=1 --expect-header Location
   regatta load http://127.0.0.1:8080 --workload workloads/http.toml
+  regatta load http://127.0.0.1:8080/ --tolerate 1%
   regatta load https://localhost:8443/ --cacert my-roots.pem
   regatta load memcached://127.0.0.1:11211 -p 16
   regatta load http://127.0.0.1:8080/ --slow headers -c 5000 -d 30s
@@ -55,10 +60,11 @@ What is not found: replies are not compared in the names and values of headers t
 expected of, Date among them; the length that a reply to HEAD announces cannot be checked; and of
 replies that are all alike, one that is sent too early looks like one that is prompt.
 
-Exit status: 0 loaded and judged; 1 a reply was wrong or missing, or none came, or more than 1% of the
+Exit status: 0 loaded and judged; 1 a reply was wrong or missing (with --tolerate, too many were), or
+none came, or more than 1% of the
 requests that a rate asked for were not sent, or timed out, or slow clients kept the server from
 serving new ones, or not all of them came to stand; 2 wrong usage, or the server cannot be reached, or
-does not keep connections open; 130 after Ctrl-C.")]
+does not keep connections open, or a load process failed; 130 after Ctrl-C.")]
 pub struct LoadArgs {
     #[arg(help = format!("What to load: {}", url::forms()))]
     url: String,
@@ -90,9 +96,13 @@ pub struct LoadArgs {
     #[arg(long, value_parser = shape_of_burst, value_name = "INSTANCESxCONNECTIONSxREQUESTS",
           conflicts_with_all = ["connections", "requests", "duration", "churn", "rate", "idle"])]
     burst: Option<Shape>,
-    /// Load threads
+    /// Load threads, over all processes; each process has equally many, and at least one
     #[arg(short, long, default_value = "1", value_name = "N")]
     threads: NonZeroUsize,
+    /// Load processes, at most 64; more are started if this many may not open enough files
+    #[arg(long, default_value = "1", value_name = "N",
+          value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
+    processes: usize,
     /// How long a reply may take
     #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     timeout: Duration,
@@ -118,6 +128,10 @@ pub struct LoadArgs {
     /// Only where no server runs on the load's CPUs, and each load thread has one
     #[arg(long)]
     busy_poll: bool,
+    /// Go on after replies that are wrong or missing, and count them: the load succeeds unless more
+    /// than this share of all requests fails. Without it, the first wrong reply ends the load
+    #[arg(long, value_parser = percent, value_name = "PERCENT")]
+    tolerate: Option<f64>,
     #[command(flatten)]
     tls: tls::TlsArgs,
     #[command(flatten)]
@@ -150,12 +164,6 @@ impl LoadArgs {
         let absent = if self.burst.is_some() { 3 } else { 1 };
         self.pipeline.map_or(absent, NonZeroUsize::get)
     }
-
-    /// Threads that there will be: each has a connection, in a burst a whole instance.
-    fn threads(&self) -> usize {
-        let most = self.burst.map_or(self.connections(), |shape| shape.burst.instances as usize);
-        self.threads.get().min(most)
-    }
 }
 
 /// `10x500x10`: instances, connections of each, requests of each connection.
@@ -179,7 +187,9 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
     if let Some(part) = args.slow.slow {
         return slow::run(&args, part, &stop);
     }
-    let plan = plan(&args)?;
+    let binary = env::current_exe().context("cannot tell where this program is")?;
+    let processes = load_processes(&binary, args.processes);
+    let plan = plan(&args, &processes)?;
     let observed = args.pid.map(Observed::tree);
     if let Some(observed) = &observed {
         let pid = args.pid.unwrap_or_default();
@@ -196,7 +206,7 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
         (replies, at) = (progress.replies, progress.elapsed);
         bar.set_message(message(progress, rate));
     };
-    let tally = regatta_load::run(&plan, &mut server, &mut progress, &stop);
+    let tally = run_in_processes(&plan, &processes, &mut server, &mut progress, &stop);
     bar.finish_and_clear();
     let tally = tally.with_context(|| args.url.clone())?;
 
@@ -216,15 +226,10 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
     })
 }
 
-fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
-    let threads = args.threads();
-    if args.busy_poll {
-        cpus::check_busy_poll(&args.cpus, threads, args.pid)?;
-    }
-    let own_cpus = cpus::are_own(&args.cpus, threads, args.pid);
+fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
     let asked = url::Asked::of(&args.url, args.workload.as_ref())?;
     let asked = args.http.applied(asked, args.workload.as_ref())?;
-    Ok(Plan {
+    let plan = Plan {
         target: asked.target,
         tls: args.tls.of(&asked)?,
         workload: asked.workload,
@@ -236,9 +241,9 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
         rate: args.rate,
         arrivals: args.arrivals,
         busy_poll: args.busy_poll,
-        spin: if own_cpus { Plan::SPIN } else { Duration::ZERO },
+        spin: Duration::ZERO,
         in_flight: None,
-        threads,
+        threads: args.threads.get(),
         cpus: args.cpus.clone(),
         timeout: args.timeout,
         patience: Plan::PATIENCE,
@@ -251,8 +256,19 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
             (None, None) => Until::Elapsed(args.duration),
         },
         churn: args.churn,
+        tolerates: args.tolerate,
         seed: args.seed,
-    })
+    };
+    let split = processes.split(&plan).with_context(|| args.url.clone())?;
+    if split.processes > args.processes {
+        eprintln!("{}", processes_in_words(plan.connections + plan.idle, split));
+    }
+    if args.busy_poll {
+        cpus::check_busy_poll(&args.cpus, split.threads, args.pid)?;
+    }
+    let own_cpus = cpus::are_own(&args.cpus, split.threads, args.pid);
+    let spin = if own_cpus { Plan::SPIN } else { Duration::ZERO };
+    Ok(Plan { spin, threads: split.threads, ..plan })
 }
 
 /// Reads the server's CPU at the edges of the window.
@@ -299,6 +315,7 @@ fn message(progress: &Progress, rate: f64) -> String {
 
 fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadResult {
     let duration_s = tally.window_ns as f64 / 1e9;
+    let failed = tally.errors.failed();
     let per_request = |ns: u64| (tally.requests > 0).then(|| ns as f64 / tally.requests as f64);
     let spent = server.spent.as_ref();
     let Server { cpus, shares, .. } = *server;
@@ -307,10 +324,14 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
         format: FORMAT,
         requests: tally.requests,
         errors: tally.errors,
+        statuses: tally.statuses.clone(),
+        tolerated: args.tolerate,
+        failed: failed as f64 / (failed + tally.replies).max(1) as f64,
         causes: tally.causes.clone(),
         duration_s,
         rate_per_s: if duration_s > 0.0 { tally.requests as f64 / duration_s } else { 0.0 },
         connections: args.connections() as u64,
+        processes: tally.processes as u32,
         tls: tally.tls.clone(),
         idle: args.idle as u64,
         target_rate_per_s: args.rate.map(NonZeroU32::get),

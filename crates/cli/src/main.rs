@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { dir } => manual::man(&dir),
         Command::Supervise => return regatta_host::supervise(),
+        Command::LoadProcess => return regatta_load::load_process(),
     };
     exit::code(done)
 }

@@ -11,7 +11,7 @@ use regatta_host::{Containment, read_setup};
 use regatta_judge::judge;
 use regatta_race::{
     Changes, Contender, Contest, Events, Store, built_in, peers_folder, pilot, prepare,
-    run as run_race, unix_ms,
+    run as run_race, split_loads, unix_ms,
 };
 use regatta_record::{
     Asked, Event, Figure, Form, Happened, Judged, Kind, RaceHeader, Round, Summary,
@@ -131,7 +131,7 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
 fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::Result<Done> {
     let binary = env::current_exe().context("cannot tell where this program is")?;
     let begun = match &args.resume {
-        Some(dir) => Some(resume(dir, events)?),
+        Some(dir) => Some(resume(dir, &binary, events)?),
         None => begin(args, &binary, events, stop)?,
     };
     let Some((mut store, asked, mut rounds)) = begun else {
@@ -185,7 +185,8 @@ fn begin(
     let setup = read_setup(env!("CARGO_PKG_VERSION"), revision, env::args().collect());
     let asked = prepare(&contest, &changes, &known()?, setup)?;
     let dir = args.out.clone().unwrap_or_else(|| default_dir(&asked));
-    events.emit(Happened::RaceStarted(header(&dir, &asked, 0, false)));
+    let notes = split_loads(&asked, binary);
+    events.emit(Happened::RaceStarted(header(&dir, &asked, 0, false, notes)));
     let Some(asked) = pilot(&contest, asked, binary, Containment::Best, events, stop)? else {
         return Ok(None);
     };
@@ -195,22 +196,34 @@ fn begin(
 }
 
 /// A race that goes on, with the rounds that are there.
-fn resume(dir: &Path, events: &mut Events<'_>) -> anyhow::Result<(Store, Asked, Vec<Round>)> {
+fn resume(
+    dir: &Path,
+    binary: &Path,
+    events: &mut Events<'_>,
+) -> anyhow::Result<(Store, Asked, Vec<Round>)> {
     let (store, asked, rounds) = Store::resume(dir)?;
     let events_missing = !events.go_on_in(&store)?;
-    let header = header(dir, &asked, rounds.len(), events_missing);
+    let notes = split_loads(&asked, binary);
+    let header = header(dir, &asked, rounds.len(), events_missing, notes);
     events.emit(Happened::RaceResumed(header));
     events.sync()?;
     Ok((store, asked, rounds))
 }
 
-fn header(dir: &Path, asked: &Asked, stored: usize, events_missing: bool) -> Box<RaceHeader> {
+fn header(
+    dir: &Path,
+    asked: &Asked,
+    stored: usize,
+    events_missing: bool,
+    notes: Vec<String>,
+) -> Box<RaceHeader> {
     Box::new(RaceHeader {
         dir: dir.display().to_string(),
         unix_ms: unix_ms(),
         asked: asked.clone(),
         stored: stored as u32,
         events_missing,
+        notes,
     })
 }
 

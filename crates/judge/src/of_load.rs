@@ -8,7 +8,7 @@ use regatta_record::{Figure, Kind, Outcome, Verdict};
 
 /// Judges what came of a load; `server` is `None` where it was not observed.
 pub fn of_load(load: &SingleLoad<'_>, server: Option<OfServer>) -> Verdict {
-    match fault::of_replies("the server", load.replies) {
+    match fault(load) {
         Some(Outcome::Disqualified { because, .. }) => {
             return Verdict::new(Kind::Disqualified, because);
         }
@@ -48,12 +48,26 @@ pub fn of_load(load: &SingleLoad<'_>, server: Option<OfServer>) -> Verdict {
     }
 }
 
+/// What the server must not have done, or not so often.
+fn fault(load: &SingleLoad<'_>) -> Option<Outcome> {
+    let tolerated = load.tolerates.filter(|_| !load.replies.server_died);
+    let Some(share) = tolerated else { return fault::of_replies("the server", load.replies) };
+    let failed = load.failed();
+    let because = || {
+        let (failed, share) = (failed * 100.0, share * 100.0);
+        format!("{failed:.2}% of the requests failed, and {share}% are tolerated")
+    };
+    (failed > share).then(|| Outcome::Disqualified { because: because(), exchange: None })
+}
+
 fn load_used(load: &SingleLoad<'_>, window_ns: f64) -> Used {
-    let whole = window_ns * f64::from(load.threads);
-    let waited = load.run_delay_ns.zip(load.turns);
+    let usable = load.usable_cpus();
+    let whole = window_ns * f64::from(usable);
+    // More threads than CPUs wait for each other.
+    let waited = load.run_delay_ns.zip(load.turns).filter(|_| load.threads <= load.cpus);
     let waited = waited.map(|(delay, turns)| signals::waited(delay, turns) as f64 / whole);
     let fraction = (load.load_cpu_ns - load.spun_ns) as f64 / whole;
-    Used { fraction, cpus: load.threads, spun: load.spun_ns as f64 / whole, waited }
+    Used { fraction, cpus: usable, spun: load.spun_ns as f64 / whole, waited }
 }
 
 fn server_used(server: OfServer, window_ns: f64) -> Used {
@@ -75,28 +89,43 @@ mod tests {
     use super::*;
     use crate::Replies;
     use hdrhistogram::Histogram;
-    use regatta_record::Arrivals;
+    use regatta_record::{Arrivals, Errors, Exchange};
 
     const SECOND_NS: u64 = 1_000_000_000;
 
     /// Judges 1,000 answers in a second, by a load that used half of a CPU.
     fn judged(rate: Option<u32>, server: Option<OfServer>) -> Verdict {
-        let latencies = &Histogram::new_with_bounds(1, SECOND_NS, 3).unwrap();
-        let load = SingleLoad {
-            rate,
+        of_replies(rate, server, Replies::default(), None)
+    }
+
+    fn of_replies(
+        rate: Option<u32>,
+        server: Option<OfServer>,
+        replies: Replies<'_>,
+        tolerates: Option<f64>,
+    ) -> Verdict {
+        let latencies = Histogram::new_with_bounds(1, SECOND_NS, 3).unwrap();
+        of_load(&SingleLoad { rate, replies, tolerates, ..load(&latencies) }, server)
+    }
+
+    fn load(latencies: &Histogram<u64>) -> SingleLoad<'_> {
+        SingleLoad {
+            rate: None,
             arrivals: Arrivals::Poisson,
             threads: 1,
+            cpus: 1,
             requests: 1_000,
             window_ns: SECOND_NS,
             replies: Replies::default(),
+            answered: 1_000,
+            tolerates: None,
             latencies,
             load_cpu_ns: SECOND_NS / 2,
             spun_ns: 0,
             run_delay_ns: None,
             turns: None,
             open_loop: None,
-        };
-        of_load(&load, server)
+        }
     }
 
     /// Half of the window at work, half of it without a CPU.
@@ -117,6 +146,41 @@ mod tests {
             assert!(!judged(rate, server).voids(Figure::Cost), "{rate:?}");
         }
         assert!(judged(Some(1_000), None).is(Kind::AtAskedRate));
+    }
+
+    #[test]
+    fn load_threads_that_share_a_cpu_wait_for_each_other() {
+        let latencies = Histogram::new_with_bounds(1, SECOND_NS, 3).unwrap();
+        let verdict = |cpus| {
+            let waits = SingleLoad {
+                threads: 3,
+                cpus,
+                run_delay_ns: Some(SECOND_NS),
+                turns: Some(0),
+                ..load(&latencies)
+            };
+            of_load(&waits, Some(OfServer { run_delay_ns: None, ..SERVER }))
+        };
+        assert_eq!(verdict(3).kind, Kind::Noisy);
+        let shared = verdict(1);
+        assert_eq!(shared.kind, Kind::Idle);
+        assert!(shared.because.contains("load 0.50"), "{shared:?}");
+    }
+
+    #[test]
+    fn a_share_of_failures_is_tolerated_where_that_was_asked_for_and_no_death() {
+        let errors = Errors { wrong_reply: 7, timeout: 3, connect: 500, ..Errors::default() };
+        let exchange =
+            Exchange { sent: "".into(), expected: "".into(), received: "".into(), reply_index: 0 };
+        let replies = Replies { errors, first_wrong: Some(&exchange), server_died: false };
+        let kind = |replies, tolerates| of_replies(None, None, replies, tolerates).kind;
+        // 10 of 1,010.
+        assert_eq!(kind(replies, Some(0.01)), Kind::ServerNotObserved);
+        assert_eq!(kind(replies, Some(0.009)), Kind::Disqualified);
+        assert_eq!(kind(replies, None), Kind::Disqualified);
+        assert_eq!(kind(Replies { server_died: true, ..replies }, Some(1.0)), Kind::Disqualified);
+        let died = Replies { server_died: true, first_wrong: None, ..replies };
+        assert_eq!(kind(died, Some(1.0)), Kind::Failed);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub struct Signals {
     /// less what its CPUs may have taken to wake. `None` where it had more threads than CPUs, since
     /// these wait for each other.
     pub server_waited: Option<f64>,
-    /// The same of the load, which has a thread for each of its CPUs.
+    /// The same of the load, which has a thread for each of its CPUs unless it took more processes.
     pub load_waited: Option<f64>,
 }
 
@@ -38,8 +38,10 @@ impl Signals {
             Some((waited as f64, window(r) * f64::from(server.usable_cpus())))
         };
         let load_waited = |r: &Round, m: Machine| {
+            // Each process has equally many threads.
+            let one_each = m.load_processes.is_none_or(|n| r.load_cpus.is_multiple_of(n));
             let waited = waited(m.load_run_delay_ns?, m.load_turns?);
-            Some((waited as f64, window(r) * f64::from(r.load_cpus)))
+            one_each.then(|| (waited as f64, window(r) * f64::from(r.load_cpus)))
         };
         Signals {
             steal: share(rounds, steal),

@@ -11,14 +11,20 @@ pub struct SingleLoad<'a> {
     pub rate: Option<u32>,
     /// How they were to arrive.
     pub arrivals: Arrivals,
-    /// Threads of the load, each with a CPU at most.
+    /// Number of load threads, over all processes.
     pub threads: u32,
+    /// Number of CPUs that these may run on.
+    pub cpus: u32,
     /// Right replies inside the window.
     pub requests: u64,
     /// Length of the window.
     pub window_ns: u64,
     /// What came of the replies that were owed.
     pub replies: Replies<'a>,
+    /// Right replies over the whole run.
+    pub answered: u64,
+    /// The share of all requests that may fail, wrong replies among them; `None`: none.
+    pub tolerates: Option<f64>,
     /// Latencies of the requests that were answered.
     pub latencies: &'a Histogram<u64>,
     /// CPU of the load threads inside the window.
@@ -51,9 +57,20 @@ pub struct OfServer {
 }
 
 impl SingleLoad<'_> {
+    /// Number of CPUs that the load could keep busy.
+    pub fn usable_cpus(&self) -> u32 {
+        self.cpus.min(self.threads).max(1)
+    }
+
     /// Requests that were due and have no latency: longer than any that has one.
     pub fn unanswered(&self) -> u64 {
         self.open_loop.as_ref().map_or(0, |open| open.unsent + open.timed_out + open.lost)
+    }
+
+    /// The share of the requests of the whole run that failed.
+    pub fn failed(&self) -> f64 {
+        let failed = self.replies.errors.failed();
+        failed as f64 / (failed + self.answered).max(1) as f64
     }
 
     /// Right replies per second.

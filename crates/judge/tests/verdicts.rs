@@ -105,6 +105,21 @@ fn a_load_that_polls_is_starved_where_it_had_no_more_cpu_to_poll_with() {
 }
 
 #[test]
+fn load_processes_that_share_a_cpu_wait_for_each_other() {
+    let mut rounds = sleepy();
+    let of = |load_processes| Machine {
+        load_run_delay_ns: Some(WINDOW_NS),
+        load_turns: Some(600),
+        load_processes,
+        ..Machine::default()
+    };
+    machine(&mut rounds, of(None));
+    assert!(judged(&rounds).verdict.is(Kind::Noisy));
+    machine(&mut rounds, of(Some(3)));
+    assert!(!judged(&rounds).verdict.is(Kind::Noisy));
+}
+
+#[test]
 fn a_server_whose_cpu_another_program_took_is_noisy() {
     let mut rounds = sleepy();
     let taken = Machine { server_run_delay_ns: Some(WINDOW_NS), ..Machine::default() };

@@ -56,6 +56,7 @@ fn main() {
         warm_up: WarmUp::Steady { longest: Duration::from_secs(1) },
         until: Until::Elapsed(Duration::from_secs(number(4) as u64)),
         churn: number(3) == 0,
+        tolerates: None,
         seed: 1,
     };
     let mut watched = Watched { pid: args.get(6).cloned(), cpu_ns: 0 };

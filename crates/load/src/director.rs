@@ -4,6 +4,7 @@
 use crate::{
     Edges, Error, Plan, Until, WarmUp,
     clock::{self, MS, Nanos, SECOND},
+    leads::Leads,
     shared::{Phase, Shared, Sums},
     tally::Frame,
     worker::GRACE,
@@ -67,24 +68,6 @@ impl<'a> Director<'a> {
             drained: None,
             outcome,
             not_opened: None,
-        }
-    }
-
-    /// When it wants to be asked next.
-    pub fn next_look(&self) -> Nanos {
-        self.next_look
-    }
-
-    /// Looks whether the phase is over.
-    #[inline]
-    pub fn turn(&mut self, now: Nanos) {
-        let stopped = self.stop.load(Relaxed);
-        if stopped || self.shared.ends_early() {
-            self.outcome.interrupted = stopped;
-            self.end_early(now);
-        } else if now >= self.next_look {
-            self.next_look = now + LOOK;
-            self.look(now, self.shared.sums());
         }
     }
 
@@ -245,6 +228,23 @@ impl<'a> Director<'a> {
         self.began = now;
         self.next_look = now;
         self.pulse.beat(now);
+    }
+}
+
+impl Leads for Director<'_> {
+    fn next_look(&self) -> Nanos {
+        self.next_look
+    }
+
+    fn turn(&mut self, now: Nanos) {
+        let stopped = self.stop.load(Relaxed);
+        if stopped || self.shared.ends_early() {
+            self.outcome.interrupted = stopped;
+            self.end_early(now);
+        } else if now >= self.next_look {
+            self.next_look = now + LOOK;
+            self.look(now, self.shared.sums());
+        }
     }
 }
 

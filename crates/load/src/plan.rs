@@ -1,7 +1,7 @@
 //! What a load is asked to do, and the reasons why it may refuse. Nothing here acts.
 
 use crate::Tls;
-use regatta_record::Arrivals;
+use regatta_record::{Arrivals, Part};
 use regatta_script::{Compiled, Order, Place, Workload};
 use std::{io, net::SocketAddr, num::NonZeroU32, time::Duration};
 
@@ -75,6 +75,10 @@ pub struct Plan {
     /// connections a second (28,000 a minute) unless `net.ipv4.tcp_tw_reuse` is 1: then connecting
     /// fails with "cannot assign requested address", is counted and tried again.
     pub churn: bool,
+    /// The share of the requests that may fail, above 0 and up to 1. The load goes on after a wrong
+    /// reply and counts it, on the same connection where the protocol permits that; the share itself is
+    /// for whoever judges. `None`: a wrong reply ends the run, as it must in a race.
+    pub tolerates: Option<f64>,
     /// Seed of the requests.
     pub seed: u64,
 }
@@ -131,6 +135,34 @@ impl Plan {
     pub const SPIN: Duration = Duration::from_micros(50);
     /// A sensible [`Plan::patience`].
     pub const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// The same plan with no more connections than requests.
+    pub(crate) fn needed(&self) -> Plan {
+        let connections = match self.until {
+            Until::Requests(n) => self.connections.min(usize::try_from(n).unwrap_or(usize::MAX)),
+            Until::Elapsed(_) | Until::Burst { .. } => self.connections,
+        };
+        Plan { connections, ..self.clone() }
+    }
+
+    /// How many load threads have something to do at most.
+    pub(crate) fn most_threads(&self) -> usize {
+        match self.until {
+            Until::Burst { instances, .. } => instances,
+            Until::Elapsed(_) | Until::Requests(_) => {
+                self.connections.min(self.in_flight.unwrap_or(usize::MAX))
+            }
+        }
+    }
+
+    /// How many connections the threads of `part` open, the idle ones included.
+    pub(crate) fn connections_of(&self, part: Part) -> usize {
+        let share = |n: usize| part.of_process(n as u64) as usize;
+        match self.until {
+            Until::Burst { instances, .. } => share(instances) * (self.connections / instances),
+            Until::Elapsed(_) | Until::Requests(_) => share(self.connections) + share(self.idle),
+        }
+    }
 
     /// The exchanges of this plan.
     pub(crate) fn compile(&self) -> Result<Compiled, Error> {
@@ -232,14 +264,24 @@ pub enum Error {
     Plan(String),
     /// The descriptor limit is too low for the connections.
     #[error(
-        "{wanted} connections need more descriptors than this process may have: {possible} are \
-         possible; raise the hard limit (ulimit -Hn) or share the load among processes"
+        "{wanted} connections need more descriptors than the load may have: {possible} connections are \
+         possible; raise the hard limit (ulimit -Hn)"
     )]
     Descriptors {
         /// Connections asked for.
         wanted: usize,
         /// Connections for which descriptors would be left.
         possible: usize,
+    },
+    /// A load process failed. The others were ended.
+    #[error("load process {number} of {processes} {because}")]
+    Process {
+        /// Its number, counted from 1.
+        number: usize,
+        /// How many there were.
+        processes: usize,
+        /// What happened, as the rest of a sentence.
+        because: String,
     },
     /// Not all connections could be opened. One is open once its first reply came and was right.
     #[error("{opened} of {wanted} connections came to a first reply; last error: {last}")]

@@ -1,7 +1,13 @@
 //! A run as a whole: the threads, who leads them, and what they counted put together.
 
 use crate::{
-    Error, Phase, Plan, Tally, Until, director::Director, limits, shared::Shared, tally, tls,
+    Error, Phase, Plan, Split, Tally,
+    director::Director,
+    leads::Leads,
+    limits,
+    shared::Shared,
+    tally::{self, Count},
+    tls,
     worker::Worker,
 };
 use regatta_record::Part;
@@ -106,31 +112,45 @@ fn carry_out<D: Dialect>(
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
 ) -> Result<Tally, Error> {
-    let plan = &Plan { connections: connections_needed(plan), ..plan.clone() };
-    let threads = plan.threads.min(match plan.until {
-        Until::Burst { instances, .. } => instances,
-        Until::Elapsed(_) | Until::Requests(_) => {
-            plan.connections.min(plan.in_flight.unwrap_or(usize::MAX))
-        }
-    });
+    let plan = &plan.needed();
+    let threads = plan.threads.min(plan.most_threads());
     limits::make_room(plan.connections + plan.idle, threads)?;
     let _kept = KeptOn::cpus(&plan.cpus);
-    let shared = Shared::new(threads);
+    let shared = Shared::new(threads, 1);
     let mut director = Director::new(plan, &shared, stop, edges);
-    let mut directs = Some(&mut director);
+    let part = Part::whole(threads as u32);
+    let counts =
+        work(dialect, plan, part, &shared, &mut director, |ended| tell(&shared, ended, progress))?;
+    let frame = director.outcome()?;
+    let (wrong, tls) = (shared.first_wrong(), shared.spoken());
+    let counted = tally::count(counts, part, frame.window, plan, wrong, tls);
+    reached(Tally::of(counted, &frame, plan, Split { processes: 1, threads }), plan, &shared)
+}
+
+/// Runs the threads of `part`, led by `leader`, until the load is over. `watch` is called meanwhile;
+/// its channel disconnects when all threads have ended.
+pub(crate) fn work<D: Dialect>(
+    dialect: &D,
+    plan: &Plan,
+    part: Part,
+    shared: &Shared,
+    leader: &mut dyn Leads,
+    watch: impl FnOnce(&mpsc::Receiver<()>),
+) -> Result<Vec<Count>, Error> {
+    let mut leads = Some(leader);
     let counts = thread::scope(|scope| {
         let (alive, ended) = mpsc::channel::<()>();
         let mut joins = Vec::new();
-        for thread in 0..threads {
-            let (director, alive) = (directs.take(), alive.clone());
-            let shared = &shared;
+        for (number, gauge) in part.numbers().zip(&shared.gauges) {
+            let (leader, alive) = (leads.take(), alive.clone());
+            let (number, threads) = (number as usize, part.threads as usize);
             let work = move || {
                 let _alive = alive;
                 let _guard = EndAll(shared);
-                pin(&plan.cpus, thread)?;
-                Ok(Worker::new(plan, dialect, shared, thread, threads)?.run(director))
+                pin(&plan.cpus, number)?;
+                Ok(Worker::new(plan, dialect, shared, gauge, number, threads)?.run(leader))
             };
-            match thread::Builder::new().name(format!("load-{thread}")).spawn_scoped(scope, work) {
+            match thread::Builder::new().name(format!("load-{number}")).spawn_scoped(scope, work) {
                 Ok(join) => joins.push(join),
                 Err(error) => {
                     drop(EndAll(shared));
@@ -139,33 +159,32 @@ fn carry_out<D: Dialect>(
             }
         }
         drop(alive);
-        tell(&shared, &ended, progress);
+        watch(&ended);
         joins.into_iter().map(|join| join.join().expect("a load thread panicked")).collect()
     });
     let counts: Vec<_> = counts?;
-    if let Some(error) = shared.no_tls() {
-        return Err(Error::Tls(tls::explain(&error)));
+    match shared.no_tls() {
+        Some(error) => Err(Error::Tls(tls::explain(&error))),
+        None => Ok(counts),
     }
-    let frame = director.outcome()?;
-    let (part, window) = (Part::whole(threads as u32), frame.window);
-    let (wrong, tls) = (shared.first_wrong(), shared.spoken());
-    let counted = tally::count(counts, part, window, plan, wrong, tls);
-    let tally = Tally::of(counted, &frame, plan, threads);
-    if !tally.interrupted && tally.errors.connect > 0 && !was_reached(&tally) {
+}
+
+/// Refuses the tally of a load of which no request reached the server.
+pub(crate) fn reached(tally: Tally, plan: &Plan, shared: &Shared) -> Result<Tally, Error> {
+    let was_reached = tally.connections_opened > 0 || tally.errors.total() > tally.errors.connect;
+    if !tally.interrupted && tally.errors.connect > 0 && !was_reached {
         let wanted = plan.connections + plan.idle;
         return Err(Error::NotOpened { opened: 0, wanted, last: shared.last_trouble() });
     }
     Ok(tally)
 }
 
-/// Whether any request reached the server: it was answered, or failed otherwise than in opening a
-/// connection.
-fn was_reached(tally: &Tally) -> bool {
-    tally.connections_opened > 0 || tally.errors.total() > tally.errors.connect
-}
-
 /// Calls `progress` until all threads have ended.
-fn tell(shared: &Shared, ended: &mpsc::Receiver<()>, progress: &mut dyn FnMut(&Progress)) {
+pub(crate) fn tell(
+    shared: &Shared,
+    ended: &mpsc::Receiver<()>,
+    progress: &mut dyn FnMut(&Progress),
+) {
     let began = Instant::now();
     let mut pause = PROGRESS_EVERY;
     while ended.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -178,14 +197,6 @@ fn tell(shared: &Shared, ended: &mpsc::Receiver<()>, progress: &mut dyn FnMut(&P
             replies: sums.replies,
             errors: sums.errors,
         });
-    }
-}
-
-/// No more connections than requests.
-fn connections_needed(plan: &Plan) -> usize {
-    match plan.until {
-        Until::Requests(n) => plan.connections.min(usize::try_from(n).unwrap_or(usize::MAX)),
-        Until::Elapsed(_) | Until::Burst { .. } => plan.connections,
     }
 }
 
@@ -211,11 +222,11 @@ fn set_of(cpus: &[u32]) -> CpuSet {
 
 /// The calling thread keeps to the load's CPUs: what it draws must not take the server's. Afterwards
 /// it may run where it could before.
-struct KeptOn(Option<CpuSet>);
+pub(crate) struct KeptOn(Option<CpuSet>);
 
 impl KeptOn {
     /// Where the thread cannot be kept to them, it is left as it is: the load threads tell that.
-    fn cpus(cpus: &[u32]) -> Self {
+    pub fn cpus(cpus: &[u32]) -> Self {
         let before = sched_getaffinity(None).ok().filter(|_| !cpus.is_empty());
         KeptOn(before.filter(|_| sched_setaffinity(None, &set_of(cpus)).is_ok()))
     }
@@ -231,7 +242,7 @@ impl Drop for KeptOn {
 
 /// When one thread is gone, for whatever reason, the run is over for the others: nobody may wait
 /// for a thread that failed or panicked.
-struct EndAll<'a>(&'a Shared);
+pub(crate) struct EndAll<'a>(pub &'a Shared);
 
 impl Drop for EndAll<'_> {
     fn drop(&mut self) {

@@ -41,7 +41,7 @@ impl Phase {
 #[repr(align(128))]
 #[derive(Default)]
 pub(crate) struct Gauge {
-    /// Right replies so far.
+    /// Replies so far, right or wrong.
     pub replies: AtomicU64,
     /// Requests settled so far: answered or lost.
     pub settled: AtomicU64,
@@ -94,16 +94,19 @@ pub(crate) struct Shared {
     closes_overdue: AtomicBool,
     /// Connections that wait for their first reply.
     opening: AtomicUsize,
-    /// One per thread.
+    /// Most of these at a time.
+    most_opening: usize,
+    /// One per thread; where processes are led, one per process.
     pub gauges: Vec<Gauge>,
 }
 
 impl Shared {
-    /// Most connections that wait for their first reply at a time, over all threads: fewer than
+    /// Most connections that wait for their first reply at a time, over all processes: fewer than
     /// the shortest accept queues that are met in practice (100 and 128).
     const MOST_OPENING: usize = 64;
 
-    pub fn new(threads: usize) -> Self {
+    /// Between `threads` threads of one of `processes` processes, and whoever leads them.
+    pub fn new(threads: usize, processes: usize) -> Self {
         Shared {
             phase: AtomicU8::new(Phase::Starting as u8),
             began_at: AtomicU64::new(0),
@@ -116,6 +119,7 @@ impl Shared {
             opened: AtomicUsize::new(0),
             closes_overdue: AtomicBool::new(false),
             opening: AtomicUsize::new(0),
+            most_opening: (Self::MOST_OPENING / processes).max(1),
             gauges: (0..threads).map(|_| Gauge::default()).collect(),
         }
     }
@@ -156,9 +160,14 @@ impl Shared {
 
     /// A wrong reply came: the first is kept, and the run ends.
     pub fn disqualify(&self, exchange: Exchange) {
+        self.saw_wrong(exchange);
+        self.end_early();
+    }
+
+    /// A wrong reply came that is tolerated: the first is kept.
+    pub fn saw_wrong(&self, exchange: Exchange) {
         let after_ns = clock::now().saturating_sub(self.began_at.load(Relaxed));
         self.first_wrong.lock().unwrap().get_or_insert(FirstWrong { after_ns, exchange });
-        self.end_early();
     }
 
     /// The first wrong exchange, where there was one.
@@ -173,7 +182,12 @@ impl Shared {
 
     /// The last cause of that.
     pub fn last_trouble(&self) -> String {
-        self.trouble.lock().unwrap().clone().unwrap_or_else(|| "none was seen".into())
+        self.trouble().unwrap_or_else(|| "none was seen".into())
+    }
+
+    /// The same, where there was any.
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap().clone()
     }
 
     /// TLS cannot be had with this server: the run ends.
@@ -207,6 +221,11 @@ impl Shared {
         self.opened.load(Relaxed)
     }
 
+    /// The first reply has come on so many connections of a burst, over all processes.
+    pub fn set_opened(&self, connections: usize) {
+        self.opened.store(connections, Relaxed);
+    }
+
     /// A server that was told to close a connection has had long enough for it.
     pub fn closes_overdue(&self) {
         self.closes_overdue.store(true, Relaxed);
@@ -219,7 +238,7 @@ impl Shared {
 
     /// Asks to open a connection; to be given back by [`Shared::opening_done`].
     pub fn may_open(&self) -> bool {
-        let one_more = |n| (n < Self::MOST_OPENING).then_some(n + 1);
+        let one_more = |n| (n < self.most_opening).then_some(n + 1);
         self.opening.fetch_update(Relaxed, Relaxed, one_more).is_ok()
     }
 
@@ -232,6 +251,11 @@ impl Shared {
     /// A connection got its first reply, or failed.
     pub fn opening_done(&self) {
         self.opening.fetch_sub(1, Relaxed);
+    }
+
+    /// So many load processes have connections that wait for their first reply.
+    pub fn set_opening(&self, processes: usize) {
+        self.opening.store(processes, Relaxed);
     }
 
     /// Whether connections wait for their first reply.

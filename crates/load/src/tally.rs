@@ -1,7 +1,7 @@
 //! What came of a load: what each thread counts, and the merged result.
 
 use crate::{
-    OpenTally, Plan, Until,
+    OpenTally, Plan, Split, Until,
     clock::{self, MS, Nanos},
     open_tally::OpenCount,
     run_delay::RunDelay,
@@ -13,6 +13,10 @@ use std::collections::BTreeMap;
 /// What came of a load.
 #[derive(Clone, Debug)]
 pub struct Tally {
+    /// Number of processes that carried out the load.
+    pub processes: usize,
+    /// Number of load threads, over all processes.
+    pub threads: usize,
     /// Requests answered rightly inside the measured window.
     pub requests: u64,
     /// Length of the window in nanoseconds. With [`Until::Requests`] and
@@ -27,10 +31,15 @@ pub struct Tally {
     pub errors: Errors,
     /// Why connections were lost or not opened, in words, and how often.
     pub causes: BTreeMap<String, u64>,
+    /// Right replies over the whole run.
+    pub replies: u64,
+    /// Replies inside the window, right or wrong, by their status, where the protocol has one.
+    pub statuses: BTreeMap<u16, u64>,
     /// Requests inside the window that got no reply within the limit: in no histogram, but to be
     /// thought of as longer than anything in it.
     pub timeouts_in_window: u64,
-    /// The first wrong exchange. The run ended there: the server is disqualified.
+    /// The first wrong exchange. The run ended there, unless errors are tolerated
+    /// ([`Plan::tolerates`]).
     pub first_wrong: Option<Exchange>,
     /// A reply of which only a part came before its connection was lost, where there was one.
     pub first_unfinished: Option<Exchange>,
@@ -73,6 +82,10 @@ pub(crate) struct Count {
     pub causes: BTreeMap<String, u64>,
     /// See [`Tally::first_unfinished`].
     pub first_unfinished: Option<Exchange>,
+    /// See [`Tally::replies`].
+    pub replies: u64,
+    /// See [`Tally::statuses`].
+    pub statuses: BTreeMap<u16, u64>,
     pub timeouts_in_window: u64,
     pub histogram: Histogram<u64>,
     pub connections_opened: u64,
@@ -95,6 +108,8 @@ impl Count {
             errors: Errors::default(),
             causes: BTreeMap::new(),
             first_unfinished: None,
+            replies: 0,
+            statuses: BTreeMap::new(),
             timeouts_in_window: 0,
             histogram: new_histogram(),
             connections_opened: 0,
@@ -180,6 +195,8 @@ pub(crate) fn count(
             errors: count.errors,
             causes: count.causes,
             first_unfinished: count.first_unfinished,
+            replies: count.replies,
+            statuses: count.statuses,
             timeouts_in_window: count.timeouts_in_window,
             histogram: count.histogram,
             load_cpu_ns: count.load_cpu_ns,
@@ -197,11 +214,14 @@ pub(crate) fn count(
 }
 
 impl Tally {
-    /// What came of a plan with so many threads in all, from what was counted and how it went.
-    pub(crate) fn of(counted: Counted, frame: &Frame, plan: &Plan, threads: usize) -> Tally {
+    /// What came of a plan that was carried out in this way, from what was counted and how it went.
+    pub(crate) fn of(counted: Counted, frame: &Frame, plan: &Plan, split: Split) -> Tally {
+        let Split { processes, threads } = split;
         let mut slices = counted.slices;
         slices.truncate((counted.window_ns / counted.slice_ns) as usize);
         Tally {
+            processes,
+            threads,
             requests: counted.requests,
             window_ns: counted.window_ns,
             slices,
@@ -209,6 +229,8 @@ impl Tally {
             errors: counted.errors,
             causes: counted.causes,
             first_unfinished: counted.first_unfinished,
+            replies: counted.replies,
+            statuses: counted.statuses,
             timeouts_in_window: counted.timeouts_in_window,
             first_wrong: counted.first_wrong.map(|first| first.exchange),
             histogram: counted.histogram,
@@ -307,6 +329,7 @@ mod tests {
             warm_up: WarmUp::Fixed(Duration::ZERO),
             until,
             churn: false,
+            tolerates: None,
             seed: 1,
         }
     }
@@ -318,7 +341,7 @@ mod tests {
     fn merge(counts: Vec<Count>, frame: Frame, plan: &Plan) -> Tally {
         let threads = counts.len();
         let counted = count(counts, Part::whole(threads as u32), frame.window, plan, None, None);
-        Tally::of(counted, &frame, plan, threads)
+        Tally::of(counted, &frame, plan, Split { processes: 1, threads })
     }
 
     #[test]

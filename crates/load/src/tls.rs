@@ -10,6 +10,7 @@ pub(crate) use explain::{explain, is_about_certificate};
 pub(crate) use session::{Fault, Session};
 
 use pinned::Pinned;
+use regatta_record::{AskedRoots, AskedTls};
 use rustls::{
     ClientConfig, RootCertStore,
     client::{Resumption, WebPkiServerVerifier},
@@ -18,7 +19,7 @@ use rustls::{
 };
 use std::{
     fs::File,
-    io::{self, Read},
+    io::Read,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -42,7 +43,8 @@ pub enum Roots {
 pub struct Tls {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
-    checked: bool,
+    /// What it was made of: a load process makes its own.
+    asked: Arc<AskedTls>,
 }
 
 /// Why TLS cannot be spoken, before anything is opened.
@@ -75,11 +77,32 @@ impl Tls {
     /// # Errors
     /// Where the host is none, or the roots cannot be read.
     pub fn new(host: &str, roots: &Roots) -> Result<Self, TlsError> {
+        let (roots, origin) = match roots {
+            Roots::System => (AskedRoots::System, Path::new("")),
+            Roots::Unchecked => (AskedRoots::Unchecked, Path::new("")),
+            Roots::File(path) => (AskedRoots::Pem(read(path)?), path.as_path()),
+        };
+        Self::of(AskedTls { host: host.to_owned(), roots }, origin)
+    }
+
+    /// Speaks TLS as a message asks for it.
+    pub(crate) fn of_message(asked: AskedTls) -> Result<Self, TlsError> {
+        Self::of(asked, Path::new("the message"))
+    }
+
+    /// The message that asks another process to speak TLS in the same way.
+    pub(crate) fn to_message(&self) -> AskedTls {
+        AskedTls::clone(&self.asked)
+    }
+
+    /// `origin` is where roots of one's own come from, for messages.
+    fn of(asked: AskedTls, origin: &Path) -> Result<Self, TlsError> {
+        let host = asked.host.as_str();
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let name =
             ServerName::try_from(bare.to_owned()).map_err(|_| TlsError::Host(host.to_owned()))?;
-        let checked = *roots != Roots::Unchecked;
-        Ok(Tls { config: Arc::new(config(roots)?), name, checked })
+        let config = Arc::new(config(&asked.roots, origin)?);
+        Ok(Tls { config, name, asked: Arc::new(asked) })
     }
 
     /// The same, with a protocol offered inside.
@@ -91,22 +114,23 @@ impl Tls {
 
     /// Whether the server's certificate is checked.
     pub fn is_checked(&self) -> bool {
-        self.checked
+        self.asked.roots != AskedRoots::Unchecked
     }
 }
 
-fn config(roots: &Roots) -> Result<ClientConfig, TlsError> {
+fn config(roots: &AskedRoots, origin: &Path) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Setup)?;
     let believing = match roots {
-        Roots::System => config.with_root_certificates(of_system()?),
-        Roots::File(path) => {
-            let pinned = Arc::new(of_file(path, provider)?);
+        AskedRoots::System => config.with_root_certificates(of_system()?),
+        AskedRoots::Pem(pem) => {
+            let pinned = of_pem(pem, provider).map_err(|because| refuse(origin, because))?;
+            let pinned = Arc::new(pinned);
             config.dangerous().with_custom_certificate_verifier(pinned)
         }
-        Roots::Unchecked => {
+        AskedRoots::Unchecked => {
             let anybody = Arc::new(Anybody::new(&provider));
             config.dangerous().with_custom_certificate_verifier(anybody)
         }
@@ -131,30 +155,35 @@ fn of_system() -> Result<RootCertStore, TlsError> {
 /// Most bytes of a file of certificates: some times what all roots of a system take.
 const MOST_BYTES: u64 = 4 << 20;
 
-fn of_file(path: &Path, provider: Arc<CryptoProvider>) -> Result<Pinned, TlsError> {
-    let refuse = |because: String| TlsError::Roots { path: path.to_owned(), because };
-    let text = read(path).map_err(|error| refuse(error.to_string()))?;
-    if text.len() as u64 > MOST_BYTES {
-        return Err(refuse(format!("it has more than {} MiB", MOST_BYTES >> 20)));
-    }
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-    let certificates = certificates.map_err(|error| refuse(error.to_string()))?;
+fn of_pem(pem: &str, provider: Arc<CryptoProvider>) -> Result<Pinned, String> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+    let certificates = certificates.map_err(|error| error.to_string())?;
     if certificates.is_empty() {
-        return Err(refuse("there is no certificate in it".into()));
+        return Err("there is no certificate in it".into());
     }
     let mut store = RootCertStore::empty();
     for certificate in &certificates {
-        store.add(certificate.clone()).map_err(|error| refuse(error.to_string()))?;
+        store.add(certificate.clone()).map_err(|error| error.to_string())?;
     }
     let vouched_for = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider)
         .build()
-        .map_err(|error| refuse(error.to_string()))?;
+        .map_err(|error| error.to_string())?;
     Ok(Pinned::new(certificates, vouched_for))
 }
 
-/// A byte more than is permitted at most, so that a file without an end is noticed.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+/// Reads a file of certificates: a byte more than is permitted at most, so that a file without an end
+/// is noticed. What is between the certificates need not be text.
+fn read(path: &Path) -> Result<String, TlsError> {
     let mut text = Vec::new();
-    File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut text)?;
-    Ok(text)
+    File::open(path)
+        .and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text))
+        .map_err(|error| refuse(path, error.to_string()))?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(refuse(path, format!("it has more than {} MiB", MOST_BYTES >> 20)));
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn refuse(path: &Path, because: String) -> TlsError {
+    TlsError::Roots { path: path.to_owned(), because }
 }

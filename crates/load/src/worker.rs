@@ -9,12 +9,13 @@ mod open;
 mod sealed;
 mod talk;
 mod turns;
+mod unexpected;
 
 use crate::{
     Error, Plan, Until,
     clock::{self, MS, Nanos},
     connection::{Connection, State, Times},
-    director::Director,
+    leads::Leads,
     poller::Poller,
     schedule::Part,
     shared::{Gauge, Phase, Shared},
@@ -90,6 +91,10 @@ pub(crate) struct Worker<'a, D: Dialect> {
     awaited: u64,
     refused: u64,
     dropped: u64,
+    /// Wrong replies that were whole, where errors are tolerated.
+    unexpected: u64,
+    /// Replies by their status, when the window opened.
+    statuses: Vec<u64>,
     open: usize,
     /// Connections that stay open though they are not used any more.
     kept: u32,
@@ -97,12 +102,13 @@ pub(crate) struct Worker<'a, D: Dialect> {
 }
 
 impl<'a, D: Dialect> Worker<'a, D> {
-    /// Thread number `thread` of `threads`, with its share of the plan. Allocates all that the run
-    /// needs.
+    /// Thread number `thread` of `threads`, counted over all processes, with its share of the plan.
+    /// Allocates all that the run needs.
     pub fn new(
         plan: &'a Plan,
         dialect: &'a D,
         shared: &'a Shared,
+        gauge: &'a Gauge,
         thread: usize,
         threads: usize,
     ) -> Result<Self, Error> {
@@ -134,15 +140,19 @@ impl<'a, D: Dialect> Worker<'a, D> {
         };
         let poller = poller
             .map_err(|error| Error::Machine { what: "create an epoll", error: error.into() })?;
+        let mut desk = dialect.desk(clock::wall);
+        if plan.tolerates.is_some() {
+            dialect.tolerate(&mut desk);
+        }
         Ok(Worker {
             plan,
             dialect,
             shared,
-            gauge: &shared.gauges[thread],
+            gauge,
             poller,
             buffer: vec![0; BUFFER].into(),
             sealed: vec![0; plan.tls.as_ref().map_or(0, |_| Session::SEALED)].into(),
-            desk: dialect.desk(clock::wall),
+            desk,
             connections,
             active: active as u32,
             times: Times::new(first(slots), plan.pipeline),
@@ -173,21 +183,23 @@ impl<'a, D: Dialect> Worker<'a, D> {
             awaited: 0,
             refused: 0,
             dropped: 0,
+            unexpected: 0,
+            statuses: Vec::new(),
             open: 0,
             kept: 0,
             count: Count::new(plan),
         })
     }
 
-    /// Works until the phase is [`Phase::Ended`]. The first thread brings the director.
-    pub fn run(mut self, mut director: Option<&mut Director<'_>>) -> Count {
+    /// Works until the phase is [`Phase::Ended`]. The first thread of a process brings who leads it.
+    pub fn run(mut self, mut leader: Option<&mut dyn Leads>) -> Count {
         if self.open_loop.is_some() {
             // By default the kernel may wake a thread 50 µs late, to save wakes. Where it refuses
             // to be exact, requests go out that much later.
             let _ = set_current_timer_slack(NonZeroU64::new(1));
         }
         while self.phase != Phase::Ended {
-            let longest = self.longest_wait(director.as_deref());
+            let longest = self.longest_wait(leader.as_ref().map(|leader| leader.next_look()));
             let ready = self.poller.wait(longest);
             match ready {
                 0 => self.nothing_ready(longest),
@@ -201,8 +213,8 @@ impl<'a, D: Dialect> Worker<'a, D> {
                 self.send_in_turn();
             }
             self.tell();
-            if let Some(director) = &mut director {
-                director.turn(self.now);
+            if let Some(leader) = &mut leader {
+                leader.turn(self.now);
             }
             let phase = self.shared.phase();
             if phase != self.phase {
@@ -210,6 +222,7 @@ impl<'a, D: Dialect> Worker<'a, D> {
             }
         }
         self.count.last_replies = self.burst.map_or(Vec::new(), Burst::into_last_replies);
+        self.count.replies = self.replies;
         self.count.open_loop = self.open_loop.map(|open| open.count);
         self.count
     }
@@ -243,14 +256,14 @@ impl<'a, D: Dialect> Worker<'a, D> {
         self.now = now;
     }
 
-    fn longest_wait(&self, director: Option<&Director<'_>>) -> Nanos {
+    fn longest_wait(&self, next_look: Option<Nanos>) -> Nanos {
         if self.plan.busy_poll && matches!(self.phase, Phase::WarmingUp | Phase::Measuring) {
             return 0;
         }
         let opens_soon = self.open_loop.is_some() && self.phase == Phase::WarmingUp;
         let mut until = self.now + if opens_soon { TURN_BEFORE_WINDOW } else { TURN };
-        if let Some(director) = director {
-            until = until.min(director.next_look());
+        if let Some(next_look) = next_look {
+            until = until.min(next_look);
         }
         if let Some(wakes_at) = self.open_loop.as_ref().and_then(OpenLoop::wakes_at)
             && self.depth > 0
@@ -304,7 +317,7 @@ impl<'a, D: Dialect> Worker<'a, D> {
     }
 
     fn tell(&self) {
-        self.gauge.replies.store(self.replies, Relaxed);
+        self.gauge.replies.store(self.replies + self.unexpected, Relaxed);
         self.gauge.settled.store(self.settled, Relaxed);
         // After the window, what is still to be sent is awaited too.
         let line = self.phase == Phase::Draining
@@ -328,11 +341,13 @@ impl<'a, D: Dialect> Worker<'a, D> {
         if before == Phase::Measuring {
             self.close_schedule();
             self.count.window_closes();
+            self.count_statuses();
         }
         match phase {
             Phase::WarmingUp | Phase::Measuring => {
                 if phase == Phase::Measuring {
                     self.count.window_opens(self.shared.window_opened_at());
+                    self.statuses = self.dialect.statuses(&self.desk).to_vec();
                 }
                 self.depth = self.plan.pipeline as u32;
                 for slot in std::mem::take(&mut self.ended) {
@@ -358,6 +373,16 @@ impl<'a, D: Dialect> Worker<'a, D> {
             }
             Phase::Starting | Phase::Connecting => {}
         }
+    }
+
+    /// The window closes: which statuses came inside it.
+    fn count_statuses(&mut self) {
+        let all = self.dialect.statuses(&self.desk).iter().zip(&self.statuses);
+        let inside = all.map(|(now, before)| now - before).enumerate().skip(1);
+        self.count.statuses = inside
+            .filter(|(_, replies)| *replies > 0)
+            .map(|(status, replies)| (status as u16, replies))
+            .collect();
     }
 
     /// Whether the window opened and closed unnoticed: what was due in it is due all the same.

@@ -5,7 +5,7 @@
 //! read, so that it takes from the other's CPU no more than its few requests need.
 
 use crate::single::outcome_of_replies;
-use regatta_load::{Edges, Plan, Progress, Tally, Until, WarmUp};
+use regatta_load::{Edges, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes};
 use regatta_record::{Background, Beside, Outcome};
 use regatta_script::Workload;
 use std::{
@@ -56,6 +56,7 @@ pub(crate) fn plan(measured: &Plan, beside: Beside, speaks: Workload) -> Plan {
 pub(crate) fn run(
     beside: &Plan,
     measured: &Plan,
+    how: &Processes,
     edges: &mut dyn Edges,
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
@@ -76,7 +77,7 @@ pub(crate) fn run(
                 let ended = [stop, &gone].iter().any(|flag| flag.load(Ordering::Relaxed));
                 end.store(ended, Ordering::Relaxed);
             };
-            regatta_load::run(measured, edges, &mut look_up, &end)
+            run_in_processes(measured, how, edges, &mut look_up, &end)
         });
         over.store(true, Ordering::Relaxed);
         let background = background.join().expect("the load beside panicked");

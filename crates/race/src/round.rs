@@ -7,12 +7,15 @@ use crate::{
     edges::AtEdges,
     entrant::Entrant,
     events::Events,
+    processes::load_processes,
     single::outcome_of_replies,
     start::{STOP_WITHIN, Start, Started, start},
     under_load::{UnderLoad, Window},
 };
 use regatta_host::{Aside, Ended, StopReport, SupervisorError, Watched, read_probe};
-use regatta_load::{Edges, OpenTally, Plan, Progress, Tally, Until, WarmUp};
+use regatta_load::{
+    Edges, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
+};
 use regatta_record::{
     Asked, Errors, FORMAT, Happened, LoadShape, Outcome, Phase, Round, encode_histogram,
 };
@@ -89,18 +92,21 @@ pub(crate) fn run(
     let mut under_load = UnderLoad::new(events, &window);
     let progress = &mut |progress: &Progress| under_load.progress(progress);
     let mut server = window.around(&mut watched);
+    let how = &load_processes(course.binary, 1);
     let (loaded, late, large) = match load.beside {
         Some(beside) => {
             let beside = beside::plan(&plan, beside, entrant.speaks_under(Some(beside.n)));
-            let both = beside::run(&beside, &plan, &mut server, progress, course.stop);
+            let both = beside::run(&beside, &plan, how, &mut server, progress, course.stop);
             (both.measured, false, Some(both.background))
         }
         None if load.is_counted() => {
             let (loaded, late) =
-                run_counted(&plan, &mut server, progress, course.stop, within(&load));
+                run_counted(&plan, how, &mut server, progress, course.stop, within(&load));
             (Some(loaded), late, None)
         }
-        None => (Some(regatta_load::run(&plan, &mut server, progress, course.stop)), false, None),
+        None => {
+            (Some(run_in_processes(&plan, how, &mut server, progress, course.stop)), false, None)
+        }
     };
     under_load.ended();
     drop(aside);
@@ -170,6 +176,10 @@ pub(crate) fn run(
     round.load_spun_ns = tally.spun_ns;
     round.histogram = encode_histogram(&tally.histogram);
     round.open_loop = tally.open_loop.as_ref().map(OpenTally::to_record);
+    if tally.processes > 1 {
+        let machine = round.machine.get_or_insert_default();
+        machine.load_processes = Some(tally.processes as u32);
+    }
     if tally.load_run_delay_ns.is_some() {
         let machine = round.machine.get_or_insert_default();
         (machine.load_run_delay_ns, machine.load_turns) =
@@ -217,6 +227,7 @@ fn within(load: &LoadShape) -> Duration {
 /// Runs a counted load and ends it after `within`; true if it had to.
 fn run_counted(
     plan: &Plan,
+    how: &Processes,
     server: &mut dyn Edges,
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
@@ -228,11 +239,12 @@ fn run_counted(
         late |= told.elapsed >= within;
         end.store(late || stop.load(Ordering::Relaxed), Ordering::Relaxed);
     };
-    let loaded = regatta_load::run(plan, server, &mut look_up, &end);
+    let loaded = run_in_processes(plan, how, server, &mut look_up, &end);
     (loaded, late && !stop.load(Ordering::Relaxed))
 }
 
-fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) -> Plan {
+/// The plan of a load of a race, towards a contender on `port`.
+pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) -> Plan {
     let cpus = asked.cpus.of_load(&load);
     let of_server = asked.cpus.of_server(&load);
     let shares_cpus = cpus.is_empty() || cpus.iter().any(|cpu| of_server.contains(cpu));
@@ -268,6 +280,7 @@ fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, seed: u64) 
         warm_up: WarmUp::Steady { longest: Duration::from_secs_f64(asked.warm_up_s) },
         until,
         churn: load.churn,
+        tolerates: None,
         seed,
     }
 }
@@ -320,9 +333,11 @@ mod tests {
             warm_up: WarmUp::Fixed(Duration::ZERO),
             until: Until::Burst { instances: 2, requests: 1 },
             churn: false,
+            tolerates: None,
             seed: 1,
         };
-        run_counted(&plan, &mut Nothing, &mut |_| (), &AtomicBool::new(stop), within).1
+        let how = load_processes(std::path::Path::new("/nonexistent"), 1);
+        run_counted(&plan, &how, &mut Nothing, &mut |_| (), &AtomicBool::new(stop), within).1
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! A load of `regatta-load`, and what was read of its server, as `regatta-judge` takes them.
 
-use regatta_host::Spent;
+use regatta_host::{Spent, allowed_cpus};
 use regatta_judge::{OfServer, Replies, SingleLoad, of_load};
 use regatta_load::{OpenTally, Plan, Tally};
 use regatta_record::{Latency, OpenLoopFigures, Outcome, Verdict};
-use std::num::NonZeroU32;
+use std::{collections::BTreeSet, num::NonZeroU32};
 
 /// Judges a load without a race. `server` is what the server spent inside the window, on how many
 /// CPUs, and whether the load may have run on some of them; `None` where it was not observed.
@@ -24,10 +24,13 @@ pub(crate) fn single<'a>(plan: &Plan, tally: &'a Tally) -> SingleLoad<'a> {
     SingleLoad {
         rate: plan.rate.map(NonZeroU32::get),
         arrivals: plan.arrivals,
-        threads: plan.threads as u32,
+        threads: tally.threads as u32,
+        cpus: cpus(plan),
         requests: tally.requests,
         window_ns: tally.window_ns,
         replies: replies(tally),
+        answered: tally.replies,
+        tolerates: plan.tolerates,
         latencies: &tally.histogram,
         load_cpu_ns: tally.load_cpu_ns,
         spun_ns: tally.spun_ns,
@@ -47,6 +50,13 @@ pub(crate) fn of_server(spent: &Spent, cpus: u32, shares: bool) -> OfServer {
         cpus,
         shares,
     }
+}
+
+/// How many CPUs the load may use.
+fn cpus(plan: &Plan) -> u32 {
+    let given: BTreeSet<u32> = plan.cpus.iter().copied().collect();
+    let any = || allowed_cpus().map_or(u32::MAX, |cpus| cpus.len() as u32);
+    if given.is_empty() { any() } else { given.len() as u32 }
 }
 
 fn replies(tally: &Tally) -> Replies<'_> {

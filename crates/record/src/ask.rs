@@ -51,6 +51,8 @@ pub struct Ask {
     pub window: AskedWindow,
     /// Whether each request gets its own connection.
     pub churn: bool,
+    /// The share of the requests that may fail. `None`: a wrong reply ends the run.
+    pub tolerates: Option<f64>,
     /// Seed of the requests and of their schedule.
     pub seed: u64,
 }
@@ -132,7 +134,7 @@ pub enum AskedWindow {
     /// After a fixed time, by the clock of each process.
     Elapsed {
         /// Length of the window, in nanoseconds.
-        ns: NonZeroU64,
+        ns: u64,
     },
     /// When this many requests are settled, over all processes.
     Requests {
@@ -159,17 +161,28 @@ pub enum Order {
     WarmUp,
     /// Open the measured window.
     OpenWindow,
+    /// In a burst: every connection of every process got its first reply.
+    AllOpened,
     /// Close the measured window, stop sending, and wait for the replies in flight. A process ignores
     /// it if its window has a fixed length: it then closes the window itself, by its own clock.
     StopSending,
+    /// The server had long enough to close connections that it should close.
+    ClosesOverdue,
     /// Close all connections and report what was counted.
     End,
 }
 
 impl Order {
     /// All of them, in order.
-    pub const ALL: [Order; 5] =
-        [Order::Connect, Order::WarmUp, Order::OpenWindow, Order::StopSending, Order::End];
+    pub const ALL: [Order; 7] = [
+        Order::Connect,
+        Order::WarmUp,
+        Order::OpenWindow,
+        Order::AllOpened,
+        Order::StopSending,
+        Order::ClosesOverdue,
+        Order::End,
+    ];
 }
 
 #[cfg(test)]

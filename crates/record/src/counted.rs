@@ -28,6 +28,10 @@ pub struct Counted {
     pub causes: BTreeMap<String, u64>,
     /// A reply of which only a part came before its connection was lost, where there was one.
     pub first_unfinished: Option<Exchange>,
+    /// Correct replies of the whole run.
+    pub replies: u64,
+    /// Replies inside the window, correct or not, by their status, where the protocol has one.
+    pub statuses: BTreeMap<u16, u64>,
     /// Requests that timed out inside the window.
     pub timeouts_in_window: u64,
     /// The first wrong exchange.
@@ -107,6 +111,8 @@ impl Counted {
             errors: Errors::default(),
             causes: BTreeMap::new(),
             first_unfinished: None,
+            replies: 0,
+            statuses: BTreeMap::new(),
             timeouts_in_window: 0,
             first_wrong: None,
             histogram: empty,
@@ -137,6 +143,10 @@ impl Counted {
             *self.causes.entry(cause).or_default() += times;
         }
         self.first_unfinished = self.first_unfinished.take().or(other.first_unfinished);
+        self.replies += other.replies;
+        for (status, replies) in other.statuses {
+            *self.statuses.entry(status).or_default() += replies;
+        }
         self.timeouts_in_window += other.timeouts_in_window;
         self.first_wrong = match (self.first_wrong.take(), other.first_wrong) {
             (Some(ours), Some(theirs)) if theirs.after_ns < ours.after_ns => Some(theirs),

@@ -136,6 +136,9 @@ pub struct RaceHeader {
     /// The stream begins here although the race did not: an earlier regatta, which stored no events,
     /// started it.
     pub events_missing: bool,
+    /// What is special about this machine under these loads, one sentence each.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// A pass over the loads.

@@ -32,6 +32,9 @@ pub struct LoadResult {
     pub rate_per_s: f64,
     /// Connections that were asked for and opened.
     pub connections: u64,
+    /// Number of processes that carried out the load. Absent: 1.
+    #[serde(default = "one")]
+    pub processes: u32,
     /// How TLS was spoken; `None`: plain.
     #[serde(default)]
     pub tls: Option<TlsSpoken>,
@@ -70,6 +73,17 @@ pub struct LoadResult {
     pub load_cpu_ns_per_request: Option<f64>,
     /// CPU of the observed server per request, in nanoseconds; `None` without `--pid`.
     pub server_cpu_ns_per_request: Option<f64>,
+    /// Replies inside the measured window, right or wrong, by their status; empty where the protocol
+    /// has none.
+    #[serde(default)]
+    pub statuses: BTreeMap<u16, u64>,
+    /// The share of the requests that was permitted to fail, above 0 and up to 1; `None`: the first
+    /// wrong reply ends the run.
+    #[serde(default)]
+    pub tolerated: Option<f64>,
+    /// The share of the requests of the whole run that failed: those with a wrong reply or none.
+    #[serde(default)]
+    pub failed: f64,
     /// Why connections were lost or not opened, in words, and how often.
     #[serde(default)]
     pub causes: BTreeMap<String, u64>,
@@ -82,4 +96,8 @@ pub struct LoadResult {
     pub verdict: Verdict,
     /// HDR histogram of the latencies, V2 format, base64.
     pub histogram: String,
+}
+
+fn one() -> u32 {
+    1
 }

@@ -31,6 +31,12 @@ pub struct LoadProgress {
     pub awaited: u64,
     /// Failed attempts to connect.
     pub refused: u64,
+    /// Connections that the server closed after their first reply, before the load began.
+    pub dropped: u64,
+    /// Connections that only wait for the server to close them.
+    pub owed_ends: u64,
+    /// In a burst: connections whose first reply has come.
+    pub opened: u64,
     /// Errors of all kinds.
     pub errors: u64,
     /// Open connections whose first reply has come.

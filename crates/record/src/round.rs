@@ -140,6 +140,9 @@ pub struct Machine {
     pub load_run_delay_ns: Option<u64>,
     /// How often load threads inside the window were given a CPU.
     pub load_turns: Option<u64>,
+    /// Number of processes that carried out the load, if it was more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_processes: Option<u32>,
     /// Time of a message to and fro between the first CPUs of server and load, before the contender
     /// was started and after it was gone, nanoseconds. `None` where they share one.
     pub probe_ns: Option<[u64; 2]>,

@@ -16,7 +16,8 @@ fn summary() -> Summary {
 }
 
 fn header(asked: Asked) -> Box<RaceHeader> {
-    Box::new(RaceHeader { dir: "out".into(), unix_ms: 7, asked, stored: 0, events_missing: false })
+    let (dir, notes) = ("out".into(), Vec::new());
+    Box::new(RaceHeader { dir, unix_ms: 7, asked, stored: 0, events_missing: false, notes })
 }
 
 fn asked() -> Asked {
@@ -234,7 +235,8 @@ fn every_end_says_how_to_go_on() {
 
 #[test]
 fn a_resumed_race_says_again_what_it_lacks_and_announces_its_passes() {
-    let resumed = RaceHeader { events_missing: true, ..*header(asked()) };
+    let notes = vec!["the load takes two processes".to_owned()];
+    let resumed = RaceHeader { events_missing: true, notes, ..*header(asked()) };
     let events = [
         Happened::RaceStarted(header(asked())),
         round(0, Some(0)),
@@ -245,6 +247,7 @@ fn a_resumed_race_says_again_what_it_lacks_and_announces_its_passes() {
     let text = lines(&shown(PLAIN, events));
     let (_, resumed) = text.split_once("--resume out\n").unwrap();
     assert!(resumed.starts_with("note: no events of this race were stored until now"), "{text}");
+    assert!(resumed.contains("\nnote: the load takes two processes\n"), "{text}");
     assert!(resumed.contains("\nskipped: erlang") && resumed.contains("\nleft out: 8 conn"));
     assert!(resumed.ends_with("\nround 1: 1 of 8 starts are done\n"), "{text}");
 }

@@ -27,6 +27,19 @@ pub trait Dialect: Sync {
     /// What a load thread keeps. `wall` tells this machine's time of day, in nanoseconds since 1970.
     fn desk(&self, wall: fn() -> Nanos) -> Self::Desk;
 
+    /// From now on a reply that is whole but wrong does not make its connection useless, where the
+    /// protocol permits that: see [`Dialect::resume`].
+    fn tolerate(&self, desk: &mut Self::Desk) {
+        let _ = desk;
+    }
+
+    /// Replies so far by their status, where the protocol has one: as many as stand at its place.
+    /// Wrong ones are among them.
+    fn statuses<'d>(&self, desk: &'d Self::Desk) -> &'d [u64] {
+        let _ = desk;
+        &[]
+    }
+
     /// What is kept of a fresh connection. `number` is that of its slot, counted over all threads.
     fn talk(&self, number: u32) -> Self::Talk;
 
@@ -60,7 +73,7 @@ pub trait Dialect: Sync {
     ///
     /// # Errors
     /// The first exchange that is wrong; its index counts replies from this call on. The connection
-    /// is of no more use then.
+    /// is of no more use then, unless [`Dialect::resume`] says otherwise.
     fn receive(
         &self,
         at: At<'_, Self>,
@@ -68,6 +81,14 @@ pub trait Dialect: Sync {
         now: Nanos,
         heard: &mut impl Heard,
     ) -> Result<u32, Box<Exchange>>;
+
+    /// After [`Dialect::receive`] found a wrong reply, if errors are tolerated: how many of the bytes
+    /// that came end with that reply. It and those before it count as answered, and the connection
+    /// goes on behind them. `None` if it is of no more use.
+    fn resume(&self, talk: &mut Self::Talk) -> Option<usize> {
+        let _ = talk;
+        None
+    }
 
     /// The server ended its sending direction. Returns whether that completes a reply.
     ///

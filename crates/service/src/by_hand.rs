@@ -9,24 +9,13 @@ mod asynchronous;
 pub mod callback;
 mod straight;
 mod talk;
+mod words;
 
 use crate::{
     Limits, Now, Program, Start,
     style::{asynchronous::Stream as AsyncStream, sequential::Stream},
 };
-use regatta_proto::line::MAX_LINE;
 use std::{future::Future, io};
-
-/// Asked after a first name.
-const LAST_NAME: &[u8] = b"last name?\n";
-/// The reply to an empty name; the question stands.
-const EMPTY: &[u8] = b"error: a name is empty\n";
-
-/// Whether what was read of a line, its end still missing, is over the limit. The last byte may be
-/// the `\r` of that end.
-fn too_long(line: &[u8]) -> bool {
-    line.strip_suffix(b"\r").unwrap_or(line).len() > MAX_LINE
-}
 
 /// Ties the three forms of a program together.
 macro_rules! by_hand {

@@ -40,7 +40,7 @@ fn open_files(soft: Option<u64>, hard: Option<u64>) -> Check {
     let Some(hard) = hard else { return Check::ok("open-files", limits) };
     let connections = hard.saturating_sub(RESERVED);
     let possible = grouped(connections);
-    let check = Check::ok("open-files", format!("{limits}: {possible} connections in a race"));
+    let check = Check::ok("open-files", format!("{limits}: {possible} connections per process"));
     let mark = match connections {
         ..FEWEST_CONNECTIONS => Mark::Bad,
         FEWEST_CONNECTIONS..BURST => Mark::Warn,
@@ -49,14 +49,14 @@ fn open_files(soft: Option<u64>, hard: Option<u64>) -> Check {
     };
     let effect = match mark {
         Mark::Bad => format!(
-            "A hard limit of {} open files leaves {possible} connections, fewer than the {} of \
-             the smallest race, which is refused.",
+            "A hard limit of {} open files leaves {possible} connections per process. A server of one \
+             process fails under the {} of the smallest race.",
             grouped(hard),
             FEWEST_CONNECTIONS
         ),
         _ => format!(
-            "A race can hold {possible} connections at most; loads with more (the burst has {}, \
-             the largest race {}) are refused.",
+            "A server of one process can hold {possible} connections at most and fails under loads \
+             with more (the burst has {}, the largest race {}). The load takes several processes then.",
             grouped(BURST),
             grouped(MOST_CONNECTIONS)
         ),
@@ -173,7 +173,7 @@ mod tests {
         let of = |hard| open_files(Some(1024), hard);
         assert_eq!(of(None).mark, Mark::Ok);
         assert_eq!(of(Some(19_064)).mark, Mark::Ok);
-        let found = "1,024 (hard limit 20,000): 19,936 connections in a race";
+        let found = "1,024 (hard limit 20,000): 19,936 connections per process";
         assert_eq!(of(Some(20_000)).found, found);
         assert_says(&of(Some(19_063)), Mark::Note, &["18,999"], &["20,000"]);
         assert_says(&of(Some(5_063)), Mark::Warn, &["4,999", "5,000"], &["20,000", "ulimit"]);

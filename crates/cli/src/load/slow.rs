@@ -26,7 +26,7 @@ pub struct SlowArgs {
     /// ends it, in the headers or in the body; new clients beside them want to be served
     #[arg(long, value_name = "headers|body",
           value_parser = |text: &str| one_of(text, &[SlowPart::Headers, SlowPart::Body], name),
-          conflicts_with_all = ["requests", "pipeline", "rate", "idle", "burst", "threads", "warm_up",
+          conflicts_with_all = ["requests", "pipeline", "rate", "idle", "burst", "threads", "processes", "warm_up",
                                 "churn", "workload", "pid", "cpus", "busy_poll", "seed", "HttpArgs"])]
     pub slow: Option<SlowPart>,
     /// Between two bytes of a slow connection

@@ -3,7 +3,7 @@
 use super::{LoadArgs, Shape, open};
 use indicatif::HumanCount;
 use regatta_record::{Burst, Figure, Latency, LoadResult, TlsSpoken};
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
 /// What the article that the burst comes from measured (workload `double` of the design).
 const THEN: &str = "Haskell 5.30 s on 8 cores, node 8.94 s, node cluster 5.50 s, Haskell on one \
@@ -18,7 +18,11 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     let voided = |figure, value: String| {
         if result.verdict.voids(figure) { format!("({value})") } else { value }
     };
-    line("load", format!("{} · {} · {}", args.url, workload, shape(args)));
+    let from = match result.processes {
+        1 => String::new(),
+        n => format!(" · from {n} processes"),
+    };
+    line("load", format!("{} · {} · {}{from}", args.url, workload, shape(args)));
     if let Some(TlsSpoken { version, cipher, checked }) = &result.tls {
         let check = if *checked { "certificate checked" } else { "certificate not checked" };
         line("TLS", format!("{version}, {cipher}, {check}"));
@@ -35,6 +39,9 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
             ),
         },
     );
+    if !result.statuses.is_empty() {
+        line("statuses", statuses(&result.statuses));
+    }
     if let (Some(rate), Some(open)) = (result.target_rate_per_s, &result.open_loop) {
         line("rate", open::rate(rate, args.arrivals, open, result));
         line("arrivals", open::arrivals(args.arrivals, &open.arrivals));
@@ -65,7 +72,10 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
         .filter(|(_, count)| *count > 0)
         .map(|(kind, count)| format!("{} {}", HumanCount(*count), kind.replace('_', " ")))
         .collect();
-    line("errors", if errors.is_empty() { "none".into() } else { errors.join(", ") });
+    line(
+        "errors",
+        if errors.is_empty() { "none".into() } else { with_share(errors.join(", "), result) },
+    );
     for (cause, times) in &result.causes {
         line("  cause", format!("{} × {cause}", HumanCount(*times)));
     }
@@ -90,6 +100,26 @@ fn shape(args: &LoadArgs) -> String {
     let idle = if args.idle > 0 { format!(" + {} idle", args.idle) } else { String::new() };
     let each = if args.churn { "a request each".into() } else { format!("× {pipeline}") };
     format!("{} connections{idle}, {each}", args.connections())
+}
+
+/// How many replies had which status, and their share: `200: 990 (99.0%), 503: 10 (1.0%)`.
+fn statuses(statuses: &BTreeMap<u16, u64>) -> String {
+    let all: u64 = statuses.values().sum();
+    let each = statuses.iter().map(|(status, replies)| {
+        let share = *replies as f64 * 100.0 / all as f64;
+        format!("{status}: {} ({share:.1}%)", HumanCount(*replies))
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// Errors, with their share of the requests where some are tolerated.
+fn with_share(errors: String, result: &LoadResult) -> String {
+    match result.tolerated {
+        Some(share) => {
+            format!("{errors} ({:.1}%, {}% tolerated)", result.failed * 100.0, share * 100.0)
+        }
+        None => errors,
+    }
 }
 
 /// Percentiles in words; one with too few samples beyond it is a dash.

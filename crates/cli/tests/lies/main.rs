@@ -16,6 +16,7 @@ mod server;
 mod shown;
 mod surplus;
 mod tls;
+mod tolerate;
 mod unreachable;
 
 use std::{

@@ -26,8 +26,11 @@ fn twice(last: u64) -> Server {
 #[test]
 fn churn_sees_that_every_reply_is_sent_twice() {
     let server = twice(1);
-    let ended = load(&server.line_url(), &["-n", "200", "-c", "8", "--churn"]).with_status(1);
-    assert!(ended.line("errors").contains("wrong reply"), "{}", ended.stdout);
+    for processes in ["1", "2"] {
+        let more = ["-n", "200", "-c", "8", "--churn", "--processes", processes];
+        let ended = load(&server.line_url(), &more).with_status(1);
+        assert!(ended.line("errors").contains("wrong reply"), "{}", ended.stdout);
+    }
 }
 
 #[test]
@@ -41,6 +44,7 @@ fn churn_by_time_sees_it_too() {
 fn a_burst_sees_that_the_last_reply_is_sent_twice() {
     let server = twice(5);
     load(&server.line_url(), &["--burst", "1x8x5"]).with_status(1);
+    load(&server.line_url(), &["--burst", "2x4x5", "--processes", "2"]).with_status(1);
 }
 
 #[test]
@@ -61,9 +65,12 @@ fn junk_after_the_last_reply_of_a_counted_run_is_seen() {
 #[test]
 fn a_server_that_ignores_connection_close_is_found() {
     let server = Server::http(|_, _| (reply(200, "ok"), true));
-    let ended = load(&server.http_url(), &["-n", "40", "-c", "4", "--churn"]).with_status(1);
-    assert!(ended.line("sent").contains("Connection: close"), "{}", ended.stdout);
-    assert!(ended.line("expected").contains("close the connection"), "{}", ended.stdout);
+    for processes in ["1", "2"] {
+        let more = ["-n", "40", "-c", "4", "--churn", "--processes", processes];
+        let ended = load(&server.http_url(), &more).with_status(1);
+        assert!(ended.line("sent").contains("Connection: close"), "{}", ended.stdout);
+        assert!(ended.line("expected").contains("close the connection"), "{}", ended.stdout);
+    }
 }
 
 #[test]

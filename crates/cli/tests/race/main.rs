@@ -13,6 +13,7 @@ mod hash;
 mod interrupted;
 mod killed;
 mod manifests;
+mod many;
 mod null;
 mod output;
 mod processes;

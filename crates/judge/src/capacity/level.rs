@@ -87,7 +87,7 @@ impl Seen {
             window_s: load.window_ns as f64 / 1e9,
             errors: load.replies.errors,
             fault: wrong.or(died).or(gone),
-            load_busy: load.load_cpu_ns as f64 / (window_ns * f64::from(load.threads)),
+            load_busy: load.load_cpu_ns as f64 / (window_ns * f64::from(load.usable_cpus())),
             server_busy: server.map(busy),
         }
     }

@@ -33,7 +33,7 @@ impl<D: Dialect> Worker<'_, D> {
             Ok(false) => self.lost(slot, Loss::Closed),
             Err(mut exchange) => {
                 exchange.reply_index = *before;
-                self.wrong(slot, *exchange);
+                self.unexpected_end(slot, *exchange);
             }
         }
     }
@@ -141,10 +141,10 @@ impl<D: Dialect> Worker<'_, D> {
             && let Ok(Received::Bytes(n)) = self.take_in(slot)
         {
             self.now = clock::now();
-            match self.receive(slot, n) {
+            match self.receive(slot, 0..n) {
                 Ok(0) => {}
                 Ok(replies) => self.settle(slot, replies),
-                Err(exchange) => return self.wrong(slot, *exchange),
+                Err(exchange) => return self.unexpected(slot, exchange, n),
             }
             if self.dialect.ends(&self.connections[slot as usize].talk) {
                 return self.ended_as_said(slot);

@@ -28,6 +28,8 @@ pub(super) enum Loss {
     Tls(rustls::Error),
     /// It ended without TLS's word that this is the end.
     CutOff,
+    /// A reply was wrong, and what follows it cannot be made out.
+    Wrong,
 }
 
 /// What is known of a connection that is lost.
@@ -70,6 +72,7 @@ impl Loss {
             Loss::TimedOut if opening => format!("not connected within {timeout:?}"),
             Loss::TimedOut => format!("no reply within {timeout:?}"),
             Loss::Tls(error) => tls::explain(error),
+            Loss::Wrong => "a reply was wrong, so that what follows it cannot be made out".into(),
         }
     }
 }
@@ -89,12 +92,14 @@ impl<D: Dialect> Worker<'_, D> {
         let lost = owed + unsent;
         // Of a connection that nothing more is asked of, no end is an error.
         let is_through = self.plan.churn || self.burst.is_some() || self.phase > Phase::Measuring;
-        if lost == 0 && is_through && state != State::Connecting {
+        let is_wrong = matches!(loss, Loss::Wrong);
+        if lost == 0 && is_through && state != State::Connecting && !is_wrong {
             return self.close(slot);
         }
         let errors = &mut self.count.errors;
         match (&loss, state) {
             (_, State::Connecting) | (Loss::Connect(_), _) => errors.connect += 1,
+            (Loss::Wrong, _) => errors.wrong_reply += lost.max(1),
             _ if lost == 0 => errors.closed_idle += 1,
             (Loss::Read(_) | Loss::Tls(_), _) => errors.read += lost,
             (Loss::Write(_), _) => errors.write += lost,
@@ -113,7 +118,7 @@ impl<D: Dialect> Worker<'_, D> {
         let cause =
             loss.in_words(Lost { state, over_tls, rests: lost == 0, timeout: self.plan.timeout });
         self.count.lost(&cause);
-        if self.count.first_unfinished.is_none() {
+        if self.count.first_unfinished.is_none() && !is_wrong {
             let Connection { cursor, talk, replies, .. } = &self.connections[slot as usize];
             self.count.first_unfinished = self.dialect.unfinished(cursor, talk).map(|part| {
                 let received = format!("{}, and then {cause}", part.received);

@@ -333,6 +333,7 @@ mod tests {
             warm_up: WarmUp::Fixed(Duration::ZERO),
             until: Until::Elapsed(Duration::from_secs(1)),
             churn: false,
+            tolerates: None,
             seed: 1,
         };
         OpenLoop::new(&plan, rate.unwrap(), Part { thread: 0, threads: 1 }, 1, 2)

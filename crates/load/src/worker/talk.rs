@@ -14,6 +14,7 @@ use crate::{
 use regatta_record::Exchange;
 use regatta_script::{At, Cursor, Dialect};
 use rustix::fd::AsFd;
+use std::ops::Range;
 
 impl<D: Dialect> Worker<'_, D> {
     /// Reads what there is: usually once, more often only where the buffer was filled or the `end`
@@ -62,19 +63,19 @@ impl<D: Dialect> Worker<'_, D> {
     #[inline]
     pub(super) fn came(&mut self, slot: u32, n: usize) {
         self.now = clock::now();
-        match self.receive(slot, n) {
+        match self.receive(slot, 0..n) {
             Ok(0) => self.end_if_said(slot),
             Ok(replies) => self.answered(slot, replies),
-            Err(exchange) => self.wrong(slot, *exchange),
+            Err(exchange) => self.unexpected(slot, exchange, n),
         }
     }
 
-    /// Hands what is in the buffer to the connection's cursor: how many replies it completes.
+    /// Hands bytes of the buffer to the connection's cursor: how many replies it completes.
     #[inline]
-    pub(super) fn receive(&mut self, slot: u32, n: usize) -> Result<u32, Box<Exchange>> {
+    pub(super) fn receive(&mut self, slot: u32, bytes: Range<usize>) -> Result<u32, Box<Exchange>> {
         let Connection { cursor, talk, replies, .. } = &mut self.connections[slot as usize];
         let at = At { cursor, talk, desk: &mut self.desk };
-        self.dialect.receive(at, &self.buffer[..n], self.now, &mut ()).map_err(|mut exchange| {
+        self.dialect.receive(at, &self.buffer[bytes], self.now, &mut ()).map_err(|mut exchange| {
             exchange.reply_index += *replies;
             exchange
         })
@@ -206,6 +207,12 @@ impl<D: Dialect> Worker<'_, D> {
     #[inline]
     pub(super) fn answered(&mut self, slot: u32, replies: u32) {
         self.settle(slot, replies);
+        self.go_on(slot);
+    }
+
+    /// What a connection does that was answered.
+    #[inline]
+    pub(super) fn go_on(&mut self, slot: u32) {
         if self.dialect.ends(&self.connections[slot as usize].talk) {
             return self.ended_as_said(slot);
         }
@@ -281,7 +288,7 @@ impl<D: Dialect> Worker<'_, D> {
     }
 
     /// The first reply came: the server has accepted the connection.
-    fn opened(&mut self, slot: u32) {
+    pub(super) fn opened(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Open;
         // An idle one that ends with its first reply came to nothing.
@@ -321,14 +328,6 @@ impl<D: Dialect> Worker<'_, D> {
         let keeps = self.kept < MOST && !self.connections[slot as usize].ended;
         self.kept += u32::from(keeps);
         keeps
-    }
-
-    /// A wrong reply: the run ends.
-    #[cold]
-    pub(super) fn wrong(&mut self, slot: u32, exchange: Exchange) {
-        self.count.errors.wrong_reply += 1;
-        self.shared.disqualify(exchange);
-        self.close(slot);
     }
 
     /// Sends what is unsent; true if it was cut short.

@@ -175,6 +175,7 @@ pub fn plan(target: SocketAddr) -> Plan {
         warm_up: WarmUp::Fixed(Duration::ZERO),
         until: Until::Elapsed(Duration::from_millis(300)),
         churn: false,
+        tolerates: None,
         seed: 42,
     }
 }

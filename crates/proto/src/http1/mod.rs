@@ -23,6 +23,7 @@ mod fault;
 mod fields;
 mod framing;
 mod head;
+mod method;
 mod parser;
 mod reply;
 mod scan;
@@ -34,7 +35,8 @@ pub use body::Body;
 pub use date::Date;
 pub use fault::{Fault, Status};
 pub use fields::Fields;
-pub use head::{Method, Version};
+pub use head::Version;
+pub use method::Method;
 pub use reply::{CONTINUE, Field, Prepared, Reply, Terms};
 
 /// Longest request line or status line in bytes, its CR LF counted. RFC 9112, section 3 asks for

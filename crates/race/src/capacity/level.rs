@@ -108,6 +108,7 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
         warm_up: WarmUp::Fixed(question.warm_up.max(limit.mul_f64(WARM_UP_OVER_LIMIT))),
         until: Until::Elapsed(window),
         churn: false,
+        tolerates: None,
         seed,
     }
 }
@@ -132,12 +133,14 @@ fn not_opened(error: &Error, descriptors: Option<u64>) -> Option<(String, Shown)
             let no_ports = std::io::Error::from(rustix::io::Errno::ADDRNOTAVAIL).to_string();
             let exhausted = descriptors.is_some_and(|limit| *opened as u64 + OTHER_FILES >= limit);
             Some(match () {
-                () if *last == no_ports => ("the load's source ports".into(), up_to(*opened)),
+                () if last.starts_with(&no_ports) => {
+                    ("the load's source ports".into(), up_to(*opened))
+                }
                 () if exhausted => ("the server's descriptor limit".into(), up_to(*opened)),
                 () => (format!("only {opened} connections came open: {last}"), Shown::Failed),
             })
         }
-        Error::Plan(_) | Error::Tls(_) | Error::Machine { .. } => None,
+        Error::Plan(_) | Error::Tls(_) | Error::Process { .. } | Error::Machine { .. } => None,
     }
 }
 

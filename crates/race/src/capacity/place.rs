@@ -6,11 +6,12 @@ use crate::{
     course::Course,
     entrant::Entrant,
     events::Events,
+    processes::load_processes,
     start::{STOP_WITHIN, Start, Started, start},
     under_load::{UnderLoad, Window},
 };
 use regatta_host::{Aside, Containment, Memory, Observed, Spent, Usage};
-use regatta_load::{Edges, Plan, Tally, Tls};
+use regatta_load::{Edges, Plan, Processes, Tally, Tls, run_in_processes};
 use regatta_record::{Asked, Happened, LoadShape, Phase};
 use regatta_script::Workload;
 use std::{
@@ -39,6 +40,8 @@ pub enum Place<'a> {
         path: Option<String>,
         /// Its process, whose CPU and memory are read, with all below it.
         pid: Option<u32>,
+        /// The regatta binary, for load processes.
+        binary: &'a Path,
     },
     /// A contender, started afresh for every step: the first of `asked` that takes part.
     Contender {
@@ -67,7 +70,7 @@ impl<'a> Place<'a> {
         stop: &'a AtomicBool,
     ) -> Result<Ready<'a>, CapacityError> {
         match self {
-            Place::Address { addr, tls, workload, host, path, pid, .. } => {
+            Place::Address { addr, tls, workload, host, path, pid, binary, .. } => {
                 let observed = pid.map(Observed::tree);
                 if let (Some(observed), Some(pid)) = (&observed, *pid) {
                     observed.usage().map_err(|error| CapacityError::Observe { pid, error })?;
@@ -75,7 +78,7 @@ impl<'a> Place<'a> {
                 let (addr, workload) = (*addr, workload.clone());
                 let (tls, host, path) = (tls.clone(), host.clone(), path.clone());
                 let server = Server::Runs { addr, tls, workload, host, path, observed };
-                Ok(Ready { server, stop })
+                Ok(Ready { server, stop, how: load_processes(binary, 1) })
             }
             Place::Contender { asked, binary, containment } => {
                 let course = Course { asked, binary, containment: *containment, stop };
@@ -84,7 +87,7 @@ impl<'a> Place<'a> {
                 // No load has cores of its own: which CPUs are whose follows from `asked` alone.
                 let shape = LoadShape::closed(question.step, 1);
                 let server = Server::Starts { course, entrant: Box::new(entrant), shape };
-                Ok(Ready { server, stop })
+                Ok(Ready { server, stop, how: load_processes(binary, 1) })
             }
         }
     }
@@ -94,6 +97,7 @@ impl<'a> Place<'a> {
 pub(super) struct Ready<'a> {
     server: Server<'a>,
     pub stop: &'a AtomicBool,
+    how: Processes,
 }
 
 enum Server<'a> {
@@ -192,7 +196,7 @@ impl Ready<'_> {
         let mut under_load = UnderLoad::new(events, &window);
         let mut edges = window.around(&mut read);
         let progress = &mut |progress: &_| under_load.progress(progress);
-        let loaded = regatta_load::run(plan, &mut edges, progress, self.stop);
+        let loaded = run_in_processes(plan, &self.how, &mut edges, progress, self.stop);
         under_load.ended();
         let descriptors = descriptor_limit(&read.observed);
         let spent = read.spent.map(|spent| (spent, cpus));

@@ -52,6 +52,7 @@ fn plan(target: SocketAddr, warm_up: Duration, until: Until) -> Plan {
         warm_up: WarmUp::Fixed(warm_up),
         until,
         churn: false,
+        tolerates: None,
         seed: 1,
     }
 }

@@ -157,6 +157,9 @@ impl Live {
                 "note: no events of this race were stored until now; a replay begins here\n".into(),
             ));
         }
+        for note in &header.notes {
+            shown.push(Shown::Stderr(format!("note: {note}\n")));
+        }
         for entry in &header.asked.entries {
             if let Some(why) = &entry.skipped {
                 shown.push(Shown::Stderr(format!("skipped: {}: {why}\n", entry.name)));

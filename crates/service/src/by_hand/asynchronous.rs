@@ -1,6 +1,6 @@
 //! The same two programs with `.await`. Run on `async`.
 
-use super::{EMPTY, LAST_NAME, too_long};
+use super::words::{EMPTY, LAST_NAME, too_long};
 use crate::{
     Limits,
     double::{QUOTED, TOO_LONG},

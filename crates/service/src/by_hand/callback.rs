@@ -1,7 +1,7 @@
 //! The same two programs as hand-written callback machines: what was a place in the program is
 //! now a field. Run on `epoll`.
 
-use super::{EMPTY, LAST_NAME};
+use super::words::{EMPTY, LAST_NAME};
 use crate::{
     Flow, Never,
     double::{QUOTED, TOO_LONG},

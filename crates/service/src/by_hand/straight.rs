@@ -1,7 +1,7 @@
 //! Straight-line programs over `BufRead + Write`, as if every connection had the machine to
 //! itself. Run on `threads` and `green`.
 
-use super::{EMPTY, LAST_NAME, too_long};
+use super::words::{EMPTY, LAST_NAME, too_long};
 use crate::double::{QUOTED, TOO_LONG};
 use regatta_proto::line::{Integer, MAX_LINE, escape};
 use std::io::{self, BufRead, Read, Write};

@@ -6,7 +6,7 @@
 //! and reading fail instead (O_NONBLOCK, RWF_NOWAIT). If they do, or if the length is not that of the
 //! last file, stat(2) decides whether the file is refused, accepted or read again.
 
-use super::{CLOSE, OPEN, PAST_END, READ, name};
+use super::kinds::{CLOSE, OPEN, PAST_END, READ, name};
 use io_uring::{opcode, squeue, types};
 use rustix::{
     fs::{FileType, stat},

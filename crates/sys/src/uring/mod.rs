@@ -6,6 +6,7 @@
 
 mod buffers;
 mod files;
+mod kinds;
 mod refusal;
 
 pub use buffers::Buffer;
@@ -14,6 +15,7 @@ pub use refusal::refused;
 use buffers::Buffers;
 use files::{Files, Read};
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use kinds::{ACCEPT, CANCEL, CLOSE, KIND, OPEN, PAST_END, READ, RECEIVE, SEND, WATCH, name};
 use rustix::io::Errno;
 use slab::Slab;
 use std::{
@@ -129,22 +131,6 @@ pub enum Received {
     Cancelled,
     /// An error of the connection.
     Failed(io::Error),
-}
-
-// The operation that a completion belongs to: its kind above, its token or key below.
-const KIND: u32 = 32;
-const ACCEPT: u64 = 0;
-const RECEIVE: u64 = 1;
-const SEND: u64 = 2;
-const WATCH: u64 = 3;
-const CANCEL: u64 = 4;
-const OPEN: u64 = 5;
-const READ: u64 = 6;
-const PAST_END: u64 = 7;
-const CLOSE: u64 = 8;
-
-fn name(kind: u64, key: u32) -> u64 {
-    kind << KIND | u64::from(key)
 }
 
 impl Ring {

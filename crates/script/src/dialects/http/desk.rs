@@ -19,7 +19,14 @@ pub struct Desk {
     spare: Vec<Box<Part>>,
     /// How the last reply began that came in pieces and was right, without its last piece.
     shown_last: Vec<u8>,
+    /// Replies so far, by their status.
+    statuses: Box<[u64; STATUSES]>,
+    /// A wrong reply that is whole does not make its connection useless.
+    pub(super) tolerates: bool,
 }
+
+/// One more than the highest status (RFC 9110, section 15).
+const STATUSES: usize = 600;
 
 impl Desk {
     /// Most rooms that are kept for later.
@@ -29,7 +36,8 @@ impl Desk {
     pub(super) fn new(kinds: usize, wall: fn() -> Nanos) -> Self {
         let memos = std::iter::repeat_with(Memo::default).take(kinds).collect();
         let spare = Vec::with_capacity(Self::MOST_SPARE);
-        Desk { wall, memos, spare, shown_last: Vec::new() }
+        let statuses = Box::new([0; STATUSES]);
+        Desk { wall, memos, spare, shown_last: Vec::new(), statuses, tolerates: false }
     }
 
     /// What tells the time of day.
@@ -49,7 +57,26 @@ impl Desk {
         text: &[u8],
         now: Nanos,
     ) -> Option<(usize, bool)> {
-        self.memos[usize::from(kind)].recognise(input, expected, text, now, self.wall)
+        let memo = &mut self.memos[usize::from(kind)];
+        let known = memo.recognise(input, expected, text, now, self.wall);
+        if known.is_some() {
+            let status = memo.status();
+            self.count(status);
+        }
+        known
+    }
+
+    /// A reply with this status came.
+    #[inline]
+    pub(super) fn count(&mut self, status: u16) {
+        if let Some(count) = self.statuses.get_mut(usize::from(status)) {
+            *count += 1;
+        }
+    }
+
+    /// Replies so far, by their status.
+    pub(super) fn statuses(&self) -> &[u64] {
+        &*self.statuses
     }
 
     /// A whole reply of this kind was right.

@@ -23,6 +23,8 @@ pub(super) struct Memo {
     until: Nanos,
     /// The connection ends with it.
     ends: bool,
+    /// Its status.
+    status: u16,
 }
 
 /// What is told of a reply that was right.
@@ -35,6 +37,7 @@ pub(super) struct Right<'a> {
     pub text: &'a [u8],
     pub until: Nanos,
     pub ends: bool,
+    pub status: u16,
 }
 
 impl Memo {
@@ -100,7 +103,13 @@ impl Memo {
         // A head that is to be another for each request says nothing of the next one.
         let head = if expected.given_fields() > 0 { 0 } else { right.head };
         (self.length, self.head) = (right.bytes.len(), head);
-        (self.until, self.ends) = (right.until, right.ends);
+        (self.until, self.ends, self.status) = (right.until, right.ends, right.status);
+    }
+
+    /// The status of the reply that was recognised.
+    #[inline]
+    pub fn status(&self) -> u16 {
+        self.status
     }
 }
 
@@ -119,7 +128,8 @@ mod tests {
         let bytes = b"HTTP/1.1 200 -\r\nETag: 1\r\nContent-Length: 1\r\n\r\nx";
         let mut memo = Memo::default();
         let head = bytes.len() - 1;
-        let right = Right { bytes, head, text: b"1\n", until: Nanos::MAX, ends: false };
+        let right =
+            Right { bytes, head, text: b"1\n", until: Nanos::MAX, ends: false, status: 200 };
         memo.learn(right, &expected);
         let mut again = |text: &[u8]| memo.recognise(bytes, &expected, text, 0, || 0);
         assert_eq!(again(b"1\n"), Some((bytes.len(), false)));

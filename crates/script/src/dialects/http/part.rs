@@ -27,6 +27,10 @@ pub(super) struct Part {
     /// Bytes of its head, where that tells the length of the content; else 0.
     head: usize,
     framing: Option<Framing>,
+    /// Its status; 0 before its head is whole.
+    status: u16,
+    /// What is wrong with it, where that is tolerated.
+    wrong: Option<Fault>,
 }
 
 /// What a reply is checked against.
@@ -38,11 +42,13 @@ pub(super) struct Due<'a> {
     pub now: Nanos,
     /// This machine's time of day.
     pub wall: fn() -> Nanos,
+    /// A wrong reply is read to its end all the same.
+    pub tolerates: bool,
 }
 
-/// A whole reply that was right.
+/// A whole reply.
 pub(super) struct Whole {
-    /// Until when it stays so.
+    /// Until when it stays right.
     pub until: Nanos,
     /// The connection ends with it.
     pub ends: bool,
@@ -51,6 +57,7 @@ pub(super) struct Whole {
 }
 
 /// What is wrong with a reply.
+#[derive(Debug)]
 enum Fault {
     Malformed(Malformed),
     Head,
@@ -86,16 +93,28 @@ impl Part {
         self.content.shrink_to(KEPT);
         self.shown.clear();
         (self.head, self.framing) = (0, None);
+        (self.status, self.wrong) = (0, None);
     }
 
-    /// Reads the reply off the front of `input`. `None` if its end has not come.
+    /// Its status; 0 before its head is whole.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Reads the reply off the front of `input`. `None` if its end has not come. Of a wrong one that
+    /// is tolerated all is taken before that is told.
     pub fn read(&mut self, input: &mut &[u8], due: Due<'_>) -> Result<Option<Whole>, Told> {
         let came = *input;
-        let whole = self.take(input, due).map_err(|fault| {
-            let mut shown = std::mem::take(&mut self.shown);
-            shown.extend_from_slice(&came[..came.len().min(SHOWN)]);
-            Told::new(fault, due, &shown)
-        })?;
+        let whole = match (self.take(input, due), self.wrong.take()) {
+            (Ok(Some(Whole { ends, .. })), Some(fault)) => {
+                return Err(Told { whole: Some(ends), ..self.told(fault, due, came) });
+            }
+            (Err(fault), _) => return Err(self.told(fault, due, came)),
+            (Ok(whole), wrong) => {
+                self.wrong = wrong;
+                whole
+            }
+        };
         if whole.is_none() {
             let more = SHOWN.saturating_sub(self.shown.len()).min(came.len());
             self.shown.extend_from_slice(&came[..more]);
@@ -107,10 +126,28 @@ impl Part {
     pub fn end(&mut self, due: Due<'_>) -> Result<bool, Told> {
         // What was cut off is missing, not wrong.
         let Ok(Some(_)) = self.decoder.end_of_input() else { return Ok(false) };
-        match due.content(&self.content) {
+        match self.wrong.take().map_or_else(|| due.content(&self.content), Err) {
             Ok(_) => Ok(true),
             Err(fault) => Err(Told::new(fault, due, &self.shown)),
         }
+    }
+
+    /// `came` is the last that came of it.
+    #[cold]
+    fn told(&mut self, fault: Fault, due: Due<'_>, came: &[u8]) -> Told {
+        let mut shown = std::mem::take(&mut self.shown);
+        shown.extend_from_slice(&came[..came.len().min(SHOWN)]);
+        Told::new(fault, due, &shown)
+    }
+
+    /// The reply is wrong. If that is tolerated, nothing more of it is looked at.
+    #[cold]
+    fn fails(&mut self, fault: Fault, due: Due<'_>) -> Result<(), Fault> {
+        if !due.tolerates {
+            return Err(fault);
+        }
+        self.wrong = Some(fault);
+        Ok(())
     }
 
     /// Takes the reply's bytes off the front of `input`; all of them if its end has not come.
@@ -140,8 +177,7 @@ impl Part {
     }
 
     fn decode(&mut self, input: &mut &[u8], due: Due<'_>) -> Result<Option<Whole>, Fault> {
-        let expected = &due.expected.content;
-        let looks = !matches!(expected, Content::Any);
+        let any = matches!(due.expected.content, Content::Any);
         let begin = input.len();
         // Of a content that was looked at where it lay.
         let mut seen = None;
@@ -149,38 +185,51 @@ impl Part {
             match event {
                 Event::Switched(_) => return Err(Fault::Upgrade),
                 Event::Head(response) => {
-                    if !check::head(due.expected, &response, due.text) {
-                        return Err(Fault::Head);
-                    }
                     let framing = response.framing;
-                    self.framing = Some(framing);
+                    (self.framing, self.status) = (Some(framing), response.status);
                     if matches!(framing, Framing::None | Framing::Length(_)) {
                         self.head = begin - input.len();
                     }
-                }
-                Event::Content(_) if !looks => {}
-                Event::Content(piece) => {
-                    if self.framing == Some(Framing::Length(piece.len() as u64)) {
-                        seen = Some(due.content(piece)?);
-                    } else {
-                        let text = due.expected.parts(due.text).content;
-                        let longest = expected.longest(text);
-                        if piece.len() > longest - self.content.len() {
-                            return Err(Fault::TooLong(longest));
-                        }
-                        let more = expected.looked_at(text) - self.content.len();
-                        self.content.extend_from_slice(&piece[..piece.len().min(more)]);
+                    if !check::head(due.expected, &response, due.text) {
+                        self.fails(Fault::Head, due)?;
                     }
                 }
+                Event::Content(_) if any || self.wrong.is_some() => {}
+                Event::Content(piece) => match self.look(piece, due) {
+                    Ok(until) => seen = until,
+                    Err(fault) => self.fails(fault, due)?,
+                },
                 Event::End { keep_alive } => {
                     let until = match seen {
                         Some(until) => until,
-                        None => due.content(&self.content)?,
+                        None if self.wrong.is_some() => 0,
+                        None => match due.content(&self.content) {
+                            Ok(until) => until,
+                            Err(fault) => {
+                                self.fails(fault, due)?;
+                                0
+                            }
+                        },
                     };
                     return Ok(Some(Whole { until, ends: !keep_alive, head: self.head }));
                 }
             }
         }
+        Ok(None)
+    }
+
+    /// Looks at a piece of content, or keeps it. Until when the content stays right, if it is whole.
+    fn look(&mut self, piece: &[u8], due: Due<'_>) -> Result<Option<Nanos>, Fault> {
+        if self.framing == Some(Framing::Length(piece.len() as u64)) {
+            return due.content(piece).map(Some);
+        }
+        let (expected, text) = (&due.expected.content, due.expected.parts(due.text).content);
+        let longest = expected.longest(text);
+        if piece.len() > longest - self.content.len() {
+            return Err(Fault::TooLong(longest));
+        }
+        let more = expected.looked_at(text) - self.content.len();
+        self.content.extend_from_slice(&piece[..piece.len().min(more)]);
         Ok(None)
     }
 }
@@ -198,6 +247,8 @@ pub(super) struct Told {
     expected: String,
     received: String,
     is_malformed: bool,
+    /// It came whole; then whether the connection ends with it.
+    pub whole: Option<bool>,
 }
 
 impl Told {
@@ -213,7 +264,7 @@ impl Told {
             Fault::TooLong(most) => format!("{began} (more than {most} bytes of content)"),
             Fault::Content(content) => format!("the content {content}, in {began}"),
         };
-        Told { expected: due.expected.in_words(due.text), received, is_malformed }
+        Told { expected: due.expected.in_words(due.text), received, is_malformed, whole: None }
     }
 
     /// What is no HTTP may belong to the reply before it, whose length was then wrong: `last` is that

@@ -36,6 +36,8 @@ pub struct Talk {
     part: Option<Box<Part>>,
     /// The server said that the connection ends with what came.
     ends: bool,
+    /// Of the bytes that came last, so many end with a wrong reply that was whole.
+    resumes: Option<usize>,
 }
 
 impl Http {
@@ -85,10 +87,17 @@ impl Http {
                     rest = &rest[length..];
                     Some(ends)
                 }
-                None => read(talk, desk, &mut rest, kind, due).map_err(|told| {
-                    let told = told.after(&last.shown(came, desk));
-                    told.of_request(self.script.request(at), at - before)
-                })?,
+                None => match read(talk, desk, &mut rest, kind, due) {
+                    Ok(whole) => whole,
+                    Err(told) => {
+                        if let Some(ends) = told.whole {
+                            cursor.answer(at - before + 1, &self.script);
+                            (talk.ends, talk.resumes) = (ends, Some(came.len() - rest.len()));
+                        }
+                        let told = told.after(&last.shown(came, desk));
+                        return Err(told.of_request(self.script.request(at), at - before));
+                    }
+                },
             };
             let Some(ends) = whole else { break };
             last.at = begins..came.len() - rest.len();
@@ -105,7 +114,8 @@ impl Http {
     #[inline]
     fn due(&self, kind: u16, at: u32, now: Nanos, desk: &Desk) -> Due<'_> {
         let expected = &self.kinds[usize::from(kind)];
-        Due { expected, text: self.script.reply(at), now, wall: desk.wall() }
+        let (wall, tolerates) = (desk.wall(), desk.tolerates);
+        Due { expected, text: self.script.reply(at), now, wall, tolerates }
     }
 }
 
@@ -120,6 +130,14 @@ impl Dialect for Http {
 
     fn desk(&self, wall: fn() -> Nanos) -> Desk {
         Desk::new(self.kinds.len(), wall)
+    }
+
+    fn tolerate(&self, desk: &mut Desk) {
+        desk.tolerates = true;
+    }
+
+    fn statuses<'d>(&self, desk: &'d Desk) -> &'d [u64] {
+        desk.statuses()
     }
 
     fn talk(&self, _: u32) -> Talk {
@@ -137,6 +155,10 @@ impl Dialect for Http {
         self.take(at, came, now)
     }
 
+    fn resume(&self, talk: &mut Talk) -> Option<usize> {
+        talk.resumes.take()
+    }
+
     fn end(
         &self,
         At { cursor, talk, desk }: At<'_, Self>,
@@ -148,6 +170,7 @@ impl Dialect for Http {
         let completes =
             part.end(due).map_err(|told| told.of_request(self.script.request(at), 0))?;
         if completes {
+            desk.count(part.status());
             desk.give_back(part);
             cursor.answer(1, &self.script);
             talk.ends = true;
@@ -217,13 +240,18 @@ fn read(
     let is_new = talk.part.is_none();
     let mut part = talk.part.take().unwrap_or_else(|| desk.room());
     let came = *input;
-    let Some(Whole { until, ends, head }) = part.read(input, due)? else {
+    let whole = part.read(input, due);
+    let status = part.status();
+    if !matches!(whole, Ok(None)) {
+        desk.count(status);
+    }
+    let Some(Whole { until, ends, head }) = whole? else {
         talk.part = Some(part);
         return Ok(None);
     };
     if is_new {
         let bytes = &came[..came.len() - input.len()];
-        let right = Right { bytes, head, text: due.text, until, ends };
+        let right = Right { bytes, head, text: due.text, until, ends, status };
         desk.learn(right, kind, due.expected);
     }
     desk.give_back(part);

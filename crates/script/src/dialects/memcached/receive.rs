@@ -4,7 +4,7 @@ use super::{reply::Reply, step::Due};
 use crate::{
     dialect::{At, Dialect, Heard},
     script::Script,
-    text::{line, printable},
+    text::{line, printable, unasked},
     time::Nanos,
 };
 use regatta_record::Exchange;
@@ -99,12 +99,9 @@ impl Dialect for Memcached {
         let (mut at, mut rest) = (before, came);
         while !rest.is_empty() {
             if at >= owed_to {
-                return Err(Box::new(Exchange {
-                    sent: String::new(),
-                    expected: String::new(),
-                    received: printable(line(rest)),
-                    reply_index: (at - before).into(),
-                }));
+                let (request, received) =
+                    (cursor.last_request(&self.script), printable(line(rest)));
+                return Err(Box::new(unasked(request, received, at - before)));
             }
             let begins = rest;
             match self.take(at, talk, &mut rest) {

@@ -1,0 +1,88 @@
+//! A plan as a message to a load process, and back.
+
+use crate::{Error, Plan, Tls, Until, WarmUp};
+use regatta_record::{Ask, AskedWindow, FORMAT, Part};
+use regatta_script::Workload;
+use std::{num::NonZeroU64, time::Duration};
+
+/// The message to the process that runs `part`.
+pub(super) fn ask(plan: &Plan, part: Part) -> Ask {
+    let ns = |duration: Duration| duration.as_nanos() as u64;
+    Ask {
+        format: FORMAT,
+        part,
+        target: plan.target,
+        tls: plan.tls.as_ref().map(Tls::to_message),
+        workload: plan.workload.to_message(),
+        host: plan.host.clone(),
+        path: plan.path.clone(),
+        connections: plan.connections as u64,
+        idle: plan.idle as u64,
+        pipeline: plan.pipeline as u64,
+        rate: plan.rate,
+        arrivals: plan.arrivals,
+        spin_ns: ns(plan.spin),
+        busy_poll: plan.busy_poll,
+        in_flight: plan.in_flight.and_then(|most| NonZeroU64::new(most as u64)),
+        cpus: plan.cpus.clone(),
+        timeout_ns: ns(plan.timeout),
+        window: match plan.until {
+            Until::Elapsed(length) => AskedWindow::Elapsed { ns: ns(length) },
+            Until::Requests(n) => AskedWindow::Requests { n },
+            Until::Burst { instances, requests } => {
+                AskedWindow::Burst { instances: instances as u32, requests }
+            }
+        },
+        churn: plan.churn,
+        tolerates: plan.tolerates,
+        seed: plan.seed,
+    }
+}
+
+/// The plan that a message asks for. The leader decides on warm-up and patience.
+pub(super) fn plan(ask: &Ask) -> Result<Plan, Error> {
+    let refuse = |what: String| Error::Plan(what);
+    if ask.format != FORMAT {
+        return Err(refuse(format!(
+            "the leader sent format {}, but this program reads format {FORMAT}",
+            ask.format
+        )));
+    }
+    let Part { process, processes, threads } = ask.part;
+    if processes == 0 || process >= processes || threads < processes {
+        return Err(refuse(format!("there is no part {:?}", ask.part)));
+    }
+    let tls = ask.tls.clone().map(Tls::of_message).transpose();
+    let plan = Plan {
+        target: ask.target,
+        tls: tls.map_err(|error| refuse(error.to_string()))?,
+        workload: Workload::of_message(&ask.workload).map_err(refuse)?,
+        host: ask.host.clone(),
+        path: ask.path.clone(),
+        connections: ask.connections as usize,
+        idle: ask.idle as usize,
+        pipeline: ask.pipeline as usize,
+        rate: ask.rate,
+        arrivals: ask.arrivals,
+        spin: Duration::from_nanos(ask.spin_ns),
+        busy_poll: ask.busy_poll,
+        in_flight: ask.in_flight.map(|most| most.get() as usize),
+        threads: threads as usize,
+        cpus: ask.cpus.clone(),
+        timeout: Duration::from_nanos(ask.timeout_ns),
+        patience: Plan::PATIENCE,
+        warm_up: WarmUp::Fixed(Duration::ZERO),
+        until: match ask.window {
+            AskedWindow::Elapsed { ns } => Until::Elapsed(Duration::from_nanos(ns)),
+            AskedWindow::Requests { n } => Until::Requests(n),
+            AskedWindow::Burst { instances, requests } => {
+                Until::Burst { instances: instances as usize, requests }
+            }
+        },
+        churn: ask.churn,
+        tolerates: ask.tolerates,
+        seed: ask.seed,
+    };
+    plan.check()?;
+    Ok(plan)
+}

@@ -1,0 +1,331 @@
+//! A load process: carries out its part of a load and follows the leader's orders.
+
+use super::{
+    ask,
+    wire::{self, Inbox},
+};
+use crate::{
+    Error, Plan, Until,
+    clock::{self, Nanos},
+    leads::Leads,
+    limits,
+    run::work,
+    shared::{Phase, Shared},
+    tally,
+};
+use regatta_record::{Ask, Counted, Failure, LoadProgress, Order, Part, Report};
+use regatta_script::{Dialect, Visitor};
+use rustix::process::{Signal, set_parent_process_death_signal};
+use std::{
+    io::{self, Read},
+    process::{self, ExitCode},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Between two looks at the load threads. The leader learns that late how far they are.
+const LOOK: Duration = Duration::from_millis(20);
+/// The same inside a window of a fixed length, where looking takes CPU from what is measured.
+const LOOK_IN_WINDOW: Duration = Duration::from_millis(100);
+/// Longest silence towards the leader.
+const HEARTBEAT: Duration = Duration::from_millis(500);
+
+/// The whole life of a load process: reads an [`Ask`] from stdin, carries out its part, follows the
+/// orders from stdin, and writes reports to stdout. It ends at once when stdin closes or the leader
+/// dies. Not for people.
+pub fn load_process() -> ExitCode {
+    // Where the kernel refuses, the end of stdin says the same, only later.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    let mut inbox = Inbox::new(io::stdin());
+    let report = match inbox.next::<Ask>() {
+        Ok(None) => return ExitCode::FAILURE,
+        Err(error) => Report::Failed(Failure::Other(format!("cannot read its part: {error}"))),
+        Ok(Some(ask)) => match carry_out(&ask, inbox) {
+            Ok(counted) => Report::Counted(Box::new(counted)),
+            Err(Error::Tls(because)) => Report::Failed(Failure::Tls(because)),
+            Err(error) => Report::Failed(Failure::Other(format!("cannot go on: {error}"))),
+        },
+    };
+    match wire::send(io::stdout(), &report) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn carry_out(ask: &Ask, orders: Inbox<io::Stdin>) -> Result<Counted, Error> {
+    let plan = &ask::plan(ask)?;
+    let alpn = plan.workload.protocol().alpn;
+    let tls = plan.tls.as_ref().map(|tls| tls.offering(alpn));
+    let plan = &Plan { tls, ..plan.clone() };
+    plan.compile()?.visit(Run { plan, part: ask.part, orders })
+}
+
+/// A part of a load that may begin.
+struct Run<'a> {
+    plan: &'a Plan,
+    part: Part,
+    orders: Inbox<io::Stdin>,
+}
+
+impl Visitor for Run<'_> {
+    type Out = Result<Counted, Error>;
+
+    fn visit<D: Dialect>(self, dialect: &D) -> Self::Out {
+        let Run { plan, part, orders } = self;
+        let threads = part.numbers().count();
+        limits::make_room(plan.connections_of(part), threads)?;
+        let follower = Arc::new(Follower::new(plan, Shared::new(threads, part.processes as usize)));
+        let obeying = follower.clone();
+        thread::Builder::new()
+            .name("orders".into())
+            .spawn(move || obey(orders, &obeying))
+            .map_err(|error| Error::Machine { what: "start its threads", error })?;
+        let shared = &follower.shared;
+        let leader = &mut Turns(&follower);
+        let counts = work(dialect, plan, part, shared, leader, |ended| report(&follower, ended))?;
+        let (wrong, tls) = (shared.first_wrong(), shared.spoken());
+        Ok(tally::count(counts, part, follower.window(), plan, wrong, tls))
+    }
+}
+
+/// Follows the orders that come. Ends the process when the leader is gone.
+fn obey(mut orders: Inbox<impl Read>, follower: &Follower) {
+    while let Ok(Some(order)) = orders.next() {
+        follower.obey(order);
+    }
+    process::exit(1);
+}
+
+/// Reports how far the threads are until all of them have ended.
+fn report(follower: &Follower, ended: &mpsc::Receiver<()>) {
+    let shared = &follower.shared;
+    let mut pause = LOOK;
+    let mut progress = LoadProgress::default();
+    let mut reported: Option<(LoadProgress, Instant)> = None;
+    while ended.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
+        let phase = shared.phase();
+        pause = follower.until_look(phase);
+        let sums = shared.sums();
+        let are_up = reported.is_some() || sums.together;
+        let entered = match phase_of_all(shared, phase, sums.together) {
+            Some(phase) => order_of(phase),
+            None => progress.entered,
+        };
+        progress = LoadProgress {
+            entered,
+            replies: sums.replies,
+            settled: sums.settled,
+            awaited: sums.awaited,
+            refused: sums.refused,
+            dropped: sums.dropped,
+            owed_ends: sums.owed_ends,
+            opened: shared.opened() as u64,
+            errors: sums.errors,
+            open: sums.open as u64,
+            opening: shared.is_opening(),
+            over: shared.ends_early(),
+            trouble: shared.trouble(),
+        };
+        let is_news = reported
+            .as_ref()
+            .is_none_or(|(before, at)| *before != progress || at.elapsed() >= HEARTBEAT);
+        if are_up && is_news {
+            if wire::send(io::stdout(), &Report::Progress(progress.clone())).is_err() {
+                process::exit(1);
+            }
+            reported = Some((progress.clone(), Instant::now()));
+        }
+    }
+}
+
+/// The phase that all threads are in, if it did not change while they were asked.
+fn phase_of_all(shared: &Shared, phase: Phase, together: bool) -> Option<Phase> {
+    (together && shared.phase() == phase).then_some(phase)
+}
+
+/// The order that leads into a phase; none leads into the first.
+pub(super) fn order_of(phase: Phase) -> Option<Order> {
+    match phase {
+        Phase::Starting => None,
+        Phase::Connecting => Some(Order::Connect),
+        Phase::WarmingUp => Some(Order::WarmUp),
+        Phase::Measuring => Some(Order::OpenWindow),
+        Phase::Draining => Some(Order::StopSending),
+        Phase::Ended => Some(Order::End),
+    }
+}
+
+/// The phase that an order leads into.
+pub(super) fn phase_of(order: Option<Order>) -> Phase {
+    match order {
+        None => Phase::Starting,
+        Some(Order::Connect) => Phase::Connecting,
+        Some(Order::WarmUp) => Phase::WarmingUp,
+        Some(Order::OpenWindow | Order::AllOpened) => Phase::Measuring,
+        Some(Order::StopSending | Order::ClosesOverdue) => Phase::Draining,
+        Some(Order::End) => Phase::Ended,
+    }
+}
+
+/// Leads the threads of this process as the leader of all orders it. A window of a fixed length ends by
+/// the clock of this process, so that it is equally long in all processes.
+struct Follower {
+    shared: Shared,
+    /// Connections of all processes.
+    connections: usize,
+    length: Option<Nanos>,
+    /// Begin and end of the window, once it opened.
+    window: Mutex<Option<(Nanos, Nanos)>>,
+    /// When the window ends by itself; never, before it opened.
+    ends_at: AtomicU64,
+}
+
+impl Follower {
+    fn new(plan: &Plan, shared: Shared) -> Self {
+        let length = match plan.until {
+            Until::Elapsed(window) => Some(window.as_nanos() as Nanos),
+            Until::Requests(_) | Until::Burst { .. } => None,
+        };
+        let (window, ends_at) = (Mutex::new(None), AtomicU64::new(Nanos::MAX));
+        Follower { shared, connections: plan.connections, length, window, ends_at }
+    }
+
+    fn window(&self) -> Option<(Nanos, Nanos)> {
+        *self.window.lock().expect("no thread panics here")
+    }
+
+    fn obey(&self, order: Order) {
+        match order {
+            Order::AllOpened => return self.shared.set_opened(self.connections),
+            Order::ClosesOverdue => return self.shared.closes_overdue(),
+            _ => {}
+        }
+        // Held throughout, since the window may end by itself meanwhile.
+        let mut window = self.window.lock().expect("no thread panics here");
+        let (phase, current) = (phase_of(Some(order)), self.shared.phase());
+        let ends_by_itself = order == Order::StopSending && self.length.is_some();
+        if phase <= current || ends_by_itself {
+            return;
+        }
+        let now = clock::now();
+        if order == Order::OpenWindow {
+            *window = Some((now, now));
+            self.ends_at.store(now.saturating_add(self.length.unwrap_or(Nanos::MAX)), Relaxed);
+            return self.shared.open_window(now);
+        }
+        if let Some((_, end)) = window.as_mut().filter(|_| current == Phase::Measuring) {
+            *end = now;
+        }
+        self.shared.set_phase(phase);
+    }
+
+    /// How long to wait before the next look at the threads: inside a window of a fixed length as
+    /// long as possible, but not longer than that.
+    fn until_look(&self, phase: Phase) -> Duration {
+        if phase != Phase::Measuring || self.length.is_none() {
+            return LOOK;
+        }
+        let left = self.ends_at.load(Relaxed).saturating_sub(clock::now());
+        Duration::from_nanos(left).clamp(Duration::from_millis(1), LOOK_IN_WINDOW)
+    }
+
+    /// Ends the window if its time is up.
+    fn look(&self, now: Nanos) {
+        if now < self.ends_at.load(Relaxed) || self.shared.phase() != Phase::Measuring {
+            return;
+        }
+        let mut window = self.window.lock().expect("no thread panics here");
+        if let Some((_, end)) = window.as_mut().filter(|_| self.shared.phase() == Phase::Measuring)
+        {
+            *end = clock::now();
+            self.shared.set_phase(Phase::Draining);
+        }
+    }
+}
+
+/// The follower, asked once per turn of the first load thread.
+struct Turns<'a>(&'a Follower);
+
+impl Leads for Turns<'_> {
+    fn next_look(&self) -> Nanos {
+        match self.0.shared.phase() {
+            Phase::Measuring => self.0.ends_at.load(Relaxed),
+            _ => Nanos::MAX,
+        }
+    }
+
+    fn turn(&mut self, now: Nanos) {
+        self.0.look(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SECOND;
+
+    fn follower(length: Option<Nanos>) -> Follower {
+        let (window, ends_at) = (Mutex::new(None), AtomicU64::new(Nanos::MAX));
+        Follower { shared: Shared::new(1, 1), connections: 1, length, window, ends_at }
+    }
+
+    #[test]
+    fn orders_and_phases_correspond() {
+        let mut phases = Order::ALL.map(|order| phase_of(Some(order))).to_vec();
+        assert!(phases.is_sorted(), "{phases:?}");
+        phases.dedup();
+        assert_eq!(phases.len(), 5, "each phase but the first");
+        for phase in phases {
+            assert_eq!(phase_of(order_of(phase)), phase);
+        }
+        assert_eq!(order_of(phase_of(None)), None);
+    }
+
+    #[test]
+    fn a_window_of_a_fixed_length_ends_by_the_own_clock_alone() {
+        let follower = follower(Some(SECOND));
+        follower.obey(Order::WarmUp);
+        follower.look(clock::now());
+        follower.obey(Order::OpenWindow);
+        let (begin, _) = follower.window().unwrap();
+        assert_eq!(Turns(&follower).next_look(), begin + SECOND);
+        follower.obey(Order::StopSending);
+        follower.look(begin + SECOND - 1);
+        assert_eq!(follower.shared.phase(), Phase::Measuring);
+        follower.look(begin + SECOND);
+        assert_eq!(follower.shared.phase(), Phase::Draining);
+        let ended = follower.window();
+        follower.obey(Order::StopSending);
+        follower.obey(Order::End);
+        assert_eq!((follower.shared.phase(), follower.window()), (Phase::Ended, ended));
+    }
+
+    #[test]
+    fn a_window_until_a_number_of_requests_ends_by_order() {
+        let follower = follower(None);
+        follower.obey(Order::OpenWindow);
+        follower.look(clock::now() + 1_000 * SECOND);
+        assert_eq!(follower.shared.phase(), Phase::Measuring);
+        follower.obey(Order::StopSending);
+        let (begin, end) = follower.window().unwrap();
+        assert!(end >= begin && follower.shared.phase() == Phase::Draining);
+    }
+
+    #[test]
+    fn an_early_end_closes_the_window_and_late_orders_change_nothing() {
+        let follower = follower(Some(SECOND));
+        follower.obey(Order::OpenWindow);
+        follower.obey(Order::End);
+        let ended = follower.window();
+        for order in Order::ALL {
+            follower.obey(order);
+        }
+        assert_eq!((follower.shared.phase(), follower.window()), (Phase::Ended, ended));
+        assert!(follower.window().is_some_and(|(begin, end)| end - begin < SECOND));
+    }
+}

@@ -1,0 +1,249 @@
+//! The leader of several load processes: decides for all of them when a phase ends, and merges what
+//! they counted.
+
+use super::{
+    Processes, Split, ask,
+    crew::{Crew, Heard},
+    follow::{order_of, phase_of},
+};
+use crate::{
+    Edges, Error, Plan, Progress, Tally, Until,
+    clock::{self, MS, Nanos},
+    director::Director,
+    leads::Leads,
+    run::{EndAll, KeptOn, reached, run, tell},
+    shared::{Gauge, Phase, Shared},
+};
+use regatta_record::{Counted, Failure, LoadProgress, Order, Part, Report, Unlike};
+use std::{
+    sync::{
+        atomic::{AtomicBool, Ordering::*},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Longest wait for a report: how late a request to stop is noticed.
+const TURN: Nanos = 5 * MS;
+/// How long a process may need to compile its requests and start its threads.
+const UP_WITHIN: Duration = Duration::from_secs(120);
+/// Longest silence of a process after that. It reports at least twice a second.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// Carries out a plan like [`crate::run`], in as many processes as [`Processes::split`] determines. With
+/// one process it is the same as [`crate::run`].
+///
+/// The calling process leads the others. It opens no connection; `edges` are called on a thread that
+/// may use the CPUs of the load. The processes start with the calling process's environment and
+/// limits; they die with it.
+///
+/// # Errors
+/// Those of [`crate::run`] and [`Processes::split`], and [`Error::Process`] if a process fails; all
+/// others are ended then.
+pub fn run_in_processes(
+    plan: &Plan,
+    processes: &Processes,
+    edges: &mut dyn Edges,
+    progress: &mut dyn FnMut(&Progress),
+    stop: &AtomicBool,
+) -> Result<Tally, Error> {
+    let split = processes.split(plan)?;
+    if split.processes == 1 {
+        return run(&Plan { threads: split.threads, ..plan.clone() }, edges, progress, stop);
+    }
+    let plan = &Plan { threads: split.threads, ..plan.needed() };
+    let _kept = KeptOn::cpus(&plan.cpus);
+    let shared = &Shared::new(split.processes, 1);
+    thread::scope(|scope| {
+        let (alive, ended) = mpsc::channel::<()>();
+        // A thread of its own, which may be busy while this one tells how the load goes. It and the
+        // processes that it starts keep to the CPUs of the load, as this thread does.
+        let leader = thread::Builder::new().name("load-leader".into()).spawn_scoped(scope, || {
+            let _alive = alive;
+            let _guard = EndAll(shared);
+            lead(plan, split, processes, shared, Director::new(plan, shared, stop, edges))
+        });
+        let leader = leader.map_err(|error| Error::Machine { what: "start its threads", error })?;
+        tell(shared, &ended, progress);
+        leader.join().expect("the leader of the load panicked")
+    })
+}
+
+fn lead(
+    plan: &Plan,
+    split: Split,
+    how: &Processes,
+    shared: &Shared,
+    mut director: Director<'_>,
+) -> Result<Tally, Error> {
+    let asks = (0..split.processes).map(|process| ask::ask(plan, split.part(process))).collect();
+    let led = Crew::start(how, asks)
+        .and_then(|crew| Led::new(plan, split, shared, crew).until_counted(&mut director));
+    if led.is_err() {
+        // What was called at the begin of the window is called at its end, too.
+        shared.end_early();
+        director.turn(clock::now());
+    }
+    let counted = led?;
+    let frame = director.outcome()?;
+    reached(Tally::of(counted, &frame, plan, split), plan, shared)
+}
+
+/// A load that processes carry out.
+struct Led<'a> {
+    plan: &'a Plan,
+    split: Split,
+    shared: &'a Shared,
+    crew: Crew,
+    started: Instant,
+    /// When each process last reported.
+    heard: Vec<Option<Instant>>,
+    /// Whether each process has connections that wait for their first reply.
+    opening: Vec<bool>,
+    /// In a burst: on how many connections of each process the first reply came.
+    opened: Vec<usize>,
+    counted: Vec<Option<Counted>>,
+}
+
+impl<'a> Led<'a> {
+    fn new(plan: &'a Plan, split: Split, shared: &'a Shared, crew: Crew) -> Self {
+        Led {
+            plan,
+            split,
+            shared,
+            crew,
+            started: Instant::now(),
+            heard: vec![None; split.processes],
+            opening: vec![false; split.processes],
+            opened: vec![0; split.processes],
+            counted: vec![None; split.processes],
+        }
+    }
+
+    /// Leads the processes through the phases, and merges what they counted.
+    fn until_counted(mut self, director: &mut Director<'_>) -> Result<Counted, Error> {
+        let (mut phase, mut all_opened) = (Phase::Starting, false);
+        while self.counted.iter().any(Option::is_none) {
+            let wait = director.next_look().saturating_sub(clock::now()).min(TURN);
+            let mut next = self.crew.next(Duration::from_nanos(wait));
+            while let Some((number, heard)) = next {
+                self.hear(number, heard)?;
+                next = self.crew.next(Duration::ZERO);
+            }
+            self.check_silence()?;
+            if !all_opened && self.opened.iter().sum::<usize>() == self.plan.connections {
+                all_opened = true;
+                self.crew.order(Order::AllOpened);
+            }
+            director.turn(clock::now());
+            if self.shared.phase() != phase {
+                phase = self.shared.phase();
+                if phase == Phase::Ended && self.shared.closes_are_overdue() {
+                    self.crew.order(Order::ClosesOverdue);
+                }
+                if let Some(order) = order_of(phase) {
+                    self.crew.order(order);
+                }
+            }
+        }
+        self.merge()
+    }
+
+    fn hear(&mut self, number: usize, heard: Heard) -> Result<(), Error> {
+        self.heard[number] = Some(Instant::now());
+        match heard {
+            Heard::Report(Report::Progress(progress)) => self.note(number, progress),
+            Heard::Report(Report::Counted(counted)) => {
+                let part = self.split.part(number);
+                check(&counted, self.plan, part)
+                    .map_err(|what| self.failed(number, format!("miscounted: {what}")))?;
+                self.counted[number] = Some(*counted);
+            }
+            Heard::Report(Report::Failed(Failure::Tls(because))) => {
+                return Err(Error::Tls(because));
+            }
+            Heard::Report(Report::Failed(Failure::Other(because))) => {
+                return Err(self.failed(number, because));
+            }
+            Heard::Nonsense(error) => {
+                return Err(self.failed(number, format!("cannot be understood: {error}")));
+            }
+            Heard::Gone => {
+                let ending = self.crew.ending(number);
+                return Err(self.failed(number, ending));
+            }
+        }
+        Ok(())
+    }
+
+    /// A process reported its progress: the director decides by the sums over all of them.
+    fn note(&mut self, number: usize, progress: LoadProgress) {
+        let LoadProgress { replies, settled, awaited, refused, dropped, owed_ends, .. } = progress;
+        let gauge: &Gauge = &self.shared.gauges[number];
+        gauge.replies.store(replies, Relaxed);
+        gauge.settled.store(settled, Relaxed);
+        gauge.awaited.store(awaited, Relaxed);
+        gauge.refused.store(refused, Relaxed);
+        gauge.dropped.store(dropped, Relaxed);
+        gauge.owed_ends.store(owed_ends, Relaxed);
+        gauge.errors.store(progress.errors, Relaxed);
+        gauge.open.store(progress.open as usize, Relaxed);
+        gauge.entered.store(phase_of(progress.entered) as u8 + 1, Release);
+        self.opening[number] = progress.opening;
+        self.shared.set_opening(self.opening.iter().filter(|opening| **opening).count());
+        self.opened[number] = progress.opened as usize;
+        if let Some(trouble) = progress.trouble {
+            let of = self.split.processes;
+            let trouble = format!("{trouble} (load process {} of {of})", number + 1);
+            self.shared.troubled(&trouble);
+        }
+        if progress.over {
+            self.shared.end_early();
+        }
+    }
+
+    fn check_silence(&self) -> Result<(), Error> {
+        for (number, heard) in self.heard.iter().enumerate() {
+            let (since, limit) = match heard {
+                None => (self.started, UP_WITHIN),
+                Some(at) => (*at, SILENCE),
+            };
+            if self.counted[number].is_none() && since.elapsed() > limit {
+                return Err(self.failed(number, format!("has not reported for {limit:?}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn merge(self) -> Result<Counted, Error> {
+        let mut all = self.counted.iter().flatten().cloned();
+        let mut sum = all.next().expect("there is a process");
+        for (number, counted) in (1..).zip(all) {
+            sum.add(counted).map_err(|unlike: Unlike| {
+                self.failed(number, format!("counted another load: {unlike}"))
+            })?;
+        }
+        Ok(sum)
+    }
+
+    fn failed(&self, number: usize, because: String) -> Error {
+        Error::Process { number: number + 1, processes: self.split.processes, because }
+    }
+}
+
+/// Checks that counts are those of `part`, and consistent.
+fn check(counted: &Counted, plan: &Plan, part: Part) -> Result<(), String> {
+    counted.check(plan.rate.is_some()).map_err(|error| error.to_string())?;
+    let instances = match plan.until {
+        Until::Burst { instances, .. } => instances as u32,
+        Until::Elapsed(_) | Until::Requests(_) => 0,
+    };
+    let own = part.numbers().flat_map(|number| (number..instances).step_by(part.threads as usize));
+    let mut own: Vec<u32> = own.collect();
+    own.sort_unstable();
+    if counted.window_ns > 0 && !counted.instances_ns.keys().copied().eq(own) {
+        return Err("instances of a burst that are not its own".into());
+    }
+    Ok(())
+}

@@ -1,0 +1,18 @@
+//! Load processes: several processes carry out one load together, e.g. because one process may not
+//! open enough files. A leader ([`run_in_processes`]) starts this program again as often as needed
+//! ([`load_process`]), sends each the load and its part of it, decides for all of them when a phase
+//! ends, and merges what they counted.
+//!
+//! The messages are lines of JSON ([`regatta_record::Ask`], [`Order`], [`regatta_record::Report`]) over
+//! pipes. They contain nothing that needs the same machine or the same clock.
+
+mod ask;
+mod crew;
+mod follow;
+mod lead;
+mod split;
+mod wire;
+
+pub use follow::load_process;
+pub use lead::run_in_processes;
+pub use split::{Processes, Split};

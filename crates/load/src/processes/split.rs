@@ -1,0 +1,81 @@
+//! Into how many processes a load is split.
+
+use crate::{Error, Plan, limits};
+use regatta_record::Part;
+use std::path::PathBuf;
+
+/// How to start load processes, and how many there must be.
+#[derive(Clone, Debug)]
+pub struct Processes {
+    /// A program that calls [`crate::load_process`] when it is started with `arguments`.
+    pub program: PathBuf,
+    /// The arguments.
+    pub arguments: Vec<String>,
+    /// The least number of processes, at most [`Processes::MOST`]. With 1, the load runs inside the
+    /// calling process as long as that may open enough files.
+    pub least: usize,
+}
+
+/// A number of processes and of load threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// Number of processes. 1: the calling process alone.
+    pub processes: usize,
+    /// Number of load threads over all processes: a multiple of `processes`.
+    pub threads: usize,
+}
+
+impl Processes {
+    /// Maximum number of processes. Each holds a copy of the requests, usually some megabytes.
+    pub const MOST: usize = 64;
+
+    /// Determines how many processes and threads `plan` takes. There are more than
+    /// [`Processes::least`] processes if the descriptor limit requires it, and more than
+    /// [`Plan::threads`] threads if that number cannot be divided by the number of processes. There is
+    /// never a thread without connections, so there may be fewer of both.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] if the plan contradicts itself; [`Error::Descriptors`] if not even
+    /// [`Processes::MOST`] processes may open that many connections.
+    pub fn split(&self, plan: &Plan) -> Result<Split, Error> {
+        plan.check()?;
+        let plan = &plan.needed();
+        let most = plan.most_threads().min(Self::MOST);
+        let mut processes = self.least.clamp(1, most);
+        loop {
+            let split = threads(plan, processes);
+            let per_process = split.threads / processes;
+            let possible = match processes {
+                1 => limits::possible_here(per_process),
+                _ => limits::possible_in_child(per_process),
+            };
+            if plan.connections_of(split.part(0)) <= possible {
+                return Ok(split);
+            }
+            if processes == most {
+                let wanted = plan.connections + plan.idle;
+                return Err(Error::Descriptors { wanted, possible: possible * processes });
+            }
+            processes += 1;
+            // As many threads as asked for, if possible.
+            while processes < plan.threads.min(most) && !plan.threads.is_multiple_of(processes) {
+                processes += 1;
+            }
+        }
+    }
+}
+
+/// Equally many threads in each of so many processes, together at least as many as the plan has, as far
+/// as there is work for them.
+fn threads(plan: &Plan, processes: usize) -> Split {
+    let per_process = plan.threads.div_ceil(processes).min(plan.most_threads() / processes).max(1);
+    Split { processes, threads: per_process * processes }
+}
+
+impl Split {
+    /// The part of process `process`, counted from 0.
+    pub(crate) fn part(self, process: usize) -> Part {
+        let (processes, threads) = (self.processes as u32, self.threads as u32);
+        Part { process: process as u32, processes, threads }
+    }
+}

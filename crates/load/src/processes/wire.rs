@@ -1,0 +1,69 @@
+//! Messages over pipes: one line of JSON each.
+
+use serde::{Serialize, de::DeserializeOwned};
+use std::io::{self, BufRead, BufReader, Read, Write};
+
+/// Maximum length of a message, in bytes. A workload file with the files that it names is the longest.
+const LONGEST: u64 = 256 << 20;
+
+/// Sends one message.
+pub(super) fn send(mut to: impl Write, message: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    to.write_all(&line)?;
+    to.flush()
+}
+
+/// Receives messages.
+pub(super) struct Inbox<R> {
+    from: BufReader<R>,
+    line: Vec<u8>,
+}
+
+impl<R: Read> Inbox<R> {
+    pub fn new(from: R) -> Self {
+        Inbox { from: BufReader::new(from), line: Vec::new() }
+    }
+
+    /// Waits for the next message. `None`: the other side is gone.
+    pub fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+        self.line.clear();
+        if self.from.by_ref().take(LONGEST).read_until(b'\n', &mut self.line)? == 0 {
+            return Ok(None);
+        }
+        if self.line.pop() != Some(b'\n') {
+            return Err(io::Error::other("a message was cut off"));
+        }
+        serde_json::from_slice(&self.line).map(Some).map_err(|error| {
+            let start = String::from_utf8_lossy(&self.line[..self.line.len().min(80)]);
+            io::Error::other(format!("expected a message, got {start:?}: {error}"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regatta_record::Order;
+
+    #[test]
+    fn reads_messages_until_the_other_side_is_gone() {
+        let mut wire = Vec::new();
+        for order in [Order::Connect, Order::End] {
+            send(&mut wire, &order).unwrap();
+        }
+        assert_eq!(wire, b"\"connect\"\n\"end\"\n");
+        let mut inbox = Inbox::new(wire.as_slice());
+        assert_eq!(inbox.next().unwrap(), Some(Order::Connect));
+        assert_eq!(inbox.next().unwrap(), Some(Order::End));
+        assert_eq!(inbox.next::<Order>().unwrap(), None);
+    }
+
+    #[test]
+    fn quotes_what_is_not_a_message() {
+        let error = |bytes: &[u8]| Inbox::new(bytes).next::<Order>().unwrap_err().to_string();
+        assert!(error(b"hello\n").starts_with("expected a message, got \"hello\": "));
+        assert!(error(b"\"sail\"\n").contains("unknown variant `sail`"));
+        assert_eq!(error(b"\"conn"), "a message was cut off");
+    }
+}
