@@ -11,6 +11,7 @@ mod capacity;
 mod counted;
 mod counts;
 mod curve;
+mod drive;
 mod errors;
 mod estimate;
 mod event;
@@ -36,6 +37,7 @@ pub use counts::{Counts, CountsReader, CountsSum};
 pub use curve::{
     ConnectionsPoint, CoresPoint, Curve, IdleCost, IdlePoint, Knee, Over, RateCost, RatePoint, Usl,
 };
+pub use drive::{Arrivals, Burst, Drive};
 pub use errors::{Errors, Exchange};
 pub use estimate::Estimate;
 pub use event::{
@@ -52,7 +54,7 @@ pub use round::{
     ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,
     RoleUsage, Round, Server, UsageSource,
 };
-pub use shape::{Arrivals, Beside, Burst, CpuSets, LoadShape};
+pub use shape::{Beside, CpuSets, LoadShape};
 pub use slow::{Ages, SlowClients};
 pub use summary::{
     Band, Cell, OpenLoopFigures, Percentiles, Precision, Relation, RoleCost, Scaling, Summary,

@@ -1,5 +1,6 @@
 //! The shape of a load, and which CPUs it leaves to whom.
 
+use crate::{Arrivals, Burst};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -49,42 +50,6 @@ pub struct Beside {
     pub connections: u32,
     /// How often each of these requests has the file hashed.
     pub n: u32,
-}
-
-/// How the requests of an open loop arrive.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Arrivals {
-    /// Independently of each other, as from many users: the gaps are exponentially distributed.
-    #[default]
-    Poisson,
-    /// Evenly spaced.
-    Constant,
-}
-
-impl Arrivals {
-    /// All of them.
-    pub const ALL: [Arrivals; 2] = [Arrivals::Poisson, Arrivals::Constant];
-
-    /// The name as on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Arrivals::Poisson => "poisson",
-            Arrivals::Constant => "constant",
-        }
-    }
-}
-
-/// A burst: several load instances at once, each with its share of the connections; every
-/// connection connects, sends its requests, reads its replies and closes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Burst {
-    /// Load instances; each has `connections / instances` connections.
-    pub instances: u32,
-    /// Requests of each connection.
-    pub requests: u32,
 }
 
 impl LoadShape {

@@ -1,0 +1,66 @@
+//! Drives: when a load sends its requests.
+
+use serde::{Deserialize, Serialize};
+use std::num::NonZeroU32;
+
+/// When a load sends its requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Drive {
+    /// Closed loop: a connection sends its next request when a reply arrives.
+    Closed,
+    /// Closed loop, with at most `in_flight` requests outstanding over all connections. The connections
+    /// take turns; the one that has been free longest is next.
+    Bounded {
+        /// Requests.
+        in_flight: NonZeroU32,
+    },
+    /// Open loop: requests are sent on a schedule, whether or not earlier ones were answered.
+    Open {
+        /// Requests per second, over all connections.
+        rate: NonZeroU32,
+        /// The distribution of the gaps between requests.
+        arrivals: Arrivals,
+    },
+    /// Closed loop with a new connection for every request, or for every conversation where the
+    /// workload has conversations.
+    Churn,
+    /// Every connection sends a fixed number of requests and closes.
+    Burst(Burst),
+}
+
+/// How the requests of an open loop arrive.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// Independently of each other, as from many users: the gaps are exponentially distributed.
+    #[default]
+    Poisson,
+    /// Evenly spaced.
+    Constant,
+}
+
+impl Arrivals {
+    /// All of them.
+    pub const ALL: [Arrivals; 2] = [Arrivals::Poisson, Arrivals::Constant];
+
+    /// The name as on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arrivals::Poisson => "poisson",
+            Arrivals::Constant => "constant",
+        }
+    }
+}
+
+/// A burst: several load instances at once, each with its share of the connections; every
+/// connection connects, sends its requests, reads its replies and closes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Burst {
+    /// Load instances; each has `connections / instances` connections.
+    pub instances: u32,
+    /// Requests of each connection.
+    pub requests: u32,
+}
