@@ -7,7 +7,7 @@ use crate::{
     observed::Observed,
     parallel::in_parallel,
     precision, scaling,
-    statistics::{self, Series, geometric_each, mean, paired, present},
+    statistics::{self, Margins, Series, geometric_each, mean, paired, present},
 };
 use regatta_record::{
     Asked, Cell, Estimate, Figure, Latency, NULL, Percentiles, Relation, Round, Summary,
@@ -25,10 +25,10 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
         _ => Vec::new(),
     };
     let noise_floor = statistics::noise_floor(&twin_ratios);
-    let margin = noise_floor.map_or(TIE_MARGIN, |floor| floor.max(TIE_MARGIN));
+    let margins = Margins { tie: TIE_MARGIN, floor: noise_floor.unwrap_or(0.0) };
 
     let mut cells: Vec<Cell> =
-        observed.iter().flat_map(|field| field.judged(asked, margin)).collect();
+        observed.iter().flat_map(|field| field.judged(asked, margins)).collect();
     scaling::scale(asked, &observed, &mut cells);
     precision::plan(asked, &observed, &mut cells);
     let curves = curves::curves(asked, &observed, &cells);
@@ -61,10 +61,10 @@ impl Field {
     /// The cells of this load: believed costs (beside another load, latencies) in rising order, as
     /// they are compared, then the other cells as asked. Costs by themselves may be in another
     /// order, as the machine was.
-    fn judged(&self, asked: &Asked, margin: f64) -> Vec<Cell> {
+    fn judged(&self, asked: &Asked, margins: Margins) -> Vec<Cell> {
         let mut cells = in_parallel(&self.contenders, |o| self.figures(asked, o));
-        self.relate(asked, &mut cells, margin);
-        self.rank(asked, &mut cells, margin);
+        self.relate(asked, &mut cells, margins);
+        self.rank(asked, &mut cells, margins);
         let keys = cells.iter().zip(&self.contenders).map(|(c, o)| self.sort_key(asked, c, o));
         let mut keyed: Vec<(f64, Cell)> =
             keys.collect::<Vec<f64>>().into_iter().zip(cells).collect();
@@ -160,7 +160,7 @@ impl Field {
 
     /// Ratios to the baseline and what they mean. The null server gets a ratio and no relation;
     /// so does a cell whose cost is void. No ratios where the baseline's own cost is void.
-    fn relate(&self, asked: &Asked, cells: &mut [Cell], margin: f64) {
+    fn relate(&self, asked: &Asked, cells: &mut [Cell], margins: Margins) {
         if self.cost(&asked.baseline).is_none() {
             return;
         }
@@ -184,19 +184,19 @@ impl Field {
         let p_values: Vec<f64> = compared.iter().map(|(_, _, p)| *p).collect();
         let differs = statistics::holm(&p_values, 1.0 - statistics::CONFIDENCE);
         for ((i, ratio, _), differs) in compared.into_iter().zip(differs) {
-            cells[i].relation = Some(statistics::relation(&ratio, differs, margin));
+            cells[i].relation = Some(statistics::relation(&ratio, differs, margins));
         }
     }
 
     /// Bands, among those whose cost may be believed.
-    fn rank(&self, asked: &Asked, cells: &mut [Cell], margin: f64) {
+    fn rank(&self, asked: &Asked, cells: &mut [Cell], margins: Margins) {
         let ranked: Vec<usize> = (0..cells.len())
             .filter(|&i| {
                 !asked.is_reference(&cells[i].contender) && believed_cost(&cells[i]).is_some()
             })
             .collect();
         let logs: Vec<&Series> = ranked.iter().map(|&i| &self.contenders[i].compared).collect();
-        for (i, band) in ranked.iter().zip(statistics::bands(&logs, margin)) {
+        for (i, band) in ranked.iter().zip(statistics::bands(&logs, margins)) {
             cells[*i].band = Some(band);
         }
     }

@@ -9,7 +9,9 @@ mod simulated;
 
 use rand::{SeedableRng, rngs::SmallRng};
 use regatta_judge::judge;
-use regatta_judge::statistics::{STUDENT_UP_TO, bands, geometric, holm, noise_floor, p_value};
+use regatta_judge::statistics::{
+    Margins, STUDENT_UP_TO, bands, geometric, holm, noise_floor, p_value,
+};
 use regatta_record::Relation;
 use simulated::{LOAD, Machine, QUIET, asked, normal, rounds, truth};
 
@@ -109,7 +111,7 @@ fn all_bands_are_right_at_once_in_95_percent_of_fields() {
             .iter()
             .map(|mean| log_normal(&mut random, 7, *mean, 0.008).into_iter().map(Some).collect())
             .collect();
-        let bands = bands(&field.iter().collect::<Vec<_>>(), 0.0);
+        let bands = bands(&field.iter().collect::<Vec<_>>(), Margins::NONE);
         let holds = |i: usize, from: u32, to: u32| bands[i].best <= from && bands[i].worst >= to;
         let right =
             (0..3).all(|i| holds(i, 1, 3)) && (3..6).all(|i| holds(i, i as u32 + 1, i as u32 + 1));
@@ -121,17 +123,53 @@ fn all_bands_are_right_at_once_in_95_percent_of_fields() {
     assert!(sharp > trials / 2, "the last is told from the first four in {sharp} of {trials} only");
 }
 
-#[test]
-fn the_noise_floor_is_the_half_width_of_an_a_a_interval() {
-    // d has σ = 0.02·√2; over 7 rounds the half-width is t(0.975; 28)·σ/√7 = 2.2%.
+/// What the floor is in the mean, of so many loads and rounds, with this true offset and deviation.
+fn mean_floor(loads: usize, rounds: usize, offset: f64, sigma: f64) -> f64 {
     let mut random = SmallRng::seed_from_u64(6);
-    let mut mean = 0.0;
-    for _ in 0..TRIALS {
-        let loads: Vec<Vec<f64>> =
-            (0..4).map(|_| log_normal(&mut random, 7, 0.0, 0.02 * 2f64.sqrt())).collect();
-        mean += noise_floor(&loads).unwrap() / TRIALS as f64;
+    let floors = (0..TRIALS).map(|_| {
+        let twins: Vec<Vec<f64>> =
+            (0..loads).map(|_| log_normal(&mut random, rounds, offset, sigma)).collect();
+        noise_floor(&twins).unwrap()
+    });
+    floors.sum::<f64>() / TRIALS as f64
+}
+
+#[test]
+fn the_noise_floor_is_the_offset_and_the_half_width_of_an_a_a_interval() {
+    // d has σ = 0.02·√2. Over 7 rounds means wander by σ/√7 = 1.07%, whose root mean square over
+    // 4 loads is 1.00% in the mean; the half-width is t(0.975; 24)·σ/√7 = 2.2%.
+    let floor = mean_floor(4, 7, 0.0, 0.02 * 2f64.sqrt());
+    assert!((0.031..0.034).contains(&floor), "{floor}");
+    // With one load |mean| + t(0.975; 6)·s/√7, Student's interval: 0.85% + 2.51%.
+    let floor = mean_floor(1, 7, 0.0, 0.02 * 2f64.sqrt());
+    assert!((0.032..0.036).contains(&floor), "{floor}");
+    // A lasting offset is not averaged away: 3% + 2.01·0.28%.
+    let floor = mean_floor(1, 50, 0.03, 0.02);
+    assert!((0.0355..0.037).contains(&floor), "{floor}");
+}
+
+#[test]
+fn a_twin_that_is_off_by_3_percent_for_good_gives_a_floor_of_3_percent() {
+    let mut random = SmallRng::seed_from_u64(7);
+    let twins = (0..200).map(|_| log_normal(&mut random, 50, 1.03f64.ln(), 0.01 * 2f64.sqrt()));
+    let enough = twins.filter(|d| noise_floor(std::slice::from_ref(d)).unwrap() >= 0.03).count();
+    assert!(enough >= 190, "in {enough} of 200 races of 50 rounds");
+}
+
+#[test]
+fn under_a_floor_of_3_percent_nothing_is_called_2_percent_cheaper() {
+    let contenders = [truth("a", 5_000.0), truth("a-twin", 5_150.0), truth("b", 4_900.0)];
+    let asked = asked(&["a", "a-twin", "b"], 20, &[LOAD]);
+    let machine = Machine { samples: 20, ..QUIET };
+    let mut surely_less = 0;
+    for seed in 0..50 {
+        let summary = judge(&asked, &rounds(&contenders, &[LOAD], 20, machine, seed));
+        let b = summary.cells.iter().find(|cell| cell.contender == "b").unwrap();
+        surely_less += usize::from(b.ratio_to_baseline.unwrap().high < 1.0);
+        assert!(summary.noise_floor.unwrap() > 0.025, "{seed}: {:?}", summary.noise_floor);
+        assert_ne!(b.relation, Some(Relation::Cheaper), "{seed}: {:?}", b.ratio_to_baseline);
     }
-    assert!((0.0208..0.0232).contains(&mean), "{mean}");
+    assert!(surely_less > 45, "only {surely_less} of 50 races could have called it cheaper");
 }
 
 #[test]

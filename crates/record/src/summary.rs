@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 pub enum Relation {
     /// It is the baseline.
     Baseline,
-    /// The interval lies within ± max(2%, noise floor).
+    /// The interval lies within ±2%.
     Tied,
-    /// The interval contains 1 and is wider than that.
+    /// Neither, as far as the rounds show: the interval is wider than that and reaches within the noise
+    /// floor, or the difference may be chance.
     NotToldApart,
-    /// Surely cheaper.
+    /// Surely cheaper, by more than the noise floor.
     Cheaper,
-    /// Surely dearer.
+    /// Surely dearer, by more than the noise floor.
     Dearer,
 }
 

@@ -1,7 +1,7 @@
 //! The knee: the rate at which power, the rate over the 99th percentile of latency, is highest.
 
 use super::place::Place;
-use crate::statistics::{Series, bands, log, mean, present};
+use crate::statistics::{Margins, Series, bands, log, mean, present};
 use regatta_record::{Figure, Kind, Knee};
 
 /// Fewest rates with a latency to look for a knee among.
@@ -50,7 +50,7 @@ pub(super) fn knee(places: &[Place]) -> Result<Knee, String> {
         ));
     }
     let series: Vec<&Series> = held.iter().map(|(_, series)| series).collect();
-    let bands = bands(&series, 0.0);
+    let bands = bands(&series, Margins::NONE);
     let could_be = |i: &usize| bands[*i].best == 1;
     let first = (0..=best).find(could_be).unwrap_or(best);
     let until = (best..=last).rev().find(could_be).unwrap_or(best);

@@ -3,7 +3,7 @@
 
 mod cells;
 
-use crate::statistics::{self, CONFIDENCE, geometric, holm, is_noisier, p_value};
+use crate::statistics::{self, CONFIDENCE, Margins, geometric, holm, is_noisier, p_value};
 use crate::{
     field::{Field, TIE_MARGIN},
     verdict,
@@ -118,8 +118,8 @@ fn noise(asked: &Asked, noise_floor: Option<f64>) -> Option<String> {
     }
     let Some(floor) = noise_floor else {
         return Some(match &asked.twin_of {
-            None => "no contender was entered twice, so the noise floor is not known and ties \
-                     are judged at ±2%; enter a twin"
+            None => "no contender was entered twice, so the noise floor is not known and small \
+                     differences may be noise; enter a twin"
                 .to_owned(),
             Some(original) => format!(
                 "the noise floor is not known: {original} and its twin have fewer than 2 rounds \
@@ -137,7 +137,7 @@ fn noise(asked: &Asked, noise_floor: Option<f64>) -> Option<String> {
 }
 
 /// The twin's relation to its original, judged like any other with Holm's correction over the
-/// loads, but at the fixed margin: the noise floor holds the very difference in question.
+/// loads, but without the noise floor, which holds the very difference in question.
 fn twin_differs(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Vec<String> {
     let (Some(original), Some(twin)) = (&asked.twin_of, asked.twin()) else { return Vec::new() };
     let p_values: Vec<f64> = twin_ratios.iter().map(|d| p_value(d).unwrap_or(1.0)).collect();
@@ -147,7 +147,8 @@ fn twin_differs(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Ve
         .zip(differs)
         .filter_map(|((field, log_ratios), differs)| {
             let ratio = geometric(log_ratios, asked.seed)?;
-            let relation = statistics::relation(&ratio, differs, TIE_MARGIN);
+            let relation =
+                statistics::relation(&ratio, differs, Margins { tie: TIE_MARGIN, floor: 0.0 });
             matches!(relation, Relation::Cheaper | Relation::Dearer).then(|| {
                 format!(
                     "at {} {original} and its twin differ, {:.3} [{:.3} to {:.3}], though they are \
@@ -179,8 +180,8 @@ fn noisier_loads(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> V
         let floor = statistics::noise_floor(&twin_ratios[nth..=nth])?;
         (floor > TIE_MARGIN && is_noisier(&twin_ratios[nth], &others)).then(|| {
             format!(
-                "at {} the noise floor is ±{:.1}%, above that of the other loads: ties there are \
-                 judged too strictly, and small differences mean nothing",
+                "at {} the noise floor is ±{:.1}%, above that of the other loads: \
+                 smaller differences mean nothing there",
                 field.load,
                 floor * 100.0
             )

@@ -4,24 +4,29 @@ use super::{CONFIDENCE, Series, p_value, paired, student, t_quantile};
 use regatta_record::{Band, Estimate, Relation};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
-/// The half-width of the interval of "a contender over itself", as a fraction, from the log-ratios
-/// of the twin to its original under each load.
+/// The noise floor: how far from 1 the ratio of a contender to itself may seem to lie, as a fraction,
+/// from the log-ratios of the twin to its original under each load.
 ///
-/// The true ratio is 1, so the variance is taken about zero and pooled over all loads:
-/// `s² = Σd² / N` with N degrees of freedom, N being the number of all pairs. The half-width for as
-/// many rounds as a load has on average (`n = N / loads`) is `exp(t(0.975; N) · s/√n) − 1`. Taken
-/// about zero, a lasting difference between the two names counts as noise too.
-/// `None` with fewer than 2 pairs.
+/// `exp(m + t(0.975; ν)·s/√n) − 1`, where `m` is the root mean square of the mean log-ratios of the
+/// loads, `s` the standard deviation of the log-ratios about the mean of their own load, pooled with
+/// `ν = Σ(nᵢ − 1)` degrees of freedom, and `n` the number of rounds that a load has on average. With
+/// one load this is |mean| plus the half-width of Student's interval. A lasting difference between the
+/// two names is part of `m`: no number of rounds averages it away, nor do loads under which it has
+/// opposite signs. `None` where no load has 2 pairs.
 pub fn noise_floor(log_ratios_by_load: &[Vec<f64>]) -> Option<f64> {
     let loads: Vec<_> = log_ratios_by_load.iter().filter(|d| !d.is_empty()).collect();
     let pairs = loads.iter().map(|d| d.len()).sum::<usize>() as f64;
-    if pairs < 2.0 {
+    let freedom = pairs - loads.len() as f64;
+    if freedom < 1.0 {
         return None;
     }
-    let variance = loads.iter().flat_map(|d| d.iter()).map(|d| d * d).sum::<f64>() / pairs;
+    let mean = |d: &[f64]| d.iter().sum::<f64>() / d.len() as f64;
+    let offset = loads.iter().map(|d| mean(d).powi(2)).sum::<f64>() / loads.len() as f64;
+    let squares = |d: &[f64]| d.iter().map(|x| (x - mean(d)).powi(2)).sum::<f64>();
+    let variance = loads.iter().map(|d| squares(d)).sum::<f64>() / freedom;
     let rounds = pairs / loads.len() as f64;
-    let half = t_quantile(0.5 + CONFIDENCE / 2.0, pairs) * (variance / rounds).sqrt();
-    Some(half.exp_m1())
+    let half = t_quantile(0.5 + CONFIDENCE / 2.0, freedom) * (variance / rounds).sqrt();
+    Some((offset.sqrt() + half).exp_m1())
 }
 
 /// Whether the twin differs from its original under one load by so much more than under the
@@ -58,16 +63,31 @@ pub fn holm(p_values: &[f64], alpha: f64) -> Vec<bool> {
     falls
 }
 
-/// What a ratio's interval means (method, rule 3): *tied* if all of it lies within ±`margin`
-/// (taken by factors: from 1/(1+margin) to 1+margin); otherwise *cheaper* or *dearer* if it does
-/// not contain 1 and `differs`, the word of Holm's correction; otherwise *not told apart*.
-pub fn relation(ratio: &Estimate, differs: bool, margin: f64) -> Relation {
-    let within = 1.0 + margin;
-    if ratio.low >= 1.0 / within && ratio.high <= within {
+/// Between what and what a ratio says nothing, as fractions (0.02 is 2%), taken by factors: from
+/// 1/(1 + x) to 1 + x.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Margins {
+    /// Differences within this are too small to matter.
+    pub tie: f64,
+    /// Differences within this may be none: the noise floor.
+    pub floor: f64,
+}
+
+impl Margins {
+    /// Every difference matters that is one.
+    pub const NONE: Margins = Margins { tie: 0.0, floor: 0.0 };
+}
+
+/// What a ratio's interval means (method, rule 3): *tied* if all of it lies within the tie margin,
+/// whatever the floor; *cheaper* or *dearer* if all of it lies beyond the floor on that side and
+/// `differs`, the word of Holm's correction; otherwise *not told apart*.
+pub fn relation(ratio: &Estimate, differs: bool, margins: Margins) -> Relation {
+    let (tie, floor) = (1.0 + margins.tie, 1.0 + margins.floor);
+    if ratio.low >= 1.0 / tie && ratio.high <= tie {
         Relation::Tied
-    } else if differs && ratio.high < 1.0 {
+    } else if differs && ratio.high < 1.0 / floor {
         Relation::Cheaper
-    } else if differs && ratio.low > 1.0 {
+    } else if differs && ratio.low > floor {
         Relation::Dearer
     } else {
         Relation::NotToldApart
@@ -80,7 +100,7 @@ pub fn relation(ratio: &Estimate, differs: bool, margin: f64) -> Relation {
 /// all bands are right at once (simultaneous rank intervals from pairwise tests: Al Mohamad,
 /// Goeman and van Zwet, Electronic Journal of Statistics 15, 2021). A pair that met in fewer than
 /// 2 rounds is not ordered.
-pub fn bands(logs: &[&Series], margin: f64) -> Vec<Band> {
+pub fn bands(logs: &[&Series], margins: Margins) -> Vec<Band> {
     let k = logs.len();
     let pairs: Vec<(usize, usize)> = (0..k).flat_map(|a| (a + 1..k).map(move |b| (a, b))).collect();
     let log_ratios: Vec<_> = pairs.iter().map(|&(a, b)| paired(logs[a], logs[b])).collect();
@@ -92,7 +112,7 @@ pub fn bands(logs: &[&Series], margin: f64) -> Vec<Band> {
     for ((&(a, b), d), differs) in pairs.iter().zip(&log_ratios).zip(differs) {
         let Some(e) = student(d) else { continue };
         let ratio = Estimate { mean: e.mean.exp(), low: e.low.exp(), high: e.high.exp() };
-        match relation(&ratio, differs, margin) {
+        match relation(&ratio, differs, margins) {
             Relation::Cheaper => (better[b], worse[a]) = (better[b] + 1, worse[a] + 1),
             Relation::Dearer => (better[a], worse[b]) = (better[a] + 1, worse[b] + 1),
             Relation::Baseline | Relation::Tied | Relation::NotToldApart => {}
@@ -117,22 +137,51 @@ mod tests {
     #[test]
     fn relations_at_their_limits() {
         let ratio = |low, high| Estimate { mean: f64::sqrt(low * high), low, high };
-        assert_eq!(relation(&ratio(0.99, 1.01), false, 0.02), Relation::Tied);
-        assert_eq!(relation(&ratio(1.005, 1.02), true, 0.02), Relation::Tied, "sure but small");
-        assert_eq!(relation(&ratio(1.005, 1.03), true, 0.02), Relation::Dearer);
-        assert_eq!(relation(&ratio(1.005, 1.03), false, 0.02), Relation::NotToldApart, "Holm");
-        assert_eq!(relation(&ratio(0.90, 0.95), true, 0.02), Relation::Cheaper);
-        assert_eq!(relation(&ratio(0.95, 1.10), false, 0.02), Relation::NotToldApart);
-        assert_eq!(relation(&ratio(0.95, 1.04), false, 0.06), Relation::Tied, "floor 6%");
+        let under = |floor| Margins { tie: 0.02, floor };
+        let says = |low, high, floor| relation(&ratio(low, high), true, under(floor));
+        assert_eq!(says(0.99, 1.01, 0.0), Relation::Tied);
+        assert_eq!(says(1.0 / 1.02, 1.02, 0.0), Relation::Tied);
+        assert_eq!(says(1.005, 1.02, 0.0), Relation::Tied, "sure but small");
+        assert_eq!(says(1.005, 1.03, 0.0), Relation::Dearer);
+        assert_eq!(says(0.90, 0.95, 0.0), Relation::Cheaper);
+        assert_eq!(says(0.95, 1.10, 0.0), Relation::NotToldApart);
+        let unsure = relation(&ratio(1.005, 1.03), false, under(0.0));
+        assert_eq!(unsure, Relation::NotToldApart, "Holm");
+    }
+
+    #[test]
+    fn the_floor_decides_what_differs_and_never_what_is_tied() {
+        let ratio = |low, high| Estimate { mean: f64::sqrt(low * high), low, high };
+        let says =
+            |low, high, floor| relation(&ratio(low, high), true, Margins { tie: 0.02, floor });
+        assert_eq!(says(0.965, 0.995, 0.03), Relation::NotToldApart, "0.98 under a floor of 3%");
+        assert_eq!(says(1.03, 1.05, 0.10), Relation::NotToldApart, "sure, and within the floor");
+        assert_eq!(says(0.95, 1.04, 0.06), Relation::NotToldApart, "a wide floor makes no tie");
+        assert_eq!(says(0.985, 1.015, 0.10), Relation::Tied);
+        assert_eq!(says(1.0301, 1.05, 0.03), Relation::Dearer);
+        assert_eq!(says(1.03, 1.05, 0.03), Relation::NotToldApart, "at the floor");
+        assert_eq!(says(0.90, 0.97, 0.03), Relation::Cheaper);
+        assert_eq!(says(0.90, 1.0 / 1.03, 0.03), Relation::NotToldApart, "at the floor");
     }
 
     #[test]
     fn the_noise_floor_of_a_worked_example() {
-        // Two loads of two pairs each: s² = 4·0.0001/4, n = 2, t(0.975; 4) = 2.7764.
+        // Means 0 and 0.01, so m² = 0.0001/2; about them s² = 0.0002/2; n = 2; t(0.975; 2) = 4.3027.
         let floor = noise_floor(&[vec![0.01, -0.01], vec![0.01, 0.01]]).unwrap();
-        assert!((floor - ((2.7764 * 0.01 / 2f64.sqrt()).exp() - 1.0)).abs() < 1e-6, "{floor}");
+        let log = (0.0001_f64 / 2.0).sqrt() + 4.3027 * 0.01 / 2f64.sqrt();
+        assert!((floor - log.exp_m1()).abs() < 1e-6, "{floor}");
         assert_eq!(noise_floor(&[vec![0.01], vec![]]), None);
+        assert_eq!(noise_floor(&[vec![0.01], vec![0.02]]), None, "no load has a deviation");
         assert_eq!(noise_floor(&[]), None);
+    }
+
+    #[test]
+    fn a_lasting_offset_stands_in_the_floor_whatever_its_sign_and_the_number_of_rounds() {
+        for (one, other) in [(0.03, 0.03), (0.03, -0.03), (-0.03, -0.03)] {
+            let around = |by: f64| (0..50).map(|i| by + [0.001, -0.001][i % 2]).collect();
+            let floor = noise_floor(&[around(one), around(other)]).unwrap();
+            assert!((0.03..0.032).contains(&floor), "{floor}");
+        }
     }
 
     #[test]
@@ -148,6 +197,7 @@ mod tests {
 
     #[test]
     fn bands_of_a_known_field() {
+        const SMALL: Margins = Margins { tie: 0.02, floor: 0.0 };
         // a and b cannot be told apart, c is dearer than both, d never met the others.
         let wobble = [0.000, 0.011, -0.012, 0.009, -0.008, 0.004, -0.005];
         let series =
@@ -155,12 +205,12 @@ mod tests {
         let (a, b, c) = (series(0.0, 1.0), series(0.001, -3.0), series(0.5, 1.5));
         let d: Series = vec![None; 7];
         let band = |best, worst| Band { best, worst };
-        assert_eq!(bands(&[&a, &b, &c], 0.02), [band(1, 2), band(1, 2), band(3, 3)]);
+        assert_eq!(bands(&[&a, &b, &c], SMALL), [band(1, 2), band(1, 2), band(3, 3)]);
         assert_eq!(
-            bands(&[&c, &d, &a, &b], 0.02),
+            bands(&[&c, &d, &a, &b], SMALL),
             [band(3, 4), band(1, 4), band(1, 3), band(1, 3)]
         );
-        assert_eq!(bands(&[&a], 0.02), [band(1, 1)]);
-        assert!(bands(&[], 0.02).is_empty());
+        assert_eq!(bands(&[&a], SMALL), [band(1, 1)]);
+        assert!(bands(&[], SMALL).is_empty());
     }
 }

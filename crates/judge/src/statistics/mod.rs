@@ -16,7 +16,7 @@ mod series;
 mod usl;
 mod windows;
 
-pub use compare::{bands, holm, is_noisier, noise_floor, relation};
+pub use compare::{Margins, bands, holm, is_noisier, noise_floor, relation};
 pub use control::Control;
 pub use difference::Difference;
 pub use interval::{
