@@ -4,7 +4,7 @@ use crate::{exit::Done, output, values::percent};
 use anyhow::{Context, bail};
 use regatta_judge::{Side, diff};
 use regatta_race::Store;
-use regatta_record::{Asked, Round};
+use regatta_record::{Asked, Decision, Round};
 use std::path::{Path, PathBuf};
 
 /// Compare the costs of two results. Each cost is taken relative to the null server of the same
@@ -17,14 +17,16 @@ use std::path::{Path, PathBuf};
   regatta diff results/main results/branch
   regatta diff results/main results/branch --fail-over 5% --md comment.md
 
-Exit status: 0 compared; 1 with --fail-over, where a cost is surely higher by more than that or
-cannot be judged; 2 wrong usage.")]
+Exit status: 0 compared, and with --fail-over every cost is surely within it; 1 with --fail-over, where
+a cost is surely higher by more than that, or cannot be judged, or is only in OLD; 2 wrong usage;
+3 with --fail-over, where none is, but the rounds do not decide.")]
 pub struct DiffArgs {
     /// The result directory to compare with
     old: PathBuf,
     /// The result directory to judge
     new: PathBuf,
-    /// Fail (exit status 1) where a cost is higher by more than this with 95% confidence, as 5%
+    /// Fail (exit status 1) where a cost is higher by more than this with 95% confidence, as 5%; exit
+    /// status 3 where the rounds do not decide
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_over: Option<f64>,
     /// Write the comparison as Markdown for a pull request; - for stdout instead of the table
@@ -60,8 +62,12 @@ pub fn run(args: DiffArgs) -> anyhow::Result<Done> {
         let text = regatta_report::gate_terminal(&gate, output::width(), output::colour());
         output::print(&text)?;
     }
-    let short = gate.fail_over.is_some() && !gate.passes();
-    Ok(if short { Done::Short } else { Done::Well })
+    Ok(match gate.decision() {
+        _ if gate.fail_over.is_none() => Done::Well,
+        Decision::Passed => Done::Well,
+        Decision::Failed => Done::Short,
+        Decision::NotDecided => Done::NotDecided,
+    })
 }
 
 fn read(dir: &Path) -> anyhow::Result<(Asked, Vec<Round>)> {

@@ -1,5 +1,6 @@
 //! Exit statuses: 0 done and judged; 1 done, but something that was asked for failed, was
-//! disqualified or could not be judged; 2 wrong usage or unusable machine; 130 after Ctrl-C.
+//! disqualified or could not be judged; 2 wrong usage or unusable machine; 3 a gate is not decided; 130
+//! after Ctrl-C.
 
 use std::{
     io::{Write, stderr},
@@ -13,6 +14,8 @@ pub enum Done {
     Well,
     /// Something that was asked for failed; it has been told.
     Short,
+    /// Nothing that was asked for failed, but the rounds do not decide on a gate; it has been told.
+    NotDecided,
     /// An error ended it, or part of the result could not be saved or printed; it has been told.
     Failed,
     /// Ctrl-C; what there is has been saved and told.
@@ -25,6 +28,7 @@ pub fn code(done: anyhow::Result<Done>) -> ExitCode {
         Ok(Done::Well) => ExitCode::SUCCESS,
         Ok(Done::Short) => ExitCode::from(1),
         Ok(Done::Failed) => ExitCode::from(2),
+        Ok(Done::NotDecided) => ExitCode::from(3),
         Ok(Done::Interrupted) => ExitCode::from(130),
         Err(error) => {
             // Where stderr has gone, the exit status has to say it alone.

@@ -14,7 +14,7 @@ use regatta_race::{
     run as run_race, split_loads, unix_ms,
 };
 use regatta_record::{
-    Asked, Event, Figure, Form, Happened, Judged, Kind, RaceHeader, Round, Summary,
+    Asked, Decision, Event, Figure, Form, Gate, Happened, Judged, Kind, RaceHeader, Round, Summary,
 };
 use std::{
     env,
@@ -37,7 +37,8 @@ use std::{
   regatta race --resume results/20260101-120000-double
 
 Exit status: 0 judged; 1 a cell failed, was disqualified or has no cost, the --precision was not
-reached, or --fail-over found something dearer; 2 wrong usage or an unusable machine; 130 after Ctrl-C, with what was finished saved.")]
+reached, or --fail-over found something dearer; 2 wrong usage or an unusable machine; 3 the rounds do not decide
+on --fail-over; 130 after Ctrl-C, with what was finished saved.")]
 pub struct RaceArgs {
     /// A bundled race by name (quick, double, models, sweep, dialogue, hello,
     /// readiness, hash, hash-quick, fairness, truth), or a race file
@@ -50,7 +51,8 @@ pub struct RaceArgs {
     /// most (50 if absent), and 5 are the least
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     precision: Option<f64>,
-    /// Fail (exit status 1) if a contender is surely dearer than the baseline by more than this, as 5%
+    /// Fail (exit status 1) if a contender is surely dearer than the baseline by more than this, as 5%;
+    /// exit status 3 if the rounds do not decide
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_over: Option<f64>,
     /// Length of the measured window of a round
@@ -140,7 +142,7 @@ fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::
     };
     let ran = run_race(&binary, Containment::Best, &asked, &mut store, &mut rounds, events, stop);
     let (stored, summary) = (rounds.len() as u32, judge(&asked, &rounds));
-    let done = if is_short(&summary) { Done::Short } else { Done::Well };
+    let done = done(&summary);
     let saved = save(args, summary, store.dir(), events);
     match ran {
         Ok(true) => events.emit(Happened::RaceFinished),
@@ -266,13 +268,21 @@ fn save(args: &RaceArgs, summary: Summary, dir: &Path, events: &mut Events<'_>) 
     failed.is_empty()
 }
 
+fn done(summary: &Summary) -> Done {
+    match summary.gate.as_ref().map(Gate::decision) {
+        _ if is_short(summary) => Done::Short,
+        Some(Decision::NotDecided) => Done::NotDecided,
+        Some(Decision::Passed | Decision::Failed) | None => Done::Well,
+    }
+}
+
 /// Whether a cell that was asked for is disqualified or failed, or lost its cost (the latency, where
-/// there is no cost); or the precision was not reached, or the gate not passed. One that was skipped,
+/// there is no cost); or the precision was not reached, or the gate failed. One that was skipped,
 /// or that its contender says it cannot hold, has been told and is no failure; nor is it one that an
 /// exhibit is disqualified.
 fn is_short(summary: &Summary) -> bool {
     let imprecise = summary.precision.as_ref().is_some_and(|precision| !precision.reached);
-    let stopped = summary.gate.as_ref().is_some_and(|gate| !gate.passes());
+    let stopped = summary.gate.as_ref().is_some_and(|gate| gate.decision() == Decision::Failed);
     imprecise
         || stopped
         || summary.cells.iter().any(|cell| match cell.verdict.kind {

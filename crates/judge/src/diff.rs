@@ -66,8 +66,11 @@ pub fn diff(old: Side, new: Side, fail_over: Option<f64>) -> Result<Gate, Nothin
         };
         compared.extend(cell([(old, &fields[0][a]), (new, &fields[1][b])], name));
     }
+    if fail_over.is_some() {
+        compared.extend(vanished(old, new));
+    }
     let mut doubts = setups(old, new);
-    doubts.extend(only_in_one(old, new));
+    doubts.extend(only_in_one(old, new, fail_over.is_some()));
     doubts.extend(drift([&fields[0], &fields[1]]));
     doubts.extend([old, new].into_iter().filter_map(short));
     Ok(Gate {
@@ -169,7 +172,20 @@ fn setups(old: Side, new: Side) -> Vec<String> {
         .collect()
 }
 
-fn only_in_one(old: Side, new: Side) -> Vec<String> {
+/// A gate must not pass what is no longer there.
+fn vanished(old: Side, new: Side) -> Vec<Compared> {
+    let there = cells(new.asked);
+    let gone = cells(old.asked).into_iter().filter(|cell| !there.contains(cell));
+    let line = |(contender, load)| Compared {
+        contender,
+        load,
+        difference: Err(format!("{} does not have it", new.name)),
+        ratio: None,
+    };
+    gone.map(line).collect()
+}
+
+fn only_in_one(old: Side, new: Side, is_gate: bool) -> Vec<String> {
     let list = |side: Side, other: Side| {
         let others = cells(other.asked);
         let alone = cells(side.asked).into_iter().filter(|cell| !others.contains(cell));
@@ -177,7 +193,9 @@ fn only_in_one(old: Side, new: Side) -> Vec<String> {
         (!alone.is_empty())
             .then(|| format!("only in {}, and so not compared: {}", side.name, alone.join(", ")))
     };
-    [list(old, new), list(new, old)].into_iter().flatten().collect()
+    // What is gone has a line of its own in a gate.
+    let gone = list(old, new).filter(|_| !is_gate);
+    gone.into_iter().chain(list(new, old)).collect()
 }
 
 /// Where the null server's own cost moved far: then the machine was another one, and that what is

@@ -30,7 +30,8 @@ pub fn of_race(
         fail_over: Some(limit),
         method: format!(
             "server CPU per request over that of {} in the same round; worse: the one-sided 95% \
-             interval of the ratio lies above the limit, with Holm's correction over all lines",
+             interval of the ratio lies above the limit, with Holm's correction over all lines; \
+             within: it lies below; otherwise not decided",
             asked.baseline
         ),
         lines: lines(compared, Some(limit)),
@@ -41,8 +42,8 @@ pub fn of_race(
 fn too_noisy(limit: f64, noise_floor: Option<f64>) -> Option<String> {
     let floor = noise_floor.filter(|floor| *floor > limit)?;
     Some(format!(
-        "this machine cannot gate at {}: its noise floor is ±{:.1}%, so a rise of that size passes \
-         unseen; run more rounds or longer windows, or allow more",
+        "this machine cannot gate at {}: its noise floor is ±{:.1}%, so a rise of that size cannot \
+         be told from none; run more rounds or longer windows, or allow more",
         percent(limit),
         floor * 100.0
     ))
@@ -143,23 +144,29 @@ fn judgement(
                 format!("surely more than {limit} dearer: at least {at_least:.3} times"),
             )
         }
-        (_, true, Some(limit)) if mean > 1.0 + limit => {
-            let limit = percent(limit);
-            (Judgement::Differs, format!("surely dearer, but not surely by more than {limit}"))
+        (_, _, Some(limit)) if difference.at_most() > 1.0 + limit => {
+            (Judgement::Undecided, undecided(difference, limit))
         }
         (_, true, Some(limit)) if mean > 1.0 => {
             (Judgement::Differs, format!("surely dearer, but within {}", percent(limit)))
         }
         (_, true, None) if mean > 1.0 => (Judgement::Differs, "surely dearer".to_owned()),
         (_, true, _) => (Judgement::Differs, "surely cheaper".to_owned()),
-        (_, false, Some(limit)) if high > 1.0 + limit => {
-            let limit = percent(limit);
-            let because = format!(
-                "no difference at ±{half:.1}%, which is too wide to exclude a rise of {limit}: run \
-                 more rounds"
-            );
-            (Judgement::Same, because)
-        }
         (_, false, _) => (Judgement::Same, format!("no difference at ±{half:.1}%")),
     }
+}
+
+/// With what to do about it.
+fn undecided(difference: &Difference, limit: f64) -> String {
+    let (least, most) = (difference.at_least(), difference.at_most());
+    let remedy = match difference.rounds_to_decide(limit.ln_1p()) {
+        // Chance may make it so: the rounds there are did not decide.
+        Some(rounds) => {
+            let rounds = rounds.max(difference.rounds() as u32 + 1);
+            format!("about {rounds} rounds would decide")
+        }
+        None => "it lies so near the limit that more rounds may never decide".to_owned(),
+    };
+    let limit = percent(limit);
+    format!("between {least:.3} and {most:.3} times, which holds the limit of {limit}: {remedy}")
 }

@@ -6,7 +6,7 @@
 mod simulated;
 
 use regatta_judge::{Side, diff, judge};
-use regatta_record::{Asked, Gate, Judgement, LoadShape, Outcome, Round};
+use regatta_record::{Asked, Decision, Gate, Judgement, LoadShape, Outcome, Round};
 use simulated::{LOAD, Machine, asked, rounds, truth};
 
 /// A machine whose rounds scatter by 2.5%.
@@ -31,7 +31,9 @@ fn gate(new: f64, loads: &[LoadShape], seed: u64) -> Gate {
 fn two_copies_of_one_build_pass_and_a_tenth_more_does_not() {
     let loads = [LOAD, LoadShape::closed(64, 16), LoadShape::closed(1_000, 1)];
     let passed = (0..30).filter(|seed| gate(1.0, &loads, *seed).passes()).count();
-    assert_eq!(passed, 30, "three loads, a limit of 5%");
+    // The mean of 10 rounds scatters by 1.1%; 2.0% below the limit of 4.9% is passed: by normal
+    // theory 99.5% of cells.
+    assert!(passed >= 28, "{passed} of 30 races of three loads pass a limit of 5%");
     let failed = (0..50).filter(|seed| gate(1.10, &[LOAD], *seed).fails()).count();
     // By normal theory 98% do.
     assert!(failed >= 45, "{failed} of 50 races with +10% fail");
@@ -45,13 +47,49 @@ fn at_the_limit_itself_one_race_of_twenty_fails() {
 }
 
 #[test]
+fn what_is_as_much_dearer_as_is_allowed_passes_one_race_of_twenty_and_mostly_none_decides() {
+    let decisions: Vec<Decision> =
+        (0..100).map(|seed| gate(1.05, &[LOAD], seed).decision()).collect();
+    let count = |of| decisions.iter().filter(|decision| **decision == of).count();
+    assert!((1..13).contains(&count(Decision::Passed)), "{} of 100", count(Decision::Passed));
+    assert!(count(Decision::NotDecided) > 80, "{}", count(Decision::NotDecided));
+}
+
+#[test]
+fn the_rounds_that_are_advised_decide() {
+    // 3% dearer: 10 rounds do not decide on a limit of 5%, and as many as the line says do.
+    let names = ["old", "old-twin", "null", "new"];
+    let field: Vec<_> = names
+        .iter()
+        .zip([5_000.0, 5_000.0, 4_000.0, 5_150.0])
+        .map(|(name, cost)| truth(name, cost))
+        .collect();
+    let with = |rounds_: u32, seed| {
+        let asked = Asked { fail_over: Some(0.05), ..asked(&names, rounds_, &[LOAD]) };
+        judge(&asked, &rounds(&field, &[LOAD], rounds_, USUAL, seed)).gate.unwrap()
+    };
+    let (mut open, mut decided) = (0, 0);
+    for seed in 0..40 {
+        let gate = with(10, seed);
+        let Some(words) = gate.lines[0].because.split("about ").nth(1) else { continue };
+        let Some(Ok(advised)) = words.split(' ').next().map(str::parse::<u32>) else { continue };
+        open += 1;
+        assert!(advised > 10, "{words}");
+        decided += usize::from(with(advised, seed + 1_000).decision() != Decision::NotDecided);
+    }
+    assert!(open >= 10, "{open}");
+    assert!(decided * 10 >= open * 6, "{decided} of {open} are decided with the rounds advised");
+}
+
+#[test]
 fn a_line_says_what_it_means() {
     let line = |gate: Gate| gate.lines.into_iter().next().unwrap();
     let worse = line(gate(1.10, &[LOAD], 1));
     assert_eq!((worse.contender.as_str(), worse.judgement), ("new", Judgement::Worse));
     assert!(worse.because.starts_with("surely more than 5% dearer: at least 1.0"), "{worse:?}");
-    let dearer = line(gate(1.04, &[LOAD], 1));
-    assert_eq!(dearer.judgement, Judgement::Differs);
+    let undecided = line(gate(1.05, &[LOAD], 1));
+    assert_eq!(undecided.judgement, Judgement::Undecided);
+    assert!(undecided.because.contains("times, which holds the limit of 5%: "), "{undecided:?}");
     let cheaper = line(gate(0.8, &[LOAD], 1));
     assert_eq!(cheaper.because, "surely cheaper");
     let same = line(gate(1.0, &[LOAD], 1));

@@ -42,25 +42,47 @@ pub struct GateLine {
 pub enum Judgement {
     /// Surely dearer than allowed: the gate fails.
     Worse,
-    /// Dearer or cheaper with 95% confidence, but not surely beyond the limit.
+    /// Dearer or cheaper with 95% confidence; with a limit, surely within it.
     Differs,
-    /// No difference can be told.
+    /// No difference can be told; with a limit, surely within it.
     Same,
+    /// Neither surely within the limit nor surely beyond it: the rounds do not decide.
+    Undecided,
     /// It could not be judged: only one side has a cost, or the ratio (where one is given) must not
     /// be trusted.
     Unknown,
 }
 
+/// What a gate with a limit comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Every cell is surely within the limit.
+    Passed,
+    /// A cell is surely beyond the limit, or could not be judged, or there was none.
+    Failed,
+    /// None is that, but the rounds do not decide on a cell.
+    NotDecided,
+}
+
 impl Gate {
+    /// What it comes to. Without a limit, cells fail only where they could not be judged.
+    pub fn decision(&self) -> Decision {
+        let any = |judgement| self.lines.iter().any(|line| line.judgement == judgement);
+        match () {
+            () if self.lines.is_empty() => Decision::Failed,
+            () if any(Judgement::Worse) || any(Judgement::Unknown) => Decision::Failed,
+            () if any(Judgement::Undecided) => Decision::NotDecided,
+            () => Decision::Passed,
+        }
+    }
+
     /// Whether a cell is surely worse than allowed.
     pub fn fails(&self) -> bool {
         self.lines.iter().any(|line| line.judgement == Judgement::Worse)
     }
 
-    /// Whether all was judged and nothing is surely worse than allowed.
+    /// Whether every cell is surely within the limit.
     pub fn passes(&self) -> bool {
-        let stands =
-            |line: &GateLine| !matches!(line.judgement, Judgement::Worse | Judgement::Unknown);
-        !self.lines.is_empty() && self.lines.iter().all(stands)
+        self.decision() == Decision::Passed
     }
 }

@@ -44,7 +44,7 @@ pub use event::{
     CapacityHeader, Event, Form, Happened, Judged, JudgedCell, LoadSample, PassStart, Phase,
     RaceHeader, RoundEnd, RoundStart, Window,
 };
-pub use gate::{Gate, GateLine, Judgement};
+pub use gate::{Decision, Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
 pub use load::{LoadResult, TlsSpoken};
 pub use needed::rounds_in_words;

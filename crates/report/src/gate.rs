@@ -25,10 +25,8 @@ pub fn table(gate: &Gate) -> Table {
         ],
     };
     let says_more = |line: &&GateLine| match line.judgement {
-        Judgement::Worse | Judgement::Unknown => true,
-        Judgement::Differs | Judgement::Same => {
-            gate.fail_over.is_some_and(|limit| is_above(line, limit))
-        }
+        Judgement::Worse | Judgement::Undecided | Judgement::Unknown => true,
+        Judgement::Differs | Judgement::Same => false,
     };
     let mut notes: Vec<Note> = gate.lines.iter().filter(says_more).map(note).collect();
     notes.push(Note {
@@ -51,11 +49,6 @@ pub fn table(gate: &Gate) -> Table {
     }
 }
 
-/// Whether more than the limit is possible: the word alone would say too little.
-fn is_above(line: &GateLine, limit: f64) -> bool {
-    line.ratio.is_some_and(|e| e.high > 1.0 + limit)
-}
-
 fn note(line: &GateLine) -> Note {
     Note {
         names: visible(&format!("{} at {}", line.contender, line.load)),
@@ -63,6 +56,7 @@ fn note(line: &GateLine) -> Note {
             Judgement::Worse => "worse",
             Judgement::Differs => "differs",
             Judgement::Same => "same",
+            Judgement::Undecided => "not decided",
             Judgement::Unknown => "unknown",
         },
         because: visible(&line.because),
@@ -89,6 +83,7 @@ fn word(line: &GateLine, limited: bool) -> Text {
         Judgement::Differs if dearer => ("✔ ", "dearer", Tone::Warn),
         Judgement::Differs => ("✔ ", "cheaper", Tone::Good),
         Judgement::Same => ("✔ ", "no difference", Tone::Plain),
+        Judgement::Undecided => ("? ", "not decided", Tone::Warn),
         Judgement::Unknown => ("✘ ", "unknown", Tone::Bad),
     };
     Text { text: format!("{}{word}", if limited { mark } else { "" }), tone }
@@ -108,23 +103,20 @@ fn verdict(gate: &Gate) -> String {
             differs => format!("surely different: {differs}"),
         };
     };
+    let undecided = of(Judgement::Undecided);
     match (worse.as_str(), unknown.as_str()) {
         ("", "") if gate.lines.is_empty() => "NOT PASSED: there was nothing to judge".to_owned(),
-        ("", "") => format!("passed: nothing is surely more than {limit} dearer{}", too_wide(gate)),
+        ("", "") if undecided.is_empty() => {
+            format!("passed: every cost is surely within {limit}")
+        }
+        ("", "") => {
+            format!("NOT DECIDED: the rounds do not tell whether within {limit}: {undecided}")
+        }
         ("", unknown) => format!("NOT PASSED: {unknown} could not be judged"),
         (worse, "") => format!("FAILED: surely more than {limit} dearer: {worse}"),
         (worse, unknown) => format!(
             "FAILED: surely more than {limit} dearer: {worse}; and {unknown} could not be judged"
         ),
-    }
-}
-
-/// Who passed only because little is known.
-fn too_wide(gate: &Gate) -> String {
-    let wide = |line: &&GateLine| gate.fail_over.is_some_and(|limit| is_above(line, limit));
-    match gate.lines.iter().filter(wide).count() {
-        0 => String::new(),
-        n => format!("; {n} of {} too wide to exclude it", gate.lines.len()),
     }
 }
 

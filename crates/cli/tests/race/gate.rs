@@ -50,8 +50,17 @@ fn a_race_with_a_gate_ends_by_what_it_found() {
     result(&course, "same", 1.0, 1.0, gated);
     result(&course, "dearer", 1.1, 1.0, gated);
     let passed = course.race(&["--resume", "same"]).with_status(0).stdout;
-    assert!(passed.contains("passed: nothing is surely more than 5% dearer"), "{passed}");
+    assert!(passed.contains("passed: every cost is surely within 5%"), "{passed}");
     assert!(passed.contains("✔ no difference"), "{passed}");
+    // By simulated rounds whose mean lies at the limit.
+    result(&course, "near", 1.05, 1.0, gated);
+    let open = course.race(&["--resume", "near"]).with_status(3).stdout;
+    assert!(
+        open.contains("NOT DECIDED: the rounds do not tell whether within 5%: new at"),
+        "{open}"
+    );
+    assert!(open.contains("? not decided"), "{open}");
+    assert!(open.contains("which holds the limit of 5%: "), "{open}");
     let failed = course.race(&["--resume", "dearer", "--md", "pr.md"]).with_status(1).stdout;
     assert!(failed.contains("FAILED: surely more than 5% dearer: new at 64 conn"), "{failed}");
     let comment = std::fs::read_to_string(course.path("pr.md")).unwrap();
@@ -111,9 +120,32 @@ fn two_results_are_compared() {
     let gate: Gate = serde_json::from_str(&json).unwrap();
     assert_eq!((status, gate.passes(), gate.lines.len()), (0, true, 2), "{json}");
     assert!(gate.lines.iter().all(|line| line.judgement == Judgement::Same));
+    result(&course, "near", 1.05, 1.2, |_| {});
+    let (status, told, _) = diff(&course, &["before", "near", "--fail-over", "5%"]);
+    assert_eq!(status, 3, "{told}");
+    assert!(told.contains("NOT DECIDED"), "{told}");
     let (status, comment, _) = diff(&course, &["before", "after", "--md", "-"]);
     assert_eq!(status, 0);
     assert!(comment.contains("| contender | load | new/old |  |\n"), "{comment}");
+}
+
+#[test]
+fn a_contender_that_vanished_fails_a_gate() {
+    let course = Course::new();
+    result(&course, "before", 1.0, 1.0, |_| {});
+    result(&course, "after", 1.0, 1.0, |asked| {
+        asked.contenders.retain(|name| name != "new");
+        asked.entries.retain(|entry| entry.name != "new");
+    });
+    let (status, told, _) = diff(&course, &["before", "after", "--fail-over", "5%"]);
+    assert_eq!(status, 1, "{told}");
+    assert!(told.contains("NOT PASSED: new at 64 conn could not be judged"), "{told}");
+    assert!(told.contains("after does not have it"), "{told}");
+    let (status, told, _) = diff(&course, &["before", "after"]);
+    assert_eq!(status, 0, "{told}");
+    assert!(told.contains("only in before, and so not compared: new at 64 conn"), "{told}");
+    let (status, told, _) = diff(&course, &["after", "before", "--fail-over", "5%"]);
+    assert_eq!(status, 0, "what is new is no loss: {told}");
 }
 
 #[test]

@@ -16,6 +16,8 @@ pub struct Difference {
     error: f64,
     /// Degrees of freedom of Student's t.
     freedom: f64,
+    /// Number of pairs; of groups, the size of the smaller.
+    rounds: usize,
 }
 
 impl Difference {
@@ -23,7 +25,7 @@ impl Difference {
     pub fn paired(log_ratios: &[f64]) -> Option<Self> {
         let error = standard_error(log_ratios)?;
         let freedom = log_ratios.len() as f64 - 1.0;
-        Some(Difference { mean: mean(log_ratios)?, error, freedom })
+        Some(Difference { mean: mean(log_ratios)?, error, freedom, rounds: log_ratios.len() })
     }
 
     /// Of two groups whose spreads may differ: `mean(new) − mean(old)`, its error
@@ -37,7 +39,8 @@ impl Difference {
             0.0 => freedom_a + freedom_b,
             sum => sum.powi(2) / (a.powi(2) / freedom_a + b.powi(2) / freedom_b),
         };
-        Some(Difference { mean: mean(new)? - mean(old)?, error: (a + b).sqrt(), freedom })
+        let rounds = old.len().min(new.len());
+        Some(Difference { mean: mean(new)? - mean(old)?, error: (a + b).sqrt(), freedom, rounds })
     }
 
     /// The ratio with its two-sided 95% interval.
@@ -51,6 +54,31 @@ impl Difference {
     pub fn at_least(&self) -> f64 {
         (self.mean - students_t(self.freedom).inverse_cdf(CONFIDENCE) * self.error).exp()
     }
+
+    /// Rounds that it is of; of two groups, the smaller number.
+    pub fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    /// What the ratio is at most, with 95% confidence: the upper end of the one-sided interval.
+    pub fn at_most(&self) -> f64 {
+        (self.mean + students_t(self.freedom).inverse_cdf(CONFIDENCE) * self.error).exp()
+    }
+
+    /// How many rounds would decide with a probability of 90% on which side of `limit` (a logarithm)
+    /// the difference lies, if its mean and scatter are what they seem: `n·((z₀.₉₅ + z₀.₉₀)·e/d)²`
+    /// with the standard error `e` of the `n` rounds there are and the distance `d` of mean and limit
+    /// (Cochran, *Sampling Techniques*, 1977, section 4.6). `None` where the limit is too near: more
+    /// than [`Difference::MOST_ROUNDS`].
+    pub fn rounds_to_decide(&self, limit: f64) -> Option<u32> {
+        const QUANTILES: f64 = 1.645 + 1.282;
+        let times = (QUANTILES * self.error / (self.mean - limit)).powi(2);
+        let rounds = (self.rounds as f64 * times).ceil();
+        (rounds <= f64::from(Self::MOST_ROUNDS)).then_some(rounds as u32)
+    }
+
+    /// Most rounds that anybody is advised to run.
+    pub const MOST_ROUNDS: u32 = 1_000;
 
     /// Two-sided p-value of "there is no difference".
     pub fn p_differs(&self) -> f64 {
