@@ -36,25 +36,17 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |i: usize| args[i].parse::<usize>().expect("a number");
     let plan = Plan {
-        target: args[0].parse().expect("an address"),
-        tls: None,
-        workload: Workload::parse(&args[1]).expect("a workload"),
-        host: String::new(),
-        path: None,
         connections: number(2),
-        idle: 0,
         pipeline: number(3).max(1),
         drive: if number(3) == 0 { Drive::Churn } else { Drive::Closed },
-        spin: Duration::ZERO,
-        busy_poll: false,
-        threads: 1,
         cpus: args.get(5).map(|cpu| cpu.parse().expect("a CPU")).into_iter().collect(),
         timeout: Duration::from_secs(5),
-        patience: Plan::PATIENCE,
         warm_up: WarmUp::Steady { longest: Duration::from_secs(1) },
         until: Until::Elapsed(Duration::from_secs(number(4) as u64)),
-        tolerates: None,
-        seed: 1,
+        ..Plan::closed(
+            args[0].parse().expect("an address"),
+            Workload::parse(&args[1]).expect("a workload"),
+        )
     };
     let mut watched = Watched { pid: args.get(6).cloned(), cpu_ns: 0 };
     match run(&plan, &mut watched, &mut |_| {}, &AtomicBool::new(false)) {

@@ -132,6 +132,32 @@ impl Plan {
     /// A sensible [`Plan::patience`].
     pub const PATIENCE: Duration = Duration::from_secs(10);
 
+    /// A closed loop of one connection, one request at a time, on any CPU, for a second without a
+    /// warm-up: what other plans are made of.
+    pub fn closed(target: SocketAddr, workload: Workload) -> Plan {
+        Plan {
+            target,
+            tls: None,
+            workload,
+            host: String::new(),
+            path: None,
+            connections: 1,
+            idle: 0,
+            pipeline: 1,
+            drive: Drive::Closed,
+            spin: Duration::ZERO,
+            busy_poll: false,
+            threads: 1,
+            cpus: Vec::new(),
+            timeout: Duration::from_secs(10),
+            patience: Plan::PATIENCE,
+            warm_up: WarmUp::Fixed(Duration::ZERO),
+            until: Until::Elapsed(Duration::from_secs(1)),
+            tolerates: None,
+            seed: 1,
+        }
+    }
+
     /// The same plan with no more connections than requests.
     pub(crate) fn needed(&self) -> Plan {
         let connections = match self.until {

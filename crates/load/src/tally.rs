@@ -297,32 +297,14 @@ impl Slices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::WarmUp;
-    use regatta_record::Drive;
     use regatta_script::Workload;
     use std::time::Duration;
 
     fn plan(until: Until) -> Plan {
         Plan {
-            target: "127.0.0.1:1".parse().unwrap(),
-            tls: None,
-            workload: Workload::parse("double").unwrap(),
-            host: String::new(),
-            path: None,
-            connections: 1,
-            idle: 0,
-            pipeline: 1,
-            drive: Drive::Closed,
-            spin: Duration::ZERO,
-            busy_poll: false,
-            threads: 1,
-            cpus: vec![],
             timeout: Duration::from_secs(1),
-            patience: Plan::PATIENCE,
-            warm_up: WarmUp::Fixed(Duration::ZERO),
             until,
-            tolerates: None,
-            seed: 1,
+            ..Plan::closed("127.0.0.1:1".parse().unwrap(), Workload::parse("double").unwrap())
         }
     }
 

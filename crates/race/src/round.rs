@@ -315,25 +315,12 @@ mod tests {
     fn burst(stop: bool, within: Duration) -> bool {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let plan = Plan {
-            target: listener.local_addr().unwrap(),
-            tls: None,
-            workload: Workload::parse("double").unwrap(),
-            host: String::new(),
-            path: None,
             connections: 4,
-            idle: 0,
-            pipeline: 1,
             drive: Drive::Burst(Burst { instances: 2, requests: 1 }),
-            spin: Duration::ZERO,
-            busy_poll: false,
-            threads: 1,
-            cpus: vec![],
             timeout: COUNTED_WITHIN,
             patience: COUNTED_WITHIN,
-            warm_up: WarmUp::Fixed(Duration::ZERO),
             until: Until::Done,
-            tolerates: None,
-            seed: 1,
+            ..Plan::closed(listener.local_addr().unwrap(), Workload::parse("double").unwrap())
         };
         let how = load_processes(std::path::Path::new("/nonexistent"), 1);
         run_counted(&plan, &how, &mut Nothing, &mut |_| (), &AtomicBool::new(stop), within).1

@@ -4,7 +4,7 @@
 
 pub mod tls;
 
-use regatta_load::{Arrivals, Burst, Drive, Edges, Error, Plan, Tally, Until, WarmUp};
+use regatta_load::{Arrivals, Burst, Drive, Edges, Error, Plan, Tally, Until};
 use regatta_script::{
     Workload,
     dialects::http::{HttpAsks, HttpRequest, HttpWorkload},
@@ -156,25 +156,9 @@ pub fn double(line: &str) -> String {
 /// One connection, one request at a time, a window of 300 ms, no warm-up.
 pub fn plan(target: SocketAddr) -> Plan {
     Plan {
-        target,
-        tls: None,
-        workload: workload("double"),
-        host: String::new(),
-        path: None,
-        connections: 1,
-        idle: 0,
-        pipeline: 1,
-        drive: Drive::Closed,
-        spin: Duration::ZERO,
-        busy_poll: false,
-        threads: 1,
-        cpus: vec![],
-        timeout: Duration::from_secs(10),
-        patience: Plan::PATIENCE,
-        warm_up: WarmUp::Fixed(Duration::ZERO),
         until: Until::Elapsed(Duration::from_millis(300)),
-        tolerates: None,
         seed: 42,
+        ..Plan::closed(target, workload("double"))
     }
 }
 

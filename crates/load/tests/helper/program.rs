@@ -1,7 +1,7 @@
 //! What the tests of this crate start: a load process, one that changes what a load process says, and
 //! a leader that is to be killed.
 
-use regatta_load::{Drive, Edges, Plan, Processes, Until, WarmUp, load_process, run_in_processes};
+use regatta_load::{Edges, Plan, Processes, Until, load_process, run_in_processes};
 use regatta_record::{Ask, Counted, Report};
 use regatta_script::Workload;
 use std::{
@@ -101,25 +101,12 @@ impl Edges for Nothing {
 /// Leads two processes for a minute.
 fn lead(target: &str, mark: &str) -> ExitCode {
     let plan = Plan {
-        target: target.parse().expect("an address"),
-        tls: None,
-        workload: Workload::parse("double").expect("a workload"),
-        host: String::new(),
-        path: None,
         connections: 4,
-        idle: 0,
-        pipeline: 1,
-        drive: Drive::Closed,
-        spin: Duration::ZERO,
-        busy_poll: false,
-        threads: 1,
-        cpus: vec![],
-        timeout: Duration::from_secs(10),
-        patience: Plan::PATIENCE,
-        warm_up: WarmUp::Fixed(Duration::ZERO),
         until: Until::Elapsed(Duration::from_secs(60)),
-        tolerates: None,
-        seed: 1,
+        ..Plan::closed(
+            target.parse().expect("an address"),
+            Workload::parse("double").expect("a workload"),
+        )
     };
     let processes = Processes {
         program: std::env::current_exe().expect("own path"),

@@ -1,5 +1,5 @@
 use super::*;
-use regatta_load::{Drive, Plan, Tally, Until, WarmUp};
+use regatta_load::{Plan, Tally, Until, WarmUp};
 use regatta_record::Event;
 use regatta_script::Workload;
 use std::{
@@ -32,25 +32,12 @@ fn answer(mut stream: &TcpStream) {
 
 fn plan(target: SocketAddr, warm_up: Duration, until: Until) -> Plan {
     Plan {
-        target,
-        tls: None,
-        workload: Workload::parse("double").unwrap(),
-        host: String::new(),
-        path: None,
         connections: 4,
-        idle: 0,
-        pipeline: 1,
-        drive: Drive::Closed,
-        spin: Duration::ZERO,
-        busy_poll: false,
-        threads: 1,
-        cpus: vec![],
         timeout: Duration::from_secs(20),
         patience: Duration::from_secs(20),
         warm_up: WarmUp::Fixed(warm_up),
         until,
-        tolerates: None,
-        seed: 1,
+        ..Plan::closed(target, Workload::parse("double").unwrap())
     }
 }
 

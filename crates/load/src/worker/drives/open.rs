@@ -369,33 +369,17 @@ impl Driver for Open {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{WarmUp, clock::MS, schedule::Part};
+    use crate::{clock::MS, schedule::Part};
     use regatta_script::Workload;
-    use std::time::Duration;
 
     /// Constant arrivals, as fast as may be, on one connection; the longest limit for a reply.
     fn open() -> Open {
         let rate = NonZeroU32::new(Plan::MAX_RATE).unwrap();
         let plan = Plan {
-            target: ([127, 0, 0, 1], 1).into(),
-            tls: None,
-            workload: Workload::parse("double").unwrap(),
-            host: String::new(),
-            path: None,
-            connections: 1,
-            idle: 0,
             pipeline: 2,
             drive: Drive::Open { rate, arrivals: Arrivals::Constant },
-            spin: Duration::ZERO,
-            busy_poll: false,
-            threads: 1,
-            cpus: vec![],
             timeout: Plan::MAX_TIMEOUT,
-            patience: Plan::PATIENCE,
-            warm_up: WarmUp::Fixed(Duration::ZERO),
-            until: Until::Elapsed(Duration::from_secs(1)),
-            tolerates: None,
-            seed: 1,
+            ..Plan::closed(([127, 0, 0, 1], 1).into(), Workload::parse("double").unwrap())
         };
         Open::new(&plan, Share { part: Part { thread: 0, threads: 1 }, active: 1, places: 2 })
     }
