@@ -35,7 +35,7 @@ pub(super) struct World<S: Scenario> {
     pub random: Random,
     /// Microseconds since the history began.
     pub time: u64,
-    pub base: Instant,
+    base: Instant,
     pub stations: Vec<Station<S::Engine>>,
     /// Of which the first `used` belong to this history.
     pub lines: Vec<Line>,
