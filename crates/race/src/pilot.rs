@@ -196,7 +196,7 @@ mod tests {
         ];
         let asked = settled(&contest, asked, pilot.clone(), &[]).unwrap();
         let told: Vec<(u32, Option<u32>)> =
-            asked.loads.iter().map(|l| (l.connections, l.rate)).collect();
+            asked.loads.iter().map(|l| (l.connections, l.rate())).collect();
         let at = |connections, rate| (connections, Some(rate));
         assert_eq!(
             told,
@@ -210,7 +210,7 @@ mod tests {
                 at(64, 110_000),
             ]
         );
-        assert!(asked.loads[1..].iter().all(|l| l.arrivals == Arrivals::Constant));
+        assert!(asked.loads[1..].iter().all(|l| l.arrivals() == Some(Arrivals::Constant)));
         assert_eq!(asked.pilot, pilot);
     }
 

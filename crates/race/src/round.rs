@@ -212,7 +212,8 @@ fn after_stop(stopped: Vec<Result<StopReport, SupervisorError>>) -> Result<Optio
 
 /// What the measured window of a load is.
 pub(crate) fn window(asked: &Asked, load: &LoadShape) -> regatta_record::Window {
-    let of_burst = load.burst.map(|burst| u64::from(load.connections) * u64::from(burst.requests));
+    let of_burst =
+        load.burst().map(|burst| u64::from(load.connections) * u64::from(burst.requests));
     match of_burst.or(load.requests.map(u64::from)) {
         Some(n) => regatta_record::Window::Requests { n },
         None => regatta_record::Window::Time { s: asked.window_s },
@@ -221,7 +222,7 @@ pub(crate) fn window(asked: &Asked, load: &LoadShape) -> regatta_record::Window 
 
 /// How long a counted load may take as a whole.
 fn within(load: &LoadShape) -> Duration {
-    if load.burst.is_some() { COUNTED_WITHIN } else { REQUESTS_WITHIN }
+    if load.burst().is_some() { COUNTED_WITHIN } else { REQUESTS_WITHIN }
 }
 
 /// Runs a counted load and ends it after `within`; true if it had to.
@@ -249,7 +250,7 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
     let of_server = asked.cpus.of_server(&load);
     let shares_cpus = cpus.is_empty() || cpus.iter().any(|cpu| of_server.contains(cpu));
     let window = Until::Elapsed(Duration::from_secs_f64(asked.window_s));
-    let until = match (load.burst, load.requests) {
+    let until = match (load.burst(), load.requests) {
         (Some(burst), _) => {
             Until::Burst { instances: burst.instances as usize, requests: burst.requests }
         }
@@ -266,8 +267,8 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
         connections: load.connections as usize,
         idle: load.idle as usize,
         pipeline: load.pipeline as usize,
-        rate: load.rate.and_then(NonZeroU32::new),
-        arrivals: load.arrivals,
+        rate: load.rate().and_then(NonZeroU32::new),
+        arrivals: load.arrivals().unwrap_or_default(),
         // Where they share CPUs, a load that spins takes them from the server.
         spin: if shares_cpus { Duration::ZERO } else { Plan::SPIN },
         // Nor may it take the CPU from a load beside it.
@@ -279,7 +280,7 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
         patience: if load.is_counted() { COUNTED_WITHIN } else { Plan::PATIENCE },
         warm_up: WarmUp::Steady { longest: Duration::from_secs_f64(asked.warm_up_s) },
         until,
-        churn: load.churn,
+        churn: load.churns(),
         tolerates: None,
         seed,
     }
