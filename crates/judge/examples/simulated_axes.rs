@@ -44,9 +44,11 @@ fn main() {
 
 /// What each load leaves in its rounds.
 fn shape(round: &mut Round) {
-    let held = round.load.rate().map(u64::from).map(|rate| match round.contender.as_str() {
-        "haskell-conduit" => rate * 4 / 5,
-        _ => rate,
+    let held = round.load.drive.rate().map(|rate| u64::from(rate.get())).map(|rate| {
+        match round.contender.as_str() {
+            "haskell-conduit" => rate * 4 / 5,
+            _ => rate,
+        }
     });
     let of = held.map_or(1.0, |rate| rate as f64 * 2.0 / round.requests as f64);
     let server = round.server.as_mut().expect("all simulated servers are observed");
@@ -55,7 +57,7 @@ fn shape(round: &mut Round) {
     }
     round.requests = (round.requests as f64 * of) as u64;
     round.load_cpu_ns = (round.load_cpu_ns as f64 * of) as u64;
-    if round.load.burst().is_some() {
+    if round.load.drive.burst().is_some() {
         let each = server.cpu_ns / round.requests * 500_000;
         round.instances_ns = (0..10).map(|i| each + i * 3_000_000).collect();
     } else if round.load.idle > 0 {

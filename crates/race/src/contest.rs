@@ -91,9 +91,9 @@ impl Selector {
         self.connections.is_none_or(|n| n == load.connections)
             && self.idle.is_none_or(|n| n == load.idle)
             && self.pipeline.is_none_or(|n| n == load.pipeline)
-            && self.churn.is_none_or(|churn| churn == load.churns())
+            && self.churn.is_none_or(|churn| churn == load.drive.churns())
             && cores.is_none_or(|cores| cores == load.cores)
-            && self.burst.is_none_or(|burst| burst == load.burst().is_some())
+            && self.burst.is_none_or(|burst| burst == load.drive.burst().is_some())
             && self.requests.is_none_or(|n| Some(n) == load.requests)
             && self.n.is_none_or(|n| Some(n) == load.n)
     }
@@ -307,7 +307,7 @@ mod tests {
         let then = double.then(&cpus, &loads);
         let of = |name: &str, cores| {
             let load =
-                loads.iter().find(|l| l.burst().is_some() && l.cores == Some(cores)).unwrap();
+                loads.iter().find(|l| l.drive.burst().is_some() && l.cores == Some(cores)).unwrap();
             let found = then.iter().find(|t| t.contender == name && t.loads.contains(load));
             found.and_then(|then| then.figure.as_deref())
         };
@@ -317,7 +317,7 @@ mod tests {
         );
         assert_eq!([of("node", 1), of("node", 2)], [Some("8.94 s"); 2]);
         assert_eq!([of("node-cluster", 1), of("node-cluster", 2)], [None, Some("5.50 s")]);
-        assert!(then.iter().all(|then| then.loads.iter().all(|load| load.burst().is_some())));
+        assert!(then.iter().all(|then| then.loads.iter().all(|load| load.drive.burst().is_some())));
     }
 
     #[test]

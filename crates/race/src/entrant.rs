@@ -87,7 +87,7 @@ impl Entrant {
     pub fn canned(&self, load: LoadShape, port: u16) -> Option<Canned> {
         let Manifest { adapter, path, .. } = &self.contender.manifest;
         let host = SocketAddr::from((Ipv4Addr::LOCALHOST, port)).to_string();
-        let place = Place { host: &host, path: path.as_deref(), closes: load.churns() };
+        let place = Place { host: &host, path: path.as_deref(), closes: load.drive.churns() };
         let (_, canned) =
             self.speaks.canned(place).filter(|_| *adapter == Some(Adapter::Canned))?;
         Some(canned)
@@ -130,7 +130,7 @@ impl Entrant {
             port,
             workload: &asked.workload,
             cores: server.len(),
-            churn: load.churns(),
+            churn: load.drive.churns(),
             request_bytes: self.canned(load, port).map(|canned| canned.request_bytes),
             dir: &self.contender.dir,
             run,

@@ -14,7 +14,7 @@ use crate::{
 };
 use regatta_host::{Aside, Ended, StopReport, SupervisorError, Watched, read_probe};
 use regatta_load::{
-    Edges, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
+    Drive, Edges, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
 };
 use regatta_record::{
     Asked, Errors, FORMAT, Happened, LoadShape, Outcome, Phase, Round, encode_histogram,
@@ -22,7 +22,6 @@ use regatta_record::{
 use regatta_script::Workload;
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    num::NonZeroU32,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -213,7 +212,7 @@ fn after_stop(stopped: Vec<Result<StopReport, SupervisorError>>) -> Result<Optio
 /// What the measured window of a load is.
 pub(crate) fn window(asked: &Asked, load: &LoadShape) -> regatta_record::Window {
     let of_burst =
-        load.burst().map(|burst| u64::from(load.connections) * u64::from(burst.requests));
+        load.drive.burst().map(|burst| u64::from(load.connections) * u64::from(burst.requests));
     match of_burst.or(load.requests.map(u64::from)) {
         Some(n) => regatta_record::Window::Requests { n },
         None => regatta_record::Window::Time { s: asked.window_s },
@@ -222,7 +221,7 @@ pub(crate) fn window(asked: &Asked, load: &LoadShape) -> regatta_record::Window 
 
 /// How long a counted load may take as a whole.
 fn within(load: &LoadShape) -> Duration {
-    if load.burst().is_some() { COUNTED_WITHIN } else { REQUESTS_WITHIN }
+    if load.drive.burst().is_some() { COUNTED_WITHIN } else { REQUESTS_WITHIN }
 }
 
 /// Runs a counted load and ends it after `within`; true if it had to.
@@ -250,12 +249,10 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
     let of_server = asked.cpus.of_server(&load);
     let shares_cpus = cpus.is_empty() || cpus.iter().any(|cpu| of_server.contains(cpu));
     let window = Until::Elapsed(Duration::from_secs_f64(asked.window_s));
-    let until = match (load.burst(), load.requests) {
-        (Some(burst), _) => {
-            Until::Burst { instances: burst.instances as usize, requests: burst.requests }
-        }
-        (None, Some(requests)) => Until::Requests(requests.into()),
-        (None, None) => window,
+    let until = match (load.drive, load.requests) {
+        (Drive::Burst(_), _) => Until::Done,
+        (_, Some(requests)) => Until::Requests(requests.into()),
+        (_, None) => window,
     };
     let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     Plan {
@@ -267,20 +264,17 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
         connections: load.connections as usize,
         idle: load.idle as usize,
         pipeline: load.pipeline as usize,
-        rate: load.rate().and_then(NonZeroU32::new),
-        arrivals: load.arrivals().unwrap_or_default(),
+        drive: load.drive,
         // Where they share CPUs, a load that spins takes them from the server.
         spin: if shares_cpus { Duration::ZERO } else { Plan::SPIN },
         // Nor may it take the CPU from a load beside it.
         busy_poll: asked.busy_poll && !shares_cpus && load.beside.is_none(),
-        in_flight: None,
         threads: cpus.len().max(1),
         cpus,
         timeout: if load.is_counted() { COUNTED_WITHIN } else { REPLY_WITHIN },
         patience: if load.is_counted() { COUNTED_WITHIN } else { Plan::PATIENCE },
         warm_up: WarmUp::Steady { longest: Duration::from_secs_f64(asked.warm_up_s) },
         until,
-        churn: load.churns(),
         tolerates: None,
         seed,
     }
@@ -299,7 +293,7 @@ fn outcome(entrant: &Entrant, tally: &Tally, died: Option<String>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regatta_load::Arrivals;
+    use regatta_load::Burst;
     use std::net::TcpListener;
 
     struct Nothing;
@@ -322,18 +316,15 @@ mod tests {
             connections: 4,
             idle: 0,
             pipeline: 1,
-            rate: None,
-            arrivals: Arrivals::Poisson,
+            drive: Drive::Burst(Burst { instances: 2, requests: 1 }),
             spin: Duration::ZERO,
             busy_poll: false,
-            in_flight: None,
             threads: 1,
             cpus: vec![],
             timeout: COUNTED_WITHIN,
             patience: COUNTED_WITHIN,
             warm_up: WarmUp::Fixed(Duration::ZERO),
-            until: Until::Burst { instances: 2, requests: 1 },
-            churn: false,
+            until: Until::Done,
             tolerates: None,
             seed: 1,
         };

@@ -64,35 +64,6 @@ impl LoadShape {
         }
     }
 
-    /// Requests per second over all connections, where they are sent at a rate (open loop).
-    pub fn rate(&self) -> Option<u32> {
-        match self.drive {
-            Drive::Open { rate, .. } => Some(rate.get()),
-            _ => None,
-        }
-    }
-
-    /// How requests arrive, where they are sent at a rate.
-    pub fn arrivals(&self) -> Option<Arrivals> {
-        match self.drive {
-            Drive::Open { arrivals, .. } => Some(arrivals),
-            _ => None,
-        }
-    }
-
-    /// Whether each request, or conversation, has a new connection.
-    pub fn churns(&self) -> bool {
-        self.drive == Drive::Churn
-    }
-
-    /// The burst, where it is one.
-    pub fn burst(&self) -> Option<Burst> {
-        match self.drive {
-            Drive::Burst(burst) => Some(burst),
-            _ => None,
-        }
-    }
-
     /// Connections open at once: those that send, the silent ones, and those of the load beside.
     pub fn open(&self) -> u32 {
         let beside = self.beside.map_or(0, |beside| beside.connections);
@@ -101,7 +72,7 @@ impl LoadShape {
 
     /// Whether it ends with its last reply, and not with a window of time.
     pub fn is_counted(&self) -> bool {
-        self.burst().is_some() || self.requests.is_some()
+        self.drive.burst().is_some() || self.requests.is_some()
     }
 }
 

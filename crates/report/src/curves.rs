@@ -55,7 +55,7 @@ fn rest(curve: &Curve) -> (&'static str, LoadShape, Option<Arrivals>) {
         Over::Idle { .. } => ("silent connections", LoadShape { idle: 0, ..load }),
         Over::Cores { .. } => ("cores", LoadShape { cores: None, ..load }),
     };
-    (over, rest, load.arrivals())
+    (over, rest, load.drive.arrivals())
 }
 
 fn sweep(summary: &Summary, curves: &[&Curve]) -> Sweep {

@@ -2,6 +2,7 @@
 
 use crate::{field::Field, observed::Observed};
 use regatta_record::{Arrivals, Asked, Cell, Drive, LoadShape};
+use std::num::NonZeroU32;
 
 /// Fewest points of a curve that a line is laid through.
 pub(super) const POINTS: usize = 3;
@@ -25,7 +26,7 @@ impl<'a> Place<'a> {
 
     /// Whether the server was given the rate and kept up with it.
     pub fn is_held(&self) -> bool {
-        let arrivals = self.cell.load.arrivals().unwrap_or_default();
+        let arrivals = self.cell.load.drive.arrivals().unwrap_or_default();
         self.observed.at_rate(self.n, arrivals).is_held()
     }
 }
@@ -77,7 +78,7 @@ impl Axis {
             Drive::Open { .. } | Drive::Burst(_) => false,
         };
         match self {
-            Axis::Rate => load.rate().filter(|_| load.beside.is_none()),
+            Axis::Rate => load.drive.rate().map(NonZeroU32::get).filter(|_| load.beside.is_none()),
             Axis::Connections => closed.then_some(load.connections),
             Axis::Idle => closed.then_some(load.idle),
             Axis::Cores => closed.then(|| asked.cpus.of_server(load).len() as u32),
@@ -92,7 +93,7 @@ impl Axis {
             Axis::Idle => LoadShape { idle: 0, ..*load },
             Axis::Cores => LoadShape { cores: None, ..*load },
         };
-        (rest, load.arrivals())
+        (rest, load.drive.arrivals())
     }
 
     /// The loads that differ in this number alone, in its rising order, where there are enough.

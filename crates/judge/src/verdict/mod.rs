@@ -21,6 +21,7 @@ use limit::of_burst;
 use noise::{bimodal, drifting};
 pub use open::HELD;
 use regatta_record::{Arrivals, CpuSets, Drive, Figure, Kind, LoadShape, Verdict};
+use std::num::NonZeroU32;
 
 /// Under what a cell was measured.
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +123,7 @@ fn of_shared(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
             format!("server and load share CPUs {}", cpus.join(", "))
         }
     };
-    match load.rate().zip(observed.answered_per_s()) {
+    match load.drive.rate().map(NonZeroU32::get).zip(observed.answered_per_s()) {
         Some((asked, rate)) if rate < HELD * f64::from(asked) => {
             let remedy = Remedy::Race { cpus, load };
             // Costs at unequal rates say nothing of cores.

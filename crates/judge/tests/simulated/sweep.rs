@@ -48,7 +48,7 @@ impl Noise {
 pub fn queue<'a>(rounds: impl Iterator<Item = &'a mut Round>, queue: Queue, seed: u64) {
     let mut noise = Noise::new(seed);
     for r in rounds {
-        let rate = f64::from(r.load.rate().unwrap());
+        let rate = f64::from(r.load.drive.rate().unwrap().get());
         let held = rate.min(queue.capacity * 0.97);
         let seconds = r.window_ns as f64 / 1e9;
         r.requests = (held * seconds) as u64;
