@@ -2,7 +2,12 @@
 //! hot path: one read and one write for whatever is ready, one clock read between them, nothing
 //! allocated. How a connection ends that the server ends as it had said is in `worker/ends.rs`.
 
-use super::{KEPT, Worker, drives::Driver, loss::Loss, sealed::send_sealed};
+use super::{
+    driver::Driver,
+    loss::Loss,
+    sealed::send_sealed,
+    state::{KEPT, Worker},
+};
 use crate::{
     clock,
     connection::{Connection, SHORTEST_PAUSE, State},
@@ -124,7 +129,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.drive.connects(slot, connection, &self.times);
         self.times.push(&mut connection.sent, 1, clock::now());
         self.left -= 1;
-        let source = self.sources.next(slot as usize * self.threads + self.thread);
+        let source = self.sources.next(slot as usize * self.part.threads + self.part.thread);
         match socket::open(self.plan.target, source, !V::CHURNS) {
             Ok(socket) => connection.socket = Some(socket),
             Err(error) => return self.lost(slot, Loss::Connect(error)),
@@ -178,7 +183,8 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         connection.state = State::Closed;
         connection.waits_to_write = false;
         connection.cursor = Cursor::new(script, start);
-        connection.talk = self.dialect.talk(slot * self.threads as u32 + self.thread as u32);
+        connection.talk =
+            self.dialect.talk(slot * self.part.threads as u32 + self.part.thread as u32);
         connection.ended = false;
         connection.replies = 0;
         connection.sent.clear();
