@@ -26,6 +26,7 @@ mod director;
 mod leads;
 mod limits;
 mod open_tally;
+mod operations;
 mod plan;
 mod poller;
 mod processes;
@@ -42,7 +43,7 @@ mod worker;
 
 pub use open_tally::OpenTally;
 pub use plan::{Error, Plan, Until, WarmUp};
-pub use processes::{Processes, Split, load_process, run_in_processes};
+pub use processes::{Processes, Split, load_process, load_process_in, run_in_processes};
 pub use regatta_record::Arrivals;
 pub use run::{Edges, Progress, run, run_in};
 pub use shared::Phase;

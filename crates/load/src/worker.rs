@@ -3,6 +3,7 @@
 
 mod burst;
 mod ends;
+mod heard;
 mod in_flight;
 mod loss;
 mod open;
@@ -187,7 +188,7 @@ impl<'a, D: Dialect> Worker<'a, D> {
             statuses: Vec::new(),
             open: 0,
             kept: 0,
-            count: Count::new(plan),
+            count: Count::new(plan, D::OPERATIONS),
         })
     }
 

@@ -134,13 +134,14 @@ fn because(round: &Round) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regatta_record::{Arrivals, CpuSets, Setup};
+    use regatta_record::{Arrivals, CpuSets, Operation, Setup};
 
     fn asked(cpus: CpuSets) -> Asked {
         Asked {
             format: 1,
             name: "x".into(),
             workload: "double".into(),
+            cost_per: Operation::REQUESTS,
             contenders: vec![],
             baseline: "fast".into(),
             twin_of: Some("fast".into()),

@@ -20,6 +20,7 @@ mod hdr;
 mod latency;
 mod load;
 mod needed;
+mod operation;
 mod race;
 mod report;
 mod round;
@@ -46,18 +47,20 @@ pub use event::{
 };
 pub use gate::{Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
-pub use load::{LoadResult, TlsSpoken};
+pub use load::{LoadOperation, LoadResult, TlsSpoken};
 pub use needed::rounds_in_words;
+pub use operation::{Operation, OperationCounted};
 pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Setup, Then, twin_name};
 pub use report::{Failure, LoadProgress, Report};
 pub use round::{
     ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,
-    RoleUsage, Round, Server, UsageSource,
+    RoleUsage, Round, RoundOperation, Server, UsageSource,
 };
 pub use shape::{Beside, CpuSets, LoadShape};
 pub use slow::{Ages, SlowClients};
 pub use summary::{
-    Band, Cell, OpenLoopFigures, Percentiles, Precision, Relation, RoleCost, Scaling, Summary,
+    Band, Cell, OpenLoopFigures, OperationFigures, Percentiles, Precision, Relation, RoleCost,
+    Scaling, Summary,
 };
 pub use unlike::Unlike;
 pub use verdict::{Figure, Kind, Verdict};

@@ -190,6 +190,11 @@ impl OpenLoop {
         intended >= self.opened
     }
 
+    /// When the request at this place was to be sent, if it is one of the window.
+    pub fn intended(&self, place: usize) -> Option<Nanos> {
+        Some(self.asked[place].intended).filter(|intended| *intended > 0)
+    }
+
     /// The request at this place is beside the schedule.
     pub fn beside(&mut self, place: usize) {
         self.asked[place] = Asked::default();

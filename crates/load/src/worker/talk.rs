@@ -2,7 +2,7 @@
 //! hot path: one read and one write for whatever is ready, one clock read between them, nothing
 //! allocated. How a connection ends that the server ends as it had said is in `worker/ends.rs`.
 
-use super::{Worker, loss::Loss, sealed::send_sealed};
+use super::{Worker, heard::hear, loss::Loss, sealed::send_sealed};
 use crate::{
     clock,
     connection::{Connection, SHORTEST_PAUSE, State},
@@ -75,7 +75,8 @@ impl<D: Dialect> Worker<'_, D> {
     pub(super) fn receive(&mut self, slot: u32, bytes: Range<usize>) -> Result<u32, Box<Exchange>> {
         let Connection { cursor, talk, replies, .. } = &mut self.connections[slot as usize];
         let at = At { cursor, talk, desk: &mut self.desk };
-        self.dialect.receive(at, &self.buffer[bytes], self.now, &mut ()).map_err(|mut exchange| {
+        let (came, operations) = (&self.buffer[bytes], &mut self.count.operations);
+        hear(self.dialect, at, came, self.now, operations).map_err(|mut exchange| {
             exchange.reply_index += *replies;
             exchange
         })
@@ -105,6 +106,7 @@ impl<D: Dialect> Worker<'_, D> {
     /// Asks for `k` more, now.
     #[inline]
     pub(super) fn ask(&mut self, slot: u32, k: u32) {
+        self.tell_dialect(slot, k, self.now);
         let connection = &mut self.connections[slot as usize];
         connection.cursor.ask(k);
         self.times.push(&mut connection.sent, k, self.now);
@@ -126,7 +128,10 @@ impl<D: Dialect> Worker<'_, D> {
         {
             open.beside(self.times.next_place(&connection.sent));
         }
-        self.times.push(&mut connection.sent, 1, clock::now());
+        let now = clock::now();
+        self.tell_dialect(slot, 1, now);
+        let connection = &mut self.connections[slot as usize];
+        self.times.push(&mut connection.sent, 1, now);
         self.left -= 1;
         if let Some(burst) = &mut self.burst {
             burst.sends(slot);
