@@ -17,7 +17,8 @@ use anyhow::Context;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use regatta_host::{Observed, Spent, Usage};
 use regatta_load::{
-    Arrivals, Edges, Phase, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
+    Arrivals, Drive, Edges, Phase, Plan, Processes, Progress, Tally, Until, WarmUp,
+    run_in_processes,
 };
 use regatta_race::{judge_load, load_processes, processes_in_words};
 use regatta_record::{
@@ -162,6 +163,16 @@ impl LoadArgs {
         self.burst.map_or(self.connections.get(), in_burst)
     }
 
+    /// The flags that exclude each other are refused before.
+    fn drive(&self) -> Drive {
+        match (self.burst, self.rate) {
+            (Some(shape), _) => Drive::Burst(shape.burst),
+            (None, Some(rate)) => Drive::Open { rate, arrivals: self.arrivals },
+            (None, None) if self.churn => Drive::Churn,
+            (None, None) => Drive::Closed,
+        }
+    }
+
     fn pipeline(&self) -> usize {
         let absent = if self.burst.is_some() { 3 } else { 1 };
         self.pipeline.map_or(absent, NonZeroUsize::get)
@@ -240,24 +251,19 @@ fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
         connections: args.connections(),
         idle: args.idle,
         pipeline: args.pipeline(),
-        rate: args.rate,
-        arrivals: args.arrivals,
+        drive: args.drive(),
         busy_poll: args.busy_poll,
         spin: Duration::ZERO,
-        in_flight: None,
         threads: args.threads.get(),
         cpus: args.cpus.clone(),
         timeout: args.timeout,
         patience: Plan::PATIENCE,
         warm_up: WarmUp::Steady { longest: args.warm_up },
         until: match (args.burst, args.requests) {
-            (Some(Shape { burst: Burst { instances, requests }, .. }), _) => {
-                Until::Burst { instances: instances as usize, requests }
-            }
+            (Some(_), _) => Until::Done,
             (None, Some(requests)) => Until::Requests(requests),
             (None, None) => Until::Elapsed(args.duration),
         },
-        churn: args.churn,
         tolerates: args.tolerate,
         seed: args.seed,
     };

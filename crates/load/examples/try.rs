@@ -2,7 +2,7 @@
 //! With PIPELINE 0, a connection for every request. PID is a server of one thread, such as the
 //! example `echo_server`: its CPU in the window is told beside the load's.
 
-use regatta_load::{Arrivals, Edges, Plan, Until, WarmUp, run};
+use regatta_load::{Drive, Edges, Plan, Until, WarmUp, run};
 use regatta_script::Workload;
 use std::{sync::atomic::AtomicBool, time::Duration};
 
@@ -44,18 +44,15 @@ fn main() {
         connections: number(2),
         idle: 0,
         pipeline: number(3).max(1),
-        rate: None,
-        arrivals: Arrivals::Poisson,
+        drive: if number(3) == 0 { Drive::Churn } else { Drive::Closed },
         spin: Duration::ZERO,
         busy_poll: false,
-        in_flight: None,
         threads: 1,
         cpus: args.get(5).map(|cpu| cpu.parse().expect("a CPU")).into_iter().collect(),
         timeout: Duration::from_secs(5),
         patience: Plan::PATIENCE,
         warm_up: WarmUp::Steady { longest: Duration::from_secs(1) },
         until: Until::Elapsed(Duration::from_secs(number(4) as u64)),
-        churn: number(3) == 0,
         tolerates: None,
         seed: 1,
     };

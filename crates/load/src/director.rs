@@ -94,8 +94,8 @@ impl<'a> Director<'a> {
         if !sums.together {
             return;
         }
-        match (self.plan.until, self.plan.churn) {
-            (Until::Requests(_) | Until::Burst { .. }, _) => self.open_window(),
+        match (self.plan.until, self.plan.drive.churns()) {
+            (Until::Requests(_) | Until::Done, _) => self.open_window(),
             (Until::Elapsed(_), true) => self.enter(Phase::WarmingUp, now),
             (Until::Elapsed(_), false) => {
                 self.most_open = (0, now);
@@ -152,8 +152,9 @@ impl<'a> Director<'a> {
                 now >= end
             }
             Until::Requests(n) => sums.settled >= n,
-            Until::Burst { requests, .. } => {
-                sums.settled >= self.plan.connections as u64 * u64::from(requests)
+            Until::Done => {
+                let each = self.plan.drive.burst().map_or(0, |burst| burst.requests);
+                sums.settled >= self.plan.connections as u64 * u64::from(each)
             }
         };
         if over {
@@ -167,10 +168,11 @@ impl<'a> Director<'a> {
 
     /// Requests that are not answered within the limit are counted by the threads.
     fn draining(&mut self, now: Nanos, sums: Sums) {
-        let grace = if self.plan.rate.is_some() { GRACE } else { 0 };
+        let scheduled = self.plan.drive.rate().is_some();
+        let grace = if scheduled { GRACE } else { 0 };
         let longest = grace + self.plan.timeout.as_nanos() as Nanos + 2 * SLICE;
         // A request that was due may still be connected for.
-        let connects = self.plan.rate.is_some() && self.shared.is_opening();
+        let connects = scheduled && self.shared.is_opening();
         let drained = sums.together && sums.awaited == 0 && !connects;
         let late = now - self.began > longest;
         if !drained && !late && self.drained.is_none() {
@@ -179,7 +181,7 @@ impl<'a> Director<'a> {
         let drained = match self.drained {
             Some(at) => at,
             None => {
-                if !matches!(self.plan.until, Until::Burst { .. }) {
+                if self.plan.until != Until::Done {
                     self.edges.connections_open();
                 }
                 *self.drained.insert(clock::now())

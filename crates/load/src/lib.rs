@@ -1,7 +1,7 @@
 //! The load: asks a server, checks every reply, and counts.
 //!
 //! [`run`] carries out a [`Plan`], usually in closed loop: every connection keeps `pipeline`
-//! requests outstanding and sends as many again as were answered. In open loop ([`Plan::rate`])
+//! requests outstanding and sends as many again as were answered. In open loop ([`Drive::Open`])
 //! requests go out when they are due, on connections in turn, and latency counts from then, in three
 //! parts: *wait* (for a free connection), *lag* (until the write), *service* (until the reply); what
 //! became of every request that was due stands in [`OpenTally`]. In a burst every connection sends
@@ -44,7 +44,7 @@ mod worker;
 pub use open_tally::OpenTally;
 pub use plan::{Error, Plan, Until, WarmUp};
 pub use processes::{Processes, Split, load_process, load_process_in, run_in_processes};
-pub use regatta_record::Arrivals;
+pub use regatta_record::{Arrivals, Burst, Drive};
 pub use run::{Edges, Progress, run, run_in};
 pub use shared::Phase;
 pub use slow::{SlowPlan, SlowProgress, SlowTally, run_slow};

@@ -8,7 +8,7 @@ use crate::{
     tally::new_histogram,
 };
 use hdrhistogram::Histogram;
-use regatta_record::{ArrivalCheck, OpenCounted, OpenLoop, encode_histogram};
+use regatta_record::{ArrivalCheck, Drive, OpenCounted, OpenLoop, encode_histogram};
 
 /// What came of an open loop. Every request that was due inside the window is exactly one of:
 /// answered (in all of the histograms), timed out, lost, unsent.
@@ -137,11 +137,12 @@ impl OpenTally {
         threads: usize,
         window_ns: Nanos,
     ) -> Option<OpenTally> {
+        let Drive::Open { rate, arrivals } = plan.drive else { return None };
         let counted = counted?;
-        let asked = Asked::new(plan.arrivals, plan.rate?.get(), threads);
+        let asked = Asked::new(arrivals, rate.get(), threads);
         let asked_ns = match plan.until {
             Until::Elapsed(window) => window.as_nanos() as Nanos,
-            Until::Requests(_) | Until::Burst { .. } => window_ns,
+            Until::Requests(_) | Until::Done => window_ns,
         };
         Some(OpenTally {
             due: counted.due,

@@ -6,7 +6,7 @@ use crate::{
     clock::{self, Nanos},
     tally::new_histogram,
 };
-use regatta_record::{Operation, OperationCounted};
+use regatta_record::{Drive, Operation, OperationCounted};
 use regatta_script::Heard;
 use std::ops::Range;
 
@@ -28,10 +28,10 @@ impl Operations {
         Operations {
             counted: further.map(|kind| OperationCounted::nothing(kind, new_histogram())).collect(),
             is_open: false,
-            sends: plan.rate.map(|_| Nanos::MAX..Nanos::MAX),
+            sends: matches!(plan.drive, Drive::Open { .. }).then_some(Nanos::MAX..Nanos::MAX),
             length: match plan.until {
                 Until::Elapsed(length) => Some(length.as_nanos() as Nanos),
-                Until::Requests(_) | Until::Burst { .. } => None,
+                Until::Requests(_) | Until::Done => None,
             },
         }
     }

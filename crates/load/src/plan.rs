@@ -1,9 +1,9 @@
 //! What a load is asked to do, and the reasons why it may refuse. Nothing here acts.
 
 use crate::Tls;
-use regatta_record::{Arrivals, Part};
+use regatta_record::{Burst, Drive, Part};
 use regatta_script::{Compiled, Order, Place, Workload};
-use std::{io, net::SocketAddr, num::NonZeroU32, time::Duration};
+use std::{io, net::SocketAddr, time::Duration};
 
 /// One load: who is asked what, by how many, for how long.
 #[derive(Clone, Debug)]
@@ -23,22 +23,44 @@ pub struct Plan {
     /// Further connections that send one request when they open, to be known as accepted, and are
     /// silent from then on. They are open before the window; one that the server closes is counted
     /// and opened again like the others; one that it ends as it said, after a pause that doubles
-    /// while the first reply ends it. Only with [`Until::Elapsed`], and not with `churn`.
+    /// while the first reply ends it. Only with [`Until::Elapsed`], and not with [`Drive::Churn`].
     pub idle: usize,
     /// Requests outstanding on each connection, at most [`Plan::MAX_PIPELINE`].
     pub pipeline: usize,
-    /// Open loop: requests per second over all connections, at most [`Plan::MAX_RATE`], scheduled
-    /// ahead from `seed`. Each is sent when it is due, on the connection that has been free longest
-    /// (with fewer than `pipeline` outstanding). Where none is free, requests stand in line; one
-    /// that has stood there for longer than `timeout` is given up, and so is what is left 1 s (or
-    /// `timeout`, if shorter) after the window: see [`crate::OpenTally::unsent`]. Latency counts
-    /// from the intended send. A connection that the server ended as it said is opened again by the
-    /// next request that takes it, whose latency includes that. The warm-up has a schedule of its
-    /// own at the same rate. Only with [`Until::Elapsed`], and not with `churn`. `None`: closed
-    /// loop, as fast as the replies come.
-    pub rate: Option<NonZeroU32>,
-    /// How the requests of `rate` arrive; without a rate it says nothing.
-    pub arrivals: Arrivals,
+    /// When requests are sent.
+    ///
+    /// [`Drive::Closed`]: as fast as the replies come.
+    ///
+    /// [`Drive::Open`]: at most [`Plan::MAX_RATE`] requests per second, scheduled ahead from `seed`.
+    /// Each is sent when it is due, on the connection that has been free longest (with fewer than
+    /// `pipeline` outstanding). Where none is free, requests stand in line; one that has stood there for
+    /// longer than `timeout` is given up, and so is what is left 1 s (or `timeout`, if shorter) after
+    /// the window: see [`crate::OpenTally::unsent`]. Latency counts from the intended send. A connection
+    /// that the server ended as it said is opened again by the next request that takes it, whose latency
+    /// includes that. The warm-up has a schedule of its own at the same rate. Only with
+    /// [`Until::Elapsed`].
+    ///
+    /// [`Drive::Bounded`]: connections take turns, the one that has been free longest first, and each
+    /// has at most `pipeline` requests outstanding. The first request of a connection that was lost and
+    /// is opened again is beside the bound; one that the server ended as it said is opened again in its
+    /// turn. Only with [`Until::Elapsed`]. There are at most as many load threads as requests in flight.
+    ///
+    /// [`Drive::Churn`]: every request has its own connection: connect, send, read the reply, close;
+    /// latency counts from before the connect. Where a workload has conversations of several steps, each
+    /// of these has its own; the latency of further steps counts from their write. The pipeline must
+    /// be 1. Towards a loopback IPv4 target the connections come from 127.0.0.2 to 127.0.0.127 in
+    /// turn; towards any other the kernel chooses, and its ports last for some 470 connections a second
+    /// (28,000 a minute) unless `net.ipv4.tcp_tw_reuse` is 1: then connecting fails with "cannot assign
+    /// requested address", is counted and tried again.
+    ///
+    /// [`Drive::Burst`]: load instances, begun at once, with an equal share of the connections each;
+    /// every connection connects, sends its requests, reads the replies and closes. There is no warm-up,
+    /// and the window opens before the first connect, so that connecting is included.
+    /// [`crate::Tally::instances_ns`] tells how long each took. A connection that could not be opened is
+    /// tried again after a pause. One that is lost later is not: its requests without a reply, those not
+    /// sent yet included, are lost and counted under the kind of the loss. There are at most as many load
+    /// threads as instances. Only with [`Until::Done`].
+    pub drive: Drive,
     /// How long before a send of an open loop the load thread stops sleeping and spins, since a
     /// sleeping thread wakes late ([`Plan::SPIN`] is sensible). Zero where the load shares its CPUs
     /// with the server: it would take them from it. No thread spins while no connection is free.
@@ -48,13 +70,6 @@ pub struct Plan {
     /// of a cost over loopback is large, jumps with the state of the machine, and is not there over
     /// a network. Not where the load shares its CPUs with the server.
     pub busy_poll: bool,
-    /// At most so many requests outstanding over all connections, in closed loop: connections take
-    /// turns, the one that has been free longest first, and each has at most `pipeline`. The first
-    /// request of a connection that was lost and is opened again is beside it; one that the server
-    /// ended as it said is opened again in its turn. Only with [`Until::Elapsed`], and
-    /// neither with `rate` nor with `churn`. There are at most as many load threads. `None`: every
-    /// connection asks for as much again as it was answered.
-    pub in_flight: Option<usize>,
     /// Load threads, each with its own loop and its own share of the connections.
     pub threads: usize,
     /// CPUs that the load threads are pinned to, round-robin; empty: not pinned.
@@ -68,13 +83,6 @@ pub struct Plan {
     pub warm_up: WarmUp,
     /// When the measured window ends.
     pub until: Until,
-    /// A connection for every request: connect, send, read the reply, close; latency counts from
-    /// before the connect. Where a workload has conversations of several steps, a connection for each
-    /// of these; the latency of further steps counts from their write. Towards an IPv4 loopback target the sources 127.0.0.2 to 127.0.0.127
-    /// take turns; towards any other there is one source, whose ports last for about 470
-    /// connections a second (28,000 a minute) unless `net.ipv4.tcp_tw_reuse` is 1: then connecting
-    /// fails with "cannot assign requested address", is counted and tried again.
-    pub churn: bool,
     /// The share of the requests that may fail, above 0 and up to 1. The load goes on after a wrong
     /// reply and counts it, on the same connection where the protocol permits that; the share itself is
     /// for whoever judges. `None`: a wrong reply ends the run, as it must in a race.
@@ -106,20 +114,8 @@ pub enum Until {
     /// so that connecting is included. With fewer requests than connections, only as many
     /// connections as requests are opened.
     Requests(u64),
-    /// When `instances` load instances, begun at once, are through. Each has its equal share of the
-    /// connections; every connection connects, sends `requests`, reads the replies and closes. There
-    /// is no warm-up, and the window opens before the first connect, so that connecting is
-    /// included. [`crate::Tally::instances_ns`] tells how long each took.
-    ///
-    /// A connection that could not be opened is tried again after a pause. One that is lost later
-    /// is not: its requests without a reply, those not sent yet included, are lost and counted
-    /// under the kind of the loss. There are at most as many load threads as instances.
-    Burst {
-        /// Load instances; [`Plan::connections`] is a multiple of it.
-        instances: usize,
-        /// Requests of each connection.
-        requests: u32,
-    },
+    /// When every connection of a burst has done its part: with [`Drive::Burst`], and only with it.
+    Done,
 }
 
 impl Plan {
@@ -140,33 +136,45 @@ impl Plan {
     pub(crate) fn needed(&self) -> Plan {
         let connections = match self.until {
             Until::Requests(n) => self.connections.min(usize::try_from(n).unwrap_or(usize::MAX)),
-            Until::Elapsed(_) | Until::Burst { .. } => self.connections,
+            Until::Elapsed(_) | Until::Done => self.connections,
         };
         Plan { connections, ..self.clone() }
     }
 
     /// How many load threads have something to do at most.
     pub(crate) fn most_threads(&self) -> usize {
-        match self.until {
-            Until::Burst { instances, .. } => instances,
-            Until::Elapsed(_) | Until::Requests(_) => {
-                self.connections.min(self.in_flight.unwrap_or(usize::MAX))
+        match self.drive {
+            Drive::Burst(burst) => burst.instances as usize,
+            Drive::Bounded { in_flight } => self.connections.min(in_flight.get() as usize),
+            Drive::Closed | Drive::Open { .. } | Drive::Churn => self.connections,
+        }
+    }
+
+    /// How many connections ask, and how many requests they may send, of a part of the plan that gets
+    /// `share(n)` of `n` things.
+    pub(crate) fn share(&self, share: impl Fn(usize) -> usize) -> (usize, u64) {
+        match (self.drive, self.until) {
+            // An instance lies within one thread.
+            (Drive::Burst(burst), _) => {
+                let instances = burst.instances as usize;
+                let connections = self.connections / instances * share(instances);
+                (connections, connections as u64 * u64::from(burst.requests))
             }
+            (_, Until::Requests(n)) => (share(self.connections), share(n as usize) as u64),
+            (_, Until::Elapsed(_) | Until::Done) => (share(self.connections), u64::MAX),
         }
     }
 
     /// How many connections the threads of `part` open, the idle ones included.
     pub(crate) fn connections_of(&self, part: Part) -> usize {
         let share = |n: usize| part.of_process(n as u64) as usize;
-        match self.until {
-            Until::Burst { instances, .. } => share(instances) * (self.connections / instances),
-            Until::Elapsed(_) | Until::Requests(_) => share(self.connections) + share(self.idle),
-        }
+        self.share(share).0 + share(self.idle)
     }
 
     /// The exchanges of this plan.
     pub(crate) fn compile(&self) -> Result<Compiled, Error> {
-        let place = Place { host: &self.host, path: self.path.as_deref(), closes: self.churn };
+        let place =
+            Place { host: &self.host, path: self.path.as_deref(), closes: self.drive.churns() };
         let order = Order { seed: self.seed, pipeline: self.pipeline, place };
         self.workload.compile(&order).map_err(|too_long| Error::Plan(too_long.to_string()))
     }
@@ -174,10 +182,12 @@ impl Plan {
     /// Says what is wrong with the plan itself, before anything is opened.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let refuse = |what: String| Err(Error::Plan(what));
-        let shortest = match self.until {
-            Until::Elapsed(window) => window.as_millis() as u64,
-            Until::Requests(n) => n,
-            Until::Burst { requests, .. } => requests.into(),
+        let churns = self.drive.churns();
+        let shortest = match (self.drive, self.until) {
+            (Drive::Burst(burst), _) => burst.requests.into(),
+            (_, Until::Elapsed(window)) => window.as_millis() as u64,
+            (_, Until::Requests(n)) => n,
+            (_, Until::Done) => u64::MAX,
         };
         if self.connections == 0 || self.threads == 0 || self.pipeline == 0 {
             return refuse("connections, threads and pipeline must each be at least 1".into());
@@ -198,49 +208,43 @@ impl Plan {
                 Self::MAX_OUTSTANDING
             ));
         }
-        if self.churn && self.pipeline > 1 {
+        if churns && self.pipeline > 1 {
             return refuse("with a connection per request the pipeline must be 1".into());
         }
-        if let Until::Burst { instances, .. } = self.until
-            && (instances == 0 || !self.connections.is_multiple_of(instances))
+        if let Drive::Burst(Burst { instances, .. }) = self.drive
+            && (instances == 0 || !self.connections.is_multiple_of(instances as usize))
         {
             return refuse(format!(
                 "a burst of {instances} instances cannot share {} connections equally",
                 self.connections
             ));
         }
-        let by_time = matches!(self.until, Until::Elapsed(_));
-        if matches!(self.until, Until::Burst { .. }) && self.churn {
+        if matches!(self.drive, Drive::Burst(_)) != (self.until == Until::Done) {
             return refuse(
-                "a burst keeps each connection for its requests: no churn with it".into(),
+                "a burst ends when it is done, and nothing else does: no window of time or number of \
+                 requests with it"
+                    .into(),
             );
         }
-        if self.idle > 0 && (self.churn || !by_time) {
+        let by_time = matches!(self.until, Until::Elapsed(_));
+        if self.idle > 0 && (churns || !by_time) {
             return refuse(
                 "idle connections need a window of time, and connections that are kept beside them"
                     .into(),
             );
         }
-        if self.rate.is_some() && (self.churn || !by_time) {
-            return refuse("a rate needs a window of time, and connections that are kept".into());
-        }
-        if let Some(rate) = self.rate.filter(|rate| rate.get() > Self::MAX_RATE) {
-            return refuse(format!(
+        match self.drive {
+            Drive::Open { rate, .. } if rate.get() > Self::MAX_RATE => refuse(format!(
                 "{rate} requests per second are more than a load can make; at most {} can be asked \
                  for",
                 Self::MAX_RATE
-            ));
-        }
-        if self.in_flight == Some(0) {
-            return refuse("at least 1 request must be in flight".into());
-        }
-        if self.in_flight.is_some() && (self.rate.is_some() || self.churn || !by_time) {
-            return refuse(
-                "a number of requests in flight needs a window of time, connections that are kept, \
-                 and no rate"
-                    .into(),
-            );
-        }
+            )),
+            Drive::Open { .. } if !by_time => refuse("a rate needs a window of time".into()),
+            Drive::Bounded { .. } if !by_time => {
+                refuse("a number of requests in flight needs a window of time".into())
+            }
+            _ => Ok(()),
+        }?;
         if shortest == 0 {
             return refuse("the window must have at least 1 ms or 1 request".into());
         }

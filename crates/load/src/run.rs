@@ -8,7 +8,7 @@ use crate::{
     shared::Shared,
     tally::{self, Count},
     tls,
-    worker::Worker,
+    worker::Work,
 };
 use regatta_record::Part;
 use regatta_script::{Dialect, Visitor};
@@ -148,7 +148,7 @@ pub(crate) fn work<D: Dialect>(
                 let _alive = alive;
                 let _guard = EndAll(shared);
                 pin(&plan.cpus, number)?;
-                Ok(Worker::new(plan, dialect, shared, gauge, number, threads)?.run(leader))
+                Work { plan, dialect, shared, gauge, thread: number, threads }.run(leader)
             };
             match thread::Builder::new().name(format!("load-{number}")).spawn_scoped(scope, work) {
                 Ok(join) => joins.push(join),

@@ -4,7 +4,7 @@
 //! port stays in TIME_WAIT for a minute after the side that closed first, here the load. Towards an
 //! IPv4 loopback target other sources are at hand: 127.0.0.2 to 127.0.0.127.
 //!
-//! Towards any other target the kernel chooses the source: see [`crate::Plan::churn`].
+//! Towards any other target the kernel chooses the source: see [`crate::Drive::Churn`].
 
 use std::net::{IpAddr, Ipv4Addr};
 

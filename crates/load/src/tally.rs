@@ -23,7 +23,7 @@ pub struct Tally {
     /// Requests answered rightly inside the measured window.
     pub requests: u64,
     /// Length of the window in nanoseconds. With [`Until::Requests`] and
-    /// [`Until::Burst`] it ends with the last reply.
+    /// [`Until::Done`] it ends with the last reply.
     pub window_ns: u64,
     /// Right replies in each slice of the window. What is left of a window that ended with its last
     /// request, or early, is no slice.
@@ -193,8 +193,8 @@ pub(crate) fn count(
     tls: Option<TlsSpoken>,
 ) -> Counted {
     let (begin, end) = window.unwrap_or_default();
-    let is_counted = matches!(plan.until, Until::Requests(_) | Until::Burst { .. });
-    let is_burst = matches!(plan.until, Until::Burst { .. });
+    let is_counted = matches!(plan.until, Until::Requests(_) | Until::Done);
+    let is_burst = plan.drive.burst().is_some();
     let last_reply = counts.iter().map(|count| count.last_reply).max().unwrap_or_default();
     let end = if is_counted && last_reply > begin { last_reply } else { end };
     let length = Slices::new(plan.until).length;
@@ -300,7 +300,7 @@ impl Slices {
                 let length = (window / 10).min(100 * MS);
                 (length, (window / length) as usize)
             }
-            Until::Requests(_) | Until::Burst { .. } => (100 * MS, usize::MAX),
+            Until::Requests(_) | Until::Done => (100 * MS, usize::MAX),
         };
         Slices { replies: Vec::new(), length, most, current: 0, current_ends: Nanos::MAX }
     }
@@ -328,7 +328,8 @@ impl Slices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Arrivals, WarmUp};
+    use crate::WarmUp;
+    use regatta_record::Drive;
     use regatta_script::Workload;
     use std::time::Duration;
 
@@ -344,18 +345,15 @@ mod tests {
             connections: 1,
             idle: 0,
             pipeline: 1,
-            rate: None,
-            arrivals: Arrivals::Poisson,
+            drive: Drive::Closed,
             spin: Duration::ZERO,
             busy_poll: false,
-            in_flight: None,
             threads: 1,
             cpus: vec![],
             timeout: Duration::from_secs(1),
             patience: Plan::PATIENCE,
             warm_up: WarmUp::Fixed(Duration::ZERO),
             until,
-            churn: false,
             tolerates: None,
             seed: 1,
         }

@@ -1,34 +1,29 @@
 //! A load thread: the loop, the phases, and when connections are opened and given up. What happens
 //! on one connection is in `worker/talk.rs`.
 
-mod burst;
+mod drives;
 mod ends;
 mod heard;
-mod in_flight;
 mod loss;
-mod open;
 mod sealed;
 mod talk;
-mod turns;
 mod unexpected;
 
 use crate::{
-    Error, Plan, Until,
+    Error, Plan,
     clock::{self, MS, Nanos},
     connection::{Connection, State, Times},
     leads::Leads,
     poller::Poller,
-    schedule::Part,
     shared::{Gauge, Phase, Shared},
     source::Sources,
     tally::Count,
     tls::Session,
 };
-use burst::Burst;
-use in_flight::InFlight;
+pub(crate) use drives::GRACE;
+use drives::{Bounded, Burst, Churn, Closed, Driver, Open, Share};
 use loss::Loss;
-pub(crate) use open::GRACE;
-use open::OpenLoop;
+use regatta_record::Drive;
 use regatta_script::{Cursor, Dialect, Script};
 use rustix::thread::set_current_timer_slack;
 use std::{cmp::Reverse, collections::BinaryHeap, num::NonZeroU64, sync::atomic::Ordering::*};
@@ -44,8 +39,40 @@ const LONGEST_POLL: Nanos = 50_000;
 /// What one read can take.
 const BUFFER: usize = Session::PLAIN;
 
+/// Connections of a thread that stay open to the end though they are not used any more, to see
+/// whether more comes than was asked for.
+const KEPT: u32 = 4;
+
+/// What a load thread works with.
+#[derive(Clone, Copy)]
+pub(crate) struct Work<'a, D> {
+    pub plan: &'a Plan,
+    pub dialect: &'a D,
+    pub shared: &'a Shared,
+    /// Where the thread tells of itself.
+    pub gauge: &'a Gauge,
+    /// The thread's number, of `threads`, counted over all processes.
+    pub thread: usize,
+    /// Number of threads, over all processes.
+    pub threads: usize,
+}
+
+impl<D: Dialect> Work<'_, D> {
+    /// Does this thread's share of the plan, by its drive, until the run is over. The first thread of
+    /// a process brings who leads it.
+    pub fn run(self, leader: Option<&mut dyn Leads>) -> Result<Count, Error> {
+        match self.plan.drive {
+            Drive::Closed => Worker::<D, Closed>::new(self)?.run(leader),
+            Drive::Bounded { .. } => Worker::<D, Bounded>::new(self)?.run(leader),
+            Drive::Open { .. } => Worker::<D, Open>::new(self)?.run(leader),
+            Drive::Churn => Worker::<D, Churn>::new(self)?.run(leader),
+            Drive::Burst(_) => Worker::<D, Burst>::new(self)?.run(leader),
+        }
+    }
+}
+
 /// A load thread's state.
-pub(crate) struct Worker<'a, D: Dialect> {
+struct Worker<'a, D: Dialect, V> {
     plan: &'a Plan,
     dialect: &'a D,
     shared: &'a Shared,
@@ -67,12 +94,8 @@ pub(crate) struct Worker<'a, D: Dialect> {
     /// then ended as it had said. They count as open, and are opened again when the load begins.
     ended: Vec<u32>,
     sources: Sources,
-    /// Every connection is kept, and asks for as much again as was answered: no burst, no rate, no
-    /// bound on all, no churn. The hot path asks only this.
-    closed_loop: bool,
-    burst: Option<Burst>,
-    open_loop: Option<OpenLoop>,
-    in_flight: Option<InFlight>,
+    /// When it asks.
+    drive: V,
     /// The thread's number, of how many: slot `i` is slot `thread + i * threads` of the plan.
     thread: usize,
     threads: usize,
@@ -102,35 +125,19 @@ pub(crate) struct Worker<'a, D: Dialect> {
     count: Count,
 }
 
-impl<'a, D: Dialect> Worker<'a, D> {
-    /// Thread number `thread` of `threads`, counted over all processes, with its share of the plan.
+impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
     /// Allocates all that the run needs.
-    pub fn new(
-        plan: &'a Plan,
-        dialect: &'a D,
-        shared: &'a Shared,
-        gauge: &'a Gauge,
-        thread: usize,
-        threads: usize,
-    ) -> Result<Self, Error> {
-        let share = |n: u64| n / threads as u64 + u64::from((thread as u64) < n % threads as u64);
-        let (burst, active, left) = match plan.until {
-            Until::Elapsed(_) => (None, share(plan.connections as u64) as usize, u64::MAX),
-            Until::Requests(n) => (None, share(plan.connections as u64) as usize, share(n)),
-            Until::Burst { instances, requests } => {
-                // An instance lies within one thread.
-                let here = share(instances as u64) as usize;
-                let slots = plan.connections / instances * here;
-                let left = slots as u64 * u64::from(requests);
-                (Some(Burst::new(here, slots, requests)), slots, left)
-            }
-        };
-        let slots = active + share(plan.idle as u64) as usize;
+    fn new(work: Work<'a, D>) -> Result<Self, Error> {
+        let Work { plan, dialect, shared, gauge, thread, threads } = work;
+        let whole = Share { thread, threads, active: 0, places: 0 };
+        let (active, left) = plan.share(|n| whole.of(n));
+        let slots = active + whole.of(plan.idle);
         let number = |slot: usize| (slot * threads + thread) as u32;
         let script = dialect.script();
         let cursor = |slot: usize| Cursor::new(script, start(number(slot), script));
         // An idle connection has never more than one request outstanding.
         let first = |slot: usize| slot.min(active) * plan.pipeline + slot.saturating_sub(active);
+        let share = Share { active, places: first(slots), ..whole };
         let connections = (0..slots)
             .map(|slot| Connection::closed(cursor(slot), dialect.talk(number(slot)), first(slot)))
             .collect();
@@ -159,18 +166,8 @@ impl<'a, D: Dialect> Worker<'a, D> {
             times: Times::new(first(slots), plan.pipeline),
             waiting: (0..slots as u32).map(|slot| Reverse((0, slot))).collect(),
             ended: Vec::new(),
-            sources: Sources::new(plan.target.ip(), plan.churn, thread),
-            closed_loop: burst.is_none()
-                && plan.rate.is_none()
-                && plan.in_flight.is_none()
-                && !plan.churn,
-            burst,
-            open_loop: plan.rate.map(|rate| {
-                OpenLoop::new(plan, rate, Part { thread, threads }, active, first(slots))
-            }),
-            in_flight: plan
-                .in_flight
-                .map(|most| InFlight::new(share(most as u64) as usize, active)),
+            sources: Sources::new(plan.target.ip(), V::CHURNS, thread),
+            drive: V::new(plan, share),
             thread,
             threads,
             phase: Phase::Starting,
@@ -192,9 +189,9 @@ impl<'a, D: Dialect> Worker<'a, D> {
         })
     }
 
-    /// Works until the phase is [`Phase::Ended`]. The first thread of a process brings who leads it.
-    pub fn run(mut self, mut leader: Option<&mut dyn Leads>) -> Count {
-        if self.open_loop.is_some() {
+    /// Works until the phase is [`Phase::Ended`].
+    fn run(mut self, mut leader: Option<&mut dyn Leads>) -> Result<Count, Error> {
+        if V::SCHEDULED {
             // By default the kernel may wake a thread 50 µs late, to save wakes. Where it refuses
             // to be exact, requests go out that much later.
             let _ = set_current_timer_slack(NonZeroU64::new(1));
@@ -209,10 +206,7 @@ impl<'a, D: Dialect> Worker<'a, D> {
             self.take(ready);
             self.scan();
             self.open_due();
-            if !self.closed_loop {
-                self.send_due();
-                self.send_in_turn();
-            }
+            V::turns(&mut self);
             self.tell();
             if let Some(leader) = &mut leader {
                 leader.turn(self.now);
@@ -222,10 +216,9 @@ impl<'a, D: Dialect> Worker<'a, D> {
                 self.enter(phase);
             }
         }
-        self.count.last_replies = self.burst.map_or(Vec::new(), Burst::into_last_replies);
         self.count.replies = self.replies;
-        self.count.open_loop = self.open_loop.map(|open| open.count);
-        self.count
+        self.drive.count(&mut self.count);
+        Ok(self.count)
     }
 
     fn take(&mut self, ready: usize) {
@@ -236,12 +229,7 @@ impl<'a, D: Dialect> Worker<'a, D> {
             }
             if ready.read && self.connections[ready.token as usize].is_read() {
                 self.read_all(ready.token, ready.end);
-                // What is due goes before what else is ready.
-                if !self.closed_loop
-                    && self.open_loop.as_ref().is_some_and(|open| open.is_urgent(self.now))
-                {
-                    self.send_due();
-                }
+                V::between(self);
             }
         }
     }
@@ -261,13 +249,13 @@ impl<'a, D: Dialect> Worker<'a, D> {
         if self.plan.busy_poll && matches!(self.phase, Phase::WarmingUp | Phase::Measuring) {
             return 0;
         }
-        let opens_soon = self.open_loop.is_some() && self.phase == Phase::WarmingUp;
+        let opens_soon = V::SCHEDULED && self.phase == Phase::WarmingUp;
         let mut until = self.now + if opens_soon { TURN_BEFORE_WINDOW } else { TURN };
         if let Some(next_look) = next_look {
             until = until.min(next_look);
         }
-        if let Some(wakes_at) = self.open_loop.as_ref().and_then(OpenLoop::wakes_at)
-            && self.depth > 0
+        if self.depth > 0
+            && let Some(wakes_at) = self.drive.wakes_at()
         {
             until = until.min(wakes_at);
         }
@@ -309,7 +297,7 @@ impl<'a, D: Dialect> Worker<'a, D> {
         while self.left > 0
             && let Some(&Reverse((due, slot))) = self.waiting.peek()
             && due <= self.now
-            && (self.plan.churn || self.shared.may_open())
+            && (V::CHURNS || self.shared.may_open())
         {
             self.waiting.pop();
             self.connections[slot as usize].beside = true;
@@ -321,8 +309,7 @@ impl<'a, D: Dialect> Worker<'a, D> {
         self.gauge.replies.store(self.replies + self.unexpected, Relaxed);
         self.gauge.settled.store(self.settled, Relaxed);
         // After the window, what is still to be sent is awaited too.
-        let line = self.phase == Phase::Draining
-            && self.open_loop.as_ref().is_some_and(|open| !open.is_over());
+        let line = self.phase == Phase::Draining && self.drive.has_due();
         self.gauge.awaited.store(self.awaited + u64::from(line), Relaxed);
         self.gauge.refused.store(self.refused, Relaxed);
         self.gauge.dropped.store(self.dropped, Relaxed);
@@ -340,7 +327,7 @@ impl<'a, D: Dialect> Worker<'a, D> {
         }
         let before = std::mem::replace(&mut self.phase, phase);
         if before == Phase::Measuring {
-            self.close_schedule();
+            V::closes_window(self);
             self.count.window_closes();
             self.count_statuses();
         }
@@ -354,11 +341,7 @@ impl<'a, D: Dialect> Worker<'a, D> {
                 for slot in std::mem::take(&mut self.ended) {
                     self.open_again(slot);
                 }
-                match (&self.open_loop, &self.in_flight) {
-                    (Some(_), _) => self.begin_schedule(),
-                    (None, Some(_)) => self.send_in_turn(),
-                    (None, None) => self.load_all(),
-                }
+                V::begins(self);
             }
             Phase::Draining => self.stop_sending(),
             Phase::Ended => {
@@ -367,10 +350,10 @@ impl<'a, D: Dialect> Worker<'a, D> {
                     let ready = self.poller.wait(0);
                     self.take(ready);
                 }
-                if self.plan.churn || self.burst.is_some() {
+                if V::ENDS_CONNECTIONS {
                     self.end_kept();
                 }
-                self.settle_schedule();
+                V::ends(self);
             }
             Phase::Starting | Phase::Connecting => {}
         }
@@ -388,7 +371,7 @@ impl<'a, D: Dialect> Worker<'a, D> {
 
     /// Whether the window opened and closed unnoticed: what was due in it is due all the same.
     fn missed_window(&self, next: Phase) -> bool {
-        self.open_loop.is_some()
+        V::SCHEDULED
             && self.phase < Phase::Measuring
             && next > Phase::Measuring
             && self.shared.window_opened_at() > 0
@@ -405,13 +388,13 @@ impl<'a, D: Dialect> Worker<'a, D> {
     }
 
     fn stop_sending(&mut self) {
-        if self.open_loop.is_none() {
+        if !V::SCHEDULED {
             self.depth = 0;
         }
         self.waiting.clear();
         for slot in 0..self.connections.len() as u32 {
             let connection = &self.connections[slot as usize];
-            let is_due = self.open_loop.is_some() && !connection.beside;
+            let is_due = V::SCHEDULED && !connection.beside;
             if connection.state == State::Connecting && !is_due {
                 self.close(slot);
             }

@@ -2,11 +2,10 @@
 
 mod common;
 
-use common::{Called, Server, answer_lines, assert_undisturbed, double, plan, run};
-use regatta_load::{Error, Plan, Until};
+use common::{Called, Server, answer_lines, assert_undisturbed, double, in_burst, plan, run};
+use regatta_load::{Drive, Error, Plan, Until};
 use std::{
     net::{SocketAddr, TcpListener},
-    num::NonZeroU32,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst},
@@ -15,9 +14,8 @@ use std::{
 };
 
 /// At most three outstanding on each connection.
-fn burst(target: SocketAddr, connections: usize, instances: usize, requests: u32) -> Plan {
-    let until = Until::Burst { instances, requests };
-    Plan { connections, pipeline: 3, until, ..plan(target) }
+fn burst(target: SocketAddr, connections: usize, instances: u32, requests: u32) -> Plan {
+    in_burst(instances, requests, Plan { connections, pipeline: 3, ..plan(target) })
 }
 
 #[test]
@@ -45,7 +43,7 @@ fn every_connection_sends_its_requests_and_closes_and_every_instance_is_timed() 
         assert_eq!(tally.connections_opened, connections as u64);
         assert_eq!(*per_connection.lock().unwrap(), vec![u64::from(requests); connections]);
         assert_eq!(called.names(), ["opens", "closes"]);
-        assert_eq!(tally.instances_ns.len(), instances);
+        assert_eq!(tally.instances_ns.len(), instances as usize);
         assert!(tally.instances_ns.iter().all(|&ns| ns > 0), "{:?}", tally.instances_ns);
         assert_eq!(
             tally.instances_ns.iter().max(),
@@ -126,14 +124,15 @@ fn a_wrong_reply_ends_the_burst() {
 fn bursts_that_make_no_sense_are_refused() {
     let server = Server::double();
     let plan = burst(server.address, 12, 4, 10);
-    let rate = NonZeroU32::new(100);
+    let second = Duration::from_secs(1);
     for (refused, said) in [
         (burst(server.address, 12, 5, 10), "5 instances cannot share 12 connections equally"),
         (burst(server.address, 12, 0, 10), "0 instances"),
         (burst(server.address, 12, 4, 0), "1 request"),
-        (Plan { churn: true, pipeline: 1, ..plan.clone() }, "no churn"),
+        (Plan { until: Until::Elapsed(second), ..plan.clone() }, "no window of time"),
+        (Plan { until: Until::Requests(9), ..plan.clone() }, "number of requests with it"),
+        (Plan { drive: Drive::Closed, ..plan.clone() }, "nothing else does"),
         (Plan { idle: 1, ..plan.clone() }, "idle connections need a window of time"),
-        (Plan { rate, ..plan.clone() }, "a rate needs a window of time"),
     ] {
         match run(&refused) {
             Err(Error::Plan(why)) => assert!(why.contains(said), "{why}"),

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Called, Server, answer_lines, assert_undisturbed, double, plan, run};
-use regatta_load::{Edges, Error, Plan, Until};
+use regatta_load::{Drive, Edges, Error, Plan, Until};
 use std::{
     net::Shutdown,
     sync::{
@@ -109,7 +109,7 @@ fn idle_ones_count_for_the_limits_and_need_a_window_of_time() {
         error => panic!("{error}"),
     }
     for refused in [
-        Plan { idle: 1, churn: true, ..plan.clone() },
+        Plan { idle: 1, drive: Drive::Churn, ..plan.clone() },
         Plan { idle: 1, until: Until::Requests(10), ..plan.clone() },
         Plan { idle: Plan::MAX_OUTSTANDING, ..plan.clone() },
     ] {

@@ -3,10 +3,9 @@
 
 mod common;
 
-use common::{Server, assert_undisturbed, double, plan, run};
+use common::{Server, assert_undisturbed, bounded, double, plan, run};
 use regatta_load::{Error, Plan, Until};
 use std::{
-    num::NonZeroU32,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
@@ -31,8 +30,8 @@ fn no_more_are_in_flight_than_asked_for() {
                 Some(double(line))
             }
         });
-        let in_flight = Some(5);
-        let plan = Plan { in_flight, connections: 20, threads, pipeline, ..plan(server.address) };
+        let drive = bounded(5);
+        let plan = Plan { drive, connections: 20, threads, pipeline, ..plan(server.address) };
         let tally = run(&plan).unwrap();
         assert_undisturbed(&tally);
         let most = most.load(SeqCst);
@@ -54,8 +53,7 @@ fn connections_take_turns() {
             served.lock().unwrap().push(mine.into_inner().unwrap());
         }
     });
-    let in_flight = Some(4);
-    let tally = run(&Plan { in_flight, connections: 40, ..plan(server.address) }).unwrap();
+    let tally = run(&Plan { drive: bounded(4), connections: 40, ..plan(server.address) }).unwrap();
     assert_undisturbed(&tally);
     drop(server);
     let served = served.lock().unwrap();
@@ -69,9 +67,9 @@ fn connections_take_turns() {
 fn what_was_lost_with_its_connection_is_no_longer_in_flight() {
     // Every connection is closed after 3 answers; two requests at a time keep being sent.
     let server = Server::lines(|i, line| (i < 4).then(|| double(line)));
-    let in_flight = Some(2);
+    let drive = bounded(2);
     let until = Until::Elapsed(Duration::from_secs(1));
-    let tally = run(&Plan { in_flight, connections: 40, until, ..plan(server.address) }).unwrap();
+    let tally = run(&Plan { drive, connections: 40, until, ..plan(server.address) }).unwrap();
     assert_eq!(tally.first_wrong, None);
     assert!(tally.requests > 3 * 10, "{}", tally.requests);
     assert!(tally.errors.total() > 10, "{:?}", tally.errors);
@@ -79,19 +77,13 @@ fn what_was_lost_with_its_connection_is_no_longer_in_flight() {
 }
 
 #[test]
-fn a_bound_needs_a_window_of_time_and_connections_that_are_kept() {
+fn a_bound_needs_a_window_of_time() {
     let server = Server::double();
-    let plan = Plan { in_flight: Some(1), ..plan(server.address) };
-    for refused in [
-        Plan { churn: true, ..plan.clone() },
-        Plan { rate: NonZeroU32::new(1), ..plan.clone() },
-        Plan { until: Until::Requests(100), ..plan.clone() },
-        Plan { in_flight: Some(0), ..plan.clone() },
-    ] {
-        match run(&refused) {
-            Err(Error::Plan(why)) => assert!(why.contains("in flight"), "{why}"),
-            other => panic!("{other:?}"),
-        }
+    let plan = Plan { drive: bounded(1), ..plan(server.address) };
+    match run(&Plan { until: Until::Requests(100), ..plan }) {
+        Err(Error::Plan(why)) => assert!(why.contains("in flight"), "{why}"),
+        other => panic!("{other:?}"),
     }
+
     assert_eq!(server.requests(), 0);
 }

@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{Called, Server, answer_lines, double, plan, run};
-use regatta_load::{Error, Plan, Until, WarmUp};
+use common::{Called, Server, answer_lines, double, in_burst, plan, run};
+use regatta_load::{Drive, Error, Plan, Until, WarmUp};
 use rustix::net::{connect_unspec, listen};
 use std::{
     net::{Shutdown, TcpListener},
@@ -154,10 +154,10 @@ fn a_reply_beyond_the_limit_is_a_timeout_and_in_no_histogram() {
 
 #[test]
 fn a_server_that_dies_under_load_ends_the_run() {
-    for churn in [false, true] {
+    for drive in [Drive::Closed, Drive::Churn] {
         let mut server = Server::double();
         let until = Until::Elapsed(Duration::from_secs(20));
-        let plan = Plan { connections: 4, until, churn, ..plan(server.address) };
+        let plan = Plan { connections: 4, until, drive, ..plan(server.address) };
         let mut called = Called::default();
         let seen = server.requests.clone();
         let began = Instant::now();
@@ -191,7 +191,7 @@ fn stop_ends_every_phase_at_once() {
         Plan { connections: 2, until, ..plan(silent.address) },
         Plan { threads: 2, connections: 4, until, ..plan(right.address) },
         Plan { warm_up: WarmUp::Fixed(long), until, ..plan(right.address) },
-        Plan { churn: true, until, ..plan(right.address) },
+        Plan { drive: Drive::Churn, until, ..plan(right.address) },
         Plan { until: Until::Requests(u64::MAX), ..plan(right.address) },
     ];
     for plan in plans {
@@ -228,7 +228,7 @@ fn impossible_plans_are_refused_with_what_would_be_possible() {
         Plan { pipeline: 0, ..plan.clone() },
         Plan { pipeline: Plan::MAX_PIPELINE + 1, ..plan.clone() },
         Plan { pipeline: 65_536, connections: 2_000, ..plan.clone() },
-        Plan { pipeline: 2, churn: true, ..plan.clone() },
+        Plan { pipeline: 2, drive: Drive::Churn, ..plan.clone() },
         Plan { timeout: Duration::ZERO, ..plan.clone() },
         Plan { timeout: Plan::MAX_TIMEOUT * 2, ..plan.clone() },
         Plan { until: Until::Requests(0), ..plan.clone() },
@@ -247,9 +247,10 @@ fn a_counted_run_ends_where_nobody_accepts() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     rustix::net::listen(&silent, 1).unwrap();
     let target = silent.local_addr().unwrap();
-    for until in [Until::Requests(40), Until::Burst { instances: 2, requests: 3 }] {
-        let (timeout, patience) = (Duration::from_millis(200), Duration::from_millis(400));
-        let plan = Plan { connections: 20, until, timeout, patience, ..plan(target) };
+    let (timeout, patience) = (Duration::from_millis(200), Duration::from_millis(400));
+    let until = Until::Requests(40);
+    let counted = Plan { connections: 20, until, timeout, patience, ..plan(target) };
+    for plan in [counted.clone(), in_burst(2, 3, counted)] {
         let began = Instant::now();
         let stop = AtomicBool::new(false);
         match regatta_load::run(&plan, &mut Called::default(), &mut |_| {}, &stop) {

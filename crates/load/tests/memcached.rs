@@ -3,13 +3,12 @@
 
 mod common;
 
-use common::{Server, assert_undisturbed, plan, run, workload};
-use regatta_load::{Plan, Until};
+use common::{Server, assert_undisturbed, at, bounded, in_burst, plan, run, workload};
+use regatta_load::{Arrivals, Drive, Plan, Until};
 use regatta_script::Workload;
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
-    num::NonZeroU32,
     path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -78,14 +77,10 @@ fn memcached_answers_every_shape_of_load_right() {
         let shapes = [
             plan.clone(),
             Plan { pipeline: 32, ..plan.clone() },
-            Plan { churn: true, ..plan.clone() },
-            Plan { rate: NonZeroU32::new(5_000), ..plan.clone() },
-            Plan { in_flight: Some(2), idle: 3, ..plan.clone() },
-            Plan {
-                until: Until::Burst { instances: 2, requests: 50 },
-                pipeline: 3,
-                ..plan.clone()
-            },
+            Plan { drive: Drive::Churn, ..plan.clone() },
+            Plan { drive: at(5_000, Arrivals::Poisson), ..plan.clone() },
+            Plan { drive: bounded(2), idle: 3, ..plan.clone() },
+            in_burst(2, 50, Plan { pipeline: 3, ..plan.clone() }),
             Plan { until: Until::Requests(2_000), threads: 2, ..plan.clone() },
         ];
         for plan in shapes {

@@ -3,11 +3,12 @@
 
 mod common;
 
-use common::{Server, assert_undisturbed, double, plan, run};
-use regatta_load::{Arrivals, Error, OpenTally, Phase, Plan, Progress, Tally, Until, WarmUp};
+use common::{Server, assert_undisturbed, at, double, plan, run};
+use regatta_load::{
+    Arrivals, Drive, Error, OpenTally, Phase, Plan, Progress, Tally, Until, WarmUp,
+};
 use std::{
     io::Read,
-    num::NonZeroU32,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
@@ -21,8 +22,7 @@ const RATE: u32 = 1_000;
 
 /// Constant arrivals, 300 of them in a window of 300 ms.
 fn at_rate(server: &Server) -> Plan {
-    let arrivals = Arrivals::Constant;
-    Plan { rate: NonZeroU32::new(RATE), arrivals, ..plan(server.address) }
+    Plan { drive: at(RATE, Arrivals::Constant), ..plan(server.address) }
 }
 
 fn ms(n: u64) -> Duration {
@@ -63,11 +63,10 @@ fn constant_arrivals_are_exactly_as_many_as_the_rate_asks_for() {
 #[test]
 fn a_seed_tells_how_many_poisson_arrivals_there_are() {
     let server = Server::double();
-    let arrivals = Arrivals::Poisson;
+    let drive = at(RATE, Arrivals::Poisson);
     let due = |seed, threads, warm_up| {
         let warm_up = WarmUp::Fixed(ms(warm_up));
-        let plan =
-            Plan { connections: 60, pipeline: 8, arrivals, seed, threads, ..at_rate(&server) };
+        let plan = Plan { connections: 60, pipeline: 8, drive, seed, threads, ..at_rate(&server) };
         let tally = run(&Plan { warm_up, ..plan }).unwrap();
         assert_undisturbed(&tally);
         open(&tally).due
@@ -105,9 +104,9 @@ fn replies_of_the_warm_up_that_come_late_are_not_recorded_as_the_windows() {
         }
         Some(double(line))
     });
-    let rate = NonZeroU32::new(100);
+    let drive = at(100, Arrivals::Constant);
     let warm_up = WarmUp::Fixed(ms(300));
-    let plan = Plan { connections: 100, rate, warm_up, ..at_rate(&server) };
+    let plan = Plan { connections: 100, drive, warm_up, ..at_rate(&server) };
     let tally = run(&plan).unwrap();
     let open = open(&tally);
     assert_eq!((open.due, tally.histogram.len()), (30, 30));
@@ -120,11 +119,11 @@ fn replies_of_the_warm_up_that_come_late_are_not_recorded_as_the_windows() {
 #[test]
 fn the_load_sleeps_between_requests() {
     let server = Server::double();
-    let rate = NonZeroU32::new(20);
+    let drive = at(20, Arrivals::Constant);
     let until = Until::Elapsed(Duration::from_secs(1));
     // So long that no wake is late enough to leave nothing to spin.
     for (spin, spun) in [(Duration::ZERO, 0..=0), (ms(5), 1..=200_000_000)] {
-        let plan = Plan { connections: 4, rate, until, spin, ..at_rate(&server) };
+        let plan = Plan { connections: 4, drive, until, spin, ..at_rate(&server) };
         let tally = run(&plan).unwrap();
         assert_undisturbed(&tally);
         let open = open(&tally);
@@ -166,7 +165,7 @@ fn open_loop_shows_a_stall_that_closed_loop_hides() {
     assert!(open.service.max() > 60_000_000, "{} ns", open.service.max());
     let lag = open.lag.value_at_quantile(0.5);
     assert!(lag < latency / 10, "{lag} ns of the load's own");
-    let closed = run(&Plan { rate: None, ..plan }).unwrap();
+    let closed = run(&Plan { drive: Drive::Closed, ..plan }).unwrap();
     let (seen, there) = (long(&closed.histogram), long(&tally.histogram));
     assert!(seen < there / 3, "{seen} long ones in closed loop, {there} in open");
 }
@@ -180,9 +179,9 @@ fn what_a_slow_server_leaves_no_connection_for_waits_in_line_and_is_counted() {
             thread::sleep(ms(10));
             Some(double(line))
         });
-        let timeout = ms(200);
+        let (timeout, drive) = (ms(200), at(RATE, arrivals));
         let plan =
-            Plan { connections: 2, pipeline: 2, threads, arrivals, timeout, ..at_rate(&server) };
+            Plan { connections: 2, pipeline: 2, threads, drive, timeout, ..at_rate(&server) };
         let began = Instant::now();
         let tally = run(&plan).unwrap();
         // The window, the grace, a reply, and what a busy machine adds.
@@ -366,10 +365,10 @@ fn a_thread_that_sleeps_through_the_window_has_its_share_of_it_all_the_same() {
     for _ in 0..10 {
         let tally = in_time(move || {
             let server = Server::double();
-            let rate = NonZeroU32::new(100_000);
+            let drive = at(100_000, Arrivals::Constant);
             let (warm_up, until) = (WarmUp::Fixed(ms(20)), Until::Elapsed(ms(1)));
             let plan =
-                Plan { connections: 20, pipeline: 8, rate, warm_up, until, ..at_rate(&server) };
+                Plan { connections: 20, pipeline: 8, drive, warm_up, until, ..at_rate(&server) };
             run(&Plan { threads: 2, cpus: vec![cpu], busy_poll: true, ..plan }).unwrap()
         });
         assert_eq!(open(&tally).due, 100);
@@ -379,11 +378,11 @@ fn a_thread_that_sleeps_through_the_window_has_its_share_of_it_all_the_same() {
 #[test]
 fn ten_times_what_is_possible_ends_in_time() {
     let server = Server::double();
-    let rate = NonZeroU32::new(Plan::MAX_RATE);
-    let plan = Plan { connections: 8, rate, timeout: ms(500), ..at_rate(&server) };
+    let plan = Plan { connections: 8, timeout: ms(500), ..at_rate(&server) };
     for arrivals in Arrivals::ALL {
         let until = Until::Elapsed(ms(100));
-        let tally = run(&Plan { arrivals, until, ..plan.clone() }).unwrap();
+        let tally =
+            run(&Plan { drive: at(Plan::MAX_RATE, arrivals), until, ..plan.clone() }).unwrap();
         let open = open(&tally);
         assert!((990_000..1_010_000).contains(&open.due), "{}", open.due);
         assert!(open.unsent > open.due / 2 && open.late > 0, "{} unsent", open.unsent);
@@ -392,13 +391,15 @@ fn ten_times_what_is_possible_ends_in_time() {
 }
 
 #[test]
-fn a_rate_needs_a_window_of_time_and_connections_that_are_kept() {
+fn a_rate_has_a_limit_and_needs_a_window_of_time() {
     let server = Server::double();
     let plan = at_rate(&server);
     for (refused, said) in [
-        (Plan { churn: true, ..plan.clone() }, "a rate needs a window"),
         (Plan { until: Until::Requests(100), ..plan.clone() }, "a rate needs a window"),
-        (Plan { rate: NonZeroU32::new(Plan::MAX_RATE + 1), ..plan.clone() }, "at most 10000000"),
+        (
+            Plan { drive: at(Plan::MAX_RATE + 1, Arrivals::Poisson), ..plan.clone() },
+            "at most 10000000",
+        ),
     ] {
         match run(&refused) {
             Err(Error::Plan(why)) => assert!(why.contains(said), "{why}"),

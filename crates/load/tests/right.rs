@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Called, Server, answer_lines, assert_undisturbed, double, plan, run, workload};
-use regatta_load::{Phase, Plan, Until, WarmUp};
+use regatta_load::{Drive, Phase, Plan, Until, WarmUp};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use std::{
     collections::BTreeSet,
@@ -44,20 +44,20 @@ fn a_right_server_passes_and_the_edges_are_called_in_order() {
 
 #[test]
 fn a_counted_run_sends_exactly_as_many_requests() {
-    for (n, connections, pipeline, threads, churn) in [
-        (1, 1, 1, 1, false),
-        (3, 8, 5, 2, false),
-        (1_000, 7, 3, 1, false),
-        (1_001, 5, 300, 2, false),
-        (501, 10, 1, 2, true),
+    for (n, connections, pipeline, threads, drive) in [
+        (1, 1, 1, 1, Drive::Closed),
+        (3, 8, 5, 2, Drive::Closed),
+        (1_000, 7, 3, 1, Drive::Closed),
+        (1_001, 5, 300, 2, Drive::Closed),
+        (501, 10, 1, 2, Drive::Churn),
     ] {
         let server = Server::double();
         let until = Until::Requests(n);
-        let plan = Plan { until, connections, pipeline, threads, churn, ..plan(server.address) };
+        let plan = Plan { until, connections, pipeline, threads, drive, ..plan(server.address) };
         let tally = run(&plan).unwrap();
         assert_undisturbed(&tally);
         assert_eq!((tally.requests, server.requests()), (n, n));
-        let opened = if churn { n } else { n.min(connections as u64) };
+        let opened = if drive.churns() { n } else { n.min(connections as u64) };
         assert_eq!(tally.connections_opened, opened);
     }
 }
@@ -165,7 +165,8 @@ fn churn_opens_a_connection_per_request_from_many_source_addresses() {
         assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0, "the load closes first");
     });
     let until = Until::Requests(600);
-    let tally = run(&Plan { churn: true, connections: 4, until, ..plan(server.address) }).unwrap();
+    let tally =
+        run(&Plan { drive: Drive::Churn, connections: 4, until, ..plan(server.address) }).unwrap();
     assert_undisturbed(&tally);
     assert_eq!(tally.connections_opened, 600);
     assert_eq!(server.accepted.load(SeqCst), 600);
@@ -176,7 +177,8 @@ fn churn_opens_a_connection_per_request_from_many_source_addresses() {
 fn churn_by_time_passes_too() {
     let server = Server::double();
     let warm_up = WarmUp::Fixed(Duration::from_millis(100));
-    let plan = Plan { churn: true, connections: 4, threads: 2, warm_up, ..plan(server.address) };
+    let plan =
+        Plan { drive: Drive::Churn, connections: 4, threads: 2, warm_up, ..plan(server.address) };
     let tally = run(&plan).unwrap();
     assert_undisturbed(&tally);
     assert_eq!(server.requests(), tally.connections_opened);

@@ -4,15 +4,14 @@
 mod common;
 
 use common::{
-    Called, Server, assert_undisturbed, plan, run,
+    Called, Server, assert_undisturbed, at, in_burst, plan, run,
     tls::{Authority, VERSIONS, answer, double_server, server},
 };
-use regatta_load::{Error, Plan, Roots, Tls, Until};
+use regatta_load::{Arrivals, Drive, Error, Plan, Roots, Tls, Until};
 use rustls::version;
 use std::{
     io::{BufReader, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
-    num::NonZeroU32,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering::SeqCst},
@@ -68,7 +67,7 @@ fn churn_does_a_whole_handshake_for_every_request() {
     });
     let tls = Some(authority.believed("127.0.0.1"));
     let until = Until::Requests(30);
-    let plan = Plan { tls, churn: true, connections: 4, until, ..plan(server.address) };
+    let plan = Plan { tls, drive: Drive::Churn, connections: 4, until, ..plan(server.address) };
     let tally = run(&plan).unwrap();
     assert_undisturbed(&tally);
     assert_eq!((tally.requests, tally.connections_opened), (30, 30));
@@ -82,12 +81,11 @@ fn churn_does_a_whole_handshake_for_every_request() {
 #[test]
 fn an_open_loop_and_a_burst_pass() {
     let (_server, plan) = pair();
-    let rate = NonZeroU32::new(500);
-    let tally = run(&Plan { rate, connections: 4, ..plan.clone() }).unwrap();
+    let drive = at(500, Arrivals::Poisson);
+    let tally = run(&Plan { drive, connections: 4, ..plan.clone() }).unwrap();
     assert_undisturbed(&tally);
     assert!(tally.open_loop.is_some());
-    let until = Until::Burst { instances: 2, requests: 10 };
-    let tally = run(&Plan { until, connections: 8, pipeline: 3, ..plan }).unwrap();
+    let tally = run(&in_burst(2, 10, Plan { connections: 8, pipeline: 3, ..plan })).unwrap();
     assert_undisturbed(&tally);
     assert_eq!(tally.requests, 80);
 }
@@ -115,12 +113,12 @@ fn the_handshake_is_no_part_of_the_latency_of_a_connection_that_is_kept() {
     });
     let tls = Some(authority.believed("localhost"));
     let until = Until::Requests(1);
-    for churn in [false, true] {
-        let plan = Plan { tls: tls.clone(), until, churn, ..plan(server.address) };
+    for drive in [Drive::Closed, Drive::Churn] {
+        let plan = Plan { tls: tls.clone(), until, drive, ..plan(server.address) };
         let tally = run(&plan).unwrap();
         assert_undisturbed(&tally);
         let took = Duration::from_nanos(tally.histogram.max());
-        assert_eq!(took >= SLOW, churn, "{took:?}");
+        assert_eq!(took >= SLOW, drive.churns(), "{took:?}");
     }
 }
 
@@ -139,9 +137,9 @@ fn a_certificate_that_does_not_fit_ends_the_run_with_a_sentence() {
         (good(), Tls::new("localhost", &Roots::System).unwrap(), "nobody does"),
     ] {
         let server = double_server(shown.config(VERSIONS));
-        for churn in [false, true] {
+        for drive in [Drive::Closed, Drive::Churn] {
             let tls = Some(tls.clone());
-            let plan = Plan { tls, churn, connections: 20, ..plan(server.address) };
+            let plan = Plan { tls, drive, connections: 20, ..plan(server.address) };
             let text = refusal(&plan);
             assert!(text.contains(said) && text.contains("--insecure"), "{text}");
         }
@@ -261,9 +259,9 @@ fn records_may_be_cut_anywhere() {
         let proxy = cutting(server.address, size);
         let until = Until::Requests(if size < 10 { 50 } else { 500 });
         let target = proxy.address;
-        for (churn, pipeline) in [(false, 16), (true, 1)] {
-            let until = if churn { Until::Requests(2) } else { until };
-            let plan = Plan { target, until, churn, pipeline, connections: 2, ..plan.clone() };
+        for (drive, pipeline) in [(Drive::Closed, 16), (Drive::Churn, 1)] {
+            let until = if drive.churns() { Until::Requests(2) } else { until };
+            let plan = Plan { target, until, drive, pipeline, connections: 2, ..plan.clone() };
             assert_undisturbed(&run(&plan).unwrap());
         }
     }

@@ -3,16 +3,15 @@
 mod common;
 
 use common::{
-    asks, assert_undisturbed, nginx, plan, run,
+    asks, assert_undisturbed, at, in_burst, nginx, plan, run,
     tls::{Authority, Sealed, VERSIONS, server},
 };
-use regatta_load::{Arrivals, Plan, Until};
+use regatta_load::{Arrivals, Drive, Plan, Until};
 use regatta_script::{Workload, dialects::http::HttpRequest};
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
-    num::NonZeroU32,
     process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -60,7 +59,7 @@ fn a_body_that_ends_with_the_connection_ends_only_where_tls_says_so() {
             workload: get("/"),
             host: "localhost".into(),
             until: Until::Requests(5),
-            churn: true,
+            drive: Drive::Churn,
             ..plan(server.address)
         };
         let tally = run(&plan).unwrap();
@@ -98,8 +97,7 @@ fn at_a_rate_the_handshake_is_part_of_a_request_that_is_due_and_has_to_wait_for_
         workload: get("/"),
         host: "localhost".into(),
         connections: 4,
-        rate: NonZeroU32::new(10),
-        arrivals: Arrivals::Constant,
+        drive: at(10, Arrivals::Constant),
         ..plan(server.address)
     };
     let tally = run(&plan).unwrap();
@@ -170,9 +168,9 @@ fn nginx_serves_every_shape_of_load_over_tls() {
     for plan in [
         Plan { until: requests, ..plan.clone() },
         Plan { until: requests, pipeline: 16, threads: 2, ..plan.clone() },
-        Plan { until: Until::Requests(50), churn: true, ..plan.clone() },
+        Plan { until: Until::Requests(50), drive: Drive::Churn, ..plan.clone() },
         Plan { until: Until::Requests(50), workload: get("/long"), ..plan.clone() },
-        Plan { until: Until::Burst { instances: 2, requests: 5 }, ..plan },
+        in_burst(2, 5, plan),
     ] {
         let tally = run(&plan).unwrap();
         assert_undisturbed(&tally);

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Server, assert_undisturbed, plan, run};
-use regatta_load::{Plan, Until};
+use regatta_load::{Drive, Plan, Until};
 use regatta_record::Exchange;
 use regatta_script::Workload;
 use std::{path::Path, time::Duration};
@@ -31,9 +31,9 @@ fn wrong(server: &Server, way: &str, pipeline: usize) -> Exchange {
 fn a_right_server_passes_under_each() {
     let server = Server::double();
     for (_, way) in WAYS {
-        for (pipeline, churn) in [(32, false), (1, true)] {
+        for (pipeline, drive) in [(32, Drive::Closed), (1, Drive::Churn)] {
             let workload = workload(way);
-            let plan = Plan { workload, connections: 3, pipeline, churn, ..plan(server.address) };
+            let plan = Plan { workload, connections: 3, pipeline, drive, ..plan(server.address) };
             assert_undisturbed(&run(&plan).unwrap());
         }
     }

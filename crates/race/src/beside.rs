@@ -5,7 +5,9 @@
 //! read, so that it takes from the other's CPU no more than its few requests need.
 
 use crate::single::outcome_of_replies;
-use regatta_load::{Edges, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes};
+use regatta_load::{
+    Drive, Edges, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
+};
 use regatta_record::{Background, Beside, Outcome};
 use regatta_script::Workload;
 use std::{
@@ -38,7 +40,7 @@ pub(crate) fn plan(measured: &Plan, beside: Beside, speaks: Workload) -> Plan {
         connections: beside.connections as usize,
         idle: 0,
         pipeline: 1,
-        rate: None,
+        drive: Drive::Closed,
         spin: Duration::ZERO,
         busy_poll: false,
         threads: 1,

@@ -14,7 +14,7 @@ use crate::{
 };
 use regatta_host::{Aside, Ended, StopReport, SupervisorError, Watched, read_probe};
 use regatta_load::{
-    Edges, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
+    Drive, Edges, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
 };
 use regatta_record::{
     Asked, Errors, FORMAT, Happened, LoadShape, OperationCounted, Outcome, Phase, Round,
@@ -252,12 +252,17 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
     let of_server = asked.cpus.of_server(&load);
     let shares_cpus = cpus.is_empty() || cpus.iter().any(|cpu| of_server.contains(cpu));
     let window = Until::Elapsed(Duration::from_secs_f64(asked.window_s));
-    let until = match (load.burst, load.requests) {
-        (Some(burst), _) => {
-            Until::Burst { instances: burst.instances as usize, requests: burst.requests }
-        }
-        (None, Some(requests)) => Until::Requests(requests.into()),
-        (None, None) => window,
+    let rate = load.rate.and_then(NonZeroU32::new);
+    let drive = match (load.burst, rate) {
+        (Some(burst), _) => Drive::Burst(burst),
+        (None, Some(rate)) => Drive::Open { rate, arrivals: load.arrivals },
+        (None, None) if load.churn => Drive::Churn,
+        (None, None) => Drive::Closed,
+    };
+    let until = match (drive, load.requests) {
+        (Drive::Burst(_), _) => Until::Done,
+        (_, Some(requests)) => Until::Requests(requests.into()),
+        (_, None) => window,
     };
     let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     Plan {
@@ -269,20 +274,17 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
         connections: load.connections as usize,
         idle: load.idle as usize,
         pipeline: load.pipeline as usize,
-        rate: load.rate.and_then(NonZeroU32::new),
-        arrivals: load.arrivals,
+        drive,
         // Where they share CPUs, a load that spins takes them from the server.
         spin: if shares_cpus { Duration::ZERO } else { Plan::SPIN },
         // Nor may it take the CPU from a load beside it.
         busy_poll: asked.busy_poll && !shares_cpus && load.beside.is_none(),
-        in_flight: None,
         threads: cpus.len().max(1),
         cpus,
         timeout: if load.is_counted() { COUNTED_WITHIN } else { REPLY_WITHIN },
         patience: if load.is_counted() { COUNTED_WITHIN } else { Plan::PATIENCE },
         warm_up: WarmUp::Steady { longest: Duration::from_secs_f64(asked.warm_up_s) },
         until,
-        churn: load.churn,
         tolerates: None,
         seed,
     }
@@ -301,7 +303,7 @@ fn outcome(entrant: &Entrant, tally: &Tally, died: Option<String>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regatta_load::Arrivals;
+    use regatta_load::Burst;
     use std::net::TcpListener;
 
     struct Nothing;
@@ -324,18 +326,15 @@ mod tests {
             connections: 4,
             idle: 0,
             pipeline: 1,
-            rate: None,
-            arrivals: Arrivals::Poisson,
+            drive: Drive::Burst(Burst { instances: 2, requests: 1 }),
             spin: Duration::ZERO,
             busy_poll: false,
-            in_flight: None,
             threads: 1,
             cpus: vec![],
             timeout: COUNTED_WITHIN,
             patience: COUNTED_WITHIN,
             warm_up: WarmUp::Fixed(Duration::ZERO),
-            until: Until::Burst { instances: 2, requests: 1 },
-            churn: false,
+            until: Until::Done,
             tolerates: None,
             seed: 1,
         };

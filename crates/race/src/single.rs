@@ -22,8 +22,8 @@ pub(crate) fn outcome_of_replies(name: &str, tally: &Tally) -> Option<Outcome> {
 /// A load as its judge takes it.
 pub(crate) fn single<'a>(plan: &Plan, tally: &'a Tally) -> SingleLoad<'a> {
     SingleLoad {
-        rate: plan.rate.map(NonZeroU32::get),
-        arrivals: plan.arrivals,
+        rate: plan.drive.rate().map(NonZeroU32::get),
+        arrivals: plan.drive.arrivals().unwrap_or_default(),
         threads: tally.threads as u32,
         cpus: cpus(plan),
         requests: tally.requests,

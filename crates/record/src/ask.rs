@@ -1,12 +1,9 @@
 //! What a load process is asked to do: the whole load, and the part of it that this process runs.
 //! Except for the CPU numbers, nothing here is specific to one machine: no paths, handles or times.
 
-use crate::Arrivals;
+use crate::Drive;
 use serde::{Deserialize, Serialize};
-use std::{
-    net::SocketAddr,
-    num::{NonZeroU32, NonZeroU64},
-};
+use std::net::SocketAddr;
 
 /// The first message to a load process, one line of JSON. The `Plan` of the crate `load` documents the
 /// fields.
@@ -33,24 +30,18 @@ pub struct Ask {
     pub idle: u64,
     /// Maximum number of requests in flight on each connection.
     pub pipeline: u64,
-    /// Requests per second, over all processes. `None`: closed loop.
-    pub rate: Option<NonZeroU32>,
-    /// How requests at a rate arrive.
-    pub arrivals: Arrivals,
+    /// When requests are sent; its numbers are over all processes.
+    pub drive: Drive,
     /// How long before a scheduled send a thread spins instead of sleeping, in nanoseconds.
     pub spin_ns: u64,
     /// Whether threads busy-poll during the warm-up and the window.
     pub busy_poll: bool,
-    /// Maximum number of requests in flight over all connections of all processes.
-    pub in_flight: Option<NonZeroU64>,
     /// CPUs of the load, on the machine of the process. Empty: any.
     pub cpus: Vec<u32>,
     /// How long a reply may take, in nanoseconds.
     pub timeout_ns: u64,
     /// When the measured window ends.
     pub window: AskedWindow,
-    /// Whether each request gets its own connection.
-    pub churn: bool,
     /// The share of the requests that may fail. `None`: a wrong reply ends the run.
     pub tolerates: Option<f64>,
     /// Seed of the requests and of their schedule.
@@ -141,13 +132,8 @@ pub enum AskedWindow {
         /// Number of requests.
         n: u64,
     },
-    /// When all instances of a burst are done.
-    Burst {
-        /// Number of instances over all processes. Each runs within one thread.
-        instances: u32,
-        /// Requests of each connection.
-        requests: u32,
-    },
+    /// When all instances of a burst are done. Each runs within one thread.
+    Done,
 }
 
 /// A command to a load process. Each comes at most once, in this order; some are skipped. All

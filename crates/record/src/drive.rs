@@ -29,6 +29,37 @@ pub enum Drive {
     Burst(Burst),
 }
 
+impl Drive {
+    /// Requests per second that are asked for, in open loop.
+    pub fn rate(self) -> Option<NonZeroU32> {
+        match self {
+            Drive::Open { rate, .. } => Some(rate),
+            _ => None,
+        }
+    }
+
+    /// How requests arrive, in open loop.
+    pub fn arrivals(self) -> Option<Arrivals> {
+        match self {
+            Drive::Open { arrivals, .. } => Some(arrivals),
+            _ => None,
+        }
+    }
+
+    /// The burst, if it is one.
+    pub fn burst(self) -> Option<Burst> {
+        match self {
+            Drive::Burst(burst) => Some(burst),
+            _ => None,
+        }
+    }
+
+    /// Whether every request or conversation has its own connection.
+    pub fn churns(self) -> bool {
+        self == Drive::Churn
+    }
+}
+
 /// How the requests of an open loop arrive.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,

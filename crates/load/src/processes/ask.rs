@@ -3,7 +3,7 @@
 use crate::{Error, Plan, Tls, Until, WarmUp};
 use regatta_record::{Ask, AskedWindow, FORMAT, Part};
 use regatta_script::Workload;
-use std::{num::NonZeroU64, time::Duration};
+use std::time::Duration;
 
 /// The message to the process that runs `part`.
 pub(super) fn ask(plan: &Plan, part: Part) -> Ask {
@@ -19,21 +19,16 @@ pub(super) fn ask(plan: &Plan, part: Part) -> Ask {
         connections: plan.connections as u64,
         idle: plan.idle as u64,
         pipeline: plan.pipeline as u64,
-        rate: plan.rate,
-        arrivals: plan.arrivals,
+        drive: plan.drive,
         spin_ns: ns(plan.spin),
         busy_poll: plan.busy_poll,
-        in_flight: plan.in_flight.and_then(|most| NonZeroU64::new(most as u64)),
         cpus: plan.cpus.clone(),
         timeout_ns: ns(plan.timeout),
         window: match plan.until {
             Until::Elapsed(length) => AskedWindow::Elapsed { ns: ns(length) },
             Until::Requests(n) => AskedWindow::Requests { n },
-            Until::Burst { instances, requests } => {
-                AskedWindow::Burst { instances: instances as u32, requests }
-            }
+            Until::Done => AskedWindow::Done,
         },
-        churn: plan.churn,
         tolerates: plan.tolerates,
         seed: plan.seed,
     }
@@ -62,11 +57,9 @@ pub(super) fn plan(ask: &Ask) -> Result<Plan, Error> {
         connections: ask.connections as usize,
         idle: ask.idle as usize,
         pipeline: ask.pipeline as usize,
-        rate: ask.rate,
-        arrivals: ask.arrivals,
+        drive: ask.drive,
         spin: Duration::from_nanos(ask.spin_ns),
         busy_poll: ask.busy_poll,
-        in_flight: ask.in_flight.map(|most| most.get() as usize),
         threads: threads as usize,
         cpus: ask.cpus.clone(),
         timeout: Duration::from_nanos(ask.timeout_ns),
@@ -75,11 +68,8 @@ pub(super) fn plan(ask: &Ask) -> Result<Plan, Error> {
         until: match ask.window {
             AskedWindow::Elapsed { ns } => Until::Elapsed(Duration::from_nanos(ns)),
             AskedWindow::Requests { n } => Until::Requests(n),
-            AskedWindow::Burst { instances, requests } => {
-                Until::Burst { instances: instances as usize, requests }
-            }
+            AskedWindow::Done => Until::Done,
         },
-        churn: ask.churn,
         tolerates: ask.tolerates,
         seed: ask.seed,
     };

@@ -202,7 +202,7 @@ impl Follower {
     fn new(plan: &Plan, shared: Shared) -> Self {
         let length = match plan.until {
             Until::Elapsed(window) => Some(window.as_nanos() as Nanos),
-            Until::Requests(_) | Until::Burst { .. } => None,
+            Until::Requests(_) | Until::Done => None,
         };
         let (window, ends_at) = (Mutex::new(None), AtomicU64::new(Nanos::MAX));
         Follower { shared, connections: plan.connections, length, window, ends_at }

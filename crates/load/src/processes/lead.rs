@@ -7,7 +7,7 @@ use super::{
     follow::{order_of, phase_of},
 };
 use crate::{
-    Edges, Error, Plan, Progress, Tally, Until,
+    Edges, Error, Plan, Progress, Tally,
     clock::{self, MS, Nanos},
     director::Director,
     leads::Leads,
@@ -234,11 +234,8 @@ impl<'a> Led<'a> {
 
 /// Checks that counts are those of `part`, and consistent.
 fn check(counted: &Counted, plan: &Plan, part: Part) -> Result<(), String> {
-    counted.check(plan.rate.is_some()).map_err(|error| error.to_string())?;
-    let instances = match plan.until {
-        Until::Burst { instances, .. } => instances as u32,
-        Until::Elapsed(_) | Until::Requests(_) => 0,
-    };
+    counted.check(plan.drive.rate().is_some()).map_err(|error| error.to_string())?;
+    let instances = plan.drive.burst().map_or(0, |burst| burst.instances);
     let own = part.numbers().flat_map(|number| (number..instances).step_by(part.threads as usize));
     let mut own: Vec<u32> = own.collect();
     own.sort_unstable();

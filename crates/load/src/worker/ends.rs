@@ -10,7 +10,7 @@
 //! for a request that is sent anyway: none is made up for the sake of a connection. An idle one has
 //! nothing to ask, and is opened again after a pause.
 
-use super::{Worker, loss::Loss};
+use super::{Worker, drives::Driver, loss::Loss};
 use crate::{
     clock,
     connection::{Connection, LONGEST_PAUSE, State},
@@ -21,7 +21,7 @@ use regatta_record::Exchange;
 use regatta_script::{At, Dialect};
 use std::cmp::Reverse;
 
-impl<D: Dialect> Worker<'_, D> {
+impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// The server ended its sending direction: the end of a reply, or a loss.
     pub(super) fn end_of_input(&mut self, slot: u32) {
         self.now = clock::now();
@@ -47,22 +47,22 @@ impl<D: Dialect> Worker<'_, D> {
 
     /// The server ends the connection as it said: no error, and a new connection goes on.
     pub(super) fn ended_as_said(&mut self, slot: u32) {
-        if self.plan.churn {
-            return self.next_connection(slot);
+        if V::CHURNS {
+            return V::goes_on(self, slot);
         }
         let owed = self.connections[slot as usize].cursor.owed();
         self.close(slot);
-        if self.open_loop.is_some() {
+        if V::SCHEDULED {
             self.count.errors.closed_early += u64::from(owed);
         } else {
             self.take_back(slot, owed);
         }
-        let more = self.burst.as_ref().is_none_or(|burst| burst.has_more(slot));
+        let more = self.drive.has_more(slot);
         match self.phase {
             Phase::Connecting => self.ended.push(slot),
             Phase::WarmingUp | Phase::Measuring if more => self.open_again(slot),
             // What still stands in line needs connections.
-            Phase::Draining if self.open_loop.is_some() && slot < self.active => {
+            Phase::Draining if V::SCHEDULED && slot < self.active => {
                 self.open_again(slot);
             }
             _ => {}
@@ -74,11 +74,7 @@ impl<D: Dialect> Worker<'_, D> {
         if slot >= self.active {
             return self.open_later(slot);
         }
-        match (&mut self.open_loop, &mut self.in_flight) {
-            (Some(open), _) => open.turns.freed(slot, self.now),
-            (None, Some(in_flight)) => in_flight.turns.freed(slot, self.now),
-            (None, None) => self.waiting.push(Reverse((self.now, slot))),
-        }
+        V::reopens(self, slot);
     }
 
     /// Opens a slot after its pause, which is twice as long the next time.
@@ -101,9 +97,7 @@ impl<D: Dialect> Worker<'_, D> {
     fn take_back(&mut self, slot: u32, owed: u32) {
         self.left += u64::from(owed);
         self.settled -= u64::from(owed);
-        if let Some(burst) = &mut self.burst {
-            burst.takes_back(slot, owed.into());
-        }
+        self.drive.takes_back(slot, owed);
     }
 
     /// The run is over: closes connections that are not used any more. A server that was told by a
@@ -126,7 +120,7 @@ impl<D: Dialect> Worker<'_, D> {
 
     /// How many connections that are not used any more wait for the server to close.
     pub(super) fn owed_ends(&self) -> u64 {
-        if !self.plan.churn {
+        if !V::CHURNS {
             return 0;
         }
         let open = self.connections.iter().filter(|connection| connection.state == State::Open);

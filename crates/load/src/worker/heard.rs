@@ -1,7 +1,7 @@
 //! Operations that servers send unasked. For a dialect that has only requests, nothing of this is
 //! compiled.
 
-use super::Worker;
+use super::{Worker, drives::Driver};
 use crate::{clock::Nanos, operations::Operations};
 use regatta_record::Exchange;
 use regatta_script::{At, Dialect};
@@ -27,7 +27,7 @@ pub(super) fn hear<D: Dialect>(
     }
 }
 
-impl<D: Dialect> Worker<'_, D> {
+impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// Tells the dialect, before they are written, from when the latency of the next `k` requests of a
     /// connection counts.
     #[inline]
@@ -35,8 +35,8 @@ impl<D: Dialect> Worker<'_, D> {
         if const { hears::<D>() } {
             let connection = &mut self.connections[slot as usize];
             let place = self.times.next_place(&connection.sent);
-            let intended = self.open_loop.as_ref().and_then(|open| open.intended(place));
-            self.dialect.asked(&mut connection.talk, k, intended.unwrap_or(now));
+            let from = self.drive.intended(place).unwrap_or(now);
+            self.dialect.asked(&mut connection.talk, k, from);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Connections that are lost: what is counted, why in words, and whether another is opened.
 
-use super::Worker;
+use super::{Worker, drives::Driver};
 use crate::{
     connection::{Connection, State},
     shared::Phase,
@@ -77,21 +77,21 @@ impl Loss {
     }
 }
 
-impl<D: Dialect> Worker<'_, D> {
+impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// Counts what is lost with a connection, and opens it again after a pause. In a burst that is
     /// so only before anything was written; then what was still to be sent is lost with the rest.
     pub(super) fn lost(&mut self, slot: u32, loss: Loss) {
         let connection = &self.connections[slot as usize];
         let (state, owed) = (connection.state, u64::from(connection.cursor.owed()));
-        let unsent = match &mut self.burst {
-            Some(burst) if state != State::Connecting => u64::from(burst.gives_up(slot)),
-            _ => 0,
+        let unsent = match state {
+            State::Connecting => 0,
+            _ => u64::from(self.drive.gives_up(slot)),
         };
         self.left -= unsent;
         self.settled += unsent;
         let lost = owed + unsent;
         // Of a connection that nothing more is asked of, no end is an error.
-        let is_through = self.plan.churn || self.burst.is_some() || self.phase > Phase::Measuring;
+        let is_through = V::ENDS_CONNECTIONS || self.phase > Phase::Measuring;
         let is_wrong = matches!(loss, Loss::Wrong);
         if lost == 0 && is_through && state != State::Connecting && !is_wrong {
             return self.close(slot);
@@ -109,9 +109,7 @@ impl<D: Dialect> Worker<'_, D> {
                 if self.phase == Phase::Measuring {
                     self.count.timeouts_in_window += owed;
                 }
-                if let Some(open) = &mut self.open_loop {
-                    open.no_reply(&self.times, &connection.sent, owed as u32, true);
-                }
+                self.drive.timed_out(connection, &self.times);
             }
         }
         let over_tls = self.plan.tls.is_some();
@@ -136,7 +134,7 @@ impl<D: Dialect> Worker<'_, D> {
             self.shared.troubled(&cause);
         }
         self.close(slot);
-        let again = self.burst.is_none() || state == State::Connecting;
+        let again = V::REOPENS_LOST || state == State::Connecting;
         if again && self.phase <= Phase::Measuring {
             self.open_later(slot);
         }

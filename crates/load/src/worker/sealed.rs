@@ -1,7 +1,7 @@
 //! What TLS adds to a connection of a load thread: bytes are opened before they are checked, a
 //! handshake is carried on, and a failure may end the run.
 
-use super::{Worker, loss::Loss};
+use super::{Worker, drives::Driver, loss::Loss};
 use crate::{
     connection::{Connection, State},
     socket::{self, Received},
@@ -10,7 +10,7 @@ use crate::{
 use regatta_script::Dialect;
 use rustix::fd::{AsFd, BorrowedFd};
 
-impl<D: Dialect> Worker<'_, D> {
+impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// Reads once, opens what came and checks it; carries a handshake on.
     pub(super) fn read_sealed(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];

@@ -2,7 +2,7 @@
 //! hot path: one read and one write for whatever is ready, one clock read between them, nothing
 //! allocated. How a connection ends that the server ends as it had said is in `worker/ends.rs`.
 
-use super::{Worker, heard::hear, loss::Loss, sealed::send_sealed};
+use super::{KEPT, Worker, drives::Driver, heard::hear, loss::Loss, sealed::send_sealed};
 use crate::{
     clock,
     connection::{Connection, SHORTEST_PAUSE, State},
@@ -16,7 +16,7 @@ use regatta_script::{At, Cursor, Dialect};
 use rustix::fd::AsFd;
 use std::ops::Range;
 
-impl<D: Dialect> Worker<'_, D> {
+impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// Reads what there is: usually once, more often only where the buffer was filled or the `end`
     /// is there too. Of one that has still more the poller is to tell again, after the others.
     #[inline]
@@ -123,21 +123,14 @@ impl<D: Dialect> Worker<'_, D> {
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Connecting;
         connection.cursor.ask(1);
-        if let Some(open) = &mut self.open_loop
-            && connection.beside
-        {
-            open.beside(self.times.next_place(&connection.sent));
-        }
+        self.drive.connects(slot, connection, &self.times);
         let now = clock::now();
         self.tell_dialect(slot, 1, now);
         let connection = &mut self.connections[slot as usize];
         self.times.push(&mut connection.sent, 1, now);
         self.left -= 1;
-        if let Some(burst) = &mut self.burst {
-            burst.sends(slot);
-        }
         let source = self.sources.next(slot as usize * self.threads + self.thread);
-        match socket::open(self.plan.target, source, !self.plan.churn) {
+        match socket::open(self.plan.target, source, !V::CHURNS) {
             Ok(socket) => connection.socket = Some(socket),
             Err(error) => return self.lost(slot, Loss::Connect(error)),
         }
@@ -164,17 +157,13 @@ impl<D: Dialect> Worker<'_, D> {
     pub(super) fn close(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         let owed = u64::from(connection.cursor.owed());
-        if let Some(open) = &mut self.open_loop {
-            open.no_reply(&self.times, &connection.sent, owed as u32, false);
+        if connection.state == State::Closed {
+            return;
         }
+        self.drive.closes(slot, connection, &self.times);
         match connection.state {
-            State::Closed => return,
-            State::Connecting => {
-                self.left += owed;
-                if let Some(burst) = &mut self.burst {
-                    burst.takes_back(slot, owed);
-                }
-            }
+            State::Closed => {}
+            State::Connecting => self.left += owed,
             State::Unanswered | State::Open => {
                 self.awaited -= owed;
                 self.settled += owed;
@@ -182,17 +171,8 @@ impl<D: Dialect> Worker<'_, D> {
         }
         if connection.state == State::Open {
             self.open -= 1;
-            if let Some(open) = &mut self.open_loop {
-                open.turns.gone(slot);
-            }
-        } else if !self.plan.churn {
+        } else if !V::CHURNS {
             self.shared.opening_done();
-        }
-        if let Some(in_flight) = &mut self.in_flight
-            && (connection.state == State::Open || !connection.beside)
-        {
-            in_flight.turns.gone(slot);
-            in_flight.left += owed as u32;
         }
         let script = self.dialect.script();
         let start = connection.cursor.next_start(script);
@@ -221,10 +201,9 @@ impl<D: Dialect> Worker<'_, D> {
         if self.dialect.ends(&self.connections[slot as usize].talk) {
             return self.ended_as_said(slot);
         }
-        if slot >= self.active {
-            return;
+        if slot < self.active {
+            V::goes_on(self, slot);
         }
-        if self.closed_loop { self.fill(slot) } else { self.next(slot) }
     }
 
     /// Counts replies that came.
@@ -236,36 +215,15 @@ impl<D: Dialect> Worker<'_, D> {
         self.settled += u64::from(replies);
         self.awaited -= u64::from(replies);
         let opens = connection.state == State::Unanswered;
-        if self.closed_loop || !self.answered_apart(slot, replies) {
-            self.record(slot, replies);
-        }
+        V::answered(self, slot, replies);
         if opens {
             self.opened(slot);
         }
     }
 
-    /// Replies where requests do not belong to connections; false if they are recorded as others.
-    fn answered_apart(&mut self, slot: u32, replies: u32) -> bool {
-        if self.open_loop.is_some() {
-            self.answered_in_open_loop(slot, replies);
-            return true;
-        }
-        if let Some(burst) = &mut self.burst {
-            burst.answered(slot, self.now);
-        }
-        let Some(in_flight) = &mut self.in_flight else { return false };
-        let connection = &mut self.connections[slot as usize];
-        if connection.state == State::Unanswered && connection.beside {
-            connection.sent.clear();
-            return true;
-        }
-        in_flight.left += replies;
-        false
-    }
-
     /// Replies that come inside the window are recorded.
     #[inline]
-    fn record(&mut self, slot: u32, replies: u32) {
+    pub(super) fn record(&mut self, slot: u32, replies: u32) {
         let connection = &mut self.connections[slot as usize];
         let mut rest = replies;
         while rest > 0 {
@@ -275,20 +233,6 @@ impl<D: Dialect> Worker<'_, D> {
                 self.count.took(self.now - sent_at, run);
             }
             rest -= run;
-        }
-    }
-
-    /// What an answered connection does where it does not simply go on.
-    fn next(&mut self, slot: u32) {
-        if let Some(open) = &mut self.open_loop {
-            open.turns.freed(slot, self.now);
-        } else if let Some(in_flight) = &mut self.in_flight {
-            in_flight.turns.freed(slot, self.now);
-            self.send_in_turn();
-        } else if self.burst.is_some() {
-            self.next_in_burst(slot);
-        } else {
-            self.next_connection(slot);
         }
     }
 
@@ -302,35 +246,15 @@ impl<D: Dialect> Worker<'_, D> {
         }
         self.open += 1;
         self.count.connections_opened += 1;
-        if self.burst.is_some() {
-            self.shared.one_opened();
-        }
-        if !self.plan.churn {
+        V::opened(self, slot);
+        if !V::CHURNS {
             self.shared.opening_done();
-        }
-    }
-
-    /// With a connection per request, or per conversation: its request is answered. Where nothing is
-    /// left to ask, a few connections stay open to the end, to see whether more comes than was asked
-    /// for.
-    pub(super) fn next_connection(&mut self, slot: u32) {
-        let Connection { cursor, talk, .. } = &self.connections[slot as usize];
-        let asks_more = self.depth > 0 && self.left > 0;
-        let goes_on = cursor.is_within_conversation(self.dialect.script());
-        if asks_more && goes_on && !self.dialect.ends(talk) {
-            self.ask(slot, 1);
-        } else if asks_more {
-            self.close(slot);
-            self.connect(slot);
-        } else if !self.keeps(slot) {
-            self.close(slot);
         }
     }
 
     /// Whether this connection, which is not used any more, stays open.
     pub(super) fn keeps(&mut self, slot: u32) -> bool {
-        const MOST: u32 = 4;
-        let keeps = self.kept < MOST && !self.connections[slot as usize].ended;
+        let keeps = self.kept < KEPT && !self.connections[slot as usize].ended;
         self.kept += u32::from(keeps);
         keeps
     }
@@ -361,8 +285,8 @@ impl<D: Dialect> Worker<'_, D> {
         if connection.state == State::Connecting && n > 0 {
             connection.state = State::Unanswered;
             self.awaited += 1;
-            let is_due = self.open_loop.is_some() && !connection.beside;
-            if !self.plan.churn && !is_due {
+            let is_due = V::SCHEDULED && !connection.beside;
+            if !V::CHURNS && !is_due {
                 // Connecting is not part of the reply time of a connection that is kept; but of a
                 // request that was due and had to be connected for.
                 self.times.set_oldest(&connection.sent, clock::now());

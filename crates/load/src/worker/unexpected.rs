@@ -1,12 +1,12 @@
 //! Replies that are not as they must be. The run ends with the first, unless errors are tolerated: then
 //! they are counted, and the load goes on, on the same connection where the protocol permits that.
 
-use super::{Worker, loss::Loss};
+use super::{Worker, drives::Driver, loss::Loss};
 use crate::connection::{Connection, State};
 use regatta_record::Exchange;
 use regatta_script::Dialect;
 
-impl<D: Dialect> Worker<'_, D> {
+impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// Of the `n` bytes in the buffer some are not what had to come.
     #[cold]
     pub(super) fn unexpected(&mut self, slot: u32, exchange: Box<Exchange>, n: usize) {
@@ -76,17 +76,7 @@ impl<D: Dialect> Worker<'_, D> {
         self.awaited -= 1;
         self.count.errors.wrong_reply += 1;
         let opens = connection.state == State::Unanswered;
-        if let Some(open) = &mut self.open_loop {
-            open.no_reply(&self.times, &connection.sent, 1, false);
-        }
-        if let Some(in_flight) = &mut self.in_flight
-            && !(opens && connection.beside)
-        {
-            in_flight.left += 1;
-        }
-        if let Some(burst) = &mut self.burst {
-            burst.answered(slot, self.now);
-        }
+        self.drive.answered_wrong(slot, connection, &self.times, self.now);
         self.times.pop_run(&mut connection.sent, 1);
         if opens {
             self.opened(slot);

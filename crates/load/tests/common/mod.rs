@@ -4,7 +4,7 @@
 
 pub mod tls;
 
-use regatta_load::{Arrivals, Edges, Error, Plan, Tally, Until, WarmUp};
+use regatta_load::{Arrivals, Burst, Drive, Edges, Error, Plan, Tally, Until, WarmUp};
 use regatta_script::{
     Workload,
     dialects::http::{HttpAsks, HttpRequest, HttpWorkload},
@@ -12,6 +12,7 @@ use regatta_script::{
 use std::{
     io::{BufRead, BufReader, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    num::NonZeroU32,
     path::Path,
     process::Command,
     sync::{
@@ -163,21 +164,33 @@ pub fn plan(target: SocketAddr) -> Plan {
         connections: 1,
         idle: 0,
         pipeline: 1,
-        rate: None,
-        arrivals: Arrivals::Poisson,
+        drive: Drive::Closed,
         spin: Duration::ZERO,
         busy_poll: false,
-        in_flight: None,
         threads: 1,
         cpus: vec![],
         timeout: Duration::from_secs(10),
         patience: Plan::PATIENCE,
         warm_up: WarmUp::Fixed(Duration::ZERO),
         until: Until::Elapsed(Duration::from_millis(300)),
-        churn: false,
         tolerates: None,
         seed: 42,
     }
+}
+
+/// An open loop of so many requests per second.
+pub fn at(rate: u32, arrivals: Arrivals) -> Drive {
+    Drive::Open { rate: NonZeroU32::new(rate).unwrap(), arrivals }
+}
+
+/// A closed loop with so many requests in flight over all connections.
+pub fn bounded(in_flight: u32) -> Drive {
+    Drive::Bounded { in_flight: NonZeroU32::new(in_flight).unwrap() }
+}
+
+/// The same plan as a burst.
+pub fn in_burst(instances: u32, requests: u32, plan: Plan) -> Plan {
+    Plan { drive: Drive::Burst(Burst { instances, requests }), until: Until::Done, ..plan }
 }
 
 /// A built-in workload.

@@ -5,8 +5,7 @@
 mod dialect;
 
 use regatta_load::{
-    Arrivals, Edges, Plan, Processes, Until, WarmUp, load_process, load_process_in,
-    run_in_processes,
+    Drive, Edges, Plan, Processes, Until, WarmUp, load_process, load_process_in, run_in_processes,
 };
 use regatta_record::{Ask, Counted, Report};
 use regatta_script::Workload;
@@ -118,18 +117,15 @@ fn lead(target: &str, mark: &str) -> ExitCode {
         connections: 4,
         idle: 0,
         pipeline: 1,
-        rate: None,
-        arrivals: Arrivals::Poisson,
+        drive: Drive::Closed,
         spin: Duration::ZERO,
         busy_poll: false,
-        in_flight: None,
         threads: 1,
         cpus: vec![],
         timeout: Duration::from_secs(10),
         patience: Plan::PATIENCE,
         warm_up: WarmUp::Fixed(Duration::ZERO),
         until: Until::Elapsed(Duration::from_secs(60)),
-        churn: false,
         tolerates: None,
         seed: 1,
     };

@@ -2,16 +2,15 @@
 
 use crate::{
     LAST, OK,
-    common::{Called, Server, asks, assert_undisturbed, run},
+    common::{Called, Server, asks, assert_undisturbed, at, bounded, in_burst, run},
     get, server,
 };
-use regatta_load::{Arrivals, Plan, Until};
+use regatta_load::{Arrivals, Drive, Plan, Until};
 use regatta_script::dialects::http::{HttpRequest, Method};
 use rustix::net::connect_unspec;
 use std::{
     io::{Read, Write},
     net::{Shutdown, TcpListener},
-    num::NonZeroU32,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
@@ -37,15 +36,15 @@ fn a_server_that_ends_connections_as_it_said_makes_no_errors() {
     }
     let timed = run(&Plan { connections: 3, pipeline: 4, ..get(server.address) }).unwrap();
     assert_undisturbed(&timed);
-    let in_flight = Plan { connections: 6, in_flight: Some(3), ..get(server.address) };
+    let in_flight = Plan { connections: 6, drive: bounded(3), ..get(server.address) };
     assert_undisturbed(&run(&in_flight).unwrap());
 }
 
 #[test]
 fn a_burst_goes_on_where_the_server_ended_the_connection_as_it_said() {
     let server = server(|i, _| if i == 6 { (LAST.into(), true) } else { (OK.into(), false) });
-    let until = Until::Burst { instances: 2, requests: 20 };
-    let tally = run(&Plan { connections: 4, pipeline: 3, until, ..get(server.address) }).unwrap();
+    let plan = Plan { connections: 4, pipeline: 3, ..get(server.address) };
+    let tally = run(&in_burst(2, 20, plan)).unwrap();
     assert_undisturbed(&tally);
     assert_eq!(tally.requests, 80);
     assert!(tally.instances_ns.iter().all(|&ns| ns > 0));
@@ -58,8 +57,8 @@ fn one_reply_per_connection_is_served_with_churn_and_without() {
         for plan in [
             Plan { connections: 4, ..get(server.address) },
             Plan { connections: 4, until: Until::Requests(100), ..get(server.address) },
-            Plan { connections: 4, churn: true, ..get(server.address) },
-            Plan { churn: true, until: Until::Requests(100), ..get(server.address) },
+            Plan { connections: 4, drive: Drive::Churn, ..get(server.address) },
+            Plan { drive: Drive::Churn, until: Until::Requests(100), ..get(server.address) },
         ] {
             let tally = run(&plan).unwrap();
             assert_undisturbed(&tally);
@@ -78,7 +77,7 @@ fn requests_with_churn_say_that_they_are_the_last() {
         SAID.fetch_and(head.contains("\r\nConnection: close\r\n"), SeqCst);
         (LAST.into(), true)
     });
-    let plan = Plan { churn: true, until: Until::Requests(20), ..get(server.address) };
+    let plan = Plan { drive: Drive::Churn, until: Until::Requests(20), ..get(server.address) };
     assert_undisturbed(&run(&plan).unwrap());
     assert!(SAID.load(SeqCst));
 }
@@ -164,8 +163,8 @@ fn contents_of_any_length_are_read_over() {
 #[test]
 fn in_open_loop_every_request_has_an_outcome_whoever_ends_the_connection() {
     let server = server(|i, _| if i == 9 { (LAST.into(), true) } else { (OK.into(), false) });
-    let rate = NonZeroU32::new(2_000);
-    let plan = Plan { connections: 3, pipeline: 4, rate, ..get(server.address) };
+    let drive = at(2_000, Arrivals::Poisson);
+    let plan = Plan { connections: 3, pipeline: 4, drive, ..get(server.address) };
     let tally = run(&plan).unwrap();
     let open = tally.open_loop.unwrap();
     assert!(tally.requests > 0 && tally.first_wrong.is_none());
@@ -181,8 +180,8 @@ fn at_a_rate_the_next_request_opens_the_connection_that_the_server_ended() {
         let server = server(move |_, _| (last.into(), true));
         for (threads, pipeline) in [(1, 1), (2, 4)] {
             let before = server.requests();
-            let (rate, arrivals) = (NonZeroU32::new(200), Arrivals::Constant);
-            let plan = Plan { connections: 3, rate, arrivals, ..get(server.address) };
+            let drive = at(200, Arrivals::Constant);
+            let plan = Plan { connections: 3, drive, ..get(server.address) };
             let tally = run(&Plan { threads, pipeline, ..plan }).unwrap();
             assert_undisturbed(&tally);
             let open = tally.open_loop.unwrap();
@@ -202,8 +201,8 @@ fn at_a_rate_the_next_request_opens_the_connection_that_the_server_ended() {
 #[test]
 fn idle_connections_that_the_server_ends_are_opened_again_ever_more_seldom() {
     let server = server(|_, _| (LAST.into(), true));
-    let (rate, arrivals) = (NonZeroU32::new(100), Arrivals::Constant);
-    let plan = Plan { connections: 2, idle: 3, rate, arrivals, ..get(server.address) };
+    let drive = at(100, Arrivals::Constant);
+    let plan = Plan { connections: 2, idle: 3, drive, ..get(server.address) };
     let began = Instant::now();
     let tally = run(&plan).unwrap();
     assert_undisturbed(&tally);
@@ -229,9 +228,8 @@ fn a_bound_holds_where_every_request_opens_a_connection() {
             }
             (LAST.into(), true)
         });
-        let in_flight = Some(3);
-        let tally =
-            run(&Plan { in_flight, connections: 6, threads, ..get(server.address) }).unwrap();
+        let drive = bounded(3);
+        let tally = run(&Plan { drive, connections: 6, threads, ..get(server.address) }).unwrap();
         assert_undisturbed(&tally);
         assert!(tally.requests > 6, "{}", tally.requests);
         let highest = highest.load(SeqCst);
@@ -243,9 +241,8 @@ fn a_bound_holds_where_every_request_opens_a_connection() {
 fn a_burst_is_timed_where_every_request_opens_a_connection() {
     for last in LAST_REPLIES {
         let server = server(move |_, _| (last.into(), true));
-        let until = Until::Burst { instances: 2, requests: 5 };
-        let plan = Plan { connections: 4, pipeline: 3, until, ..get(server.address) };
-        let tally = run(&plan).unwrap();
+        let plan = Plan { connections: 4, pipeline: 3, ..get(server.address) };
+        let tally = run(&in_burst(2, 5, plan)).unwrap();
         assert_undisturbed(&tally);
         assert_eq!((tally.requests, tally.connections_opened), (20, 20));
         assert!(tally.instances_ns.iter().all(|&ns| ns > 0), "{:?}", tally.instances_ns);

@@ -2,10 +2,10 @@
 //! installed are said to be so.
 
 use crate::{
-    common::{Server, asks, assert_undisturbed, nginx, run, workload},
+    common::{Server, asks, assert_undisturbed, at, nginx, run, workload},
     get,
 };
-use regatta_load::{Plan, Until};
+use regatta_load::{Arrivals, Drive, Plan, Until};
 use regatta_script::{dialects::http::HttpRequest, hash_file};
 use std::{
     fs,
@@ -27,8 +27,8 @@ fn in_all_ways(plan: &Plan) {
     for plan in [
         Plan { connections: 4, ..plan.clone() },
         Plan { connections: 2, pipeline: 9, threads: 2, ..plan.clone() },
-        Plan { connections: 4, churn: true, until: Until::Requests(200), ..plan.clone() },
-        Plan { rate: std::num::NonZeroU32::new(500), connections: 3, ..plan.clone() },
+        Plan { connections: 4, drive: Drive::Churn, until: Until::Requests(200), ..plan.clone() },
+        Plan { drive: at(500, Arrivals::Poisson), connections: 3, ..plan.clone() },
     ] {
         assert_undisturbed(&run(&plan).unwrap());
     }
@@ -133,7 +133,7 @@ fn nginx_serves_hello_hash_and_a_file() {
         let tally = run(&counted).unwrap();
         assert_undisturbed(&tally);
         assert!(tally.connections_opened >= 10, "{}", tally.connections_opened);
-        let churned = Plan { churn: true, connections: 4, ..counted.clone() };
+        let churned = Plan { drive: Drive::Churn, connections: 4, ..counted.clone() };
         assert_undisturbed(&run(&churned).unwrap());
         assert_undisturbed(&run(&Plan { pipeline: 9, ..counted }).unwrap());
     }

@@ -4,7 +4,7 @@ use crate::{
     common::{Server, asks, run, workload},
     get, server,
 };
-use regatta_load::{Plan, Tally, Until};
+use regatta_load::{Drive, Plan, Tally, Until};
 use regatta_script::dialects::http::{Content, HttpRequest};
 use std::{io::Write, net::Shutdown, time::Duration};
 
@@ -20,7 +20,7 @@ fn wrong(plan: &Plan) -> Tally {
 #[test]
 fn text_without_http_is_no_reply_though_a_reset_follows() {
     for plan in [
-        |plan: Plan| Plan { connections: 20, churn: true, ..plan },
+        |plan: Plan| Plan { connections: 20, drive: Drive::Churn, ..plan },
         |plan: Plan| Plan { connections: 5, ..plan },
     ] {
         let server = Server::start(|mut stream, _| {

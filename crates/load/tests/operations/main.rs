@@ -8,7 +8,9 @@ mod dialect;
 use common::{Called, Server, answer_lines, assert_undisturbed, plan};
 use dialect::{Deliveries, Times, lines, owed, took};
 use hdrhistogram::Histogram;
-use regatta_load::{Arrivals, Plan, Processes, Tally, Until, WarmUp, run_in, run_in_processes};
+use regatta_load::{
+    Arrivals, Burst, Drive, Plan, Processes, Tally, Until, WarmUp, run_in, run_in_processes,
+};
 use regatta_record::OperationCounted;
 use std::{
     num::NonZeroU32,
@@ -113,9 +115,10 @@ fn each_kind_has_its_own_count_and_latencies_however_many_threads_there_are() {
 fn one_and_three_processes_merge_into_the_same_buckets() {
     let asked = |how: &dyn Fn(&Plan) -> Tally| {
         let recorded = serve();
-        let until = Until::Burst { instances: 6, requests: 40 };
+        let drive = Drive::Burst(Burst { instances: 6, requests: 40 });
         let of_server = plan(recorded.server.address);
-        let tally = how(&Plan { connections: 60, pipeline: 3, until, ..of_server });
+        let until = Until::Done;
+        let tally = how(&Plan { connections: 60, pipeline: 3, drive, until, ..of_server });
         assert_undisturbed(&tally);
         assert_eq!(tally.requests, 2_400);
         let numbers = recorded.numbers();
@@ -181,8 +184,10 @@ fn in_open_loop_latency_counts_from_the_intended_send() {
         }
         Some(lines(line).concat())
     });
-    let (rate, until) = (NonZeroU32::new(250), Until::Elapsed(Duration::from_millis(800)));
-    let plan = Plan { rate, arrivals: Arrivals::Constant, until, ..plan(server.address) };
+    let rate = NonZeroU32::new(250).unwrap();
+    let drive = Drive::Open { rate, arrivals: Arrivals::Constant };
+    let until = Until::Elapsed(Duration::from_millis(800));
+    let plan = Plan { drive, until, ..plan(server.address) };
     let tally = run(&plan, Times::Real);
     assert_undisturbed(&tally);
     let open = tally.open_loop.as_ref().unwrap();

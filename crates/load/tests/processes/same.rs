@@ -2,16 +2,15 @@
 
 use crate::{
     common::{
-        Called, Server, assert_undisturbed, double, plan,
+        Called, Server, assert_undisturbed, at, bounded, double, in_burst, plan,
         tls::{Authority, VERSIONS, double_server},
         workload,
     },
     marked,
 };
-use regatta_load::{Arrivals, Error, Plan, Processes, Split, Until, WarmUp};
+use regatta_load::{Arrivals, Drive, Error, Plan, Processes, Split, Until, WarmUp};
 use rustix::process::{Resource, getrlimit};
 use std::{
-    num::NonZeroU32,
     sync::{Arc, Mutex, atomic::AtomicBool},
     time::Duration,
 };
@@ -25,9 +24,8 @@ fn three_processes_send_exactly_the_requests_that_one_sends() {
             seen.lock().unwrap().push(line.to_owned());
             Some(double(line))
         });
-        let until = Until::Burst { instances: 6, requests: 20 };
-        let plan = Plan { connections: 60, pipeline: 3, until, ..plan(server.address) };
-        let tally = marked(processes).run(&plan).unwrap();
+        let plan = Plan { connections: 60, pipeline: 3, ..plan(server.address) };
+        let tally = marked(processes).run(&in_burst(6, 20, plan)).unwrap();
         assert_undisturbed(&tally);
         assert_eq!((tally.requests, tally.connections_opened), (1_200, 60));
         assert_eq!(tally.instances_ns.len(), 6);
@@ -45,10 +43,11 @@ fn three_processes_send_exactly_the_requests_that_one_sends() {
 #[test]
 fn three_processes_have_the_schedule_of_one() {
     let server = Server::double();
-    let (rate, until) = (NonZeroU32::new(3_000), Until::Elapsed(Duration::from_millis(500)));
+    let until = Until::Elapsed(Duration::from_millis(500));
     for arrivals in Arrivals::ALL {
         let due = [1, 3].map(|processes| {
-            let plan = Plan { connections: 30, rate, arrivals, until, ..plan(server.address) };
+            let drive = at(3_000, arrivals);
+            let plan = Plan { connections: 30, drive, until, ..plan(server.address) };
             let tally = marked(processes).run(&plan).unwrap();
             let open = tally.open_loop.clone().unwrap();
             let answered = tally.histogram.len();
@@ -96,8 +95,8 @@ fn every_way_of_asking_works_in_several_processes() {
     let server = Server::double();
     let plain = plan(server.address);
     for plan in [
-        Plan { connections: 6, in_flight: Some(4), ..plain.clone() },
-        Plan { connections: 6, churn: true, ..plain.clone() },
+        Plan { connections: 6, drive: bounded(4), ..plain.clone() },
+        Plan { connections: 6, drive: Drive::Churn, ..plain.clone() },
         Plan { connections: 6, workload: workload("double"), threads: 6, ..plain.clone() },
     ] {
         let tally = marked(3).run(&plan).unwrap();
@@ -154,9 +153,8 @@ fn there_are_as_many_processes_as_the_descriptor_limit_requires() {
     assert_eq!(split(&with(10, 4), 2), (2, 4));
     assert_eq!(split(&with(10, 4), 3), (3, 6), "each process has equally many");
     assert_eq!(split(&with(2, 4), 3), (2, 2), "no thread without a connection");
-    assert_eq!(split(&Plan { in_flight: Some(4), ..with(10, 9) }, 3), (3, 3));
-    let until = Until::Burst { instances: 5, requests: 1 };
-    assert_eq!(split(&Plan { until, ..with(10, 9) }, 2), (2, 4), "an instance is not divided");
+    assert_eq!(split(&Plan { drive: bounded(4), ..with(10, 9) }, 3), (3, 3));
+    assert_eq!(split(&in_burst(5, 1, with(10, 9)), 2), (2, 4), "an instance is not divided");
     if limit < 1 << 20 {
         let (processes, threads) = split(&with(9 * limit / 4, 1), 1);
         assert_eq!((processes, threads), (3, 3), "{limit} descriptors");

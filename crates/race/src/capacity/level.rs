@@ -13,7 +13,7 @@ use regatta_judge::capacity::{
     level::{Judgement, Seen, judge, more_time},
     search::Shown,
 };
-use regatta_load::{Error, Plan, Until, WarmUp};
+use regatta_load::{Drive, Error, Plan, Until, WarmUp};
 use regatta_record::{CapacityLoad, CapacityPhase, CapacityStep};
 use std::{num::NonZeroU32, time::Duration};
 
@@ -80,10 +80,15 @@ fn is_hopeless(question: &Question, error: &Error, shown: Shown, passed: bool) -
 
 fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, seed: u64) -> Plan {
     let limit = Duration::from_nanos(question.limit.ns);
-    let (connections, pipeline, rate, in_flight) = match question.load {
-        CapacityLoad::Clients { pipeline, in_flight } => (level, pipeline, None, in_flight),
+    let (connections, pipeline, drive) = match question.load {
+        CapacityLoad::Clients { pipeline, in_flight } => {
+            let in_flight = in_flight.and_then(NonZeroU32::new);
+            let bounded = |in_flight| Drive::Bounded { in_flight };
+            (level, pipeline, in_flight.map_or(Drive::Closed, bounded))
+        }
         CapacityLoad::Rate { connections, pipeline, .. } => {
-            (connections, pipeline, NonZeroU32::new(level), None)
+            let rate = NonZeroU32::new(level).unwrap_or(NonZeroU32::MIN);
+            (connections, pipeline, Drive::Open { rate, arrivals: question.arrivals() })
         }
     };
     Plan {
@@ -95,9 +100,7 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
         connections: connections as usize,
         idle: 0,
         pipeline: pipeline as usize,
-        rate,
-        in_flight: in_flight.map(|most| most as usize),
-        arrivals: question.arrivals(),
+        drive,
         // How busy the load is tells whether it was the limit.
         spin: Duration::ZERO,
         busy_poll: false,
@@ -107,7 +110,6 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
         patience: PATIENCE,
         warm_up: WarmUp::Fixed(question.warm_up.max(limit.mul_f64(WARM_UP_OVER_LIMIT))),
         until: Until::Elapsed(window),
-        churn: false,
         tolerates: None,
         seed,
     }

@@ -1,5 +1,5 @@
 use super::*;
-use regatta_load::{Arrivals, Plan, Tally, Until, WarmUp};
+use regatta_load::{Drive, Plan, Tally, Until, WarmUp};
 use regatta_record::Event;
 use regatta_script::Workload;
 use std::{
@@ -40,18 +40,15 @@ fn plan(target: SocketAddr, warm_up: Duration, until: Until) -> Plan {
         connections: 4,
         idle: 0,
         pipeline: 1,
-        rate: None,
-        arrivals: Arrivals::Poisson,
+        drive: Drive::Closed,
         spin: Duration::ZERO,
         busy_poll: false,
-        in_flight: None,
         threads: 1,
         cpus: vec![],
         timeout: Duration::from_secs(20),
         patience: Duration::from_secs(20),
         warm_up: WarmUp::Fixed(warm_up),
         until,
-        churn: false,
         tolerates: None,
         seed: 1,
     }

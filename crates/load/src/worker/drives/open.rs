@@ -6,16 +6,19 @@
 //! The line is the schedule itself, so it takes no memory. What has stood there for longer than the
 //! limit for a reply is given up.
 
-use super::{Worker, turns::Turns};
+use super::{Driver, Share, turns::Turns};
 use crate::{
     Plan, Until,
     arrivals::Seen,
     clock::{self, Nanos, SECOND},
-    connection::{Ring, State, Times},
+    connection::{Connection, Ring, State, Times},
     open_tally::OpenCount,
     schedule::{Part, Schedule},
     shared::Phase,
+    tally::Count,
+    worker::Worker,
 };
+use regatta_record::{Arrivals, Drive};
 use regatta_script::Dialect;
 use std::num::NonZeroU32;
 
@@ -28,9 +31,9 @@ const QUIET: Nanos = 10_000;
 const PORTION: usize = 1 << 16;
 
 /// The open loop of one load thread.
-pub(super) struct OpenLoop {
-    pub turns: Turns,
-    pub count: OpenCount,
+pub(in crate::worker) struct Open {
+    turns: Turns,
+    count: OpenCount,
     warm_up: Schedule,
     window: Schedule,
     /// When the next request is due; never, if none is any more.
@@ -59,13 +62,14 @@ struct Asked {
     free: Nanos,
 }
 
-impl OpenLoop {
-    /// `slots` slots with so many `places` for outstanding requests.
-    pub fn new(plan: &Plan, rate: NonZeroU32, part: Part, slots: usize, places: usize) -> Self {
-        let made = |stream| Schedule::new(plan.arrivals, rate, part, plan.seed, stream);
-        OpenLoop {
-            turns: Turns::new(slots),
-            count: OpenCount::new(Seen::new(plan.arrivals, rate.get(), part.threads)),
+impl Open {
+    /// The schedule of one thread.
+    fn at(rate: NonZeroU32, arrivals: Arrivals, plan: &Plan, share: Share) -> Self {
+        let part = Part { thread: share.thread, threads: share.threads };
+        let made = |stream| Schedule::new(arrivals, rate, part, plan.seed, stream);
+        Open {
+            turns: Turns::new(share.active),
+            count: OpenCount::new(Seen::new(arrivals, rate.get(), part.threads)),
             warm_up: made(1),
             window: made(0),
             due: Nanos::MAX,
@@ -76,31 +80,25 @@ impl OpenLoop {
             behind: false,
             timeout: plan.timeout.as_nanos() as Nanos,
             spin: plan.spin.as_nanos() as Nanos,
-            asked: vec![Asked::default(); places],
+            asked: vec![Asked::default(); share.places],
         }
     }
 
     /// Whether something is due at this moment.
     #[inline]
-    pub fn is_due(&self, now: Nanos) -> bool {
+    fn is_due(&self, now: Nanos) -> bool {
         self.due <= now
     }
 
     /// Whether something is due that cannot wait for the end of the turn.
     #[inline]
-    pub fn is_urgent(&self, now: Nanos) -> bool {
+    fn is_urgent(&self, now: Nanos) -> bool {
         self.is_due(now) && !self.behind
     }
 
     /// Whether everything that was due is dealt with, and nothing more will be.
-    pub fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.due == Nanos::MAX
-    }
-
-    /// How long to wait for events at most, if there is anything to wait for: without a free
-    /// connection only an event helps, unless more is to be given up. Nothing is left of it in the last stretch, which is spun.
-    pub fn wakes_at(&self) -> Option<Nanos> {
-        (self.behind || !self.turns.is_empty()).then(|| self.due.saturating_sub(self.spin))
     }
 
     /// The warm-up begins.
@@ -119,7 +117,7 @@ impl OpenLoop {
     }
 
     /// The window is over: what is due after this moment never was.
-    fn closes(&mut self, at: Nanos) {
+    fn closes_at(&mut self, at: Nanos) {
         self.ends = self.ends.min(at);
         self.sends_until = at + self.timeout.min(GRACE);
         self.due = self.next_due();
@@ -190,18 +188,13 @@ impl OpenLoop {
         intended >= self.opened
     }
 
-    /// When the request at this place was to be sent, if it is one of the window.
-    pub fn intended(&self, place: usize) -> Option<Nanos> {
-        Some(self.asked[place].intended).filter(|intended| *intended > 0)
-    }
-
     /// The request at this place is beside the schedule.
-    pub fn beside(&mut self, place: usize) {
+    fn beside(&mut self, place: usize) {
         self.asked[place] = Asked::default();
     }
 
     /// The outstanding requests of a connection will get no reply.
-    pub fn no_reply(&mut self, times: &Times, ring: &Ring, owed: u32, timed_out: bool) {
+    fn no_reply(&mut self, times: &Times, ring: &Ring, owed: u32, timed_out: bool) {
         for place in times.places(ring, owed) {
             let Asked { intended, .. } = std::mem::take(&mut self.asked[place]);
             if intended > 0 {
@@ -211,112 +204,180 @@ impl OpenLoop {
     }
 }
 
-impl<D: Dialect> Worker<'_, D> {
+impl Open {
     /// Sends what is due, as far as connections are free.
-    pub(super) fn send_due(&mut self) {
-        if self.depth == 0 || self.open_loop.is_none() {
+    fn send_due<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
+        if worker.depth == 0 {
             return;
         }
         loop {
-            self.now = clock::now();
-            let Some(open) = &mut self.open_loop else { return };
-            if !open.is_due(self.now) {
-                if open.due - self.now > QUIET {
+            worker.now = clock::now();
+            let open = &mut worker.drive;
+            if !open.is_due(worker.now) {
+                if open.due - worker.now > QUIET {
                     open.schedule().make_ahead();
                 }
                 return;
             }
-            open.give_up(self.now);
+            open.give_up(worker.now);
             if open.behind {
                 return;
             }
-            if !open.is_due(self.now) {
+            if !open.is_due(worker.now) {
                 continue;
             }
             let Some((slot, since)) = open.turns.next() else { return };
-            let connection = &self.connections[slot as usize];
+            let connection = &worker.connections[slot as usize];
             let owed = connection.cursor.owed();
             let closed = connection.state == State::Closed;
-            if !closed && (connection.state != State::Open || owed >= self.depth) {
+            if !closed && (connection.state != State::Open || owed >= worker.depth) {
                 continue;
             }
             let intended = open.take();
-            open.writes(intended, since, self.now, self.times.next_place(&connection.sent));
+            open.writes(intended, since, worker.now, worker.times.next_place(&connection.sent));
             if closed {
-                self.connect_in_turn(slot);
+                worker.connect_in_turn(slot);
                 continue;
             }
-            if owed + 1 < self.depth {
+            if owed + 1 < worker.depth {
                 open.turns.freed(slot, since);
             }
-            self.ask(slot, 1);
+            worker.ask(slot, 1);
         }
     }
+}
 
-    /// Replies came: those of the window are recorded, whenever that is.
-    pub(super) fn answered_in_open_loop(&mut self, slot: u32, replies: u32) {
-        let Some(open) = &mut self.open_loop else { return };
-        let connection = &mut self.connections[slot as usize];
-        let beside = connection.state == State::Unanswered && connection.beside;
-        for _ in 0..replies {
-            let Asked { intended, free } = open.asked[self.times.oldest_place(&connection.sent)];
-            let (written, _) = self.times.pop_run(&mut connection.sent, 1);
-            if intended > 0 {
-                open.count.answered(free - intended, written - free, self.now - written);
-                self.count.took(self.now - intended, 1);
-            }
-        }
-        if self.phase == Phase::Measuring && slot < self.active && !beside {
-            self.count.came(self.now, replies);
-        }
+impl Driver for Open {
+    const SCHEDULED: bool = true;
+
+    fn new(plan: &Plan, share: Share) -> Self {
+        let (rate, arrivals) = match plan.drive {
+            Drive::Open { rate, arrivals } => (rate, arrivals),
+            _ => (NonZeroU32::MIN, Arrivals::default()),
+        };
+        Open::at(rate, arrivals, plan, share)
     }
 
     /// The schedule of the window counts from its begin, the same moment for all threads.
-    pub(super) fn begin_schedule(&mut self) {
-        let Some(open) = &mut self.open_loop else { return };
-        match (self.phase, self.plan.until) {
+    fn begins<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
+        match (worker.phase, worker.plan.until) {
             (Phase::Measuring, Until::Elapsed(window)) => {
-                open.opens(self.shared.window_opened_at(), window.as_nanos() as Nanos);
+                let opened_at = worker.shared.window_opened_at();
+                worker.drive.opens(opened_at, window.as_nanos() as Nanos);
             }
-            _ => open.warms_up(clock::now()),
+            _ => worker.drive.warms_up(clock::now()),
         }
     }
 
-    /// The window is over, for this thread.
-    pub(super) fn close_schedule(&mut self) {
+    #[inline]
+    fn turns<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
+        Open::send_due(worker);
+    }
+
+    /// What is due goes before what else is ready.
+    #[inline]
+    fn between<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
+        if worker.drive.is_urgent(worker.now) {
+            Open::send_due(worker);
+        }
+    }
+
+    fn closes_window<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
         // What was due before the end is sent, though this thread be late.
-        self.send_due();
-        if let Some(open) = &mut self.open_loop {
-            open.closes(clock::now());
+        Open::send_due(worker);
+        worker.drive.closes_at(clock::now());
+    }
+
+    /// Nothing may stay without an outcome.
+    fn ends<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
+        worker.now = clock::now();
+        worker.next_scan = 0;
+        worker.scan();
+        worker.drive.settles(worker.now);
+        for connection in &worker.connections {
+            let owed = connection.cursor.owed();
+            worker.drive.no_reply(&worker.times, &connection.sent, owed, false);
         }
     }
 
-    /// The run is over: nothing may stay without an outcome.
-    pub(super) fn settle_schedule(&mut self) {
-        if self.open_loop.is_none() {
-            return;
+    /// Replies of the window are recorded, whenever that is.
+    fn answered<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32, replies: u32) {
+        let open = &mut worker.drive;
+        let connection = &mut worker.connections[slot as usize];
+        let beside = connection.state == State::Unanswered && connection.beside;
+        for _ in 0..replies {
+            let place = worker.times.oldest_place(&connection.sent);
+            let Asked { intended, free } = open.asked[place];
+            let (written, _) = worker.times.pop_run(&mut connection.sent, 1);
+            if intended > 0 {
+                open.count.answered(free - intended, written - free, worker.now - written);
+                worker.count.took(worker.now - intended, 1);
+            }
         }
-        self.now = clock::now();
-        self.next_scan = 0;
-        self.scan();
-        let Some(open) = &mut self.open_loop else { return };
-        open.settles(self.now);
-        for connection in &self.connections {
-            open.no_reply(&self.times, &connection.sent, connection.cursor.owed(), false);
+        if worker.phase == Phase::Measuring && slot < worker.active && !beside {
+            worker.count.came(worker.now, replies);
         }
+    }
+
+    /// Of requests of the window.
+    fn intended(&self, place: usize) -> Option<Nanos> {
+        Some(self.asked[place].intended).filter(|intended| *intended > 0)
+    }
+
+    fn goes_on<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32) {
+        worker.drive.turns.freed(slot, worker.now);
+    }
+
+    fn reopens<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32) {
+        worker.drive.turns.freed(slot, worker.now);
+    }
+
+    /// Without a free connection only an event helps, unless more is to be given up. Nothing is left
+    /// of it in the last stretch, which is spun.
+    fn wakes_at(&self) -> Option<Nanos> {
+        (self.behind || !self.turns.is_empty()).then(|| self.due.saturating_sub(self.spin))
+    }
+
+    fn has_due(&self) -> bool {
+        !self.is_over()
+    }
+
+    fn connects<T>(&mut self, _slot: u32, connection: &Connection<T>, times: &Times) {
+        if connection.beside {
+            self.beside(times.next_place(&connection.sent));
+        }
+    }
+
+    fn closes<T>(&mut self, slot: u32, connection: &Connection<T>, times: &Times) {
+        self.no_reply(times, &connection.sent, connection.cursor.owed(), false);
+        if connection.state == State::Open {
+            self.turns.gone(slot);
+        }
+    }
+
+    fn timed_out<T>(&mut self, connection: &Connection<T>, times: &Times) {
+        self.no_reply(times, &connection.sent, connection.cursor.owed(), true);
+    }
+
+    fn answered_wrong<T>(&mut self, _: u32, of: &Connection<T>, times: &Times, _: Nanos) {
+        self.no_reply(times, &of.sent, 1, false);
+    }
+
+    fn count(self, count: &mut Count) {
+        count.open_loop = Some(self.count);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Arrivals, WarmUp, clock::MS};
+    use crate::{WarmUp, clock::MS};
     use regatta_script::Workload;
     use std::time::Duration;
 
     /// Constant arrivals, as fast as may be, on one connection; the longest limit for a reply.
-    fn open() -> OpenLoop {
-        let rate = NonZeroU32::new(Plan::MAX_RATE);
+    fn open() -> Open {
+        let rate = NonZeroU32::new(Plan::MAX_RATE).unwrap();
         let plan = Plan {
             target: ([127, 0, 0, 1], 1).into(),
             tls: None,
@@ -326,22 +387,19 @@ mod tests {
             connections: 1,
             idle: 0,
             pipeline: 2,
-            rate,
-            arrivals: Arrivals::Constant,
+            drive: Drive::Open { rate, arrivals: Arrivals::Constant },
             spin: Duration::ZERO,
             busy_poll: false,
-            in_flight: None,
             threads: 1,
             cpus: vec![],
             timeout: Plan::MAX_TIMEOUT,
             patience: Plan::PATIENCE,
             warm_up: WarmUp::Fixed(Duration::ZERO),
             until: Until::Elapsed(Duration::from_secs(1)),
-            churn: false,
             tolerates: None,
             seed: 1,
         };
-        OpenLoop::new(&plan, rate.unwrap(), Part { thread: 0, threads: 1 }, 1, 2)
+        Open::new(&plan, Share { thread: 0, threads: 1, active: 1, places: 2 })
     }
 
     #[test]
@@ -362,7 +420,7 @@ mod tests {
     fn a_long_line_is_given_up_in_portions_and_nothing_of_it_is_left_out() {
         let mut open = open();
         open.opens(SECOND, 100 * MS);
-        open.closes(2 * SECOND);
+        open.closes_at(2 * SECOND);
         open.give_up(2 * SECOND);
         assert!(!open.behind && open.count.due == 0, "the grace is not over");
         let over = 3 * SECOND;

@@ -1,0 +1,145 @@
+//! A burst on one load thread: which slot belongs to which instance, what each connection has still
+//! to send, and when each instance was last answered. A connection that is through is closed and
+//! not opened again.
+
+use super::{Driver, Share};
+use crate::{
+    Plan,
+    clock::{MS, Nanos},
+    connection::{Connection, State, Times},
+    tally::Count,
+    worker::{KEPT, Worker},
+};
+use regatta_record::Drive;
+use regatta_script::Dialect;
+
+/// The instances of one load thread. Slots take turns among them, so that all begin at once.
+pub(in crate::worker) struct Burst {
+    /// Requests that each slot has not sent yet.
+    left: Vec<u32>,
+    /// When the last reply of each instance came; 0 for none.
+    last_replies: Vec<Nanos>,
+    /// Slots that never got a reply, and how many these are.
+    unopened: (Vec<bool>, usize),
+    /// Connections that are through while others may still wait for their place on the server.
+    parked: Vec<u32>,
+    parked_since: Nanos,
+}
+
+/// Connections that stay open until it is known that none waits for its place, at most so long: the
+/// threads of other processes hear of each other with the delay of a message.
+const PARKED: Nanos = 10 * MS;
+
+impl Burst {
+    /// Some of the last stay open to the end, to see whether more comes than was asked for; none of
+    /// them while another may wait for its place on the server.
+    fn through<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32) {
+        let Burst { unopened, parked, parked_since, .. } = &mut worker.drive;
+        if worker.shared.opened() == worker.plan.connections {
+            if !worker.keeps(slot) {
+                worker.close(slot);
+            }
+        } else if unopened.1 == 0 && parked.len() < KEPT as usize {
+            if parked.is_empty() {
+                *parked_since = worker.now;
+            }
+            parked.push(slot);
+        } else {
+            worker.close(slot);
+        }
+    }
+
+    fn note_reply(&mut self, slot: u32, at: Nanos) {
+        let instance = slot as usize % self.last_replies.len();
+        self.last_replies[instance] = at;
+    }
+}
+
+impl Driver for Burst {
+    const ENDS_CONNECTIONS: bool = true;
+    const REOPENS_LOST: bool = false;
+
+    /// An instance lies within one thread; every slot sends the same number of requests.
+    fn new(plan: &Plan, share: Share) -> Self {
+        let (instances, requests) = match plan.drive {
+            Drive::Burst(burst) => (share.of(burst.instances as usize), burst.requests),
+            _ => (0, 0),
+        };
+        Burst {
+            left: vec![requests; share.active],
+            last_replies: vec![0; instances],
+            unopened: (vec![true; share.active], share.active),
+            parked: Vec::new(),
+            parked_since: 0,
+        }
+    }
+
+    fn answered<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32, replies: u32) {
+        worker.drive.note_reply(slot, worker.now);
+        worker.record(slot, replies);
+    }
+
+    /// The connection asks for more, or is through.
+    fn goes_on<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32) {
+        let left = &mut worker.drive.left[slot as usize];
+        let owed = worker.connections[slot as usize].cursor.owed();
+        let k = worker.depth.saturating_sub(owed).min(*left);
+        *left -= k;
+        match (k, owed) {
+            (0, 0) => Burst::through(worker, slot),
+            (0, _) => {}
+            _ => worker.ask(slot, k),
+        }
+    }
+
+    fn turns<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
+        if worker.drive.parked.is_empty() {
+            return;
+        }
+        if worker.shared.opened() == worker.plan.connections {
+            let parked = std::mem::take(&mut worker.drive.parked);
+            parked.into_iter().for_each(|slot| Burst::through(worker, slot));
+        } else if worker.now.saturating_sub(worker.drive.parked_since) > PARKED {
+            let parked = std::mem::take(&mut worker.drive.parked);
+            parked.into_iter().for_each(|slot| worker.close(slot));
+        }
+    }
+
+    fn opened<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32) {
+        let (unopened, left) = &mut worker.drive.unopened;
+        if std::mem::take(&mut unopened[slot as usize]) {
+            *left -= 1;
+            worker.shared.one_opened();
+        }
+    }
+
+    fn connects<T>(&mut self, slot: u32, _connection: &Connection<T>, _times: &Times) {
+        self.left[slot as usize] -= 1;
+    }
+
+    fn closes<T>(&mut self, slot: u32, connection: &Connection<T>, _times: &Times) {
+        if connection.state == State::Connecting {
+            self.takes_back(slot, connection.cursor.owed());
+        }
+    }
+
+    fn takes_back(&mut self, slot: u32, requests: u32) {
+        self.left[slot as usize] += requests;
+    }
+
+    fn gives_up(&mut self, slot: u32) -> u32 {
+        std::mem::take(&mut self.left[slot as usize])
+    }
+
+    fn has_more(&self, slot: u32) -> bool {
+        self.left[slot as usize] > 0
+    }
+
+    fn answered_wrong<T>(&mut self, slot: u32, _: &Connection<T>, _: &Times, now: Nanos) {
+        self.note_reply(slot, now);
+    }
+
+    fn count(self, count: &mut Count) {
+        count.last_replies = self.last_replies;
+    }
+}
