@@ -2,8 +2,9 @@
 //! so that the edges of the window and what the caller reads there are the same moment.
 
 use crate::{
-    Edges, Error, Plan, Until, WarmUp,
+    Error, Plan, Until, WarmUp,
     clock::{self, MS, Nanos, SECOND},
+    edges::Edges,
     leads::Leads,
     shared::{Phase, Shared, Sums},
     tally::Frame,

@@ -5,7 +5,7 @@ use crate::{
     Plan, Until,
     arrivals::{Asked, Seen},
     clock::Nanos,
-    tally::new_histogram,
+    histogram::new_histogram,
 };
 use hdrhistogram::Histogram;
 use regatta_record::{ArrivalCheck, Drive, OpenCounted, OpenLoop, encode_histogram};

@@ -4,7 +4,7 @@
 use crate::{
     Plan, Until,
     clock::{self, Nanos},
-    tally::new_histogram,
+    histogram::new_histogram,
 };
 use regatta_record::{Drive, Operation, OperationCounted};
 use regatta_script::Heard;

@@ -3,8 +3,9 @@
 use crate::{
     Error, Phase, Plan, Split, Tally,
     director::Director,
+    edges::Edges,
     leads::Leads,
-    limits,
+    limits, schedule,
     shared::Shared,
     tally::{self, Count},
     tls,
@@ -18,19 +19,6 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-
-/// What the caller does at the edges of the measured window. Called inline on the first load
-/// thread: a call should be short, since the load of that thread rests meanwhile.
-pub trait Edges: Send {
-    /// The measured window begins: read what the server has used so far.
-    fn window_opens(&mut self);
-    /// It ends: read again. Always follows [`Edges::window_opens`], also when the run ends early.
-    fn window_closes(&mut self);
-    /// Everything is answered, and all connections are still open and idle (with a connection per
-    /// request, closed). Not called when the run ends early, nor in a burst, whose connections are
-    /// closed one by one as they are through.
-    fn connections_open(&mut self);
-}
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug)]
@@ -143,12 +131,13 @@ pub(crate) fn work<D: Dialect>(
         let mut joins = Vec::new();
         for (number, gauge) in part.numbers().zip(&shared.gauges) {
             let (leader, alive) = (leads.take(), alive.clone());
-            let (number, threads) = (number as usize, part.threads as usize);
+            let number = number as usize;
+            let part = schedule::Part { thread: number, threads: part.threads as usize };
             let work = move || {
                 let _alive = alive;
                 let _guard = EndAll(shared);
                 pin(&plan.cpus, number)?;
-                Work { plan, dialect, shared, gauge, thread: number, threads }.run(leader)
+                Work { plan, dialect, shared, gauge, part }.run(leader)
             };
             match thread::Builder::new().name(format!("load-{number}")).spawn_scoped(scope, work) {
                 Ok(join) => joins.push(join),

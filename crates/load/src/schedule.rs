@@ -22,6 +22,13 @@ pub(crate) struct Part {
     pub threads: usize,
 }
 
+impl Part {
+    /// This thread's share of `n` things that the threads take in turn.
+    pub fn share(self, n: usize) -> usize {
+        n / self.threads + usize::from(self.thread < n % self.threads)
+    }
+}
+
 /// The intended sends of one load thread, in order. It has no end; whoever uses it has.
 pub(crate) struct Schedule {
     source: Source,

@@ -7,47 +7,26 @@
 //! like load. A connection that the server closes stays closed.
 
 mod drip;
+mod plan;
 mod probe;
 
 use crate::{
     Error,
     clock::{self, MS, Nanos, SECOND},
+    histogram::new_histogram,
     limits,
     poller::{Interest, Poller},
-    tally::new_histogram,
 };
 use drip::{Drip, Happened};
 use hdrhistogram::Histogram;
+pub use plan::SlowPlan;
 use probe::Probe;
-use regatta_script::{Dialect, Order, Place, Unending, Visitor, Workload};
+use regatta_script::{Dialect, Order, Place, Visitor};
 use std::{
     collections::BTreeMap,
-    net::SocketAddr,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
     time::Duration,
 };
-
-/// What slow clients do.
-#[derive(Clone, Debug)]
-pub struct SlowPlan {
-    /// The server.
-    pub target: SocketAddr,
-    /// The host that requests of new clients name, where they do.
-    pub host: String,
-    /// What a new client asks, and what must come back: its first exchange, on a connection that
-    /// serves no other.
-    pub workload: Workload,
-    /// What is sent slowly.
-    pub request: Unending,
-    /// Slow connections, opened within the first interval or second.
-    pub connections: usize,
-    /// Between two bytes of a connection.
-    pub every: Duration,
-    /// After this long it ends; sooner, when the server has closed all slow connections.
-    pub longest: Duration,
-    /// How long a new client waits for its reply.
-    pub timeout: Duration,
-}
 
 /// What came of slow clients.
 #[derive(Clone, Debug)]
@@ -72,26 +51,6 @@ pub struct SlowTally {
     pub took_ns: u64,
     /// Stopped by the caller.
     pub interrupted: bool,
-}
-
-impl SlowPlan {
-    /// Between the begins of two new clients.
-    pub const PROBE_EVERY: Duration = Duration::from_millis(100);
-
-    fn check(&self) -> Result<(), Error> {
-        let refuse = |what: &str| Err(Error::Plan(what.into()));
-        match () {
-            () if self.connections == 0 => refuse("there must be at least 1 slow connection"),
-            () if self.every < Duration::from_millis(1) => {
-                refuse("the time between two bytes must be at least 1 ms")
-            }
-            () if self.longest.is_zero() || self.timeout.is_zero() => {
-                refuse("the duration and the timeout must be above 0")
-            }
-            () if self.request.slowly.is_empty() => refuse("there is nothing to send slowly"),
-            () => Ok(()),
-        }
-    }
 }
 
 /// How far slow clients are.

@@ -3,6 +3,7 @@
 use crate::{
     OpenTally, Plan, Split, Until,
     clock::{self, MS, Nanos},
+    histogram::new_histogram,
     open_tally::OpenCount,
     operations::Operations,
     run_delay::RunDelay,
@@ -272,13 +273,6 @@ impl Tally {
             server_died: frame.server_died,
         }
     }
-}
-
-/// What all histograms of a load are like: as long as a request can stand in line and then wait for
-/// its reply.
-pub(crate) fn new_histogram() -> Histogram<u64> {
-    let longest = 2 * Plan::MAX_TIMEOUT.as_nanos() as u64;
-    Histogram::new_with_bounds(1, longest, 3).expect("the bounds are valid")
 }
 
 /// Right replies over time.

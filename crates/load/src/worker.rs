@@ -1,47 +1,30 @@
-//! A load thread: the loop, the phases, and when connections are opened and given up. What happens
-//! on one connection is in `worker/talk.rs`.
+//! A load thread: its state, its life (the loop and the phases), when it asks (`drives`), and what
+//! happens on one connection (`talk`, `ends`, `loss`, `unexpected`, `sealed`).
 
+mod driver;
 mod drives;
 mod ends;
 mod heard;
+mod life;
 mod loss;
 mod sealed;
+mod state;
 mod talk;
 mod unexpected;
 
 use crate::{
     Error, Plan,
-    clock::{self, MS, Nanos},
-    connection::{Connection, State, Times},
     leads::Leads,
-    poller::Poller,
-    shared::{Gauge, Phase, Shared},
-    source::Sources,
+    schedule::Part,
+    shared::{Gauge, Shared},
     tally::Count,
-    tls::Session,
 };
+use driver::Driver;
 pub(crate) use drives::GRACE;
-use drives::{Bounded, Burst, Churn, Closed, Driver, Open, Share};
-use loss::Loss;
+use drives::{Bounded, Burst, Churn, Closed, Open};
 use regatta_record::Drive;
-use regatta_script::{Cursor, Dialect, Script};
-use rustix::thread::set_current_timer_slack;
-use std::{cmp::Reverse, collections::BinaryHeap, num::NonZeroU64, sync::atomic::Ordering::*};
-
-/// Longest wait for events: how late a thread without events may notice a new phase.
-const TURN: Nanos = 5 * MS;
-/// The same where a schedule begins with the next phase.
-const TURN_BEFORE_WINDOW: Nanos = MS / 4;
-/// A turn that finds nothing to do and takes longer than this was interrupted: others had the CPU.
-/// A system call takes a microsecond, or tens of them where each is intercepted; what others do with
-/// a CPU takes hundreds.
-const LONGEST_POLL: Nanos = 50_000;
-/// What one read can take.
-const BUFFER: usize = Session::PLAIN;
-
-/// Connections of a thread that stay open to the end though they are not used any more, to see
-/// whether more comes than was asked for.
-const KEPT: u32 = 4;
+use regatta_script::Dialect;
+use state::Worker;
 
 /// What a load thread works with.
 #[derive(Clone, Copy)]
@@ -51,10 +34,8 @@ pub(crate) struct Work<'a, D> {
     pub shared: &'a Shared,
     /// Where the thread tells of itself.
     pub gauge: &'a Gauge,
-    /// The thread's number, of `threads`, counted over all processes.
-    pub thread: usize,
-    /// Number of threads, over all processes.
-    pub threads: usize,
+    /// Which thread of how many, counted over all processes.
+    pub part: Part,
 }
 
 impl<D: Dialect> Work<'_, D> {
@@ -62,348 +43,16 @@ impl<D: Dialect> Work<'_, D> {
     /// a process brings who leads it.
     pub fn run(self, leader: Option<&mut dyn Leads>) -> Result<Count, Error> {
         match self.plan.drive {
-            Drive::Closed => Worker::<D, Closed>::new(self)?.run(leader),
-            Drive::Bounded { .. } => Worker::<D, Bounded>::new(self)?.run(leader),
-            Drive::Open { .. } => Worker::<D, Open>::new(self)?.run(leader),
-            Drive::Churn => Worker::<D, Churn>::new(self)?.run(leader),
-            Drive::Burst(_) => Worker::<D, Burst>::new(self)?.run(leader),
-        }
-    }
-}
-
-/// A load thread's state.
-struct Worker<'a, D: Dialect, V> {
-    plan: &'a Plan,
-    dialect: &'a D,
-    shared: &'a Shared,
-    gauge: &'a Gauge,
-    poller: Poller,
-    buffer: Box<[u8]>,
-    /// What comes before it is opened; empty without TLS.
-    sealed: Box<[u8]>,
-    /// What the dialect keeps for all connections of the thread.
-    desk: D::Desk,
-    /// The active ones, then the idle ones.
-    connections: Vec<Connection<D::Talk>>,
-    /// How many of them are active.
-    active: u32,
-    times: Times,
-    /// Slots without a connection, by when to open them.
-    waiting: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// Slots that the server answered while connections were being opened, and whose connection it
-    /// then ended as it had said. They count as open, and are opened again when the load begins.
-    ended: Vec<u32>,
-    sources: Sources,
-    /// When it asks.
-    drive: V,
-    /// The thread's number, of how many: slot `i` is slot `thread + i * threads` of the plan.
-    thread: usize,
-    threads: usize,
-    phase: Phase,
-    /// Requests that each open connection is to have outstanding in this phase.
-    depth: u32,
-    /// Requests that may still be sent.
-    left: u64,
-    /// The moment of the last readiness, or of the turn if there was none.
-    now: Nanos,
-    /// In the last turn nothing was ready.
-    idle: bool,
-    next_scan: Nanos,
-    /// See [`Gauge`], where these are told.
-    replies: u64,
-    settled: u64,
-    awaited: u64,
-    refused: u64,
-    dropped: u64,
-    /// Wrong replies that were whole, where errors are tolerated.
-    unexpected: u64,
-    /// Replies by their status, when the window opened.
-    statuses: Vec<u64>,
-    open: usize,
-    /// Connections that stay open though they are not used any more.
-    kept: u32,
-    count: Count,
-}
-
-impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
-    /// Allocates all that the run needs.
-    fn new(work: Work<'a, D>) -> Result<Self, Error> {
-        let Work { plan, dialect, shared, gauge, thread, threads } = work;
-        let whole = Share { thread, threads, active: 0, places: 0 };
-        let (active, left) = plan.share(|n| whole.of(n));
-        let slots = active + whole.of(plan.idle);
-        let number = |slot: usize| (slot * threads + thread) as u32;
-        let script = dialect.script();
-        let cursor = |slot: usize| Cursor::new(script, start(number(slot), script));
-        // An idle connection has never more than one request outstanding.
-        let first = |slot: usize| slot.min(active) * plan.pipeline + slot.saturating_sub(active);
-        let share = Share { active, places: first(slots), ..whole };
-        let connections = (0..slots)
-            .map(|slot| Connection::closed(cursor(slot), dialect.talk(number(slot)), first(slot)))
-            .collect();
-        // What TLS has in store is not the kernel's to tell.
-        let poller = match plan.tls {
-            None => Poller::new_edge_triggered(),
-            Some(_) => Poller::new(),
-        };
-        let poller = poller
-            .map_err(|error| Error::Machine { what: "create an epoll", error: error.into() })?;
-        let mut desk = dialect.desk(clock::wall);
-        if plan.tolerates.is_some() {
-            dialect.tolerate(&mut desk);
-        }
-        Ok(Worker {
-            plan,
-            dialect,
-            shared,
-            gauge,
-            poller,
-            buffer: vec![0; BUFFER].into(),
-            sealed: vec![0; plan.tls.as_ref().map_or(0, |_| Session::SEALED)].into(),
-            desk,
-            connections,
-            active: active as u32,
-            times: Times::new(first(slots), plan.pipeline),
-            waiting: (0..slots as u32).map(|slot| Reverse((0, slot))).collect(),
-            ended: Vec::new(),
-            sources: Sources::new(plan.target.ip(), V::CHURNS, thread),
-            drive: V::new(plan, share),
-            thread,
-            threads,
-            phase: Phase::Starting,
-            depth: 0,
-            left,
-            now: clock::now(),
-            idle: false,
-            next_scan: 0,
-            replies: 0,
-            settled: 0,
-            awaited: 0,
-            refused: 0,
-            dropped: 0,
-            unexpected: 0,
-            statuses: Vec::new(),
-            open: 0,
-            kept: 0,
-            count: Count::new(plan, D::OPERATIONS),
-        })
-    }
-
-    /// Works until the phase is [`Phase::Ended`].
-    fn run(mut self, mut leader: Option<&mut dyn Leads>) -> Result<Count, Error> {
-        if V::SCHEDULED {
-            // By default the kernel may wake a thread 50 µs late, to save wakes. Where it refuses
-            // to be exact, requests go out that much later.
-            let _ = set_current_timer_slack(NonZeroU64::new(1));
-        }
-        while self.phase != Phase::Ended {
-            let longest = self.longest_wait(leader.as_ref().map(|leader| leader.next_look()));
-            let ready = self.poller.wait(longest);
-            match ready {
-                0 => self.nothing_ready(longest),
-                _ => self.idle = false,
-            }
-            self.take(ready);
-            self.scan();
-            self.open_due();
-            V::turns(&mut self);
-            self.tell();
-            if let Some(leader) = &mut leader {
-                leader.turn(self.now);
-            }
-            let phase = self.shared.phase();
-            if phase != self.phase {
-                self.enter(phase);
-            }
-        }
-        self.count.replies = self.replies;
-        self.drive.count(&mut self.count);
-        Ok(self.count)
-    }
-
-    fn take(&mut self, ready: usize) {
-        for i in 0..ready {
-            let ready = self.poller.ready(i);
-            if ready.write && self.connections[ready.token as usize].waits_to_write {
-                self.write(ready.token);
-            }
-            if ready.read && self.connections[ready.token as usize].is_read() {
-                self.read_all(ready.token, ready.end);
-                V::between(self);
-            }
+            Drive::Closed => self.by::<Closed>(leader),
+            Drive::Bounded { .. } => self.by::<Bounded>(leader),
+            Drive::Open { .. } => self.by::<Open>(leader),
+            Drive::Churn => self.by::<Churn>(leader),
+            Drive::Burst(_) => self.by::<Burst>(leader),
         }
     }
 
-    fn nothing_ready(&mut self, waited_for: Nanos) {
-        let now = clock::now();
-        let turn = now - self.now;
-        // The first turn without anything to do ends with what there was to do before it.
-        if waited_for == 0 && self.idle && turn < LONGEST_POLL && self.phase == Phase::Measuring {
-            self.count.spun_ns += turn;
-        }
-        self.idle = true;
-        self.now = now;
+    fn by<V: Driver>(self, leader: Option<&mut dyn Leads>) -> Result<Count, Error> {
+        let Work { plan, dialect, shared, gauge, part } = self;
+        Ok(Worker::<D, V>::new(plan, dialect, shared, gauge, part)?.run(leader))
     }
-
-    fn longest_wait(&self, next_look: Option<Nanos>) -> Nanos {
-        if self.plan.busy_poll && matches!(self.phase, Phase::WarmingUp | Phase::Measuring) {
-            return 0;
-        }
-        let opens_soon = V::SCHEDULED && self.phase == Phase::WarmingUp;
-        let mut until = self.now + if opens_soon { TURN_BEFORE_WINDOW } else { TURN };
-        if let Some(next_look) = next_look {
-            until = until.min(next_look);
-        }
-        if self.depth > 0
-            && let Some(wakes_at) = self.drive.wakes_at()
-        {
-            until = until.min(wakes_at);
-        }
-        // A slot that is due but was not opened waits for others to be answered.
-        if let Some(Reverse((due, _))) = self.waiting.peek()
-            && *due > self.now
-        {
-            until = until.min(*due);
-        }
-        until.saturating_sub(self.now)
-    }
-
-    /// Gives up connections whose oldest request has waited too long. A coarse look: every tenth
-    /// of the limit, at least every 100 ms.
-    fn scan(&mut self) {
-        if self.now < self.next_scan {
-            return;
-        }
-        let limit = self.plan.timeout.as_nanos() as Nanos;
-        self.next_scan = self.now + (limit / 10).clamp(MS, 100 * MS);
-        // Where all are open, the idle ones owe nothing.
-        let all = self.connections.len();
-        let slots = if self.open == all { self.active } else { all as u32 };
-        for slot in 0..slots {
-            let connection = &self.connections[slot as usize];
-            if connection.state != State::Closed
-                && connection.cursor.owed() > 0
-                && self.now.saturating_sub(self.times.oldest(&connection.sent)) > limit
-            {
-                self.lost(slot, Loss::TimedOut);
-            }
-        }
-    }
-
-    fn open_due(&mut self) {
-        if self.phase == Phase::Starting {
-            return;
-        }
-        while self.left > 0
-            && let Some(&Reverse((due, slot))) = self.waiting.peek()
-            && due <= self.now
-            && (V::CHURNS || self.shared.may_open())
-        {
-            self.waiting.pop();
-            self.connections[slot as usize].beside = true;
-            self.connect(slot);
-        }
-    }
-
-    fn tell(&self) {
-        self.gauge.replies.store(self.replies + self.unexpected, Relaxed);
-        self.gauge.settled.store(self.settled, Relaxed);
-        // After the window, what is still to be sent is awaited too.
-        let line = self.phase == Phase::Draining && self.drive.has_due();
-        self.gauge.awaited.store(self.awaited + u64::from(line), Relaxed);
-        self.gauge.refused.store(self.refused, Relaxed);
-        self.gauge.dropped.store(self.dropped, Relaxed);
-        if self.phase == Phase::Draining {
-            self.gauge.owed_ends.store(self.owed_ends(), Relaxed);
-        }
-        self.gauge.errors.store(self.count.errors.total(), Relaxed);
-        self.gauge.open.store(self.open + self.ended.len(), Relaxed);
-        self.gauge.entered.store(self.phase as u8 + 1, Release);
-    }
-
-    fn enter(&mut self, phase: Phase) {
-        if self.missed_window(phase) {
-            self.enter(Phase::Measuring);
-        }
-        let before = std::mem::replace(&mut self.phase, phase);
-        if before == Phase::Measuring {
-            V::closes_window(self);
-            self.count.window_closes();
-            self.count_statuses();
-        }
-        match phase {
-            Phase::WarmingUp | Phase::Measuring => {
-                if phase == Phase::Measuring {
-                    self.count.window_opens(self.shared.window_opened_at());
-                    self.statuses = self.dialect.statuses(&self.desk).to_vec();
-                }
-                self.depth = self.plan.pipeline as u32;
-                for slot in std::mem::take(&mut self.ended) {
-                    self.open_again(slot);
-                }
-                V::begins(self);
-            }
-            Phase::Draining => self.stop_sending(),
-            Phase::Ended => {
-                if before == Phase::Draining {
-                    // Bytes that came unasked meanwhile.
-                    let ready = self.poller.wait(0);
-                    self.take(ready);
-                }
-                if V::ENDS_CONNECTIONS {
-                    self.end_kept();
-                }
-                V::ends(self);
-            }
-            Phase::Starting | Phase::Connecting => {}
-        }
-    }
-
-    /// The window closes: which statuses came inside it.
-    fn count_statuses(&mut self) {
-        let all = self.dialect.statuses(&self.desk).iter().zip(&self.statuses);
-        let inside = all.map(|(now, before)| now - before).enumerate().skip(1);
-        self.count.statuses = inside
-            .filter(|(_, replies)| *replies > 0)
-            .map(|(status, replies)| (status as u16, replies))
-            .collect();
-    }
-
-    /// Whether the window opened and closed unnoticed: what was due in it is due all the same.
-    fn missed_window(&self, next: Phase) -> bool {
-        V::SCHEDULED
-            && self.phase < Phase::Measuring
-            && next > Phase::Measuring
-            && self.shared.window_opened_at() > 0
-    }
-
-    /// Fills every pipeline.
-    fn load_all(&mut self) {
-        for slot in 0..self.active {
-            if self.connections[slot as usize].state == State::Open {
-                self.now = clock::now();
-                self.fill(slot);
-            }
-        }
-    }
-
-    fn stop_sending(&mut self) {
-        if !V::SCHEDULED {
-            self.depth = 0;
-        }
-        self.waiting.clear();
-        for slot in 0..self.connections.len() as u32 {
-            let connection = &self.connections[slot as usize];
-            let is_due = V::SCHEDULED && !connection.beside;
-            if connection.state == State::Connecting && !is_due {
-                self.close(slot);
-            }
-        }
-    }
-}
-
-/// Where in the script a connection begins: spread by the golden ratio, so that no two read the
-/// same lines of memory, nor such that fall into the same cache set.
-fn start(slot: u32, script: &Script) -> u32 {
-    script.conversation_from(slot.wrapping_mul(0x9E37_79B1) % script.count())
 }

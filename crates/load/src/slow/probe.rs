@@ -1,6 +1,6 @@
 //! One new client beside the slow ones: connects, asks, and wants a whole reply that is right.
 
-use super::SlowPlan;
+use super::plan::SlowPlan;
 use crate::{
     clock::{self, Nanos},
     socket::{self, Received},

@@ -10,7 +10,7 @@
 //! for a request that is sent anyway: none is made up for the sake of a connection. An idle one has
 //! nothing to ask, and is opened again after a pause.
 
-use super::{Worker, drives::Driver, loss::Loss};
+use super::{driver::Driver, loss::Loss, state::Worker};
 use crate::{
     clock,
     connection::{Connection, LONGEST_PAUSE, State},

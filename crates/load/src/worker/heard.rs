@@ -1,7 +1,7 @@
 //! Operations that servers send unasked. For a dialect that has only requests, nothing of this is
 //! compiled.
 
-use super::{Worker, drives::Driver};
+use super::{driver::Driver, state::Worker};
 use crate::{clock::Nanos, operations::Operations};
 use regatta_record::Exchange;
 use regatta_script::{At, Dialect};

@@ -1,6 +1,6 @@
 //! Connections that are lost: what is counted, why in words, and whether another is opened.
 
-use super::{Worker, drives::Driver};
+use super::{driver::Driver, state::Worker};
 use crate::{
     connection::{Connection, State},
     shared::Phase,

@@ -1,7 +1,7 @@
 //! What TLS adds to a connection of a load thread: bytes are opened before they are checked, a
 //! handshake is carried on, and a failure may end the run.
 
-use super::{Worker, drives::Driver, loss::Loss};
+use super::{driver::Driver, loss::Loss, state::Worker};
 use crate::{
     connection::{Connection, State},
     socket::{self, Received},

@@ -2,7 +2,13 @@
 //! hot path: one read and one write for whatever is ready, one clock read between them, nothing
 //! allocated. How a connection ends that the server ends as it had said is in `worker/ends.rs`.
 
-use super::{KEPT, Worker, drives::Driver, heard::hear, loss::Loss, sealed::send_sealed};
+use super::{
+    driver::Driver,
+    heard::hear,
+    loss::Loss,
+    sealed::send_sealed,
+    state::{KEPT, Worker},
+};
 use crate::{
     clock,
     connection::{Connection, SHORTEST_PAUSE, State},
@@ -129,7 +135,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         let connection = &mut self.connections[slot as usize];
         self.times.push(&mut connection.sent, 1, now);
         self.left -= 1;
-        let source = self.sources.next(slot as usize * self.threads + self.thread);
+        let source = self.sources.next(slot as usize * self.part.threads + self.part.thread);
         match socket::open(self.plan.target, source, !V::CHURNS) {
             Ok(socket) => connection.socket = Some(socket),
             Err(error) => return self.lost(slot, Loss::Connect(error)),
@@ -183,7 +189,8 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         connection.state = State::Closed;
         connection.waits_to_write = false;
         connection.cursor = Cursor::new(script, start);
-        connection.talk = self.dialect.talk(slot * self.threads as u32 + self.thread as u32);
+        connection.talk =
+            self.dialect.talk(slot * self.part.threads as u32 + self.part.thread as u32);
         connection.ended = false;
         connection.replies = 0;
         connection.sent.clear();

@@ -1,7 +1,7 @@
 //! Replies that are not as they must be. The run ends with the first, unless errors are tolerated: then
 //! they are counted, and the load goes on, on the same connection where the protocol permits that.
 
-use super::{Worker, drives::Driver, loss::Loss};
+use super::{driver::Driver, loss::Loss, state::Worker};
 use crate::connection::{Connection, State};
 use regatta_record::Exchange;
 use regatta_script::Dialect;

@@ -1,12 +1,15 @@
 //! A closed loop with a bound on the requests of all connections together: connections take turns,
 //! and as many more are sent as were answered.
 
-use super::{Driver, Share, turns::Turns};
+use super::turns::Turns;
 use crate::{
     Plan,
     clock::Nanos,
     connection::{Connection, State, Times},
-    worker::Worker,
+    worker::{
+        driver::{Driver, Share},
+        state::Worker,
+    },
 };
 use regatta_record::Drive;
 use regatta_script::Dialect;
@@ -48,7 +51,7 @@ impl Bounded {
 impl Driver for Bounded {
     fn new(plan: &Plan, share: Share) -> Self {
         let most = match plan.drive {
-            Drive::Bounded { in_flight } => share.of(in_flight.get() as usize),
+            Drive::Bounded { in_flight } => share.part.share(in_flight.get() as usize),
             _ => 0,
         };
         Bounded { turns: Turns::new(share.active), left: most as u32 }

@@ -2,13 +2,15 @@
 //! to send, and when each instance was last answered. A connection that is through is closed and
 //! not opened again.
 
-use super::{Driver, Share};
 use crate::{
     Plan,
     clock::{MS, Nanos},
     connection::{Connection, State, Times},
     tally::Count,
-    worker::{KEPT, Worker},
+    worker::{
+        driver::{Driver, Share},
+        state::{KEPT, Worker},
+    },
 };
 use regatta_record::Drive;
 use regatta_script::Dialect;
@@ -62,7 +64,7 @@ impl Driver for Burst {
     /// An instance lies within one thread; every slot sends the same number of requests.
     fn new(plan: &Plan, share: Share) -> Self {
         let (instances, requests) = match plan.drive {
-            Drive::Burst(burst) => (share.of(burst.instances as usize), burst.requests),
+            Drive::Burst(burst) => (share.part.share(burst.instances as usize), burst.requests),
             _ => (0, 0),
         };
         Burst {

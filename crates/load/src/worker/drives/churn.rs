@@ -1,7 +1,13 @@
 //! A closed loop with a connection for every request, or for every conversation.
 
-use super::{Driver, Share};
-use crate::{Plan, connection::Connection, worker::Worker};
+use crate::{
+    Plan,
+    connection::Connection,
+    worker::{
+        driver::{Driver, Share},
+        state::Worker,
+    },
+};
 use regatta_script::Dialect;
 
 /// Needs no state.

@@ -1,7 +1,12 @@
 //! A closed loop: every connection asks for as much again as was answered.
 
-use super::{Driver, Share};
-use crate::{Plan, worker::Worker};
+use crate::{
+    Plan,
+    worker::{
+        driver::{Driver, Share},
+        state::Worker,
+    },
+};
 use regatta_script::Dialect;
 
 /// Needs no state: what is outstanding says it all.

@@ -6,17 +6,20 @@
 //! The line is the schedule itself, so it takes no memory. What has stood there for longer than the
 //! limit for a reply is given up.
 
-use super::{Driver, Share, turns::Turns};
+use super::turns::Turns;
 use crate::{
     Plan, Until,
     arrivals::Seen,
     clock::{self, Nanos, SECOND},
     connection::{Connection, Ring, State, Times},
     open_tally::OpenCount,
-    schedule::{Part, Schedule},
+    schedule::Schedule,
     shared::Phase,
     tally::Count,
-    worker::Worker,
+    worker::{
+        driver::{Driver, Share},
+        state::Worker,
+    },
 };
 use regatta_record::{Arrivals, Drive};
 use regatta_script::Dialect;
@@ -65,7 +68,7 @@ struct Asked {
 impl Open {
     /// The schedule of one thread.
     fn at(rate: NonZeroU32, arrivals: Arrivals, plan: &Plan, share: Share) -> Self {
-        let part = Part { thread: share.thread, threads: share.threads };
+        let part = share.part;
         let made = |stream| Schedule::new(arrivals, rate, part, plan.seed, stream);
         Open {
             turns: Turns::new(share.active),
@@ -371,7 +374,7 @@ impl Driver for Open {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{WarmUp, clock::MS};
+    use crate::{WarmUp, clock::MS, schedule::Part};
     use regatta_script::Workload;
     use std::time::Duration;
 
@@ -399,7 +402,7 @@ mod tests {
             tolerates: None,
             seed: 1,
         };
-        Open::new(&plan, Share { thread: 0, threads: 1, active: 1, places: 2 })
+        Open::new(&plan, Share { part: Part { thread: 0, threads: 1 }, active: 1, places: 2 })
     }
 
     #[test]
