@@ -10,7 +10,7 @@ use crate::{
 use anyhow::{Context, bail};
 use regatta_report::grouped;
 use regatta_script::hash_file;
-use regatta_serve::{Host, Model, Service, Stop, Written, catalogue::Traits, serve};
+use regatta_serve::{Host, Model, Service, Stop, Traits, Written, serve};
 use regatta_service::Limits;
 use std::{
     env,

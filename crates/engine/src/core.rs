@@ -1,13 +1,12 @@
 //! An engine and the life of its connections, as a driver runs them.
 
 use crate::{
-    Conn, Effects, Engine, Flow, JobId, Limits, Now, Side, Socket,
+    Conn, Effects, Engine, Flow, JobId, Limits, Now, Side, Socket, Task,
     link::{End, Link, Step},
     timers::Timers,
 };
 use std::{
     net::SocketAddr,
-    sync::Weak,
     time::{Duration, Instant},
 };
 
@@ -30,19 +29,6 @@ pub enum Next {
     Close,
     /// Wait for what [`Core::wants_read`] says, and for room if not all could be written.
     Wait,
-}
-
-/// A job to be done for a connection.
-#[derive(Debug)]
-pub struct Task<J> {
-    /// For whom.
-    pub conn: Conn,
-    /// Its name.
-    pub id: JobId,
-    /// What is to be done.
-    pub job: J,
-    /// Gone once nobody waits for it.
-    pub wanted: Weak<()>,
 }
 
 /// An engine and its connections. Every method that takes a name ignores one that names nothing.

@@ -1,8 +1,15 @@
 //! Work that a reply needs besides its request: the bytes of a file, and a computation over them.
 //! The driver does it, at once or in another thread.
 
-use crate::{Flow, Now};
-use std::{ffi::CStr, io, sync::Arc};
+use crate::{Conn, Flow, Now};
+use std::{
+    ffi::CStr,
+    io,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
 
 /// A need: a file's bytes, read anew for this reply, and then a computation over them.
 pub trait Job: Send + 'static {
@@ -39,4 +46,28 @@ impl Job for Never {
     fn finish(self, _: Now, _: io::Result<&[u8]>, _: &mut Vec<u8>) -> Flow {
         match self {}
     }
+}
+
+/// Names a deferred job; no other one in this process has the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobId(u64);
+
+impl JobId {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        JobId(NEXT.fetch_add(1, Relaxed))
+    }
+}
+
+/// A job to be done for a connection.
+#[derive(Debug)]
+pub struct Task<J> {
+    /// For whom.
+    pub conn: Conn,
+    /// Its name.
+    pub id: JobId,
+    /// What is to be done.
+    pub job: J,
+    /// Gone once nobody waits for it.
+    pub wanted: Weak<()>,
 }

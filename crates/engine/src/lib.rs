@@ -12,7 +12,6 @@
 
 mod conn;
 mod core;
-mod effects;
 mod engine;
 mod flow;
 mod job;
@@ -27,14 +26,13 @@ mod time;
 mod timers;
 
 pub use conn::{Conn, Side};
-pub use core::{Core, Next, Task};
-pub use effects::Effects;
-pub use engine::Engine;
+pub use core::{Core, Next};
+pub use engine::{Effects, Engine};
 pub use flow::Flow;
-pub use job::{Job, Never};
+pub use job::{Job, JobId, Never, Task};
 pub use limits::Limits;
 pub use link::{End, Socket, Status};
 pub use progress::{Activity, Progress};
 pub use session::{Context, Post, Push, Session, Sessions, Start};
-pub use slots::{JobId, Slots};
+pub use slots::Slots;
 pub use time::Now;

@@ -23,7 +23,9 @@ mod ring;
 mod run;
 mod scenario;
 mod station;
+mod turn;
 mod wire;
+mod world;
 
 pub use coverage::{Coverage, VISITS, Visit};
 pub use fault::Fault;

@@ -1,28 +1,14 @@
 //! Ordered reply slots: replies go out in the order of their requests, whatever the order in which
 //! their jobs are done.
 
-use crate::{Flow, Job, link::OUTPUT_FULL};
+use crate::{Flow, Job, JobId, link::OUTPUT_FULL};
 use std::{
     collections::VecDeque,
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    sync::{Arc, Weak},
 };
 
 /// Jobs that one connection may have under way. Beyond it, its input waits.
 const MOST: usize = 64;
-
-/// Names a deferred job; no other one in this process has the same name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JobId(u64);
-
-impl JobId {
-    fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        JobId(NEXT.fetch_add(1, Relaxed))
-    }
-}
 
 /// The replies of a connection from its first deferred one on.
 #[derive(Debug)]

@@ -32,13 +32,13 @@
 //! - [`stack`]: a coroutine is a stack of its own; [`corosensei`] switches between them. Stacks
 //!   are cut from one reservation of address space, so a hundred thousand cost only what they touch.
 //! - [`overflow`]: what happens when one is too small.
-//! - [`mod@run`]: how a scheduler begins and ends.
+//! - [`mod@run`]: how a scheduler begins and ends; [`current`]: how code on its thread finds it.
 //! - [`scheduler`]: the loop. One per OS thread, nothing shared: a coroutine stays where it was
 //!   spawned, so neither locks nor `Send` are needed, and a switch is a function call.
 //! - [`readiness`]: edge-triggered epoll, and how a read is known to be worth trying.
 //! - [`timer`]: deadlines that cost two stores while they do not pass.
 //! - [`net`]: the calls themselves.
-//! - [`mailbox`]: messages, also from other threads.
+//! - [`mod@mailbox`]: messages, also from other threads, whose wake-ups go through the [`inbox`].
 //!
 //! # What a request costs
 //! `epoll_wait` (shared by all that are ready), one `recv`, one `send`, and two switches of stacks.
@@ -61,6 +61,8 @@
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 compile_error!("regatta-green needs Linux on x86_64 or aarch64");
 
+mod current;
+mod inbox;
 mod mailbox;
 mod net;
 #[allow(unsafe_code)] // signal handlers
@@ -90,17 +92,17 @@ use std::time::{Duration, Instant};
 /// # Panics
 /// Outside of [`run`]; so do all functions here.
 pub fn spawn(body: impl FnOnce() + 'static) -> io::Result<()> {
-    run::current().spawn(body)
+    current::get().spawn(body)
 }
 
 /// Lets every other coroutine that can go on have its turn first.
 pub fn yield_now() {
-    run::current().yield_now();
+    current::get().yield_now();
 }
 
 /// Waits for a time: never shorter, longer by up to a millisecond and whatever the others take.
 pub fn sleep(duration: Duration) {
-    let core = run::current();
+    let core = current::get();
     // Read afresh: the turn's time may be long ago, and the sleep would be too short.
     let end = Instant::now().checked_add(duration);
     let deadline = end.map_or(timer::NEVER, |end| core.tick_at(end));
@@ -109,11 +111,11 @@ pub fn sleep(duration: Duration) {
 
 /// The time when this turn of the loop began. It costs no clock reading.
 pub fn now() -> Instant {
-    run::current().now()
+    current::get().now()
 }
 
 /// Ends this thread's scheduler once the caller waits or ends: every coroutine left is unwound,
 /// and [`run`] returns.
 pub fn shutdown() {
-    run::current().shutdown();
+    current::get().shutdown();
 }

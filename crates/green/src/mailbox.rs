@@ -3,19 +3,18 @@
 //!
 //! One kind of sender serves both this scheduler and other threads: the queue is behind a lock
 //! that is nearly never contended. Only waking differs. At home it is an entry in the scheduler's
-//! queue; from elsewhere the coroutine's number goes into the scheduler's [`Inbox`], and the first
-//! one in rings its bell, so that many posts between two turns cost one system call.
+//! queue; from elsewhere the coroutine's number goes into the scheduler's [`Inbox`].
 
+use crate::current;
+use crate::inbox::Inbox;
 use crate::net::TcpStream;
 use crate::readiness::{Interest, TaskId};
-use crate::run::{current, wake};
 use crate::scheduler::Core;
 use crate::timer::NEVER;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -73,7 +72,7 @@ struct Queue<T> {
 /// # Panics
 /// Outside of [`run`](crate::run).
 pub fn mailbox<T>(capacity: usize) -> (Mailbox<T>, Sender<T>) {
-    let core = current();
+    let core = current::get();
     let queue = Queue { messages: VecDeque::new(), waiting: None, closed: false };
     let shared = Arc::new(Shared {
         queue: Mutex::new(queue),
@@ -215,7 +214,7 @@ impl<T> Sender<T> {
         let waiting = queue.waiting.take();
         drop(queue);
         if let Some(task) = waiting {
-            wake(&self.shared.home, task);
+            current::wake(&self.shared.home, task);
         }
         Ok(())
     }
@@ -233,7 +232,7 @@ impl<T> Drop for Sender<T> {
         if self.shared.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
             let waiting = self.shared.lock().waiting.take();
             if let Some(task) = waiting {
-                wake(&self.shared.home, task);
+                current::wake(&self.shared.home, task);
             }
         }
     }
@@ -253,37 +252,5 @@ impl<T> Shared<T> {
     fn lock(&self) -> MutexGuard<'_, Queue<T>> {
         // No code of others runs under the lock, so a panic cannot have left the queue half done.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Where other threads leave the numbers of coroutines to wake.
-pub(crate) struct Inbox {
-    tasks: Mutex<Vec<TaskId>>,
-    /// An eventfd in the scheduler's epoll set.
-    bell: OwnedFd,
-}
-
-impl Inbox {
-    pub(crate) fn new(bell: OwnedFd) -> Inbox {
-        Inbox { tasks: Mutex::new(Vec::new()), bell }
-    }
-
-    /// Leaves a number, from any thread.
-    pub(crate) fn post(&self, task: TaskId) {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        tasks.push(task);
-        let first = tasks.len() == 1;
-        drop(tasks);
-        if first {
-            // It fails only with EAGAIN, when the bell has rung 2^64 - 2 times.
-            let rung = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
-            debug_assert!(rung.is_ok());
-        }
-    }
-
-    /// Takes out all numbers, on the scheduler's thread, and leaves an empty list in exchange.
-    pub(crate) fn collect(&self, empty: &mut Vec<TaskId>) {
-        debug_assert!(empty.is_empty());
-        std::mem::swap(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner), empty);
     }
 }

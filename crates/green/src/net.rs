@@ -2,8 +2,8 @@
 //!
 //! A stream or listener belongs to the scheduler in which it was made, and cannot leave its thread.
 
+use crate::current;
 use crate::readiness::{Interest, Source};
-use crate::run::current;
 use crate::scheduler::{Core, ticks};
 use crate::timer::NEVER;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -90,7 +90,7 @@ impl TcpListener {
     pub fn from_std(listener: std::net::TcpListener) -> io::Result<TcpListener> {
         listener.set_nonblocking(true)?;
         let fd = OwnedFd::from(listener);
-        let registration = Registration::new(current(), fd.as_fd(), false)?;
+        let registration = Registration::new(current::get(), fd.as_fd(), false)?;
         Ok(TcpListener { registration, fd })
     }
 
@@ -346,7 +346,7 @@ pub fn wait_fd_readable(fd: impl AsFd) -> io::Result<()> {
             self.core.poller().remove(self.fd, self.number);
         }
     }
-    let (core, fd) = (current(), fd.as_fd());
+    let (core, fd) = (current::get(), fd.as_fd());
     let (source, number) = core.poller().add(fd, false)?;
     let _watched = Watched { core: &core, fd, number };
     core.wait(&source, Interest::Read, NEVER)

@@ -1,16 +1,12 @@
-//! A scheduler's beginning and end, and how code on its thread finds it.
+//! A scheduler's beginning and end.
 
-use crate::mailbox::Inbox;
+use crate::current;
 use crate::overflow::Watch;
-use crate::readiness::TaskId;
 use crate::scheduler::Core;
-use crate::stack::Guard;
-use std::cell::RefCell;
+use crate::stack::{Guard, Stacks};
 use std::io;
 use std::panic::resume_unwind;
-use std::ptr;
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// How a scheduler is set up.
 #[derive(Clone, Copy, Debug)]
@@ -30,10 +26,6 @@ impl Default for Config {
     }
 }
 
-thread_local! {
-    static CURRENT: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
-}
-
 /// Runs a scheduler on this thread, with `main` as its first coroutine, until every coroutine has
 /// ended or one has called [`shutdown`](crate::shutdown). What is left then is unwound: its
 /// destructors run, its sockets close.
@@ -44,14 +36,16 @@ thread_local! {
 /// If a scheduler already runs on this thread, or the kernel refuses the reservation of the
 /// stacks, a descriptor (two are used) or the signal handler.
 pub fn run(config: Config, main: impl FnOnce() + 'static) -> io::Result<()> {
-    if CURRENT.with_borrow(Option::is_some) {
+    if current::exists() {
         return Err(io::Error::other(
             "green: a scheduler already runs on this thread; use green::spawn, or another thread",
         ));
     }
-    let core = Rc::new(Core::new(config)?);
-    let watch = Watch::start(core.stacks().shape())?;
-    CURRENT.set(Some(core.clone()));
+    let stacks = Stacks::reserve(config.stack_size, config.max_coroutines, config.guard)?;
+    let shape = stacks.shape();
+    let core = Rc::new(Core::new(stacks)?);
+    let watch = Watch::start(shape)?;
+    current::set(Some(core.clone()));
     let running = Running { core: &core };
     let outcome = core.spawn_main(main).and_then(|()| core.run());
     drop(running);
@@ -62,28 +56,6 @@ pub fn run(config: Config, main: impl FnOnce() + 'static) -> io::Result<()> {
     }
 }
 
-/// The scheduler of this thread.
-///
-/// # Panics
-/// If there is none.
-pub(crate) fn current() -> Rc<Core> {
-    let core = CURRENT.with_borrow(Clone::clone);
-    core.expect("green: there is no scheduler on this thread; call this inside green::run")
-}
-
-/// Tells the scheduler of this thread, if there is one.
-pub(crate) fn with_current(tell: impl FnOnce(&Core)) {
-    CURRENT.with_borrow(|core| core.as_deref().map(tell));
-}
-
-/// Lets a coroutine go on that waits in the scheduler with this inbox, from whatever thread.
-pub(crate) fn wake(inbox: &Inbox, task: TaskId) {
-    CURRENT.with_borrow(|core| match core {
-        Some(core) if ptr::eq(Arc::as_ptr(core.inbox()), inbox) => core.enqueue(task),
-        _ => inbox.post(task),
-    });
-}
-
 /// However the loop ends, every coroutine is unwound before the scheduler goes.
 struct Running<'a> {
     core: &'a Core,
@@ -92,6 +64,6 @@ struct Running<'a> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.core.close();
-        CURRENT.set(None);
+        current::set(None);
     }
 }

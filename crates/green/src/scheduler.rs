@@ -7,9 +7,8 @@
 //! Waking is always allowed to be wrong: whoever parks checks, when it runs again, whether what it
 //! waited for has come. So wake-ups carry a number only, and one that comes late harms nobody.
 
-use crate::mailbox::Inbox;
+use crate::inbox::Inbox;
 use crate::readiness::{Interest, Poller, Source, TaskId, Woken};
-use crate::run::{Config, with_current};
 use crate::stack::{CoroutineStack, Stacks};
 use crate::timer::{NEVER, Wheel};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -77,7 +76,7 @@ impl From<CannotWait> for io::Error {
 }
 
 impl Core {
-    pub(crate) fn new(config: Config) -> io::Result<Core> {
+    pub(crate) fn new(stacks: Rc<Stacks>) -> io::Result<Core> {
         let (poller, bell) = Poller::new()?;
         let now = Instant::now();
         Ok(Core {
@@ -85,7 +84,7 @@ impl Core {
             tasks: RefCell::new(Slab::new()),
             queue: RefCell::new(VecDeque::new()),
             wheel: RefCell::new(Wheel::new()),
-            stacks: Stacks::reserve(config.stack_size, config.max_coroutines, config.guard)?,
+            stacks,
             inbox: Arc::new(Inbox::new(bell)),
             started: now,
             now: Cell::new(now),
@@ -197,13 +196,17 @@ impl Core {
 
     // ---- what coroutines ask for ----
 
-    pub(crate) fn spawn(&self, body: impl FnOnce() + 'static) -> io::Result<()> {
+    pub(crate) fn spawn(self: &Rc<Self>, body: impl FnOnce() + 'static) -> io::Result<()> {
         if self.closing.get() {
             return Err(io::Error::other("green: this scheduler is shutting down"));
         }
         let stack = self.stacks.take()?;
+        let core = Rc::downgrade(self);
         let coroutine = Coroutine::with_stack(stack, move |yielder, ()| {
-            with_current(|core| core.yielder.set(yielder));
+            // Whoever lets it begin holds the scheduler.
+            if let Some(core) = core.upgrade() {
+                core.yielder.set(yielder);
+            }
             // The panic hook has spoken by the time a panic is caught. Its payload may panic too
             // when dropped; the second payload is leaked rather than asked.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
@@ -315,10 +318,6 @@ impl Core {
 
     pub(crate) fn poller(&self) -> &Poller {
         &self.poller
-    }
-
-    pub(crate) fn stacks(&self) -> &Stacks {
-        &self.stacks
     }
 
     pub(crate) fn inbox(&self) -> &Arc<Inbox> {

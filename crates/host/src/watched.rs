@@ -88,7 +88,7 @@ impl Watched {
             roles: roles.all().iter().map(OfRole::new).collect(),
             ready: Memory::of(&roles.observed()),
             spent: None,
-            leaves_none_open: load.burst.is_some(),
+            leaves_none_open: load.drive.burst().is_some(),
             cpus: all.len() as u32,
             used_cpus: used.into_iter().collect(),
             stolen: None,

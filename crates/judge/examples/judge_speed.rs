@@ -7,7 +7,7 @@ mod simulated;
 
 use regatta_judge::judge;
 use regatta_record::{LoadShape, Round};
-use simulated::{LOAD, Machine, QUIET, asked, open_loop, rounds, truth};
+use simulated::{LOAD, Machine, QUIET, asked, open, open_loop, rounds, truth};
 use std::time::{Duration, Instant};
 
 fn main() {
@@ -16,7 +16,7 @@ fn main() {
     let machine = Machine { samples: 2_000, ..QUIET };
     time("closed loop", &names, &rounds(&contenders, &[LOAD], 1_000, machine, 9));
 
-    let at_rate = LoadShape { rate: Some(1_000), ..LOAD };
+    let at_rate = LoadShape { drive: open(1_000), ..LOAD };
     let mut rounds = rounds(&contenders, &[at_rate], 1_000, machine, 9);
     for (seed, round) in rounds.iter_mut().enumerate() {
         open_loop::set(round, &open_loop::quiet(2_000, seed as u64), 0);

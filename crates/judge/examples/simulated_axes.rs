@@ -8,20 +8,20 @@
 mod simulated;
 
 use regatta_judge::judge;
-use regatta_record::{Asked, Burst, KernelGrowth, KernelMemorySource, LoadShape, Round, Then};
-use simulated::{LOAD, QUIET, asked, rounds, truth};
+use regatta_record::{
+    Asked, Burst, Drive, KernelGrowth, KernelMemorySource, LoadShape, Round, Then,
+};
+use simulated::{LOAD, QUIET, asked, on, open, rounds, truth};
 
 const IDLE: LoadShape = LoadShape { idle: 10_000, ..LoadShape::closed(10, 1) };
-const BURST: LoadShape =
-    LoadShape { burst: Some(Burst { instances: 10, requests: 10 }), ..LoadShape::closed(5_000, 3) };
+const BURST: LoadShape = LoadShape {
+    drive: Drive::Burst(Burst { instances: 10, requests: 10 }),
+    ..LoadShape::closed(5_000, 3)
+};
 const LOADS: [LoadShape; 7] =
-    [LOAD, IDLE, on(1, Some(20_000)), on(2, Some(20_000)), CLOSED[0], CLOSED[1], BURST];
+    [LOAD, IDLE, on(1, open(20_000)), on(2, open(20_000)), CLOSED[0], CLOSED[1], BURST];
 const CLOSED: [LoadShape; 2] =
     [LoadShape { cores: Some(1), ..LoadShape::closed(64, 16) }, LoadShape { pipeline: 16, ..LOAD }];
-
-const fn on(cores: u32, rate: Option<u32>) -> LoadShape {
-    LoadShape { cores: Some(cores), rate, ..LOAD }
-}
 
 fn main() {
     let field = [
@@ -44,9 +44,11 @@ fn main() {
 
 /// What each load leaves in its rounds.
 fn shape(round: &mut Round) {
-    let held = round.load.rate.map(u64::from).map(|rate| match round.contender.as_str() {
-        "haskell-conduit" => rate * 4 / 5,
-        _ => rate,
+    let held = round.load.drive.rate().map(|rate| u64::from(rate.get())).map(|rate| {
+        match round.contender.as_str() {
+            "haskell-conduit" => rate * 4 / 5,
+            _ => rate,
+        }
     });
     let of = held.map_or(1.0, |rate| rate as f64 * 2.0 / round.requests as f64);
     let server = round.server.as_mut().expect("all simulated servers are observed");
@@ -55,7 +57,7 @@ fn shape(round: &mut Round) {
     }
     round.requests = (round.requests as f64 * of) as u64;
     round.load_cpu_ns = (round.load_cpu_ns as f64 * of) as u64;
-    if round.load.burst.is_some() {
+    if round.load.drive.burst().is_some() {
         let each = server.cpu_ns / round.requests * 500_000;
         round.instances_ns = (0..10).map(|i| each + i * 3_000_000).collect();
     } else if round.load.idle > 0 {

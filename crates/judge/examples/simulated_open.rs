@@ -7,15 +7,21 @@
 mod simulated;
 
 use regatta_judge::judge;
-use regatta_record::{Arrivals, LoadShape, Machine, Round};
+use regatta_record::{Arrivals, Drive, LoadShape, Machine, Round};
 use simulated::{
     LOAD, QUIET, asked,
     open_loop::{self, Parts},
     rounds, truth,
 };
+use std::num::NonZeroU32;
 
-const POISSON: LoadShape = LoadShape { rate: Some(10_000), ..LOAD };
-const EVEN: LoadShape = LoadShape { arrivals: Arrivals::Constant, ..POISSON };
+const fn at(arrivals: Arrivals) -> LoadShape {
+    let rate = NonZeroU32::new(10_000).unwrap();
+    LoadShape { drive: Drive::Open { rate, arrivals }, ..LOAD }
+}
+
+const POISSON: LoadShape = at(Arrivals::Poisson);
+const EVEN: LoadShape = at(Arrivals::Constant);
 
 fn main() {
     let names = ["epoll", "epoll-twin", "null", "late", "node", "crowded"];

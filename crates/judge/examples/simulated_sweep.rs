@@ -43,7 +43,7 @@ fn main() {
         let over_rates = Queue { standing_ns, marginal_ns, capacity, samples };
         let of = |rated: bool| {
             move |r: &&mut regatta_record::Round| {
-                r.contender == *name && r.load.rate.is_some() == rated
+                r.contender == *name && r.load.drive.rate().is_some() == rated
             }
         };
         queue(rounds.iter_mut().filter(of(true)), over_rates, 11);

@@ -88,7 +88,7 @@ impl Field {
     /// Rate of the null server over this one's in the same rounds; `None` for itself, and where
     /// the rate is asked for or says nothing.
     pub fn headroom(&self, observed: &Observed) -> Option<f64> {
-        if self.load.rate.is_some() || !self.shared.is_empty() {
+        if self.load.drive.rate().is_some() || !self.shared.is_empty() {
             return None;
         }
         let null = self.of(NULL).filter(|_| observed.name != NULL)?;

@@ -1,7 +1,7 @@
 //! Little's law as a check of the figures against each other.
 
 use crate::observed::Observed;
-use regatta_record::LoadShape;
+use regatta_record::{Drive, LoadShape};
 
 /// Residual from which on it is a doubt: figures that agree with each other do so within the time
 /// that the load takes between reading a reply and sending again, some percent.
@@ -16,10 +16,14 @@ pub const LITTLE: f64 = 0.10;
 /// connections idled, or the load was late to send again. Below 0, latencies are longer than the
 /// rate permits: they are not those of the requests that were counted.
 pub fn residual(load: &LoadShape, observed: &Observed) -> Option<f64> {
-    let is_full = load.rate.is_none() && !load.is_counted() && !load.churn;
+    let on_connections = f64::from(load.connections) * f64::from(load.pipeline);
+    let places = match load.drive {
+        Drive::Closed => on_connections,
+        Drive::Bounded { in_flight } => on_connections.min(in_flight.get().into()),
+        Drive::Open { .. } | Drive::Churn | Drive::Burst(_) => return None,
+    };
     let latency_s = observed.latencies.all.mean? / 1e9;
     let rate = observed.requests as f64 / observed.window_s;
-    let places = f64::from(load.connections) * f64::from(load.pipeline);
-    (is_full && observed.errors.total() == 0 && rate > 0.0)
+    (load.requests.is_none() && observed.errors.total() == 0 && rate > 0.0)
         .then(|| places / (rate * latency_s) - 1.0)
 }

@@ -8,8 +8,8 @@ use crate::{
     statistics::{Series, log, mean, median},
 };
 use regatta_record::{
-    Errors, Exchange, KernelMemorySource, Kind, Operation, Outcome, Round, Server, UsageSource,
-    Verdict,
+    Drive, Errors, Exchange, KernelMemorySource, Kind, LoadShape, Operation, Outcome, Round,
+    Server, UsageSource, Verdict,
 };
 use std::collections::BTreeSet;
 
@@ -203,8 +203,11 @@ impl Observed {
 
     /// Adds what each connection took. Bursts and churn leave none open to tell it.
     fn with_memory_of_connections(mut self, seen: &[(&Round, &Server)]) -> Self {
-        let lasting =
-            || seen.iter().filter(|(r, _)| r.load.burst.is_none() && !r.load.churn).copied();
+        let lasts = |load: &LoadShape| match load.drive {
+            Drive::Closed | Drive::Bounded { .. } | Drive::Open { .. } => true,
+            Drive::Churn | Drive::Burst(_) => false,
+        };
+        let lasting = || seen.iter().filter(|(r, _)| lasts(&r.load)).copied();
         let each = |r: &Round, bytes: i64| bytes as f64 / f64::from(r.load.open());
         let user = lasting().filter_map(|(r, s)| Some(each(r, s.user_growth_bytes?)));
         self.user_per_connection = median(user.collect());

@@ -4,7 +4,7 @@ use crate::{
     OfServer, SingleLoad, fault, signals,
     verdict::{self, AtRate, Remedy, Used},
 };
-use regatta_record::{Figure, Kind, Outcome, Verdict};
+use regatta_record::{Drive, Figure, Kind, Outcome, Verdict};
 
 /// Judges what came of a load; `server` is `None` where it was not observed.
 pub fn of_load(load: &SingleLoad<'_>, server: Option<OfServer>) -> Verdict {
@@ -23,16 +23,16 @@ pub fn of_load(load: &SingleLoad<'_>, server: Option<OfServer>) -> Verdict {
     let window_ns = load.window_ns.max(1) as f64;
     let used = load_used(load, window_ns);
     let server = server.map(|server| server_used(server, window_ns));
-    match load.rate {
-        None => {
+    match load.drive {
+        Drive::Closed | Drive::Bounded { .. } | Drive::Churn | Drive::Burst(_) => {
             let noise = verdict::disturbed(None, server, Some(used), remedy);
             let limit = verdict::limit(server, Some(used), None, remedy);
             verdict::together(noise.into_iter().chain([limit]))
         }
-        Some(asked) => {
+        Drive::Open { rate, arrivals } => {
             let at_rate = AtRate {
-                asked,
-                arrivals: load.arrivals,
+                asked: rate.get(),
+                arrivals,
                 answered: load.rate_per_s(),
                 open_loop: load.open_loop.as_ref(),
                 latency: &load.latency(),
@@ -90,6 +90,7 @@ mod tests {
     use crate::Replies;
     use hdrhistogram::Histogram;
     use regatta_record::{Arrivals, Errors, Exchange};
+    use std::num::NonZeroU32;
 
     const SECOND_NS: u64 = 1_000_000_000;
 
@@ -105,13 +106,15 @@ mod tests {
         tolerates: Option<f64>,
     ) -> Verdict {
         let latencies = Histogram::new_with_bounds(1, SECOND_NS, 3).unwrap();
-        of_load(&SingleLoad { rate, replies, tolerates, ..load(&latencies) }, server)
+        let drive = rate
+            .and_then(NonZeroU32::new)
+            .map_or(Drive::Closed, |rate| Drive::Open { rate, arrivals: Arrivals::Poisson });
+        of_load(&SingleLoad { drive, replies, tolerates, ..load(&latencies) }, server)
     }
 
     fn load(latencies: &Histogram<u64>) -> SingleLoad<'_> {
         SingleLoad {
-            rate: None,
-            arrivals: Arrivals::Poisson,
+            drive: Drive::Closed,
             threads: 1,
             cpus: 1,
             requests: 1_000,

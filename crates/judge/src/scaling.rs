@@ -24,7 +24,7 @@ pub(super) fn scale(asked: &Asked, fields: &[Field], cells: &mut [Cell]) {
             let name = &cell.contender;
             let cost = ratio(Figure::Cost, &|field| Some(field.of(name)?.cost.clone()));
             // An asked rate scales with nothing.
-            let is_free = field.load.rate.is_none();
+            let is_free = field.load.drive.rate().is_none();
             let rate = is_free
                 .then(|| ratio(Figure::Rate, &|field| Some(field.of(name)?.rate.clone())))
                 .flatten();

@@ -2,15 +2,13 @@
 
 use crate::fault::Replies;
 use hdrhistogram::Histogram;
-use regatta_record::{Arrivals, Latency, OpenLoopFigures};
+use regatta_record::{Drive, Latency, OpenLoopFigures};
 
 /// A single load: what was asked of it, and what came of it. Times are nanoseconds.
 #[derive(Clone, Debug)]
 pub struct SingleLoad<'a> {
-    /// Requests per second that were asked for; `None` in closed loop.
-    pub rate: Option<u32>,
-    /// How they were to arrive.
-    pub arrivals: Arrivals,
+    /// When its requests were sent.
+    pub drive: Drive,
     /// Number of load threads, over all processes.
     pub threads: u32,
     /// Number of CPUs that these may run on.

@@ -7,16 +7,12 @@ mod simulated;
 
 use regatta_judge::judge;
 use regatta_record::{
-    Asked, Burst, Cell, Figure, KernelGrowth, KernelMemorySource, Kind, Latency, LoadShape,
+    Asked, Burst, Cell, Drive, Figure, KernelGrowth, KernelMemorySource, Kind, Latency, LoadShape,
     Outcome, Relation, Round, Summary, Then,
 };
-use simulated::{LOAD, QUIET, asked, rounds, truth};
+use simulated::{LOAD, QUIET, asked, on, open, rounds, truth};
 
 const NAMES: [&str; 4] = ["epoll", "epoll-twin", "null", "percore"];
-
-const fn on(cores: u32, rate: Option<u32>) -> LoadShape {
-    LoadShape { cores: Some(cores), rate, ..LOAD }
-}
 
 /// The race of these loads on a machine of two CPUs.
 fn race(loads: &[LoadShape]) -> (Asked, Vec<Round>) {
@@ -50,7 +46,7 @@ fn hold(rounds: &mut [Round], rate: u64) {
 
 #[test]
 fn shared_cpus_leave_the_cost_and_nothing_else() {
-    let (one, two) = (on(1, Some(20_000)), on(2, Some(20_000)));
+    let (one, two) = (on(1, open(20_000)), on(2, open(20_000)));
     let (asked, mut rounds) = race(&[one, two]);
     hold(&mut rounds, 20_000);
     // On two cores half as much again.
@@ -82,7 +78,7 @@ fn shared_cpus_leave_the_cost_and_nothing_else() {
 
 #[test]
 fn a_shared_cell_that_did_not_hold_its_rate_is_not_judged() {
-    let (one, two) = (on(1, Some(20_000)), on(2, Some(20_000)));
+    let (one, two) = (on(1, open(20_000)), on(2, open(20_000)));
     let (asked, mut rounds) = race(&[one, two]);
     hold(&mut rounds, 20_000);
     for load in [one, two] {
@@ -102,7 +98,7 @@ fn a_shared_cell_that_did_not_hold_its_rate_is_not_judged() {
 
 #[test]
 fn cost_and_rate_scale_over_cores_in_pairs() {
-    let (one, two, four) = (on(1, None), on(2, None), LOAD);
+    let (one, two, four) = (on(1, Drive::Closed), on(2, Drive::Closed), LOAD);
     let (mut asked, mut rounds) = race(&[four, two, one]);
     asked.cpus.server = vec![0, 1, 2, 3];
     asked.cpus.load = vec![4];
@@ -131,7 +127,7 @@ fn cost_and_rate_scale_over_cores_in_pairs() {
 #[test]
 fn a_burst_is_told_by_its_instances() {
     let burst = LoadShape {
-        burst: Some(Burst { instances: 2, requests: 10 }),
+        drive: Drive::Burst(Burst { instances: 2, requests: 10 }),
         ..LoadShape::closed(5_000, 3)
     };
     let (mut asked, mut rounds) = race(&[burst]);
@@ -169,8 +165,7 @@ fn a_burst_is_told_by_its_instances() {
 
 #[test]
 fn a_burst_on_shared_cpus_is_cost_only() {
-    let burst = Some(Burst { instances: 2, requests: 10 });
-    let burst = LoadShape { burst, ..on(2, None) };
+    let burst = on(2, Drive::Burst(Burst { instances: 2, requests: 10 }));
     let (asked, mut rounds) = race(&[burst]);
     rounds.iter_mut().for_each(|r| r.instances_ns = vec![900_000_000; 2]);
     let s = judge(&asked, &rounds);
@@ -204,8 +199,8 @@ fn memory_is_told_for_each_connection() {
 
 #[test]
 fn loads_that_were_left_out_are_told_and_a_failed_burst_fails() {
-    let burst = Some(Burst { instances: 2, requests: 10 });
-    let burst = LoadShape { burst, ..LOAD };
+    let drive = Drive::Burst(Burst { instances: 2, requests: 10 });
+    let burst = LoadShape { drive, ..LOAD };
     let (mut asked, mut rounds) = race(&[burst]);
     asked.left_out = vec!["64 conn on 8 CPUs: there are 2 to use".into()];
     of(&mut rounds, "percore", burst).next().unwrap().outcome =

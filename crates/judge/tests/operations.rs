@@ -8,10 +8,11 @@ mod simulated;
 use hdrhistogram::Histogram;
 use regatta_judge::{Side, diff, judge};
 use regatta_record::{
-    Asked, Cell, CpuSets, Curve, Figure, Kind, LoadShape, Operation, Over, RoleUsage, Round,
-    RoundOperation, encode_histogram,
+    Arrivals, Asked, Cell, CpuSets, Curve, Drive, Figure, Kind, LoadShape, Operation, Over,
+    RoleUsage, Round, RoundOperation, encode_histogram,
 };
 use simulated::{LOAD, QUIET, asked, rounds, truth};
+use std::num::NonZeroU32;
 
 const DELIVERIES: Operation = Operation::new("deliveries", "delivery", "deliveries");
 const NAMES: [&str; 3] = ["epoll", "epoll-twin", "hub"];
@@ -148,12 +149,15 @@ fn costs_per_different_operations_are_not_compared() {
 /// The line over rates is CPU over requests per second, whatever costs are per.
 #[test]
 fn the_line_over_rates_is_per_request() {
-    let at = |rate| LoadShape { rate: Some(rate), ..LOAD };
-    let loads = [at(10_000), at(20_000), at(40_000)];
+    let loads = [10_000, 20_000, 40_000].map(|rate| {
+        let rate = NonZeroU32::new(rate).unwrap();
+        LoadShape { drive: Drive::Open { rate, arrivals: Arrivals::Poisson }, ..LOAD }
+    });
     let (_, mut rounds) = race(50, 3);
     let mut all = Vec::new();
     for load in loads {
-        let rate = f64::from(load.rate.unwrap());
+        let Drive::Open { rate, .. } = load.drive else { panic!("{load}") };
+        let rate = f64::from(rate.get());
         for round in &mut rounds {
             let requests = (rate * round.window_ns as f64 / 1e9) as u64;
             round.server.as_mut().unwrap().cpu_ns = requests * 5_000;

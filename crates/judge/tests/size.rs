@@ -6,12 +6,12 @@ mod simulated;
 
 use regatta_record::{LoadShape, Round};
 use simulated::{
-    LOAD, QUIET, open_loop,
+    LOAD, QUIET, open, open_loop,
     open_loop::{Parts, quiet},
     rounds, truth,
 };
 
-const AT_RATE: LoadShape = LoadShape { rate: Some(20_000), ..LOAD };
+const AT_RATE: LoadShape = LoadShape { drive: open(20_000), ..LOAD };
 
 /// Open loops are the largest: four histograms each. Requests of all kinds: most are quick, some
 /// wait for their connection, a few meet a stall.

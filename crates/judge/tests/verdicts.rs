@@ -6,15 +6,18 @@
 mod simulated;
 
 use regatta_judge::judge;
-use regatta_record::{Arrivals, Asked, Cell, Figure, Kind, LoadShape, Machine, Round, Summary};
+use regatta_record::{
+    Arrivals, Asked, Cell, Drive, Figure, Kind, LoadShape, Machine, Round, Summary,
+};
 use simulated::{
-    LOAD, QUIET, asked, open_loop,
+    LOAD, QUIET, asked, open, open_loop,
     open_loop::{Parts, quiet},
     rounds, truth,
 };
+use std::num::NonZeroU32;
 
 const NAMES: [&str; 3] = ["epoll", "epoll-twin", "null"];
-const AT_RATE: LoadShape = LoadShape { rate: Some(10_000), ..LOAD };
+const AT_RATE: LoadShape = LoadShape { drive: open(10_000), ..LOAD };
 const WINDOW_NS: u64 = 2_000_000_000;
 
 /// Seven rounds in which epoll uses 0.98 of a core, the load 0.7 of one.
@@ -220,7 +223,9 @@ fn a_rate_that_was_held_tells_how_its_requests_arrived() {
     assert!(p99.low < cell.latency_ns.p99.unwrap() as f64 && p99.high / p99.low < 1.1, "{p99:?}");
     assert_eq!(cell.little_residual, None, "the concurrency is not known");
 
-    let even = LoadShape { arrivals: Arrivals::Constant, ..AT_RATE };
+    let rate = NonZeroU32::new(10_000).unwrap();
+    let drive = Drive::Open { rate, arrivals: Arrivals::Constant };
+    let even = LoadShape { drive, ..AT_RATE };
     says(&judged(&at_rate(even, 0, |_, p| p)), Kind::AtAskedRate, &["per second, evenly spaced"]);
 }
 
@@ -277,8 +282,8 @@ fn of_few_requests_the_highest_percentile_that_there_is_is_compared() {
             open_loop::set(r, &parts.map(|(i, p)| change(i as u64, p)).collect::<Vec<_>>(), 0);
         }
         let mut asked = asked(&NAMES, 7, &[AT_RATE]);
-        asked.loads[0].rate = Some(36);
-        rounds.iter_mut().for_each(|r| r.load.rate = Some(36));
+        asked.loads[0].drive = open(36);
+        rounds.iter_mut().for_each(|r| r.load.drive = open(36));
         epoll(&judge(&asked, &rounds)).clone()
     };
     let cell = few(&|_, p| p);

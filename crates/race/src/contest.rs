@@ -5,7 +5,7 @@ use crate::{
     manifest::Manifest,
     rate::Paces,
 };
-use regatta_record::{Arrivals, CpuSets, LoadShape, Then};
+use regatta_record::{CpuSets, Drive, LoadShape, Then};
 use regatta_script::Workload;
 use serde::{Deserialize, Deserializer};
 use std::{path::Path, time::Duration};
@@ -91,9 +91,9 @@ impl Selector {
         self.connections.is_none_or(|n| n == load.connections)
             && self.idle.is_none_or(|n| n == load.idle)
             && self.pipeline.is_none_or(|n| n == load.pipeline)
-            && self.churn.is_none_or(|churn| churn == load.churn)
+            && self.churn.is_none_or(|churn| churn == load.drive.churns())
             && cores.is_none_or(|cores| cores == load.cores)
-            && self.burst.is_none_or(|burst| burst == load.burst.is_some())
+            && self.burst.is_none_or(|burst| burst == load.drive.burst().is_some())
             && self.requests.is_none_or(|n| Some(n) == load.requests)
             && self.n.is_none_or(|n| Some(n) == load.n)
     }
@@ -243,8 +243,7 @@ impl Contest {
     pub(crate) fn pilot_loads(&self, cpus: &CpuSets) -> Vec<LoadShape> {
         let entries = self.loads.iter().filter(|entry| entry.needs_pilot());
         let shapes = entries.flat_map(|entry| entry.shapes(cpus, &Paces::default()).0);
-        let closed =
-            |load: LoadShape| LoadShape { rate: None, arrivals: Arrivals::default(), ..load };
+        let closed = |load: LoadShape| LoadShape { drive: Drive::Closed, ..load };
         without_repetitions(shapes.map(closed))
     }
 
@@ -307,7 +306,8 @@ mod tests {
         let (loads, _) = double.loads(&cpus);
         let then = double.then(&cpus, &loads);
         let of = |name: &str, cores| {
-            let load = loads.iter().find(|l| l.burst.is_some() && l.cores == Some(cores)).unwrap();
+            let load =
+                loads.iter().find(|l| l.drive.burst().is_some() && l.cores == Some(cores)).unwrap();
             let found = then.iter().find(|t| t.contender == name && t.loads.contains(load));
             found.and_then(|then| then.figure.as_deref())
         };
@@ -317,7 +317,7 @@ mod tests {
         );
         assert_eq!([of("node", 1), of("node", 2)], [Some("8.94 s"); 2]);
         assert_eq!([of("node-cluster", 1), of("node-cluster", 2)], [None, Some("5.50 s")]);
-        assert!(then.iter().all(|then| then.loads.iter().all(|load| load.burst.is_some())));
+        assert!(then.iter().all(|then| then.loads.iter().all(|load| load.drive.burst().is_some())));
     }
 
     #[test]

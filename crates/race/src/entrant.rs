@@ -87,7 +87,7 @@ impl Entrant {
     pub fn canned(&self, load: LoadShape, port: u16) -> Option<Canned> {
         let Manifest { adapter, path, .. } = &self.contender.manifest;
         let host = SocketAddr::from((Ipv4Addr::LOCALHOST, port)).to_string();
-        let place = Place { host: &host, path: path.as_deref(), closes: load.churn };
+        let place = Place { host: &host, path: path.as_deref(), closes: load.drive.churns() };
         let (_, canned) =
             self.speaks.canned(place).filter(|_| *adapter == Some(Adapter::Canned))?;
         Some(canned)
@@ -130,7 +130,7 @@ impl Entrant {
             port,
             workload: &asked.workload,
             cores: server.len(),
-            churn: load.churn,
+            churn: load.drive.churns(),
             request_bytes: self.canned(load, port).map(|canned| canned.request_bytes),
             dir: &self.contender.dir,
             run,
@@ -165,7 +165,7 @@ fn workload(asked: &Asked) -> Result<Workload, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regatta_record::Burst;
+    use regatta_record::{Burst, Drive};
 
     fn limited(limit: &str) -> Entrant {
         let text = format!(
@@ -197,9 +197,9 @@ mod tests {
             told(LoadShape { idle: 1, ..closed }).unwrap(),
             "few states a limit of 100 connections; this load has 101 (100 and 1 idle)"
         );
-        let burst = Some(Burst { instances: 10, requests: 1 });
+        let drive = Drive::Burst(Burst { instances: 10, requests: 1 });
         assert_eq!(
-            told(LoadShape { burst, ..LoadShape::closed(110, 3) }).unwrap(),
+            told(LoadShape { drive, ..LoadShape::closed(110, 3) }).unwrap(),
             "few states a limit of 100 connections; this load has 110"
         );
     }

@@ -3,9 +3,9 @@
 mod contradiction;
 
 use crate::rate::{Paces, Rate};
-use regatta_record::{Arrivals, Beside, Burst, CpuSets, LoadShape};
+use regatta_record::{Arrivals, Beside, Burst, CpuSets, Drive, LoadShape};
 use serde::Deserialize;
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, num::NonZeroU32};
 
 /// Requests per second where server and load must share CPUs and the file does not say.
 pub const RATE_WHEN_SHARED: u32 = 20_000;
@@ -153,9 +153,10 @@ impl Loads {
                         shapes.extend(counts.iter().map(|&cores| {
                             let closed = LoadShape { requests, n, cores, ..closed };
                             let of_file = |rate: &Rate| rate.resolve(&closed, paces);
-                            let rate = rate.map_or(when_shared, of_file);
-                            let arrivals = rate.and(self.arrivals).unwrap_or_default();
-                            LoadShape { rate, arrivals, ..closed }
+                            match rate.map_or(when_shared, of_file).and_then(NonZeroU32::new) {
+                                Some(rate) => LoadShape { drive: self.open(rate), ..closed },
+                                None => closed,
+                            }
                         }));
                     }
                 }
@@ -166,17 +167,29 @@ impl Loads {
 
     /// The loads without what else they are multiplied by.
     fn closed_shapes(&self) -> Vec<LoadShape> {
-        let (churn, burst, beside) = (self.churn, self.burst, self.beside);
         let mut shapes = Vec::new();
         for &connections in self.connections.values() {
             for &idle in self.idle.values() {
                 shapes.extend(self.pipeline.values().iter().map(|&pipeline| {
                     let closed = LoadShape::closed(connections, pipeline);
-                    LoadShape { idle, churn, burst, beside, ..closed }
+                    LoadShape { idle, drive: self.drive(), beside: self.beside, ..closed }
                 }));
             }
         }
         shapes
+    }
+
+    /// The drive where no rate is asked for.
+    fn drive(&self) -> Drive {
+        match self.burst {
+            Some(burst) => Drive::Burst(burst),
+            None if self.churn => Drive::Churn,
+            None => Drive::Closed,
+        }
+    }
+
+    fn open(&self, rate: NonZeroU32) -> Drive {
+        Drive::Open { rate, arrivals: self.arrivals.unwrap_or_default() }
     }
 
     /// It goes as fast as it can, and no rate can be asked of it.
@@ -271,7 +284,7 @@ mod tests {
         let text = "connections = [64, 1000]\ncores = [1, 8]";
         let (shapes, left_out) = loads(text).shapes(&cpus(&[0], &[1]), &Paces::default());
         assert_eq!(shapes.len(), 2);
-        assert!(shapes.iter().all(|l| l.cores == Some(1) && l.rate.is_none()));
+        assert!(shapes.iter().all(|l| l.cores == Some(1) && l.drive == Drive::Closed));
         assert_eq!(left_out, ["64, 1000 conn on 8 CPUs: there are 2 to use"]);
         let (shapes, left_out) = loads("connections = 64\nchurn = true\ncores = [1, 2]")
             .shapes(&cpus(&[0], &[1]), &Paces::default());
@@ -284,10 +297,12 @@ mod tests {
         let with_cores = loads("connections = 64\ncores = [1, 2]\narrivals = \"constant\"");
         assert_eq!(with_cores.contradiction(), None);
         let of = |server: &[u32], load: &[u32]| {
-            with_cores.shapes(&cpus(server, load), &Paces::default()).0[0].arrivals
+            with_cores.shapes(&cpus(server, load), &Paces::default()).0[0].drive
         };
-        assert_eq!(of(&[0], &[1]), Arrivals::Constant, "at the rate of cores that are shared");
-        assert_eq!(of(&[0, 1], &[2, 3]), Arrivals::default(), "closed loop");
+        let rate = NonZeroU32::new(RATE_WHEN_SHARED).unwrap();
+        let even = Drive::Open { rate, arrivals: Arrivals::Constant };
+        assert_eq!(of(&[0], &[1]), even, "at the rate of cores that are shared");
+        assert_eq!(of(&[0, 1], &[2, 3]), Drive::Closed, "closed loop");
     }
 
     #[test]

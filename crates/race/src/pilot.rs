@@ -135,6 +135,7 @@ fn because(round: &Round) -> String {
 mod tests {
     use super::*;
     use regatta_record::{Arrivals, CpuSets, Operation, Setup};
+    use std::num::NonZeroU32;
 
     fn asked(cpus: CpuSets) -> Asked {
         Asked {
@@ -196,8 +197,11 @@ mod tests {
             rate_of("fast-twin", 64, 5.0),
         ];
         let asked = settled(&contest, asked, pilot.clone(), &[]).unwrap();
-        let told: Vec<(u32, Option<u32>)> =
-            asked.loads.iter().map(|l| (l.connections, l.rate)).collect();
+        let told: Vec<(u32, Option<u32>)> = asked
+            .loads
+            .iter()
+            .map(|l| (l.connections, l.drive.rate().map(NonZeroU32::get)))
+            .collect();
         let at = |connections, rate| (connections, Some(rate));
         assert_eq!(
             told,
@@ -211,7 +215,7 @@ mod tests {
                 at(64, 110_000),
             ]
         );
-        assert!(asked.loads[1..].iter().all(|l| l.arrivals == Arrivals::Constant));
+        assert!(asked.loads[1..].iter().all(|l| l.drive.arrivals() == Some(Arrivals::Constant)));
         assert_eq!(asked.pilot, pilot);
     }
 

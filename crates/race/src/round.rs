@@ -23,7 +23,6 @@ use regatta_record::{
 use regatta_script::Workload;
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    num::NonZeroU32,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -215,7 +214,8 @@ fn after_stop(stopped: Vec<Result<StopReport, SupervisorError>>) -> Result<Optio
 
 /// What the measured window of a load is.
 pub(crate) fn window(asked: &Asked, load: &LoadShape) -> regatta_record::Window {
-    let of_burst = load.burst.map(|burst| u64::from(load.connections) * u64::from(burst.requests));
+    let of_burst =
+        load.drive.burst().map(|burst| u64::from(load.connections) * u64::from(burst.requests));
     match of_burst.or(load.requests.map(u64::from)) {
         Some(n) => regatta_record::Window::Requests { n },
         None => regatta_record::Window::Time { s: asked.window_s },
@@ -224,7 +224,7 @@ pub(crate) fn window(asked: &Asked, load: &LoadShape) -> regatta_record::Window 
 
 /// How long a counted load may take as a whole.
 fn within(load: &LoadShape) -> Duration {
-    if load.burst.is_some() { COUNTED_WITHIN } else { REQUESTS_WITHIN }
+    if load.drive.burst().is_some() { COUNTED_WITHIN } else { REQUESTS_WITHIN }
 }
 
 /// Runs a counted load and ends it after `within`; true if it had to.
@@ -252,14 +252,7 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
     let of_server = asked.cpus.of_server(&load);
     let shares_cpus = cpus.is_empty() || cpus.iter().any(|cpu| of_server.contains(cpu));
     let window = Until::Elapsed(Duration::from_secs_f64(asked.window_s));
-    let rate = load.rate.and_then(NonZeroU32::new);
-    let drive = match (load.burst, rate) {
-        (Some(burst), _) => Drive::Burst(burst),
-        (None, Some(rate)) => Drive::Open { rate, arrivals: load.arrivals },
-        (None, None) if load.churn => Drive::Churn,
-        (None, None) => Drive::Closed,
-    };
-    let until = match (drive, load.requests) {
+    let until = match (load.drive, load.requests) {
         (Drive::Burst(_), _) => Until::Done,
         (_, Some(requests)) => Until::Requests(requests.into()),
         (_, None) => window,
@@ -274,7 +267,7 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
         connections: load.connections as usize,
         idle: load.idle as usize,
         pipeline: load.pipeline as usize,
-        drive,
+        drive: load.drive,
         // Where they share CPUs, a load that spins takes them from the server.
         spin: if shares_cpus { Duration::ZERO } else { Plan::SPIN },
         // Nor may it take the CPU from a load beside it.

@@ -4,7 +4,7 @@ use regatta_host::{Spent, allowed_cpus};
 use regatta_judge::{OfServer, Replies, SingleLoad, of_load};
 use regatta_load::{OpenTally, Plan, Tally};
 use regatta_record::{Latency, OpenLoopFigures, Outcome, Verdict};
-use std::{collections::BTreeSet, num::NonZeroU32};
+use std::collections::BTreeSet;
 
 /// Judges a load without a race. `server` is what the server spent inside the window, on how many
 /// CPUs, and whether the load may have run on some of them; `None` where it was not observed.
@@ -22,8 +22,7 @@ pub(crate) fn outcome_of_replies(name: &str, tally: &Tally) -> Option<Outcome> {
 /// A load as its judge takes it.
 pub(crate) fn single<'a>(plan: &Plan, tally: &'a Tally) -> SingleLoad<'a> {
     SingleLoad {
-        rate: plan.drive.rate().map(NonZeroU32::get),
-        arrivals: plan.drive.arrivals().unwrap_or_default(),
+        drive: plan.drive,
         threads: tally.threads as u32,
         cpus: cpus(plan),
         requests: tally.requests,

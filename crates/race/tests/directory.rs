@@ -7,15 +7,11 @@ mod simulated;
 
 use regatta_judge::judge;
 use regatta_race::Store;
-use regatta_record::{Asked, Burst, LoadShape, Round, Then};
-use simulated::{LOAD, QUIET, asked, rounds, truth};
+use regatta_record::{Asked, Burst, Drive, LoadShape, Round, Then};
+use simulated::{LOAD, QUIET, asked, on, rounds, truth};
 use std::fs;
 
 const NAMES: [&str; 4] = ["epoll", "epoll-twin", "null", "percore"];
-
-const fn on(cores: u32, rate: Option<u32>) -> LoadShape {
-    LoadShape { cores: Some(cores), rate, ..LOAD }
-}
 
 /// The race of these loads on a machine of two CPUs.
 fn race(loads: &[LoadShape]) -> (Asked, Vec<Round>) {
@@ -26,8 +22,7 @@ fn race(loads: &[LoadShape]) -> (Asked, Vec<Round>) {
 
 #[test]
 fn a_directory_holds_all_of_it() {
-    let burst = Some(Burst { instances: 2, requests: 10 });
-    let burst = LoadShape { burst, ..on(2, None) };
+    let burst = on(2, Drive::Burst(Burst { instances: 2, requests: 10 }));
     let (mut asked, mut rounds) = race(&[burst, LoadShape { idle: 7, ..LOAD }]);
     asked.left_out = vec!["64 conn on 8 CPUs: there are 2 to use".into()];
     asked.then_source = Some("an article".into());

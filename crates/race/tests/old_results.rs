@@ -1,28 +1,39 @@
 //! A result directory of an earlier version is judged as that version judged it, but for what was a
 //! defect of its.
 //!
-//! `tests/old-result` was written by the version of June 2026: `race.toml`, `rounds.jsonl`, and its
-//! judgement, `summary.json`. The load's own form is left out of the comparison, since it may be
-//! written in another way; cells are compared in their order.
+//! `tests/old-result` and `tests/old-drives` were written by an earlier version: `race.toml`,
+//! `rounds.jsonl`, and its judgement, `summary.json`. The first has closed loops, Poisson arrivals, a
+//! burst and silent connections; the second a connection per request, in a window and counted, and
+//! evenly spaced arrivals. A load is compared by what it means, since it may be written in another
+//! way; cells are compared in their order.
 
 use regatta_judge::judge;
 use regatta_race::Store;
+use regatta_record::{Arrivals, Burst, Drive, LoadShape};
 use serde_json::Value;
-use std::{fs, path::Path};
+use std::{
+    fs,
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+};
 
 /// Where the judgements differ because the earlier one was wrong, and what was wrong with it.
 const MENDED: &[(&str, &str)] = &[];
 
 /// What is asked, not judged.
-const LEFT_OUT: [&str; 2] = ["asked", "load"];
+const LEFT_OUT: [&str; 1] = ["asked"];
 
 /// Collects the places where `new` is not as `old` was. What is only in `new` came later.
 fn compare(place: &str, old: &Value, new: &Value, apart: &mut Vec<String>) {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => {
             for (key, old) in old.iter().filter(|(key, _)| !LEFT_OUT.contains(&key.as_str())) {
-                let missing = Value::Null;
-                compare(&format!("{place}.{key}"), old, new.get(key).unwrap_or(&missing), apart);
+                let (place, missing) = (format!("{place}.{key}"), Value::Null);
+                let new = new.get(key).unwrap_or(&missing);
+                match key.as_str() {
+                    "load" => compare(&place, &meaning(old), &meaning(new), apart),
+                    _ => compare(&place, old, new, apart),
+                }
             }
         }
         (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
@@ -41,18 +52,23 @@ fn compare(place: &str, old: &Value, new: &Value, apart: &mut Vec<String>) {
     }
 }
 
-fn folder() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/old-result"))
+/// A load as it is written now.
+fn meaning(load: &Value) -> Value {
+    let load: LoadShape = serde_json::from_value(load.clone()).unwrap();
+    serde_json::to_value(load).unwrap()
 }
 
-#[test]
-fn an_old_result_is_judged_as_it_was() {
-    let (asked, rounds) = Store::read(folder()).unwrap();
-    assert_eq!(rounds.len(), 44);
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
+}
+
+fn is_judged_as_it_was(name: &str, all_rounds: usize, all_cells: usize) {
+    let (asked, rounds) = Store::read(&folder(name)).unwrap();
+    assert_eq!(rounds.len(), all_rounds);
     let new = serde_json::to_value(judge(&asked, &rounds)).unwrap();
-    let old = fs::read_to_string(folder().join("summary.json")).unwrap();
+    let old = fs::read_to_string(folder(name).join("summary.json")).unwrap();
     let old: Value = serde_json::from_str(&old).unwrap();
-    assert_eq!(old["cells"].as_array().unwrap().len(), 16);
+    assert_eq!(old["cells"].as_array().unwrap().len(), all_cells);
     let mut apart = Vec::new();
     compare("", &old, &new, &mut apart);
     apart.retain(|what| !MENDED.iter().any(|(place, _)| what.starts_with(place)));
@@ -60,8 +76,30 @@ fn an_old_result_is_judged_as_it_was() {
 }
 
 #[test]
+fn an_old_result_is_judged_as_it_was() {
+    is_judged_as_it_was("old-result", 44, 16);
+}
+
+#[test]
+fn old_churn_and_even_arrivals_are_judged_as_they_were() {
+    is_judged_as_it_was("old-drives", 18, 9);
+}
+
+#[test]
+fn the_drives_of_old_loads_are_known() {
+    let drives = |name| -> Vec<Drive> {
+        Store::read(&folder(name)).unwrap().0.loads.iter().map(|load| load.drive).collect()
+    };
+    let rate = NonZeroU32::new(1_000).unwrap();
+    let [poisson, even] = Arrivals::ALL.map(|arrivals| Drive::Open { rate, arrivals });
+    let burst = Drive::Burst(Burst { instances: 2, requests: 20 });
+    assert_eq!(drives("old-result"), [Drive::Closed, poisson, burst, Drive::Closed]);
+    assert_eq!(drives("old-drives"), [Drive::Churn, Drive::Churn, even]);
+}
+
+#[test]
 fn a_difference_is_found() {
-    let (asked, mut rounds) = Store::read(folder()).unwrap();
+    let (asked, mut rounds) = Store::read(&folder("old-result")).unwrap();
     let old = serde_json::to_value(judge(&asked, &rounds)).unwrap();
     let server = rounds.iter_mut().find_map(|round| round.server.as_mut()).unwrap();
     server.cpu_ns += server.cpu_ns / 10;

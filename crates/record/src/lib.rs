@@ -7,6 +7,7 @@
 
 mod arrivals;
 mod ask;
+mod beside;
 mod capacity;
 mod counted;
 mod counts;
@@ -26,12 +27,14 @@ mod report;
 mod round;
 mod shape;
 mod slow;
+mod stored;
 mod summary;
 mod unlike;
 mod verdict;
 
 pub use arrivals::ArrivalsSeen;
 pub use ask::{Ask, AskedRoots, AskedTls, AskedWindow, AskedWorkload, Order, Part};
+pub use beside::Beside;
 pub use capacity::{Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep, Limit};
 pub use counted::{Counted, FirstWrong, OpenCounted};
 pub use counts::{Counts, CountsReader, CountsSum};
@@ -56,7 +59,7 @@ pub use round::{
     ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,
     RoleUsage, Round, RoundOperation, Server, UsageSource,
 };
-pub use shape::{Beside, CpuSets, LoadShape};
+pub use shape::{CpuSets, LoadShape};
 pub use slow::{Ages, SlowClients};
 pub use summary::{
     Band, Cell, OpenLoopFigures, OperationFigures, Percentiles, Precision, Relation, RoleCost,

@@ -1,55 +1,52 @@
 //! The shape of a load, and which CPUs it leaves to whom.
 
-use crate::{Arrivals, Burst};
+use crate::{
+    Arrivals, Beside, Burst, Drive,
+    stored::{Contradiction, Stored},
+};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One load that every contender of a race meets.
+/// One load that every contender of a race meets. In files the drive stands as `drive`, its name,
+/// with its parameters beside it; loads without it, which earlier versions wrote, are read by their
+/// parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
 pub struct LoadShape {
     /// Open connections that send.
     pub connections: u32,
     /// Further connections, open and silent.
-    #[serde(default)]
     pub idle: u32,
     /// Requests outstanding on each connection, at most.
     pub pipeline: u32,
-    /// A new connection for every request.
-    #[serde(default)]
-    pub churn: bool,
-    /// Requests per second in all (open loop); `None`: as fast as the replies come (closed loop).
-    #[serde(default)]
-    pub rate: Option<u32>,
-    /// How requests at a rate arrive; without one it says nothing.
-    #[serde(default)]
-    pub arrivals: Arrivals,
+    /// When requests are sent.
+    pub drive: Drive,
     /// CPUs that the contender gets; `None`: all that the race has for it.
-    #[serde(default)]
     pub cores: Option<u32>,
-    /// A counted burst instead of a window of time.
-    #[serde(default)]
-    pub burst: Option<Burst>,
     /// So many requests in all instead of a window of time, connecting included.
-    #[serde(default)]
     pub requests: Option<u32>,
     /// Of the workload `hash`: how often each request has the file hashed; `None`: once.
-    #[serde(default)]
     pub n: Option<u32>,
     /// Another load on the same server meanwhile.
-    #[serde(default)]
     pub beside: Option<Beside>,
 }
 
-/// Large requests of the workload `hash` that are always outstanding beside a load: a closed loop
-/// from before its window until after it. The load's own latencies then tell whether a small request
-/// waits for a large one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Beside {
-    /// Connections, each with one request outstanding.
-    pub connections: u32,
-    /// How often each of these requests has the file hashed.
-    pub n: u32,
+impl TryFrom<Stored> for LoadShape {
+    type Error = Contradiction;
+
+    fn try_from(stored: Stored) -> Result<Self, Contradiction> {
+        let drive = stored.drive()?;
+        let Stored { connections, idle, pipeline, cores, requests, n, beside, .. } = stored;
+        Ok(LoadShape { connections, idle, pipeline, drive, cores, requests, n, beside })
+    }
+}
+
+impl From<LoadShape> for Stored {
+    fn from(load: LoadShape) -> Self {
+        let LoadShape { connections, idle, pipeline, drive, cores, requests, n, beside } = load;
+        let none = Stored::default();
+        Stored { connections, idle, pipeline, cores, requests, n, beside, ..none }.with_drive(drive)
+    }
 }
 
 impl LoadShape {
@@ -59,11 +56,8 @@ impl LoadShape {
             connections,
             idle: 0,
             pipeline,
-            churn: false,
-            rate: None,
-            arrivals: Arrivals::Poisson,
+            drive: Drive::Closed,
             cores: None,
-            burst: None,
             requests: None,
             n: None,
             beside: None,
@@ -78,7 +72,7 @@ impl LoadShape {
 
     /// Whether it ends with its last reply, and not with a window of time.
     pub fn is_counted(&self) -> bool {
-        self.burst.is_some() || self.requests.is_some()
+        self.drive.burst().is_some() || self.requests.is_some()
     }
 }
 
@@ -92,19 +86,17 @@ impl fmt::Display for LoadShape {
         if self.pipeline > 1 {
             write!(f, " × {}", self.pipeline)?;
         }
-        if self.churn {
-            write!(f, ", churn")?;
-        }
-        if let Some(rate) = self.rate {
-            write!(f, ", {rate}/s")?;
-            if self.arrivals == Arrivals::Constant {
-                write!(f, " even")?;
-            }
+        match self.drive {
+            Drive::Closed | Drive::Burst(_) => {}
+            Drive::Bounded { in_flight } => write!(f, ", {in_flight} in flight")?,
+            Drive::Open { rate, arrivals: Arrivals::Poisson } => write!(f, ", {rate}/s")?,
+            Drive::Open { rate, arrivals: Arrivals::Constant } => write!(f, ", {rate}/s even")?,
+            Drive::Churn => write!(f, ", churn")?,
         }
         if let Some(cores) = self.cores {
             write!(f, ", {cores} {}", if cores == 1 { "core" } else { "cores" })?;
         }
-        if let Some(Burst { instances, requests }) = self.burst {
+        if let Drive::Burst(Burst { instances, requests }) = self.drive {
             write!(f, ", burst of {instances} × {requests}")?;
         }
         if let Some(requests) = self.requests {
@@ -175,6 +167,12 @@ impl CpuSets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::num::NonZeroU32;
+
+    fn at(rate: u32, arrivals: Arrivals, connections: u32) -> LoadShape {
+        let rate = NonZeroU32::new(rate).unwrap();
+        LoadShape { drive: Drive::Open { rate, arrivals }, ..LoadShape::closed(connections, 1) }
+    }
 
     fn with(cores: Option<u32>) -> LoadShape {
         LoadShape { cores, ..LoadShape::closed(64, 1) }
@@ -198,10 +196,10 @@ mod tests {
 
     #[test]
     fn a_load_reads_as_it_stands_in_tables() {
-        let burst = Some(Burst { instances: 10, requests: 10 });
-        let shape = LoadShape { burst, cores: Some(1), ..LoadShape::closed(5_000, 3) };
+        let drive = Drive::Burst(Burst { instances: 10, requests: 10 });
+        let shape = LoadShape { drive, cores: Some(1), ..LoadShape::closed(5_000, 3) };
         assert_eq!(shape.to_string(), "5000 conn × 3, 1 core, burst of 10 × 10");
-        let shape = LoadShape { idle: 10_000, rate: Some(20_000), ..LoadShape::closed(10, 1) };
+        let shape = LoadShape { idle: 10_000, ..at(20_000, Arrivals::Poisson, 10) };
         assert_eq!(shape.to_string(), "10 conn + 10000 idle, 20000/s");
         assert_eq!(shape.open(), 10_010);
         let shape =
@@ -209,8 +207,14 @@ mod tests {
         assert_eq!(shape.to_string(), "300 conn, 2000 requests, n=1000");
         assert!(shape.is_counted());
         let beside = Some(Beside { connections: 8, n: 1_000 });
-        let shape = LoadShape { rate: Some(200), n: Some(1), beside, ..LoadShape::closed(100, 1) };
+        let shape = LoadShape { n: Some(1), beside, ..at(200, Arrivals::Poisson, 100) };
         assert_eq!(shape.to_string(), "100 conn, 200/s, n=1, beside 8 conn with n=1000");
         assert_eq!((shape.open(), shape.is_counted()), (108, false));
+        assert_eq!(at(7, Arrivals::Constant, 2).to_string(), "2 conn, 7/s even");
+        let shape = LoadShape { drive: Drive::Churn, cores: Some(2), ..LoadShape::closed(64, 1) };
+        assert_eq!(shape.to_string(), "64 conn, churn, 2 cores");
+        let drive = Drive::Bounded { in_flight: NonZeroU32::MIN };
+        let shape = LoadShape { drive, ..LoadShape::closed(64, 1) };
+        assert_eq!(shape.to_string(), "64 conn, 1 in flight");
     }
 }

@@ -30,14 +30,14 @@ pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Ve
         field("band", 4, band),
     ];
     let then = cells.iter().any(|c| c.then.is_some());
-    if load.burst.is_some() {
+    if load.drive.burst().is_some() {
         // The time of an instance is what a burst is for.
         (fields[2].column.goes, fields[3].column.goes, fields[4].column.goes) = (4, 4, 5);
         fields.push(instance(cells, then));
         fields.extend(then.then(self::then));
         fields.push(field("slowest", 6, slowest));
     } else if !summary.asked.cpus.are_shared(load) {
-        fields.push(match load.rate {
+        fields.push(match load.drive.rate() {
             None => rate(cells, then),
             // It says little more than the verdict.
             Some(_) => rate(cells, false).brief().goes(8),

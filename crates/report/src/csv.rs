@@ -1,7 +1,7 @@
 //! Comma-separated values (RFC 4180): a line for each cell, figures in the units of the record.
 
 use crate::table::visible;
-use regatta_record::{Cell, Estimate, OpenLoopFigures, Percentiles, Relation, Summary};
+use regatta_record::{Arrivals, Cell, Estimate, OpenLoopFigures, Percentiles, Relation, Summary};
 
 const COLUMNS: &str = "workload,connections,pipeline,churn,contender,rounds,requests,\
 cost_ns_per_request,cost_low,cost_high,ratio_to_baseline,ratio_low,ratio_high,relation,\
@@ -36,7 +36,7 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<String> {
         text(&cell.workload),
         cell.load.connections.to_string(),
         cell.load.pipeline.to_string(),
-        cell.load.churn.to_string(),
+        cell.load.drive.churns().to_string(),
         text(&cell.contender),
         cell.rounds.to_string(),
         cell.requests.to_string(),
@@ -84,11 +84,11 @@ fn axes(cell: &Cell) -> Vec<String> {
     let load = &cell.load;
     let mut fields = vec![
         load.idle.to_string(),
-        optional(load.rate),
+        optional(load.drive.rate()),
         optional(load.cores),
         cell.shared_cpus.to_string(),
-        optional(load.burst.map(|b| b.instances)),
-        optional(load.burst.map(|b| b.requests)),
+        optional(load.drive.burst().map(|b| b.instances)),
+        optional(load.drive.burst().map(|b| b.requests)),
     ];
     fields.extend(estimate(cell.instance_s));
     fields.push(optional(cell.slowest_instance_s));
@@ -102,7 +102,7 @@ fn axes(cell: &Cell) -> Vec<String> {
 }
 
 fn open_loop(cell: &Cell) -> Vec<String> {
-    let arrivals = cell.load.rate.map(|_| cell.load.arrivals.name());
+    let arrivals = cell.load.drive.arrivals().map(Arrivals::name);
     let mut fields = vec![optional(arrivals)];
     let Percentiles { p50, p90, p95, p99, p99_9 } = cell.latency_intervals;
     fields.extend([p50, p90, p95, p99, p99_9].into_iter().flat_map(estimate));

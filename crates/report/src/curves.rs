@@ -1,7 +1,9 @@
 //! What is said of curves: a section for each sweep, and in it what was found of each contender.
 
 use crate::{numbers, table::visible};
-use regatta_record::{Curve, Estimate, IdleCost, Knee, LoadShape, Over, RateCost, Summary, Usl};
+use regatta_record::{
+    Arrivals, Curve, Drive, Estimate, IdleCost, Knee, LoadShape, Over, RateCost, Summary, Usl,
+};
 use serde::Serialize;
 
 /// Loads that differ in a single number.
@@ -43,19 +45,21 @@ pub fn groups(summary: &Summary) -> Vec<Vec<&Curve>> {
     groups
 }
 
-/// What all loads of a curve have in common, and what they differ in.
-fn rest(curve: &Curve) -> (&'static str, LoadShape) {
+/// What the loads of a curve differ in, and what they have in common; at a rate, what is left of the
+/// drive is how requests arrive.
+fn rest(curve: &Curve) -> (&'static str, LoadShape, Option<Arrivals>) {
     let load = curve.load;
-    match curve.over {
-        Over::Rate { .. } => ("rates", LoadShape { rate: None, ..load }),
+    let (over, rest) = match curve.over {
+        Over::Rate { .. } => ("rates", LoadShape { drive: Drive::Closed, ..load }),
         Over::Connections { .. } => ("connections", LoadShape { connections: 0, ..load }),
         Over::Idle { .. } => ("silent connections", LoadShape { idle: 0, ..load }),
         Over::Cores { .. } => ("cores", LoadShape { cores: None, ..load }),
-    }
+    };
+    (over, rest, load.drive.arrivals())
 }
 
 fn sweep(summary: &Summary, curves: &[&Curve]) -> Sweep {
-    let (over, rest) = rest(curves[0]);
+    let (over, rest, _) = rest(curves[0]);
     let per = visible(&summary.asked.cost_per.one);
     let numbers = curves.iter().flat_map(|curve| match &curve.over {
         Over::Connections { points, .. } => points.iter().map(|p| p.connections).collect(),

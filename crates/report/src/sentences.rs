@@ -33,7 +33,7 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
         (Kind::CoBound, "server and load were both busy, so the rate is a lower bound (≥)"),
         (
             Kind::Idle,
-            match load.burst {
+            match load.drive.burst() {
                 None => "neither server nor load was busy, so the rate says nothing of the limit",
                 Some(_) => {
                     "neither server nor load was busy: the time was spent waiting, connecting \
@@ -89,8 +89,8 @@ fn rounds_needed(summary: &Summary, cells: &[&Cell]) -> Vec<Note> {
 
 /// What the latencies of an open loop count from, and whose doing their parts are.
 fn open_loop(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
-    let shown = load.rate.is_some() && cells.iter().any(|c| c.open_loop.is_some());
-    let arrivals = match load.arrivals {
+    let shown = cells.iter().any(|c| c.open_loop.is_some());
+    let arrivals = match load.drive.arrivals()? {
         Arrivals::Poisson => "Poisson arrivals",
         Arrivals::Constant => "evenly spaced",
     };

@@ -5,7 +5,7 @@ use crate::{
     clock,
     host::{Host, PAUSE, ServeError, Stop},
     job, local,
-    members::{Mail, Members, Membership, Registry, waiting},
+    membership::{Mail, Members, Membership, Registry, waiting},
 };
 use regatta_engine::{Post, Start};
 use regatta_service::{

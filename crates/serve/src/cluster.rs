@@ -4,7 +4,6 @@
 use crate::{
     children::{Children, Side, leave},
     host::{Host, Places, Seat, ServeError},
-    offload::Pool,
     reactor,
 };
 use regatta_engine::Sessions;
@@ -20,7 +19,7 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
             leave(move || {
                 // The other listeners close: connections of a core that is gone are not queued here.
                 let listener = listeners.into_iter().nth(i);
-                let pool = Pool::of(host)?; // each process has one of its own
+                let pool = host.pool()?; // each process has one of its own
                 let seat = Seat { listener, places, pool, letters: None };
                 Ok(reactor::run(Sessions::new(program), host, seat, Epoll::edge_triggered()?)?)
             });

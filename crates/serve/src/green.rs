@@ -5,7 +5,7 @@ use crate::{
     clock,
     host::{Host, PAUSE, Seat, ServeError, Stop},
     job, local,
-    members::{Mail, Members, Membership, Registry, waiting},
+    membership::{Mail, Members, Membership, Registry, waiting},
     offload::Pool,
     open::Open,
 };

@@ -132,7 +132,7 @@ impl Host {
         let listener = self.listen()?;
         let places = Places::new(self)?;
         self.ready(&listener)?;
-        Ok(Seat { listener: Some(listener), places, pool: Pool::of(self)?, letters: None })
+        Ok(Seat { listener: Some(listener), places, pool: self.pool()?, letters: None })
     }
 
     /// One listener per core on the same port (SO_REUSEPORT).
@@ -152,7 +152,7 @@ impl Host {
     ) -> Result<(), ServeError> {
         let listeners = self.listen_per_core()?;
         let places = Places::new(self)?;
-        let pool = Pool::of(self)?;
+        let pool = self.pool()?;
         let mut letters = if posts { Letters::new(listeners.len())? } else { Vec::new() };
         self.ready(&listeners[0])?;
         thread::scope(|scope| {
@@ -169,6 +169,11 @@ impl Host {
                 .into_iter()
                 .try_for_each(|core| Ok(core.join().expect("a core does not panic")?))
         })
+    }
+
+    /// The threads for jobs, where some are wanted. Not before a fork.
+    pub(crate) fn pool(&self) -> io::Result<Option<Pool>> {
+        self.offload.map(Pool::new).transpose()
     }
 
     fn listen_as(

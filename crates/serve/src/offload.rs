@@ -1,6 +1,6 @@
 //! Jobs that are done in threads of their own, so that a loop goes on meanwhile.
 
-use crate::{host::Host, job};
+use crate::job;
 use regatta_engine::{Conn, JobId, Task};
 use regatta_service::{Flow, Job};
 use rustix::event::{EventfdFlags, eventfd};
@@ -41,12 +41,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Pool {
-    /// The threads that the host wants, if any. Not before a fork: a child would lack them.
-    pub(crate) fn of(host: &Host) -> io::Result<Option<Self>> {
-        host.offload.map(Pool::new).transpose()
-    }
-
-    fn new(threads: NonZeroUsize) -> io::Result<Self> {
+    /// So many threads. Not before a fork: a child would lack them.
+    pub(crate) fn new(threads: NonZeroUsize) -> io::Result<Self> {
         let queue = Arc::new(Queue::default());
         for _ in 0..threads.get() {
             let queue = Arc::clone(&queue);

@@ -1,11 +1,7 @@
 //! `regatta load --slow`: slow clients, and whether a server serves new ones beside them.
 
-use super::{LoadArgs, progress_bar, url::Asked};
-use crate::{
-    exit::Done,
-    output,
-    values::{limit, one_of},
-};
+use super::{args::LoadArgs, progress, text::percentiles, url::Asked};
+use crate::{exit::Done, output};
 use anyhow::{Context, bail};
 use indicatif::HumanCount;
 use regatta_load::{SlowPlan, SlowProgress, SlowTally, run_slow};
@@ -18,32 +14,6 @@ use std::{fmt::Write, sync::atomic::AtomicBool, time::Duration};
 
 /// Share of the new clients that must be served in time.
 const SHARE: f64 = 0.99;
-
-/// What is asked of slow clients.
-#[derive(Clone, Debug, clap::Args)]
-pub struct SlowArgs {
-    /// Slow clients instead: each of the connections sends a byte of its request at a time and never
-    /// ends it, in the headers or in the body; new clients beside them want to be served
-    #[arg(long, value_name = "headers|body",
-          value_parser = |text: &str| one_of(text, &[SlowPart::Headers, SlowPart::Body], name),
-          conflicts_with_all = ["requests", "pipeline", "rate", "idle", "burst", "threads", "processes", "warm_up",
-                                "churn", "workload", "pid", "cpus", "busy_poll", "seed", "HttpArgs"])]
-    pub slow: Option<SlowPart>,
-    /// Between two bytes of a slow connection
-    #[arg(long, default_value = "1s", value_parser = limit, value_name = "TIME", requires = "slow")]
-    every: Duration,
-    /// How soon new clients are to be served beside the slow ones
-    #[arg(long, default_value = "100ms", value_parser = limit, value_name = "TIME",
-          requires = "slow")]
-    within: Duration,
-}
-
-fn name(part: SlowPart) -> &'static str {
-    match part {
-        SlowPart::Headers => "headers",
-        SlowPart::Body => "body",
-    }
-}
 
 /// Lets slow clients loose and tells what came of them.
 pub fn run(args: &LoadArgs, part: SlowPart, stop: &AtomicBool) -> anyhow::Result<Done> {
@@ -64,7 +34,7 @@ pub fn run(args: &LoadArgs, part: SlowPart, stop: &AtomicBool) -> anyhow::Result
         longest: args.duration,
         timeout: args.timeout,
     };
-    let bar = progress_bar();
+    let bar = progress::bar();
     let mut progress = |progress: &SlowProgress| bar.set_message(message(progress));
     let tally = run_slow(&plan, &mut progress, stop);
     bar.finish_and_clear();
@@ -107,7 +77,7 @@ fn result(part: SlowPart, plan: &SlowPlan, within: Duration, tally: &SlowTally) 
     let served_within = tally.served.count_between(0, within.as_nanos() as u64);
     let mut result = SlowClients {
         format: FORMAT,
-        slow: name(part).into(),
+        slow: part.name().into(),
         connections: plan.connections as u64,
         every_s: plan.every.as_secs_f64(),
         duration_s: seconds(tally.took_ns),
@@ -223,7 +193,7 @@ fn text(url: &str, result: &SlowClients) -> String {
             HumanCount(result.failed)
         ),
     );
-    line("latency", super::text::percentiles(&result.latency_ns));
+    line("latency", percentiles(&result.latency_ns));
     line("verdict", result.verdict.clone());
     text
 }

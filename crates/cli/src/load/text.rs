@@ -1,6 +1,9 @@
 //! What `regatta load` prints: the result in words.
 
-use super::{LoadArgs, Shape, open};
+use super::{
+    args::{LoadArgs, Shape},
+    open,
+};
 use indicatif::HumanCount;
 use regatta_record::{Burst, Figure, Latency, LoadOperation, LoadResult, TlsSpoken};
 use std::{collections::BTreeMap, fmt::Write};

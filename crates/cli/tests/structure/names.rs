@@ -2,12 +2,12 @@
 
 use crate::modules::{Crate, Import, is_for_tests};
 use proc_macro2::{TokenStream, TokenTree};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 
-/// All pairs of files of which the first names an item that the second defines.
-pub fn needs(of: &Crate) -> BTreeSet<(usize, usize)> {
-    let mut needs = BTreeSet::new();
+/// All pairs of files of which the first names items that the second defines, with these items.
+pub fn needs(of: &Crate) -> BTreeMap<(usize, usize), BTreeSet<String>> {
+    let mut needs: BTreeMap<(usize, usize), BTreeSet<String>> = BTreeMap::new();
     for (index, module) in of.modules.iter().enumerate() {
         let mut paths = Paths { module: index, of, found: BTreeSet::new() };
         // A re-export alone needs nothing; whoever uses it is followed to the definition.
@@ -15,17 +15,19 @@ pub fn needs(of: &Crate) -> BTreeSet<(usize, usize)> {
             paths.add(&import.path);
         }
         module.content.iter().for_each(|item| paths.visit_item(item));
-        let others = paths.found.into_iter().filter(|file| *file != module.file);
-        needs.extend(others.map(|file| (module.file, file)));
+        let others = paths.found.into_iter().filter(|(file, _)| *file != module.file);
+        for (file, item) in others {
+            needs.entry((module.file, file)).or_default().insert(item);
+        }
     }
     needs
 }
 
-/// Collects the files that the paths of a module lead to.
+/// Collects the files that the paths of a module lead to, and the items there.
 struct Paths<'a> {
     module: usize,
     of: &'a Crate,
-    found: BTreeSet<usize>,
+    found: BTreeSet<(usize, String)>,
 }
 
 impl Paths<'_> {
@@ -111,7 +113,7 @@ struct Search<'a> {
     /// Imports that are being followed, by module and place: the path of one must not lead through
     /// itself (`use a::b::*` could bring another `a`).
     followed: BTreeSet<(usize, usize)>,
-    found: &'a mut BTreeSet<usize>,
+    found: &'a mut BTreeSet<(usize, String)>,
 }
 
 impl Search<'_> {
@@ -144,7 +146,7 @@ impl Search<'_> {
         let Some((name, rest)) = path.split_first() else { return };
         let module = &self.of.modules[index];
         if module.items.contains(name) {
-            self.found.insert(module.file);
+            self.found.insert((module.file, name.clone()));
         }
         // A module and an item may have the same name.
         if let Some(child) = module.children.get(name) {

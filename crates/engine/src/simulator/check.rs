@@ -16,9 +16,9 @@
 
 use super::{
     Scenario,
-    history::{World, note},
     line::{Phase, Verdict, Watch},
     wire::Wire,
+    world::{World, note},
 };
 use crate::{Engine, Limits, Side, link::End};
 use std::time::{Duration, Instant};

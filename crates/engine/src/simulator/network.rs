@@ -2,9 +2,9 @@
 
 use super::{
     Scenario,
-    history::{World, note},
     line::{Phase, Receiving, sooner},
     peer::{Ending, Reading, Then},
+    world::{World, note},
 };
 
 impl<S: Scenario> World<S> {

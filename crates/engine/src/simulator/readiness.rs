@@ -2,9 +2,9 @@
 
 use super::{
     Fault, Scenario,
-    history::{World, note},
     line::Phase,
     wire::Read,
+    world::{World, note},
 };
 use crate::Next;
 

@@ -2,9 +2,9 @@
 
 use super::{
     Fault, Scenario,
-    history::{World, note},
     line::{Phase, Receiving, sooner},
     wire::Read,
+    world::{World, note},
 };
 use crate::Next;
 use std::mem;

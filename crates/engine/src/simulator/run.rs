@@ -1,6 +1,6 @@
 //! Running many histories, and one alone.
 
-use super::{Coverage, Fault, Scenario, VISITS, history::World};
+use super::{Coverage, Fault, Scenario, VISITS, world::World};
 use std::{env, time::Instant};
 
 /// A history that went wrong.

@@ -1,7 +1,8 @@
 //! The points of a curve, and which loads belong to one.
 
 use crate::{field::Field, observed::Observed};
-use regatta_record::{Asked, Cell, LoadShape};
+use regatta_record::{Arrivals, Asked, Cell, Drive, LoadShape};
+use std::num::NonZeroU32;
 
 /// Fewest points of a curve that a line is laid through.
 pub(super) const POINTS: usize = 3;
@@ -25,7 +26,8 @@ impl<'a> Place<'a> {
 
     /// Whether the server was given the rate and kept up with it.
     pub fn is_held(&self) -> bool {
-        self.observed.at_rate(self.n, &self.cell.load).is_held()
+        let arrivals = self.cell.load.drive.arrivals().unwrap_or_default();
+        self.observed.at_rate(self.n, arrivals).is_held()
     }
 }
 
@@ -69,23 +71,29 @@ impl Axis {
 
     /// The number under a load; `None` where the load belongs to no curve of this kind.
     fn number(self, asked: &Asked, load: &LoadShape) -> Option<u32> {
-        let closed = load.rate.is_none() && !load.is_counted() && !asked.cpus.are_shared(load);
+        let closed = match load.drive {
+            Drive::Closed | Drive::Bounded { .. } | Drive::Churn => {
+                load.requests.is_none() && !asked.cpus.are_shared(load)
+            }
+            Drive::Open { .. } | Drive::Burst(_) => false,
+        };
         match self {
-            Axis::Rate => load.rate.filter(|_| load.beside.is_none()),
+            Axis::Rate => load.drive.rate().map(NonZeroU32::get).filter(|_| load.beside.is_none()),
             Axis::Connections => closed.then_some(load.connections),
             Axis::Idle => closed.then_some(load.idle),
             Axis::Cores => closed.then(|| asked.cpus.of_server(load).len() as u32),
         }
     }
 
-    /// The load without the number.
-    fn rest(self, load: &LoadShape) -> LoadShape {
-        match self {
-            Axis::Rate => LoadShape { rate: None, ..*load },
+    /// The load without the number; at a rate, what is left of the drive is how requests arrive.
+    fn rest(self, load: &LoadShape) -> (LoadShape, Option<Arrivals>) {
+        let rest = match self {
+            Axis::Rate => LoadShape { drive: Drive::Closed, ..*load },
             Axis::Connections => LoadShape { connections: 0, ..*load },
             Axis::Idle => LoadShape { idle: 0, ..*load },
             Axis::Cores => LoadShape { cores: None, ..*load },
-        }
+        };
+        (rest, load.drive.arrivals())
     }
 
     /// The loads that differ in this number alone, in its rising order, where there are enough.

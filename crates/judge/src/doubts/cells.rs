@@ -37,7 +37,7 @@ pub fn errors_and_gaps(field: &Field) -> Vec<String> {
 pub fn arrivals(field: &Field) -> Vec<String> {
     let told = field.contenders.iter().filter_map(|o| {
         let open = o.latencies.open_loop.as_ref()?;
-        let what = partly_misshapen(&field.load, open, o.finished)?;
+        let what = partly_misshapen(field.load.drive.arrivals()?, open, o.finished)?;
         Some(format!("{} at {}: {what}; see `arrivals` in rounds.jsonl", o.name, field.load))
     });
     told.collect()

@@ -20,7 +20,8 @@ use crate::statistics::{mean, present};
 use limit::of_burst;
 use noise::{bimodal, drifting};
 pub use open::HELD;
-use regatta_record::{CpuSets, Figure, Kind, LoadShape, Verdict};
+use regatta_record::{Arrivals, CpuSets, Drive, Figure, Kind, LoadShape, Verdict};
+use std::num::NonZeroU32;
 
 /// Under what a cell was measured.
 #[derive(Clone, Copy, Debug)]
@@ -54,19 +55,20 @@ pub fn verdict(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
     if !shared.is_empty() && server.is_some() {
         return of_shared(observed, conditions);
     }
-    if shape.burst.is_some() {
-        return of_burst(server, load, remedy);
-    }
     let steal = observed.signals.steal;
-    if let (Some(asked), Some(_)) = (shape.rate, server) {
-        // The lag tells what the load waited, and voids only what it spoiled.
-        let noise = disturbed(steal, server, None, remedy);
-        let at_rate = observed.at_rate(asked, shape).verdict(server, load, remedy);
-        let verdict = together([noise, Some(at_rate)].into_iter().flatten());
-        return match shape.beside {
-            Some(_) => with_beside(verdict, observed),
-            None => verdict,
-        };
+    match shape.drive {
+        Drive::Burst(_) => return of_burst(server, load, remedy),
+        Drive::Open { rate, arrivals } if server.is_some() => {
+            // The lag tells what the load waited, and voids only what it spoiled.
+            let noise = disturbed(steal, server, None, remedy);
+            let at_rate = observed.at_rate(rate.get(), arrivals).verdict(server, load, remedy);
+            let verdict = together([noise, Some(at_rate)].into_iter().flatten());
+            return match shape.beside {
+                Some(_) => with_beside(verdict, observed),
+                None => verdict,
+            };
+        }
+        Drive::Open { .. } | Drive::Closed | Drive::Bounded { .. } | Drive::Churn => {}
     }
     let limit = limit(server, load, headroom, remedy);
     if shape.requests.is_some() {
@@ -121,7 +123,7 @@ fn of_shared(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
             format!("server and load share CPUs {}", cpus.join(", "))
         }
     };
-    match load.rate.zip(observed.answered_per_s()) {
+    match load.drive.rate().map(NonZeroU32::get).zip(observed.answered_per_s()) {
         Some((asked, rate)) if rate < HELD * f64::from(asked) => {
             let remedy = Remedy::Race { cpus, load };
             // Costs at unequal rates say nothing of cores.
@@ -154,10 +156,10 @@ impl Observed {
     }
 
     /// What it showed at an asked rate.
-    pub fn at_rate(&self, asked: u32, load: &LoadShape) -> AtRate<'_> {
+    pub fn at_rate(&self, asked: u32, arrivals: Arrivals) -> AtRate<'_> {
         AtRate {
             asked,
-            arrivals: load.arrivals,
+            arrivals,
             answered: self.answered_per_s().unwrap_or(0.0),
             open_loop: self.latencies.open_loop.as_ref(),
             latency: &self.latencies.all,

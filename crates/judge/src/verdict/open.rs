@@ -10,7 +10,7 @@ use super::{
     remedy::Remedy,
     used::{Used, both, percent},
 };
-use regatta_record::{Arrivals, Figure, Kind, Latency, LoadShape, OpenLoopFigures, Verdict};
+use regatta_record::{Arrivals, Figure, Kind, Latency, OpenLoopFigures, Verdict};
 
 /// Fraction of an asked rate, or of what was due, from which on it counts as held.
 pub const HELD: f64 = 0.98;
@@ -208,11 +208,11 @@ pub fn shape(arrivals: Arrivals) -> &'static str {
 }
 
 /// What is wrong with the arrivals of some of the rounds, where it does not void the cell.
-pub fn partly_misshapen(load: &LoadShape, open: &OpenLoopFigures, rounds: u32) -> Option<String> {
+pub fn partly_misshapen(arrivals: Arrivals, open: &OpenLoopFigures, rounds: u32) -> Option<String> {
     (open.misshapen > 0 && open.misshapen * 2 <= rounds).then(|| {
         format!(
             "the sends did not keep to the arrivals asked for ({}) in {} of {rounds} rounds",
-            shape(load.arrivals),
+            shape(arrivals),
             open.misshapen
         )
     })

@@ -9,7 +9,7 @@ pub const COUNTED: LoadShape =
 
 /// Small requests at 200/s, and 8 large ones.
 pub const FAIR: LoadShape = LoadShape {
-    rate: Some(200),
+    drive: super::open(200),
     n: Some(1),
     beside: Some(Beside { connections: 8, n: 1_000 }),
     ..LoadShape::closed(100, 1)

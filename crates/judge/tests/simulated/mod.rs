@@ -9,9 +9,10 @@ pub mod sweep;
 use hdrhistogram::Histogram;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_record::{
-    Asked, CpuSets, Entry, Errors, FORMAT, LoadShape, Operation, Outcome, Round, Server, Setup,
-    UsageSource, encode_histogram,
+    Arrivals, Asked, CpuSets, Drive, Entry, Errors, FORMAT, LoadShape, Operation, Outcome, Round,
+    Server, Setup, UsageSource, encode_histogram,
 };
+use std::num::NonZeroU32;
 
 /// A contender as it truly is.
 #[derive(Clone, Debug)]
@@ -91,6 +92,16 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
 }
 
 pub const LOAD: LoadShape = LoadShape::closed(64, 1);
+
+/// So many Poisson arrivals per second.
+pub const fn open(rate: u32) -> Drive {
+    Drive::Open { rate: NonZeroU32::new(rate).unwrap(), arrivals: Arrivals::Poisson }
+}
+
+/// On so many cores.
+pub const fn on(cores: u32, drive: Drive) -> LoadShape {
+    LoadShape { cores: Some(cores), drive, ..LOAD }
+}
 
 /// All rounds of a race of `contenders` under `loads`.
 pub fn rounds(

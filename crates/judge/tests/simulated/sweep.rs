@@ -1,7 +1,7 @@
 //! Simulated sweeps whose truth is planted: a queue over rates, and rates over connections that
 //! follow the Universal Scalability Law.
 
-use super::{LOAD, normal};
+use super::{LOAD, normal, open};
 use hdrhistogram::Histogram;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_record::{LoadShape, Round, encode_histogram};
@@ -23,7 +23,7 @@ pub const QUEUE: Queue =
     Queue { standing_ns: 3e6, marginal_ns: 5_000.0, capacity: 100_000.0, samples: 4_000 };
 
 pub fn at(rate: u32) -> LoadShape {
-    LoadShape { rate: Some(rate), ..LOAD }
+    LoadShape { drive: open(rate), ..LOAD }
 }
 
 /// The drift that a pass shares, and a cell's own noise.
@@ -48,7 +48,7 @@ impl Noise {
 pub fn queue<'a>(rounds: impl Iterator<Item = &'a mut Round>, queue: Queue, seed: u64) {
     let mut noise = Noise::new(seed);
     for r in rounds {
-        let rate = f64::from(r.load.rate.unwrap());
+        let rate = f64::from(r.load.drive.rate().unwrap().get());
         let held = rate.min(queue.capacity * 0.97);
         let seconds = r.window_ns as f64 / 1e9;
         r.requests = (held * seconds) as u64;

@@ -1,6 +1,6 @@
 //! permessage-deflate (RFC 7692): what is agreed upon in the handshake, and both directions.
 
-use super::{Role, Violation, close::CloseCode};
+use super::{CloseCode, Role, Violation};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 /// What both ends have agreed upon (RFC 7692, 7.1).

@@ -1,6 +1,18 @@
 //! Frames (RFC 6455, 5.2): reading their headers, and writing them whole.
 
-use super::{MAX_CONTROL, Role, Violation, mask};
+use super::{Violation, mask};
+
+/// Most bytes of the payload of a control frame (RFC 6455, 5.5).
+pub const MAX_CONTROL: usize = 125;
+
+/// Which end reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Reads what a client sends: masked frames.
+    Server,
+    /// Reads what a server sends: frames that are not masked.
+    Client,
+}
 
 /// What a frame is (RFC 6455, 11.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ mod helper;
 use crate::{
     clock,
     host::{Host, PAUSE, ServeError, Stop},
-    members::Members,
+    membership::Members,
     open::Entered,
     threads::accept,
 };

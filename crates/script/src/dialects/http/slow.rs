@@ -11,6 +11,19 @@ pub enum SlowPart {
     Body,
 }
 
+impl SlowPart {
+    /// Both.
+    pub const ALL: [SlowPart; 2] = [SlowPart::Headers, SlowPart::Body];
+
+    /// The name on the command line and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            SlowPart::Headers => "headers",
+            SlowPart::Body => "body",
+        }
+    }
+}
+
 /// A request of `path` that never ends; no more than `most` bytes of it will be sent slowly.
 pub fn unending(part: SlowPart, host: &str, path: &str, most: u64) -> Unending {
     match part {
