@@ -52,12 +52,12 @@ pub use gate::{Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
 pub use load::{LoadOperation, LoadResult, TlsSpoken};
 pub use needed::rounds_in_words;
-pub use operation::{Operation, OperationCounted};
+pub use operation::{Operation, OperationCounted, RoundOperation};
 pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Setup, Then, twin_name};
 pub use report::{Failure, LoadProgress, Report};
 pub use round::{
     ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,
-    RoleUsage, Round, RoundOperation, Server, UsageSource,
+    RoleUsage, Round, Server, UsageSource,
 };
 pub use shape::{CpuSets, LoadShape};
 pub use slow::{Ages, SlowClients};

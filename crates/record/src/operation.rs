@@ -9,7 +9,7 @@
 //! server could lower its cost by sending a cheap operation more often. An operation too many is a wrong
 //! reply.
 
-use crate::{RoundOperation, Unlike, encode_histogram, hdr};
+use crate::{Unlike, encode_histogram, hdr};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -66,6 +66,20 @@ pub struct OperationCounted {
     /// the window, whenever they came.
     #[serde(with = "hdr")]
     pub histogram: Histogram<u64>,
+}
+
+/// What a round counted of a kind of operation beside requests: what the server sent unasked, all of
+/// it verified.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundOperation {
+    /// The kind.
+    pub operation: Operation,
+    /// Those that came inside the measured window.
+    pub count: u64,
+    /// Those of the whole round.
+    pub whole_run: u64,
+    /// HDR histogram of latencies, V2 format, base64; see [`OperationCounted::histogram`].
+    pub histogram: String,
 }
 
 impl OperationCounted {

@@ -1,6 +1,6 @@
 //! One finished round: a fresh start of one contender under one load. A line of `rounds.jsonl`.
 
-use crate::{Errors, Exchange, LoadShape, Operation};
+use crate::{Errors, Exchange, LoadShape, Operation, RoundOperation};
 use serde::{Deserialize, Serialize};
 
 /// A line of `rounds.jsonl`.
@@ -165,20 +165,6 @@ impl Round {
         let counted = self.operations.iter().find(|one| one.operation.name == operation.name);
         counted.map_or(0, |one| one.count)
     }
-}
-
-/// What a round counted of a kind of operation beside requests: what the server sent unasked, all of
-/// it verified.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RoundOperation {
-    /// The kind.
-    pub operation: Operation,
-    /// Those that came inside the measured window.
-    pub count: u64,
-    /// Those of the whole round.
-    pub whole_run: u64,
-    /// HDR histogram of latencies, V2 format, base64; see [`crate::OperationCounted::histogram`].
-    pub histogram: String,
 }
 
 /// How a round ended.
