@@ -17,7 +17,9 @@ use anyhow::Context;
 use regatta_host::{Observed, Spent, Usage};
 use regatta_load::{Edges, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes};
 use regatta_race::{judge_load, load_processes, processes_in_words};
-use regatta_record::{FORMAT, Kind, Latency, LoadResult, encode_histogram};
+use regatta_record::{
+    FORMAT, Kind, Latency, LoadOperation, LoadResult, OperationCounted, encode_histogram,
+};
 use std::{env, num::NonZeroU32, time::Duration};
 
 /// Loads the server.
@@ -129,10 +131,24 @@ impl Edges for Server {
     fn connections_open(&mut self) {}
 }
 
+fn operation(counted: &OperationCounted, duration_s: f64) -> LoadOperation {
+    let OperationCounted { operation, count, whole_run, histogram } = counted;
+    LoadOperation {
+        operation: operation.clone(),
+        count: *count,
+        rate_per_s: if duration_s > 0.0 { *count as f64 / duration_s } else { 0.0 },
+        whole_run: *whole_run,
+        latency_ns: Latency::of(histogram),
+        histogram: encode_histogram(histogram),
+    }
+}
+
 fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadResult {
     let duration_s = tally.window_ns as f64 / 1e9;
     let failed = tally.errors.failed();
-    let per_request = |ns: u64| (tally.requests > 0).then(|| ns as f64 / tally.requests as f64);
+    let cost_per = plan.workload.cost_per();
+    let operations = tally.count_of(&cost_per);
+    let each = |ns: u64| (operations > 0).then(|| ns as f64 / operations as f64);
     let spent = server.spent.as_ref();
     let Server { cpus, shares, .. } = *server;
     let of_server = spent.map(|spent| (spent, cpus, shares));
@@ -159,8 +175,10 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
         service_ns: None,
         instances_s: tally.instances_ns.iter().map(|&ns| ns as f64 / 1e9).collect(),
         latency_ns: Latency::of(&tally.histogram),
-        load_cpu_ns_per_request: per_request(tally.load_cpu_ns - tally.spun_ns),
-        server_cpu_ns_per_request: spent.and_then(|spent| per_request(spent.cpu_ns)),
+        operations: tally.operations.iter().map(|one| operation(one, duration_s)).collect(),
+        cost_per,
+        load_cpu_ns_per_request: each(tally.load_cpu_ns - tally.spun_ns),
+        server_cpu_ns_per_request: spent.and_then(|spent| each(spent.cpu_ns)),
         first_wrong: tally.first_wrong.clone(),
         first_unfinished: tally.first_unfinished.clone(),
         verdict: judge_load(plan, tally, of_server),

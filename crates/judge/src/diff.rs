@@ -46,6 +46,12 @@ pub fn diff(old: Side, new: Side, fail_over: Option<f64>) -> Result<Gate, Nothin
             new.asked.workload
         )));
     }
+    if old.asked.cost_per.name != new.asked.cost_per.name {
+        return Err(NothingInCommon(format!(
+            "costs of {} are per {}, and those of {} per {}: they cannot be compared",
+            old.name, old.asked.cost_per.one, new.name, new.asked.cost_per.one
+        )));
+    }
     let fields = [old, new].map(|side| observe(side.asked, side.rounds));
     let common = in_both(old, new);
     if common.is_empty() {
@@ -77,10 +83,12 @@ pub fn diff(old: Side, new: Side, fail_over: Option<f64>) -> Result<Gate, Nothin
         old: old.name.to_owned(),
         new: new.name.to_owned(),
         fail_over,
-        method: "server CPU per request over the null server's of the same round, new over old \
-                 (Welch's interval on logarithms); the surer gate is one race of both builds: \
-                 race --contender 'old=…' --contender 'new=…' --baseline old --fail-over 5%"
-            .to_owned(),
+        method: format!(
+            "server CPU per {} over the null server's of the same round, new over old (Welch's \
+             interval on logarithms); the surer gate is one race of both builds: race --contender \
+             'old=…' --contender 'new=…' --baseline old --fail-over 5%",
+            new.asked.cost_per.one
+        ),
         lines: lines(compared, fail_over),
         doubts,
     })

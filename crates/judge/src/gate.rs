@@ -29,10 +29,10 @@ pub fn of_race(
         new: "every contender".to_owned(),
         fail_over: Some(limit),
         method: format!(
-            "server CPU per request over that of {} in the same round; worse: the one-sided 95% \
-             interval of the ratio lies above the limit, with Holm's correction over all lines; \
-             within: it lies below; otherwise not decided",
-            asked.baseline
+            "server CPU per {} over that of {} in the same round; worse: the one-sided 95% interval of \
+             the ratio lies above the limit, with Holm's correction over all lines; within: it lies \
+             below; otherwise not decided",
+            asked.cost_per.one, asked.baseline
         ),
         lines: lines(compared, Some(limit)),
         doubts: too_noisy(limit, noise_floor).into_iter().collect(),

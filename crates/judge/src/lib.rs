@@ -17,6 +17,7 @@ mod latency;
 mod little;
 mod observed;
 mod of_load;
+mod operations;
 mod parallel;
 mod precision;
 mod race;

@@ -2,13 +2,14 @@
 
 use crate::{
     latency::{self, Latencies},
+    operations::Operations,
     roles::{self, Role},
     signals::Signals,
     statistics::{Series, log, mean, median},
 };
 use regatta_record::{
-    Drive, Errors, Exchange, KernelMemorySource, Kind, LoadShape, Outcome, Round, Server,
-    UsageSource, Verdict,
+    Drive, Errors, Exchange, KernelMemorySource, Kind, LoadShape, Operation, Outcome, Round,
+    Server, UsageSource, Verdict,
 };
 use std::collections::BTreeSet;
 
@@ -26,8 +27,10 @@ pub struct Observed {
     pub unobserved: u32,
     /// The verdict, where it follows from how the rounds ended alone.
     pub settled: Option<Verdict>,
-    /// Logarithm of server CPU per request (ns) by pass.
+    /// Logarithm of server CPU per operation of the kind that costs are per (ns) by pass.
     pub cost: Series,
+    /// Logarithm of server CPU per request (ns) by pass.
+    pub cost_of_request: Series,
     /// The same without what a probe saw of the machine, where that was much: what contenders are
     /// compared by.
     pub compared: Series,
@@ -35,7 +38,7 @@ pub struct Observed {
     pub probe: Series,
     /// Logarithm of requests per second by pass.
     pub rate: Series,
-    /// Logarithm of load CPU per request (ns) by pass.
+    /// Logarithm of load CPU per operation likewise (ns) by pass.
     pub load_cost: Series,
     /// Logarithm of the mean wall time of an instance of a burst (s) by pass.
     pub instance: Series,
@@ -49,6 +52,8 @@ pub struct Observed {
     pub errors: Errors,
     /// What the histograms say.
     pub latencies: Latencies,
+    /// What was counted of further kinds of operations.
+    pub operations: Vec<Operations>,
     /// What the machine did.
     pub signals: Signals,
     /// Why a histogram could not be read, where one could not.
@@ -61,7 +66,7 @@ pub struct Observed {
     pub kernel_per_connection: Option<f64>,
     /// Where that was read.
     pub kernel_source: Option<KernelMemorySource>,
-    /// Of both kinds, over the rounds that were observed.
+    /// Of both kinds, per operation likewise, over the rounds that were observed.
     pub switches_per_request: Option<f64>,
     /// CPU time over (window × CPUs), of all observed rounds together.
     pub server_busy: Option<f64>,
@@ -87,14 +92,20 @@ pub struct Observed {
 
 impl Observed {
     /// Reads a cell: `rounds` by pass, `None` where a pass is not there; `skipped` is why the
-    /// contender did not take part.
-    pub fn of(name: &str, skipped: Option<String>, rounds: &[Option<&Round>]) -> Self {
+    /// contender did not take part. Costs are per operation of the kind `per`.
+    pub fn of(
+        name: &str,
+        skipped: Option<String>,
+        rounds: &[Option<&Round>],
+        per: &Operation,
+    ) -> Self {
         let there: Vec<&Round> = rounds.iter().flatten().copied().collect();
-        let settled = settled(skipped, &there);
+        let settled = settled(skipped, &there, per);
         let void = Observed {
             name: name.to_owned(),
             there: there.len() as u32,
             cost: vec![None; rounds.len()],
+            cost_of_request: vec![None; rounds.len()],
             compared: vec![None; rounds.len()],
             probe: vec![None; rounds.len()],
             rate: vec![None; rounds.len()],
@@ -106,23 +117,32 @@ impl Observed {
         match settled {
             Some(verdict) => Observed { settled: Some(verdict), ..void },
             None if there.is_empty() => void,
-            None => void.with_figures(rounds, &there),
+            None => void.with_figures(rounds, &there, per),
         }
     }
 
     /// Adds the figures; every round of `there` finished with answers.
-    fn with_figures(mut self, rounds: &[Option<&Round>], there: &[&Round]) -> Self {
+    fn with_figures(
+        mut self,
+        rounds: &[Option<&Round>],
+        there: &[&Round],
+        per: &Operation,
+    ) -> Self {
         let by_pass = |figure: &dyn Fn(&Round) -> Option<f64>| -> Series {
             rounds.iter().map(|r| r.and_then(figure).and_then(log)).collect()
         };
-        self.cost = by_pass(&|r| Some(r.server.as_ref()?.cpu_ns as f64 / r.requests as f64));
+        let cost_per = |r: &Round, per: &Operation| {
+            Some(r.server.as_ref()?.cpu_ns as f64 / r.count_of(per) as f64)
+        };
+        self.cost = by_pass(&|r| cost_per(r, per));
+        self.cost_of_request = by_pass(&|r| cost_per(r, &Operation::REQUESTS));
         self.compared = self.cost.clone();
         self.probe = by_pass(&|r| {
             let [before, after] = r.machine?.probe_ns?;
             Some((before as f64 * after as f64).sqrt())
         });
         self.rate = by_pass(&|r| Some(r.requests as f64 / (r.window_ns as f64 / 1e9)));
-        self.load_cost = by_pass(&|r| Some(r.load_work_ns() as f64 / r.requests as f64));
+        self.load_cost = by_pass(&|r| Some(r.load_work_ns() as f64 / r.count_of(per) as f64));
 
         self.beside = by_pass(&|r| {
             let beside = r.background?;
@@ -137,7 +157,7 @@ impl Observed {
         there.iter().for_each(|r| self.errors.add(&r.errors));
         let remarks: Vec<&String> = there.iter().filter_map(|r| r.remark.as_ref()).collect();
         self.remark = remarks.first().map(|first| (remarks.len() as u32, (*first).clone()));
-        self.roles = Role::all(rounds);
+        self.roles = Role::all(rounds, per);
         self.window_s = there.iter().map(|r| r.window_ns as f64 / 1e9).sum();
         self.slices = there.iter().map(|r| r.slices.clone()).collect();
         let of_load = there.iter().map(|r| r.window_ns as f64 * f64::from(r.load_cpus)).sum();
@@ -149,11 +169,15 @@ impl Observed {
             Ok(latencies) => self.latencies = latencies,
             Err(why) => self.unreadable = Some(why),
         }
-        self.with_usage(there)
+        match Operations::all(rounds) {
+            Ok(operations) => self.operations = operations,
+            Err(why) => self.unreadable = Some(why),
+        }
+        self.with_usage(there, per)
     }
 
     /// Adds what was read of the contender's processes.
-    fn with_usage(mut self, there: &[&Round]) -> Self {
+    fn with_usage(mut self, there: &[&Round], per: &Operation) -> Self {
         let seen: Vec<_> = there.iter().filter_map(|r| Some((*r, r.server.as_ref()?))).collect();
         self.unobserved = (there.len() - seen.len()) as u32;
         let cpu_ns: f64 = seen.iter().map(|(_, s)| s.cpu_ns as f64).sum();
@@ -165,7 +189,7 @@ impl Observed {
             fraction(seen.iter().map(|(_, s)| s.user_ns as f64 + s.system_ns as f64).sum(), cpu_ns);
         self.switches_per_request = fraction(
             seen.iter().map(|(_, s)| (s.voluntary_switches + s.involuntary_switches) as f64).sum(),
-            seen.iter().map(|(r, _)| r.requests as f64).sum(),
+            seen.iter().map(|(r, _)| r.count_of(per) as f64).sum(),
         );
         self.cpus.0 = seen.iter().map(|(_, s)| s.usable_cpus()).max().unwrap_or(0);
         if let Some((busy, cpus)) = roles::busiest(there) {
@@ -200,8 +224,9 @@ fn seconds(ns: &[u64]) -> Vec<f64> {
 
 /// What follows from how the rounds ended. One wrong exchange disqualifies a cell and one failed
 /// round fails it, however many went well: a contender that answers rightly six times of seven is
-/// no contender. A round without one right answer failed too.
-fn settled(skipped: Option<String>, there: &[&Round]) -> Option<Verdict> {
+/// no contender. A round without one right answer failed too, and so did one without what costs are
+/// `per`.
+fn settled(skipped: Option<String>, there: &[&Round], per: &Operation) -> Option<Verdict> {
     if let Some(why) = skipped {
         return Some(Verdict::new(Kind::Skipped, why));
     }
@@ -219,7 +244,7 @@ fn settled(skipped: Option<String>, there: &[&Round]) -> Option<Verdict> {
         _ => None,
     });
     told(Kind::Disqualified, each(&wrong))
-        .or_else(|| told(Kind::Failed, each(&failure)))
+        .or_else(|| told(Kind::Failed, each(&|round| failure(round, per))))
         .or(cannot_hold)
 }
 
@@ -245,13 +270,17 @@ fn told(e: &Exchange) -> String {
     )
 }
 
-fn failure(round: &Round) -> Option<String> {
+fn failure(round: &Round, per: &Operation) -> Option<String> {
     match &round.outcome {
         Outcome::Failed { because } => Some(because.clone()),
         Outcome::Finished if round.requests == 0 || round.window_ns == 0 => Some(
             "not one right answer inside the window; try a longer window or fewer connections"
                 .to_owned(),
         ),
+        Outcome::Finished if round.count_of(per) == 0 => Some(format!(
+            "not one {} inside the window, and costs are per {}; try a longer window",
+            per.one, per.one
+        )),
         _ => None,
     }
 }

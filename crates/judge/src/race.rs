@@ -131,6 +131,11 @@ impl Field {
                 true => Percentiles::default(),
                 false => statistics::percentiles(&observed.latencies.by_round, asked.seed),
             },
+            operations: observed
+                .operations
+                .iter()
+                .map(|kind| kind.figures(asked.seed, cost_only))
+                .collect(),
             open_loop: observed.latencies.open_loop.clone().filter(|_| !cost_only),
             little_residual: little::residual(&self.load, observed).filter(|_| !cost_only),
             steal: observed.signals.steal,

@@ -1,7 +1,7 @@
 //! What the roles of a contender took: the server itself, and each kind of process behind it.
 
 use crate::statistics::{Series, geometric, log, median, present};
-use regatta_record::{RoleCost, RoleUsage, Round, Server};
+use regatta_record::{Operation, RoleCost, RoleUsage, Round, Server};
 use std::collections::BTreeSet;
 
 /// A role in the rounds of one cell.
@@ -10,7 +10,7 @@ pub struct Role {
     name: String,
     count: u32,
     cpus: Vec<u32>,
-    /// Logarithm of its CPU per request (ns) by pass.
+    /// Logarithm of its CPU per operation (ns) by pass.
     cost: Series,
     share: Option<f64>,
     busy: Option<f64>,
@@ -18,18 +18,19 @@ pub struct Role {
 }
 
 impl Role {
-    /// The roles, the server first; none where the contender has no other.
-    pub fn all(rounds: &[Option<&Round>]) -> Vec<Role> {
+    /// The roles, the server first; none where the contender has no other. Costs are per operation of
+    /// the kind `per`.
+    pub fn all(rounds: &[Option<&Round>], per: &Operation) -> Vec<Role> {
         let first = rounds.iter().flatten().find(|round| !round.roles.is_empty());
         let Some(first) = first else { return Vec::new() };
-        first.roles.iter().map(|role| Role::of(role, rounds)).collect()
+        first.roles.iter().map(|role| Role::of(role, rounds, per)).collect()
     }
 
-    fn of(role: &RoleUsage, rounds: &[Option<&Round>]) -> Role {
+    fn of(role: &RoleUsage, rounds: &[Option<&Round>], per: &Operation) -> Role {
         let name = &role.name;
         let cost = |round: &Round| {
             let used = used(round, name)?;
-            log(used.cpu_ns as f64 / round.requests as f64)
+            log(used.cpu_ns as f64 / round.count_of(per) as f64)
         };
         let seen = || {
             rounds.iter().flatten().filter_map(|round| {

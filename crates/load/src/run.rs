@@ -111,7 +111,7 @@ fn carry_out<D: Dialect>(
         work(dialect, plan, part, &shared, &mut director, |ended| tell(&shared, ended, progress))?;
     let frame = director.outcome()?;
     let (wrong, tls) = (shared.first_wrong(), shared.spoken());
-    let counted = tally::count(counts, part, frame.window, plan, wrong, tls);
+    let counted = tally::count(counts, D::OPERATIONS, part, frame.window, plan, wrong, tls);
     reached(Tally::of(counted, &frame, plan, Split { processes: 1, threads }), plan, &shared)
 }
 

@@ -5,10 +5,13 @@ use crate::{
     clock::{self, MS, Nanos},
     histogram::new_histogram,
     open_tally::OpenCount,
+    operations::Operations,
     run_delay::RunDelay,
 };
 use hdrhistogram::Histogram;
-use regatta_record::{Counted, Errors, Exchange, FirstWrong, Part, TlsSpoken};
+use regatta_record::{
+    Counted, Errors, Exchange, FirstWrong, Operation, OperationCounted, Part, TlsSpoken,
+};
 use std::collections::BTreeMap;
 
 /// What came of a load.
@@ -48,6 +51,8 @@ pub struct Tally {
     /// write to the reply, of the replies that came inside the window; in open loop from the intended
     /// send to the reply, of the requests that were due inside the window, whenever the reply came.
     pub histogram: Histogram<u64>,
+    /// Operations of further kinds, in the order of the dialect; empty if it has only requests.
+    pub operations: Vec<OperationCounted>,
     /// CPU of the load threads inside the window, user and system, in nanoseconds.
     pub load_cpu_ns: u64,
     /// Of that: spent on polling with nothing to do, by a load that spins. No request needed it.
@@ -89,6 +94,8 @@ pub(crate) struct Count {
     pub statuses: BTreeMap<u16, u64>,
     pub timeouts_in_window: u64,
     pub histogram: Histogram<u64>,
+    /// See [`Tally::operations`].
+    pub operations: Operations,
     pub connections_opened: u64,
     pub load_cpu_ns: Nanos,
     /// See [`Tally::spun_ns`].
@@ -103,7 +110,8 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    pub fn new(plan: &Plan) -> Self {
+    /// `kinds` are the kinds of operations, requests first.
+    pub fn new(plan: &Plan, kinds: &[Operation]) -> Self {
         Count {
             requests: 0,
             errors: Errors::default(),
@@ -113,6 +121,7 @@ impl Count {
             statuses: BTreeMap::new(),
             timeouts_in_window: 0,
             histogram: new_histogram(),
+            operations: Operations::new(kinds, plan),
             connections_opened: 0,
             load_cpu_ns: 0,
             spun_ns: 0,
@@ -127,6 +136,7 @@ impl Count {
     /// The window began at this moment, maybe a little ago.
     pub fn window_opens(&mut self, at: Nanos) {
         self.slices.begin(at);
+        self.operations.window_opens(at);
         self.run_delay.begins();
         self.load_cpu_ns = clock::thread_cpu();
     }
@@ -135,6 +145,7 @@ impl Count {
     pub fn window_closes(&mut self) {
         self.load_cpu_ns = clock::thread_cpu() - self.load_cpu_ns;
         self.run_delay.ends();
+        self.operations.window_closes();
     }
 
     /// A connection was lost or could not be opened. Causes are few; what is more than that, such as
@@ -171,9 +182,11 @@ pub(crate) struct Frame {
 }
 
 /// What a process counted of its `part` of a load: adds up what its threads counted, which stand in
-/// the order of their numbers. `window` is its begin and end, where there was one.
+/// the order of their numbers. `kinds` are the kinds of operations, requests first; `window` is its begin
+/// and end, where there was one.
 pub(crate) fn count(
     counts: Vec<Count>,
+    kinds: &[Operation],
     part: Part,
     window: Option<(Nanos, Nanos)>,
     plan: &Plan,
@@ -186,7 +199,8 @@ pub(crate) fn count(
     let last_reply = counts.iter().map(|count| count.last_reply).max().unwrap_or_default();
     let end = if is_counted && last_reply > begin { last_reply } else { end };
     let length = Slices::new(plan.until).length;
-    let mut sum = Counted::nothing(new_histogram(), length);
+    let nothing = || Counted::nothing(new_histogram(), length, &[]);
+    let mut sum = Counted::nothing(new_histogram(), length, kinds.get(1..).unwrap_or_default());
     for (count, number) in counts.into_iter().zip(part.numbers()) {
         let instances = count.last_replies.iter().zip((number..).step_by(part.threads as usize));
         let took = |(last, i): (&Nanos, u32)| (i, last.saturating_sub(begin));
@@ -200,6 +214,7 @@ pub(crate) fn count(
             statuses: count.statuses,
             timeouts_in_window: count.timeouts_in_window,
             histogram: count.histogram,
+            operations: count.operations.into_counted(),
             load_cpu_ns: count.load_cpu_ns,
             spun_ns: count.spun_ns.min(count.load_cpu_ns),
             run_delay_ns: count.run_delay.inside(),
@@ -207,7 +222,7 @@ pub(crate) fn count(
             connections_opened: count.connections_opened,
             instances_ns: instances.filter(|_| is_burst && window.is_some()).map(took).collect(),
             open_loop: count.open_loop.map(OpenCount::counted),
-            ..Counted::nothing(new_histogram(), length)
+            ..nothing()
         };
         sum.add(of_thread).expect("threads of one load count alike");
     }
@@ -215,6 +230,15 @@ pub(crate) fn count(
 }
 
 impl Tally {
+    /// Operations of a kind inside the window; 0 where nothing of the kind was counted.
+    pub fn count_of(&self, operation: &Operation) -> u64 {
+        if operation.is_request() {
+            return self.requests;
+        }
+        let counted = self.operations.iter().find(|one| one.operation.name == operation.name);
+        counted.map_or(0, |one| one.count)
+    }
+
     /// What came of a plan that was carried out in this way, from what was counted and how it went.
     pub(crate) fn of(counted: Counted, frame: &Frame, plan: &Plan, split: Split) -> Tally {
         let Split { processes, threads } = split;
@@ -235,6 +259,7 @@ impl Tally {
             timeouts_in_window: counted.timeouts_in_window,
             first_wrong: counted.first_wrong.map(|first| first.exchange),
             histogram: counted.histogram,
+            operations: counted.operations,
             load_cpu_ns: counted.load_cpu_ns,
             spun_ns: counted.spun_ns,
             load_run_delay_ns: counted.run_delay_ns,
@@ -300,6 +325,8 @@ mod tests {
     use regatta_script::Workload;
     use std::time::Duration;
 
+    const REQUESTS: &[Operation] = &[Operation::REQUESTS];
+
     fn plan(until: Until) -> Plan {
         Plan {
             timeout: Duration::from_secs(1),
@@ -314,7 +341,8 @@ mod tests {
 
     fn merge(counts: Vec<Count>, frame: Frame, plan: &Plan) -> Tally {
         let threads = counts.len();
-        let counted = count(counts, Part::whole(threads as u32), frame.window, plan, None, None);
+        let part = Part::whole(threads as u32);
+        let counted = count(counts, REQUESTS, part, frame.window, plan, None, None);
         Tally::of(counted, &frame, plan, Split { processes: 1, threads })
     }
 
@@ -323,7 +351,7 @@ mod tests {
         let until = Until::Elapsed(Duration::from_millis(200));
         let mut all = new_histogram();
         let counts = (0..3_u64).map(|thread| {
-            let mut count = Count::new(&plan(until));
+            let mut count = Count::new(&plan(until), REQUESTS);
             count.window_opens(1_000);
             for i in 0..1_000_u64 {
                 let latency = 1 + (i * i * (thread + 7)) % 120_000_000_000;
@@ -348,7 +376,7 @@ mod tests {
     #[test]
     fn a_counted_window_ends_with_the_last_reply_and_has_only_whole_slices() {
         let until = Until::Requests(3);
-        let mut count = Count::new(&plan(until));
+        let mut count = Count::new(&plan(until), REQUESTS);
         count.window_opens(0);
         for at in [50 * MS, 150 * MS, 250 * MS] {
             count.came(at, 1);
@@ -359,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_latency_beyond_the_histogram_is_kept_at_its_end() {
-        let mut count = Count::new(&plan(Until::Requests(1)));
+        let mut count = Count::new(&plan(Until::Requests(1)), REQUESTS);
         count.window_opens(0);
         count.took(u64::MAX / 2, 1);
         assert_eq!(count.histogram.len(), 1);

@@ -4,6 +4,7 @@
 mod driver;
 mod drives;
 mod ends;
+mod heard;
 mod life;
 mod loss;
 mod sealed;

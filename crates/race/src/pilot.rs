@@ -134,7 +134,7 @@ fn because(round: &Round) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regatta_record::{Arrivals, CpuSets, Setup};
+    use regatta_record::{Arrivals, CpuSets, Operation, Setup};
     use std::num::NonZeroU32;
 
     fn asked(cpus: CpuSets) -> Asked {
@@ -142,6 +142,7 @@ mod tests {
             format: 1,
             name: "x".into(),
             workload: "double".into(),
+            cost_per: Operation::REQUESTS,
             contenders: vec![],
             baseline: "fast".into(),
             twin_of: Some("fast".into()),

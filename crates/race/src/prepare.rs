@@ -90,12 +90,16 @@ pub fn prepare(
     setup: Setup,
 ) -> Result<Asked, PrepareError> {
     let workload = contest.workload.as_str();
-    if contest.workload_file.is_none() && Workload::parse(workload).is_none() {
-        return Err(PrepareError(format!(
-            "the load does not speak the workload {workload:?} yet; a file of your own is named by \
-             its path, which ends in .toml"
-        )));
-    }
+    let spoken = match &contest.workload_file {
+        Some(text) => Workload::from_text(text, workload)
+            .map_err(|error| PrepareError(error.to_string()))?,
+        None => Workload::parse(workload).ok_or_else(|| {
+            PrepareError(format!(
+                "the load does not speak the workload {workload:?} yet; a file of your own is named \
+                 by its path, which ends in .toml"
+            ))
+        })?,
+    };
     let window = changes.window.unwrap_or(contest.window);
     if window < SHORTEST_WINDOW {
         return Err(PrepareError(format!(
@@ -155,6 +159,7 @@ pub fn prepare(
         format: FORMAT,
         name: contest.name.clone(),
         workload: workload.into(),
+        cost_per: spoken.cost_per(),
         contenders: entries.iter().map(|e| e.name.clone()).collect(),
         baseline,
         twin_of,

@@ -17,7 +17,8 @@ use regatta_load::{
     Drive, Edges, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
 };
 use regatta_record::{
-    Asked, Errors, FORMAT, Happened, LoadShape, Outcome, Phase, Round, encode_histogram,
+    Asked, Errors, FORMAT, Happened, LoadShape, OperationCounted, Outcome, Phase, Round,
+    encode_histogram,
 };
 use regatta_script::Workload;
 use std::{
@@ -64,6 +65,7 @@ pub(crate) fn run(
         roles: Vec::new(),
         remark: None,
         instances_ns: Vec::new(),
+        operations: Vec::new(),
         open_loop: None,
         background: None,
         machine: None,
@@ -174,6 +176,7 @@ pub(crate) fn run(
     round.load_cpu_ns = tally.load_cpu_ns;
     round.load_spun_ns = tally.spun_ns;
     round.histogram = encode_histogram(&tally.histogram);
+    round.operations = tally.operations.iter().map(OperationCounted::to_round).collect();
     round.open_loop = tally.open_loop.as_ref().map(OpenTally::to_record);
     if tally.processes > 1 {
         let machine = round.machine.get_or_insert_default();

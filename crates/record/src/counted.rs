@@ -2,7 +2,9 @@
 //! the same counts, regardless of how many processes recorded them. Times are durations, never clock
 //! readings, so the clocks of the processes need not agree.
 
-use crate::{ArrivalsSeen, Errors, Exchange, FORMAT, TlsSpoken, Unlike, hdr};
+use crate::{
+    ArrivalsSeen, Errors, Exchange, FORMAT, Operation, OperationCounted, TlsSpoken, Unlike, hdr,
+};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -39,6 +41,9 @@ pub struct Counted {
     /// Latency, in nanoseconds.
     #[serde(with = "hdr")]
     pub histogram: Histogram<u64>,
+    /// Operations of further kinds, in the order of the dialect. Absent: requests are all there is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<OperationCounted>,
     /// CPU time of the load threads inside the window, user and system, in nanoseconds.
     pub load_cpu_ns: u64,
     /// The part of it spent on polling without work.
@@ -100,9 +105,12 @@ pub struct OpenCounted {
 
 impl Counted {
     /// Creates empty counts. All histograms of the load have the range and precision of `empty`;
-    /// `slice_ns` is the length of a slice in nanoseconds.
-    pub fn nothing(empty: Histogram<u64>, slice_ns: u64) -> Counted {
+    /// `slice_ns` is the length of a slice in nanoseconds; `further` are the kinds of operations beside
+    /// requests.
+    pub fn nothing(empty: Histogram<u64>, slice_ns: u64, further: &[Operation]) -> Counted {
+        let nothing = |kind: &Operation| OperationCounted::nothing(kind.clone(), empty.clone());
         Counted {
+            operations: further.iter().map(nothing).collect(),
             format: FORMAT,
             requests: 0,
             window_ns: 0,
@@ -131,7 +139,8 @@ impl Counted {
     ///
     /// # Errors
     /// If the counts do not belong to the same load: histograms differ in range or precision, slices
-    /// differ in length, or both have the same instance of a burst. `self` is unchanged then.
+    /// differ in length, kinds of operations differ, or both have the same instance of a burst. `self`
+    /// is unchanged then.
     pub fn add(&mut self, other: Counted) -> Result<(), Unlike> {
         self.check_like(&other)?;
         self.requests += other.requests;
@@ -153,6 +162,7 @@ impl Counted {
             (ours, theirs) => ours.or(theirs),
         };
         hdr::add(&mut self.histogram, &other.histogram)?;
+        OperationCounted::add_all(&mut self.operations, &other.operations)?;
         self.load_cpu_ns += other.load_cpu_ns;
         self.spun_ns += other.spun_ns;
         self.run_delay_ns = self.run_delay_ns.zip(other.run_delay_ns).map(|(a, b)| a + b);
@@ -181,6 +191,7 @@ impl Counted {
             return Err(Unlike(format!("instance {twice} of the burst was counted twice")));
         }
         hdr::check_like(&self.histogram, &other.histogram)?;
+        OperationCounted::check_all_like(&self.operations, &other.operations)?;
         match (&self.open_loop, &other.open_loop) {
             (Some(ours), Some(theirs)) => ours.check_like(theirs),
             _ => Ok(()),
@@ -207,6 +218,8 @@ impl Counted {
         if self.open_loop.is_some() != open_loop {
             return refuse("counts of an open loop for a closed one, or the reverse".into());
         }
+        let each = &mut self.operations.iter();
+        each.try_for_each(|counted| counted.check(&self.histogram, open_loop))?;
         let latencies = self.histogram.len();
         let Some(open) = &self.open_loop else {
             return match latencies == self.requests {

@@ -250,7 +250,7 @@ pub struct JudgedCell {
     pub verdict: Kind,
     /// What its cost is, compared with the baseline's.
     pub relation: Option<Relation>,
-    /// Server CPU per request, nanoseconds.
+    /// Server CPU per request, or per [`Asked::cost_per`], nanoseconds.
     pub cost_ns_per_request: Option<Estimate>,
     /// Cost over the baseline's cost of the same rounds.
     pub ratio_to_baseline: Option<Estimate>,

@@ -21,6 +21,7 @@ mod hdr;
 mod latency;
 mod load;
 mod needed;
+mod operation;
 mod race;
 mod report;
 mod round;
@@ -49,8 +50,9 @@ pub use event::{
 };
 pub use gate::{Decision, Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
-pub use load::{LoadResult, TlsSpoken};
+pub use load::{LoadOperation, LoadResult, TlsSpoken};
 pub use needed::rounds_in_words;
+pub use operation::{Operation, OperationCounted, RoundOperation};
 pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Setup, Then, twin_name};
 pub use report::{Failure, LoadProgress, Report};
 pub use round::{
@@ -60,7 +62,8 @@ pub use round::{
 pub use shape::{CpuSets, LoadShape};
 pub use slow::{Ages, SlowClients};
 pub use summary::{
-    Band, Cell, OpenLoopFigures, Percentiles, Precision, Relation, RoleCost, Scaling, Summary,
+    Band, Cell, OpenLoopFigures, OperationFigures, Percentiles, Precision, Relation, RoleCost,
+    Scaling, Summary,
 };
 pub use unlike::Unlike;
 pub use verdict::{Figure, Kind, Verdict};

@@ -1,6 +1,6 @@
 //! What `regatta load` hands over.
 
-use crate::{Errors, Exchange, Latency, OpenLoop, Verdict};
+use crate::{Errors, Exchange, Latency, OpenLoop, Operation, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -69,9 +69,15 @@ pub struct LoadResult {
     /// In closed loop from the write of a request to the read of its reply, in open loop from its
     /// intended send; in nanoseconds.
     pub latency_ns: Latency,
-    /// CPU of the load threads per request, in nanoseconds, user and system.
+    /// Operations of further kinds, in the order of the dialect. Absent: requests are all there is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<LoadOperation>,
+    /// The kind of operation that the costs below are per. Absent: the request.
+    #[serde(default, skip_serializing_if = "Operation::is_request")]
+    pub cost_per: Operation,
+    /// CPU of the load threads per request, or per `cost_per`, in nanoseconds, user and system.
     pub load_cpu_ns_per_request: Option<f64>,
-    /// CPU of the observed server per request, in nanoseconds; `None` without `--pid`.
+    /// CPU of the observed server per request, or per `cost_per`, in nanoseconds; `None` without `--pid`.
     pub server_cpu_ns_per_request: Option<f64>,
     /// Replies inside the measured window, right or wrong, by their status; empty where the protocol
     /// has none.
@@ -95,6 +101,24 @@ pub struct LoadResult {
     /// The judgement.
     pub verdict: Verdict,
     /// HDR histogram of the latencies, V2 format, base64.
+    pub histogram: String,
+}
+
+/// What came of a kind of operation beside requests: what the server sent unasked, all of it verified.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadOperation {
+    /// The kind.
+    pub operation: Operation,
+    /// Those that came inside the measured window.
+    pub count: u64,
+    /// Those per second.
+    pub rate_per_s: f64,
+    /// Those of the whole run.
+    pub whole_run: u64,
+    /// Nanoseconds from the send that caused an operation until it came; in open loop from the
+    /// intended send.
+    pub latency_ns: Latency,
+    /// HDR histogram of these, V2 format, base64.
     pub histogram: String,
 }
 

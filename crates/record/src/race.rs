@@ -1,6 +1,6 @@
 //! What a race was asked, and on what it ran.
 
-use crate::{CpuSets, LoadShape};
+use crate::{CpuSets, LoadShape, Operation};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -13,6 +13,10 @@ pub struct Asked {
     pub name: String,
     /// Workload of all its cells.
     pub workload: String,
+    /// The kind of operation that costs are per, under keys such as `cost_ns_per_request`. Absent: the
+    /// request.
+    #[serde(default, skip_serializing_if = "Operation::is_request")]
+    pub cost_per: Operation,
     /// Names of the contenders, in the order of the table.
     pub contenders: Vec<String>,
     /// The contender that ratios are taken to.

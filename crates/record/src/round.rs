@@ -1,6 +1,6 @@
 //! One finished round: a fresh start of one contender under one load. A line of `rounds.jsonl`.
 
-use crate::{Errors, Exchange, LoadShape};
+use crate::{Errors, Exchange, LoadShape, Operation, RoundOperation};
 use serde::{Deserialize, Serialize};
 
 /// A line of `rounds.jsonl`.
@@ -50,6 +50,9 @@ pub struct Round {
     /// Wall time of each instance of a burst, nanoseconds, connecting included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances_ns: Vec<u64>,
+    /// Operations of further kinds, in the order of the dialect. Absent: requests are all there is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<RoundOperation>,
     /// In open loop: what became of what was scheduled, and the parts of the latency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_loop: Option<OpenLoop>,
@@ -152,6 +155,15 @@ impl Round {
     /// CPU that the load needed inside the window, without what it spun, in nanoseconds.
     pub fn load_work_ns(&self) -> u64 {
         self.load_cpu_ns.saturating_sub(self.load_spun_ns)
+    }
+
+    /// Operations of a kind inside the window; 0 where nothing of the kind was counted.
+    pub fn count_of(&self, operation: &Operation) -> u64 {
+        if operation.is_request() {
+            return self.requests;
+        }
+        let counted = self.operations.iter().find(|one| one.operation.name == operation.name);
+        counted.map_or(0, |one| one.count)
     }
 }
 

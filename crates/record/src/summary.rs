@@ -1,6 +1,8 @@
 //! A judged race: its cells, and what they say of each other.
 
-use crate::{Asked, Curve, Estimate, Gate, KernelMemorySource, Latency, LoadShape, Verdict};
+use crate::{
+    Asked, Curve, Estimate, Gate, KernelMemorySource, Latency, LoadShape, Operation, Verdict,
+};
 use serde::{Deserialize, Serialize};
 
 /// How a cell's cost compares with the baseline's (method, rule 3).
@@ -59,7 +61,7 @@ pub struct Cell {
     pub rounds: u32,
     /// Right answers in all of those.
     pub requests: u64,
-    /// Server CPU per request, nanoseconds.
+    /// Server CPU per request, or per [`Asked::cost_per`], nanoseconds.
     pub cost_ns_per_request: Option<Estimate>,
     /// Requests per second.
     pub rate_per_s: Option<Estimate>,
@@ -83,6 +85,9 @@ pub struct Cell {
     /// 95% intervals of the percentiles over rounds.
     #[serde(default)]
     pub latency_intervals: Percentiles,
+    /// Operations of further kinds. Absent: requests are all there is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<OperationFigures>,
     /// In open loop: what became of what was scheduled, and the parts of the latency.
     #[serde(default)]
     pub open_loop: Option<OpenLoopFigures>,
@@ -113,9 +118,9 @@ pub struct Cell {
     /// Where that was read, and so whether it is of both ends.
     #[serde(default)]
     pub kernel_memory_source: Option<KernelMemorySource>,
-    /// Context switches per request, both kinds.
+    /// Context switches per request, or per [`Asked::cost_per`], both kinds.
     pub switches_per_request: Option<f64>,
-    /// Load CPU per request, nanoseconds.
+    /// Load CPU per request, or per [`Asked::cost_per`], nanoseconds.
     pub load_cpu_ns_per_request: Option<Estimate>,
     /// Rate of the null server over this one's: how much faster the load could have gone.
     pub headroom: Option<f64>,
@@ -158,7 +163,8 @@ pub struct RoleCost {
     pub count: u32,
     /// The CPUs that these might run on; empty: all.
     pub cpus: Vec<u32>,
-    /// Their CPU for each request that the contender answered, nanoseconds.
+    /// Their CPU for each request that the contender answered, or for each [`Asked::cost_per`],
+    /// nanoseconds.
     pub cost_ns_per_request: Option<Estimate>,
     /// Their share of the contender's cost, as a fraction.
     pub share: Option<f64>,
@@ -166,6 +172,23 @@ pub struct RoleCost {
     pub busy: Option<f64>,
     /// Their memory with the connections open, bytes; median over rounds.
     pub memory_bytes: Option<u64>,
+}
+
+/// What a cell shows of a kind of operation beside requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OperationFigures {
+    /// The kind.
+    pub operation: Operation,
+    /// Those inside the windows of all rounds.
+    pub count: u64,
+    /// Those per second.
+    pub rate_per_s: Option<Estimate>,
+    /// Latency over all rounds, merged without loss: from the send that caused an operation, in open
+    /// loop from the intended send.
+    pub latency_ns: Latency,
+    /// 95% intervals of the percentiles over rounds.
+    #[serde(default)]
+    pub latency_intervals: Percentiles,
 }
 
 /// 95% intervals of latency percentiles in nanoseconds, over rounds. `None` where a round has fewer

@@ -4,12 +4,17 @@
 use hdrhistogram::Histogram;
 use proptest::prelude::*;
 use regatta_record::{
-    ArrivalsSeen, Counted, Errors, Exchange, FirstWrong, OpenCounted, TlsSpoken, Unlike,
+    ArrivalsSeen, Counted, Errors, Exchange, FirstWrong, OpenCounted, Operation, OperationCounted,
+    TlsSpoken, Unlike,
 };
 
 const SLICE_NS: u64 = 1_000;
 const SLICES: usize = 10;
 const LONGEST: u64 = 240_000_000_000;
+const KINDS: &[Operation] = &[
+    Operation::new("deliveries", "delivery", "deliveries"),
+    Operation::new("results", "result", "results"),
+];
 
 fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST, 3).unwrap()
@@ -36,7 +41,7 @@ fn samples() -> impl Strategy<Value = Vec<(Sample, usize)>> {
 }
 
 fn nothing(open_loop: bool) -> Counted {
-    let mut counted = Counted::nothing(histogram(), SLICE_NS);
+    let mut counted = Counted::nothing(histogram(), SLICE_NS, KINDS);
     counted.open_loop = open_loop.then(|| OpenCounted {
         due: 0,
         unsent: 0,
@@ -78,6 +83,15 @@ fn record(counted: &mut Counted, i: u64, sample: Sample) {
         arrivals.pairs += 1;
         arrivals.products += u128::from(length) * 3;
         arrivals.tenths[slice] += 1;
+    }
+    for (kind, each) in counted.operations.iter_mut().enumerate() {
+        // Some of them outside of the window.
+        let (inside, outside) = (latency % (kind as u64 + 3), u64::from(fate));
+        each.count += inside;
+        each.whole_run += inside + outside;
+        if inside > 0 {
+            each.histogram.record_n(1 + latency / (kind as u64 + 1), inside).unwrap();
+        }
     }
     match fate {
         0 => {
@@ -139,9 +153,14 @@ proptest! {
         }
         // No slice is left out where nothing came.
         all.slices.resize(one.slices.len(), 0);
-        let buckets = |counted: &Counted| -> Vec<(u64, u64)> {
-            let recorded = counted.histogram.iter_recorded();
-            recorded.map(|at| (at.value_iterated_to(), at.count_at_value())).collect()
+        let buckets = |counted: &Counted| -> Vec<Vec<(u64, u64)>> {
+            let further = counted.operations.iter().map(|each| &each.histogram);
+            let all = [&counted.histogram].into_iter().chain(further);
+            let filled = |histogram: &Histogram<u64>| {
+                let recorded = histogram.iter_recorded();
+                recorded.map(|at| (at.value_iterated_to(), at.count_at_value())).collect()
+            };
+            all.map(filled).collect()
         };
         prop_assert_eq!(buckets(&all), buckets(&one));
         prop_assert_eq!(all, one);
@@ -171,6 +190,11 @@ fn rejects_counts_of_another_load_and_stays_unchanged() {
     assert!(!with(&|other| other.slice_ns += 1));
     assert!(!with(&|other| other.format += 1));
     assert!(!with(&|other| other.instances_ns.extend([(4, 1)])));
+    assert!(!with(&|other| other.operations.reverse()), "another order");
+    assert!(!with(&|other| other.operations.truncate(1)));
+    assert!(!with(&|other| other.operations.clear()));
+    assert!(!with(&|other| other.operations[1].histogram = digits()));
+    assert!(!with(&|other| other.operations[0].operation.several = "presents".into()));
 }
 
 const SAMPLE: Sample = Sample { latency: 5_000, slice: 2, fate: 0, place: 3, length: 1 << 20 };
@@ -192,6 +216,13 @@ fn rejects_inconsistent_counts() {
         assert!(said(open_loop, &|c| c.open_loop = other.clone()).contains("of an open loop for"));
     }
     assert!(said(false, &|c| c.histogram.clear()).contains("1 requests, but 0 latencies"));
+    let kind = |open_loop, change: &dyn Fn(&mut OperationCounted)| {
+        said(open_loop, &|counted| change(&mut counted.operations[0]))
+    };
+    assert!(kind(false, &|each| each.count += 1).contains("deliveries"));
+    assert!(kind(true, &|each| each.whole_run = 0).contains("0 in the whole run"));
+    assert_eq!(kind(true, &|each| each.histogram.clear()), "", "they came in the window alone");
+    assert!(kind(false, &|each| each.operation = Operation::REQUESTS).contains("counted twice"));
     let open =
         |change: &dyn Fn(&mut OpenCounted)| said(true, &|c| change(c.open_loop.as_mut().unwrap()));
     assert!(open(&|open| open.wait.clear()).contains("three parts"));
@@ -220,4 +251,12 @@ fn keeps_the_earliest_wrong_exchange_and_drops_figures_that_are_not_known_everyw
     let tls = Some(spoken.clone());
     sum.add(Counted { run_delay_ns: None, turns: None, tls, ..nothing(false) }).unwrap();
     assert_eq!((sum.run_delay_ns, sum.turns, sum.tls), (None, None, Some(spoken)));
+}
+
+#[test]
+fn counts_without_further_kinds_are_as_they_were() {
+    let plain = Counted::nothing(histogram(), SLICE_NS, &[]);
+    let line = serde_json::to_string(&plain).unwrap();
+    assert!(!line.contains("operations"), "{line}");
+    assert_eq!(sent(&plain), plain);
 }

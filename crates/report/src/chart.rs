@@ -60,6 +60,7 @@ pub fn cost(summary: &Summary, load: &LoadShape) -> Option<Chart> {
         return None;
     }
     let unit = numbers::cost_unit(cells.iter().map(|(_, e)| e.mean));
+    let per = visible(&summary.asked.cost_per.one);
     let x = |ns: f64| place(ns / (most * 1.02));
     let step = round_step(most / unit.size / 6.0) * unit.size;
     let decimals = (-(step / unit.size).log10().floor()).max(0.0) as usize;
@@ -70,11 +71,11 @@ pub fn cost(summary: &Summary, load: &LoadShape) -> Option<Chart> {
     let floor = cells.iter().find(|(c, _)| c.contender == NULL).map(|(_, e)| x(e.mean));
     let shown = cells.iter().filter(|(c, _)| c.contender != NULL);
     let marks = shown.map(|(c, e)| {
-        let figure = format!("{} {} per request", numbers::estimate(e, unit.size), unit.name);
+        let figure = format!("{} {} per {per}", numbers::estimate(e, unit.size), unit.name);
         mark(c, Figure::Cost, figure, [e.low, e.high].map(x), vec![x(e.mean)])
     });
     Some(chart(
-        format!("server CPU, {} per request", unit.name),
+        format!("server CPU, {} per {per}", unit.name),
         ticks.collect(),
         floor,
         marks.collect(),

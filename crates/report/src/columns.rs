@@ -24,7 +24,7 @@ pub struct Field<'a> {
 pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Field<'a>> {
     let mut fields = vec![
         field("contender", 0, |c| plain(visible(&c.contender))).left(),
-        cost(cells),
+        cost(cells, &visible(per(summary))),
         field(&visible(&format!("vs {}", summary.asked.baseline)), 1, ratio),
         field("", 2, meaning).left(),
         field("band", 4, band),
@@ -85,7 +85,7 @@ pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Ve
     if many && cells.iter().any(|c| c.kernel_bytes_per_connection.is_some()) {
         fields.push(field("kernel/conn", kernel, |c| memory(c, c.kernel_bytes_per_connection)));
     }
-    fields.push(field("switches/req", 10, |c| {
+    fields.push(field(&visible(&format!("switches/{}", per(summary))), 10, |c| {
         figure(c, Figure::Cost, c.switches_per_request.map(numbers::three_digits))
     }));
     fields.push(field("lines", 11, move |c| {
@@ -146,9 +146,15 @@ pub fn figure(cell: &Cell, figure: Figure, text: Option<String>) -> Text {
     }
 }
 
-fn cost(cells: &[&Cell]) -> Field<'static> {
+/// What costs are per, as short as it stands in the title of a column.
+pub fn per(summary: &Summary) -> &str {
+    let operation = &summary.asked.cost_per;
+    if operation.is_request() { "req" } else { &operation.one }
+}
+
+fn cost(cells: &[&Cell], per: &str) -> Field<'static> {
     let unit = numbers::cost_unit(means(cells, |c| c.cost_ns_per_request));
-    field(&format!("{}/req", unit.name), 0, move |c| {
+    field(&format!("{}/{per}", unit.name), 0, move |c| {
         let text = c.cost_ns_per_request.map(|e| numbers::estimate(&e, unit.size));
         figure(c, Figure::Cost, text)
     })
@@ -221,7 +227,7 @@ fn slowest(cell: &Cell) -> Text {
 
 /// A percentile: the mean over rounds with its interval where there is one, else that of all rounds
 /// together.
-fn latency(cell: &Cell, all: Option<u64>, interval: Option<Estimate>) -> Text {
+pub fn latency(cell: &Cell, all: Option<u64>, interval: Option<Estimate>) -> Text {
     let over_rounds = interval.filter(|_| all.is_some()).map(|e| numbers::time_estimate(&e));
     let text = over_rounds.or(all.map(|ns| numbers::time(ns as f64)));
     figure(cell, Figure::Latency, text)

@@ -17,20 +17,20 @@ p99_9_over_rounds_ns,p99_9_low,p99_9_high,due,unsent,late,timed_out,lost,misshap
 wait_p50_ns,wait_p99_ns,lag_p50_ns,lag_p99_ns,service_p50_ns,service_p99_ns,\
 little_residual,steal,server_run_delay,load_run_delay,\
 counted_requests,n,beside_connections,beside_n,ms_per_request,ms_per_request_low,\
-ms_per_request_high,beside_per_s,beside_low,beside_high,then_in_words";
+ms_per_request_high,beside_per_s,beside_low,beside_high,then_in_words,cost_per";
 
 /// All cells; a figure that is not there is empty. Which figures must not be believed stands under
 /// `void`, parted by spaces.
 pub fn csv(summary: &Summary) -> String {
     let mut out = format!("{COLUMNS}\r\n");
     for cell in &summary.cells {
-        out.push_str(&fields(cell).join(","));
+        out.push_str(&fields(summary, cell).join(","));
         out.push_str("\r\n");
     }
     out
 }
 
-fn fields(cell: &Cell) -> Vec<String> {
+fn fields(summary: &Summary, cell: &Cell) -> Vec<String> {
     let latency = &cell.latency_ns;
     let mut fields = vec![
         text(&cell.workload),
@@ -61,6 +61,7 @@ fn fields(cell: &Cell) -> Vec<String> {
     fields.extend(axes(cell));
     fields.extend(open_loop(cell));
     fields.extend(counted(cell));
+    fields.push(text(&summary.asked.cost_per.name));
     fields
 }
 

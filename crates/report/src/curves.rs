@@ -12,7 +12,7 @@ pub struct Sweep {
     /// What it is over, workload and load.
     pub title: String,
     /// How to read it.
-    pub key: &'static str,
+    pub key: String,
     /// What was found, in the order of the contenders.
     pub found: Vec<Said>,
     /// What must be taken with care, or could not be told.
@@ -60,6 +60,7 @@ fn rest(curve: &Curve) -> (&'static str, LoadShape, Option<Arrivals>) {
 
 fn sweep(summary: &Summary, curves: &[&Curve]) -> Sweep {
     let (over, rest, _) = rest(curves[0]);
+    let per = visible(&summary.asked.cost_per.one);
     let numbers = curves.iter().flat_map(|curve| match &curve.over {
         Over::Connections { points, .. } => points.iter().map(|p| p.connections).collect(),
         _ => Vec::new(),
@@ -73,29 +74,31 @@ fn sweep(summary: &Summary, curves: &[&Curve]) -> Sweep {
     let key = match curves[0].over {
         Over::Rate { .. } => {
             "standing: CPU without any request; knee: the rate at which rate over p99 is highest"
+                .into()
         }
         Over::Idle { .. } => {
-            "what a request costs alone, and what each silent connection adds to it"
+            format!("what one {per} costs alone, and what each silent connection adds to it")
         }
         Over::Connections { .. } | Over::Cores { .. } => {
-            "X(N) = λN / (1 + σ(N−1) + κN(N−1)): λ alone, σ contention, κ coherency"
+            "X(N) = λN / (1 + σ(N−1) + κN(N−1)): λ alone, σ contention, κ coherency".into()
         }
     };
     Sweep {
         title: visible(&format!("over {over} · {} · {load}", summary.asked.workload)),
         key,
-        found: curves.iter().filter_map(|curve| found(curve)).collect(),
+        found: curves.iter().filter_map(|curve| found(curve, &per)).collect(),
         doubts: doubts(curves),
     }
 }
 
-fn found(curve: &Curve) -> Option<Said> {
+/// Costs over silent connections are `per` operation.
+fn found(curve: &Curve, per: &str) -> Option<Said> {
     let text = match &curve.over {
         Over::Rate { cost, knee, .. } => {
             let parts = [cost.as_ref().map(self::cost), knee.as_ref().map(self::knee)];
             parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
         }
-        Over::Idle { cost, .. } => cost.as_ref().map_or_else(String::new, idle),
+        Over::Idle { cost, .. } => cost.as_ref().map_or_else(String::new, |cost| idle(cost, per)),
         Over::Connections { points, usl } => {
             let most = points.iter().map(|p| p.connections).max();
             usl.as_ref().map_or_else(String::new, |usl| law(usl, most, "conn"))
@@ -133,14 +136,14 @@ fn cost(cost: &RateCost) -> String {
 }
 
 /// `4.61 [4.55–4.67] µs per request + 12.3 [12.0–12.6] ns for each silent connection`.
-fn idle(cost: &IdleCost) -> String {
+fn idle(cost: &IdleCost, per: &str) -> String {
     let (alone, each) = (numbers::estimate(&cost.alone_ns, 1e3), &cost.each_ns);
     if each.low <= 0.0 {
         let most = numbers::three_digits(each.high.max(0.0));
-        return format!("{alone} µs per request; a silent connection adds {most} ns at most");
+        return format!("{alone} µs per {per}; a silent connection adds {most} ns at most");
     }
     let each = numbers::estimate(each, 1.0);
-    format!("{alone} µs per request + {each} ns for each silent connection")
+    format!("{alone} µs per {per} + {each} ns for each silent connection")
 }
 
 /// `knee at 40 k/s (between 30 and 50 k/s)`.
@@ -218,11 +221,11 @@ mod tests {
         let silent =
             IdleCost { alone_ns: e(4_610.0, 4_550.0, 4_670.0), each_ns: e(12.3, 12.0, 12.6) };
         assert_eq!(
-            idle(&silent),
+            idle(&silent, "request"),
             "4.61 [4.55–4.67] µs per request + 12.3 [12.0–12.6] ns for each silent connection"
         );
         let free = IdleCost { each_ns: e(-0.001, -0.006, 0.0034), ..silent };
-        assert!(idle(&free).ends_with("; a silent connection adds 0.0034 ns at most"));
+        assert!(idle(&free, "request").ends_with("; a silent connection adds 0.0034 ns at most"));
         let usl = Usl {
             lambda: e(9_170.0, 8_720.0, 9_640.0),
             sigma: e(0.0401, 0.0, 0.123),

@@ -21,6 +21,7 @@ pub fn html(summary: &Summary) -> String {
     let page = Page {
         name: visible(&summary.asked.name),
         view: view(summary),
+        per: visible(&summary.asked.cost_per.one),
         charts: summary
             .asked
             .loads
@@ -44,6 +45,8 @@ pub fn html(summary: &Summary) -> String {
 struct Page {
     name: String,
     view: View,
+    /// What costs are per: one of them.
+    per: String,
     /// In the order of the view's tables.
     charts: Vec<Charts>,
     /// In the order of the view's sweeps.

@@ -20,6 +20,7 @@ mod json;
 mod live;
 mod markdown;
 mod numbers;
+mod operations;
 mod plot;
 mod roles;
 mod scaling;

@@ -18,7 +18,7 @@ pub fn lay_out(view: &View) -> String {
     for line in rest {
         push(&mut out, &format!("{}  ", escaped(line)));
     }
-    for table in view.gate.iter().chain(&view.tables).chain(&view.roles).chain(&view.scaling) {
+    for table in view.all_tables() {
         push(&mut out, &format!("\n### {}\n", escaped(&table.title)));
         if !table.result.is_empty() {
             push(&mut out, &format!("**{}**\n", escaped(&table.result)));
@@ -42,7 +42,7 @@ pub fn lay_out(view: &View) -> String {
             let (names, text) = (escaped(&doubt.names), escaped(&doubt.text));
             push(&mut out, &format!("- but {names}: {text}"));
         }
-        push(&mut out, &format!("\n{}", escaped(sweep.key)));
+        push(&mut out, &format!("\n{}", escaped(&sweep.key)));
     }
     for (title, lines) in [
         (

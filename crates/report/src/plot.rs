@@ -72,10 +72,12 @@ struct Mark {
 
 /// The pictures of every sweep, in the order of the record.
 pub fn plots(summary: &Summary) -> Vec<Plots> {
-    groups(summary).iter().map(|curves| of_sweep(curves)).collect()
+    let per = visible(&summary.asked.cost_per.one);
+    groups(summary).iter().map(|curves| of_sweep(curves, &per)).collect()
 }
 
-fn of_sweep(curves: &[&Curve]) -> Plots {
+/// Costs of single operations are `per` such.
+fn of_sweep(curves: &[&Curve], per: &str) -> Plots {
     let legend = curves.iter().enumerate().map(|(nth, curve)| Key {
         name: visible(&curve.contender),
         class: class(nth, curve),
@@ -90,7 +92,7 @@ fn of_sweep(curves: &[&Curve]) -> Plots {
         .into_iter()
         .flatten()
         .collect(),
-        Over::Idle { .. } => idle(curves).into_iter().collect(),
+        Over::Idle { .. } => idle(curves, per).into_iter().collect(),
         Over::Connections { .. } | Over::Cores { .. } => rate(curves).into_iter().collect(),
     };
     let hollow = plots.iter().flat_map(|p| &p.series).flat_map(|s| &s.marks).any(|m| m.hollow);
@@ -152,7 +154,7 @@ fn cpu(curves: &[&Curve]) -> Option<Plot> {
 }
 
 /// Cost over silent connections, both by factors.
-fn idle(curves: &[&Curve]) -> Option<Plot> {
+fn idle(curves: &[&Curve], per: &str) -> Option<Plot> {
     const US: f64 = 1e3;
     let draw = |curve: &&Curve| {
         let Over::Idle { points, .. } = &curve.over else { return Drawn::default() };
@@ -167,7 +169,7 @@ fn idle(curves: &[&Curve]) -> Option<Plot> {
     let drawn: Vec<Drawn> = curves.iter().map(draw).collect();
     let x = Axis::of_factors(xs(&drawn), numbers::short)?;
     let y = Axis::of_factors(ys(&drawn), numbers::short)?;
-    let title = "server CPU, µs per request".to_owned();
+    let title = format!("server CPU, µs per {per}");
     Some(plot(title, Axis { label: "silent connections".to_owned(), ..x }, y, curves, &drawn))
 }
 

@@ -2,7 +2,7 @@
 //! than one.
 
 use crate::{
-    columns::{figure, plain},
+    columns::{figure, per, plain},
     numbers,
     table::{Column, Row, Table, visible},
 };
@@ -51,7 +51,7 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
             column("contender", false, 0),
             column("role", false, 0),
             column("processes", true, 4),
-            column(&format!("{}/req", unit.name), true, 0),
+            column(&visible(&format!("{}/{}", unit.name, per(summary))), true, 0),
             column("share", true, 1),
             column("CPUs", true, 3),
             column("busy", true, 2),

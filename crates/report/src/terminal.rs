@@ -33,7 +33,7 @@ pub fn lay_out(view: &View, width: usize, colour: bool) -> String {
     for (i, line) in view.heading.iter().enumerate() {
         out.paragraph(line, width, 0, if i == 0 { BOLD } else { "" });
     }
-    for table in view.gate.iter().chain(&view.tables).chain(&view.roles).chain(&view.scaling) {
+    for table in view.all_tables() {
         out.line("");
         out.paragraph(&table.title, width, 0, BOLD);
         out.table(table, width);
@@ -59,7 +59,7 @@ pub fn lay_out(view: &View, width: usize, colour: bool) -> String {
         for doubt in &sweep.doubts {
             out.paragraph(&format!("but {}: {}", doubt.names, doubt.text), width, 2, DIM);
         }
-        out.paragraph(sweep.key, width, 2, DIM);
+        out.paragraph(&sweep.key, width, 2, DIM);
     }
     if !view.skipped.is_empty() {
         out.line("");

@@ -6,6 +6,7 @@ use crate::{
     columns::fields,
     curves::{Sweep, sweeps},
     gate, numbers,
+    operations::operations,
     roles::roles,
     scaling::scaling,
     sentences::{notes, result},
@@ -25,6 +26,8 @@ pub struct View {
     pub tables: Vec<Table>,
     /// What each role took: a table for each load under which a contender had more than one.
     pub roles: Vec<Table>,
+    /// Further kinds of operations: a table for each load under which there were any.
+    pub operations: Vec<Table>,
     /// What more cores changed: a table for each load that was run on several counts of them.
     pub scaling: Vec<Table>,
     /// What loads that differ in one number say together.
@@ -33,6 +36,14 @@ pub struct View {
     pub skipped: Vec<(String, String)>,
     /// What might mislead.
     pub doubts: Vec<String>,
+}
+
+impl View {
+    /// All tables, in the order in which they are shown.
+    pub fn all_tables(&self) -> impl Iterator<Item = &Table> {
+        let View { gate, tables, roles, operations, scaling, .. } = self;
+        gate.iter().chain(tables).chain(roles).chain(operations).chain(scaling)
+    }
 }
 
 /// Lays out a summary.
@@ -53,6 +64,7 @@ pub fn view(summary: &Summary) -> View {
         gate,
         tables,
         roles: roles(summary),
+        operations: operations(summary),
         scaling: scaling(summary),
         sweeps: sweeps(summary),
         skipped,

@@ -4,8 +4,8 @@
 //!
 //! A load is generic over its dialect: nothing here is dispatched while it runs.
 
-use crate::{cursor::Cursor, operation::Operation, script::Script, time::Nanos};
-use regatta_record::Exchange;
+use crate::{cursor::Cursor, script::Script, time::Nanos};
+use regatta_record::{Exchange, Operation};
 
 /// A compiled workload in a protocol.
 pub trait Dialect: Sync {
@@ -17,8 +17,9 @@ pub trait Dialect: Sync {
     /// Whether a connection has steps before its first request: see [`Dialect::open`].
     const OPENS: bool = false;
 
-    /// What is counted. The first is the requests of the script, counted by the load itself; the
-    /// others are heard: see [`Heard`].
+    /// The kinds of operations that are counted. The first is [`Operation::REQUESTS`], the requests of
+    /// the script, which the load itself counts. All others are what the server sends unasked:
+    /// [`Dialect::receive`] reports each to its [`Heard`].
     const OPERATIONS: &'static [Operation] = &[Operation::REQUESTS];
 
     /// All exchanges of the run.
@@ -61,6 +62,14 @@ pub trait Dialect: Sync {
         Ok(true)
     }
 
+    /// `k` more requests are asked on this connection. Their latency counts from `from`: in closed loop
+    /// from now, in open loop from their intended send. A dialect whose requests carry a time keeps it
+    /// for the bytes that [`Dialect::unsent`] returns next.
+    #[inline]
+    fn asked(&self, talk: &mut Self::Talk, k: u32, from: Nanos) {
+        let _ = (talk, k, from);
+    }
+
     /// What is to be written, all in one piece: the script's bytes, or as many bytes in their place.
     #[inline]
     fn unsent<'b>(&'b self, cursor: &Cursor, talk: &'b mut Self::Talk, now: Nanos) -> &'b [u8] {
@@ -70,6 +79,9 @@ pub trait Dialect: Sync {
 
     /// Takes bytes that came at `now`, a moment of the clock that the load measures by, and returns
     /// how many requests they answer; then [`Dialect::ends`] tells whether the server goes on.
+    ///
+    /// What the server owed and sent unasked is reported to `heard`. Unasked bytes that are no such
+    /// operation are an error.
     ///
     /// # Errors
     /// The first exchange that is wrong; its index counts replies from this call on. The connection
@@ -130,14 +142,21 @@ pub struct At<'c, D: Dialect + ?Sized> {
     pub desk: &'c mut D::Desk,
 }
 
-/// Is told of operations that are no reply to a request: what a server sends unasked.
+/// Counts operations that are not replies: what a server sends unasked.
+///
+/// A cost may be reported per operation of such a kind, so a dialect reports only operations that it has
+/// verified: the server owed exactly this one to this connection, and its bytes are right. One that was
+/// not owed, e.g. a delivery that comes twice, is an error of [`Dialect::receive`]. Otherwise a server
+/// would look cheap by sending more than it should.
 pub trait Heard {
-    /// One of [`Dialect::OPERATIONS`] after the first, by its place there. `took` is how long it
-    /// took, in nanoseconds, where that can be told.
-    fn heard(&mut self, operation: usize, took: Option<Nanos>);
+    /// A verified operation of the kind `D::OPERATIONS[kind]` came; `kind` is never 0. `sent_at` is when
+    /// the send that caused it was to happen, by the clock of [`Dialect::receive`]: in closed loop its
+    /// write, in open loop its intended send (see [`Dialect::asked`]).
+    fn heard(&mut self, kind: usize, sent_at: Nanos);
 }
 
-/// Nobody listens: for dialects that hear nothing.
+/// Counts nothing: for dialects that have only requests.
 impl Heard for () {
-    fn heard(&mut self, _: usize, _: Option<Nanos>) {}
+    #[inline]
+    fn heard(&mut self, _: usize, _: Nanos) {}
 }

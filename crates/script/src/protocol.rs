@@ -71,6 +71,14 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
     /// They take too much memory.
     fn compile(&self, order: &Order<'_>) -> Result<Speech<Self::Dialect>, TooLarge>;
 
+    /// The kind of operation that costs are per, by its place in the dialect's
+    /// [`Dialect::OPERATIONS`]: the requests, unless a workload exists for what follows from them, e.g.
+    /// deliveries. The kind must be verified (see [`crate::Heard`]), and so must be how many of them a
+    /// request entails.
+    fn cost_per(&self) -> usize {
+        0
+    }
+
     /// The whole text of its workload file, where it is one and is checked as that says.
     fn text(&self) -> Option<&str> {
         None

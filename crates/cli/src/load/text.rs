@@ -5,7 +5,7 @@ use super::{
     open,
 };
 use indicatif::HumanCount;
-use regatta_record::{Burst, Figure, Latency, LoadResult, TlsSpoken};
+use regatta_record::{Burst, Figure, Latency, LoadOperation, LoadResult, TlsSpoken};
 use std::{collections::BTreeMap, fmt::Write};
 
 /// What the article that the burst comes from measured (workload `double` of the design).
@@ -65,7 +65,13 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
             line(name, voided(Figure::Latency, percentiles(part)));
         }
     }
-    let cpu = |ns: Option<f64>| ns.map_or("–".into(), |ns| format!("{:.2} µs/request", ns / 1e3));
+    for LoadOperation { operation, count, rate_per_s, latency_ns, .. } in &result.operations {
+        let rate = voided(Figure::Rate, format!("{}/s", HumanCount(rate_per_s.round() as u64)));
+        line(&operation.several, format!("{} in {seconds:.2} s: {rate}", HumanCount(*count)));
+        line("  latency", voided(Figure::Latency, percentiles(latency_ns)));
+    }
+    let each = &result.cost_per.one;
+    let cpu = |ns: Option<f64>| ns.map_or("–".into(), |ns| format!("{:.2} µs/{each}", ns / 1e3));
     line("server CPU", cpu(result.server_cpu_ns_per_request));
     line("load CPU", cpu(result.load_cpu_ns_per_request));
     let errors: Vec<String> = result

@@ -1,4 +1,5 @@
-//! A contender over rates: its points, and CPU(rate) = standing + marginal × rate.
+//! A contender over rates: its points, and CPU(rate) = standing + marginal × rate. The rate is that of
+//! requests, and so the marginal cost is per request, whatever other costs are per.
 
 use super::{
     knee,
@@ -23,8 +24,11 @@ pub(super) fn over(asked: &Asked, places: &[Place]) -> (Over, Vec<String>) {
 fn point(asked: &Asked, place: &Place) -> RatePoint {
     let Place { n: rate, cell, observed } = *place;
     let latency = |ns: Option<u64>| ns.filter(|_| !cell.verdict.voids(Figure::Latency));
-    let cpu =
-        observed.cost.iter().zip(&observed.rate).map(|(cost, rate)| Some((*cost)? + (*rate)?));
+    let cpu = observed
+        .cost_of_request
+        .iter()
+        .zip(&observed.rate)
+        .map(|(cost, rate)| Some((*cost)? + (*rate)?));
     let cpu = geometric(&present(&cpu.collect::<Vec<_>>()), asked.seed);
     RatePoint {
         rate,
@@ -48,7 +52,7 @@ fn cost(asked: &Asked, places: &[Place], doubts: &mut Vec<String>) -> Option<Rat
         return None;
     }
     let Fitted { start, slope, line, means } = fit(asked, &held, doubts, |place, pass| {
-        let Observed { cost, rate, .. } = place.observed;
+        let Observed { cost_of_request: cost, rate, .. } = place.observed;
         let (cost, rate) = (cost[pass]?, rate[pass]?);
         Some((rate.exp(), (cost + rate).exp()))
     })?;

@@ -9,8 +9,8 @@ pub mod sweep;
 use hdrhistogram::Histogram;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_record::{
-    Arrivals, Asked, CpuSets, Drive, Entry, Errors, FORMAT, LoadShape, Outcome, Round, Server,
-    Setup, UsageSource, encode_histogram,
+    Arrivals, Asked, CpuSets, Drive, Entry, Errors, FORMAT, LoadShape, Operation, Outcome, Round,
+    Server, Setup, UsageSource, encode_histogram,
 };
 use std::num::NonZeroU32;
 
@@ -68,6 +68,7 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
         format: FORMAT,
         name: "simulated".to_owned(),
         workload: "double".to_owned(),
+        cost_per: Operation::REQUESTS,
         contenders: names.iter().map(|n| (*n).to_owned()).collect(),
         baseline: names[0].to_owned(),
         twin_of: names.iter().find_map(|n| n.strip_suffix("-twin")).map(str::to_owned),
@@ -177,6 +178,7 @@ fn round(
         remark: None,
         instances_ns: Vec::new(),
         background: None,
+        operations: Vec::new(),
         open_loop: None,
         machine: None,
         histogram: encode_histogram(&histogram),

@@ -39,13 +39,22 @@ const HEARTBEAT: Duration = Duration::from_millis(500);
 /// orders from stdin, and writes reports to stdout. It ends at once when stdin closes or the leader
 /// dies. Not for people.
 pub fn load_process() -> ExitCode {
+    follow(|plan, run| plan.compile()?.visit(run))
+}
+
+/// Like [`load_process`], in a dialect instead of the plan's workload.
+pub fn load_process_in<D: Dialect>(dialect: impl FnOnce(&Plan) -> D) -> ExitCode {
+    follow(|plan, run| run.visit(&dialect(plan)))
+}
+
+fn follow(begin: impl FnOnce(&Plan, Run<'_>) -> Result<Counted, Error>) -> ExitCode {
     // Where the kernel refuses, the end of stdin says the same, only later.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let mut inbox = Inbox::new(io::stdin());
     let report = match inbox.next::<Ask>() {
         Ok(None) => return ExitCode::FAILURE,
         Err(error) => Report::Failed(Failure::Other(format!("cannot read its part: {error}"))),
-        Ok(Some(ask)) => match carry_out(&ask, inbox) {
+        Ok(Some(ask)) => match carry_out(&ask, inbox, begin) {
             Ok(counted) => Report::Counted(Box::new(counted)),
             Err(Error::Tls(because)) => Report::Failed(Failure::Tls(because)),
             Err(error) => Report::Failed(Failure::Other(format!("cannot go on: {error}"))),
@@ -57,12 +66,16 @@ pub fn load_process() -> ExitCode {
     }
 }
 
-fn carry_out(ask: &Ask, orders: Inbox<io::Stdin>) -> Result<Counted, Error> {
+fn carry_out(
+    ask: &Ask,
+    orders: Inbox<io::Stdin>,
+    begin: impl FnOnce(&Plan, Run<'_>) -> Result<Counted, Error>,
+) -> Result<Counted, Error> {
     let plan = &ask::plan(ask)?;
     let alpn = plan.workload.protocol().alpn;
     let tls = plan.tls.as_ref().map(|tls| tls.offering(alpn));
     let plan = &Plan { tls, ..plan.clone() };
-    plan.compile()?.visit(Run { plan, part: ask.part, orders })
+    begin(plan, Run { plan, part: ask.part, orders })
 }
 
 /// A part of a load that may begin.
@@ -89,7 +102,7 @@ impl Visitor for Run<'_> {
         let leader = &mut Turns(&follower);
         let counts = work(dialect, plan, part, shared, leader, |ended| report(&follower, ended))?;
         let (wrong, tls) = (shared.first_wrong(), shared.spoken());
-        Ok(tally::count(counts, part, follower.window(), plan, wrong, tls))
+        Ok(tally::count(counts, D::OPERATIONS, part, follower.window(), plan, wrong, tls))
     }
 }
 

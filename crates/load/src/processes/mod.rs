@@ -13,6 +13,6 @@ mod lead;
 mod split;
 mod wire;
 
-pub use follow::load_process;
+pub use follow::{load_process, load_process_in};
 pub use lead::run_in_processes;
 pub use split::{Processes, Split};

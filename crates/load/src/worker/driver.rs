@@ -89,6 +89,12 @@ pub(super) trait Driver: Sized {
         false
     }
 
+    /// When the request at this place of [`Times`] was to be sent, where that is not when it is asked.
+    #[inline]
+    fn intended(&self, _place: usize) -> Option<Nanos> {
+        None
+    }
+
     /// A connection is opened, and its first request will be sent.
     fn connects<T>(&mut self, _slot: u32, _connection: &Connection<T>, _times: &Times) {}
 

@@ -96,7 +96,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             statuses: Vec::new(),
             open: 0,
             kept: 0,
-            count: Count::new(plan),
+            count: Count::new(plan, D::OPERATIONS),
         })
     }
 

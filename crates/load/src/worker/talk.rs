@@ -4,6 +4,7 @@
 
 use super::{
     driver::Driver,
+    heard::hear,
     loss::Loss,
     sealed::send_sealed,
     state::{KEPT, Worker},
@@ -80,7 +81,8 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     pub(super) fn receive(&mut self, slot: u32, bytes: Range<usize>) -> Result<u32, Box<Exchange>> {
         let Connection { cursor, talk, replies, .. } = &mut self.connections[slot as usize];
         let at = At { cursor, talk, desk: &mut self.desk };
-        self.dialect.receive(at, &self.buffer[bytes], self.now, &mut ()).map_err(|mut exchange| {
+        let (came, operations) = (&self.buffer[bytes], &mut self.count.operations);
+        hear(self.dialect, at, came, self.now, operations).map_err(|mut exchange| {
             exchange.reply_index += *replies;
             exchange
         })
@@ -110,6 +112,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// Asks for `k` more, now.
     #[inline]
     pub(super) fn ask(&mut self, slot: u32, k: u32) {
+        self.tell_dialect(slot, k, self.now);
         let connection = &mut self.connections[slot as usize];
         connection.cursor.ask(k);
         self.times.push(&mut connection.sent, k, self.now);
@@ -127,7 +130,10 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         connection.state = State::Connecting;
         connection.cursor.ask(1);
         self.drive.connects(slot, connection, &self.times);
-        self.times.push(&mut connection.sent, 1, clock::now());
+        let now = clock::now();
+        self.tell_dialect(slot, 1, now);
+        let connection = &mut self.connections[slot as usize];
+        self.times.push(&mut connection.sent, 1, now);
         self.left -= 1;
         let source = self.sources.next(slot as usize * self.part.threads + self.part.thread);
         match socket::open(self.plan.target, source, !V::CHURNS) {

@@ -1,7 +1,12 @@
-//! What the tests of this crate start: a load process, one that changes what a load process says, and
+//! What the tests of this crate start: load processes, one that changes what a load process says, and
 //! a leader that is to be killed.
 
-use regatta_load::{Edges, Plan, Processes, Until, load_process, run_in_processes};
+#[path = "../operations/dialect.rs"]
+mod dialect;
+
+use regatta_load::{
+    Edges, Plan, Processes, Until, load_process, load_process_in, run_in_processes,
+};
 use regatta_record::{Ask, Counted, Report};
 use regatta_script::Workload;
 use std::{
@@ -18,6 +23,9 @@ fn main() -> ExitCode {
     match arguments[..] {
         // The mark tells the processes of several tests apart.
         ["load-process", _mark] => load_process(),
+        ["load-process-of-deliveries"] => {
+            load_process_in(|_| dialect::Deliveries::new(dialect::Times::Made))
+        }
         ["lie", what] => lie(what),
         ["lead", target, mark] => lead(target, mark),
         _ => panic!("unknown arguments {arguments:?}"),

@@ -13,7 +13,7 @@ use crate::{
     script::{Script, TooLarge},
     workload::file::{FileText, WorkloadError},
 };
-use regatta_record::AskedWorkload;
+use regatta_record::{AskedWorkload, Operation};
 use std::path::Path;
 
 /// Makes the table: for each line a variant of [`Workload`] and one of [`Compiled`].
@@ -75,6 +75,13 @@ macro_rules! table {
             /// The name as on the command line and in manifests; of a file, its own.
             pub fn name(&self) -> &str {
                 match self { $(Workload::$Name(asks) => asks.name()),* }
+            }
+
+            /// The kind of operation that costs are per.
+            pub fn cost_per(&self) -> Operation {
+                match self { $(
+                    Workload::$Name(asks) => kinds(asks)[asks.cost_per()].clone()
+                ),* }
             }
 
             /// The whole text of its workload file, which needs no other file; `None` for others, and
@@ -244,6 +251,11 @@ impl Workload {
             workload: self.name().to_owned(),
         })
     }
+}
+
+/// The kinds of operations that are counted of what is asked so.
+fn kinds<A: Asks>(_: &A) -> &'static [Operation] {
+    A::Dialect::OPERATIONS
 }
 
 /// The protocol of this URL scheme, whose name is in lower case.

@@ -322,6 +322,11 @@ impl Driver for Open {
         }
     }
 
+    /// Of requests of the window.
+    fn intended(&self, place: usize) -> Option<Nanos> {
+        Some(self.asked[place].intended).filter(|intended| *intended > 0)
+    }
+
     fn goes_on<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32) {
         worker.drive.turns.freed(slot, worker.now);
     }

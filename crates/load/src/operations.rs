@@ -1,0 +1,155 @@
+//! Counts the operations that servers send unasked, of one load thread. A dialect without such
+//! operations has none of this: the worker hands it a listener that does nothing.
+
+use crate::{
+    Plan, Until,
+    clock::{self, Nanos},
+    histogram::new_histogram,
+};
+use regatta_record::{Drive, Operation, OperationCounted};
+use regatta_script::Heard;
+use std::ops::Range;
+
+/// What is counted of them.
+pub(crate) struct Operations {
+    counted: Vec<OperationCounted>,
+    /// Inside the measured window.
+    is_open: bool,
+    /// In open loop: latencies belong to the sends that were due within these moments.
+    sends: Option<Range<Nanos>>,
+    /// Length of a window of time.
+    length: Option<Nanos>,
+}
+
+impl Operations {
+    /// `kinds` are all kinds, requests first: these are counted elsewhere.
+    pub fn new(kinds: &[Operation], plan: &Plan) -> Self {
+        let further = kinds.iter().skip(1).cloned();
+        Operations {
+            counted: further.map(|kind| OperationCounted::nothing(kind, new_histogram())).collect(),
+            is_open: false,
+            sends: matches!(plan.drive, Drive::Open { .. }).then_some(Nanos::MAX..Nanos::MAX),
+            length: match plan.until {
+                Until::Elapsed(length) => Some(length.as_nanos() as Nanos),
+                Until::Requests(_) | Until::Done => None,
+            },
+        }
+    }
+
+    /// The window began at this moment, maybe a little ago.
+    pub fn window_opens(&mut self, at: Nanos) {
+        self.is_open = true;
+        if let Some(sends) = &mut self.sends {
+            *sends = at..at.saturating_add(self.length.unwrap_or(Nanos::MAX));
+        }
+    }
+
+    /// The window is over. What was due after this moment never was.
+    pub fn window_closes(&mut self) {
+        self.is_open = false;
+        if let Some(sends) = &mut self.sends {
+            sends.end = sends.end.min(clock::now());
+        }
+    }
+
+    /// Who counts what came at `now`.
+    #[inline]
+    pub fn listen(&mut self, now: Nanos) -> Listener<'_> {
+        Listener { operations: self, now }
+    }
+
+    /// What was counted, of each kind.
+    pub fn into_counted(self) -> Vec<OperationCounted> {
+        self.counted
+    }
+}
+
+/// Counts what comes at one moment.
+pub(crate) struct Listener<'o> {
+    operations: &'o mut Operations,
+    now: Nanos,
+}
+
+impl Heard for Listener<'_> {
+    #[inline]
+    fn heard(&mut self, kind: usize, sent_at: Nanos) {
+        let Operations { counted, is_open, sends, .. } = &mut *self.operations;
+        let counted = &mut counted[kind - 1];
+        counted.whole_run += 1;
+        counted.count += u64::from(*is_open);
+        if sends.as_ref().map_or(*is_open, |sends| sends.contains(&sent_at)) {
+            let took = self.now.saturating_sub(sent_at).max(1);
+            counted.histogram.saturating_record(took);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{MS, SECOND};
+
+    const KINDS: &[Operation] = &[
+        Operation::REQUESTS,
+        Operation::new("deliveries", "delivery", "deliveries"),
+        Operation::new("results", "result", "results"),
+    ];
+
+    fn operations(sends: Option<Range<Nanos>>, length: Option<Nanos>) -> Operations {
+        let nothing = |kind: &Operation| OperationCounted::nothing(kind.clone(), new_histogram());
+        let counted = KINDS[1..].iter().map(nothing).collect();
+        Operations { counted, is_open: false, sends, length }
+    }
+
+    /// Of each kind: inside the window, in the whole run, latencies.
+    fn counts(operations: Operations) -> Vec<(u64, u64, u64)> {
+        let all = operations.into_counted().into_iter();
+        all.map(|one| (one.count, one.whole_run, one.histogram.len())).collect()
+    }
+
+    #[test]
+    fn in_closed_loop_only_what_comes_inside_the_window_counts() {
+        let mut operations = operations(None, Some(SECOND));
+        operations.listen(5).heard(1, 1);
+        operations.window_opens(10);
+        operations.listen(20).heard(1, 3);
+        operations.listen(20).heard(2, 20);
+        operations.listen(4 * SECOND).heard(1, 20);
+        operations.window_closes();
+        operations.listen(30).heard(2, 20);
+        let [deliveries, results] = &operations.counted[..] else { panic!() };
+        assert_eq!(deliveries.histogram.min(), 17);
+        assert_eq!((results.histogram.min(), results.histogram.max()), (1, 1), "0 ns is told as 1");
+        assert_eq!(counts(operations), [(2, 3, 2), (1, 2, 1)]);
+    }
+
+    #[test]
+    fn in_open_loop_a_latency_belongs_to_the_moment_of_its_send() {
+        let mut operations = operations(Some(Nanos::MAX..Nanos::MAX), Some(100 * MS));
+        let opened = clock::now();
+        operations.listen(opened).heard(1, opened - MS);
+        operations.window_opens(opened);
+        // Its send was due before the window.
+        operations.listen(opened + MS).heard(1, opened - 1);
+        operations.listen(opened + MS).heard(1, opened);
+        operations.listen(opened + 100 * MS).heard(1, opened + 100 * MS - 1);
+        operations.listen(opened + 101 * MS).heard(1, opened + 100 * MS);
+        while clock::now() < opened + 100 * MS {}
+        operations.window_closes();
+        // It came after the window, and was due inside it.
+        operations.listen(opened + 300 * MS).heard(1, opened + 50 * MS);
+        assert_eq!(operations.counted[0].histogram.max() / MS, 250);
+        assert_eq!(counts(operations), [(4, 6, 3), (0, 0, 0)]);
+    }
+
+    #[test]
+    fn an_early_end_ends_the_window_of_the_sends_too() {
+        let mut operations = operations(Some(Nanos::MAX..Nanos::MAX), Some(1_000 * SECOND));
+        let opened = clock::now();
+        operations.window_opens(opened);
+        operations.window_closes();
+        operations.listen(opened + SECOND).heard(1, opened);
+        operations.listen(opened + 600 * SECOND).heard(1, opened + 500 * SECOND);
+        assert_eq!(counts(operations), [(0, 2, 1), (0, 0, 0)]);
+    }
+}

@@ -1,0 +1,42 @@
+//! Operations that servers send unasked. For a dialect that has only requests, nothing of this is
+//! compiled.
+
+use super::{driver::Driver, state::Worker};
+use crate::{clock::Nanos, operations::Operations};
+use regatta_record::Exchange;
+use regatta_script::{At, Dialect};
+
+/// Whether servers send operations unasked in this dialect.
+const fn hears<D: Dialect>() -> bool {
+    D::OPERATIONS.len() > 1
+}
+
+/// Hands what came to the dialect: how many replies it completes. What it hears is counted.
+#[inline]
+pub(super) fn hear<D: Dialect>(
+    dialect: &D,
+    at: At<'_, D>,
+    came: &[u8],
+    now: Nanos,
+    operations: &mut Operations,
+) -> Result<u32, Box<Exchange>> {
+    if const { hears::<D>() } {
+        dialect.receive(at, came, now, &mut operations.listen(now))
+    } else {
+        dialect.receive(at, came, now, &mut ())
+    }
+}
+
+impl<D: Dialect, V: Driver> Worker<'_, D, V> {
+    /// Tells the dialect, before they are written, from when the latency of the next `k` requests of a
+    /// connection counts.
+    #[inline]
+    pub(super) fn tell_dialect(&mut self, slot: u32, k: u32, now: Nanos) {
+        if const { hears::<D>() } {
+            let connection = &mut self.connections[slot as usize];
+            let place = self.times.next_place(&connection.sent);
+            let from = self.drive.intended(place).unwrap_or(now);
+            self.dialect.asked(&mut connection.talk, k, from);
+        }
+    }
+}

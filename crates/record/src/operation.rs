@@ -1,0 +1,194 @@
+//! Kinds of operations: what a load counts, and what was counted of each kind.
+//!
+//! The first kind is always the request: its counts are fields of their own, e.g.
+//! [`crate::Counted::requests`]. All further kinds are what servers send unasked, e.g. the deliveries of
+//! a broadcast; a list of them stands beside those fields. It is empty for most workloads.
+//!
+//! A cost is reported per operation of one kind. That kind must be verified: an operation counts only
+//! after the load has checked that the server owed it, in this place and with these bytes. Otherwise a
+//! server could lower its cost by sending a cheap operation more often. An operation too many is a wrong
+//! reply.
+
+use crate::{Unlike, encode_histogram, hdr};
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// A kind of operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Operation {
+    /// Its name in results, which never changes, e.g. `deliveries`.
+    pub name: Cow<'static, str>,
+    /// One of them in words: `delivery`.
+    pub one: Cow<'static, str>,
+    /// Several of them in words: `deliveries`.
+    pub several: Cow<'static, str>,
+}
+
+impl Operation {
+    /// A request and its reply.
+    pub const REQUESTS: Operation = Operation::new("requests", "request", "requests");
+
+    /// A kind by its name in results, and by its words for one and for several.
+    pub const fn new(name: &'static str, one: &'static str, several: &'static str) -> Operation {
+        Operation {
+            name: Cow::Borrowed(name),
+            one: Cow::Borrowed(one),
+            several: Cow::Borrowed(several),
+        }
+    }
+
+    /// Whether this is the request.
+    pub fn is_request(&self) -> bool {
+        self.name == Self::REQUESTS.name
+    }
+}
+
+impl Default for Operation {
+    fn default() -> Self {
+        Operation::REQUESTS
+    }
+}
+
+/// What load processes counted of a kind of operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperationCounted {
+    /// The kind.
+    pub operation: Operation,
+    /// Those that came inside the measured window.
+    pub count: u64,
+    /// Those of the whole run.
+    pub whole_run: u64,
+    /// Nanoseconds from the send that caused an operation until it came. In closed loop of those that
+    /// came inside the window; in open loop from the intended send, of those whose send was due inside
+    /// the window, whenever they came.
+    #[serde(with = "hdr")]
+    pub histogram: Histogram<u64>,
+}
+
+/// What a round counted of a kind of operation beside requests: what the server sent unasked, all of
+/// it verified.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundOperation {
+    /// The kind.
+    pub operation: Operation,
+    /// Those that came inside the measured window.
+    pub count: u64,
+    /// Those of the whole round.
+    pub whole_run: u64,
+    /// HDR histogram of latencies, V2 format, base64; see [`OperationCounted::histogram`].
+    pub histogram: String,
+}
+
+impl OperationCounted {
+    /// Creates an empty count. All histograms of a load have the range and precision of `empty`.
+    pub fn nothing(operation: Operation, empty: Histogram<u64>) -> OperationCounted {
+        OperationCounted { operation, count: 0, whole_run: 0, histogram: empty }
+    }
+
+    /// As a round stores it.
+    pub fn to_round(&self) -> RoundOperation {
+        RoundOperation {
+            operation: self.operation.clone(),
+            count: self.count,
+            whole_run: self.whole_run,
+            histogram: encode_histogram(&self.histogram),
+        }
+    }
+
+    /// Adds the counts of another thread or process. Their lists of kinds must be alike.
+    pub(crate) fn add_all(ours: &mut [Self], theirs: &[Self]) -> Result<(), Unlike> {
+        for (ours, theirs) in ours.iter_mut().zip(theirs) {
+            ours.count += theirs.count;
+            ours.whole_run += theirs.whole_run;
+            hdr::add(&mut ours.histogram, &theirs.histogram)?;
+        }
+        Ok(())
+    }
+
+    /// Rejects lists of different kinds, or of the same kinds in another order.
+    pub(crate) fn check_all_like(ours: &[Self], theirs: &[Self]) -> Result<(), Unlike> {
+        let kinds = |all: &[Self]| -> Vec<Operation> {
+            all.iter().map(|one| one.operation.clone()).collect()
+        };
+        if kinds(ours) != kinds(theirs) {
+            let (ours, theirs) = (listed(ours), listed(theirs));
+            return Err(Unlike(format!("operations of the kinds {ours} and {theirs}")));
+        }
+        let mut pairs = ours.iter().zip(theirs);
+        pairs.try_for_each(|(ours, theirs)| hdr::check_like(&ours.histogram, &theirs.histogram))
+    }
+
+    /// Checks that the counts are consistent. `like` is a histogram of the same load.
+    pub(crate) fn check(&self, like: &Histogram<u64>, open_loop: bool) -> Result<(), Unlike> {
+        let OperationCounted { operation, count, whole_run, histogram } = self;
+        let (several, latencies) = (&operation.several, histogram.len());
+        if operation.is_request() {
+            return Err(Unlike("requests are counted twice".into()));
+        }
+        if count > whole_run || latencies > *whole_run {
+            return Err(Unlike(format!(
+                "{count} {several} and {latencies} of their latencies in the window, but {whole_run} \
+                 in the whole run"
+            )));
+        }
+        // In open loop some came in the window whose send was due before it, and the reverse.
+        if !open_loop && latencies != *count {
+            return Err(Unlike(format!("{count} {several}, but {latencies} of their latencies")));
+        }
+        hdr::check_like(like, histogram)
+    }
+}
+
+fn listed(all: &[OperationCounted]) -> String {
+    let names: Vec<&str> = all.iter().map(|one| &*one.operation.name).collect();
+    if names.is_empty() { "requests alone".into() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DELIVERIES: Operation = Operation::new("deliveries", "delivery", "deliveries");
+
+    fn histogram() -> Histogram<u64> {
+        Histogram::new_with_bounds(1, 1_000_000, 3).unwrap()
+    }
+
+    /// So many inside the window, of so many, with so many latencies.
+    fn counted(count: u64, whole_run: u64, latencies: u64) -> OperationCounted {
+        let mut histogram = histogram();
+        histogram.record_n(7, latencies).unwrap();
+        OperationCounted { operation: DELIVERIES, count, whole_run, histogram }
+    }
+
+    #[test]
+    fn a_kind_survives_a_message() {
+        let text = serde_json::to_string(&DELIVERIES).unwrap();
+        assert_eq!(text, r#"{"name":"deliveries","one":"delivery","several":"deliveries"}"#);
+        assert_eq!(serde_json::from_str::<Operation>(&text).unwrap(), DELIVERIES);
+        assert!(Operation::default().is_request() && !DELIVERIES.is_request());
+    }
+
+    #[test]
+    fn counts_that_contradict_themselves_are_refused() {
+        let refused = |counted: OperationCounted, open_loop| {
+            counted.check(&histogram(), open_loop).map_err(|unlike| unlike.to_string()).err()
+        };
+        assert_eq!(refused(counted(3, 3, 3), false), None);
+        assert_eq!(refused(counted(0, 0, 0), false), None);
+        assert_eq!(refused(counted(3, 9, 5), true), None, "two came after the window");
+        let more = refused(counted(4, 3, 3), true).unwrap();
+        assert!(more.starts_with("4 deliveries and 3 of their latencies"), "{more}");
+        assert!(refused(counted(3, 3, 4), true).is_some());
+        let lost = refused(counted(3, 4, 2), false).unwrap();
+        assert_eq!(lost, "3 deliveries, but 2 of their latencies");
+        assert!(refused(counted(3, 4, 4), false).is_some());
+        let requests = OperationCounted { operation: Operation::REQUESTS, ..counted(1, 1, 1) };
+        assert_eq!(refused(requests, false).unwrap(), "requests are counted twice");
+        let other = Histogram::new_with_bounds(1, 1_000_000, 2).unwrap();
+        assert!(counted(1, 1, 1).check(&other, false).is_err());
+    }
+}

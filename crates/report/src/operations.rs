@@ -1,0 +1,63 @@
+//! What was counted of operations beside requests, as tables: one for each load under which servers sent
+//! something unasked.
+
+use crate::{
+    columns::{figure, latency, plain},
+    numbers,
+    table::{Column, Row, Table, visible},
+};
+use regatta_record::{Cell, Figure, LoadShape, OperationFigures, Summary};
+
+/// The tables, in the order of the loads.
+pub fn operations(summary: &Summary) -> Vec<Table> {
+    summary.asked.loads.iter().filter_map(|load| table(summary, load)).collect()
+}
+
+fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
+    let cells = summary.cells.iter().filter(|cell| cell.load == *load);
+    let is_reference = |cell: &Cell| summary.asked.is_reference(&cell.contender);
+    let (references, contenders): (Vec<&Cell>, Vec<&Cell>) = cells.partition(|c| is_reference(c));
+    let cells = contenders.into_iter().chain(references);
+    let each: Vec<(&Cell, &OperationFigures)> =
+        cells.flat_map(|cell| cell.operations.iter().map(move |kind| (cell, kind))).collect();
+    if each.is_empty() {
+        return None;
+    }
+    let unit = numbers::rate_unit(each.iter().filter_map(|(_, kind)| Some(kind.rate_per_s?.mean)));
+    let column =
+        |title: &str, right, goes, brief| Column { title: title.to_owned(), right, goes, brief };
+    let row = |(cell, kind): &(&Cell, &OperationFigures)| {
+        let rate = kind.rate_per_s.map(|rate| numbers::estimate(&rate, unit.size));
+        let (all, intervals) = (&kind.latency_ns, &kind.latency_intervals);
+        Row {
+            reference: is_reference(cell),
+            cells: vec![
+                plain(visible(&cell.contender)),
+                plain(visible(&kind.operation.several)),
+                plain(numbers::grouped(kind.count)),
+                figure(cell, Figure::Rate, rate),
+                latency(cell, all.p50, intervals.p50),
+                latency(cell, all.p95, intervals.p95),
+                latency(cell, all.p99, intervals.p99),
+            ],
+        }
+    };
+    Some(Table {
+        title: visible(&format!(
+            "operations beside requests · {} · {load}",
+            summary.asked.workload
+        )),
+        result: String::new(),
+        columns: vec![
+            column("contender", false, 0, false),
+            column("operations", false, 0, false),
+            column("number", true, 4, false),
+            column(unit.name, true, 2, true),
+            column("p50", true, 3, true),
+            column("p95", true, 1, true),
+            column("p99", true, 1, true),
+        ],
+        rows: each.iter().map(row).collect(),
+        notes: Vec::new(),
+    })
+}

@@ -1,0 +1,99 @@
+//! What the forms of a report must say of operations beside requests, and of a cost that is per such an
+//! operation.
+
+mod common;
+
+use common::{row, table, words};
+use regatta_record::{Cell, Estimate, Figure, Latency, Operation, OperationFigures, Summary};
+use regatta_report::{csv, html, json, markdown, terminal};
+
+fn fixture() -> Summary {
+    serde_json::from_str(include_str!("summary.json")).expect("the fixture is a summary")
+}
+
+/// The baseline under the first load.
+fn cell(summary: &mut Summary) -> &mut Cell {
+    let (load, name) = (summary.asked.loads[0], summary.asked.baseline.clone());
+    let is_it = |cell: &&mut Cell| cell.load == load && cell.contender == name;
+    summary.cells.iter_mut().find(is_it).expect("a cell")
+}
+
+/// Costs are per delivery, and the baseline delivered under the first load.
+fn summary() -> Summary {
+    let mut summary = fixture();
+    let deliveries = Operation {
+        name: "deliveries".into(),
+        one: "delivery\u{1b}".into(),
+        several: "<deliveries>".into(),
+    };
+    summary.asked.cost_per = deliveries.clone();
+    cell(&mut summary).operations = vec![OperationFigures {
+        operation: deliveries,
+        count: 1_234_567,
+        rate_per_s: Some(Estimate { mean: 61_728.0, low: 60_000.0, high: 63_000.0 }),
+        latency_ns: Latency {
+            p50: Some(2_000_000),
+            p95: Some(5_000_000),
+            p99: None,
+            ..Latency::default()
+        },
+        latency_intervals: Default::default(),
+    }];
+    summary
+}
+
+#[test]
+fn each_kind_has_a_row_with_its_number_rate_and_latency() {
+    let mut summary = summary();
+    let (load, name) = (summary.asked.loads[0], summary.asked.baseline.clone());
+    let title = format!("operations beside requests · {} · {load}", summary.asked.workload);
+    let text = terminal(&summary, 200, false);
+    let table = table(&text, &title);
+    assert_eq!(words(table[1]), "contender operations number k/s p50 p95 p99");
+    assert_eq!(
+        words(row(&table, &name)),
+        format!("{name} <deliveries> 1,234,567 61.7 [60.0–63.0] 2.00 ms 5.00 ms –")
+    );
+    assert_eq!(table.len(), 3, "no other contender has deliveries");
+    assert!(markdown(&summary).contains(&format!("### {title}")));
+    let page = html(&summary);
+    assert!(page.contains(&format!("<h2>{title}</h2>")), "the same in HTML");
+    assert!(page.contains("&lt;deliveries&gt;"), "hostile names are escaped");
+    let mut read: Summary = serde_json::from_str(&json(&summary)).expect("what was written");
+    assert_eq!(cell(&mut read).operations, cell(&mut summary).operations);
+
+    cell(&mut summary).verdict.void = vec![Figure::Rate, Figure::Latency];
+    let text = terminal(&summary, 200, false);
+    assert!(text.contains("(61.7 [60.0–63.0])") && text.contains("(5.00 ms)"), "{text}");
+}
+
+#[test]
+fn what_costs_are_per_is_named_wherever_they_are_shown() {
+    let summary = summary();
+    let (text, page) = (terminal(&summary, 250, false), html(&summary));
+    for title in ["µs/delivery\\u{1b}", "switches/delivery\\u{1b}"] {
+        assert!(text.contains(title), "{title}:\n{text}");
+        assert!(page.contains(&title.replace('/', "&#x2f;")), "{title}");
+    }
+    assert!(page.contains("server CPU, µs per delivery"));
+    assert!(page.contains("Costs are server CPU per delivery"));
+    for other in ["µs/req", "switches/req", "per request"] {
+        let escaped = other.replace('/', "&#x2f;");
+        assert!(!text.contains(other) && !page.contains(&escaped), "{other}");
+    }
+    assert!(csv(&summary).lines().skip(1).all(|line| line.ends_with(",\"deliveries\"")));
+}
+
+#[test]
+fn without_other_kinds_costs_are_per_request_and_there_is_no_table() {
+    let summary = fixture();
+    assert!(summary.asked.cost_per.is_request(), "what an old result does not say");
+    let text = terminal(&summary, 250, false);
+    assert!(text.contains("µs/req") && text.contains("switches/req"), "{text}");
+    assert!(csv(&summary).lines().skip(1).all(|line| line.ends_with(",\"requests\"")));
+    let stored = json(&summary);
+    for text in [text, markdown(&summary), html(&summary), stored.clone()] {
+        assert!(!text.contains("operations"), "{text}");
+    }
+    assert!(!stored.contains("cost_per"), "as it was stored");
+}
