@@ -3,7 +3,7 @@
 
 use crate::{
     cgroup::Cgroup,
-    process::{children, descendants},
+    process::{all_children, children, descendants},
 };
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::{
@@ -29,7 +29,11 @@ pub(crate) fn end(mark: &str, cgroup: Option<&Cgroup>, limit: Duration) {
     let deadline = Instant::now() + limit;
     let mut to_reap = BTreeSet::new();
     loop {
-        let found = find(mark, cgroup);
+        let mut found = find(mark, cgroup, children);
+        if found.is_empty() {
+            // The short way may leave out some while others end.
+            found = find(mark, cgroup, all_children);
+        }
         for &pid in &found {
             to_reap.insert(pid);
             if let Some(pid) = Pid::from_raw(pid as i32) {
@@ -41,14 +45,15 @@ pub(crate) fn end(mark: &str, cgroup: Option<&Cgroup>, limit: Duration) {
             cgroup.kill();
         }
         to_reap.retain(|&pid| is_unreaped_child(pid));
-        if (found.is_empty() && to_reap.is_empty()) || Instant::now() > deadline {
+        let is_over = found.is_empty() && to_reap.is_empty() && !any_child_exits();
+        if is_over || Instant::now() > deadline {
             return;
         }
         thread::sleep(Duration::from_millis(1));
     }
 }
 
-fn find(mark: &str, cgroup: Option<&Cgroup>) -> BTreeSet<u32> {
+fn find(mark: &str, cgroup: Option<&Cgroup>, children: fn(u32) -> Vec<u32>) -> BTreeSet<u32> {
     let mut found: BTreeSet<u32> =
         cgroup.map(Cgroup::pids).unwrap_or_default().into_iter().collect();
     for child in children(std::process::id()) {
@@ -58,6 +63,20 @@ fn find(mark: &str, cgroup: Option<&Cgroup>) -> BTreeSet<u32> {
         }
     }
     found
+}
+
+/// Whether a child is about to end: it has given its memory back, and its environment with it, so that
+/// nobody can tell any more whose it was, but it has not ended yet (exit_mm before exit_notify in
+/// do_exit, kernel/exit.c).
+fn any_child_exits() -> bool {
+    let exits = |pid: u32| {
+        let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let has_no_memory = read("statm").starts_with("0 ");
+        let stat = read("stat");
+        let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+        has_no_memory && state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+    };
+    all_children(std::process::id()).into_iter().any(exits)
 }
 
 fn has_mark(pid: u32, mark: &str) -> bool {

@@ -121,6 +121,18 @@ pub(crate) fn children(pid: u32) -> Vec<u32> {
     found
 }
 
+/// Children of `pid`, zombies included: of all processes those that name it as their parent
+/// (proc_pid_stat(5)). Reads a file of each process, and leaves none out.
+pub(crate) fn all_children(pid: u32) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let parent = |of: u32| -> Option<u32> {
+        let stat = fs::read_to_string(format!("/proc/{of}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    pids.filter(|&of| parent(of) == Some(pid)).collect()
+}
+
 /// Everything below `root`, parents before their children, `root` itself left out.
 ///
 /// The kernel may leave out a process while its siblings end, so one listing proves nothing; what
