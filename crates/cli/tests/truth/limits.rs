@@ -35,8 +35,8 @@ fn a_starved_load_is_the_limit() {
     let Some(turn) = turn() else { return };
     let seconds = if is_full() { 3 } else { 1 };
     let server = turn.server("");
-    let _spinner = turn.spinner();
-    // More than a load can make that has half a CPU, and than a server can hold.
+    let _spinners = [turn.spinner(), turn.spinner()];
+    // More than a load can make that has a third of a CPU; and that is less than a server can hold.
     let result = turn.load(&server, &format!("-c 64 -r 1M -d {seconds}s --warm-up 300ms")).result;
     let cost = result.server_cpu_ns_per_request;
     let verdict = &result.verdict;
@@ -53,7 +53,7 @@ fn a_starved_load_is_the_limit() {
 fn a_starved_load_is_the_limit_in_a_race() {
     let Some(turn) = turn() else { return };
     let (rounds, window_ms) = if is_full() { (5, 500) } else { (2, 300) };
-    let _spinner = turn.spinner();
+    let _spinners = [turn.spinner(), turn.spinner()];
     let (contenders, load, more) = (&[("epoll", "")], "connections = 64\nrate = 1000000", "");
     let race = Race { contenders, null: false, load, rounds, window_ms, seed: 11, more };
     let raced = race.run(&turn);
