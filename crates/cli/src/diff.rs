@@ -17,16 +17,16 @@ use std::path::{Path, PathBuf};
   regatta diff results/main results/branch
   regatta diff results/main results/branch --fail-over 5% --md comment.md
 
-Exit status: 0 compared, and with --fail-over every cost is surely within it; 1 with --fail-over, where
-a cost is surely higher by more than that, or cannot be judged, or is only in OLD; 2 wrong usage;
-3 with --fail-over, where none is, but the rounds do not decide.")]
+Exit status without --fail-over: 0 compared; 2 wrong usage.
+With --fail-over: 0 every cost is within the limit, with 95% confidence; 1 a cost exceeds the limit, cannot
+be judged, or is only in OLD; 2 wrong usage; 3 not decided, because an interval contains the limit.")]
 pub struct DiffArgs {
     /// The result directory to compare with
     old: PathBuf,
     /// The result directory to judge
     new: PathBuf,
-    /// Fail (exit status 1) where a cost is higher by more than this with 95% confidence, as 5%; exit
-    /// status 3 where the rounds do not decide
+    /// Fail (exit status 1) if a cost is higher by more than this with 95% confidence, e.g. 5%; exit with
+    /// status 3 if an interval contains the limit
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_over: Option<f64>,
     /// Write the comparison as Markdown for a pull request; - for stdout instead of the table

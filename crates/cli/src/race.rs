@@ -37,8 +37,8 @@ use std::{
   regatta race --resume results/20260101-120000-double
 
 Exit status: 0 judged; 1 a cell failed, was disqualified or has no cost, the --precision was not
-reached, or --fail-over found something dearer; 2 wrong usage or an unusable machine; 3 the rounds do not decide
-on --fail-over; 130 after Ctrl-C, with what was finished saved.")]
+reached, or --fail-over found something more expensive; 2 wrong usage or an unusable machine; 3 --fail-over is not
+decided, because an interval contains the limit; 130 after Ctrl-C, with what was finished saved.")]
 pub struct RaceArgs {
     /// A bundled race by name (quick, double, models, sweep, dialogue, hello,
     /// readiness, hash, hash-quick, fairness, truth), or a race file
@@ -51,8 +51,8 @@ pub struct RaceArgs {
     /// most (50 if absent), and 5 are the least
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     precision: Option<f64>,
-    /// Fail (exit status 1) if a contender is surely dearer than the baseline by more than this, as 5%;
-    /// exit status 3 if the rounds do not decide
+    /// Fail (exit status 1) if a contender costs more than the baseline by more than this, with 95%
+    /// confidence, e.g. 5%; exit with status 3 if an interval contains the limit
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_over: Option<f64>,
     /// Length of the measured window of a round

@@ -21,7 +21,11 @@ fn json(output: &Output) -> serde_json::Value {
 fn sockets_while(mut command: Command) -> (u64, Output) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut most, mut ended) = (0, false);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(300);
     while !ended {
+        if std::time::Instant::now() > deadline {
+            child.kill().unwrap();
+        }
         most = most.max(sockets_in_use());
         std::thread::sleep(std::time::Duration::from_millis(20));
         ended = child.try_wait().unwrap().is_some();

@@ -56,11 +56,11 @@ pub enum Judgement {
 /// What a gate with a limit comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Every cell is surely within the limit.
+    /// Every cell is within the limit, with 95% confidence.
     Passed,
-    /// A cell is surely beyond the limit, or could not be judged, or there was none.
+    /// A cell exceeds the limit with 95% confidence, or could not be judged, or there are no cells.
     Failed,
-    /// None is that, but the rounds do not decide on a cell.
+    /// No cell failed, but the interval of at least one contains the limit.
     NotDecided,
 }
 

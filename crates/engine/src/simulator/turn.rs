@@ -303,7 +303,8 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// A connection that is being opened is open, or cannot be, if its time has come.
+    /// Settles an outgoing connection attempt when its answer is due: it is now connected, or refused.
+    /// Returns whether it was settled.
     pub fn connected(&mut self, who: usize) -> bool {
         let Some(takes) = self.answers(who) else { return false };
         let Some(conn) = self.conn(who) else { return false };
