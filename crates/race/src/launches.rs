@@ -153,19 +153,7 @@ mod tests {
         let run = TempDir::new().unwrap();
         let regatta = Path::new("/bin/regatta");
         let (dir, run) = (contender.dir.as_path(), run.path());
-        let values = Values {
-            port: 4001,
-            workload: "double",
-            cores: 2,
-            churn: false,
-            request_bytes: None,
-            dir,
-            run,
-            home: run,
-            regatta,
-            instance: None,
-            backends: &[],
-        };
+        let values = Values { dir, regatta, ..Values::at(run) };
         let cpus = RoleCpus { server: &[0, 1], backends: &[] };
         let roles = contender.launches("x", &values, &cpus, Containment::Best).unwrap();
         let [RoleLaunch { name, launches, .. }] = &roles[..] else { panic!("{roles:?}") };
@@ -183,20 +171,7 @@ mod tests {
         let text = manifest("x", "").replace("{cores}", "{threads}");
         let peers = folder(&[("x/manifest.toml", &text)]);
         let contender = Contender::read(&peers.path().join("x/manifest.toml")).unwrap();
-        let here = peers.path();
-        let values = Values {
-            port: 1,
-            workload: "double",
-            cores: 1,
-            churn: false,
-            request_bytes: None,
-            dir: here,
-            run: here,
-            home: here,
-            regatta: here,
-            instance: None,
-            backends: &[],
-        };
+        let values = Values::at(peers.path());
         let cpus = RoleCpus::default();
         let error = contender.launches("x", &values, &cpus, Containment::Best);
         let error = error.unwrap_err().to_string();
@@ -217,17 +192,10 @@ mod tests {
         let run = TempDir::new().unwrap();
         let ports = contender.backend_ports().unwrap();
         let values = Values {
-            port: 4001,
-            workload: "double",
-            cores: 2,
-            churn: false,
-            request_bytes: None,
             dir: &contender.dir,
-            run: run.path(),
-            home: run.path(),
             regatta: Path::new("/bin/regatta"),
-            instance: None,
             backends: &ports,
+            ..Values::at(run.path())
         };
         let cpus = RoleCpus { server: &[0, 1], backends: &[2] };
         let roles = contender.launches("twin", &values, &cpus, Containment::Best).unwrap();

@@ -193,25 +193,33 @@ fn word_in_braces(text: &str) -> Option<&str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn values(backends: &[BackendPorts]) -> Values<'_> {
-        let (dir, run, regatta) =
-            (Path::new("/p/node"), Path::new("/tmp/r"), Path::new("/b/regatta"));
+impl<'a> Values<'a> {
+    /// For tests: the workload `double` on port 4001 and two cores, with every path at `path`.
+    pub(crate) fn at(path: &'a Path) -> Self {
         Values {
             port: 4001,
             workload: "double",
             cores: 2,
             churn: false,
             request_bytes: None,
-            dir,
-            run,
-            home: run,
-            regatta,
+            dir: path,
+            run: path,
+            home: path,
+            regatta: path,
             instance: None,
-            backends,
+            backends: &[],
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(backends: &[BackendPorts]) -> Values<'_> {
+        let (dir, run, regatta) =
+            (Path::new("/p/node"), Path::new("/tmp/r"), Path::new("/b/regatta"));
+        Values { dir, regatta, backends, ..Values::at(run) }
     }
 
     fn backends() -> [BackendPorts; 2] {

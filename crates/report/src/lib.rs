@@ -21,6 +21,7 @@ mod live;
 mod markdown;
 mod numbers;
 mod operations;
+mod parts;
 mod plot;
 mod roles;
 mod scaling;

@@ -4,6 +4,7 @@
 use crate::{
     columns::{figure, latency, plain},
     numbers,
+    parts::parts,
     table::{Column, Row, Table, visible},
 };
 use regatta_record::{Cell, Figure, LoadShape, OperationFigures, Summary};
@@ -14,12 +15,7 @@ pub fn operations(summary: &Summary) -> Vec<Table> {
 }
 
 fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
-    let cells = summary.cells.iter().filter(|cell| cell.load == *load);
-    let is_reference = |cell: &Cell| summary.asked.is_reference(&cell.contender);
-    let (references, contenders): (Vec<&Cell>, Vec<&Cell>) = cells.partition(|c| is_reference(c));
-    let cells = contenders.into_iter().chain(references);
-    let each: Vec<(&Cell, &OperationFigures)> =
-        cells.flat_map(|cell| cell.operations.iter().map(move |kind| (cell, kind))).collect();
+    let each = parts(summary, load, |cell| &cell.operations);
     if each.is_empty() {
         return None;
     }
@@ -30,7 +26,7 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
         let rate = kind.rate_per_s.map(|rate| numbers::estimate(&rate, unit.size));
         let (all, intervals) = (&kind.latency_ns, &kind.latency_intervals);
         Row {
-            reference: is_reference(cell),
+            reference: summary.asked.is_reference(&cell.contender),
             cells: vec![
                 plain(visible(&cell.contender)),
                 plain(visible(&kind.operation.several)),

@@ -4,6 +4,7 @@
 use crate::{
     columns::{figure, per, plain},
     numbers,
+    parts::parts,
     table::{Column, Row, Table, visible},
 };
 use regatta_record::{Cell, Figure, LoadShape, RoleCost, Summary};
@@ -14,12 +15,7 @@ pub fn roles(summary: &Summary) -> Vec<Table> {
 }
 
 fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
-    let cells = summary.cells.iter().filter(|cell| cell.load == *load);
-    let is_reference = |cell: &Cell| summary.asked.is_reference(&cell.contender);
-    let (references, contenders): (Vec<&Cell>, Vec<&Cell>) = cells.partition(|c| is_reference(c));
-    let cells = contenders.into_iter().chain(references);
-    let each: Vec<(&Cell, &RoleCost)> =
-        cells.flat_map(|cell| cell.roles.iter().map(move |role| (cell, role))).collect();
+    let each = parts(summary, load, |cell| &cell.roles);
     if each.is_empty() {
         return None;
     }
@@ -31,7 +27,7 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
         let cost = role.cost_ns_per_request.map(|cost| numbers::estimate(&cost, unit.size));
         let cpus: Vec<String> = role.cpus.iter().map(u32::to_string).collect();
         Row {
-            reference: is_reference(cell),
+            reference: summary.asked.is_reference(&cell.contender),
             cells: vec![
                 plain(visible(&cell.contender)),
                 plain(visible(&role.name)),
