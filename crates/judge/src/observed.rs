@@ -80,6 +80,8 @@ pub struct Observed {
     pub roles: Vec<Role>,
     /// What it did that voids no figure: how many rounds remark on it, and what the first says.
     pub remark: Option<(u32, String)>,
+    /// Somebody else served its port: in how many rounds, and what the first says.
+    pub served_by_others: Option<(u32, String)>,
     /// Where the server's CPU time was read.
     pub sources: BTreeSet<&'static str>,
     /// `user + system` over the CPU time, of all observed rounds together.
@@ -155,8 +157,8 @@ impl Observed {
         self.finished = there.len() as u32;
         self.requests = there.iter().map(|r| r.requests).sum();
         there.iter().for_each(|r| self.errors.add(&r.errors));
-        let remarks: Vec<&String> = there.iter().filter_map(|r| r.remark.as_ref()).collect();
-        self.remark = remarks.first().map(|first| (remarks.len() as u32, (*first).clone()));
+        self.remark = said(there, |r| r.remark.as_ref());
+        self.served_by_others = said(there, |r| r.served_by_others.as_ref());
         self.roles = Role::all(rounds, per);
         self.window_s = there.iter().map(|r| r.window_ns as f64 / 1e9).sum();
         self.slices = there.iter().map(|r| r.slices.clone()).collect();
@@ -216,6 +218,12 @@ impl Observed {
         self.kernel_source = lasting().find_map(|(_, s)| Some(s.kernel_growth?.source));
         self
     }
+}
+
+/// How many rounds say something, and what the first of them says.
+fn said(rounds: &[&Round], what: impl Fn(&Round) -> Option<&String>) -> Option<(u32, String)> {
+    let all: Vec<&String> = rounds.iter().filter_map(|round| what(round)).collect();
+    all.first().map(|first| (all.len() as u32, (*first).clone()))
 }
 
 fn seconds(ns: &[u64]) -> Vec<f64> {

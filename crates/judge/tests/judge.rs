@@ -265,6 +265,25 @@ fn who_was_the_limit() {
 }
 
 #[test]
+fn a_contender_whose_port_somebody_else_serves_has_no_cost_and_no_rank() {
+    let mut rounds = race();
+    for r in of(&mut rounds, "node") {
+        let said = "127.0.0.1:4001 is served by process 17 (helper)";
+        r.served_by_others = Some(said.to_owned());
+        r.server.as_mut().unwrap().cpu_ns /= 100;
+    }
+    let s = judged(&rounds);
+    let node = cell(&s, "node");
+    assert_eq!(node.verdict.kind, Kind::ServerNotObserved);
+    let because = &node.verdict.because;
+    assert!(because.starts_with("in 7 of 7 rounds 127.0.0.1:4001 is served by"), "{because}");
+    assert!(node.verdict.voids(Figure::Cost) && node.verdict.voids(Figure::Memory));
+    assert!(!node.verdict.voids(Figure::Rate));
+    assert_eq!((node.relation, node.band), (None, None));
+    assert_eq!(s.cells.last().unwrap().contender, "node", "after all that are ranked");
+}
+
+#[test]
 fn a_rate_that_drifts_is_unstable_and_not_ranked() {
     let mut rounds = race();
     for r in of(&mut rounds, "node") {

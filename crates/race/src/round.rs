@@ -4,7 +4,7 @@
 use crate::{
     beside,
     course::{Course, MachineError},
-    edges::AtEdges,
+    edges::{AtEdges, Served},
     entrant::Entrant,
     events::Events,
     processes::load_processes,
@@ -12,7 +12,7 @@ use crate::{
     start::{STOP_WITHIN, Start, Started, start},
     under_load::{UnderLoad, Window},
 };
-use regatta_host::{Aside, Ended, StopReport, SupervisorError, Watched, read_probe};
+use regatta_host::{Aside, Ended, Ownership, StopReport, SupervisorError, Watched, read_probe};
 use regatta_load::{
     Drive, Edges, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
 };
@@ -64,6 +64,7 @@ pub(crate) fn run(
         server: None,
         roles: Vec::new(),
         remark: None,
+        served_by_others: None,
         instances_ns: Vec::new(),
         operations: Vec::new(),
         open_loop: None,
@@ -87,7 +88,10 @@ pub(crate) fn run(
     };
     let path = entrant.contender.manifest.path.clone();
     let plan = Plan { path, ..plan(asked, entrant.speaks_under(load.n), port, load, seed) };
-    let mut watched = AtEdges(Watched::new(&roles, &asked.cpus, &load));
+    let mut watched = AtEdges {
+        watched: Watched::new(&roles, &asked.cpus, &load),
+        served: Served::new(&entrant.name, Ownership::of(&roles)),
+    };
     let aside = Aside::of(&roles.cpus(), &asked.cpus.of_load(&load));
     let window = Window::default();
     let mut under_load = UnderLoad::new(events, &window);
@@ -111,7 +115,9 @@ pub(crate) fn run(
     };
     under_load.ended();
     drop(aside);
-    let AtEdges(mut watched) = watched;
+    let AtEdges { mut watched, mut served } = watched;
+    served.look();
+    round.served_by_others = served.by_others;
     round.server = watched.spent.take();
     round.machine = Some(watched.machine);
     round.roles = watched.into_roles();

@@ -9,6 +9,7 @@ mod course;
 mod drawn;
 mod events;
 mod gate;
+mod handed_over;
 mod hash;
 mod interrupted;
 mod killed;

@@ -1,11 +1,13 @@
 //! The verdict on a cell (method, rule 7): kind, cause with figures, remedy.
 //!
-//! `limit` finds which side was the limit, `open` judges an open loop, `noise` the machine;
-//! `remedy` spells what to type. This file puts their findings together.
+//! `own_work` finds whether the figures are the contender's, `limit` which side was the limit, `open`
+//! judges an open loop, `noise` the machine; `remedy` spells what to type. This file puts their findings
+//! together.
 
 mod limit;
 mod noise;
 mod open;
+mod own_work;
 mod remedy;
 mod used;
 
@@ -49,6 +51,12 @@ pub fn verdict(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
             "no round was run yet: the race was interrupted; `regatta race --resume` runs the rest",
         );
     }
+    let own_work = own_work::served_by_others(observed);
+    together(own_work.into_iter().chain([as_measured(observed, conditions)]))
+}
+
+/// Judges what was measured, whosever work it was.
+fn as_measured(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
     let Conditions { load: shape, shared, headroom, cpus } = conditions;
     let remedy = Remedy::Race { cpus, load: shape };
     let (server, load) = (observed.server(), observed.load());

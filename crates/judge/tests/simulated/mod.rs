@@ -176,6 +176,7 @@ fn round(
         }),
         roles: Vec::new(),
         remark: None,
+        served_by_others: None,
         instances_ns: Vec::new(),
         background: None,
         operations: Vec::new(),
