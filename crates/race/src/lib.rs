@@ -19,6 +19,7 @@ mod launches;
 mod lines_of_code;
 mod loads;
 mod manifest;
+mod nearest;
 mod pilot;
 mod placeholders;
 mod prepare;

@@ -4,6 +4,7 @@ use crate::{
     contender::Contender,
     contest::{Contest, SHORTEST_WINDOW},
     manifest::{Adapter, Manifest},
+    nearest::hint,
 };
 use regatta_host::allowed_cpus;
 use regatta_judge::{LEAST_PASSES, MOST_PASSES};
@@ -123,6 +124,7 @@ pub fn prepare(
         entries.push(entry);
     }
     choose(&mut entries, &given, &changes.only, &changes.skip)?;
+    check_known(contest, known, &entries)?;
     check_unique(&entries)?;
     let baseline = baseline(contest, changes, &entries)?;
     let rounds = rounds(contest, changes)?;
@@ -220,8 +222,39 @@ fn check_gate(entries: &[Entry], baseline: &str, rounds: u32) -> Result<(), Prep
     Ok(())
 }
 
-/// The contenders that the file names, or all that serve its workload. One that is not known here
-/// is skipped, not an error: the file may have come from elsewhere.
+/// Contenders of somebody's own race file that nobody knows, or that do not serve its workload: a slip
+/// that must not cost a race its point. Bundled races name peers that are not everywhere.
+fn check_known(
+    contest: &Contest,
+    known: &[Contender],
+    entries: &[Entry],
+) -> Result<(), PrepareError> {
+    let takes_part = |name: &&String| entries.iter().any(|entry| entry.name == **name);
+    let serves_by =
+        |name: &str| known.iter().any(|c| c.manifest.name == name && serves(contest, c));
+    let named = contest.contenders.iter().filter(|name| *name != PEERS).filter(takes_part);
+    let mut unknown = named.filter(|name| !serves_by(name));
+    let Some(name) = unknown.next().filter(|_| !contest.bundled) else { return Ok(()) };
+    let workload = &contest.workload;
+    let names = |serving: bool| {
+        let wanted = move |c: &&Contender| serving == serves(contest, c);
+        known.iter().filter(wanted).map(|c| c.manifest.name.as_str())
+    };
+    if names(false).any(|other| other == name) {
+        return Err(PrepareError(format!(
+            "the race file names the contender {name}, which does not serve {workload}; leave it out, or \
+             add {workload} to its manifest"
+        )));
+    }
+    Err(PrepareError(format!(
+        "the race file names the contender {name}, and there is no manifest of that name{}; `regatta \
+         peers` lists those there are, and --skip {name} leaves it out",
+        hint(name, names(true))
+    )))
+}
+
+/// The contenders that the file names, or all that serve its workload. Of one that is not known there
+/// is an entry, which says so.
 fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
     let serves = |c: &&Contender| serves(contest, c);
     if contest.contenders.is_empty() {
@@ -348,7 +381,10 @@ fn choose(
     let unknown = only.iter().chain(skip).find(|name| !entries.iter().any(|e| e.name == **name));
     if let Some(name) = unknown {
         let all = names(entries);
-        return Err(PrepareError(format!("no contender {name:?} in this race; there are: {all}")));
+        let hint = hint(name, entries.iter().map(|entry| entry.name.as_str()));
+        return Err(PrepareError(format!(
+            "no contender {name:?} in this race{hint}; there are: {all}"
+        )));
     }
     let wanted = |name: &String| only.is_empty() || only.contains(name) || given.contains(name);
     entries.retain(|e| wanted(&e.name) && !skip.contains(&e.name));
