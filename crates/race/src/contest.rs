@@ -14,7 +14,7 @@ use std::{path::Path, time::Duration};
 /// Of a shorter window nothing can be said: slices, and the ticks of CPU clocks, are too coarse.
 pub(crate) const SHORTEST_WINDOW: Duration = Duration::from_millis(50);
 
-/// A race file. What it does not say is as here.
+/// A race file. Every key has a default.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contest {
@@ -25,8 +25,8 @@ pub struct Contest {
     /// to the race file. Absent: `double`.
     #[serde(default = "double")]
     pub workload: String,
-    /// Whether it comes with this program. Contenders that others do not know are skipped then: not
-    /// everybody has the peers.
+    /// Whether it comes with this program. Then contenders that are unknown here are skipped, because
+    /// peers are not installed everywhere.
     #[serde(skip)]
     pub bundled: bool,
     /// The whole text of the workload, where it is a file.
@@ -40,7 +40,7 @@ pub struct Contest {
     pub baseline: Option<String>,
     /// The contender to enter twice, as the measure of noise. Absent: the baseline.
     pub twin_of: Option<String>,
-    /// Passes over all cells. Absent: 5, the least for a table that is shown to others.
+    /// Passes over all cells. Absent: 5, the fewest for a table to publish.
     #[serde(default = "five")]
     pub rounds: u32,
     /// The measured window. Absent: a second.
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_does_not_say_is_sensible() {
+    fn every_key_of_a_race_file_has_a_default() {
         let race = Contest::parse("", "races/mine.toml").unwrap();
         assert_eq!((race.name.as_str(), race.workload.as_str()), ("mine", "double"));
         assert_eq!((race.rounds, race.window, race.warm_up), (5, second(), second()));
@@ -389,6 +389,17 @@ mod tests {
         assert_eq!(deep.loads(&cpus).0, [LoadShape::closed(64, 16)]);
         let named = Contest::parse("name = 'other'", "mine.toml").unwrap();
         assert_eq!(named.name, "other");
+    }
+
+    #[test]
+    fn a_missing_key_is_named_with_the_line_of_its_table() {
+        for (text, said) in [
+            ("rounds = 3\n\n[[contender]]\nname = 'a'\nstart = ['a', '{port}']\n", "`about`"),
+            ("then_source = 'x'\n\n[[then]]\nfigure = '1 s'\n", "`contender`"),
+        ] {
+            let error = Contest::parse(text, "mine.toml").unwrap_err().to_string();
+            assert!(error.contains("line 3") && error.contains(said), "{error}");
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What a misspelt name may have meant.
 
-/// The most similar of `names`, if one is similar: by the number of letters that were added, left out,
-/// replaced or exchanged with a neighbour (Damerau, Communications of the ACM 7, 1964), at most one for
-/// every three letters of `word`.
+/// Returns the most similar of `names`, if one is similar. The distance is the number of letters that
+/// were added, left out, replaced or swapped with a neighbour (Damerau, *A technique for computer
+/// detection and correction of spelling errors*, Communications of the ACM 7, 1964); at most one per
+/// three letters of `word`.
 pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = word.chars().count().div_ceil(3);
     let distances = names.into_iter().map(|name| (strsim::damerau_levenshtein(word, name), name));
@@ -14,7 +15,7 @@ pub(crate) fn hint<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> 
     nearest(word, names).map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 
-/// The same for the key that an error of reading TOML is about, among those that it says were expected.
+/// The same for the unknown key of a TOML error, among the keys that the error says were expected.
 pub(crate) fn hint_of_key(error: &toml::de::Error) -> String {
     let mut words = error.message().split('`').skip(1).step_by(2);
     match words.next() {

@@ -124,7 +124,7 @@ pub fn prepare(
         entries.push(entry);
     }
     choose(&mut entries, &given, &changes.only, &changes.skip)?;
-    check_known(contest, known, &entries)?;
+    check_known(contest, known, &entries, &given)?;
     check_unique(&entries)?;
     let baseline = baseline(contest, changes, &entries)?;
     let rounds = rounds(contest, changes)?;
@@ -222,39 +222,45 @@ fn check_gate(entries: &[Entry], baseline: &str, rounds: u32) -> Result<(), Prep
     Ok(())
 }
 
-/// Contenders of somebody's own race file that nobody knows, or that do not serve its workload: a slip
-/// that must not cost a race its point. Bundled races name peers that are not everywhere.
+/// An error for the first contender that a user's own race file names and that is unknown or does not
+/// serve the workload: a misspelt name must not silently shrink a race. Bundled races name peers that
+/// are not installed everywhere. `given` are those of the command line, which replace namesakes.
 fn check_known(
     contest: &Contest,
     known: &[Contender],
     entries: &[Entry],
+    given: &[String],
 ) -> Result<(), PrepareError> {
-    let takes_part = |name: &&String| entries.iter().any(|entry| entry.name == **name);
-    let serves_by =
-        |name: &str| known.iter().any(|c| c.manifest.name == name && serves(contest, c));
-    let named = contest.contenders.iter().filter(|name| *name != PEERS).filter(takes_part);
-    let mut unknown = named.filter(|name| !serves_by(name));
-    let Some(name) = unknown.next().filter(|_| !contest.bundled) else { return Ok(()) };
+    if contest.bundled {
+        return Ok(());
+    }
     let workload = &contest.workload;
-    let names = |serving: bool| {
-        let wanted = move |c: &&Contender| serving == serves(contest, c);
-        known.iter().filter(wanted).map(|c| c.manifest.name.as_str())
-    };
-    if names(false).any(|other| other == name) {
+    let named = |name: &str| known.iter().find(|c| c.manifest.name == name);
+    let wrong = contest.contenders.iter().find(|name| {
+        let takes_part = entries.iter().any(|entry| entry.name == **name);
+        *name != PEERS
+            && takes_part
+            && !given.contains(name)
+            && !named(name).is_some_and(|one| serves(contest, one))
+    });
+    let Some(name) = wrong else { return Ok(()) };
+    if named(name).is_some() {
         return Err(PrepareError(format!(
-            "the race file names the contender {name}, which does not serve {workload}; leave it out, or \
-             add {workload} to its manifest"
+            "the race file names the contender {name}, which does not serve {workload}; leave it \
+             out, or add {workload} to its manifest"
         )));
     }
+    let serving = || known.iter().filter(|c| serves(contest, c)).map(|c| c.manifest.name.as_str());
     Err(PrepareError(format!(
-        "the race file names the contender {name}, and there is no manifest of that name{}; `regatta \
-         peers` lists those there are, and --skip {name} leaves it out",
-        hint(name, names(true))
+        "the race file names the contender {name}, and there is no manifest of that name{}; --skip \
+         {name} leaves it out; these serve {workload}: {}",
+        hint(name, serving()),
+        serving().collect::<Vec<_>>().join(", ")
     )))
 }
 
-/// The contenders that the file names, or all that serve its workload. Of one that is not known there
-/// is an entry, which says so.
+/// The contenders that the file names, or all that serve its workload. One that is not known gets an
+/// entry that is skipped.
 fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
     let serves = |c: &&Contender| serves(contest, c);
     if contest.contenders.is_empty() {
@@ -273,7 +279,9 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
             .map(|one| entry(one, &contest.workload))
             .collect();
         if found.is_empty() && name != PEERS {
-            let why = format!("no manifest of that name serves {}", contest.workload);
+            let serving = known.iter().filter(serves).map(|c| c.manifest.name.as_str());
+            let hint = hint(name, serving);
+            let why = format!("no manifest of that name serves {}{hint}", contest.workload);
             found.push(Entry { skipped: Some(why), ..blank(name) });
         }
         // A name that `peers` has brought already.
