@@ -5,6 +5,7 @@
 //! apart from everybody else's by their ancestry, a control group where one can be had, and a mark
 //! in their environment. Nothing in here judges.
 
+mod affinity;
 mod aside;
 mod cgroup;
 mod cgroup_limit;
@@ -34,6 +35,7 @@ mod usage;
 mod watched;
 mod wire;
 
+pub use affinity::{Confined, Loose};
 pub use aside::Aside;
 pub use cgroup::{Cgroup, Containment, Version as CgroupVersion};
 pub use cgroup_limit::{cpu_limit, memory_limit, process_limit};

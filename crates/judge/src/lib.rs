@@ -26,6 +26,7 @@ mod scaling;
 mod signals;
 mod single;
 pub mod statistics;
+mod took;
 mod verdict;
 
 pub use diff::{NothingInCommon, Side, diff};

@@ -6,6 +6,7 @@ use crate::{
     roles::{self, Role},
     signals::Signals,
     statistics::{Series, log, mean, median},
+    took::Took,
 };
 use regatta_record::{
     Drive, Errors, Exchange, KernelMemorySource, Kind, LoadShape, Operation, Outcome, Round,
@@ -82,6 +83,10 @@ pub struct Observed {
     pub remark: Option<(u32, String)>,
     /// Somebody else served its port: in how many rounds, and what the first says.
     pub served_by_others: Option<(u32, String)>,
+    /// A thread of it might run on other CPUs than it was given, likewise.
+    pub left_its_cpus: Option<(u32, String)>,
+    /// What its processes took for how many operations, by pass.
+    pub took: Vec<Option<Took>>,
     /// Where the server's CPU time was read.
     pub sources: BTreeSet<&'static str>,
     /// `user + system` over the CPU time, of all observed rounds together.
@@ -159,6 +164,8 @@ impl Observed {
         there.iter().for_each(|r| self.errors.add(&r.errors));
         self.remark = said(there, |r| r.remark.as_ref());
         self.served_by_others = said(there, |r| r.served_by_others.as_ref());
+        self.left_its_cpus = said(there, |r| r.left_its_cpus.as_ref());
+        self.took = rounds.iter().map(|r| r.and_then(|r| Took::of(r, per))).collect();
         self.roles = Role::all(rounds, per);
         self.window_s = there.iter().map(|r| r.window_ns as f64 / 1e9).sum();
         self.slices = there.iter().map(|r| r.slices.clone()).collect();

@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_judge::judge;
 use regatta_record::{
     Band, Cell, Exchange, Figure, Kind, Latency, LoadShape, Outcome, Relation, Round, Summary,
-    decode_histogram, encode_histogram,
+    UsageSource, decode_histogram, encode_histogram,
 };
 use simulated::{LOAD, Machine, QUIET, asked, rounds, truth};
 
@@ -281,6 +281,37 @@ fn a_contender_whose_port_somebody_else_serves_has_no_cost_and_no_rank() {
     assert!(!node.verdict.voids(Figure::Rate));
     assert_eq!((node.relation, node.band), (None, None));
     assert_eq!(s.cells.last().unwrap().contender, "node", "after all that are ranked");
+}
+
+#[test]
+fn a_cost_that_is_next_to_nothing_beside_the_null_servers_is_not_believed() {
+    let mut rounds = race();
+    for r in of(&mut rounds, "node") {
+        r.server.as_mut().unwrap().source = UsageSource::ProcessClocks;
+        r.server.as_mut().unwrap().cpu_ns /= 200;
+    }
+    let s = judged(&rounds);
+    let node = cell(&s, "node");
+    assert_eq!(node.verdict.kind, Kind::ServerNotObserved);
+    let because = &node.verdict.because;
+    assert!(because.contains("of the CPU that the null server takes for the same"), "{because}");
+    assert_eq!((node.relation, node.band), (None, None));
+    let others = s.cells.iter().filter(|cell| cell.contender != "node");
+    assert!(others.into_iter().all(|cell| !cell.verdict.voids(Figure::Cost)), "{:?}", s.cells);
+}
+
+#[test]
+fn a_contender_that_gave_itself_other_cpus_is_not_ranked() {
+    let mut rounds = race();
+    let one = of(&mut rounds, "node").next().unwrap();
+    let said = "process 17 (node) may run on CPUs 0, 1 and was put on 0";
+    one.left_its_cpus = Some(said.to_owned());
+    let s = judged(&rounds);
+    let node = cell(&s, "node");
+    assert_eq!(node.verdict.kind, Kind::OtherCpus);
+    assert_eq!(node.verdict.because.split('.').next(), Some(&*format!("in 1 of 7 rounds {said}")));
+    assert!([Figure::Cost, Figure::Rate].iter().all(|figure| node.verdict.voids(*figure)));
+    assert_eq!((node.relation, node.band), (None, None));
 }
 
 #[test]

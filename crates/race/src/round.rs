@@ -12,7 +12,7 @@ use crate::{
     start::{STOP_WITHIN, Start, Started, start},
     under_load::{UnderLoad, Window},
 };
-use regatta_host::{Aside, Ended, Ownership, StopReport, SupervisorError, Watched, read_probe};
+use regatta_host::{Aside, Ended, StopReport, SupervisorError, Watched, read_probe};
 use regatta_load::{
     Drive, Edges, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
 };
@@ -65,6 +65,7 @@ pub(crate) fn run(
         roles: Vec::new(),
         remark: None,
         served_by_others: None,
+        left_its_cpus: None,
         instances_ns: Vec::new(),
         operations: Vec::new(),
         open_loop: None,
@@ -90,7 +91,7 @@ pub(crate) fn run(
     let plan = Plan { path, ..plan(asked, entrant.speaks_under(load.n), port, load, seed) };
     let mut watched = AtEdges {
         watched: Watched::new(&roles, &asked.cpus, &load),
-        served: Served::new(&entrant.name, Ownership::of(&roles)),
+        served: Served::new(&entrant.name, &roles),
     };
     let aside = Aside::of(&roles.cpus(), &asked.cpus.of_load(&load));
     let window = Window::default();
@@ -117,7 +118,7 @@ pub(crate) fn run(
     drop(aside);
     let AtEdges { mut watched, mut served } = watched;
     served.look();
-    round.served_by_others = served.by_others;
+    (round.served_by_others, round.left_its_cpus) = (served.by_others, served.elsewhere);
     round.server = watched.spent.take();
     round.machine = Some(watched.machine);
     round.roles = watched.into_roles();

@@ -51,6 +51,9 @@ pub struct Round {
     /// stored of these is not what the work took. Absent: nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_by_others: Option<String>,
+    /// Which thread of it may run on other CPUs than it was given, in a sentence. Absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_its_cpus: Option<String>,
     /// Wall time of each instance of a burst, nanoseconds, connecting included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances_ns: Vec<u64>,

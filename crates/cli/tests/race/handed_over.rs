@@ -1,6 +1,8 @@
-//! Contenders whose work is done by a process that is not their own.
+//! Contenders whose work is done by a process that is not their own, or on CPUs that they were not
+//! given.
 
 use crate::course::{Course, example, until};
+use regatta_host::allowed_cpus;
 use regatta_record::{Figure, Kind};
 use std::process::{Child, Command};
 
@@ -54,4 +56,19 @@ fn a_daemon_that_shares_the_port_is_found() {
 #[test]
 fn connections_passed_on_to_a_daemon_are_found() {
     assert_found("connections");
+}
+
+#[test]
+fn one_that_gives_itself_other_cpus_is_found() {
+    if allowed_cpus().unwrap().len() < 2 {
+        return eprintln!("skipped: there is no other CPU to go to");
+    }
+    let course = Course::new();
+    let ended = course.race_short("bad=sh -c 'exec \"$ILL\" {port} widens'").with_status(1);
+    course.assert_nothing_left();
+    ended.assert_verdict(
+        "bad",
+        Kind::OtherCpus,
+        &["(ill_behaved) may run on CPUs ", "was put on "],
+    );
 }

@@ -34,6 +34,8 @@ pub struct Conditions<'a> {
     pub shared: &'a [u32],
     /// The null server's rate over this one's, `None` for the null server itself or without one.
     pub headroom: Option<f64>,
+    /// Its cost as a part of the null server's, where that is impossibly little.
+    pub below_floor: Option<f64>,
     /// Which CPUs were given to whom.
     pub cpus: &'a CpuSets,
 }
@@ -51,13 +53,13 @@ pub fn verdict(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
             "no round was run yet: the race was interrupted; `regatta race --resume` runs the rest",
         );
     }
-    let own_work = own_work::served_by_others(observed);
-    together(own_work.into_iter().chain([as_measured(observed, conditions)]))
+    let own_work = own_work::findings(observed, conditions.below_floor);
+    together(own_work.chain([as_measured(observed, conditions)]))
 }
 
 /// Judges what was measured, whosever work it was.
 fn as_measured(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
-    let Conditions { load: shape, shared, headroom, cpus } = conditions;
+    let Conditions { load: shape, shared, headroom, cpus, .. } = conditions;
     let remedy = Remedy::Race { cpus, load: shape };
     let (server, load) = (observed.server(), observed.load());
     if !shared.is_empty() && server.is_some() {
