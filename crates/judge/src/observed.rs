@@ -35,8 +35,10 @@ pub struct Observed {
     /// The same without what a probe saw of the machine, where that was much: what contenders are
     /// compared by.
     pub compared: Series,
-    /// Logarithm of what the probe read (ns) by pass, before and after the load.
+    /// Logarithm of what the probe read (ns) by pass, before the contender was started.
     pub probe: Series,
+    /// The same after it was gone.
+    pub probe_after: Series,
     /// Logarithm of requests per second by pass.
     pub rate: Series,
     /// Logarithm of load CPU per operation likewise (ns) by pass.
@@ -115,6 +117,7 @@ impl Observed {
             cost_of_request: vec![None; rounds.len()],
             compared: vec![None; rounds.len()],
             probe: vec![None; rounds.len()],
+            probe_after: vec![None; rounds.len()],
             rate: vec![None; rounds.len()],
             load_cost: vec![None; rounds.len()],
             instance: vec![None; rounds.len()],
@@ -144,10 +147,9 @@ impl Observed {
         self.cost = by_pass(&|r| cost_per(r, per));
         self.cost_of_request = by_pass(&|r| cost_per(r, &Operation::REQUESTS));
         self.compared = self.cost.clone();
-        self.probe = by_pass(&|r| {
-            let [before, after] = r.machine?.probe_ns?;
-            Some((before as f64 * after as f64).sqrt())
-        });
+        let probe = |r: &Round, nth: usize| Some(r.machine?.probe_ns?[nth] as f64);
+        self.probe = by_pass(&|r| probe(r, 0));
+        self.probe_after = by_pass(&|r| probe(r, 1));
         self.rate = by_pass(&|r| Some(r.requests as f64 / (r.window_ns as f64 / 1e9)));
         self.load_cost = by_pass(&|r| Some(r.load_work_ns() as f64 / r.count_of(per) as f64));
 

@@ -416,6 +416,65 @@ fn what_a_probe_sees_of_the_machine_is_taken_off_the_ratios() {
     assert!(with.noise_floor < without.noise_floor);
     let absolute = |summary: &Summary| cell(summary, "node").cost_ns_per_request.unwrap().mean;
     assert_eq!(absolute(&with), absolute(&without), "absolute costs stay as they were measured");
+    for name in ["percore", "node", "null"] {
+        let (with, without) = (cell(&with, name), cell(&without, name));
+        assert_eq!(with.ratio_unadjusted, without.ratio_to_baseline, "{name}");
+        assert_eq!(with.relation_unadjusted, without.relation, "{name}");
+        assert_eq!((without.ratio_unadjusted, without.relation_unadjusted), (None, None));
+    }
+}
+
+/// Rounds whose probe reads this before and after, of a contender in a state of the machine.
+fn probed(read: impl Fn(&str, f64) -> [f64; 2]) -> Vec<Round> {
+    let mut all = rounds(&field(), &[LOAD], 12, QUIET, 3);
+    let mut random = SmallRng::seed_from_u64(3);
+    for round in &mut all {
+        let state: f64 = if random.random_bool(0.3) { 1.4 } else { 1.0 };
+        let server = round.server.as_mut().unwrap();
+        server.cpu_ns = (server.cpu_ns as f64 * state.powf(0.8)) as u64;
+        let noise = random.random_range(0.99..1.01);
+        let probe_ns = Some(read(&round.contender, state).map(|ns| (ns * noise) as u64));
+        round.machine = Some(regatta_record::Machine { probe_ns, ..Default::default() });
+    }
+    all
+}
+
+#[test]
+fn what_the_probe_reads_after_a_contender_adjusts_nothing() {
+    let after = probed(|_, state| [6_000.0, 6_000.0 * state]);
+    let s = judge(&asked(&NAMES, 12, &[LOAD]), &after);
+    assert_eq!(s.machine_noise, None);
+    let before = probed(|_, state| [6_000.0 * state, 6_000.0]);
+    let s = judge(&asked(&NAMES, 12, &[LOAD]), &before);
+    assert!(s.machine_noise.is_some_and(|share| share > 0.9), "{:?}", s.machine_noise);
+}
+
+#[test]
+fn a_contender_that_leaves_the_machine_slower_behind_it_is_a_doubt() {
+    let left = |by: f64| {
+        probed(move |name, _| [6_000.0, if name == "node" { 6_000.0 * by } else { 6_000.0 }])
+    };
+    let s = judge(&asked(&NAMES, 12, &[LOAD]), &left(1.15));
+    let said = doubt(&s, "leaves the machine slower behind it").expect("a doubt");
+    assert!(said.contains("node leaves"), "{said}");
+    assert!(doubt(&s, "leaves the machine faster").is_none(), "{:?}", s.doubts);
+    let s = judge(&asked(&NAMES, 12, &[LOAD]), &left(1.0));
+    assert!(doubt(&s, "leaves the machine").is_none(), "{:?}", s.doubts);
+}
+
+#[test]
+fn a_relation_that_only_the_adjustment_shows_is_a_doubt() {
+    let mut all = probed(|_, state| [6_000.0 * state, 6_000.0]);
+    for round in of(&mut all, "percore") {
+        let server = round.server.as_mut().unwrap();
+        server.cpu_ns = (server.cpu_ns as f64 * 1.08) as u64;
+    }
+    let s = judge(&asked(&NAMES, 12, &[LOAD]), &all);
+    let percore = cell(&s, "percore");
+    assert_eq!(percore.relation, Some(Relation::Dearer));
+    assert_eq!(percore.relation_unadjusted, Some(Relation::NotToldApart));
+    let said = doubt(&s, "percore against epoll is significantly more expensive, 1.0");
+    assert!(said.expect("a doubt").contains("only because ratios are adjusted"), "{said:?}");
 }
 
 #[test]

@@ -24,6 +24,7 @@ use regatta_script::Workload;
 use std::{
     net::{Ipv4Addr, SocketAddr},
     sync::atomic::{AtomicBool, Ordering},
+    thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -34,6 +35,10 @@ const REPLY_WITHIN: Duration = Duration::from_secs(5);
 const COUNTED_WITHIN: Duration = Plan::MAX_TIMEOUT;
 /// How long a counted number of requests may take: one that computes for long holds up all others.
 const REQUESTS_WITHIN: Duration = Duration::from_secs(600);
+
+/// How long the machine is left alone before the probe is read: what ended before gives its memory back,
+/// and its CPUs go idle.
+const SETTLES: Duration = Duration::from_millis(20);
 
 /// Runs one round, whose phases go to `events`. `None` if it was interrupted.
 pub(crate) fn run(
@@ -81,6 +86,7 @@ pub(crate) fn run(
         return ended(round, Outcome::CannotHold { because });
     }
     events.emit(Happened::PhaseStarted { phase: Phase::Starting });
+    thread::sleep(SETTLES);
     let before = read_probe(&asked.cpus, &load);
     let Started { mut roles, port, run: _run } = match start(course, entrant, load)? {
         Start::Ready(started) => *started,
