@@ -30,6 +30,7 @@ mod stop_report;
 mod supervise;
 mod usage;
 mod watched;
+mod window;
 mod wire;
 
 pub use aside::Aside;
@@ -51,4 +52,5 @@ pub use stop_report::{Ending, StopReport, background, last_words};
 pub use supervise::supervise;
 pub use usage::{Observed, Spent, Usage};
 pub use watched::Watched;
+pub use window::{UsageWindow, spent_together};
 pub use wire::{Exited, Launch};
