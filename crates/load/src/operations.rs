@@ -39,7 +39,8 @@ impl Operations {
     /// The window began at this moment, maybe a little ago.
     pub fn window_opens(&mut self, at: Nanos) {
         self.is_open = true;
-        self.sends = at..at.saturating_add(self.length.unwrap_or(Nanos::MAX));
+        // Nothing was sent before the window of a counted load.
+        self.sends = self.length.map_or(0..Nanos::MAX, |length| at..at.saturating_add(length));
     }
 
     /// The window is over. What was due after this moment never was.

@@ -26,6 +26,7 @@ mod plan;
 mod race;
 mod report;
 mod round;
+mod settling;
 mod shape;
 mod slow;
 mod stored;
@@ -61,6 +62,7 @@ pub use round::{
     ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,
     RoleUsage, Round, Server, UsageSource,
 };
+pub use settling::{Settled, Settling, WarmUpClass, WarmUpSlice};
 pub use shape::{CpuSets, LoadShape};
 pub use slow::{Ages, SlowClients};
 pub use summary::{
