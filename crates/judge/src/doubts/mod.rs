@@ -41,8 +41,8 @@ pub fn doubts(
     doubts.extend(no_null_server(asked, fields));
     doubts.extend(remarks(asked, fields));
     doubts.extend(cells::errors_and_gaps(fields));
-    doubts.extend(cells::arrivals(fields));
     doubts.extend(fields.iter().filter_map(cells::little));
+    doubts.extend(cells::arrivals(fields));
     doubts
 }
 
