@@ -5,6 +5,7 @@
 //! race printed can be printed again. [`Ask`], [`Order`] and [`Report`] are the messages between load
 //! processes and the process that starts them.
 
+mod alike;
 mod arrivals;
 mod ask;
 mod beside;
@@ -34,6 +35,7 @@ mod summary;
 mod unlike;
 mod verdict;
 
+pub use alike::{alike, are_alike};
 pub use arrivals::ArrivalsSeen;
 pub use ask::{Ask, AskedRoots, AskedTls, AskedWindow, AskedWorkload, Order, Part};
 pub use beside::Beside;
