@@ -10,12 +10,20 @@ pub(crate) struct AtEdges {
 }
 
 impl Edges for AtEdges {
+    fn before_window(&mut self) {
+        self.0.before_window();
+    }
+
     fn window_opens(&mut self) {
         self.watched.window_opens();
     }
 
     fn window_closes(&mut self) {
         self.watched.window_closes();
+    }
+
+    fn load_over(&mut self) {
+        self.0.load_over();
     }
 
     fn connections_open(&mut self) {
