@@ -11,7 +11,7 @@ pub(crate) struct AtEdges {
 
 impl Edges for AtEdges {
     fn before_window(&mut self) {
-        self.0.before_window();
+        self.watched.before_window();
     }
 
     fn window_opens(&mut self) {
@@ -23,7 +23,7 @@ impl Edges for AtEdges {
     }
 
     fn load_over(&mut self) {
-        self.0.load_over();
+        self.watched.load_over();
     }
 
     fn connections_open(&mut self) {
