@@ -244,7 +244,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
             if self.phase == Phase::Measuring {
                 self.count.came(self.now, run);
             }
-            if self.count.was_open(sent_at) {
+            if self.count.sends.contain(sent_at) {
                 self.count.took(self.now - sent_at, run);
             }
         }
