@@ -18,6 +18,7 @@ mod part;
 mod receive;
 mod requests;
 pub mod rules;
+mod salted;
 mod slow;
 mod words;
 

@@ -3,11 +3,12 @@
 
 use super::{
     check,
-    expected::{Content, Expected},
+    expected::{Content, Digest, Expected},
 };
 use crate::{text::cut, time::Nanos};
 use regatta_proto::http1::client::{Decoder, Event, Framing, Malformed};
 use regatta_record::Exchange;
+use std::cell::Cell;
 
 /// Bytes of a reply that are kept to be told.
 pub(super) const SHOWN: usize = 1_000;
@@ -44,6 +45,8 @@ pub(super) struct Due<'a> {
     pub wall: fn() -> Nanos,
     /// A wrong reply is read to its end all the same.
     pub tolerates: bool,
+    /// Where the content is a digest: which.
+    pub answer: &'a Cell<Digest>,
 }
 
 /// A whole reply.
@@ -237,7 +240,7 @@ impl Part {
 impl Due<'_> {
     /// Until when a content stays right.
     fn content(self, came: &[u8]) -> Result<Nanos, Fault> {
-        let until = check::content(self.expected, came, self.text, self.now, self.wall);
+        let until = check::content(self, came);
         until.ok_or_else(|| Fault::Content(cut(came, SHOWN)))
     }
 }
