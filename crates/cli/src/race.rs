@@ -10,11 +10,12 @@ use anyhow::{Context, bail};
 use regatta_host::{Containment, read_setup};
 use regatta_judge::judge;
 use regatta_race::{
-    Changes, Contender, Contest, Events, Store, built_in, peers_folder, pilot, prepare,
+    Changes, Contender, Contest, Events, Store, built_in, peers_folder, pilot, plan, prepare,
     run as run_race, split_loads, unix_ms,
 };
 use regatta_record::{
-    Asked, Decision, Event, Figure, Form, Gate, Happened, Judged, Kind, RaceHeader, Round, Summary,
+    Asked, Decision, Event, Figure, Form, Gate, Happened, Judged, Kind, RaceHeader, Round, Setup,
+    Summary,
 };
 use std::{
     env,
@@ -30,6 +31,7 @@ use std::{
 #[command(after_help = "Examples:
   regatta race
   regatta race double --only epoll,green,null --rounds 7
+  regatta race double --dry-run
   regatta race --contender 'mine=./my-server --port {port}' --baseline mine
   regatta race --only epoll,green,null --precision 2%
   regatta race --contender 'old=./old {port}' --contender 'new=./new {port}' --baseline old \
@@ -98,6 +100,10 @@ pub struct RaceArgs {
     /// Write the table as Markdown; - for stdout instead of the table
     #[arg(long, value_name = "FILE")]
     md: Option<PathBuf>,
+    /// Print the plan: contenders, CPUs, loads, rounds, and how long the race takes; start nothing.
+    /// With --json the plan is written as JSON
+    #[arg(long, conflicts_with_all = ["resume", "md"])]
+    dry_run: bool,
     /// Race although this is a debug build: for tests of regatta itself, figures mean nothing
     #[arg(long, hide = true)]
     debug_build: bool,
@@ -105,6 +111,9 @@ pub struct RaceArgs {
 
 /// Runs the race.
 pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
+    if args.dry_run {
+        return dry_run(&args);
+    }
     if cfg!(debug_assertions) && !args.debug_build {
         bail!(
             "this is a debug build, whose figures mean nothing; run `cargo run --release -- race`"
@@ -128,6 +137,21 @@ pub fn run(args: RaceArgs) -> anyhow::Result<Done> {
     screen.printed()?;
     kept.context("the result is saved, but not all of its events")?;
     Ok(done)
+}
+
+/// Prints what a race would do. Not even programs that would name their version are started.
+fn dry_run(args: &RaceArgs) -> anyhow::Result<Done> {
+    let mut contest = Contest::find(&args.race)?;
+    let mut known = known()?;
+    let manifests = known.iter_mut().map(|one| &mut one.manifest).chain(&mut contest.own);
+    manifests.for_each(|manifest| manifest.version.clear());
+    let asked = prepare(&contest, &changes(args), &known, setup())?;
+    let plan = plan(&contest, asked)?;
+    match &args.json {
+        Some(path) => output::write(path, &regatta_report::plan_json(&plan))?,
+        None => output::print(&regatta_report::plan_text(&plan, output::width()))?,
+    }
+    Ok(Done::Well)
 }
 
 fn race(args: &RaceArgs, events: &mut Events<'_>, stop: &AtomicBool) -> anyhow::Result<Done> {
@@ -169,7 +193,26 @@ fn begin(
     stop: &AtomicBool,
 ) -> anyhow::Result<Option<(Store, Asked, Vec<Round>)>> {
     let contest = Contest::find(&args.race)?;
-    let changes = Changes {
+    let asked = prepare(&contest, &changes(args), &known()?, setup())?;
+    let dir = args.out.clone().unwrap_or_else(|| default_dir(&asked));
+    let notes = split_loads(&asked, binary);
+    events.emit(Happened::RaceStarted(header(&dir, &asked, 0, false, notes)));
+    let Some(asked) = pilot(&contest, asked, binary, Containment::Best, events, stop)? else {
+        return Ok(None);
+    };
+    let store = Store::create(&dir, &asked)?;
+    events.keep_in(&store)?;
+    Ok(Some((store, asked, Vec::new())))
+}
+
+fn setup() -> Setup {
+    let revision = Some(env!("REGATTA_REVISION")).filter(|revision| !revision.is_empty());
+    read_setup(env!("CARGO_PKG_VERSION"), revision, env::args().collect())
+}
+
+/// What the command line changes in the race file.
+fn changes(args: &RaceArgs) -> Changes {
+    Changes {
         rounds: args.rounds,
         precision: args.precision,
         fail_over: args.fail_over,
@@ -182,19 +225,7 @@ fn begin(
         server_cpus: args.server_cpus.clone(),
         load_cpus: args.load_cpus.clone(),
         load_sleeps: args.load_sleeps,
-    };
-    let revision = Some(env!("REGATTA_REVISION")).filter(|revision| !revision.is_empty());
-    let setup = read_setup(env!("CARGO_PKG_VERSION"), revision, env::args().collect());
-    let asked = prepare(&contest, &changes, &known()?, setup)?;
-    let dir = args.out.clone().unwrap_or_else(|| default_dir(&asked));
-    let notes = split_loads(&asked, binary);
-    events.emit(Happened::RaceStarted(header(&dir, &asked, 0, false, notes)));
-    let Some(asked) = pilot(&contest, asked, binary, Containment::Best, events, stop)? else {
-        return Ok(None);
-    };
-    let store = Store::create(&dir, &asked)?;
-    events.keep_in(&store)?;
-    Ok(Some((store, asked, Vec::new())))
+    }
 }
 
 /// A race that goes on, with the rounds that are there.

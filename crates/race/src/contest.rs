@@ -3,6 +3,7 @@
 use crate::{
     loads::{CoreCount, Loads, available},
     manifest::Manifest,
+    nearest::hint_of_key,
     rate::Paces,
 };
 use regatta_record::{CpuSets, Drive, LoadShape, Then};
@@ -13,15 +14,21 @@ use std::{path::Path, time::Duration};
 /// Of a shorter window nothing can be said: slices, and the ticks of CPU clocks, are too coarse.
 pub(crate) const SHORTEST_WINDOW: Duration = Duration::from_millis(50);
 
-/// A race file.
+/// A race file. Every key has a default.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contest {
-    /// Name of the race.
+    /// Name of the race. Absent: that of its file.
+    #[serde(default)]
     pub name: String,
     /// Workload of all its cells: its name. In the file also a workload file, by its path relative
-    /// to the race file.
+    /// to the race file. Absent: `double`.
+    #[serde(default = "double")]
     pub workload: String,
+    /// Whether it comes with this program. Then contenders that are unknown here are skipped, because
+    /// peers are not installed everywhere.
+    #[serde(skip)]
+    pub bundled: bool,
     /// The whole text of the workload, where it is a file.
     #[serde(skip)]
     pub workload_file: Option<String>,
@@ -33,20 +40,21 @@ pub struct Contest {
     pub baseline: Option<String>,
     /// The contender to enter twice, as the measure of noise. Absent: the baseline.
     pub twin_of: Option<String>,
-    /// Passes over all cells.
+    /// Passes over all cells. Absent: 5, the fewest for a table to publish.
+    #[serde(default = "five")]
     pub rounds: u32,
-    /// The measured window.
-    #[serde(deserialize_with = "duration")]
+    /// The measured window. Absent: a second.
+    #[serde(default = "second", deserialize_with = "duration")]
     pub window: Duration,
-    /// The longest warm-up; it ends earlier once the rate is steady.
-    #[serde(deserialize_with = "duration")]
+    /// The longest warm-up; it ends earlier once the rate is steady. Absent: a second.
+    #[serde(default = "second", deserialize_with = "duration")]
     pub warm_up: Duration,
     /// Manifests of contenders that there are in this race alone, beside those that are known; one
     /// that is known by the same name is replaced. They are started in the working directory.
     #[serde(default, rename = "contender")]
     pub own: Vec<Manifest>,
-    /// The loads: every combination of each entry's values.
-    #[serde(rename = "load")]
+    /// The loads: every combination of each entry's values. Absent: 64 connections in closed loop.
+    #[serde(default = "Loads::usual", rename = "load")]
     pub loads: Vec<Loads>,
     /// Where the figures of `then` were printed: title and year.
     pub then_source: Option<String>,
@@ -111,7 +119,7 @@ pub enum ContestError {
         error: std::io::Error,
     },
     /// It is not TOML of the right form.
-    #[error("the race {origin} cannot be understood: {error}")]
+    #[error("the race {origin} cannot be understood: {error}{}", hint_of_key(error))]
     Syntax {
         /// Where it came from.
         origin: String,
@@ -166,7 +174,7 @@ impl Contest {
     /// A bundled race by its name, or a file by its path.
     pub fn find(name: &str) -> Result<Self, ContestError> {
         if let Some((_, text)) = BUNDLED.iter().find(|(bundled, _)| *bundled == name) {
-            return Contest::parse(text, name);
+            return Ok(Contest { bundled: true, ..Contest::parse(text, name)? });
         }
         if Path::new(name).extension().is_none_or(|extension| extension != "toml") {
             return Err(ContestError::Unknown { name: name.into() });
@@ -187,8 +195,12 @@ impl Contest {
 
     /// Reads a race file, but not the workload file that it may name; `origin` is named in errors.
     pub fn parse(text: &str, origin: &str) -> Result<Self, ContestError> {
-        let contest: Contest = toml::from_str(text)
+        let mut contest: Contest = toml::from_str(text)
             .map_err(|error| ContestError::Syntax { origin: origin.into(), error })?;
+        if contest.name.is_empty() {
+            let stem = Path::new(origin).file_stem().unwrap_or(origin.as_ref());
+            contest.name = stem.to_string_lossy().into_owned();
+        }
         let wrong = |because: &str| {
             Err(ContestError::Value { origin: origin.into(), because: because.into() })
         };
@@ -268,6 +280,18 @@ fn without_repetitions(all: impl Iterator<Item = LoadShape>) -> Vec<LoadShape> {
         }
     }
     loads
+}
+
+fn double() -> String {
+    "double".into()
+}
+
+fn five() -> u32 {
+    5
+}
+
+fn second() -> Duration {
+    Duration::from_secs(1)
 }
 
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
@@ -354,6 +378,31 @@ mod tests {
     }
 
     #[test]
+    fn every_key_of_a_race_file_has_a_default() {
+        let race = Contest::parse("", "races/mine.toml").unwrap();
+        assert_eq!((race.name.as_str(), race.workload.as_str()), ("mine", "double"));
+        assert_eq!((race.rounds, race.window, race.warm_up), (5, second(), second()));
+        let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
+        assert_eq!(race.loads(&cpus).0, [LoadShape::closed(64, 1)]);
+        assert!(!race.bundled && Contest::find("double").unwrap().bundled);
+        let deep = Contest::parse("[[load]]\npipeline = 16\n", "x").unwrap();
+        assert_eq!(deep.loads(&cpus).0, [LoadShape::closed(64, 16)]);
+        let named = Contest::parse("name = 'other'", "mine.toml").unwrap();
+        assert_eq!(named.name, "other");
+    }
+
+    #[test]
+    fn a_missing_key_is_named_with_the_line_of_its_table() {
+        for (text, said) in [
+            ("rounds = 3\n\n[[contender]]\nname = 'a'\nstart = ['a', '{port}']\n", "`about`"),
+            ("then_source = 'x'\n\n[[then]]\nfigure = '1 s'\n", "`contender`"),
+        ] {
+            let error = Contest::parse(text, "mine.toml").unwrap_err().to_string();
+            assert!(error.contains("line 3") && error.contains(said), "{error}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_told() {
         let valid = "name='x'\nworkload='double'\nrounds=1\nwindow='1s'\nwarm_up='0s'\n";
         let load = "[[load]]\nconnections=1\n";
@@ -362,7 +411,9 @@ mod tests {
             (format!("{valid}load=[]"), "no load"),
             (format!("{valid}{load}pipeline=0"), "at least 1"),
             (format!("{valid}{load}pipeline=2\nchurn=true"), "churn"),
-            (format!("{valid}{load}conections=2"), "conections"),
+            (format!("{valid}{load}conections=2"), "did you mean `connections`?"),
+            (format!("{valid}round=2\n{load}"), "line 6, column 1"),
+            (format!("{valid}round=2\n{load}"), "did you mean `rounds`?"),
             (format!("{valid}{load}burst={{instances=2,requests=1}}"), "among 2 instances"),
             (
                 format!("{valid}{load}[[then]]\ncontender='a'\nfigure='1 s'"),

@@ -14,6 +14,8 @@ pub const RATE_WHEN_SHARED: u32 = 20_000;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loads {
+    /// Absent: 64.
+    #[serde(default = "OneOrMany::usual")]
     connections: OneOrMany<u32>,
     /// Further connections, open and silent.
     #[serde(default = "OneOrMany::zero")]
@@ -69,6 +71,10 @@ impl OneOrMany<u32> {
         OneOrMany::One(1)
     }
 
+    fn usual() -> Self {
+        OneOrMany::One(64)
+    }
+
     fn is_none_or_zero(&self) -> bool {
         self.values().is_empty() || self.values().contains(&0)
     }
@@ -109,6 +115,24 @@ pub fn available(cpus: &CpuSets) -> u32 {
 }
 
 impl Loads {
+    /// The loads of a race that does not say: 64 connections in closed loop, one request each.
+    pub(crate) fn usual() -> Vec<Loads> {
+        vec![Loads {
+            connections: OneOrMany::usual(),
+            idle: OneOrMany::zero(),
+            pipeline: OneOrMany::one(),
+            churn: false,
+            rate: None,
+            arrivals: None,
+            cores: None,
+            rate_when_shared: None,
+            burst: None,
+            requests: None,
+            n: None,
+            beside: None,
+        }]
+    }
+
     /// Whether it takes a pilot pass to know its rates.
     pub(crate) fn needs_pilot(&self) -> bool {
         self.rate.iter().flat_map(OneOrMany::values).any(Rate::is_share)

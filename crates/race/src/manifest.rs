@@ -1,6 +1,6 @@
 //! The manifest: what a contender says of itself, in TOML. Parsing and checks, no file access.
 
-use crate::backend::Backend;
+use crate::{backend::Backend, nearest::hint_of_key};
 use regatta_host::Ready;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -91,7 +91,8 @@ pub struct Limits {
 impl Manifest {
     /// Parses and checks; the error is a sentence with the place in the text.
     pub fn parse(text: &str) -> Result<Manifest, String> {
-        let manifest: Manifest = toml::from_str(text).map_err(|error| error.to_string())?;
+        let manifest: Manifest =
+            toml::from_str(text).map_err(|error| format!("{error}{}", hint_of_key(&error)))?;
         manifest.check()?;
         Ok(manifest)
     }

@@ -15,7 +15,7 @@ use regatta_record::{Asked, Happened, LoadShape, Outcome, PilotRate, Round, Roun
 use std::{path::Path, sync::atomic::AtomicBool};
 
 /// Window of a pilot round, and its longest warm-up, in seconds.
-const WINDOW_S: f64 = 0.3;
+pub(crate) const WINDOW_S: f64 = 0.3;
 
 /// Why the rates of a race could not be found out.
 #[derive(Debug, thiserror::Error)]

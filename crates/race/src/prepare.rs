@@ -4,6 +4,7 @@ use crate::{
     contender::Contender,
     contest::{Contest, SHORTEST_WINDOW},
     manifest::{Adapter, Manifest},
+    nearest::hint,
 };
 use regatta_host::allowed_cpus;
 use regatta_judge::{LEAST_PASSES, MOST_PASSES};
@@ -123,6 +124,7 @@ pub fn prepare(
         entries.push(entry);
     }
     choose(&mut entries, &given, &changes.only, &changes.skip)?;
+    check_known(contest, known, &entries, &given)?;
     check_unique(&entries)?;
     let baseline = baseline(contest, changes, &entries)?;
     let rounds = rounds(contest, changes)?;
@@ -220,8 +222,45 @@ fn check_gate(entries: &[Entry], baseline: &str, rounds: u32) -> Result<(), Prep
     Ok(())
 }
 
-/// The contenders that the file names, or all that serve its workload. One that is not known here
-/// is skipped, not an error: the file may have come from elsewhere.
+/// An error for the first contender that a user's own race file names and that is unknown or does not
+/// serve the workload: a misspelt name must not silently shrink a race. Bundled races name peers that
+/// are not installed everywhere. `given` are those of the command line, which replace namesakes.
+fn check_known(
+    contest: &Contest,
+    known: &[Contender],
+    entries: &[Entry],
+    given: &[String],
+) -> Result<(), PrepareError> {
+    if contest.bundled {
+        return Ok(());
+    }
+    let workload = &contest.workload;
+    let named = |name: &str| known.iter().find(|c| c.manifest.name == name);
+    let wrong = contest.contenders.iter().find(|name| {
+        let takes_part = entries.iter().any(|entry| entry.name == **name);
+        *name != PEERS
+            && takes_part
+            && !given.contains(name)
+            && !named(name).is_some_and(|one| serves(contest, one))
+    });
+    let Some(name) = wrong else { return Ok(()) };
+    if named(name).is_some() {
+        return Err(PrepareError(format!(
+            "the race file names the contender {name}, which does not serve {workload}; leave it \
+             out, or add {workload} to its manifest"
+        )));
+    }
+    let serving = || known.iter().filter(|c| serves(contest, c)).map(|c| c.manifest.name.as_str());
+    Err(PrepareError(format!(
+        "the race file names the contender {name}, and there is no manifest of that name{}; --skip \
+         {name} leaves it out; these serve {workload}: {}",
+        hint(name, serving()),
+        serving().collect::<Vec<_>>().join(", ")
+    )))
+}
+
+/// The contenders that the file names, or all that serve its workload. One that is not known gets an
+/// entry that is skipped.
 fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
     let serves = |c: &&Contender| serves(contest, c);
     if contest.contenders.is_empty() {
@@ -240,7 +279,9 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
             .map(|one| entry(one, &contest.workload))
             .collect();
         if found.is_empty() && name != PEERS {
-            let why = format!("no manifest of that name serves {}", contest.workload);
+            let serving = known.iter().filter(serves).map(|c| c.manifest.name.as_str());
+            let hint = hint(name, serving);
+            let why = format!("no manifest of that name serves {}{hint}", contest.workload);
             found.push(Entry { skipped: Some(why), ..blank(name) });
         }
         // A name that `peers` has brought already.
@@ -348,7 +389,10 @@ fn choose(
     let unknown = only.iter().chain(skip).find(|name| !entries.iter().any(|e| e.name == **name));
     if let Some(name) = unknown {
         let all = names(entries);
-        return Err(PrepareError(format!("no contender {name:?} in this race; there are: {all}")));
+        let hint = hint(name, entries.iter().map(|entry| entry.name.as_str()));
+        return Err(PrepareError(format!(
+            "no contender {name:?} in this race{hint}; there are: {all}"
+        )));
     }
     let wanted = |name: &String| only.is_empty() || only.contains(name) || given.contains(name);
     entries.retain(|e| wanted(&e.name) && !skip.contains(&e.name));

@@ -22,6 +22,7 @@ mod latency;
 mod load;
 mod needed;
 mod operation;
+mod plan;
 mod race;
 mod report;
 mod round;
@@ -53,6 +54,7 @@ pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
 pub use load::{LoadOperation, LoadResult, TlsSpoken};
 pub use needed::rounds_in_words;
 pub use operation::{Operation, OperationCounted, RoundOperation};
+pub use plan::RacePlan;
 pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Setup, Then, twin_name};
 pub use report::{Failure, LoadProgress, Report};
 pub use round::{

@@ -13,7 +13,7 @@ pub fn capacity_json(found: &Capacity) -> String {
     pretty(found)
 }
 
-fn pretty(record: &impl Serialize) -> String {
+pub(crate) fn pretty(record: &impl Serialize) -> String {
     let mut text = serde_json::to_string_pretty(record).expect("a record is plain data");
     text.push('\n');
     text

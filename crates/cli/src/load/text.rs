@@ -180,6 +180,69 @@ fn is_the_articles(args: &LoadArgs) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use regatta_record::Operation;
+
+    #[derive(clap::Parser)]
+    struct Cli {
+        #[command(flatten)]
+        load: LoadArgs,
+    }
+
+    /// A result of an earlier version, with these keys beside.
+    fn result(more: serde_json::Value) -> LoadResult {
+        let latency = serde_json::json!({ "p50": 2_000_000, "p99": 9_000_000 });
+        let mut result = serde_json::json!({
+            "format": 1, "requests": 1_000, "errors": regatta_record::Errors::default(),
+            "duration_s": 2.0, "rate_per_s": 500.0, "connections": 64, "latency_ns": latency,
+            "load_cpu_ns_per_request": 1_500.0, "server_cpu_ns_per_request": 2_500.0,
+            "first_wrong": null, "histogram": "",
+            "verdict": regatta_record::Verdict::new(regatta_record::Kind::ServerBound, "busy"),
+        });
+        let (all, more) = (result.as_object_mut().unwrap(), more.as_object().unwrap().clone());
+        all.extend(more);
+        serde_json::from_value(result).unwrap()
+    }
+
+    fn printed(result: &LoadResult) -> String {
+        let args = <Cli as clap::Parser>::parse_from(["load", "line://127.0.0.1:1"]);
+        text(&args.load, "double", result)
+    }
+
+    #[test]
+    fn each_kind_of_operation_has_its_lines_and_a_cost_says_what_it_is_per() {
+        let deliveries = Operation::new("deliveries", "delivery", "deliveries");
+        let operation = LoadOperation {
+            operation: deliveries.clone(),
+            count: 50_000,
+            rate_per_s: 25_000.0,
+            whole_run: 60_000,
+            latency_ns: Latency { p50: Some(3_000_000), ..Latency::default() },
+            histogram: String::new(),
+        };
+        let more = serde_json::json!({ "operations": [operation], "cost_per": deliveries });
+        let result = result(more);
+        let text = printed(&result);
+        for line in [
+            "requests    1,000 in 2.00 s: 500/s",
+            "deliveries  50,000 in 2.00 s: 25,000/s",
+            "  latency   p50 3.00 ms  p90 –",
+            "server CPU  2.50 µs/delivery",
+            "load CPU    1.50 µs/delivery",
+        ] {
+            assert!(text.lines().any(|one| one.starts_with(line)), "{line}:\n{text}");
+        }
+        let stored = serde_json::to_value(&result).unwrap();
+        assert_eq!(stored["cost_per"]["one"], "delivery");
+    }
+
+    #[test]
+    fn a_result_without_other_operations_reads_and_prints_as_before() {
+        let result = result(serde_json::json!({}));
+        let text = printed(&result);
+        assert!(text.contains("\nserver CPU  2.50 µs/request\n"), "{text}");
+        let stored = serde_json::to_value(&result).unwrap();
+        assert!(stored.get("operations").or(stored.get("cost_per")).is_none(), "{stored}");
+    }
 
     #[test]
     fn instances_are_told_with_their_median_and_each_in_rows_of_ten() {

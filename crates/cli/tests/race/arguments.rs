@@ -6,11 +6,25 @@ use crate::course::{Course, SHORT};
 fn each_is_told_with_what_is_permitted() {
     let course = Course::new();
     course.write("wrong.toml", "name = 'wrong'\nrounds = 'many'\n");
+    course.write("key.toml", "workload = 'double'\n\nroundz = 3\n");
+    course.write("load.toml", "[[load]]\nconections = 3\n");
+    course.write("slip.toml", "contenders = ['epol', 'null']\n");
+    course.write("other.toml", "contenders = ['nobody-at-all', 'null', 'epoll']\n");
+    course.write("unserved.toml", "workload = 'dialogue'\ncontenders = ['silent', 'epoll']\n");
+    let manifest =
+        "name = 'silent'\nabout = 'x'\nworkloads = ['double']\nstart = ['x', '{port}']\n";
+    course.write("peers/silent/manifest.toml", manifest);
     for (args, said) in [
         (&["dubble"][..], &["no race `dubble`", "quick, double, models, sweep, dialogue"][..]),
         (&["./mine.toml"], &["cannot read the race ./mine.toml"]),
         (&["wrong.toml"], &["the race wrong.toml cannot be understood", "line 2"]),
-        (&["--only", "null,nul"], &["no contender \"nul\" in this race", "there are: epoll, "]),
+        (&["key.toml"], &["key.toml", "line 3, column 1", "did you mean `rounds`?"]),
+        (&["load.toml"], &["load.toml", "line 2, column 1", "did you mean `connections`?"]),
+        (&["slip.toml"], &["names the contender epol,", "did you mean `epoll`?", "--skip epol"]),
+        (&["other.toml"], &["names the contender nobody-at-all, and there is no manifest"]),
+        (&["unserved.toml"], &["the contender silent, which does not serve dialogue"]),
+        (&["--only", "null,nul"], &["no contender \"nul\" in this race; did you mean `null`?"]),
+        (&["--only", "null,nginx"], &["no contender \"nginx\" in this race; there are: epoll, "]),
         (&["--skip", "nodejs"], &["no contender \"nodejs\"", "there are: epoll, "]),
         (&["--baseline", "nodejs"], &["the baseline nodejs does not take part", "epoll"]),
         (&["--only", "null"], &["no contender is left to race"]),

@@ -7,6 +7,7 @@ mod axes;
 mod backends;
 mod course;
 mod drawn;
+mod dry_run;
 mod events;
 mod gate;
 mod hash;

@@ -39,7 +39,7 @@ fn a_peer_that_is_not_installed_is_skipped_and_told_how_to_get() {
         let manifest = format!("name = '{name}'\nabout = 'a peer'\n{start}{more}");
         course.write(&format!("peers/{name}/manifest.toml"), &manifest);
     }
-    course.write_race("'absent', 'unbuilt', 'unheard-of', 'null'", "200ms", "connections = 8");
+    course.write_race("'absent', 'unbuilt', 'null'", "200ms", "connections = 8");
     let race = std::fs::read_to_string(course.path("race.toml")).unwrap();
     course.write("race.toml", &race.replace("twin_of = 'nobody'", "baseline = 'absent'"));
     let good = "good=sh -c 'exec \"$ILL\" {port}'";
@@ -52,7 +52,6 @@ fn a_peer_that_is_not_installed_is_skipped_and_told_how_to_get() {
             "not on PATH: no-such-program; install it, then run `regatta peers install absent`",
         ),
         ("unbuilt", "build/x is not there yet; run `regatta peers install unbuilt`"),
-        ("unheard-of", "no manifest of that name serves double"),
     ] {
         ended.assert_verdict(name, Kind::Skipped, &[why]);
         ended.assert_told(&[&format!("skipped: {name}: {why}")]);

@@ -26,6 +26,8 @@ pub fn alone(
         workload: workload.name().to_string(),
         workload_file: workload.text().map(str::to_owned),
         contenders: vec![name.to_string()],
+        // There is no race file in which the name could be misspelt.
+        bundled: true,
         ..Contest::parse(RACE, "capacity").expect("the race is right")
     };
     let only = vec![name.to_string()];
@@ -69,6 +71,7 @@ mod tests {
     #[test]
     fn one_that_is_not_known_is_told() {
         let error = asked("epol").unwrap_err().to_string();
-        assert!(error.contains("epol") && error.contains("regatta peers"), "{error}");
+        assert!(error.contains("regatta peers"), "{error}");
+        assert!(error.contains("epol: ") && error.contains("did you mean `epoll`?"), "{error}");
     }
 }

@@ -1,0 +1,107 @@
+//! The plan of a race, for a terminal and for machines.
+
+use crate::{json::pretty, table::visible, terminal::wrap};
+use regatta_record::{LoadShape, RacePlan};
+
+/// The plan as JSON: the record itself.
+pub fn plan_json(plan: &RacePlan) -> String {
+    pretty(plan)
+}
+
+/// The plan for a terminal `width` columns wide.
+pub fn plan_text(plan: &RacePlan, width: usize) -> String {
+    let asked = &plan.asked;
+    let mut lines = vec![
+        format!(
+            "{} · {} · {} of {} s after at most {} s of warm-up · seed {}",
+            asked.name,
+            asked.workload,
+            range(plan.rounds, "round", "rounds"),
+            asked.window_s,
+            asked.warm_up_s,
+            asked.seed
+        ),
+        String::new(),
+        format!("contenders, on CPU {}", list(&asked.cpus.server)),
+    ];
+    let twin = asked.twin();
+    for entry in asked.entries.iter().filter(|entry| entry.skipped.is_none()) {
+        let role = match () {
+            () if entry.name == asked.baseline => " (the baseline)",
+            () if Some(&entry.name) == twin.as_ref() => " (for the noise floor)",
+            () => "",
+        };
+        lines.push(format!("  {}{role}: {}", entry.name, entry.start.join(" ")));
+    }
+    for entry in &asked.entries {
+        if let Some(why) = &entry.skipped {
+            lines.push(format!("  {} is skipped: {why}", entry.name));
+        }
+    }
+    lines.extend([String::new(), format!("loads, from CPU {}", list(&asked.cpus.load))]);
+    for load in &asked.loads {
+        lines.push(format!("  {load}{}", cpus(plan, load)));
+    }
+    lines.extend(asked.left_out.iter().map(|load| format!("  left out: {load}")));
+    lines.extend(plan.cannot_hold.iter().map(|why| format!("  not raced: {why}")));
+    if plan.pilot_starts > 0 {
+        lines.push(format!(
+            "  {} at rates that a pilot pass of {} finds out",
+            range([plan.loads_at_shares; 2], "more load", "more loads"),
+            range([plan.pilot_starts; 2], "start", "starts")
+        ));
+    }
+    lines.push(String::new());
+    let [least, most] = plan.duration_s.map(time);
+    lines.push(format!(
+        "{}, {}: between {least} and {most}{}.",
+        range([plan.cells; 2], "cell", "cells"),
+        range(plan.starts, "start", "starts"),
+        if plan.counted.is_empty() { "" } else { ", and the requests of the counted loads" }
+    ));
+    if !plan.counted.is_empty() {
+        let counted: Vec<String> = plan.counted.iter().map(LoadShape::to_string).collect();
+        lines.push(format!(
+            "Counted loads end with their last reply, so their time is not known: {}.",
+            counted.join("; ")
+        ));
+    }
+    lines.push("Nothing was started.".to_owned());
+    let wrapped = lines.iter().flat_map(|line| {
+        let indent = if line.starts_with(' ') { 4 } else { 0 };
+        wrap(&visible(line), width, indent)
+    });
+    wrapped.map(|line| line + "\n").collect()
+}
+
+/// The CPUs of server and load where this load moves them.
+fn cpus(plan: &RacePlan, load: &LoadShape) -> String {
+    if load.cores.is_none() {
+        return String::new();
+    }
+    let cpus = &plan.asked.cpus;
+    let shared = if cpus.are_shared(load) { ", shared" } else { "" };
+    format!(
+        ": server on CPU {}, load on CPU {}{shared}",
+        list(&cpus.of_server(load)),
+        list(&cpus.of_load(load))
+    )
+}
+
+fn list(cpus: &[u32]) -> String {
+    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn range([least, most]: [u32; 2], one: &str, many: &str) -> String {
+    let word = if most == 1 { one } else { many };
+    if least == most { format!("{most} {word}") } else { format!("{least} to {most} {word}") }
+}
+
+/// `40 s`, `12 min`, `3.5 h`.
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{:.0} s", s.ceil()),
+        s if s < 5_400.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3_600.0),
+    }
+}
