@@ -1,9 +1,9 @@
 //! Whether a reply is as it is to be: its head, its content.
 
 use super::{
+    due::Due,
     expected::{Content, Digest, Expected, Field, Lines, Status, Value},
     json,
-    part::Due,
 };
 use crate::time::{Nanos, SECOND};
 use regatta_proto::http1::client::Response;

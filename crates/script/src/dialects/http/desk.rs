@@ -1,9 +1,10 @@
 //! What a load thread keeps beside its connections.
 
 use super::{
+    due::Due,
     expected::Expected,
     memo::{Memo, Right},
-    part::{Due, Part},
+    part::Part,
     salted::Answers,
 };
 use crate::time::Nanos;

@@ -4,8 +4,8 @@
 
 use super::{
     check,
+    due::Due,
     expected::{Content, Expected},
-    part::Due,
 };
 use crate::time::Nanos;
 

@@ -9,6 +9,7 @@ mod asks;
 mod built_in;
 mod check;
 mod desk;
+mod due;
 mod expected;
 mod file;
 mod json;

@@ -3,9 +3,10 @@
 
 use super::{
     desk::Desk,
+    due::Due,
     expected::{Digest, Expected},
     memo::Right,
-    part::{Due, Part, SHOWN, Told, Whole, the_reply_before},
+    part::{Part, SHOWN, Told, Whole, the_reply_before},
     salted::{Answer, Answers, Salted, Salts},
 };
 use crate::{
