@@ -14,7 +14,7 @@ pub use args::LoadArgs;
 
 use crate::{exit::Done, interrupt, output};
 use anyhow::Context;
-use regatta_host::{Observed, Spent, Usage};
+use regatta_host::{Observed, UsageWindow};
 use regatta_load::{Edges, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes};
 use regatta_race::{judge_load, load_processes, processes_in_words};
 use regatta_record::{
@@ -39,7 +39,7 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
     }
     let cpus = observed.as_ref().and_then(Observed::cpus).unwrap_or(1);
     let shares = observed.as_ref().is_some_and(|observed| observed.may_run_on(&args.cpus));
-    let mut server = Server { observed, cpus, shares, opened: None, spent: None };
+    let mut server = Server { window: observed.map(UsageWindow::of), cpus, shares };
     let bar = progress::bar();
     let (mut replies, mut at) = (0, Duration::ZERO);
     let mut progress = |progress: &Progress| {
@@ -87,7 +87,7 @@ fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
         cpus: args.cpus.clone(),
         timeout: args.timeout,
         patience: Plan::PATIENCE,
-        warm_up: WarmUp::Steady { longest: args.warm_up },
+        warm_up: WarmUp::steady(args.warm_up),
         until: match (args.burst, args.requests) {
             (Some(_), _) => Until::Done,
             (None, Some(requests)) => Until::Requests(requests),
@@ -108,24 +108,29 @@ fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
     Ok(Plan { spin, threads: split.threads, ..plan })
 }
 
-/// Reads the server's CPU at the edges of the window.
+/// Reads the server's CPU around the window.
 struct Server {
-    observed: Option<Observed>,
+    window: Option<UsageWindow>,
     cpus: u32,
     /// Whether the load may run on some of them.
     shares: bool,
-    opened: Option<Usage>,
-    spent: Option<Spent>,
 }
 
 impl Edges for Server {
+    fn before_window(&mut self) {
+        self.window.iter_mut().for_each(UsageWindow::before);
+    }
+
     fn window_opens(&mut self) {
-        self.opened = self.observed.as_ref().and_then(|observed| observed.usage().ok());
+        self.window.iter_mut().for_each(UsageWindow::opens);
     }
 
     fn window_closes(&mut self) {
-        let closed = self.observed.as_ref().and_then(|observed| observed.usage().ok());
-        self.spent = self.opened.as_ref().zip(closed).map(|(opened, closed)| closed.since(opened));
+        self.window.iter_mut().for_each(UsageWindow::closes);
+    }
+
+    fn load_over(&mut self) {
+        self.window.iter_mut().for_each(UsageWindow::after);
     }
 
     fn connections_open(&mut self) {}
@@ -149,7 +154,7 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
     let cost_per = plan.workload.cost_per();
     let operations = tally.count_of(&cost_per);
     let each = |ns: u64| (operations > 0).then(|| ns as f64 / operations as f64);
-    let spent = server.spent.as_ref();
+    let spent = server.window.as_ref().and_then(UsageWindow::spent);
     let Server { cpus, shares, .. } = *server;
     let of_server = spent.map(|spent| (spent, cpus, shares));
     let mut result = LoadResult {

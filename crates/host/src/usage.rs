@@ -165,7 +165,7 @@ impl Observed {
 impl Usage {
     /// What was used since `earlier`.
     ///
-    /// The clocks of the processes, if these are the same ones at both moments, nobody was waited
+    /// The source is the clocks of the processes, if these are the same ones at both moments, nobody was waited
     /// for meanwhile, and the control group saw no more than they did (children that nobody waits
     /// for leave no other trace); else the control group; else the tree.
     pub fn since(&self, earlier: &Usage) -> Spent {
@@ -199,6 +199,16 @@ impl Usage {
             processes: living.clone().count() as u32,
             threads: living.map(|process| process.switches.len() as u32).sum(),
         }
+    }
+
+    /// The processes that were found.
+    pub(crate) fn pids(&self) -> impl Iterator<Item = u32> {
+        self.processes.keys().map(|identity| identity.pid)
+    }
+
+    /// Threads of the living among them.
+    pub(crate) fn threads(&self) -> usize {
+        self.processes.values().map(|process| process.switches.len()).sum()
     }
 
     fn is_same_tree(&self, earlier: &Usage) -> bool {

@@ -4,7 +4,8 @@ use crate::{
     memory::Memory,
     roles::{Role, Roles},
     steal::Steal,
-    usage::{Observed, Spent, Usage},
+    usage::{Observed, Spent},
+    window::{UsageWindow, spent_together},
 };
 use regatta_record::{CpuSets, LoadShape, Machine, RoleUsage, Server};
 use std::collections::BTreeSet;
@@ -23,9 +24,9 @@ pub struct Watched {
     cpus: u32,
     /// Its CPUs and those of the load.
     used_cpus: Vec<u32>,
-    /// When the window opened.
+    /// Before the window.
     stolen: Option<Steal>,
-    /// What the machine did inside the window.
+    /// What the machine did inside the window, and shortly before and after it.
     pub machine: Machine,
 }
 
@@ -33,10 +34,8 @@ pub struct Watched {
 struct OfRole {
     name: String,
     cpus: Vec<u32>,
-    processes: Vec<Observed>,
+    processes: Vec<UsageWindow>,
     ready: Memory,
-    opened: Vec<Option<Usage>>,
-    spent: Option<Spent>,
     /// With the connections open.
     memory: Memory,
 }
@@ -48,28 +47,22 @@ impl OfRole {
             name: role.name.clone(),
             cpus: role.cpus.clone(),
             ready: Memory::of(&processes),
-            processes,
-            opened: Vec::new(),
-            spent: None,
+            processes: processes.into_iter().map(UsageWindow::of).collect(),
             memory: Memory::default(),
         }
     }
 
-    fn usages(&self) -> Vec<Option<Usage>> {
-        self.processes.iter().map(|process| process.usage().ok()).collect()
+    fn spent(&self) -> Option<Spent> {
+        spent_together(&self.processes)
     }
 
-    /// What all of its processes used until `closed`; `None` if one could not be read.
-    fn spent(&self, closed: &[Option<Usage>]) -> Option<Spent> {
-        let each = self.opened.iter().zip(closed);
-        let each = each.map(|(opened, closed)| Some(closed.as_ref()?.since(opened.as_ref()?)));
-        let each: Option<Vec<Spent>> = each.collect();
-        each?.into_iter().reduce(Spent::plus)
+    fn observed(&self) -> Vec<Observed> {
+        self.processes.iter().map(|process| process.observed().clone()).collect()
     }
 
     fn into_record(self) -> RoleUsage {
         let cpus = self.cpus.len() as u32;
-        let used = self.spent.map(|spent| Server {
+        let used = self.spent().map(|spent| Server {
             memory_at_ready_bytes: Some(self.ready.proportional),
             user_growth_bytes: self.memory.user_growth(&self.ready),
             ..spent.into_record(cpus, self.memory.proportional)
@@ -96,25 +89,34 @@ impl Watched {
         }
     }
 
+    /// The window opens soon.
+    pub fn before_window(&mut self) {
+        self.stolen = Steal::of(&self.used_cpus);
+        self.each(UsageWindow::before);
+    }
+
     /// The window opens.
     pub fn window_opens(&mut self) {
-        self.stolen = Steal::of(&self.used_cpus);
-        for role in &mut self.roles {
-            role.opened = role.usages();
-        }
+        self.each(UsageWindow::opens);
     }
 
     /// The window closes.
     pub fn window_closes(&mut self) {
-        let closed: Vec<Vec<Option<Usage>>> = self.roles.iter().map(OfRole::usages).collect();
-        for (role, closed) in self.roles.iter_mut().zip(closed) {
-            role.spent = role.spent(&closed);
-        }
+        self.each(UsageWindow::closes);
+    }
+
+    fn each(&mut self, read: fn(&mut UsageWindow)) {
+        self.roles.iter_mut().flat_map(|role| &mut role.processes).for_each(read);
+    }
+
+    /// The window is over, and so is the load.
+    pub fn load_over(&mut self) {
+        self.each(UsageWindow::after);
         // A contender that cannot be read is told as not observed, by the absence of these figures.
-        let each: Option<Vec<Spent>> = self.roles.iter().map(|role| role.spent.clone()).collect();
+        let each: Option<Vec<Spent>> = self.roles.iter().map(OfRole::spent).collect();
         let spent = each.and_then(|each| each.into_iter().reduce(Spent::plus));
         let stolen = self.stolen.zip(Steal::of(&self.used_cpus));
-        self.machine.steal = stolen.and_then(|(opened, closed)| closed.since(&opened));
+        self.machine.steal = stolen.and_then(|(before, after)| after.since(&before));
         self.machine.server_run_delay_ns = spent.as_ref().and_then(|spent| spent.run_delay_ns);
         self.spent = spent.map(|spent| spent.into_record(self.cpus, 0));
         if self.leaves_none_open {
@@ -125,8 +127,7 @@ impl Watched {
     /// The load is over, and its connections are still open: reads the memory.
     pub fn connections_open(&mut self) {
         let Some(spent) = &mut self.spent else { return };
-        let all: Vec<Observed> =
-            self.roles.iter().flat_map(|role| role.processes.iter().cloned()).collect();
+        let all: Vec<Observed> = self.roles.iter().flat_map(OfRole::observed).collect();
         let memory = Memory::of(&all);
         spent.memory_bytes = memory.proportional;
         spent.memory_at_ready_bytes = Some(self.ready.proportional);
@@ -134,7 +135,7 @@ impl Watched {
         spent.kernel_growth = memory.kernel_growth(&self.ready);
         if self.roles.len() > 1 {
             for role in &mut self.roles {
-                role.memory = Memory::of(&role.processes);
+                role.memory = Memory::of(&role.observed());
             }
         }
     }

@@ -406,3 +406,16 @@ fn the_order_is_that_of_the_costs_as_they_are_compared() {
     assert!(at("epoll") < at("percore"), "as it is compared");
     assert!(epoll.band.unwrap().best < percore.band.unwrap().best);
 }
+
+#[test]
+fn a_doubt_on_several_cells_is_one_sentence_with_their_names() {
+    let mut rounds = rounds(&field(), &[LOAD], 7, QUIET, 7);
+    for (name, timeouts) in [("epoll", 3), ("node", 5)] {
+        of(&mut rounds, name).next().unwrap().errors.timeout = timeouts;
+    }
+    let summary = judge(&asked(&NAMES, 7, &[LOAD]), &rounds);
+    let told: Vec<_> = summary.doubts.iter().filter(|doubt| doubt.contains("met errors")).collect();
+    let [doubt] = told[..] else { panic!("{:?}", summary.doubts) };
+    let said = "epoll at 64 conn and node at 64 conn met errors (3–5 timeout) beside ";
+    assert!(doubt.starts_with(said), "{doubt}");
+}

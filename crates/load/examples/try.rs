@@ -41,7 +41,7 @@ fn main() {
         drive: if number(3) == 0 { Drive::Churn } else { Drive::Closed },
         cpus: args.get(5).map(|cpu| cpu.parse().expect("a CPU")).into_iter().collect(),
         timeout: Duration::from_secs(5),
-        warm_up: WarmUp::Steady { longest: Duration::from_secs(1) },
+        warm_up: WarmUp::steady(Duration::from_secs(1)),
         until: Until::Elapsed(Duration::from_secs(number(4) as u64)),
         ..Plan::closed(
             args[0].parse().expect("an address"),

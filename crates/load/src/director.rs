@@ -4,13 +4,16 @@
 use crate::{
     Error, Plan, Until, WarmUp,
     clock::{self, MS, Nanos, SECOND},
-    edges::Edges,
+    edges::{Edges, SoFar},
     leads::Leads,
     shared::{Phase, Shared, Sums},
     tally::Frame,
     worker::GRACE,
 };
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::{
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::Duration,
+};
 
 /// Between two looks at what the threads say.
 const LOOK: Nanos = 5 * MS;
@@ -25,6 +28,10 @@ const MOST_DROPS: u64 = 8;
 const SETTLE: Nanos = 30 * MS;
 /// How long a server may take to close a connection whose last request asked it to.
 const CLOSES_WITHIN: Nanos = SECOND;
+/// A load thread that rested for longer than this before the window works off what piled up.
+const SHORT_PAUSE: Nanos = 50_000;
+/// For so long at least, and for twice as long as it rested.
+const WORKED_OFF: Nanos = 20 * MS;
 
 /// Leads the threads.
 pub(crate) struct Director<'a> {
@@ -37,8 +44,10 @@ pub(crate) struct Director<'a> {
     began: Nanos,
     /// Most connections that were open at a time, and since when.
     most_open: (usize, Nanos),
-    steadiness: Steadiness,
+    warming: Warming,
     pulse: Pulse,
+    /// Whether the caller was told that the load is over.
+    told_over: bool,
     /// When the last reply had come.
     drained: Option<Nanos>,
     outcome: Frame,
@@ -52,7 +61,7 @@ impl<'a> Director<'a> {
         stop: &'a AtomicBool,
         edges: &'a mut dyn Edges,
     ) -> Self {
-        let outcome = Frame { window: None, warm_up_ns: 0, interrupted: false, server_died: false };
+        let outcome = Frame::default();
         Director {
             plan,
             shared,
@@ -61,11 +70,12 @@ impl<'a> Director<'a> {
             next_look: 0,
             began: clock::now(),
             most_open: (0, clock::now()),
-            steadiness: Steadiness::default(),
+            warming: Warming::default(),
             pulse: Pulse {
                 patience: (plan.timeout + plan.patience).as_nanos() as Nanos,
                 ..Pulse::default()
             },
+            told_over: false,
             drained: None,
             outcome,
             not_opened: None,
@@ -96,8 +106,11 @@ impl<'a> Director<'a> {
             return;
         }
         match (self.plan.until, self.plan.drive.churns()) {
-            (Until::Requests(_) | Until::Done, _) => self.open_window(),
-            (Until::Elapsed(_), true) => self.enter(Phase::WarmingUp, now),
+            (Until::Requests(_) | Until::Done, _) => {
+                self.edges.before_window();
+                self.open_window();
+            }
+            (Until::Elapsed(_), true) => self.warm_up(now, sums),
             (Until::Elapsed(_), false) => {
                 self.most_open = (0, now);
                 self.enter(Phase::Connecting, now);
@@ -108,7 +121,7 @@ impl<'a> Director<'a> {
     fn connecting(&mut self, now: Nanos, sums: Sums) {
         let wanted = self.plan.connections + self.plan.idle;
         if sums.open == wanted {
-            return self.enter(Phase::WarmingUp, now);
+            return self.warm_up(now, sums);
         }
         if sums.open > self.most_open.0 {
             self.most_open = (sums.open, now);
@@ -128,21 +141,61 @@ impl<'a> Director<'a> {
         }
     }
 
+    fn warm_up(&mut self, now: Nanos, sums: Sums) {
+        self.warming = Warming { replies: sums.replies, ..Warming::default() };
+        self.enter(Phase::WarmingUp, now);
+    }
+
     fn warming_up(&mut self, now: Nanos, sums: Sums) {
-        let lasted = now - self.began;
-        let warm = match self.plan.warm_up {
-            WarmUp::Fixed(length) => lasted >= length.as_nanos() as Nanos,
-            WarmUp::Steady { longest } => {
-                self.steadiness.reached(now, sums.replies) || lasted >= longest.as_nanos() as Nanos
+        if let Some(opens_at) = self.warming.opens_at {
+            if now >= opens_at {
+                return self.open_window();
             }
-        };
-        if warm {
-            self.outcome.warm_up_ns = lasted;
-            self.open_window();
-        } else if !self.pulse.beats(now, &sums) {
+            self.next_look = self.next_look.min(opens_at);
+        } else if self.is_warm(now, &sums) {
+            let lasted = now - self.began;
+            (self.outcome.warm_up_ns, self.outcome.warm_up_requests) =
+                (lasted, sums.replies - self.warming.replies);
+            return self.rest_before_window();
+        }
+        if !self.pulse.beats(now, &sums) {
             self.outcome.server_died = true;
             self.enter(Phase::Ended, now);
         }
+    }
+
+    fn is_warm(&mut self, now: Nanos, sums: &Sums) -> bool {
+        let lasted = now - self.began;
+        let replies = sums.replies - self.warming.replies;
+        let ns = |length: Duration| length.as_nanos() as Nanos;
+        match self.plan.warm_up {
+            WarmUp::Fixed(length) => lasted >= ns(length),
+            WarmUp::Steady { least, requests, longest } => {
+                let is_steady = self.warming.steadiness.reached(now, replies);
+                (is_steady && lasted >= ns(least) && replies >= requests) || lasted >= ns(longest)
+            }
+            WarmUp::Judged { longest } => {
+                let so_far = SoFar { lasted: Duration::from_nanos(lasted), replies };
+                (self.warming.is_next_slice(lasted) && self.edges.is_warm(&so_far))
+                    || lasted >= ns(longest)
+            }
+        }
+    }
+
+    /// Has the caller read what takes long. Whatever piled up meanwhile is worked off before the
+    /// window opens.
+    fn rest_before_window(&mut self) {
+        let from = clock::now();
+        self.edges.before_window();
+        let to = clock::now();
+        let rested = to - from;
+        if rested <= SHORT_PAUSE {
+            return self.open_window();
+        }
+        let opens_at = to + WORKED_OFF.max(2 * rested);
+        self.warming.opens_at = Some(opens_at);
+        self.next_look = opens_at.min(self.next_look);
+        self.pulse.beat(to);
     }
 
     fn measuring(&mut self, now: Nanos, sums: Sums) {
@@ -182,6 +235,7 @@ impl<'a> Director<'a> {
         let drained = match self.drained {
             Some(at) => at,
             None => {
+                self.tell_over();
                 if self.plan.until != Until::Done {
                     self.edges.connections_open();
                 }
@@ -219,7 +273,14 @@ impl<'a> Director<'a> {
         if self.shared.phase() == Phase::Measuring {
             self.close_window();
         }
+        self.tell_over();
         self.enter(Phase::Ended, now);
+    }
+
+    fn tell_over(&mut self) {
+        if self.outcome.window.is_some() && !std::mem::replace(&mut self.told_over, true) {
+            self.edges.load_over();
+        }
     }
 
     fn enter(&mut self, phase: Phase, now: Nanos) {
@@ -248,6 +309,28 @@ impl Leads for Director<'_> {
             self.next_look = now + LOOK;
             self.look(now, self.shared.sums());
         }
+    }
+}
+
+/// How far the warm-up is.
+#[derive(Default)]
+struct Warming {
+    /// Replies before it began.
+    replies: u64,
+    steadiness: Steadiness,
+    /// Slices of which the caller was told.
+    slices: u64,
+    /// When the window opens, where that is decided.
+    opens_at: Option<Nanos>,
+}
+
+impl Warming {
+    /// Whether one more slice, or several, are over.
+    fn is_next_slice(&mut self, lasted: Nanos) -> bool {
+        let over = lasted / SLICE;
+        let is_next = over > self.slices;
+        self.slices = over;
+        is_next
     }
 }
 

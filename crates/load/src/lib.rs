@@ -43,7 +43,7 @@ mod tally;
 mod tls;
 mod worker;
 
-pub use edges::Edges;
+pub use edges::{Edges, SoFar};
 pub use open_tally::OpenTally;
 pub use plan::{Error, Plan, Until, WarmUp};
 pub use processes::{Processes, Split, load_process, load_process_in, run_in_processes};

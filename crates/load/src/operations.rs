@@ -6,7 +6,7 @@ use crate::{
     clock::{self, Nanos},
     histogram::new_histogram,
 };
-use regatta_record::{Drive, Operation, OperationCounted};
+use regatta_record::{Operation, OperationCounted};
 use regatta_script::Heard;
 use std::ops::Range;
 
@@ -15,8 +15,8 @@ pub(crate) struct Operations {
     counted: Vec<OperationCounted>,
     /// Inside the measured window.
     is_open: bool,
-    /// In open loop: latencies belong to the sends that were due within these moments.
-    sends: Option<Range<Nanos>>,
+    /// Latencies belong to the sends of these moments.
+    sends: Range<Nanos>,
     /// Length of a window of time.
     length: Option<Nanos>,
 }
@@ -28,7 +28,7 @@ impl Operations {
         Operations {
             counted: further.map(|kind| OperationCounted::nothing(kind, new_histogram())).collect(),
             is_open: false,
-            sends: matches!(plan.drive, Drive::Open { .. }).then_some(Nanos::MAX..Nanos::MAX),
+            sends: Nanos::MAX..Nanos::MAX,
             length: match plan.until {
                 Until::Elapsed(length) => Some(length.as_nanos() as Nanos),
                 Until::Requests(_) | Until::Done => None,
@@ -39,17 +39,14 @@ impl Operations {
     /// The window began at this moment, maybe a little ago.
     pub fn window_opens(&mut self, at: Nanos) {
         self.is_open = true;
-        if let Some(sends) = &mut self.sends {
-            *sends = at..at.saturating_add(self.length.unwrap_or(Nanos::MAX));
-        }
+        // Nothing was sent before the window of a counted load.
+        self.sends = self.length.map_or(0..Nanos::MAX, |length| at..at.saturating_add(length));
     }
 
     /// The window is over. What was due after this moment never was.
     pub fn window_closes(&mut self) {
         self.is_open = false;
-        if let Some(sends) = &mut self.sends {
-            sends.end = sends.end.min(clock::now());
-        }
+        self.sends.end = self.sends.end.min(clock::now());
     }
 
     /// Who counts what came at `now`.
@@ -77,7 +74,7 @@ impl Heard for Listener<'_> {
         let counted = &mut counted[kind - 1];
         counted.whole_run += 1;
         counted.count += u64::from(*is_open);
-        if sends.as_ref().map_or(*is_open, |sends| sends.contains(&sent_at)) {
+        if sends.contains(&sent_at) {
             let took = self.now.saturating_sub(sent_at).max(1);
             counted.histogram.saturating_record(took);
         }
@@ -95,10 +92,10 @@ mod tests {
         Operation::new("results", "result", "results"),
     ];
 
-    fn operations(sends: Option<Range<Nanos>>, length: Option<Nanos>) -> Operations {
+    fn operations(length: Nanos) -> Operations {
         let nothing = |kind: &Operation| OperationCounted::nothing(kind.clone(), new_histogram());
         let counted = KINDS[1..].iter().map(nothing).collect();
-        Operations { counted, is_open: false, sends, length }
+        Operations { counted, is_open: false, sends: Nanos::MAX..Nanos::MAX, length: Some(length) }
     }
 
     /// Of each kind: inside the window, in the whole run, latencies.
@@ -108,43 +105,28 @@ mod tests {
     }
 
     #[test]
-    fn in_closed_loop_only_what_comes_inside_the_window_counts() {
-        let mut operations = operations(None, Some(SECOND));
-        operations.listen(5).heard(1, 1);
-        operations.window_opens(10);
-        operations.listen(20).heard(1, 3);
-        operations.listen(20).heard(2, 20);
-        operations.listen(4 * SECOND).heard(1, 20);
-        operations.window_closes();
-        operations.listen(30).heard(2, 20);
-        let [deliveries, results] = &operations.counted[..] else { panic!() };
-        assert_eq!(deliveries.histogram.min(), 17);
-        assert_eq!((results.histogram.min(), results.histogram.max()), (1, 1), "0 ns is told as 1");
-        assert_eq!(counts(operations), [(2, 3, 2), (1, 2, 1)]);
-    }
-
-    #[test]
-    fn in_open_loop_a_latency_belongs_to_the_moment_of_its_send() {
-        let mut operations = operations(Some(Nanos::MAX..Nanos::MAX), Some(100 * MS));
+    fn a_latency_belongs_to_the_moment_of_its_send() {
+        let mut operations = operations(100 * MS);
         let opened = clock::now();
         operations.listen(opened).heard(1, opened - MS);
         operations.window_opens(opened);
         // Its send was due before the window.
         operations.listen(opened + MS).heard(1, opened - 1);
-        operations.listen(opened + MS).heard(1, opened);
+        operations.listen(opened).heard(1, opened);
         operations.listen(opened + 100 * MS).heard(1, opened + 100 * MS - 1);
         operations.listen(opened + 101 * MS).heard(1, opened + 100 * MS);
         while clock::now() < opened + 100 * MS {}
         operations.window_closes();
         // It came after the window, and was due inside it.
         operations.listen(opened + 300 * MS).heard(1, opened + 50 * MS);
-        assert_eq!(operations.counted[0].histogram.max() / MS, 250);
+        let latencies = &operations.counted[0].histogram;
+        assert_eq!((latencies.min(), latencies.max() / MS), (1, 250), "0 ns is told as 1");
         assert_eq!(counts(operations), [(4, 6, 3), (0, 0, 0)]);
     }
 
     #[test]
     fn an_early_end_ends_the_window_of_the_sends_too() {
-        let mut operations = operations(Some(Nanos::MAX..Nanos::MAX), Some(1_000 * SECOND));
+        let mut operations = operations(1_000 * SECOND);
         let opened = clock::now();
         operations.window_opens(opened);
         operations.window_closes();

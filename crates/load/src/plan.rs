@@ -96,11 +96,28 @@ pub struct Plan {
 pub enum WarmUp {
     /// Exactly this long; zero for none.
     Fixed(Duration),
-    /// Until the rate is steady: the last three slices of 100 ms lie within 10% of one another.
+    /// Until the rate is steady, which is when the last three slices of 100 ms lie within 10% of one
+    /// another; but no less than a server that was observed before needs.
     Steady {
-        /// The window opens after this long, steady or not.
+        /// So long at least.
+        least: Duration,
+        /// So many requests at least.
+        requests: u64,
+        /// The window opens after this long, whatever is steady or lacks.
         longest: Duration,
     },
+    /// Until the caller says that the server is warm: [`crate::Edges::is_warm`].
+    Judged {
+        /// The window opens after this long all the same.
+        longest: Duration,
+    },
+}
+
+impl WarmUp {
+    /// Until the rate is steady, but no longer than this.
+    pub fn steady(longest: Duration) -> WarmUp {
+        WarmUp::Steady { least: Duration::ZERO, requests: 0, longest }
+    }
 }
 
 /// When the measured window ends.

@@ -48,8 +48,8 @@ pub struct Tally {
     /// A reply of which only a part came before its connection was lost, where there was one.
     pub first_unfinished: Option<Exchange>,
     /// Latency in nanoseconds: 1 ns to 240 s with three significant digits. In closed loop from the
-    /// write to the reply, of the replies that came inside the window; in open loop from the intended
-    /// send to the reply, of the requests that were due inside the window, whenever the reply came.
+    /// write to the reply, of the requests that were written inside the window; in open loop from the
+    /// intended send to the reply, of those that were due inside it; whenever the reply came.
     pub histogram: Histogram<u64>,
     /// Operations of further kinds, in the order of the dialect; empty if it has only requests.
     pub operations: Vec<OperationCounted>,
@@ -69,8 +69,11 @@ pub struct Tally {
     pub instances_ns: Vec<u64>,
     /// With a rate: what became of what was scheduled, and the parts of the latency.
     pub open_loop: Option<OpenTally>,
-    /// How long the warm-up took, in nanoseconds.
+    /// How long the warm-up took, in nanoseconds, until it was over for what was asked of it
+    /// ([`Plan::warm_up`]).
     pub warm_up_ns: u64,
+    /// Right replies until then.
+    pub warm_up_requests: u64,
     /// Stopped by the caller; the rest is what there was until then.
     pub interrupted: bool,
     /// With [`Plan::tls`], how it was spoken on the first connection whose handshake came through.
@@ -102,6 +105,8 @@ pub(crate) struct Count {
     pub spun_ns: Nanos,
     /// When the last reply inside the window came.
     pub last_reply: Nanos,
+    /// When the window opened; never, before it did.
+    opened_at: Nanos,
     pub open_loop: Option<OpenCount>,
     run_delay: RunDelay,
     /// When the last reply of each instance of a burst came, of those on this thread; 0 for none.
@@ -126,6 +131,7 @@ impl Count {
             load_cpu_ns: 0,
             spun_ns: 0,
             last_reply: 0,
+            opened_at: Nanos::MAX,
             open_loop: None,
             run_delay: RunDelay::open(),
             last_replies: Vec::new(),
@@ -135,6 +141,7 @@ impl Count {
 
     /// The window began at this moment, maybe a little ago.
     pub fn window_opens(&mut self, at: Nanos) {
+        self.opened_at = at;
         self.slices.begin(at);
         self.operations.window_opens(at);
         self.run_delay.begins();
@@ -165,6 +172,13 @@ impl Count {
         self.slices.add(now, run);
     }
 
+    /// Whether what was sent at this moment was sent inside the window, or after it: then nothing is
+    /// sent any more.
+    #[inline]
+    pub fn was_open(&self, sent_at: Nanos) -> bool {
+        sent_at >= self.opened_at
+    }
+
     /// `run` requests took so long.
     #[inline]
     pub fn took(&mut self, latency: Nanos, run: u32) {
@@ -173,10 +187,12 @@ impl Count {
 }
 
 /// How a run went as a whole, for whoever led it.
+#[derive(Default)]
 pub(crate) struct Frame {
     /// Begin and end of the window, where there was one.
     pub window: Option<(Nanos, Nanos)>,
     pub warm_up_ns: Nanos,
+    pub warm_up_requests: u64,
     pub interrupted: bool,
     pub server_died: bool,
 }
@@ -268,6 +284,7 @@ impl Tally {
             instances_ns: counted.instances_ns.into_values().collect(),
             open_loop: OpenTally::of(counted.open_loop, plan, threads, counted.window_ns),
             warm_up_ns: frame.warm_up_ns,
+            warm_up_requests: frame.warm_up_requests,
             interrupted: frame.interrupted,
             tls: counted.tls,
             server_died: frame.server_died,
@@ -336,7 +353,7 @@ mod tests {
     }
 
     fn frame(from: Nanos, to: Nanos) -> Frame {
-        Frame { window: Some((from, to)), warm_up_ns: 0, interrupted: false, server_died: false }
+        Frame { window: Some((from, to)), ..Frame::default() }
     }
 
     fn merge(counts: Vec<Count>, frame: Frame, plan: &Plan) -> Tally {

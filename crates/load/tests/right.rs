@@ -89,7 +89,7 @@ fn every_workload_passes_against_its_server() {
 #[test]
 fn two_threads_share_the_connections() {
     let server = Server::double();
-    let warm_up = WarmUp::Steady { longest: Duration::from_secs(1) };
+    let warm_up = WarmUp::steady(Duration::from_secs(1));
     let cpus = vec![0];
     let plan = Plan { connections: 5, threads: 2, cpus, warm_up, ..plan(server.address) };
     let tally = run(&plan).unwrap();

@@ -7,12 +7,20 @@ use regatta_load::Edges;
 pub(crate) struct AtEdges(pub Watched);
 
 impl Edges for AtEdges {
+    fn before_window(&mut self) {
+        self.0.before_window();
+    }
+
     fn window_opens(&mut self) {
         self.0.window_opens();
     }
 
     fn window_closes(&mut self) {
         self.0.window_closes();
+    }
+
+    fn load_over(&mut self) {
+        self.0.load_over();
     }
 
     fn connections_open(&mut self) {

@@ -7,7 +7,7 @@
 //! emitted when the window opens is finished inside it, but on no CPU of the server (`aside`).
 
 use crate::events::Events;
-use regatta_load::{Edges, Progress};
+use regatta_load::{Edges, Progress, SoFar};
 use regatta_record::{Happened, LoadSample, Phase};
 use std::{
     sync::OnceLock,
@@ -39,6 +39,14 @@ pub(crate) struct Around<'a> {
 }
 
 impl Edges for Around<'_> {
+    fn is_warm(&mut self, so_far: &SoFar) -> bool {
+        self.edges.is_warm(so_far)
+    }
+
+    fn before_window(&mut self) {
+        self.edges.before_window();
+    }
+
     fn window_opens(&mut self) {
         // Before what is read at the edge, so that nothing is emitted meanwhile either. Of a second
         // window, which there never is, the first would count.
@@ -49,6 +57,10 @@ impl Edges for Around<'_> {
     fn window_closes(&mut self) {
         self.edges.window_closes();
         let _ = self.window.closed.set(Instant::now());
+    }
+
+    fn load_over(&mut self) {
+        self.edges.load_over();
     }
 
     fn connections_open(&mut self) {

@@ -219,12 +219,12 @@ impl Counted {
             return refuse("counts of an open loop for a closed one, or the reverse".into());
         }
         let each = &mut self.operations.iter();
-        each.try_for_each(|counted| counted.check(&self.histogram, open_loop))?;
+        each.try_for_each(|counted| counted.check(&self.histogram))?;
         let latencies = self.histogram.len();
         let Some(open) = &self.open_loop else {
-            return match latencies == self.requests {
+            return match latencies <= self.replies {
                 true => Ok(()),
-                false => refuse(format!("{} requests, but {latencies} latencies", self.requests)),
+                false => refuse(format!("{} replies, but {latencies} latencies", self.replies)),
             };
         };
         let parts = [&open.wait, &open.lag, &open.service];

@@ -5,6 +5,7 @@
 //! race printed can be printed again. [`Ask`], [`Order`] and [`Report`] are the messages between load
 //! processes and the process that starts them.
 
+mod alike;
 mod arrivals;
 mod ask;
 mod beside;
@@ -26,6 +27,7 @@ mod plan;
 mod race;
 mod report;
 mod round;
+mod settling;
 mod shape;
 mod slow;
 mod stored;
@@ -33,6 +35,7 @@ mod summary;
 mod unlike;
 mod verdict;
 
+pub use alike::{alike, are_alike};
 pub use arrivals::ArrivalsSeen;
 pub use ask::{Ask, AskedRoots, AskedTls, AskedWindow, AskedWorkload, Order, Part};
 pub use beside::Beside;
@@ -61,6 +64,7 @@ pub use round::{
     ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,
     RoleUsage, Round, Server, UsageSource,
 };
+pub use settling::{Settled, Settling, WarmUpClass, WarmUpSlice};
 pub use shape::{CpuSets, LoadShape};
 pub use slow::{Ages, SlowClients};
 pub use summary::{

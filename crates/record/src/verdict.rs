@@ -107,6 +107,23 @@ impl Verdict {
         Verdict { kind, also: vec![], void, because: because.into() }
     }
 
+    /// The findings with the sentence of each: the one that weighs most, then the others, whose
+    /// sentences begin with `Also` and their kind.
+    pub fn findings(&self) -> Vec<(Kind, &str)> {
+        let (mut kind, mut text) = (self.kind, self.because.as_str());
+        let mut findings = Vec::new();
+        for also in &self.also {
+            // A text of an earlier version may not name them all.
+            let Some((own, next)) = text.split_once(&format!(". Also {}: ", also.name())) else {
+                continue;
+            };
+            findings.push((kind, own));
+            (kind, text) = (*also, next);
+        }
+        findings.push((kind, text));
+        findings
+    }
+
     /// Whether `kind` is among the findings.
     pub fn is(&self, kind: Kind) -> bool {
         self.kind == kind || self.also.contains(&kind)
@@ -115,5 +132,25 @@ impl Verdict {
     /// Whether `figure` must not be believed.
     pub fn voids(&self, figure: Figure) -> bool {
         self.void.contains(&figure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_finding_has_its_sentence() {
+        let also = vec![Kind::Noisy, Kind::CoBound];
+        let because = "drifts. Also noisy: stolen; take another hour. Also co-bound: both busy";
+        let verdict = Verdict { also, ..Verdict::new(Kind::Unstable, because) };
+        let each = [
+            (Kind::Unstable, "drifts"),
+            (Kind::Noisy, "stolen; take another hour"),
+            (Kind::CoBound, "both busy"),
+        ];
+        assert_eq!(verdict.findings(), each);
+        let alone = Verdict::new(Kind::Failed, "died. Also noisy: it said");
+        assert_eq!(alone.findings(), [(Kind::Failed, "died. Also noisy: it said")]);
     }
 }

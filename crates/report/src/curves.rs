@@ -3,6 +3,7 @@
 use crate::{numbers, table::visible};
 use regatta_record::{
     Arrivals, Curve, Drive, Estimate, IdleCost, Knee, LoadShape, Over, RateCost, Summary, Usl,
+    alike,
 };
 use serde::Serialize;
 
@@ -113,16 +114,9 @@ fn found(curve: &Curve, per: &str) -> Option<Said> {
 
 /// What is alike for several contenders is said once.
 fn doubts(curves: &[&Curve]) -> Vec<Said> {
-    let mut said: Vec<Said> = Vec::new();
-    for curve in curves {
-        let (Some(doubt), name) = (&curve.doubt, visible(&curve.contender)) else { continue };
-        let text = visible(doubt);
-        match said.iter_mut().find(|said| said.text == text) {
-            Some(said) => said.names = format!("{}, {name}", said.names),
-            None => said.push(Said { names: name, text }),
-        }
-    }
-    said
+    let doubt = |c: &&Curve| Some((visible(&c.contender), visible(c.doubt.as_deref()?)));
+    let said = alike(curves.iter().filter_map(doubt));
+    said.into_iter().map(|(names, text)| Said { names: names.join(", "), text }).collect()
 }
 
 /// `CPU = 3.2 [3.0–3.4] ms/s standing + 4.9 [4.8–5.0] µs per request`.

@@ -4,6 +4,7 @@ use crate::{
     columns::{none, plain},
     numbers,
     table::{Column, Note, Row, Table, Text, Tone, visible},
+    why::together,
 };
 use regatta_record::{Gate, GateLine, Judgement};
 
@@ -24,11 +25,15 @@ pub fn table(gate: &Gate) -> Table {
             word(line, gate.fail_over.is_some()),
         ],
     };
-    let says_more = |line: &&GateLine| match line.judgement {
-        Judgement::Worse | Judgement::Undecided | Judgement::Unknown => true,
-        Judgement::Differs | Judgement::Same => false,
-    };
-    let mut notes: Vec<Note> = gate.lines.iter().filter(says_more).map(note).collect();
+    let mut notes: Vec<Note> = Vec::new();
+    for (judgement, kind) in [
+        (Judgement::Worse, "worse"),
+        (Judgement::Undecided, "not decided"),
+        (Judgement::Unknown, "unknown"),
+    ] {
+        let lines = gate.lines.iter().filter(|line| line.judgement == judgement);
+        notes.extend(together(kind, lines.map(remark), judgement == Judgement::Worse));
+    }
     notes.push(Note {
         names: "ratio".to_owned(),
         kind: "method",
@@ -49,19 +54,9 @@ pub fn table(gate: &Gate) -> Table {
     }
 }
 
-fn note(line: &GateLine) -> Note {
-    Note {
-        names: visible(&format!("{} at {}", line.contender, line.load)),
-        kind: match line.judgement {
-            Judgement::Worse => "worse",
-            Judgement::Differs => "differs",
-            Judgement::Same => "same",
-            Judgement::Undecided => "not decided",
-            Judgement::Unknown => "unknown",
-        },
-        because: visible(&line.because),
-        bad: line.judgement == Judgement::Worse,
-    }
+/// Which cell, and what is said of it.
+fn remark(line: &GateLine) -> (String, String) {
+    (visible(&format!("{} at {}", line.contender, line.load)), visible(&line.because))
 }
 
 /// In parentheses where it must not be trusted.

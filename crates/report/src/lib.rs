@@ -31,6 +31,7 @@ mod table;
 mod terminal;
 mod then;
 mod view;
+mod why;
 
 pub use csv::csv;
 pub use diff::{gate_json, gate_markdown, gate_terminal};

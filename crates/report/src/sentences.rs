@@ -3,8 +3,9 @@
 use crate::{
     columns::{MEMORY_FROM, word},
     numbers,
-    table::{Note, Tone, verdict_tone, visible},
+    table::{Note, visible},
     then,
+    why::why,
 };
 use regatta_record::{
     Arrivals, Cell, Figure, KernelMemorySource, Kind, LoadShape, Relation, Summary, rounds_in_words,
@@ -13,8 +14,9 @@ use regatta_record::{
 /// Why, for every verdict that voids something; one line for each kind that is alike for all; and
 /// what must be known of columns.
 pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> {
-    let mut notes: Vec<Note> = cells
+    let voided: Vec<&Cell> = cells
         .iter()
+        .copied()
         .filter(|c| match c.verdict.kind {
             Kind::CostOnly => false,
             Kind::Overloaded => true,
@@ -22,13 +24,8 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
             Kind::AtAskedRate if load.beside.is_some() => c.verdict.void != [Figure::Cost],
             _ => !c.verdict.void.is_empty(),
         })
-        .map(|c| Note {
-            names: visible(&c.contender),
-            kind: c.verdict.kind.name(),
-            because: visible(&c.verdict.because),
-            bad: verdict_tone(c) == Tone::Bad,
-        })
         .collect();
+    let mut notes = why(&voided);
     for (kind, because) in [
         (Kind::CoBound, "server and load were both busy, so the rate is a lower bound (≥)"),
         (

@@ -11,6 +11,7 @@ use crate::{
     scaling::scaling,
     sentences::{notes, result},
     table::{Row, Table, visible},
+    why::once,
 };
 use regatta_record::{Cell, Kind, LoadShape, Summary};
 use serde::Serialize;
@@ -49,7 +50,8 @@ impl View {
 /// Lays out a summary.
 pub fn view(summary: &Summary) -> View {
     let asked = &summary.asked;
-    let tables = asked.loads.iter().map(|load| table(summary, load)).collect();
+    let mut tables: Vec<Table> = asked.loads.iter().map(|load| table(summary, load)).collect();
+    once(&mut tables);
     let skipped = asked
         .entries
         .iter()

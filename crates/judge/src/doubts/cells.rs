@@ -1,46 +1,57 @@
-//! What might mislead about single cells.
+//! What might mislead about single cells. A remark on several cells is one sentence with their names.
 
-use crate::{field::Field, little, verdict::partly_misshapen};
+use crate::{field::Field, little, observed::Observed, verdict::partly_misshapen};
+use regatta_record::alike;
 
 /// Of each cell: errors beside right answers, rounds that were not observed, unreadable files.
-pub fn errors_and_gaps(field: &Field) -> Vec<String> {
-    let mut doubts = Vec::new();
-    for o in &field.contenders {
-        let cell = format!("{} at {}", o.name, field.load);
-        if o.errors.total() > 0 {
-            let kinds = o.errors.by_kind().into_iter().filter(|(_, n)| *n > 0);
-            let kinds: Vec<String> = kinds.map(|(kind, n)| format!("{n} {kind}")).collect();
-            doubts.push(format!(
-                "{cell} met errors ({}) beside {} right answers; they are in no latency: see \
+pub fn errors_and_gaps(fields: &[Field]) -> Vec<String> {
+    let errors = told(fields, |_, o| {
+        let kinds = o.errors.by_kind().into_iter().filter(|(_, n)| *n > 0);
+        let kinds: Vec<String> = kinds.map(|(kind, n)| format!("{n} {kind}")).collect();
+        (!kinds.is_empty()).then(|| {
+            format!(
+                "met errors ({}) beside {} right answers; they are in no latency: see \
                  `regatta doctor` for limits of this machine",
                 kinds.join(", "),
                 o.requests
-            ));
-        }
-        if o.unobserved > 0 && o.unobserved < o.finished {
-            doubts.push(format!(
-                "{cell} was observed in {} of {} rounds only; the cost is from those",
+            )
+        })
+    });
+    let unobserved = told(fields, |_, o| {
+        (o.unobserved > 0 && o.unobserved < o.finished).then(|| {
+            format!(
+                "was observed in {} of {} rounds only; the cost is from those",
                 o.finished - o.unobserved,
                 o.finished
-            ));
-        }
-        if let Some(why) = &o.unreadable {
-            doubts.push(format!(
-                "{cell} has no latency: a histogram could not be read ({why}); run that round again"
-            ));
-        }
-    }
-    doubts
+            )
+        })
+    });
+    let unreadable = told(fields, |_, o| {
+        let why = o.unreadable.as_ref()?;
+        Some(format!("has no latency: a histogram could not be read ({why}); run that round again"))
+    });
+    [errors, unobserved, unreadable].concat()
 }
 
 /// Arrivals that kept their shape in most rounds, but not in all.
-pub fn arrivals(field: &Field) -> Vec<String> {
-    let told = field.contenders.iter().filter_map(|o| {
+pub fn arrivals(fields: &[Field]) -> Vec<String> {
+    told(fields, |field, o| {
         let open = o.latencies.open_loop.as_ref()?;
         let what = partly_misshapen(field.load.drive.arrivals()?, open, o.finished)?;
-        Some(format!("{} at {}: {what}; see `arrivals` in rounds.jsonl", o.name, field.load))
-    });
-    told.collect()
+        Some(format!(": {what}; see `arrivals` in rounds.jsonl"))
+    })
+}
+
+/// What is said of cells, each sentence after the names of all cells that it is said of.
+fn told(fields: &[Field], of: impl Fn(&Field, &Observed) -> Option<String>) -> Vec<String> {
+    let cells = fields.iter().flat_map(|field| field.contenders.iter().map(move |o| (field, o)));
+    let remarks = cells
+        .filter_map(|(field, o)| Some((format!("{} at {}", o.name, field.load), of(field, o)?)));
+    let sentence = |(cells, text): (Vec<String>, String)| {
+        let gap = if text.starts_with(':') { "" } else { " " };
+        format!("{}{gap}{text}", cells.join(" and "))
+    };
+    alike(remarks).into_iter().map(sentence).collect()
 }
 
 /// Figures that do not agree with each other by Little's law, all of a load in one sentence.

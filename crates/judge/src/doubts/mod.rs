@@ -8,7 +8,7 @@ use crate::{
     field::{Field, TIE_MARGIN},
     verdict,
 };
-use regatta_record::{Asked, Cell, Figure, NULL, Relation};
+use regatta_record::{Asked, Cell, Figure, NULL, Relation, alike};
 use std::collections::BTreeSet;
 
 /// Fewest rounds of a table that is shown to others (method, rule 2).
@@ -40,11 +40,9 @@ pub fn doubts(
     doubts.extend(sources(fields));
     doubts.extend(no_null_server(asked, fields));
     doubts.extend(remarks(asked, fields));
-    for field in fields {
-        doubts.extend(cells::errors_and_gaps(field));
-        doubts.extend(cells::arrivals(field));
-        doubts.extend(cells::little(field));
-    }
+    doubts.extend(cells::errors_and_gaps(fields));
+    doubts.extend(fields.iter().filter_map(cells::little));
+    doubts.extend(cells::arrivals(fields));
     doubts
 }
 
@@ -82,20 +80,29 @@ fn few_rounds(asked: &Asked) -> Option<String> {
 fn baseline_without_cost(asked: &Asked, cells: &[Cell]) -> Vec<String> {
     let base = cells.iter().filter(|c| c.contender == asked.baseline);
     // With one round nobody has a cost, and another doubt says so.
-    base.filter(|c| {
-        c.load.beside.is_none()
-            && (c.verdict.voids(Figure::Cost) || c.rounds > 1 && c.cost_ns_per_request.is_none())
-    })
-    .map(|c| {
-        format!(
-            "at {} the baseline {} has no cost to compare with ({}), so there are no ratios; \
-                 choose another (--baseline)",
-            c.load,
-            c.contender,
-            c.verdict.kind.name()
-        )
-    })
-    .collect()
+    let told = base
+        .filter(|c| {
+            c.load.beside.is_none()
+                && (c.verdict.voids(Figure::Cost)
+                    || c.rounds > 1 && c.cost_ns_per_request.is_none())
+        })
+        .map(|c| {
+            let text = format!(
+                "the baseline {} has no cost to compare with ({}), so there are no ratios; choose \
+             another (--baseline)",
+                c.contender,
+                c.verdict.kind.name()
+            );
+            (c.load.to_string(), text)
+        });
+    at_loads(told)
+}
+
+/// Remarks of `(load, text)`: a sentence for each that says another thing, after its loads.
+fn at_loads(remarks: impl Iterator<Item = (String, String)>) -> Vec<String> {
+    let sentence =
+        |(loads, text): (Vec<String>, String)| format!("at {} {text}", loads.join(" and "));
+    alike(remarks).into_iter().map(sentence).collect()
 }
 
 fn shared_cpus(asked: &Asked) -> Option<String> {
@@ -142,23 +149,23 @@ fn twin_differs(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Ve
     let (Some(original), Some(twin)) = (&asked.twin_of, asked.twin()) else { return Vec::new() };
     let p_values: Vec<f64> = twin_ratios.iter().map(|d| p_value(d).unwrap_or(1.0)).collect();
     let differs = holm(&p_values, 1.0 - CONFIDENCE);
-    with_twins(fields, original, &twin)
-        .zip(twin_ratios)
-        .zip(differs)
-        .filter_map(|((field, log_ratios), differs)| {
+    let told = with_twins(fields, original, &twin).zip(twin_ratios).zip(differs).filter_map(
+        |((field, log_ratios), differs)| {
             let ratio = geometric(log_ratios, asked.seed)?;
             let relation =
                 statistics::relation(&ratio, differs, Margins { tie: TIE_MARGIN, floor: 0.0 });
             matches!(relation, Relation::Cheaper | Relation::Dearer).then(|| {
-                format!(
-                    "at {} {original} and its twin differ, {:.3} [{:.3} to {:.3}], though they are \
-                     the same program: something other than the contenders moves the figures; \
-                     repeat the race with another seed",
-                    field.load, ratio.mean, ratio.low, ratio.high
-                )
+                let text = format!(
+                    "{original} and its twin differ, {:.3} [{:.3} to {:.3}], though they are the \
+                     same program: something other than the contenders moves the figures; repeat \
+                     the race with another seed",
+                    ratio.mean, ratio.low, ratio.high
+                );
+                (field.load.to_string(), text)
             })
-        })
-        .collect()
+        },
+    );
+    at_loads(told)
 }
 
 /// The loads that `twin_ratios` are of.
@@ -179,15 +186,15 @@ fn noisier_loads(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> V
         let others: Vec<f64> = [&twin_ratios[..nth], &twin_ratios[nth + 1..]].concat().concat();
         let floor = statistics::noise_floor(&twin_ratios[nth..=nth])?;
         (floor > TIE_MARGIN && is_noisier(&twin_ratios[nth], &others)).then(|| {
-            format!(
-                "at {} the noise floor is ±{:.1}%, above that of the other loads: \
-                 smaller differences mean nothing there",
-                field.load,
+            let text = format!(
+                "the noise floor is ±{:.1}%, above that of the other loads: smaller differences \
+                 mean nothing there",
                 floor * 100.0
-            )
+            );
+            (field.load.to_string(), text)
         })
     };
-    loads.enumerate().filter_map(doubt).collect()
+    at_loads(loads.enumerate().filter_map(doubt))
 }
 
 fn sources(fields: &[Field]) -> Vec<String> {
@@ -219,16 +226,20 @@ fn sources(fields: &[Field]) -> Vec<String> {
     doubts
 }
 
-/// What contenders did that voids no figure, once for each of them.
+/// What contenders did that voids no figure, once for all that did it.
 fn remarks(asked: &Asked, fields: &[Field]) -> Vec<String> {
     let told = asked.contenders.iter().filter_map(|name| {
         let each = || fields.iter().filter_map(|field| field.of(name));
         let rounds: u32 = each().filter_map(|o| Some(o.remark.as_ref()?.0)).sum();
         let (_, first) = each().find_map(|o| o.remark.as_ref())?;
         let finished: u32 = each().map(|o| o.finished).sum();
-        Some(format!("in {rounds} of {finished} rounds: {first}; its figures stand"))
+        // The remark begins with the name.
+        let what = first.strip_prefix(name.as_str()).map_or(first.as_str(), str::trim_start);
+        let text = format!("in {rounds} of {finished} rounds: {what}; the figures stand");
+        Some((name.clone(), text))
     });
-    told.collect()
+    let sentence = |(names, text): (Vec<String>, String)| format!("{} {text}", names.join(", "));
+    alike(told).into_iter().map(sentence).collect()
 }
 
 fn no_null_server(asked: &Asked, fields: &[Field]) -> Option<String> {

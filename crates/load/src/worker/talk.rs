@@ -228,18 +228,25 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// Replies that come inside the window are recorded.
+    /// Replies that come inside the window are counted. The latency of those to requests that were
+    /// sent inside it is recorded, also where they come after it: else a pause at its begin would be in
+    /// the latency of what was outstanding then, and of the slowest no more than the quicker part.
     #[inline]
     pub(super) fn record(&mut self, slot: u32, replies: u32) {
         let connection = &mut self.connections[slot as usize];
         let mut rest = replies;
         while rest > 0 {
             let (sent_at, run) = self.times.pop_run(&mut connection.sent, rest);
-            if self.phase == Phase::Measuring && slot < self.active {
+            rest -= run;
+            if slot >= self.active {
+                continue;
+            }
+            if self.phase == Phase::Measuring {
                 self.count.came(self.now, run);
+            }
+            if self.count.was_open(sent_at) {
                 self.count.took(self.now - sent_at, run);
             }
-            rest -= run;
         }
     }
 

@@ -232,8 +232,6 @@ pub fn assert_undisturbed(tally: &Tally) {
     assert_eq!(tally.first_wrong, None);
     assert!(!tally.interrupted && !tally.server_died);
     assert!(tally.requests > 0);
-    if tally.open_loop.is_none() {
-        assert_eq!(tally.histogram.len(), tally.requests);
-    }
+    assert!(tally.histogram.len() > 0 && tally.histogram.len() <= tally.replies);
     assert!(tally.load_cpu_ns > 0 && tally.window_ns > 0);
 }

@@ -10,7 +10,7 @@ use crate::{
     start::{STOP_WITHIN, Start, Started, start},
     under_load::{UnderLoad, Window},
 };
-use regatta_host::{Aside, Containment, Memory, Observed, Spent, Usage};
+use regatta_host::{Aside, Containment, Memory, Observed, Spent, UsageWindow, spent_together};
 use regatta_load::{Edges, Plan, Processes, Tally, Tls, run_in_processes};
 use regatta_record::{Asked, Happened, LoadShape, Phase};
 use regatta_script::Workload;
@@ -191,7 +191,8 @@ impl Ready<'_> {
         cpus: u32,
         events: &mut Events<'_>,
     ) -> Came {
-        let mut read = Read { observed, opened: Vec::new(), spent: None, memory_bytes: None };
+        let windows = observed.iter().cloned().map(UsageWindow::of).collect();
+        let mut read = Read { observed, windows, memory_bytes: None };
         let window = Window::default();
         let mut under_load = UnderLoad::new(events, &window);
         let mut edges = window.around(&mut read);
@@ -199,7 +200,7 @@ impl Ready<'_> {
         let loaded = run_in_processes(plan, &self.how, &mut edges, progress, self.stop);
         under_load.ended();
         let descriptors = descriptor_limit(&read.observed);
-        let spent = read.spent.map(|spent| (spent, cpus));
+        let spent = spent_together(&read.windows).map(|spent| (spent, cpus));
         let memory_bytes = read.memory_bytes;
         Came { loaded, spent, shares: false, memory_bytes, descriptors, died: None }
     }
@@ -220,32 +221,29 @@ fn descriptor_limit(observed: &[Observed]) -> Option<u64> {
     observed.iter().flat_map(Observed::pids).filter_map(limit).min()
 }
 
-/// Reads the server at the edges of the window, and its memory after it.
+/// Reads the server around the window, and its memory after it.
 struct Read {
     /// None: it is not to be observed.
     observed: Vec<Observed>,
-    opened: Vec<Option<Usage>>,
-    spent: Option<Spent>,
+    windows: Vec<UsageWindow>,
     memory_bytes: Option<u64>,
 }
 
-impl Read {
-    fn usages(&self) -> Vec<Option<Usage>> {
-        self.observed.iter().map(|observed| observed.usage().ok()).collect()
-    }
-}
-
 impl Edges for Read {
+    fn before_window(&mut self) {
+        self.windows.iter_mut().for_each(UsageWindow::before);
+    }
+
     fn window_opens(&mut self) {
-        self.opened = self.usages();
+        self.windows.iter_mut().for_each(UsageWindow::opens);
     }
 
     fn window_closes(&mut self) {
-        let closed = self.usages();
-        let each = self.opened.iter().zip(&closed);
-        let each = each.map(|(opened, closed)| Some(closed.as_ref()?.since(opened.as_ref()?)));
-        let each: Option<Vec<Spent>> = each.collect();
-        self.spent = each.and_then(|each| each.into_iter().reduce(Spent::plus));
+        self.windows.iter_mut().for_each(UsageWindow::closes);
+    }
+
+    fn load_over(&mut self) {
+        self.windows.iter_mut().for_each(UsageWindow::after);
     }
 
     fn connections_open(&mut self) {

@@ -1,0 +1,149 @@
+use super::*;
+use rand::{Rng, SeedableRng, rngs::StdRng};
+
+const MS: u64 = 1_000_000;
+
+/// Slices of 100 ms at 10,000 requests per second, whose costs in nanoseconds `cost` tells by the second,
+/// with normal noise of so many percent.
+fn slices(seed: u64, noise: f64, cost: impl Fn(f64) -> f64) -> impl Iterator<Item = WarmUpSlice> {
+    let mut random = StdRng::seed_from_u64(seed);
+    (0..).map(move |i| {
+        let [a, b]: [f64; 2] = random.random();
+        let normal = (-2.0 * (1.0 - a).ln()).sqrt() * (std::f64::consts::TAU * b).cos();
+        let cpu = cost(f64::from(i) / 10.0) * (noise * normal).exp() * 1_000.0;
+        WarmUpSlice { ns: 100 * MS, requests: 1_000, cpu_ns: Some(cpu as u64) }
+    })
+}
+
+/// Observes for 30 s at most: what was seen, and the seconds that it took.
+fn observe(slices: impl Iterator<Item = WarmUpSlice>) -> (Settling, f64) {
+    let mut settler = Settler::new(Duration::from_secs(30));
+    for slice in slices.take(300) {
+        if settler.add(slice) {
+            break;
+        }
+    }
+    let settling = settler.settling().unwrap();
+    (settling, settling.observed_ns as f64 / 1e9)
+}
+
+fn after_s(settling: &Settling) -> f64 {
+    settling.after_ns as f64 / 1e9
+}
+
+#[test]
+fn a_server_without_a_warm_up_is_flat_and_needs_a_third_of_the_time() {
+    let mut flat = 0;
+    for seed in 0..200 {
+        let (seen, took) = observe(slices(seed, 0.03, |_| 6_000.0));
+        flat += u32::from(seen.class == WarmUpClass::Flat && seen.after_ns == 0 && took < 10.1);
+        assert!((seen.warm_ns_per_request / 6_000.0 - 1.0).abs() < 0.02, "{seen:?}");
+    }
+    assert!(flat >= 198, "{flat} of 200");
+}
+
+/// The seconds of netty as a review measured them: 82, 36, 12, 9.5, 9.3, 9.2 µs.
+#[test]
+fn a_compiler_at_work_is_seen_until_it_is_done() {
+    let cost = |s: f64| match s as u32 {
+        0 => 82_000.0,
+        1 => 36_000.0,
+        2 => 12_000.0,
+        3 => 9_700.0,
+        _ => 9_200.0,
+    };
+    for seed in 0..50 {
+        let (seen, took) = observe(slices(seed, 0.03, cost));
+        assert_eq!(seen.class, WarmUpClass::WarmsUp, "{seen:?}");
+        assert!((2.9..=4.8).contains(&after_s(&seen)), "{seen:?}");
+        assert!(took <= 10.5, "{took}");
+        assert!((seen.cold_ns_per_request / 82_000.0 - 1.0).abs() < 0.05, "{seen:?}");
+        assert!((seen.warm_ns_per_request / 9_200.0 - 1.0).abs() < 0.03, "{seen:?}");
+        assert_eq!(seen.after_requests, seen.after_ns / (100 * MS) * 1_000);
+    }
+}
+
+#[test]
+fn a_smooth_ramp_is_followed_to_its_foot() {
+    for seed in 0..50 {
+        let (seen, _) = observe(slices(seed, 0.03, |s| 9_000.0 * (1.0 + 3.0 * (-s / 1.5).exp())));
+        assert_eq!(seen.class, WarmUpClass::WarmsUp, "{seen:?}");
+        assert!((3.0..9.0).contains(&after_s(&seen)), "{seen:?}");
+        assert!((seen.warm_ns_per_request / 9_000.0 - 1.0).abs() < 0.05, "{seen:?}");
+    }
+}
+
+#[test]
+fn who_becomes_dearer_after_six_seconds_slows_down() {
+    for seed in 0..50 {
+        let cost = |s| if s < 6.0 { 6_000.0 } else { 7_800.0 };
+        let (seen, took) = observe(slices(seed, 0.03, cost));
+        assert_eq!(seen.class, WarmUpClass::SlowsDown, "{seen:?}");
+        assert!((5.8..=6.2).contains(&after_s(&seen)) && took < 13.0, "{seen:?}");
+    }
+}
+
+#[test]
+fn who_changes_again_and_again_never_settles() {
+    for seed in 0..20 {
+        let cost = |s: f64| 6_000.0 * (1.0 + 0.15 * (s / 3.0).floor());
+        let (seen, took) = observe(slices(seed, 0.03, cost));
+        assert_eq!((seen.class, took), (WarmUpClass::NeverSettles, 30.0), "{seen:?}");
+    }
+}
+
+/// A restless machine, for two seconds in the middle.
+#[test]
+fn who_comes_back_to_where_it_began_was_disturbed_and_is_flat() {
+    let cost = |s| if (2.0..4.0).contains(&s) { 7_500.0 } else { 6_000.0 };
+    let (seen, _) = observe(slices(1, 0.03, cost));
+    assert_eq!((seen.class, seen.after_ns), (WarmUpClass::Flat, 0), "{seen:?}");
+}
+
+#[test]
+fn one_dear_slice_is_no_change() {
+    let with_pauses = slices(3, 0.02, |_| 6_000.0).enumerate().map(|(i, slice)| match i % 25 {
+        7 => WarmUpSlice { cpu_ns: slice.cpu_ns.map(|ns| 3 * ns), ..slice },
+        _ => slice,
+    });
+    let (seen, took) = observe(with_pauses);
+    assert_eq!((seen.class, seen.after_ns), (WarmUpClass::Flat, 0), "{seen:?}");
+    assert!(took < 10.1);
+}
+
+#[test]
+fn what_only_one_of_two_observations_shows_is_the_machines() {
+    let seen = |class, after_ns| Settling {
+        class,
+        observed_ns: 1,
+        after_ns,
+        after_requests: after_ns,
+        cold_ns_per_request: 1.0,
+        warm_ns_per_request: 1.0,
+    };
+    let (flat, warms) = (seen(WarmUpClass::Flat, 0), seen(WarmUpClass::WarmsUp, 3));
+    assert_eq!(agreed(warms, flat), flat);
+    assert_eq!(agreed(flat, warms), flat);
+    assert_eq!(agreed(warms, seen(WarmUpClass::WarmsUp, 4)).after_ns, 4);
+    assert_eq!(agreed(seen(WarmUpClass::WarmsUp, 5), warms).after_ns, 5);
+}
+
+#[test]
+fn slices_that_cannot_be_read_cost_nothing() {
+    let slice = |requests, cpu_ns| WarmUpSlice { ns: 100 * MS, requests, cpu_ns };
+    let all = [
+        slice(50, None),
+        slice(0, Some(5)),
+        slice(10, Some(45)),
+        slice(10, Some(60)),
+        slice(9, None),
+        slice(10, Some(70)),
+    ];
+    let seen: Vec<_> =
+        points(&all).iter().map(|p| (p.began, p.before, p.requests, p.cpu_ns)).collect();
+    let expected = [(100 * MS, 50, 10, 50), (300 * MS, 60, 10, 60), (500 * MS, 79, 10, 70)];
+    assert_eq!(seen, expected);
+    let mut settler = Settler::new(Duration::from_secs(1));
+    assert!(!(0..20).any(|_| settler.add(slice(10, None))));
+    assert_eq!(settler.settling(), None);
+}
