@@ -33,6 +33,7 @@ mod shape;
 mod slow;
 mod stored;
 mod summary;
+mod topology;
 mod unlike;
 mod verdict;
 
@@ -73,6 +74,7 @@ pub use summary::{
     Band, Cell, OpenLoopFigures, OperationFigures, Percentiles, Precision, Relation, RoleCost,
     Scaling, Summary,
 };
+pub use topology::Core;
 pub use unlike::Unlike;
 pub use verdict::{Figure, Kind, Verdict};
 

@@ -1,6 +1,6 @@
 //! What a race was asked, and on what it ran.
 
-use crate::{CpuSets, Fingerprint, LoadShape, Operation};
+use crate::{Core, CpuSets, Fingerprint, LoadShape, Operation};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -178,6 +178,9 @@ pub struct Setup {
     pub cpu: String,
     /// CPUs online.
     pub cpus: u32,
+    /// The physical cores that regatta might use. Empty: not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<Core>,
     /// Memory in bytes.
     pub memory_bytes: u64,
     /// Clock source of the kernel.

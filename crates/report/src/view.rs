@@ -4,6 +4,7 @@
 
 use crate::{
     columns::fields,
+    cores,
     curves::{Sweep, sweeps},
     gate, numbers,
     operations::operations,
@@ -100,14 +101,15 @@ fn heading(summary: &Summary) -> Vec<String> {
             list(&asked.cpus.server),
             list(&asked.cpus.load)
         )),
-        match summary.noise_floor {
-            Some(floor) => format!(
-                "noise floor ±{}: smaller differences mean nothing here",
-                numbers::percent(floor)
-            ),
-            None => "noise floor unknown: small differences may mean nothing".to_owned(),
-        },
     ];
+    lines.extend(cores::line(asked));
+    lines.push(match summary.noise_floor {
+        Some(floor) => format!(
+            "noise floor ±{}: smaller differences mean nothing here",
+            numbers::percent(floor)
+        ),
+        None => "noise floor unknown: small differences may mean nothing".to_owned(),
+    });
     lines.extend(summary.machine_noise.map(|share| {
         let share = numbers::percent(share);
         format!(
