@@ -32,6 +32,7 @@ mod shape;
 mod slow;
 mod stored;
 mod summary;
+mod unknown;
 mod unlike;
 mod verdict;
 
@@ -71,6 +72,7 @@ pub use summary::{
     Band, Cell, OpenLoopFigures, OperationFigures, Percentiles, Precision, Relation, RoleCost,
     Scaling, Summary,
 };
+pub use unknown::{Percentile, ShownPercentile, Unknown};
 pub use unlike::Unlike;
 pub use verdict::{Figure, Kind, Verdict};
 
