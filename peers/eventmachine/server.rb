@@ -11,6 +11,8 @@ class Hello < EM::Connection
   HAS_BODY = /^(content-length:[ \t]*0*[^0\s]|transfer-encoding:)/i
   ASKS_CLOSE = /^connection:.*\bclose\b/i
   ASKS_KEEP = /^connection:.*\bkeep-alive\b/i
+  # HTTP/1.1 keeps a connection without saying so, HTTP/1.0 only if both ends say it.
+  CONNECTION = { true => '', :said => "Connection: keep-alive\r\n", false => "Connection: close\r\n" }.freeze
 
   # Unix seconds; Time.now would make an object.
   def self.now
@@ -52,7 +54,7 @@ class Hello < EM::Connection
     return reply('400 Bad Request', 'Not HTTP/1.1', false) unless method
     return reply('413 Content Too Large', 'No body, please', false) if head.match?(HAS_BODY)
 
-    keep = minor == '1' ? !head.match?(ASKS_CLOSE) : head.match?(ASKS_KEEP)
+    keep = minor == '1' ? !head.match?(ASKS_CLOSE) : head.match?(ASKS_KEEP) && :said
     with_body = method != 'HEAD'
     return reply('404 Not Found', 'Not found', keep, with_body) unless path == '/'
     return reply('405 Method Not Allowed', 'GET, please', keep) unless %w[GET HEAD].include?(method)
@@ -62,8 +64,7 @@ class Hello < EM::Connection
 
   def reply(status, body, keep, with_body = true)
     @answers << "HTTP/1.1 #{status}\r\nDate: #{Hello.date}\r\n" \
-                "Content-Type: text/plain\r\nContent-Length: #{body.bytesize}\r\n" \
-                "Connection: #{keep ? 'keep-alive' : 'close'}\r\n\r\n"
+                "Content-Type: text/plain\r\nContent-Length: #{body.bytesize}\r\n#{CONNECTION[keep]}\r\n"
     @answers << body if with_body
     keep
   end

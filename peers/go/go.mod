@@ -1,3 +1,3 @@
 module regatta/peers/go
 
-go 1.19
+go 1.26

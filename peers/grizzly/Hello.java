@@ -5,6 +5,8 @@ import org.glassfish.grizzly.http.server.HttpServer;
 import org.glassfish.grizzly.http.server.NetworkListener;
 import org.glassfish.grizzly.http.server.Request;
 import org.glassfish.grizzly.http.server.Response;
+import org.glassfish.grizzly.http.util.FastHttpDateFormat;
+import org.glassfish.grizzly.http.util.Header;
 import org.glassfish.grizzly.strategies.SameThreadIOStrategy;
 
 /** Tells the time over HTTP: Hello PORT. */
@@ -30,6 +32,7 @@ public class Hello extends HttpHandler {
             return;
         }
         byte[] body = ("Hello. The time is " + System.currentTimeMillis() / 1000).getBytes(US_ASCII);
+        response.setHeader(Header.Date, FastHttpDateFormat.getCurrentDate()); // kept for a second
         response.setContentType("text/plain");
         response.setContentLength(body.length);
         response.getOutputStream().write(body);

@@ -12,6 +12,7 @@ public class Hello {
             .host("127.0.0.1")
             .port(Integer.parseInt(args[0]))
             .backlog(4096)
+            .connectionOptions(options -> options.tcpNoDelay(true)) // as the others; off by default
             .idleConnectionTimeout(Duration.ofHours(1))
             .routing(routing -> routing.get("/", Hello::hello))
             .build()

@@ -1,20 +1,22 @@
-// Greets with the time. libev brings no HTTP; this much is made by hand: requests without a body,
-// pipelined ones answered with one write, HTTP/1.0, HEAD.
+// Greets with the time. libev brings no HTTP: picohttpparser reads it, and this much is made by hand:
+// requests without a body, pipelined ones answered with one write, HTTP/1.0, HEAD.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ev.h>
 #include <netinet/tcp.h>
+#include <picohttpparser.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_HEAD = 8192, MAX_REPLY = 256, MAX_ANSWERS = 65536 };
+enum { MAX_HEAD = 8192, MAX_FIELDS = 100, MAX_REPLY = 256, MAX_ANSWERS = 65536 };
 
 struct connection {
     ev_io io; // first, so that a watcher is its connection
@@ -22,32 +24,45 @@ struct connection {
     size_t used; // bytes in `in`
     size_t unsent; // bytes in `pending`
     char *pending; // what the socket would not take yet
-    char in[MAX_HEAD + 1];
+    char in[MAX_HEAD];
 };
 
 static ev_io listener;
 static ev_timer pause_end;
 
-// Whether the header `name`, written "\nname:", has `word` in its value.
-static bool says(const char *head, const char *name, const char *word)
+struct request {
+    const char *method, *path;
+    size_t method_length, path_length, count;
+    int minor;
+    struct phr_header fields[MAX_FIELDS];
+};
+
+static bool is(const char *text, size_t length, const char *word)
 {
-    const char *value = strcasestr(head, name);
-    if (!value)
-        return false;
-    const char *found = strcasestr(value += strlen(name), word);
-    return found && found < strchr(value, '\r');
+    return length == strlen(word) && !strncasecmp(text, word, length);
 }
 
-// Whether a body follows the head: this server reads none.
-static bool has_body(const char *head)
+// Whether a list, such as the value of Connection, has `word` in it.
+static bool has_word(const struct phr_header *field, const char *word)
 {
-    const char *length = strcasestr(head, "\nContent-Length:");
-    return (length && strtoull(length + strlen("\nContent-Length:"), NULL, 10)) ||
-           strcasestr(head, "\nTransfer-Encoding:");
+    const char *end = field->value + field->value_len;
+    for (const char *at = field->value; at < end;) {
+        const char *comma = memchr(at, ',', end - at), *stop = comma ? comma : end;
+        while (at < stop && (*at == ' ' || *at == '\t'))
+            at++;
+        const char *last = stop;
+        while (last > at && (last[-1] == ' ' || last[-1] == '\t'))
+            last--;
+        if (is(at, last - at, word))
+            return true;
+        at = stop + 1;
+    }
+    return false;
 }
 
-static size_t reply(char *out, time_t now, const char *status, const char *body, bool with_body,
-                    bool keep)
+// `connection` is a field of that name, or nothing.
+static size_t reply(char *out, time_t now, const char *status, const char *connection,
+                    const char *body, bool with_body)
 {
     static time_t second;
     static char date[32];
@@ -57,32 +72,41 @@ static size_t reply(char *out, time_t now, const char *status, const char *body,
     }
     return snprintf(out, MAX_REPLY,
                     "HTTP/1.1 %s\r\nDate: %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n"
-                    "Connection: %s\r\n\r\n%s",
-                    status, date, strlen(body), keep ? "keep-alive" : "close",
-                    with_body ? body : "");
+                    "%s\r\n%s",
+                    status, date, strlen(body), connection, with_body ? body : "");
 }
 
-// Answers one request, of which `head` is all up to the empty line. Bytes written to `out`.
-static size_t answer(char *out, const char *head, time_t now, bool *keep)
+static const char closes[] = "Connection: close\r\n";
+
+// Answers one request. Bytes written to `out`.
+static size_t answer(char *out, const struct request *r, time_t now, bool *keep)
 {
-    int target = 0, version_end = 0;
-    char minor = 0;
-    sscanf(head, "%*[A-Z] %n%*s HTTP/1.%c%n", &target, &minor, &version_end);
+    bool has_body = false, asks_close = false, asks_keep = false;
+    for (size_t i = 0; i < r->count; i++) {
+        const struct phr_header *field = &r->fields[i];
+        if (is(field->name, field->name_len, "Connection")) {
+            asks_close |= has_word(field, "close");
+            asks_keep |= has_word(field, "keep-alive");
+        } else if (is(field->name, field->name_len, "Content-Length")) {
+            has_body |= strtoull(field->value, NULL, 10) != 0;
+        } else if (is(field->name, field->name_len, "Transfer-Encoding")) {
+            has_body = true;
+        }
+    }
     *keep = false;
-    if (!version_end || (minor != '0' && minor != '1') || head[version_end] != '\r')
-        return reply(out, now, "400 Bad Request", "Not HTTP/1.1", true, false);
-    if (has_body(head))
-        return reply(out, now, "413 Content Too Large", "No body, please", true, false);
-    *keep = minor == '1' ? !says(head, "\nConnection:", "close")
-                         : says(head, "\nConnection:", "keep-alive");
-    bool is_head = !strncmp(head, "HEAD ", 5);
-    if (strcspn(head + target, "? ") != 1 || head[target] != '/')
-        return reply(out, now, "404 Not Found", "Not found", !is_head, *keep);
-    if (!is_head && strncmp(head, "GET ", 4))
-        return reply(out, now, "405 Method Not Allowed", "GET, please", true, *keep);
+    if (has_body)
+        return reply(out, now, "413 Content Too Large", closes, "No body, please", true);
+    *keep = r->minor ? !asks_close : asks_keep;
+    // HTTP/1.1 keeps a connection without saying so.
+    const char *connection = !*keep ? closes : r->minor ? "" : "Connection: keep-alive\r\n";
+    bool is_head = is(r->method, r->method_length, "HEAD");
+    if (r->path[0] != '/' || (r->path_length > 1 && r->path[1] != '?'))
+        return reply(out, now, "404 Not Found", connection, "Not found", !is_head);
+    if (!is_head && !is(r->method, r->method_length, "GET"))
+        return reply(out, now, "405 Method Not Allowed", connection, "GET, please", true);
     char body[64];
     snprintf(body, sizeof body, "Hello. The time is %lld", (long long)now);
-    return reply(out, now, "200 OK", body, !is_head, *keep);
+    return reply(out, now, "200 OK", connection, body, !is_head);
 }
 
 // Answers what has come, as far as there is room in `out`. Bytes written to it.
@@ -90,19 +114,25 @@ static size_t answer_all(struct connection *c, char *out, time_t now)
 {
     size_t written = 0, start = 0;
     bool keep = true;
-    while (keep && written + MAX_REPLY <= MAX_ANSWERS) {
-        char *head = c->in + start;
-        char *end = memmem(head, c->used - start, "\r\n\r\n", 4);
-        if (!end)
+    while (keep && start < c->used && written + MAX_REPLY <= MAX_ANSWERS) {
+        struct request r; // its fields are not cleared: there is much room for them
+        r.count = MAX_FIELDS;
+        int length = phr_parse_request(c->in + start, c->used - start, &r.method, &r.method_length,
+                                       &r.path, &r.path_length, &r.minor, r.fields, &r.count, 0);
+        if (length == -2) // the rest is to come
             break;
-        end[2] = '\0';
-        written += answer(out + written, head, now, &keep);
-        start = end + 4 - c->in;
+        if (length < 0) {
+            written += reply(out + written, now, "400 Bad Request", closes, "Not HTTP/1.1", true);
+            keep = false;
+            break;
+        }
+        written += answer(out + written, &r, now, &keep);
+        start += length;
     }
     c->used -= start;
     memmove(c->in, c->in + start, c->used);
     if (keep && !written && c->used == MAX_HEAD) {
-        written = reply(out, now, "431 Request Header Fields Too Large", "Too large", true, false);
+        written = reply(out, now, "431 Request Header Fields Too Large", closes, "Too large", true);
         keep = false;
     }
     c->last = !keep;

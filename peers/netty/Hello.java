@@ -1,5 +1,6 @@
 import static io.netty.handler.codec.http.HttpHeaderNames.CONTENT_LENGTH;
 import static io.netty.handler.codec.http.HttpHeaderNames.CONTENT_TYPE;
+import static io.netty.handler.codec.http.HttpHeaderNames.DATE;
 import static io.netty.handler.codec.http.HttpResponseStatus.BAD_REQUEST;
 import static io.netty.handler.codec.http.HttpResponseStatus.NOT_FOUND;
 import static io.netty.handler.codec.http.HttpResponseStatus.OK;
@@ -15,6 +16,7 @@ import io.netty.channel.ChannelOption;
 import io.netty.channel.MultiThreadIoEventLoopGroup;
 import io.netty.channel.epoll.EpollIoHandler;
 import io.netty.channel.epoll.EpollServerSocketChannel;
+import io.netty.handler.codec.DateFormatter;
 import io.netty.handler.codec.http.DefaultFullHttpResponse;
 import io.netty.handler.codec.http.FullHttpResponse;
 import io.netty.handler.codec.http.HttpRequest;
@@ -22,10 +24,30 @@ import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpServerCodec;
 import io.netty.handler.codec.http.HttpServerKeepAliveHandler;
 import io.netty.handler.codec.http.HttpUtil;
+import io.netty.util.AsciiString;
 import io.netty.util.ReferenceCountUtil;
+import java.util.Date;
 
 /** Tells the time over HTTP: Hello PORT. */
 public class Hello extends ChannelInboundHandlerAdapter {
+    /** A second, and what the Date header says in it. */
+    private record Second(long time, AsciiString date) {
+        static Second of(long time) {
+            return new Second(time, new AsciiString(DateFormatter.format(new Date(time * 1000))));
+        }
+    }
+
+    private static volatile Second second = Second.of(0);
+
+    private static Second now() {
+        long time = System.currentTimeMillis() / 1000;
+        Second now = second;
+        if (now.time != time) {
+            second = now = Second.of(time);
+        }
+        return now;
+    }
+
     public static void main(String[] args) throws Exception {
         int cores = Runtime.getRuntime().availableProcessors();
         new ServerBootstrap()
@@ -57,7 +79,7 @@ public class Hello extends ChannelInboundHandlerAdapter {
         if (!request.uri().equals("/") && !request.uri().startsWith("/?")) {
             return response(request, NOT_FOUND, "there is no " + request.uri());
         }
-        return response(request, OK, "Hello. The time is " + System.currentTimeMillis() / 1000);
+        return response(request, OK, "Hello. The time is " + now().time);
     }
 
     private static FullHttpResponse response(
@@ -66,6 +88,7 @@ public class Hello extends ChannelInboundHandlerAdapter {
         var response = new DefaultFullHttpResponse(request.protocolVersion(), status, body);
         response.headers()
             .set(CONTENT_TYPE, "text/plain")
+            .set(DATE, now().date)
             .setInt(CONTENT_LENGTH, body.readableBytes());
         HttpUtil.setKeepAlive(response, HttpUtil.isKeepAlive(request) && status != BAD_REQUEST);
         return response;

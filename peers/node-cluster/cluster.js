@@ -1,4 +1,5 @@
-// A server of ../node in a process per core; the cluster module deals out the connections.
+// A server of ../node in a process per core; the processes share a listening socket
+// (NODE_CLUSTER_SCHED_POLICY=none), or the primary deals out the connections (rr, the default).
 'use strict';
 const cluster = require('node:cluster');
 const { parseArgs } = require('node:util');

@@ -1,8 +1,9 @@
-// Hashes a file over HTTP, as many times as the request says. The file is read aside; the hashing
-// keeps the event loop, and so everybody else, waiting: that is what the article measured.
+// Hashes a file over HTTP, as many times as the request says. The file is read by libuv's threads, or
+// with --sync on the event loop; the hashing keeps the event loop, and so everybody else, waiting: that
+// is what the article measured.
 'use strict';
 const { createHash } = require('node:crypto');
-const { readFile } = require('node:fs');
+const { readFile, readFileSync } = require('node:fs');
 const http = require('node:http');
 const { parseArgs } = require('node:util');
 
@@ -13,17 +14,41 @@ const IDLE_MS = 3_600_000; // the default, 5 s, cuts off clients that are merely
 function hash(request, response) {
   const [path, query] = request.url.split('?', 2);
   if (path !== '/hash') return answer(response, 404, `there is no ${path}`);
-  const n = new URLSearchParams(query).get('n');
+  const parameters = new URLSearchParams(query);
+  const [n, salt] = [parameters.get('n'), parameters.get('salt')];
   const times = Number(n);
   if (!/^\d+$/.test(n) || times < 1 || times > MAX_TIMES) {
     return answer(response, 400, `n must be an integer from 1 to ${MAX_TIMES}`);
   }
-  readFile(process.env.HASH_FILE, (error, data) => {
+  if (salt !== null && !/^[0-9a-f]{1,32}$/.test(salt)) {
+    return answer(response, 400, 'salt must be 1 to 32 lower-case hex digits');
+  }
+  read(process.env.HASH_FILE, (error, data) => {
     if (error) return answer(response, 500, `the file cannot be read: ${error.message}`);
-    let digest;
-    for (let i = 0; i < times; i++) digest = createHash('sha256').update(data).digest('hex');
-    answer(response, 200, digest);
+    answer(response, 200, digest(data, times, salt));
   });
+}
+
+// readFile, on this thread.
+function readNow(path, done) {
+  let data;
+  try {
+    data = readFileSync(path);
+  } catch (error) {
+    return done(error);
+  }
+  done(null, data);
+}
+
+// With a salt, each digest covers the one before it and then the file.
+function digest(data, times, salt) {
+  let last = salt;
+  for (let i = 0; i < times; i++) {
+    const sha256 = createHash('sha256');
+    if (salt !== null) sha256.update(last);
+    last = sha256.update(data).digest();
+  }
+  return last.toString('hex');
 }
 
 function answer(response, status, text) {
@@ -31,7 +56,9 @@ function answer(response, status, text) {
   response.end(text);
 }
 
-const { values } = parseArgs({ strict: false, options: { port: { type: 'string' } } });
+const options = { port: { type: 'string' }, sync: { type: 'boolean' } };
+const { values } = parseArgs({ strict: false, options });
+const read = values.sync ? readNow : readFile;
 http.createServer({ keepAliveTimeout: IDLE_MS }, hash).listen({
   host: '127.0.0.1', port: +values.port, backlog: BACKLOG,
 });

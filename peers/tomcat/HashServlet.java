@@ -10,10 +10,12 @@ import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
+import java.util.regex.Pattern;
 
 /** Hashes a file, as many times as the request says. */
 public class HashServlet extends HttpServlet {
     private static final int MAX_TIMES = 100_000;
+    private static final Pattern SALT = Pattern.compile("[0-9a-f]{1,32}");
     private static final Path FILE = Path.of(System.getenv("HASH_FILE"));
 
     @Override
@@ -24,6 +26,11 @@ public class HashServlet extends HttpServlet {
             answer(response, 400, "n must be an integer from 1 to " + MAX_TIMES);
             return;
         }
+        String salt = request.getParameter("salt");
+        if (salt != null && !SALT.matcher(salt).matches()) {
+            answer(response, 400, "salt must be 1 to 32 lower-case hex digits");
+            return;
+        }
         byte[] data;
         try {
             data = Files.readAllBytes(FILE);
@@ -31,7 +38,7 @@ public class HashServlet extends HttpServlet {
             answer(response, 500, "the file cannot be read: " + e);
             return;
         }
-        answer(response, 200, HexFormat.of().formatHex(digest(data, times)));
+        answer(response, 200, HexFormat.of().formatHex(digest(data, times, salt)));
     }
 
     /** 0 if it is no integer. */
@@ -43,11 +50,15 @@ public class HashServlet extends HttpServlet {
         }
     }
 
-    private static byte[] digest(byte[] data, int times) throws ServletException {
+    /** With a salt, each digest covers the one before it and then the file. */
+    private static byte[] digest(byte[] data, int times, String salt) throws ServletException {
         try {
             MessageDigest sha256 = MessageDigest.getInstance("SHA-256");
-            byte[] digest = null;
+            byte[] digest = salt == null ? null : salt.getBytes(UTF_8);
             for (int i = 0; i < times; i++) {
+                if (salt != null) {
+                    sha256.update(digest);
+                }
                 digest = sha256.digest(data);
             }
             return digest;

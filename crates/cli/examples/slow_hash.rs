@@ -1,21 +1,21 @@
-//! A contender that speaks `hash` and takes `n` × 100 µs for it, asleep: what the tests of fairness
+//! A contender that speaks `hash` and takes `n` × 1 ms for it, asleep: what the tests of fairness
 //! start. `slow_hash PORT [blocks | wrong-when-small | wrong-when-large | dies-when-large]`.
 //!
 //! It has a thread for each connection. One that `blocks` answers one request at a time all the same.
 
-use regatta_script::hash_file::DIGEST;
+use regatta_script::hash_file::HashedFile;
 use std::{
     env,
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
     process::exit,
-    sync::Mutex,
+    sync::{LazyLock, Mutex},
     thread,
     time::Duration,
 };
 
 /// From this `n` on a request is a large one.
-const LARGE: u32 = 100;
+const LARGE: u32 = 10;
 
 /// Held by who answers, where it blocks.
 static TURN: Mutex<()> = Mutex::new(());
@@ -52,30 +52,34 @@ fn main() {
 /// Answers until the client has gone.
 fn answer(mut stream: &TcpStream, behaviour: Behaviour) {
     stream.set_nodelay(true).expect("a socket takes it");
-    let mut n = 0;
+    let (mut n, mut salt) = (0, String::new());
     for line in BufReader::new(stream).lines() {
         let Ok(line) = line else { return };
         if let Some(target) = line.strip_prefix("GET /hash?n=") {
-            let digits: String = target.chars().take_while(char::is_ascii_digit).collect();
-            n = digits.parse().expect("a number");
+            let (query, _) = target.split_once(' ').expect("a version");
+            let (digits, its_salt) = query.split_once("&salt=").unwrap_or((query, ""));
+            (n, salt) = (digits.parse().expect("a number"), its_salt.to_owned());
         }
         // The empty line is the end of a request without content.
-        if line.is_empty() && stream.write_all(reply(n, behaviour).as_bytes()).is_err() {
+        if line.is_empty() && stream.write_all(reply(n, &salt, behaviour).as_bytes()).is_err() {
             return;
         }
     }
 }
 
-fn reply(n: u32, behaviour: Behaviour) -> String {
+fn reply(n: u32, salt: &str, behaviour: Behaviour) -> String {
     let turn = (behaviour == Behaviour::Blocks).then(|| TURN.lock().expect("nobody panics"));
-    thread::sleep(Duration::from_micros(100) * n);
+    thread::sleep(Duration::from_millis(1) * n);
     drop(turn);
-    let digest = match behaviour {
+    static FILE: LazyLock<HashedFile> = LazyLock::new(HashedFile::new);
+    let mut digest = FILE.digest(salt.as_bytes(), n);
+    match behaviour {
         Behaviour::DiesWhenLarge if n >= LARGE => exit(3),
-        Behaviour::WrongWhenSmall if n < LARGE => DIGEST.replacen('3', "4", 1),
-        Behaviour::WrongWhenLarge if n >= LARGE => DIGEST.replacen('3', "4", 1),
-        _ => DIGEST.to_owned(),
-    };
+        Behaviour::WrongWhenSmall if n < LARGE => digest[0] ^= 1,
+        Behaviour::WrongWhenLarge if n >= LARGE => digest[0] ^= 1,
+        _ => {}
+    }
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{digest}",
         digest.len()

@@ -35,6 +35,7 @@ mod processes;
 mod run;
 mod run_delay;
 mod schedule;
+mod sends;
 mod shared;
 mod slow;
 mod socket;

@@ -1,24 +1,17 @@
 //! Counts the operations that servers send unasked, of one load thread. A dialect without such
 //! operations has none of this: the worker hands it a listener that does nothing.
 
-use crate::{
-    Plan, Until,
-    clock::{self, Nanos},
-    histogram::new_histogram,
-};
+use crate::{Plan, clock::Nanos, histogram::new_histogram, sends::Sends};
 use regatta_record::{Operation, OperationCounted};
 use regatta_script::Heard;
-use std::ops::Range;
 
 /// What is counted of them.
 pub(crate) struct Operations {
     counted: Vec<OperationCounted>,
     /// Inside the measured window.
     is_open: bool,
-    /// Latencies belong to the sends of these moments.
-    sends: Range<Nanos>,
-    /// Length of a window of time.
-    length: Option<Nanos>,
+    /// Those whose latencies count.
+    sends: Sends,
 }
 
 impl Operations {
@@ -28,25 +21,20 @@ impl Operations {
         Operations {
             counted: further.map(|kind| OperationCounted::nothing(kind, new_histogram())).collect(),
             is_open: false,
-            sends: Nanos::MAX..Nanos::MAX,
-            length: match plan.until {
-                Until::Elapsed(length) => Some(length.as_nanos() as Nanos),
-                Until::Requests(_) | Until::Done => None,
-            },
+            sends: Sends::of(plan.until),
         }
     }
 
     /// The window began at this moment, maybe a little ago.
     pub fn window_opens(&mut self, at: Nanos) {
         self.is_open = true;
-        // Nothing was sent before the window of a counted load.
-        self.sends = self.length.map_or(0..Nanos::MAX, |length| at..at.saturating_add(length));
+        self.sends.open(at);
     }
 
     /// The window is over. What was due after this moment never was.
     pub fn window_closes(&mut self) {
         self.is_open = false;
-        self.sends.end = self.sends.end.min(clock::now());
+        self.sends.close();
     }
 
     /// Who counts what came at `now`.
@@ -74,7 +62,7 @@ impl Heard for Listener<'_> {
         let counted = &mut counted[kind - 1];
         counted.whole_run += 1;
         counted.count += u64::from(*is_open);
-        if sends.contains(&sent_at) {
+        if sends.contain(sent_at) {
             let took = self.now.saturating_sub(sent_at).max(1);
             counted.histogram.saturating_record(took);
         }
@@ -84,7 +72,11 @@ impl Heard for Listener<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{MS, SECOND};
+    use crate::{
+        Until,
+        clock::{self, MS, SECOND},
+    };
+    use std::time::Duration;
 
     const KINDS: &[Operation] = &[
         Operation::REQUESTS,
@@ -95,7 +87,8 @@ mod tests {
     fn operations(length: Nanos) -> Operations {
         let nothing = |kind: &Operation| OperationCounted::nothing(kind.clone(), new_histogram());
         let counted = KINDS[1..].iter().map(nothing).collect();
-        Operations { counted, is_open: false, sends: Nanos::MAX..Nanos::MAX, length: Some(length) }
+        let sends = Sends::of(Until::Elapsed(Duration::from_nanos(length)));
+        Operations { counted, is_open: false, sends }
     }
 
     /// Of each kind: inside the window, in the whole run, latencies.

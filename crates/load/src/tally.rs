@@ -7,6 +7,7 @@ use crate::{
     open_tally::OpenCount,
     operations::Operations,
     run_delay::RunDelay,
+    sends::Sends,
 };
 use hdrhistogram::Histogram;
 use regatta_record::{
@@ -105,8 +106,8 @@ pub(crate) struct Count {
     pub spun_ns: Nanos,
     /// When the last reply inside the window came.
     pub last_reply: Nanos,
-    /// When the window opened; never, before it did.
-    opened_at: Nanos,
+    /// Those whose latencies count.
+    pub sends: Sends,
     pub open_loop: Option<OpenCount>,
     run_delay: RunDelay,
     /// When the last reply of each instance of a burst came, of those on this thread; 0 for none.
@@ -131,7 +132,7 @@ impl Count {
             load_cpu_ns: 0,
             spun_ns: 0,
             last_reply: 0,
-            opened_at: Nanos::MAX,
+            sends: Sends::of(plan.until),
             open_loop: None,
             run_delay: RunDelay::open(),
             last_replies: Vec::new(),
@@ -141,7 +142,7 @@ impl Count {
 
     /// The window began at this moment, maybe a little ago.
     pub fn window_opens(&mut self, at: Nanos) {
-        self.opened_at = at;
+        self.sends.open(at);
         self.slices.begin(at);
         self.operations.window_opens(at);
         self.run_delay.begins();
@@ -152,6 +153,7 @@ impl Count {
     pub fn window_closes(&mut self) {
         self.load_cpu_ns = clock::thread_cpu() - self.load_cpu_ns;
         self.run_delay.ends();
+        self.sends.close();
         self.operations.window_closes();
     }
 
@@ -170,13 +172,6 @@ impl Count {
         self.requests += u64::from(run);
         self.last_reply = now;
         self.slices.add(now, run);
-    }
-
-    /// Whether what was sent at this moment was sent inside the window, or after it: then nothing is
-    /// sent any more.
-    #[inline]
-    pub fn was_open(&self, sent_at: Nanos) -> bool {
-        sent_at >= self.opened_at
     }
 
     /// `run` requests took so long.

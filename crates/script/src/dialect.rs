@@ -44,6 +44,11 @@ pub trait Dialect: Sync {
     /// What is kept of a fresh connection. `number` is that of its slot, counted over all threads.
     fn talk(&self, number: u32) -> Self::Talk;
 
+    /// The connection of `talk` has ended; from now on it is that of the next one in the same slot.
+    fn renew(&self, talk: &mut Self::Talk, number: u32) {
+        *talk = self.talk(number);
+    }
+
     /// Goes on with the steps that open a connection, such as an upgrade or a subscription. First
     /// called with no bytes when the connection stands, then with what came, until it returns `true`.
     /// It takes what it has read off the front of `came`; what is left is handed to
@@ -119,9 +124,21 @@ pub trait Dialect: Sync {
 
     /// What the server owes once every request has its reply: the end of the connection, where the
     /// last request asked for that. What stands there is told if it does not come.
-    fn owes_end(&self, cursor: &Cursor) -> Option<Exchange> {
-        let _ = cursor;
+    fn owes_end(&self, cursor: &Cursor, talk: &Self::Talk) -> Option<Exchange> {
+        let _ = (cursor, talk);
         None
+    }
+
+    /// Verifies what [`Dialect::receive`] could only keep, and calls `wrong` for each reply that is not
+    /// right. Called once for each desk when the load has ended, outside of all that is timed. Where
+    /// there is too much to verify, a random sample is chosen: it goes on until `is_late` says so.
+    fn verify(
+        &self,
+        desk: &mut Self::Desk,
+        is_late: &dyn Fn() -> bool,
+        wrong: &mut dyn FnMut(Exchange),
+    ) {
+        let _ = (desk, is_late, wrong);
     }
 
     /// Whether the server said that the connection ends with what came.

@@ -1,15 +1,16 @@
-//! The file that servers of `hash` read and digest: what is in it, and what its digest is.
+//! The file that servers of `hash` read and digest: what is in it, and what its digests are.
 
-use ring::digest::{SHA256, digest};
+use ring::digest::{Context, SHA256, SHA256_OUTPUT_LEN, digest};
 use std::{
+    fmt,
     fs::{self, Permissions},
     io,
     os::unix::fs::PermissionsExt,
     path::Path,
 };
 
-/// SHA-256 of the file's 65,536 bytes, in lower-case hex: what every right reply says, whatever `n`
-/// is, since each time the file's bytes are digested and not the last digest.
+/// SHA-256 of the file's 65,536 bytes, in lower-case hex: the answer to every request without a salt,
+/// whatever `n` is, since each time the file's bytes are digested and not the last digest.
 pub const DIGEST: &str = "3e1cc9f5150fa9fc7c76d48a94d57351631d93a0f65d71daa58b81ba923a685f";
 
 /// Blocks of 32 bytes: 65,536 bytes in all.
@@ -31,6 +32,44 @@ fn bytes() -> Vec<u8> {
     (0..BLOCKS).flat_map(|i| block(i).as_ref().to_vec()).collect()
 }
 
+/// The content of the file.
+pub struct HashedFile(Vec<u8>);
+
+impl HashedFile {
+    /// The content that [`write`] writes.
+    #[must_use]
+    pub fn new() -> Self {
+        HashedFile(bytes())
+    }
+
+    /// The right answer to a request with a salt: d₀ is the salt, dᵢ = SHA-256(dᵢ₋₁ ‖ the content), and
+    /// the answer is dₙ. `n` is at least 1.
+    #[must_use]
+    pub fn digest(&self, salt: &[u8], n: u32) -> [u8; SHA256_OUTPUT_LEN] {
+        let over = |before: &[u8]| {
+            let mut context = Context::new(&SHA256);
+            context.update(before);
+            context.update(&self.0);
+            let mut digest = [0; SHA256_OUTPUT_LEN];
+            digest.copy_from_slice(context.finish().as_ref());
+            digest
+        };
+        (1..n).fold(over(salt), |last, _| over(&last))
+    }
+}
+
+impl Default for HashedFile {
+    fn default() -> Self {
+        HashedFile::new()
+    }
+}
+
+impl fmt::Debug for HashedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HashedFile").finish_non_exhaustive()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,5 +87,12 @@ mod tests {
         assert!(fs::read(&path).unwrap() == expected);
         let hex: String = Sha256::digest(&expected).iter().map(|b| format!("{b:02x}")).collect();
         assert_eq!(hex, DIGEST);
+        let file = HashedFile::new();
+        for n in [1, 2, 7] {
+            let digest = (0..n).fold(b"c0ffee".to_vec(), |last, _| {
+                Sha256::new().chain_update(last).chain_update(&expected).finalize().to_vec()
+            });
+            assert_eq!(file.digest(b"c0ffee", n)[..], digest);
+        }
     }
 }

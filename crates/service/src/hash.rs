@@ -1,11 +1,14 @@
 //! `hash`: a file is read for every request, and hashed as often as the request asks (workload 4).
+//!
+//! With a salt, each digest covers the one before it and then the file, so that no part of the work can
+//! be kept for another request: d₀ = the ASCII bytes of the salt, dᵢ = SHA-256(dᵢ₋₁ ‖ the file's bytes).
 
 use crate::{
     Called, Flow, Job, Now,
     http::{self, Resource},
 };
 use regatta_proto::http1::{Date, Reply, Status, Terms};
-use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
+use ring::digest::{Context, Digest, SHA256, SHA256_OUTPUT_LEN, digest};
 use std::{
     ffi::{CStr, CString},
     hint::black_box,
@@ -39,6 +42,9 @@ const SHORT: u32 = 8;
 
 const BAD_N: &[u8] = b"n must be given once, an integer from 1 to 100000: /hash?n=1000.";
 
+const BAD_SALT: &[u8] =
+    b"salt must be given at most once, 1 to 32 lower-case hex digits: /hash?n=1&salt=c0ffee.";
+
 impl Resource for Hash {
     const PATH: &'static str = "/hash";
     type Job = Hashing;
@@ -53,13 +59,15 @@ impl Resource for Hash {
         date: &Date,
         reply: &mut Vec<u8>,
     ) -> Called<Hashing> {
-        match query.and_then(times) {
-            Some(n) => Called::Needs(Hashing { file: Arc::clone(&self.file), n, terms }),
-            None => {
-                Reply::text(Status::BadRequest, BAD_N).write(terms, date, reply);
-                http::flow(terms).into()
+        let bad = match (query.and_then(times), query.map_or(Ok(None), salt)) {
+            (Some(n), Ok(salt)) => {
+                return Called::Needs(Hashing { file: Arc::clone(&self.file), n, salt, terms });
             }
-        }
+            (None, _) => BAD_N,
+            (_, Err(BadSalt)) => BAD_SALT,
+        };
+        Reply::text(Status::BadRequest, bad).write(terms, date, reply);
+        http::flow(terms).into()
     }
 }
 
@@ -72,11 +80,49 @@ fn times(query: &str) -> Option<u32> {
     n.parse().ok().filter(|n| digits && (1..=MOST).contains(n))
 }
 
+/// Longest salt, in digits.
+const LONGEST_SALT: usize = 32;
+
+/// The ASCII bytes of a salt.
+#[derive(Clone, Copy, Debug)]
+struct Salt {
+    digits: [u8; LONGEST_SALT],
+    length: usize,
+}
+
+/// The query has a salt that is not permitted.
+#[derive(Debug, PartialEq, Eq)]
+struct BadSalt;
+
+impl Salt {
+    fn bytes(&self) -> &[u8] {
+        &self.digits[..self.length]
+    }
+}
+
+/// The salt of a query, if it has one.
+fn salt(query: &str) -> Result<Option<Salt>, BadSalt> {
+    let mut values = query.split('&').filter_map(|parameter| parameter.strip_prefix("salt="));
+    let Some(salt) = values.next() else { return Ok(None) };
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let length = salt.len();
+    if values.next().is_some()
+        || !(1..=LONGEST_SALT).contains(&length)
+        || !salt.bytes().all(is_digit)
+    {
+        return Err(BadSalt);
+    }
+    let mut digits = [0; LONGEST_SALT];
+    digits[..length].copy_from_slice(salt.as_bytes());
+    Ok(Some(Salt { digits, length }))
+}
+
 /// A reply's need.
 #[derive(Debug)]
 pub struct Hashing {
     file: Arc<CStr>,
     n: u32,
+    salt: Option<Salt>,
     terms: Terms,
 }
 
@@ -90,12 +136,12 @@ impl Job for Hashing {
     }
 
     fn finish(self, now: Now, file: io::Result<&[u8]>, reply: &mut Vec<u8>) -> Flow {
-        let Hashing { n, terms, .. } = self;
+        let Hashing { n, salt, terms, .. } = self;
         // A reply is dated when it is there, not when it was asked for (RFC 9110, 6.6.1).
         let date = Date::at(now.unix_s);
         let mut write = |status, text: &[u8]| Reply::text(status, text).write(terms, &date, reply);
         match file {
-            Ok(bytes) => write(Status::Ok, &hashed(bytes, n)),
+            Ok(bytes) => write(Status::Ok, &hashed(bytes, n, salt)),
             Err(error) => {
                 let why = format!("The file cannot be read: {error}.");
                 write(Status::InternalServerError, why.as_bytes());
@@ -105,13 +151,12 @@ impl Job for Hashing {
     }
 }
 
-/// The digest in hex, computed `n` times.
-fn hashed(bytes: &[u8], n: u32) -> [u8; 2 * SHA256_OUTPUT_LEN] {
-    let mut last = digest(&SHA256, black_box(bytes));
-    for _ in 1..n {
-        // `black_box` keeps the compiler from hoisting the digest out of the loop.
-        last = digest(&SHA256, black_box(bytes));
-    }
+/// The digest in lower-case hex, computed `n` times; `n` is at least 1.
+fn hashed(bytes: &[u8], n: u32, salt: Option<Salt>) -> [u8; 2 * SHA256_OUTPUT_LEN] {
+    let last = match salt {
+        Some(salt) => chained(bytes, n, &salt),
+        None => repeated(bytes, n),
+    };
     let mut hex = [0; 2 * SHA256_OUTPUT_LEN];
     for (digits, byte) in hex.chunks_exact_mut(2).zip(last.as_ref()) {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -119,6 +164,27 @@ fn hashed(bytes: &[u8], n: u32) -> [u8; 2 * SHA256_OUTPUT_LEN] {
         digits[1] = DIGITS[usize::from(byte & 15)];
     }
     hex
+}
+
+/// The digest of the bytes, computed anew each time.
+fn repeated(bytes: &[u8], n: u32) -> Digest {
+    let mut last = digest(&SHA256, black_box(bytes));
+    for _ in 1..n {
+        // `black_box` keeps the compiler from hoisting the digest out of the loop.
+        last = digest(&SHA256, black_box(bytes));
+    }
+    last
+}
+
+/// The last of the digests that each cover the one before.
+fn chained(bytes: &[u8], n: u32, salt: &Salt) -> Digest {
+    let over = |before: &[u8]| {
+        let mut context = Context::new(&SHA256);
+        context.update(before);
+        context.update(bytes);
+        context.finish()
+    };
+    (1..n).fold(over(salt.bytes()), |last, _| over(last.as_ref()))
 }
 
 #[cfg(test)]
@@ -133,8 +199,36 @@ mod tests {
         let abc = b"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         let none = b"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         for n in [1, 2, 1000] {
-            assert_eq!(&hashed(b"abc", n), abc);
-            assert_eq!(&hashed(b"", n), none);
+            assert_eq!(&hashed(b"abc", n, None), abc);
+            assert_eq!(&hashed(b"", n, None), none);
+        }
+    }
+
+    /// By another program: `printf 'c0ffee%s' abc | sha256sum`, and that digest, as bytes, before `abc`
+    /// again.
+    #[test]
+    fn with_a_salt_each_digest_covers_the_one_before_it() {
+        let salted = |n| {
+            let salt = salt("n=1&salt=c0ffee").unwrap();
+            String::from_utf8(hashed(b"abc", n, salt).to_vec()).unwrap()
+        };
+        assert_eq!(salted(1), "f023547dfa0252d98f00a3f8961fc1967a54341b8e41f6338a3d31a66d1e4eee");
+        assert_eq!(salted(2), "a1de488a26329d3b667332fc1dcb2ef85197ee0d5fd881d00a32eff4724de625");
+        assert_eq!(
+            salted(1000),
+            "ad59f8c0e69ea5c3dd76cd08c776eaa246661f143c421fb33238b6e9fcd595b1"
+        );
+    }
+
+    #[test]
+    fn a_salt_is_one_of_1_to_32_lower_case_hex_digits() {
+        let of = |query: &str| salt(query).map(|salt| salt.map(|salt| salt.bytes().to_vec()));
+        let longest = "0123456789abcdef".repeat(2);
+        assert_eq!(of("n=1"), Ok(None));
+        assert_eq!(of("salt=0"), Ok(Some(b"0".to_vec())));
+        assert_eq!(of(&format!("salt={longest}&n=1")), Ok(Some(longest.clone().into_bytes())));
+        for bad in ["", "G", "A", "0x1", "+1", " 1", "1 ", "%30", &(longest + "0"), "1&salt=1"] {
+            assert_eq!(of(&format!("n=1&salt={bad}")), Err(BadSalt), "{bad}");
         }
     }
 

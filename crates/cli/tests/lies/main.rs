@@ -5,6 +5,7 @@
 //! With `REGATTA_BINARY` the tests run another build of the program: an older one shows that a test
 //! fails without the change that it belongs to.
 
+mod cheats;
 mod churn;
 mod closes;
 mod faults;

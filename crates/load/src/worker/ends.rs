@@ -104,11 +104,11 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// request that the connection ends must have ended it before.
     pub(super) fn end_kept(&mut self) {
         for slot in 0..self.active {
-            let Connection { state, cursor, replies, .. } = &self.connections[slot as usize];
+            let Connection { state, cursor, talk, replies, .. } = &self.connections[slot as usize];
             if *state != State::Open {
                 continue;
             }
-            match self.dialect.owes_end(cursor) {
+            match self.dialect.owes_end(cursor, talk) {
                 Some(exchange) if self.shared.closes_are_overdue() => {
                     let reply_index = replies.saturating_sub(1);
                     self.wrong(slot, Exchange { reply_index, ..exchange });
@@ -124,7 +124,10 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
             return 0;
         }
         let open = self.connections.iter().filter(|connection| connection.state == State::Open);
-        open.filter(|connection| self.dialect.owes_end(&connection.cursor).is_some()).count() as u64
+        open.filter(|connection| {
+            self.dialect.owes_end(&connection.cursor, &connection.talk).is_some()
+        })
+        .count() as u64
     }
 
     /// A write failed. What the server said before decides first: a reply that was wrong must not

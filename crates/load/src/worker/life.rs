@@ -127,6 +127,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
                 self.enter(phase);
             }
         }
+        self.verify();
         self.count.replies = self.replies;
         self.drive.count(&mut self.count);
         self.count

@@ -189,8 +189,8 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         connection.state = State::Closed;
         connection.waits_to_write = false;
         connection.cursor = Cursor::new(script, start);
-        connection.talk =
-            self.dialect.talk(slot * self.part.threads as u32 + self.part.thread as u32);
+        let number = slot * self.part.threads as u32 + self.part.thread as u32;
+        self.dialect.renew(&mut connection.talk, number);
         connection.ended = false;
         connection.replies = 0;
         connection.sent.clear();
@@ -244,7 +244,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
             if self.phase == Phase::Measuring {
                 self.count.came(self.now, run);
             }
-            if self.count.was_open(sent_at) {
+            if self.count.sends.contain(sent_at) {
                 self.count.took(self.now - sent_at, run);
             }
         }

@@ -2,11 +2,35 @@
 //! they are counted, and the load goes on, on the same connection where the protocol permits that.
 
 use super::{driver::Driver, loss::Loss, state::Worker};
-use crate::connection::{Connection, State};
+use crate::{
+    clock::{self, Nanos, SECOND},
+    connection::{Connection, State},
+};
 use regatta_record::Exchange;
 use regatta_script::Dialect;
 
+/// How long replies are verified that could only be kept while the load ran.
+const VERIFIES: Nanos = 2 * SECOND;
+
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
+    /// The load is over: verifies the replies that could only be kept, unless it has failed anyway.
+    pub(super) fn verify(&mut self) {
+        if self.shared.ends_early() {
+            return;
+        }
+        let (shared, tolerates) = (self.shared, self.plan.tolerates.is_some());
+        let errors = &mut self.count.errors;
+        let mut wrong = |exchange| {
+            errors.wrong_reply += 1;
+            match tolerates {
+                false => shared.disqualify(exchange),
+                true => shared.saw_wrong(exchange),
+            }
+        };
+        let until = clock::now() + VERIFIES;
+        self.dialect.verify(&mut self.desk, &|| clock::now() >= until, &mut wrong);
+    }
+
     /// Of the `n` bytes in the buffer some are not what had to come.
     #[cold]
     pub(super) fn unexpected(&mut self, slot: u32, exchange: Box<Exchange>, n: usize) {

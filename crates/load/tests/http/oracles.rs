@@ -6,7 +6,10 @@ use crate::{
     get,
 };
 use regatta_load::{Arrivals, Drive, Plan, Until};
-use regatta_script::{dialects::http::HttpRequest, hash_file};
+use regatta_script::{
+    dialects::http::{Content, HttpRequest},
+    hash_file,
+};
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
@@ -64,10 +67,14 @@ fn await_port(address: SocketAddr) {
 }
 
 const NODE: &str = r#"
-const digest = require('fs').readFileSync(process.argv[1], 'utf8');
+const file = require('fs').readFileSync(process.argv[1]);
+const sha256 = (last) => require('crypto').createHash('sha256').update(last).update(file).digest();
 const server = require('http').createServer((request, response) => {
     const url = new URL(request.url, 'http://x');
     if (url.pathname === '/hash') {
+        let last = url.searchParams.get('salt');
+        for (let i = 0; i < +url.searchParams.get('n'); i++) last = sha256(last);
+        const digest = last.toString('hex');
         // In two chunks.
         response.write(digest.slice(0, 5));
         response.end(digest.slice(5));
@@ -81,10 +88,10 @@ server.listen(0, '127.0.0.1', () => console.log(server.address().port));
 #[test]
 fn node_serves_hello_and_hash() {
     let folder = tempfile::tempdir().unwrap();
-    let digest = folder.path().join("digest");
-    fs::write(&digest, hash_file::DIGEST).unwrap();
+    let file = folder.path().join("file");
+    hash_file::write(&file).unwrap();
     let mut node = Command::new("node");
-    node.args(["-e", NODE, "--"]).arg(&digest).stdout(Stdio::piped());
+    node.args(["-e", NODE, "--"]).arg(&file).stdout(Stdio::piped());
     let Some(mut node) = started(&mut node) else { return };
     let mut port = String::new();
     BufReader::new(node.0.stdout.take().unwrap()).read_line(&mut port).unwrap();
@@ -116,7 +123,7 @@ fn nginx_conf(port: u16, folder: &Path) -> String {
 
 /// It ends every connection after 100 requests, as it says.
 #[test]
-fn nginx_serves_hello_hash_and_a_file() {
+fn nginx_serves_hello_a_text_and_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let conf = folder.path().join("nginx.conf");
@@ -127,7 +134,10 @@ fn nginx_serves_hello_hash_and_a_file() {
     let Some(_nginx) = started(&mut nginx) else { return };
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     await_port(address);
-    for workload in [workload("hello"), workload("hash")] {
+    let mut digest = HttpRequest::get("/hash");
+    digest.expected.content = Content::Text;
+    digest.text = hash_file::DIGEST.into();
+    for workload in [workload("hello"), asks(digest)] {
         let plan = Plan { workload, ..get(address) };
         let counted = Plan { connections: 2, until: Until::Requests(1_000), ..plan.clone() };
         let tally = run(&counted).unwrap();

@@ -83,13 +83,24 @@ fn hello_requests() -> Vec<Known> {
 
 fn hash_requests() -> Vec<Known> {
     let digest = Sha256::digest(CONTENT);
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = |digest: &[u8]| digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let salted = (0..9).fold(b"c0ffee".to_vec(), |last, _| {
+        Sha256::new().chain_update(last).chain_update(CONTENT).finalize().to_vec()
+    });
+    let (hex, salted) = (hex(&digest), hex(&salted));
     let get = |request, fields| known(request, "200 OK", fields, hex.as_bytes(), false);
     let bad = b"n must be given once, an integer from 1 to 100000: /hash?n=1000.";
     vec![
         get("GET /hash?n=1 HTTP/1.1\r\nHost: a\r\n\r\n", ""),
         get("GET /hash?n=9 HTTP/1.1\r\nHost: a\r\n\r\n", ""),
         get("GET /hash?n=12 HTTP/1.1\r\nHost: somewhere\r\n\r\n", ""),
+        known(
+            "GET /hash?n=9&salt=c0ffee HTTP/1.1\r\nHost: a\r\n\r\n",
+            "200 OK",
+            "",
+            salted.as_bytes(),
+            false,
+        ),
         known("HEAD /hash?n=2 HTTP/1.1\r\nHost: a\r\n\r\n", "200 OK", "", hex.as_bytes(), true),
         known("GET /hash?n=0 HTTP/1.1\r\nHost: a\r\n\r\n", "400 Bad Request", "", bad, false),
         known("GET /no HTTP/1.1\r\nHost: a\r\n\r\n", "404 Not Found", "", NOTHING, false),

@@ -1,7 +1,7 @@
 //! What can be asked over HTTP.
 
 use super::{
-    built_in::{canned_reply, hash, hello},
+    built_in::{canned_reply, compile_hash, hello},
     file::HttpFile,
     receive::Http,
     requests::HttpWorkload,
@@ -22,7 +22,8 @@ use std::sync::Arc;
 pub enum HttpAsks {
     /// GET, answered with the time.
     Hello,
-    /// GET, answered with the digest of [`crate::hash_file`], computed `n` times.
+    /// GET, answered with a digest of [`crate::hash_file`], computed `n` times, for a salt that is
+    /// another one in each request.
     Hash {
         /// From 1 to 100,000.
         n: u32,
@@ -88,7 +89,7 @@ impl Asks for HttpAsks {
         };
         match self {
             HttpAsks::Hello => hello(place).compile(order).map(Speech::Own),
-            HttpAsks::Hash { n } => hash(*n, place).compile(order).map(Speech::Own),
+            HttpAsks::Hash { n } => compile_hash(*n, order).map(Speech::Own),
             HttpAsks::Requests(requests) => requests.compile(order).map(Speech::Own),
             HttpAsks::CannedHello => {
                 let (script, _) = hello(place).compose(seed, place);

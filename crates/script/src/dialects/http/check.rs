@@ -1,7 +1,8 @@
 //! Whether a reply is as it is to be: its head, its content.
 
 use super::{
-    expected::{Content, Expected, Field, Lines, Status, Value},
+    due::Due,
+    expected::{Content, Digest, Expected, Field, Lines, Status, Value},
     json,
 };
 use crate::time::{Nanos, SECOND};
@@ -29,14 +30,9 @@ fn has(came: &Response<'_>, field: &Field, given: &mut Lines<'_>) -> bool {
     })
 }
 
-/// Until when the content stays right; `None` if it is not.
-pub(super) fn content(
-    expected: &Expected,
-    came: &[u8],
-    text: &[u8],
-    now: Nanos,
-    wall: fn() -> Nanos,
-) -> Option<Nanos> {
+/// Until when the content stays right; `None` if it is not. A digest is left in `due.answer`.
+pub(super) fn content(due: Due<'_>, came: &[u8]) -> Option<Nanos> {
+    let Due { expected, text, now, wall, .. } = due;
     let right = match &expected.content {
         Content::Any => true,
         Content::Text => came == expected.parts(text).content,
@@ -44,8 +40,27 @@ pub(super) fn content(
         Content::Matches(regex) => regex.is_match(came),
         Content::Json(members) => json::has(came, members, expected.parts(text).members),
         Content::Clock { within } => return clock(came, *within, now, wall()),
+        // It is another one each time, so each is looked at.
+        Content::Digest => return digest(came).map(|digest| due.answer.set(digest)).map(|()| 0),
     };
     right.then_some(Nanos::MAX)
+}
+
+/// The digest that stands there in lower-case hex.
+fn digest(came: &[u8]) -> Option<Digest> {
+    let value = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    let mut digest = [0; 32];
+    if came.len() != 2 * digest.len() {
+        return None;
+    }
+    for (byte, digits) in digest.iter_mut().zip(came.chunks_exact(2)) {
+        *byte = value(digits[0])? << 4 | value(digits[1])?;
+    }
+    Some(digest)
 }
 
 /// The content of `hello`.
@@ -72,13 +87,17 @@ mod tests {
     use super::*;
     use regex::bytes::Regex as BytesRegex;
     use serde_json::{json, value::to_raw_value};
+    use std::cell::Cell;
 
     const WALL: Nanos = 1_000 * SECOND;
 
     fn stays(of: Content, came: &str, text: &str) -> Option<Nanos> {
         let mut expected = HttpRequest::get("/").expected;
         expected.content = of;
-        content(&expected, came.as_bytes(), text.as_bytes(), 50 * SECOND, || WALL)
+        let answer = Cell::default();
+        let (expected, text, now) = (&expected, text.as_bytes(), 50 * SECOND);
+        let due = Due { expected, text, now, wall: || WALL, tolerates: false, answer: &answer };
+        content(due, came.as_bytes())
     }
 
     #[test]
@@ -94,6 +113,17 @@ mod tests {
         }
         assert_eq!(clock("hello. The time is 1000"), None);
         assert_eq!(clock("Hello. The time is 1000"), clock("Hello. The time is 1000.0"));
+    }
+
+    #[test]
+    fn a_digest_is_64_lower_case_hex_digits() {
+        let right = "0123456789abcdef".repeat(4);
+        assert_eq!(digest(right.as_bytes()).unwrap()[..4], [0x01, 0x23, 0x45, 0x67]);
+        assert_eq!(stays(Content::Digest, &right, ""), Some(0));
+        for wrong in [&right[1..], &(right.clone() + "0"), "", &right.to_uppercase()] {
+            assert_eq!(stays(Content::Digest, wrong, ""), None, "{wrong}");
+        }
+        assert_eq!(stays(Content::Digest, &right.replacen('f', "g", 1), ""), None);
     }
 
     #[test]

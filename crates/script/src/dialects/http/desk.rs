@@ -1,9 +1,11 @@
 //! What a load thread keeps beside its connections.
 
 use super::{
+    due::Due,
     expected::Expected,
     memo::{Memo, Right},
     part::Part,
+    salted::Answers,
 };
 use crate::time::Nanos;
 
@@ -23,6 +25,8 @@ pub struct Desk {
     statuses: Box<[u64; STATUSES]>,
     /// A wrong reply that is whole does not make its connection useless.
     pub(super) tolerates: bool,
+    /// What is verified when the load has ended, where that is so.
+    pub(super) answers: Option<Answers>,
 }
 
 /// One more than the highest status (RFC 9110, section 15).
@@ -33,11 +37,11 @@ impl Desk {
     const MOST_SPARE: usize = 64;
 
     /// For so many kinds of replies; `wall` tells the time of day.
-    pub(super) fn new(kinds: usize, wall: fn() -> Nanos) -> Self {
+    pub(super) fn new(kinds: usize, wall: fn() -> Nanos, answers: Option<Answers>) -> Self {
         let memos = std::iter::repeat_with(Memo::default).take(kinds).collect();
         let spare = Vec::with_capacity(Self::MOST_SPARE);
         let statuses = Box::new([0; STATUSES]);
-        Desk { wall, memos, spare, shown_last: Vec::new(), statuses, tolerates: false }
+        Desk { wall, memos, spare, shown_last: Vec::new(), statuses, tolerates: false, answers }
     }
 
     /// What tells the time of day.
@@ -53,12 +57,10 @@ impl Desk {
         &mut self,
         input: &[u8],
         kind: u16,
-        expected: &Expected,
-        text: &[u8],
-        now: Nanos,
+        due: Due<'_>,
     ) -> Option<(usize, bool)> {
         let memo = &mut self.memos[usize::from(kind)];
-        let known = memo.recognise(input, expected, text, now, self.wall);
+        let known = memo.recognise(input, due);
         if known.is_some() {
             let status = memo.status();
             self.count(status);

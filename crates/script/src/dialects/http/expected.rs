@@ -69,6 +69,8 @@ pub enum Content {
     Prefix,
     /// This matches it.
     Matches(#[serde(with = "crate::sent::pattern")] Regex),
+    /// A SHA-256 in lower-case hex. Which one is right is verified when the load has ended (`salted`).
+    Digest,
     /// It is JSON, and has these values.
     Json(Vec<Member>),
     /// `Hello. The time is S`, S being within so many seconds of this machine's clock; a fraction is
@@ -78,6 +80,9 @@ pub enum Content {
         within: u64,
     },
 }
+
+/// A SHA-256.
+pub(super) type Digest = [u8; 32];
 
 /// A value inside a JSON text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -120,6 +125,8 @@ impl Content {
     const LONGEST: usize = 16 << 20;
     /// The same of [`Content::Clock`]: some times what a time needs.
     const LONGEST_CLOCK: usize = 100;
+    /// That of [`Content::Digest`].
+    const DIGEST: usize = 64;
 
     /// Most bytes that a right content can have; `text` is what it is compared with.
     pub(crate) fn longest(&self, text: &[u8]) -> usize {
@@ -127,6 +134,7 @@ impl Content {
             Content::Any | Content::Prefix => usize::MAX,
             Content::Text => text.len(),
             Content::Clock { .. } => Self::LONGEST_CLOCK,
+            Content::Digest => Self::DIGEST,
             Content::Matches(_) | Content::Json(_) => Self::LONGEST,
         }
     }

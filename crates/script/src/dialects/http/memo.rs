@@ -4,6 +4,7 @@
 
 use super::{
     check,
+    due::Due,
     expected::{Content, Expected},
 };
 use crate::time::Nanos;
@@ -44,21 +45,14 @@ impl Memo {
     /// If `input` begins with a reply that is known to be right: its length, and whether the
     /// connection ends with it.
     #[inline]
-    pub fn recognise(
-        &mut self,
-        input: &[u8],
-        expected: &Expected,
-        text: &[u8],
-        now: Nanos,
-        wall: fn() -> Nanos,
-    ) -> Option<(usize, bool)> {
+    pub fn recognise(&mut self, input: &[u8], due: Due<'_>) -> Option<(usize, bool)> {
         if input.len() < self.length || self.length == 0 {
             return None;
         }
-        if input.starts_with(&self.bytes) && now < self.until && self.is_for(text) {
+        if input.starts_with(&self.bytes) && due.now < self.until && self.is_for(due.text) {
             return Some((self.length, self.ends));
         }
-        self.recognise_head(input, expected, text, now, wall)
+        self.recognise_head(input, due)
     }
 
     /// Whether its content was compared with `text`. Comparing nothing with nothing is not left to
@@ -70,25 +64,18 @@ impl Memo {
     }
 
     /// The second chance: the same head, and so a content of the same length; only that is looked at.
-    fn recognise_head(
-        &mut self,
-        input: &[u8],
-        expected: &Expected,
-        text: &[u8],
-        now: Nanos,
-        wall: fn() -> Nanos,
-    ) -> Option<(usize, bool)> {
+    fn recognise_head(&mut self, input: &[u8], due: Due<'_>) -> Option<(usize, bool)> {
         if self.head == 0 || input[..self.head] != self.bytes[..self.head] {
             return None;
         }
         let content = &input[self.head..self.length];
-        self.until = check::content(expected, content, text, now, wall)?;
-        if !matches!(expected.content, Content::Any) {
+        self.until = check::content(due, content)?;
+        if !matches!(due.expected.content, Content::Any) {
             self.bytes.truncate(self.head);
             self.bytes.extend_from_slice(content);
         }
         self.text.clear();
-        self.text.extend_from_slice(text);
+        self.text.extend_from_slice(due.text);
         Some((self.length, self.ends))
     }
 
@@ -120,6 +107,7 @@ mod tests {
         requests::HttpRequest,
     };
     use super::*;
+    use std::cell::Cell;
 
     #[test]
     fn a_head_that_is_given_anew_is_known_again_for_the_same_text_alone() {
@@ -131,7 +119,12 @@ mod tests {
         let right =
             Right { bytes, head, text: b"1\n", until: Nanos::MAX, ends: false, status: 200 };
         memo.learn(right, &expected);
-        let mut again = |text: &[u8]| memo.recognise(bytes, &expected, text, 0, || 0);
+        let answer = Cell::default();
+        let mut again = |text: &[u8]| {
+            let expected = &expected;
+            let due = Due { expected, text, now: 0, wall: || 0, tolerates: false, answer: &answer };
+            memo.recognise(bytes, due)
+        };
         assert_eq!(again(b"1\n"), Some((bytes.len(), false)));
         assert_eq!(again(b"2\n"), None);
         assert_eq!(again(b"1\n"), Some((bytes.len(), false)));

@@ -9,6 +9,7 @@ mod asks;
 mod built_in;
 mod check;
 mod desk;
+mod due;
 mod expected;
 mod file;
 mod json;
@@ -18,6 +19,7 @@ mod part;
 mod receive;
 mod requests;
 pub mod rules;
+mod salted;
 mod slow;
 mod words;
 

@@ -1,10 +1,7 @@
 //! One reply as it comes: read by the codec, and looked at as far as the expectation asks. One that comes
 //! in pieces keeps what the codec still needs, and of its content what is to be looked at.
 
-use super::{
-    check,
-    expected::{Content, Expected},
-};
+use super::{check, due::Due, expected::Content};
 use crate::{text::cut, time::Nanos};
 use regatta_proto::http1::client::{Decoder, Event, Framing, Malformed};
 use regatta_record::Exchange;
@@ -31,19 +28,6 @@ pub(super) struct Part {
     status: u16,
     /// What is wrong with it, where that is tolerated.
     wrong: Option<Fault>,
-}
-
-/// What a reply is checked against.
-#[derive(Clone, Copy)]
-pub(super) struct Due<'a> {
-    pub expected: &'a Expected,
-    pub text: &'a [u8],
-    /// The moment at which it comes.
-    pub now: Nanos,
-    /// This machine's time of day.
-    pub wall: fn() -> Nanos,
-    /// A wrong reply is read to its end all the same.
-    pub tolerates: bool,
 }
 
 /// A whole reply.
@@ -237,7 +221,7 @@ impl Part {
 impl Due<'_> {
     /// Until when a content stays right.
     fn content(self, came: &[u8]) -> Result<Nanos, Fault> {
-        let until = check::content(self.expected, came, self.text, self.now, self.wall);
+        let until = check::content(self, came);
         until.ok_or_else(|| Fault::Content(cut(came, SHOWN)))
     }
 }

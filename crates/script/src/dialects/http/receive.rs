@@ -3,9 +3,11 @@
 
 use super::{
     desk::Desk,
-    expected::Expected,
+    due::Due,
+    expected::{Digest, Expected},
     memo::Right,
-    part::{Due, Part, SHOWN, Told, Whole, the_reply_before},
+    part::{Part, SHOWN, Told, Whole, the_reply_before},
+    salted::{Answer, Answers, Salted, Salts},
 };
 use crate::{
     cursor::Cursor,
@@ -16,7 +18,7 @@ use crate::{
 };
 use regatta_proto::http1::{Method, client::Decoder};
 use regatta_record::Exchange;
-use std::ops::Range;
+use std::{borrow::Cow, cell::Cell, ops::Range};
 
 /// Exchanges over HTTP, and what their replies are to be like. What stands among the replies of the
 /// script is the text that a reply is compared with.
@@ -27,6 +29,8 @@ pub struct Http {
     kinds: Vec<Expected>,
     /// Of each exchange of the script, its repeated tail included: which of them.
     of: Vec<u16>,
+    /// Where each request has a salt of its own.
+    salted: Option<Salted>,
 }
 
 /// What is kept of a connection.
@@ -38,13 +42,58 @@ pub struct Talk {
     ends: bool,
     /// Of the bytes that came last, so many end with a wrong reply that was whole.
     resumes: Option<usize>,
+    salts: Salts,
 }
 
 impl Http {
     /// Of a closed script; `of` says of each exchange which of the `kinds` its reply is to be like.
     pub(super) fn new(script: Script, kinds: Vec<Expected>, of: &[u16]) -> Self {
         let of = of.iter().copied().cycle().take(script.exchanges()).collect();
-        Http { script, kinds, of }
+        Http { script, kinds, of, salted: None }
+    }
+
+    /// The same; each request gets a salt of its own.
+    pub(super) fn salted(self, salted: Salted) -> Self {
+        Http { salted: Some(salted), ..self }
+    }
+
+    /// A request that is not answered yet, as it was sent.
+    #[cold]
+    fn request(&self, exchange: u32, cursor: &Cursor, talk: &Talk) -> Cow<'_, [u8]> {
+        let request = self.script.request(exchange);
+        self.as_sent(request, talk.salts.index(exchange, cursor), talk)
+    }
+
+    /// The last request that was asked for on this connection, as it was sent, if any was written.
+    #[cold]
+    fn last_request(&self, cursor: &Cursor, talk: &Talk) -> Option<Cow<'_, [u8]>> {
+        let after = talk.salts.index(cursor.owed_to(&self.script), cursor);
+        let request = cursor.last_request(&self.script)?;
+        Some(self.as_sent(request, after.wrapping_sub(1), talk))
+    }
+
+    #[cold]
+    fn as_sent<'s>(&self, request: &'s [u8], index: u32, talk: &Talk) -> Cow<'s, [u8]> {
+        match &self.salted {
+            None => request.into(),
+            Some(salted) => salted.request(request, salted.salt(index, &talk.salts)).into(),
+        }
+    }
+
+    /// A right answer came to `exchange`, which the cursor does not count yet.
+    fn keep(&self, exchange: u32, digest: Digest, At { cursor, talk, desk }: &mut At<'_, Self>) {
+        if let (Some(salted), Some(answers)) = (&self.salted, &mut desk.answers) {
+            let reply = talk.salts.index(exchange, cursor);
+            let salt = salted.salt(reply, &talk.salts);
+            answers.keep(Answer { salt, exchange, reply, digest });
+        }
+    }
+
+    /// The next `k` replies came.
+    #[inline]
+    fn answer(&self, k: u32, cursor: &mut Cursor, talk: &mut Talk) {
+        cursor.answer(k, &self.script);
+        talk.salts.answered = talk.salts.answered.wrapping_add(k);
     }
 
     /// Which of the expectations belongs to an exchange of the script.
@@ -54,32 +103,29 @@ impl Http {
     }
 
     /// Takes what came, as [`Dialect::receive`].
-    fn take(
-        &self,
-        At { cursor, talk, desk }: At<'_, Self>,
-        came: &[u8],
-        now: Nanos,
-    ) -> Result<u32, Box<Exchange>> {
+    fn take(&self, mut to: At<'_, Self>, came: &[u8], now: Nanos) -> Result<u32, Box<Exchange>> {
         // A reply may come before its request is written to the end: a server need not read a content
         // that it has no use for.
-        let owed_to = cursor.begun_to(&self.script);
-        let before = cursor.answered();
+        let owed_to = to.cursor.begun_to(&self.script);
+        let before = to.cursor.answered();
         let (mut at, mut rest) = (before, came);
-        let mut last = Last { begun: talk.part.is_some(), at: 0..0 };
+        let mut last = Last { begun: to.talk.part.is_some(), at: 0..0 };
+        let answer = Cell::default();
         while !rest.is_empty() {
+            let At { cursor, talk, desk } = &mut to;
             if at >= owed_to || talk.ends {
                 if gives_up(talk, rest, cursor.owed() > at - before) {
                     break;
                 }
-                let request = cursor.last_request(&self.script);
+                let request = self.last_request(cursor, talk);
                 let last = last.shown(came, desk);
-                return Err(unasked(talk, rest, request, &last, at - before));
+                return Err(unasked(talk, rest, request.as_deref(), &last, at - before));
             }
             let begins = came.len() - rest.len();
             let kind = self.of[at as usize];
-            let due = self.due(kind, at, now, desk);
+            let due = self.due(at, now, desk, &answer);
             let known = match talk.part {
-                None => desk.recognise(rest, kind, due.expected, due.text, now),
+                None => desk.recognise(rest, kind, due),
                 Some(_) => None,
             };
             let whole = match known {
@@ -90,32 +136,34 @@ impl Http {
                 None => match read(talk, desk, &mut rest, kind, due) {
                     Ok(whole) => whole,
                     Err(told) => {
+                        let request = self.request(at, cursor, talk);
                         if let Some(ends) = told.whole {
-                            cursor.answer(at - before + 1, &self.script);
+                            self.answer(at - before + 1, cursor, talk);
                             (talk.ends, talk.resumes) = (ends, Some(came.len() - rest.len()));
                         }
                         let told = told.after(&last.shown(came, desk));
-                        return Err(told.of_request(self.script.request(at), at - before));
+                        return Err(told.of_request(&request, at - before));
                     }
                 },
             };
             let Some(ends) = whole else { break };
+            self.keep(at, answer.get(), &mut to);
             last.at = begins..came.len() - rest.len();
             at += 1;
-            talk.ends = ends;
+            to.talk.ends = ends;
         }
         let complete = at - before;
         if complete > 0 {
-            cursor.answer(complete, &self.script);
+            self.answer(complete, to.cursor, to.talk);
         }
         Ok(complete)
     }
 
     #[inline]
-    fn due(&self, kind: u16, at: u32, now: Nanos, desk: &Desk) -> Due<'_> {
-        let expected = &self.kinds[usize::from(kind)];
+    fn due<'a>(&'a self, at: u32, now: Nanos, desk: &Desk, answer: &'a Cell<Digest>) -> Due<'a> {
+        let expected = &self.kinds[usize::from(self.of[at as usize])];
         let (wall, tolerates) = (desk.wall(), desk.tolerates);
-        Due { expected, text: self.script.reply(at), now, wall, tolerates }
+        Due { expected, text: self.script.reply(at), now, wall, tolerates, answer }
     }
 }
 
@@ -129,7 +177,8 @@ impl Dialect for Http {
     }
 
     fn desk(&self, wall: fn() -> Nanos) -> Desk {
-        Desk::new(self.kinds.len(), wall)
+        let answers = self.salted.is_some().then(Answers::new);
+        Desk::new(self.kinds.len(), wall, answers)
     }
 
     fn tolerate(&self, desk: &mut Desk) {
@@ -140,8 +189,22 @@ impl Dialect for Http {
         desk.statuses()
     }
 
-    fn talk(&self, _: u32) -> Talk {
-        Talk::default()
+    fn talk(&self, number: u32) -> Talk {
+        Talk { salts: Salts::of(number), ..Talk::default() }
+    }
+
+    fn renew(&self, talk: &mut Talk, _: u32) {
+        let mut salts = std::mem::take(&mut talk.salts);
+        salts.renew();
+        *talk = Talk { salts, ..Talk::default() };
+    }
+
+    #[inline]
+    fn unsent<'b>(&'b self, cursor: &Cursor, talk: &'b mut Talk, _: Nanos) -> &'b [u8] {
+        match &self.salted {
+            None => cursor.unsent(&self.script),
+            Some(salted) => salted.unsent(&self.script, cursor, &mut talk.salts),
+        }
     }
 
     #[inline]
@@ -159,30 +222,34 @@ impl Dialect for Http {
         talk.resumes.take()
     }
 
-    fn end(
-        &self,
-        At { cursor, talk, desk }: At<'_, Self>,
-        now: Nanos,
-    ) -> Result<bool, Box<Exchange>> {
+    fn end(&self, mut to: At<'_, Self>, now: Nanos) -> Result<bool, Box<Exchange>> {
+        let At { cursor, talk, desk } = &mut to;
         let Some(mut part) = talk.part.take() else { return Ok(false) };
-        let at = cursor.answered();
-        let due = self.due(self.of[at as usize], at, now, desk);
+        let (at, answer) = (cursor.answered(), Cell::default());
+        let due = self.due(at, now, desk, &answer);
         let completes =
-            part.end(due).map_err(|told| told.of_request(self.script.request(at), 0))?;
+            part.end(due).map_err(|told| told.of_request(&self.request(at, cursor, talk), 0))?;
         if completes {
             desk.count(part.status());
             desk.give_back(part);
-            cursor.answer(1, &self.script);
-            talk.ends = true;
+            self.keep(at, answer.get(), &mut to);
+            self.answer(1, to.cursor, to.talk);
+            to.talk.ends = true;
         }
         Ok(completes)
+    }
+
+    fn verify(&self, desk: &mut Desk, is_late: &dyn Fn() -> bool, wrong: &mut dyn FnMut(Exchange)) {
+        if let (Some(salted), Some(answers)) = (&self.salted, &mut desk.answers) {
+            salted.verify(&self.script, answers, is_late, wrong);
+        }
     }
 
     fn unfinished(&self, cursor: &Cursor, talk: &Talk) -> Option<Exchange> {
         let (part, at) = (talk.part.as_ref()?, cursor.answered());
         let expected = &self.kinds[usize::from(self.of[at as usize])];
         Some(Exchange {
-            sent: cut(self.script.request(at), SHOWN),
+            sent: cut(&self.request(at, cursor, talk), SHOWN),
             expected: expected.in_words(self.script.reply(at)),
             received: cut(part.shown(), SHOWN),
             reply_index: 0,
@@ -190,11 +257,11 @@ impl Dialect for Http {
     }
 
     /// RFC 9112, 9.6: a server that reads `Connection: close` closes after its reply.
-    fn owes_end(&self, cursor: &Cursor) -> Option<Exchange> {
-        let request = cursor.last_request(&self.script).filter(|_| cursor.owed() == 0)?;
+    fn owes_end(&self, cursor: &Cursor, talk: &Talk) -> Option<Exchange> {
+        let request = self.last_request(cursor, talk).filter(|_| cursor.owed() == 0)?;
         let mut head = request.split(|byte| *byte == b'\n').take_while(|line| *line != b"\r");
         head.any(|line| line.eq_ignore_ascii_case(b"connection: close\r")).then(|| Exchange {
-            sent: cut(request, SHOWN),
+            sent: cut(&request, SHOWN),
             expected: "the server to close the connection after its reply, as the request asks \
                        (RFC 9112, 9.6)"
                 .into(),

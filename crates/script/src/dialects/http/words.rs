@@ -21,6 +21,7 @@ impl Expected {
             Content::Matches(regex) => {
                 parts.push(format!("a content matching {}", as_written(regex)));
             }
+            Content::Digest => parts.push("a SHA-256 in lower-case hex as the content".into()),
             Content::Json(wanted) => {
                 parts.push("a content in JSON".to_owned());
                 parts.extend(wanted.iter().map(|member| member.in_words(&mut members)));

@@ -1,0 +1,108 @@
+//! Servers that save themselves the work of `hash`: their replies look right, and are verified once the
+//! load has ended.
+
+use crate::{
+    load,
+    server::{Server, read_head, reply},
+};
+use regatta_script::hash_file::HashedFile;
+use std::{
+    collections::HashMap,
+    io::{BufReader, Write},
+    net::Shutdown,
+    sync::{LazyLock, Mutex},
+};
+
+static FILE: LazyLock<HashedFile> = LazyLock::new(HashedFile::new);
+
+/// How many requests one load makes.
+const REQUESTS: &str = "200";
+
+/// Answers `hash` as `answer` says, which is handed `n` and the salt.
+fn serve(answer: impl Fn(u32, &str) -> [u8; 32] + Send + Sync + 'static) -> Server {
+    Server::start(move |_, stream| {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        while let Some(head) = read_head(&mut reader) {
+            let (_, query) = head.split_once("?n=").expect("an n");
+            let (query, _) = query.split_once(' ').expect("a version");
+            let (n, salt) = query.split_once("&salt=").expect("a salt");
+            let digest = answer(n.parse().unwrap(), salt);
+            let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            if (&stream).write_all(reply(200, &hex).as_bytes()).is_err() {
+                return;
+            }
+            if head.contains("Connection: close") {
+                let _ = stream.shutdown(Shutdown::Write);
+                return;
+            }
+        }
+    })
+}
+
+fn asked(server: &Server, more: &[&str]) -> crate::Ended {
+    let url = server.http_url();
+    let mut all = vec!["--workload", "hash", "-c", "4", "-n", REQUESTS];
+    all.extend(more);
+    load(&(url + "hash"), &all)
+}
+
+/// It is disqualified, with the exchange.
+fn assert_found(server: &Server, more: &[&str]) {
+    let ended = asked(server, more).with_status(1);
+    let text = ended.text();
+    for part in ["GET /hash?n=1&salt=", "status 200, the content ", "the content "] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn a_server_that_hashes_is_right() {
+    let server = serve(|n, salt| FILE.digest(salt.as_bytes(), n));
+    asked(&server, &[]).with_status(0);
+    asked(&server, &["--churn"]).with_status(0);
+    asked(&server, &["--processes", "2"]).with_status(0);
+}
+
+#[test]
+fn a_server_that_ignores_the_salt_is_disqualified() {
+    let server = serve(|n, _| FILE.digest(b"0", n));
+    assert_found(&server, &[]);
+    assert_found(&server, &["--churn"]);
+    assert_found(&server, &["--processes", "2"]);
+}
+
+#[test]
+fn a_server_that_ignores_n_is_disqualified() {
+    assert_found(&serve(|_, salt| FILE.digest(salt.as_bytes(), 2)), &[]);
+}
+
+#[test]
+fn a_server_that_answers_from_a_cache_is_disqualified() {
+    // It has worked once for each n, and for each salt that begins alike.
+    let known: Mutex<HashMap<(u32, char), [u8; 32]>> = Mutex::default();
+    let server = serve(move |n, salt| {
+        let key = (n, salt.chars().next().unwrap());
+        let mut known = known.lock().unwrap();
+        *known.entry(key).or_insert_with(|| FILE.digest(salt.as_bytes(), n))
+    });
+    assert_found(&server, &[]);
+}
+
+#[test]
+fn a_cache_of_whole_requests_never_has_what_is_asked() {
+    let asked_for: Mutex<HashMap<String, u32>> = Mutex::default();
+    let server = serve(move |n, salt| {
+        let times = asked_for
+            .lock()
+            .unwrap()
+            .entry(salt.to_owned())
+            .and_modify(|k| *k += 1)
+            .or_insert(1)
+            .to_owned();
+        // Wrong, where the same is asked again.
+        FILE.digest(salt.as_bytes(), n + times - 1)
+    });
+    asked(&server, &[]).with_status(0);
+    // The seed decides the salts.
+    asked(&server, &["--churn", "--seed", "2"]).with_status(0);
+}

@@ -1,0 +1,199 @@
+//! Salts that never come twice, and answers that are verified afterwards.
+
+use super::super::{asks::HttpAsks, desk::Desk, receive::Http, receive::Talk};
+use super::*;
+use crate::{
+    dialect::{At, Dialect},
+    protocol::{Asks, Order, Place, Speech},
+};
+use std::{collections::HashSet, sync::LazyLock};
+
+const PIPELINE: u32 = 8;
+const N: u32 = 2;
+
+fn hash(seed: u64) -> Http {
+    let order = Order { seed, pipeline: PIPELINE as usize, place: Place::default() };
+    match (HttpAsks::Hash { n: N }).compile(&order) {
+        Ok(Speech::Own(http)) => http,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A connection of a thread of its own.
+struct Client<'h> {
+    http: &'h Http,
+    cursor: Cursor,
+    talk: Talk,
+    desk: Desk,
+}
+
+impl<'h> Client<'h> {
+    fn new(http: &'h Http, slot: u32) -> Self {
+        let (cursor, talk) = (Cursor::new(http.script(), 0), http.talk(slot));
+        Client { http, cursor, talk, desk: http.desk(|| 0) }
+    }
+
+    /// Asks `k` more, and returns what is written, `cut` bytes at a time.
+    fn ask(&mut self, k: u32, cut: usize) -> Vec<u8> {
+        self.cursor.ask(k);
+        let mut written = Vec::new();
+        loop {
+            let bytes = self.http.unsent(&self.cursor, &mut self.talk, 0);
+            let n = bytes.len().min(cut);
+            if n == 0 {
+                return written;
+            }
+            written.extend_from_slice(&bytes[..n]);
+            self.cursor.wrote(n);
+        }
+    }
+
+    fn receive(&mut self, came: &[u8]) -> Result<u32, Box<Exchange>> {
+        let Client { http, cursor, talk, desk } = self;
+        http.receive(At { cursor, talk, desk }, came, 0, &mut ())
+    }
+
+    /// Verifies all: what was wrong.
+    fn verify(&mut self) -> Vec<Exchange> {
+        let mut found = Vec::new();
+        self.http.verify(&mut self.desk, &|| false, &mut |exchange| found.push(exchange));
+        found
+    }
+}
+
+/// The salts of requests.
+fn salts(requests: &[u8]) -> Vec<String> {
+    let text = std::str::from_utf8(requests).unwrap();
+    let salts = text.split("&salt=").skip(1).map(|rest| rest[..DIGITS].to_owned());
+    salts.collect()
+}
+
+fn answer(salt: &str) -> String {
+    static FILE: LazyLock<HashedFile> = LazyLock::new(HashedFile::new);
+    hex(&FILE.digest(salt.as_bytes(), N))
+}
+
+fn reply(content: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{content}", content.len()).into()
+}
+
+fn chunked(content: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n40\r\n{content}\r\n0\r\n\r\n")
+        .into()
+}
+
+#[test]
+fn no_salt_is_sent_twice_on_whatever_connection() {
+    let http = hash(1);
+    let mut seen = HashSet::new();
+    for slot in 0..20 {
+        let mut client = Client::new(&http, slot);
+        for _ in 0..10 {
+            for _ in 0..50 {
+                let salts = salts(&client.ask(PIPELINE, usize::MAX));
+                assert_eq!(salts.len(), PIPELINE as usize);
+                for salt in salts {
+                    client.receive(&reply(crate::hash_file::DIGEST)).unwrap();
+                    assert!(seen.insert(salt));
+                }
+            }
+            // The last requests of a connection may have no reply.
+            seen.extend(salts(&client.ask(3, usize::MAX)));
+            client.cursor = Cursor::new(http.script(), 0);
+            http.renew(&mut client.talk, slot);
+        }
+    }
+    assert_eq!(seen.len(), 20 * 10 * (50 * PIPELINE as usize + 3));
+    let other = hash(2);
+    let other = salts(&Client::new(&other, 0).ask(PIPELINE, usize::MAX));
+    assert!(other.iter().all(|salt| !seen.contains(salt)), "they follow the seed");
+}
+
+#[test]
+fn requests_are_the_same_however_they_are_cut() {
+    let http = hash(1);
+    let whole = Client::new(&http, 3).ask(PIPELINE, usize::MAX);
+    for cut in 1..80 {
+        let mut client = Client::new(&http, 3);
+        assert_eq!(client.ask(PIPELINE, cut), whole, "{cut}");
+    }
+}
+
+#[test]
+fn right_answers_pass_and_wrong_ones_are_found_afterwards_with_their_request() {
+    let http = hash(1);
+    for framed in [reply, chunked] {
+        for cut in [usize::MAX, 100, 1] {
+            let mut client = Client::new(&http, 3);
+            let mut asked = Vec::new();
+            for round in 0..30 {
+                let requests = client.ask(4, usize::MAX);
+                for salt in salts(&requests) {
+                    // The third of the twentieth four is that of a server that knows one answer.
+                    let is_wrong = asked.len() == 20 * 4 + 2;
+                    let right = answer(&salt);
+                    let content = if is_wrong { crate::hash_file::DIGEST } else { &right };
+                    for piece in framed(content).chunks(cut) {
+                        client.receive(piece).unwrap_or_else(|wrong| panic!("{round}: {wrong:?}"));
+                    }
+                    asked.push(salt);
+                }
+            }
+            assert_eq!(client.cursor.owed(), 0);
+            let found = client.verify();
+            let [Exchange { sent, expected, received, reply_index }] = &found[..] else {
+                panic!("{found:?}")
+            };
+            let salt = &asked[82];
+            assert!(sent.starts_with(&format!("GET /hash?n=2&salt={salt} HTTP/1.1")), "{sent}");
+            assert_eq!(*expected, format!("status 200, the content {}", answer(salt)));
+            assert_eq!(*received, format!("the content {}", crate::hash_file::DIGEST));
+            assert_eq!(*reply_index, 82);
+        }
+    }
+}
+
+#[test]
+fn what_is_no_digest_is_wrong_at_once_and_is_shown_with_its_salt() {
+    let http = hash(1);
+    let mut client = Client::new(&http, 3);
+    let salts = salts(&client.ask(2, usize::MAX));
+    client.receive(&reply(&answer(&salts[0]))).unwrap();
+    let wrong = client.receive(&reply(&answer(&salts[1]).to_uppercase())).unwrap_err();
+    assert!(wrong.sent.contains(&salts[1]), "{wrong:?}");
+    assert!(wrong.expected.ends_with("a SHA-256 in lower-case hex as the content"), "{wrong:?}");
+    let mut client = Client::new(&http, 3);
+    client.ask(2, usize::MAX);
+    let more = [reply(&answer(&salts[0])), reply(&answer(&salts[1])), b"x".to_vec()].concat();
+    let unasked = client.receive(&more).unwrap_err();
+    assert!(unasked.sent.contains(&salts[1]), "{unasked:?}");
+}
+
+#[test]
+fn of_more_answers_than_are_kept_each_has_the_same_chance() {
+    let mut answers = Answers::new();
+    let all = 4 * MOST_KEPT as u32;
+    for reply in 0..all {
+        answers.keep(Answer { salt: 0, exchange: 0, reply, digest: [0; 32] });
+    }
+    assert_eq!(answers.came(), MOST_KEPT);
+    // Of each quarter a quarter is kept, ±1%: seven standard deviations.
+    for quarter in 0..4 {
+        let of = |answer: &&Answer| answer.reply / MOST_KEPT as u32 == quarter;
+        let kept = answers.kept.iter().filter(of).count();
+        assert!(kept.abs_diff(MOST_KEPT / 4) < MOST_KEPT / 100, "{quarter}: {kept}");
+    }
+}
+
+#[test]
+fn a_sample_has_its_least_size_however_late_it_is() {
+    let http = hash(1);
+    let mut client = Client::new(&http, 3);
+    for _ in 0..100 {
+        client.ask(1, usize::MAX);
+        client.receive(&reply(crate::hash_file::DIGEST)).unwrap();
+    }
+    let mut found = 0;
+    http.verify(&mut client.desk, &|| true, &mut |_| found += 1);
+    assert_eq!(found, FEWEST_VERIFIED);
+}
