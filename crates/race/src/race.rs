@@ -4,6 +4,7 @@ use crate::{
     course::{Course, MachineError},
     entrant::{Entrant, EntrantError},
     events::Events,
+    fingerprint::{ChangedError, Unchanged},
     round,
     store::{Store, StoreError},
 };
@@ -35,6 +36,9 @@ pub enum RaceError {
     /// Of the machine.
     #[error(transparent)]
     Machine(#[from] MachineError),
+    /// What it was run with was changed meanwhile.
+    #[error(transparent)]
+    Changed(#[from] ChangedError),
     /// Of a contender as it was stored.
     #[error(transparent)]
     Entrant(#[from] EntrantError),
@@ -57,6 +61,7 @@ pub fn run(
 ) -> Result<bool, RaceError> {
     let entrants = Entrant::of_race(asked)?;
     let course = Course { asked, binary, containment, stop };
+    let mut files = Unchanged::of(asked, binary)?;
     let mut judged = Vec::new();
     let mut done = 0;
     for pass in 0.. {
@@ -78,6 +83,7 @@ pub fn run(
             if is_done(&start, rounds) || is_settled(&start, rounds) {
                 continue;
             }
+            files.look()?;
             events.emit(Happened::RoundStarted(round_start(&course, &start, done - 1, all)));
             let Start { entrant, load, seed, .. } = start;
             let ran = round::run(&course, pass, entrant, load, seed, events)?;
