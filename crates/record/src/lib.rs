@@ -34,6 +34,7 @@ mod slow;
 mod stored;
 mod summary;
 mod topology;
+mod unknown;
 mod unlike;
 mod verdict;
 
@@ -75,6 +76,7 @@ pub use summary::{
     Scaling, Summary,
 };
 pub use topology::Core;
+pub use unknown::{Percentile, ShownPercentile, Unknown};
 pub use unlike::Unlike;
 pub use verdict::{Figure, Kind, Verdict};
 
