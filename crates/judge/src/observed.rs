@@ -9,7 +9,7 @@ use crate::{
 };
 use regatta_record::{
     Drive, Errors, Exchange, KernelMemorySource, Kind, LoadShape, Operation, Outcome, Round,
-    Server, UsageSource, Verdict,
+    Server, Settling, UsageSource, Verdict,
 };
 use std::collections::BTreeSet;
 
@@ -78,6 +78,10 @@ pub struct Observed {
     pub cpus: (u32, u32),
     /// What its roles took, where it has more than one.
     pub roles: Vec<Role>,
+    /// How it warmed up, where that was seen.
+    pub settling: Option<Settling>,
+    /// Rounds whose warm-up was shorter than was seen to be needed, out of `finished`.
+    pub cut_short: u32,
     /// What it did that voids no figure: how many rounds remark on it, and what the first says.
     pub remark: Option<(u32, String)>,
     /// Where the server's CPU time was read.
@@ -157,6 +161,8 @@ impl Observed {
         there.iter().for_each(|r| self.errors.add(&r.errors));
         let remarks: Vec<&String> = there.iter().filter_map(|r| r.remark.as_ref()).collect();
         self.remark = remarks.first().map(|first| (remarks.len() as u32, (*first).clone()));
+        self.settling = there.iter().find_map(|round| round.settling);
+        self.cut_short = there.iter().filter(|round| is_cut_short(round)).count() as u32;
         self.roles = Role::all(rounds, per);
         self.window_s = there.iter().map(|r| r.window_ns as f64 / 1e9).sum();
         self.slices = there.iter().map(|r| r.slices.clone()).collect();
@@ -216,6 +222,13 @@ impl Observed {
         self.kernel_source = lasting().find_map(|(_, s)| Some(s.kernel_growth?.source));
         self
     }
+}
+
+/// Whether the warm-up was shorter, or had fewer requests, than was seen to be needed.
+fn is_cut_short(round: &Round) -> bool {
+    round
+        .warm_up
+        .is_some_and(|done| done.ns < done.needed_ns || done.requests < done.needed_requests)
 }
 
 fn seconds(ns: &[u64]) -> Vec<f64> {

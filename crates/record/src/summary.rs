@@ -1,7 +1,8 @@
 //! A judged race: its cells, and what they say of each other.
 
 use crate::{
-    Asked, Curve, Estimate, Gate, KernelMemorySource, Latency, LoadShape, Operation, Verdict,
+    Asked, Curve, Estimate, Gate, KernelMemorySource, Latency, LoadShape, Operation, Settling,
+    Verdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -144,6 +145,9 @@ pub struct Cell {
     /// Against the same load with the fewest cores, where this one has more.
     #[serde(default)]
     pub scaling: Option<Scaling>,
+    /// How the contender warmed up under this load, where that was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settling: Option<Settling>,
     /// What somebody once measured elsewhere, as printed there.
     #[serde(default)]
     pub then: Option<String>,

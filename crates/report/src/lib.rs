@@ -31,6 +31,7 @@ mod table;
 mod terminal;
 mod then;
 mod view;
+mod warm_ups;
 mod why;
 
 pub use csv::csv;

@@ -87,6 +87,7 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
         precision: None,
         fail_over: None,
         busy_poll: false,
+        settle_s: 0.0,
         entries: names.iter().map(entry).collect(),
     }
 }
@@ -178,6 +179,8 @@ fn round(
         remark: None,
         instances_ns: Vec::new(),
         background: None,
+        warm_up: None,
+        settling: None,
         operations: Vec::new(),
         open_loop: None,
         machine: None,
