@@ -1,9 +1,10 @@
 //! A contender that speaks `double` and misbehaves as it is told: what the tests of `regatta race`
-//! start. `ill_behaved PORT [wrong-at N | dies-at N STATUS | deaf | refuses]`.
+//! start. `ill_behaved PORT [wrong-at N | dies-at N STATUS | deaf | refuses | widens]`.
 //!
 //! If `ILL_BEHAVED_LOG` is set, it appends `PID listens PORT` to that file, and `PID asked` when a
 //! deaf one gets SIGTERM.
 
+use rustix::thread::{CpuSet, sched_setaffinity};
 use signal_hook::{consts::SIGTERM, iterator::Signals};
 use std::{
     env,
@@ -41,8 +42,14 @@ fn main() {
             ignore_sigterm();
             (port, Behaviour::Good)
         }
+        [port, "widens"] => {
+            run_anywhere();
+            (port, Behaviour::Good)
+        }
         [_, "refuses"] => give_up("no licence for this machine", 4),
-        _ => give_up("usage: ill_behaved PORT [wrong-at N|dies-at N STATUS|deaf|refuses]", 2),
+        _ => {
+            give_up("usage: ill_behaved PORT [wrong-at N|dies-at N STATUS|deaf|refuses|widens]", 2)
+        }
     };
     let listener = match TcpListener::bind(format!("127.0.0.1:{port}")) {
         Ok(listener) => listener,
@@ -58,6 +65,13 @@ fn main() {
 fn give_up(why: &str, status: i32) -> ! {
     eprintln!("{why}");
     exit(status)
+}
+
+/// On every CPU that there is, wherever it was put.
+fn run_anywhere() {
+    let mut all = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
+    sched_setaffinity(None, &all).expect("other CPUs");
 }
 
 fn ignore_sigterm() {

@@ -5,6 +5,7 @@
 //! apart from everybody else's by their ancestry, a control group where one can be had, and a mark
 //! in their environment. Nothing in here judges.
 
+mod affinity;
 mod aside;
 mod cgroup;
 mod cgroup_limit;
@@ -17,6 +18,7 @@ mod meter;
 mod on_path;
 mod orphans;
 mod output;
+mod ownership;
 mod port;
 mod probe;
 mod process;
@@ -24,6 +26,7 @@ mod ready;
 mod roles;
 mod running;
 mod setup;
+mod sockets;
 mod start;
 mod status;
 mod steal;
@@ -34,6 +37,7 @@ mod watched;
 mod window;
 mod wire;
 
+pub use affinity::{Confined, Loose};
 pub use aside::Aside;
 pub use cgroup::{Cgroup, Containment, Version as CgroupVersion};
 pub use cgroup_limit::{cpu_limit, memory_limit, process_limit};
@@ -42,6 +46,7 @@ pub use listed::Listed;
 pub use memory::Memory;
 pub use meter::Meter;
 pub use on_path::{find_on_path, is_executable, search_path};
+pub use ownership::{Ownership, Stranger};
 pub use port::{free_port, is_taken};
 pub use probe::read as read_probe;
 pub use process::Process;

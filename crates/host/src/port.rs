@@ -1,8 +1,9 @@
 //! TCP ports on 127.0.0.1: a free one, and whether somebody listens on one.
 
+use crate::sockets::Sockets;
 use std::{
     collections::VecDeque,
-    fs, io,
+    io,
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -39,11 +40,8 @@ pub fn is_taken(port: u16) -> io::Result<bool> {
         return Ok(true);
     }
     // A listener with a full queue accepts nobody for now, and one on another local address never
-    // answers here; the table shows both.
-    let table = fs::read_to_string("/proc/net/tcp")?;
-    // A kernel without IPv6 has no second table.
-    let table6 = fs::read_to_string("/proc/net/tcp6").unwrap_or_default();
-    Ok(lists_listener(&table, port) || lists_listener(&table6, port))
+    // answers here; the tables show both.
+    Ok(Sockets::read()?.listens(port))
 }
 
 /// Connects to `port` on 127.0.0.1.
@@ -57,17 +55,6 @@ pub(crate) fn connect(port: u16, limit: Duration) -> io::Result<TcpStream> {
         return Err(io::ErrorKind::ConnectionRefused.into());
     }
     Ok(stream)
-}
-
-/// Whether `/proc/net/tcp` or `tcp6` has `port` in the state LISTEN (proc_net(5)).
-fn lists_listener(table: &str, port: u16) -> bool {
-    const LISTEN: &str = "0A";
-    let suffix = format!(":{port:04X}");
-    table.lines().skip(1).any(|line| {
-        let mut fields = line.split_whitespace().skip(1);
-        let local = fields.next().unwrap_or_default();
-        local.ends_with(&suffix) && fields.nth(1) == Some(LISTEN)
-    })
 }
 
 #[cfg(test)]
@@ -97,14 +84,5 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.7:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         assert!(is_taken(port).unwrap());
-    }
-
-    #[test]
-    fn connections_of_the_past_are_no_listeners() {
-        let table = "  sl  local_address rem_address   st\n\
-            0: 0100007F:1F90 0100007F:C350 06 00000000:00000000\n\
-            1: 0100007F:0050 00000000:0000 0A 00000000:00000000\n";
-        assert!(!lists_listener(table, 8080));
-        assert!(lists_listener(table, 80));
     }
 }

@@ -4,8 +4,9 @@
 //! now they do not, for seconds at a time. Every message between server and load then costs both of
 //! them more, whatever the contender. A single CPU at work by itself shows nothing of that. So the
 //! work is messages to and fro over a loopback connection, between a thread on the server's CPU and
-//! one on the load's, neither of which ever sleeps. It is done before a contender is started and after
-//! it is gone, and so depends on none: `statistics::control` takes it off.
+//! one on the load's, neither of which ever sleeps. It is done before a contender is started, and so
+//! depends on none: `statistics::control` takes it off. It is done again after it is gone, which shows
+//! what a contender leaves behind: `statistics::aftermath` tests for that.
 
 use regatta_record::{CpuSets, LoadShape};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};

@@ -124,13 +124,17 @@ pub(crate) fn children(pid: u32) -> Vec<u32> {
 /// Children of `pid`, zombies included: of all processes those that name it as their parent
 /// (proc_pid_stat(5)). Reads a file of each process, and leaves none out.
 pub(crate) fn all_children(pid: u32) -> Vec<u32> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let parent = |of: u32| -> Option<u32> {
         let stat = fs::read_to_string(format!("/proc/{of}/stat")).ok()?;
         stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
     };
-    pids.filter(|&of| parent(of) == Some(pid)).collect()
+    all_pids().into_iter().filter(|&of| parent(of) == Some(pid)).collect()
+}
+
+/// Every process of the machine, as far as this one may see them.
+pub(crate) fn all_pids() -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// Everything below `root`, parents before their children, `root` itself left out.

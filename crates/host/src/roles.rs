@@ -205,6 +205,11 @@ impl Role {
         self.processes.iter().map(Running::observed).collect()
     }
 
+    /// Their ports on 127.0.0.1.
+    pub fn ports(&self) -> impl Iterator<Item = u16> {
+        self.processes.iter().map(Running::port)
+    }
+
     /// How many processes were started for it.
     pub fn count(&self) -> u32 {
         self.processes.len() as u32

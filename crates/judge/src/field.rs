@@ -4,6 +4,7 @@ use crate::{
     observed::Observed,
     parallel::in_parallel,
     statistics::{Control, Series, mean, paired},
+    took::below_floor,
     verdict::{self, Conditions},
 };
 use regatta_record::{Asked, CpuSets, Figure, LoadShape, NULL, Round, Verdict};
@@ -82,7 +83,10 @@ impl Field {
 
     pub fn verdict(&self, observed: &Observed) -> Verdict {
         let (load, shared, headroom) = (&self.load, &self.shared[..], self.headroom(observed));
-        verdict::verdict(observed, Conditions { load, shared, headroom, cpus: &self.cpus })
+        let null = self.of(NULL).map_or(&[][..], |null| &null.took);
+        let below_floor = below_floor(&observed.took, null, load);
+        let cpus = &self.cpus;
+        verdict::verdict(observed, Conditions { load, shared, headroom, below_floor, cpus })
     }
 
     /// Rate of the null server over this one's in the same rounds; `None` for itself, and where

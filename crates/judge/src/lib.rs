@@ -27,6 +27,7 @@ mod settling;
 mod signals;
 mod single;
 pub mod statistics;
+mod took;
 mod verdict;
 
 pub use diff::{NothingInCommon, Side, diff};

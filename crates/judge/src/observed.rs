@@ -6,6 +6,7 @@ use crate::{
     roles::{self, Role},
     signals::Signals,
     statistics::{Series, log, mean, median},
+    took::Took,
 };
 use regatta_record::{
     Drive, Errors, Exchange, KernelMemorySource, Kind, LoadShape, Operation, Outcome, Round,
@@ -34,8 +35,10 @@ pub struct Observed {
     /// The same without what a probe saw of the machine, where that was much: what contenders are
     /// compared by.
     pub compared: Series,
-    /// Logarithm of what the probe read (ns) by pass, before and after the load.
+    /// Logarithm of what the probe read (ns) by pass, before the contender was started.
     pub probe: Series,
+    /// The same after it was gone.
+    pub probe_after: Series,
     /// Logarithm of requests per second by pass.
     pub rate: Series,
     /// Logarithm of load CPU per operation likewise (ns) by pass.
@@ -84,6 +87,12 @@ pub struct Observed {
     pub cut_short: u32,
     /// What it did that voids no figure: how many rounds remark on it, and what the first says.
     pub remark: Option<(u32, String)>,
+    /// Somebody else served its port: in how many rounds, and what the first says.
+    pub served_by_others: Option<(u32, String)>,
+    /// A thread of it might run on other CPUs than it was given, likewise.
+    pub left_its_cpus: Option<(u32, String)>,
+    /// What its processes took for how many operations, by pass.
+    pub took: Vec<Option<Took>>,
     /// Where the server's CPU time was read.
     pub sources: BTreeSet<&'static str>,
     /// `user + system` over the CPU time, of all observed rounds together.
@@ -112,6 +121,7 @@ impl Observed {
             cost_of_request: vec![None; rounds.len()],
             compared: vec![None; rounds.len()],
             probe: vec![None; rounds.len()],
+            probe_after: vec![None; rounds.len()],
             rate: vec![None; rounds.len()],
             load_cost: vec![None; rounds.len()],
             instance: vec![None; rounds.len()],
@@ -141,10 +151,9 @@ impl Observed {
         self.cost = by_pass(&|r| cost_per(r, per));
         self.cost_of_request = by_pass(&|r| cost_per(r, &Operation::REQUESTS));
         self.compared = self.cost.clone();
-        self.probe = by_pass(&|r| {
-            let [before, after] = r.machine?.probe_ns?;
-            Some((before as f64 * after as f64).sqrt())
-        });
+        let probe = |r: &Round, nth: usize| Some(r.machine?.probe_ns?[nth] as f64);
+        self.probe = by_pass(&|r| probe(r, 0));
+        self.probe_after = by_pass(&|r| probe(r, 1));
         self.rate = by_pass(&|r| Some(r.requests as f64 / (r.window_ns as f64 / 1e9)));
         self.load_cost = by_pass(&|r| Some(r.load_work_ns() as f64 / r.count_of(per) as f64));
 
@@ -159,10 +168,12 @@ impl Observed {
         self.finished = there.len() as u32;
         self.requests = there.iter().map(|r| r.requests).sum();
         there.iter().for_each(|r| self.errors.add(&r.errors));
-        let remarks: Vec<&String> = there.iter().filter_map(|r| r.remark.as_ref()).collect();
-        self.remark = remarks.first().map(|first| (remarks.len() as u32, (*first).clone()));
         self.settling = there.iter().find_map(|round| round.settling);
         self.cut_short = there.iter().filter(|round| is_cut_short(round)).count() as u32;
+        self.remark = said(there, |r| r.remark.as_ref());
+        self.served_by_others = said(there, |r| r.served_by_others.as_ref());
+        self.left_its_cpus = said(there, |r| r.left_its_cpus.as_ref());
+        self.took = rounds.iter().map(|r| r.and_then(|r| Took::of(r, per))).collect();
         self.roles = Role::all(rounds, per);
         self.window_s = there.iter().map(|r| r.window_ns as f64 / 1e9).sum();
         self.slices = there.iter().map(|r| r.slices.clone()).collect();
@@ -229,6 +240,12 @@ fn is_cut_short(round: &Round) -> bool {
     round
         .warm_up
         .is_some_and(|done| done.ns < done.needed_ns || done.requests < done.needed_requests)
+}
+
+/// How many rounds say something, and what the first of them says.
+fn said(rounds: &[&Round], what: impl Fn(&Round) -> Option<&String>) -> Option<(u32, String)> {
+    let all: Vec<&String> = rounds.iter().filter_map(|round| what(round)).collect();
+    all.first().map(|first| (all.len() as u32, (*first).clone()))
 }
 
 fn seconds(ns: &[u64]) -> Vec<f64> {

@@ -17,18 +17,14 @@ use regatta_record::{
 /// counts; rounds of contenders or loads that were not asked for are left out.
 pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     let observed = observe(asked, rounds);
-    let twin_ratios: Vec<Vec<f64>> = match (&asked.twin(), &asked.twin_of) {
-        (Some(twin), Some(original)) => observed
-            .iter()
-            .filter_map(|field| Some(paired(&field.cost(twin)?, &field.cost(original)?)))
-            .collect(),
-        _ => Vec::new(),
-    };
+    let twin_ratios = twin_ratios(asked, &observed, |o| &o.compared);
     let noise_floor = statistics::noise_floor(&twin_ratios);
-    let margins = Margins { tie: TIE_MARGIN, floor: noise_floor.unwrap_or(0.0) };
+    let margins = |floor: Option<f64>| Margins { tie: TIE_MARGIN, floor: floor.unwrap_or(0.0) };
+    let as_read = statistics::noise_floor(&self::twin_ratios(asked, &observed, |o| &o.cost));
+    let (margins, as_read) = (margins(noise_floor), margins(as_read));
 
     let mut cells: Vec<Cell> =
-        observed.iter().flat_map(|field| field.judged(asked, margins)).collect();
+        observed.iter().flat_map(|field| field.judged(asked, margins, as_read)).collect();
     scaling::scale(asked, &observed, &mut cells);
     precision::plan(asked, &observed, &mut cells);
     let curves = curves::curves(asked, &observed, &cells);
@@ -51,6 +47,22 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     }
 }
 
+/// Log-ratios of the `costs` of the twin to its original's, under each load where both have one.
+fn twin_ratios(
+    asked: &Asked,
+    fields: &[Field],
+    costs: impl Fn(&Observed) -> &Series,
+) -> Vec<Vec<f64>> {
+    let (Some(twin), Some(original)) = (asked.twin(), &asked.twin_of) else { return Vec::new() };
+    let believed = |field: &Field, name: &str| -> Option<Series> {
+        let observed = field.of(name)?;
+        (!field.verdict(observed).voids(Figure::Cost)).then(|| costs(observed).clone())
+    };
+    let of_load =
+        |field: &Field| Some(paired(&believed(field, &twin)?, &believed(field, original)?));
+    fields.iter().filter_map(of_load).collect()
+}
+
 /// Share of the variance of ratios that the probe saw: the mean over the loads where it said enough.
 fn machine_noise(fields: &[Field]) -> Option<f64> {
     let seen: Vec<f64> = fields.iter().filter_map(|f| Some(f.control?.explained)).collect();
@@ -61,9 +73,9 @@ impl Field {
     /// The cells of this load: believed costs (beside another load, latencies) in rising order, as
     /// they are compared, then the other cells as asked. Costs by themselves may be in another
     /// order, as the machine was.
-    fn judged(&self, asked: &Asked, margins: Margins) -> Vec<Cell> {
+    fn judged(&self, asked: &Asked, margins: Margins, as_read: Margins) -> Vec<Cell> {
         let mut cells = in_parallel(&self.contenders, |o| self.figures(asked, o));
-        self.relate(asked, &mut cells, margins);
+        self.relate(asked, &mut cells, margins, as_read);
         self.rank(asked, &mut cells, margins);
         let keys = cells.iter().zip(&self.contenders).map(|(c, o)| self.sort_key(asked, c, o));
         let mut keyed: Vec<(f64, Cell)> =
@@ -154,6 +166,8 @@ impl Field {
             load_busy: observed.load_busy,
             ratio_to_baseline: None,
             relation: None,
+            ratio_unadjusted: None,
+            relation_unadjusted: None,
             rounds_needed: None,
             rounds_needed_at_most: None,
             band: None,
@@ -164,34 +178,57 @@ impl Field {
         }
     }
 
-    /// Ratios to the baseline and what they mean. The null server gets a ratio and no relation;
-    /// so does a cell whose cost is void. No ratios where the baseline's own cost is void.
-    fn relate(&self, asked: &Asked, cells: &mut [Cell], margins: Margins) {
-        if self.cost(&asked.baseline).is_none() {
+    /// Ratios to the baseline and what they mean, as adjusted and as read.
+    fn relate(&self, asked: &Asked, cells: &mut [Cell], margins: Margins, as_read: Margins) {
+        let adjusted = self.related(asked, cells, |o| &o.compared, margins);
+        for (cell, (ratio, relation)) in cells.iter_mut().zip(adjusted) {
+            (cell.ratio_to_baseline, cell.relation) = (ratio, relation);
+        }
+        if self.control.is_none() {
             return;
         }
+        let read = self.related(asked, cells, |o| &o.cost, as_read);
+        for (cell, (ratio, relation)) in cells.iter_mut().zip(read) {
+            (cell.ratio_unadjusted, cell.relation_unadjusted) = (ratio, relation);
+        }
+    }
+
+    /// Ratios of `costs` to the baseline's and what they mean. The null server gets a ratio and no
+    /// relation; so does a cell whose cost is void. No ratios where the baseline's own cost is void.
+    fn related(
+        &self,
+        asked: &Asked,
+        cells: &[Cell],
+        costs: impl Fn(&Observed) -> &Series,
+        margins: Margins,
+    ) -> Vec<(Option<Estimate>, Option<Relation>)> {
+        let mut related = vec![(None, None); cells.len()];
+        let baseline = self.of(&asked.baseline);
+        let baseline = baseline.filter(|o| !self.verdict(o).voids(Figure::Cost)).map(&costs);
+        let Some(baseline) = baseline else { return related };
         let log_ratios: Vec<Vec<f64>> =
-            self.contenders.iter().map(|o| self.log_ratios(&o.name, &asked.baseline)).collect();
+            self.contenders.iter().map(|o| paired(costs(o), baseline)).collect();
         let each: Vec<&[f64]> = log_ratios.iter().map(|logs| &logs[..]).collect();
         let ratios = geometric_each(&each, asked.seed);
         let mut compared: Vec<(usize, Estimate, f64)> = Vec::new();
-        for (i, cell) in cells.iter_mut().enumerate() {
+        for (i, cell) in cells.iter().enumerate() {
             if cell.contender == asked.baseline {
-                cell.relation = cell.cost_ns_per_request.map(|_| Relation::Baseline);
+                related[i].1 = cell.cost_ns_per_request.map(|_| Relation::Baseline);
                 continue;
             }
-            cell.ratio_to_baseline = ratios[i];
+            related[i].0 = ratios[i];
             let believed = cell.contender != NULL && !cell.verdict.voids(Figure::Cost);
             let p = statistics::p_value(&log_ratios[i]);
-            if let (true, Some(ratio), Some(p)) = (believed, cell.ratio_to_baseline, p) {
+            if let (true, Some(ratio), Some(p)) = (believed, ratios[i], p) {
                 compared.push((i, ratio, p));
             }
         }
         let p_values: Vec<f64> = compared.iter().map(|(_, _, p)| *p).collect();
         let differs = statistics::holm(&p_values, 1.0 - statistics::CONFIDENCE);
         for ((i, ratio, _), differs) in compared.into_iter().zip(differs) {
-            cells[i].relation = Some(statistics::relation(&ratio, differs, margins));
+            related[i].1 = Some(statistics::relation(&ratio, differs, margins));
         }
+        related
     }
 
     /// Bands, among those whose cost may be believed.

@@ -5,7 +5,6 @@
 mod simulated;
 
 use hdrhistogram::Histogram;
-use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_judge::judge;
 use regatta_record::{
     Band, Cell, Exchange, Figure, Kind, Latency, LoadShape, Outcome, Relation, Round, Summary,
@@ -339,35 +338,6 @@ fn each_load_is_judged_by_itself() {
 
 /// The machine has two states; each costs every contender's round a factor of its own, and the probe
 /// sees it.
-#[test]
-fn what_a_probe_sees_of_the_machine_is_taken_off_the_ratios() {
-    let mut all = rounds(&field(), &[LOAD], 10, QUIET, 3);
-    let mut random = SmallRng::seed_from_u64(3);
-    for round in &mut all {
-        let state: f64 = if random.random_bool(0.3) { 1.4 } else { 1.0 };
-        let server = round.server.as_mut().unwrap();
-        server.cpu_ns = (server.cpu_ns as f64 * state.powf(0.8)) as u64;
-        let probe_ns = Some([(6_000.0 * state) as u64; 2]);
-        round.machine = Some(regatta_record::Machine { probe_ns, ..Default::default() });
-    }
-    let judged = |rounds: &[Round]| judge(&asked(&NAMES, 10, &[LOAD]), rounds);
-    let with = judged(&all);
-    all.iter_mut().for_each(|round| round.machine = None);
-    let without = judged(&all);
-
-    assert!(with.machine_noise.is_some_and(|share| share > 0.9), "{:?}", with.machine_noise);
-    assert_eq!(without.machine_noise, None);
-    let ratio = |summary: &Summary, name| cell(summary, name).ratio_to_baseline.unwrap();
-    for (name, truth) in [("percore", 1.0), ("node", 1.72), ("null", 0.8)] {
-        let (narrow, wide) = (ratio(&with, name), ratio(&without, name));
-        assert!((narrow.low..narrow.high).contains(&truth), "{name}: {narrow:?}");
-        assert!(narrow.high / narrow.low - 1.0 < 0.3 * (wide.high / wide.low - 1.0), "{name}");
-    }
-    assert!(with.noise_floor < without.noise_floor);
-    let absolute = |summary: &Summary| cell(summary, "node").cost_ns_per_request.unwrap().mean;
-    assert_eq!(absolute(&with), absolute(&without), "absolute costs stay as they were measured");
-}
-
 #[test]
 fn rounds_without_a_latency_have_none() {
     let mut rounds = race();

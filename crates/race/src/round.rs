@@ -4,7 +4,7 @@
 use crate::{
     beside,
     course::{Course, MachineError},
-    edges::AtEdges,
+    edges::{AtEdges, Served},
     entrant::Entrant,
     events::Events,
     processes::load_processes,
@@ -25,6 +25,7 @@ use regatta_script::Workload;
 use std::{
     net::{Ipv4Addr, SocketAddr},
     sync::atomic::{AtomicBool, Ordering},
+    thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -35,6 +36,10 @@ const REPLY_WITHIN: Duration = Duration::from_secs(5);
 const COUNTED_WITHIN: Duration = Plan::MAX_TIMEOUT;
 /// How long a counted number of requests may take: one that computes for long holds up all others.
 const REQUESTS_WITHIN: Duration = Duration::from_secs(600);
+
+/// How long the machine is left alone before the probe is read: what ended before gives its memory back,
+/// and its CPUs go idle.
+const SETTLES: Duration = Duration::from_millis(20);
 
 /// Runs one round, whose phases go to `events`. `None` if it was interrupted.
 pub(crate) fn run(
@@ -66,6 +71,8 @@ pub(crate) fn run(
         server: None,
         roles: Vec::new(),
         remark: None,
+        served_by_others: None,
+        left_its_cpus: None,
         instances_ns: Vec::new(),
         operations: Vec::new(),
         open_loop: None,
@@ -83,6 +90,7 @@ pub(crate) fn run(
         return ended(round, Outcome::CannotHold { because });
     }
     events.emit(Happened::PhaseStarted { phase: Phase::Starting });
+    thread::sleep(SETTLES);
     let before = read_probe(&asked.cpus, &load);
     let Started { mut roles, port, run: _run } = match start(course, entrant, load)? {
         Start::Ready(started) => *started,
@@ -99,7 +107,8 @@ pub(crate) fn run(
         Warm::Needs(_) => None,
         Warm::See(settler, _) => Some(Seeing::new(settler, Meter::of(roles.observed()))),
     };
-    let mut watched = AtEdges { watched, seeing };
+    let served = Served::new(&entrant.name, &roles);
+    let mut watched = AtEdges { watched, served, seeing };
     let aside = Aside::of(&roles.cpus(), &asked.cpus.of_load(&load));
     let window = Window::default();
     let mut under_load = UnderLoad::new(events, &window);
@@ -123,7 +132,9 @@ pub(crate) fn run(
     };
     under_load.ended();
     drop(aside);
-    let AtEdges { mut watched, .. } = watched;
+    let AtEdges { mut watched, mut served, .. } = watched;
+    served.look();
+    (round.served_by_others, round.left_its_cpus) = (served.by_others, served.elsewhere);
     round.server = watched.spent.take();
     round.machine = Some(watched.machine);
     round.roles = watched.into_roles();

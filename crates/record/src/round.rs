@@ -47,6 +47,13 @@ pub struct Round {
     /// What the contender did that voids no figure, in a sentence with what to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
+    /// Who served the contender's port beside or instead of its processes, in a sentence: what is
+    /// stored of these is not what the work took. Absent: nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served_by_others: Option<String>,
+    /// Which thread of it may run on other CPUs than it was given, in a sentence. Absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_its_cpus: Option<String>,
     /// Wall time of each instance of a burst, nanoseconds, connecting included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances_ns: Vec<u64>,

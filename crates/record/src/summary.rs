@@ -131,6 +131,13 @@ pub struct Cell {
     pub load_busy: Option<f64>,
     /// Cost over the baseline's cost of the same round.
     pub ratio_to_baseline: Option<Estimate>,
+    /// The same ratio of the costs as they were read, where `ratio_to_baseline` is adjusted by the
+    /// machine probe ([`Summary::machine_noise`]). Absent: it is not adjusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_unadjusted: Option<Estimate>,
+    /// What that ratio would mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relation_unadjusted: Option<Relation>,
     /// What that ratio means.
     pub relation: Option<Relation>,
     /// Rounds that would make the ratio's interval as narrow as was asked for (±2% where nothing

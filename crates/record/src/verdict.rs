@@ -32,8 +32,11 @@ pub enum Kind {
     Failed,
     /// Not installed here.
     Skipped,
-    /// The load ran without knowing which process to observe.
+    /// Not all processes that did the work were observed: the load was not told which, others served
+    /// the port, or the cost is impossibly low.
     ServerNotObserved,
+    /// The contender gave itself other CPUs than it was put on.
+    OtherCpus,
 }
 
 impl Kind {
@@ -54,6 +57,7 @@ impl Kind {
             Kind::Failed => "failed",
             Kind::Skipped => "skipped",
             Kind::ServerNotObserved => "server-not-observed",
+            Kind::OtherCpus => "other-cpus",
         }
     }
 }
@@ -103,6 +107,7 @@ impl Verdict {
                 vec![Cost, Rate, Latency, Memory]
             }
             Kind::ServerNotObserved => vec![Cost],
+            Kind::OtherCpus => vec![Cost, Rate, Latency],
         };
         Verdict { kind, also: vec![], void, because: because.into() }
     }

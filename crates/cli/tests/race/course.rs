@@ -216,7 +216,7 @@ fn stray_groups() -> BTreeSet<PathBuf> {
 }
 
 /// The program of `examples/NAME.rs`.
-fn example(name: &str) -> PathBuf {
+pub fn example(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_regatta")).with_file_name("examples").join(name);
     assert!(
         path.exists(),

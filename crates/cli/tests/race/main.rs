@@ -10,6 +10,7 @@ mod drawn;
 mod dry_run;
 mod events;
 mod gate;
+mod handed_over;
 mod hash;
 mod interrupted;
 mod killed;

@@ -2,6 +2,7 @@
 //! figures.
 
 mod cells;
+mod probe;
 
 use crate::statistics::{self, CONFIDENCE, Margins, geometric, holm, is_noisier, p_value};
 use crate::{
@@ -37,6 +38,8 @@ pub fn doubts(
     doubts.extend(noise(asked, noise_floor));
     doubts.extend(twin_differs(asked, fields, twin_ratios));
     doubts.extend(noisier_loads(asked, fields, twin_ratios));
+    doubts.extend(probe::left_behind(asked, fields));
+    doubts.extend(probe::changed_relations(asked, cells));
     doubts.extend(sources(fields));
     doubts.extend(no_null_server(asked, fields));
     doubts.extend(remarks(asked, fields));

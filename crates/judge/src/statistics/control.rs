@@ -4,9 +4,10 @@
 //! the factor `slope`, estimated over all contenders together (the common slope of an analysis of
 //! covariance: Fisher, *Statistical Methods for Research Workers*, 4th edition, 1932, section 49.1; as
 //! a control variate: Lavenberg and Welch, Management Science 27, 1981). What all contenders of a
-//! pass met alike falls out of ratios anyway, so it has no part in the slope. The probe is read while
-//! no contender runs, and the order of rounds is random, so its reading has nothing to do with who is
-//! measured: ratios stay what they were but for the machine's part, and their intervals become
+//! pass met alike falls out of ratios anyway, so it has no part in the slope. The reading is
+//! the one before a contender is started, and the order of rounds is random, so it has nothing to do with
+//! who is measured. A reading after it would hold what the contender leaves behind, alike in every
+//! round, which is its own doing and no noise: ratios stay what they were but for the machine's part, and their intervals become
 //! narrower.
 
 use super::{Series, mean, t_quantile};

@@ -5,6 +5,7 @@
 //! factors (the interval of `a/b` is then the reciprocal of that of `b/a`). Nothing in here knows
 //! of loads, verdicts or files; `judge` does.
 
+mod aftermath;
 mod compare;
 mod control;
 mod difference;
@@ -16,6 +17,7 @@ mod series;
 mod usl;
 mod windows;
 
+pub use aftermath::aftermath;
 pub use compare::{Margins, bands, holm, is_noisier, noise_floor, relation};
 pub use control::Control;
 pub use difference::Difference;

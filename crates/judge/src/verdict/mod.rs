@@ -1,11 +1,13 @@
 //! The verdict on a cell (method, rule 7): kind, cause with figures, remedy.
 //!
-//! `limit` finds which side was the limit, `open` judges an open loop, `noise` the machine;
-//! `remedy` spells what to type. This file puts their findings together.
+//! `own_work` finds whether the figures are the contender's, `limit` which side was the limit, `open`
+//! judges an open loop, `noise` the machine; `remedy` spells what to type. This file puts their findings
+//! together.
 
 mod limit;
 mod noise;
 mod open;
+mod own_work;
 mod remedy;
 mod used;
 
@@ -32,6 +34,8 @@ pub struct Conditions<'a> {
     pub shared: &'a [u32],
     /// The null server's rate over this one's, `None` for the null server itself or without one.
     pub headroom: Option<f64>,
+    /// Its cost as a part of the null server's, where that is impossibly little.
+    pub below_floor: Option<f64>,
     /// Which CPUs were given to whom.
     pub cpus: &'a CpuSets,
 }
@@ -49,7 +53,13 @@ pub fn verdict(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
             "no round was run yet: the race was interrupted; `regatta race --resume` runs the rest",
         );
     }
-    let Conditions { load: shape, shared, headroom, cpus } = conditions;
+    let own_work = own_work::findings(observed, conditions.below_floor);
+    together(own_work.chain([as_measured(observed, conditions)]))
+}
+
+/// Judges what was measured, whosever work it was.
+fn as_measured(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
+    let Conditions { load: shape, shared, headroom, cpus, .. } = conditions;
     let remedy = Remedy::Race { cpus, load: shape };
     let (server, load) = (observed.server(), observed.load());
     if !shared.is_empty() && server.is_some() {

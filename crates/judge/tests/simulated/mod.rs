@@ -177,6 +177,8 @@ fn round(
         }),
         roles: Vec::new(),
         remark: None,
+        served_by_others: None,
+        left_its_cpus: None,
         instances_ns: Vec::new(),
         background: None,
         warm_up: None,

@@ -1,0 +1,152 @@
+//! Whose sockets a port is served with. Usage is read of the contender's processes alone, so a process
+//! outside their tree that answers for them (a daemon that was started before, a container of somebody
+//! else's) works unseen and makes the contender look free of cost.
+//!
+//! The kernel names the sockets of a port by inode (`/proc/net/tcp`, proc_net(5)), and the holders of
+//! an inode by their open files (`/proc/PID/fd`). Several processes may hold one socket, and several
+//! sockets may listen on one port (SO_REUSEPORT, socket(7)); all holders of all of them must be the
+//! contender's. What this cannot find is a process that gets the requests in another way, such as
+//! through shared memory or a pipe: the floor of the null server is there for those.
+
+use crate::{
+    cgroup::Cgroup,
+    process::{Process, all_pids, named, threads},
+    roles::Roles,
+    sockets::Sockets,
+    usage::Observed,
+};
+use std::{collections::BTreeSet, fmt, fs, io, thread, time::Duration};
+
+/// The ports of a contender, and the processes that must serve them.
+#[derive(Clone, Debug)]
+pub struct Ownership {
+    ports: Vec<u16>,
+    processes: Vec<Observed>,
+}
+
+/// Somebody else serves a port of a contender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stranger {
+    /// The port on 127.0.0.1.
+    pub port: u16,
+    /// Who, where it can be told.
+    pub process: Option<Process>,
+}
+
+impl fmt::Display for Stranger {
+    /// `127.0.0.1:4001 is served by process 17 (helper)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Stranger { port, process } = self;
+        match process {
+            Some(Process { pid, name }) => {
+                write!(f, "127.0.0.1:{port} is served by process {pid} ({name})")
+            }
+            None => {
+                write!(f, "127.0.0.1:{port} is served by a process whose open files cannot be read")
+            }
+        }
+    }
+}
+
+impl Ownership {
+    /// Of all ports and all processes of a contender.
+    pub fn of(roles: &Roles) -> Ownership {
+        let ports = roles.all().iter().flat_map(|role| role.ports()).collect();
+        Ownership { ports, processes: roles.observed() }
+    }
+
+    /// Somebody who is not among the processes and listens on one of the ports, or holds one of the
+    /// connections to it. `None` if there is nobody, or nobody listens at all. Reads the open files of
+    /// all processes of the machine: some 10 ms, so not inside a measured window.
+    ///
+    /// # Errors
+    /// If the kernel does not tell its TCP sockets.
+    pub fn stranger(&self) -> io::Result<Option<Stranger>> {
+        for &port in &self.ports {
+            let wanted = Sockets::read()?.of_port(port);
+            if let Some(process) = self.other_holder(&wanted) {
+                return Ok(Some(Stranger { port, process: Some(process) }));
+            }
+            if self.is_listener_hidden(port)? {
+                return Ok(Some(Stranger { port, process: None }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn other_holder(&self, wanted: &BTreeSet<u64>) -> Option<Process> {
+        let own = self.pids();
+        let others = all_pids().into_iter().filter(|pid| !own.contains(pid));
+        let holder = |pid: &u32| !Held::by(*pid).sockets.is_disjoint(wanted);
+        // One that was forked meanwhile is the contender's, and there is a trace of it now. One that is
+        // gone again left its sockets to nobody.
+        let suspects: Vec<u32> = others.filter(holder).collect();
+        let own = self.pids();
+        suspects.into_iter().filter(|pid| !own.contains(pid)).find(holder).map(named)
+    }
+
+    /// Whether a socket listens on `port` of which none of the processes shows a descriptor, again and
+    /// again. What only a ring holds is not shown (direct descriptors, io_uring_register(2)), so a
+    /// contender with a ring is not accused.
+    fn is_listener_hidden(&self, port: u16) -> io::Result<bool> {
+        const TRIES: usize = 3;
+        for attempt in 0..TRIES {
+            // At first the short way.
+            let held = if attempt == 0 { Held::by } else { Held::by_threads };
+            let own: Vec<Held> = self.pids().into_iter().map(held).collect();
+            let listening = Sockets::read()?.listeners_of(port);
+            let is_shown = |inode: &u64| own.iter().any(|held| held.sockets.contains(inode));
+            if own.iter().any(|held| held.has_ring) || listening.iter().all(is_shown) {
+                return Ok(false);
+            }
+            if attempt + 1 < TRIES {
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+        Ok(true)
+    }
+
+    /// By ancestry and by control group.
+    fn pids(&self) -> BTreeSet<u32> {
+        let by_group = |one: &Observed| one.cgroup().map(Cgroup::pids).unwrap_or_default();
+        self.processes.iter().flat_map(|one| [one.pids(), by_group(one)]).flatten().collect()
+    }
+}
+
+/// Open files of a process, as far as they matter here.
+#[derive(Default)]
+struct Held {
+    /// Inodes of sockets.
+    sockets: BTreeSet<u64>,
+    has_ring: bool,
+}
+
+impl Held {
+    /// By the first thread of a process, whose files are those of all threads, as a rule. Nothing where
+    /// the process is gone, or may not be looked into.
+    fn by(pid: u32) -> Held {
+        let mut held = Held::default();
+        held.add(&format!("/proc/{pid}/fd"));
+        held
+    }
+
+    /// By any thread of a process: threads may have files of their own (CLONE_FILES, clone(2)), and go
+    /// on when the first has ended.
+    fn by_threads(pid: u32) -> Held {
+        let mut held = Held::by(pid);
+        for thread in threads(pid) {
+            held.add(&format!("/proc/{pid}/task/{thread}/fd"));
+        }
+        held
+    }
+
+    fn add(&mut self, folder: &str) {
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        for link in entries.flatten().filter_map(|entry| fs::read_link(entry.path()).ok()) {
+            let link = link.to_string_lossy();
+            let inode = link.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']'));
+            self.sockets.extend(inode.and_then(|inode| inode.parse::<u64>().ok()));
+            self.has_ring |= link == "anon_inode:[io_uring]";
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What is believed of what was read: a contender's own work, and what the probe says of the machine.
+
+// Each test file uses a part of the simulation.
+#[allow(dead_code)]
+mod simulated;
+
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use regatta_judge::judge;
+use regatta_record::{Cell, Figure, Kind, Relation, Round, Summary, UsageSource};
+use simulated::{LOAD, QUIET, Truth, asked, rounds, truth};
+
+const NAMES: [&str; 5] = ["epoll", "epoll-twin", "null", "percore", "node"];
+
+/// epoll 5 µs, percore the same, node 8.6 µs, null 4 µs, under a light load.
+fn field() -> Vec<Truth> {
+    NAMES
+        .iter()
+        .zip([5_000.0, 5_000.0, 4_000.0, 5_000.0, 8_600.0])
+        .map(|(n, c)| truth(n, c))
+        .collect()
+}
+
+fn race() -> Vec<Round> {
+    rounds(&field(), &[LOAD], 7, QUIET, 7)
+}
+
+fn judged(rounds: &[Round]) -> Summary {
+    judge(&asked(&NAMES, 7, &[LOAD]), rounds)
+}
+
+fn cell<'a>(summary: &'a Summary, name: &str) -> &'a Cell {
+    summary.cells.iter().find(|c| c.contender == name).unwrap()
+}
+
+fn of<'a>(rounds: &'a mut [Round], name: &'a str) -> impl Iterator<Item = &'a mut Round> {
+    rounds.iter_mut().filter(move |r| r.contender == name)
+}
+
+fn doubt<'a>(summary: &'a Summary, word: &str) -> Option<&'a String> {
+    summary.doubts.iter().find(|d| d.contains(word))
+}
+
+#[test]
+fn a_contender_whose_port_somebody_else_serves_has_no_cost_and_no_rank() {
+    let mut rounds = race();
+    for r in of(&mut rounds, "node") {
+        let said = "127.0.0.1:4001 is served by process 17 (helper)";
+        r.served_by_others = Some(said.to_owned());
+        r.server.as_mut().unwrap().cpu_ns /= 100;
+    }
+    let s = judged(&rounds);
+    let node = cell(&s, "node");
+    assert_eq!(node.verdict.kind, Kind::ServerNotObserved);
+    let because = &node.verdict.because;
+    assert!(because.starts_with("in 7 of 7 rounds 127.0.0.1:4001 is served by"), "{because}");
+    assert!(node.verdict.voids(Figure::Cost) && node.verdict.voids(Figure::Memory));
+    assert!(!node.verdict.voids(Figure::Rate));
+    assert_eq!((node.relation, node.band), (None, None));
+    assert_eq!(s.cells.last().unwrap().contender, "node", "after all that are ranked");
+}
+
+#[test]
+fn a_cost_that_is_next_to_nothing_beside_the_null_servers_is_not_believed() {
+    let mut rounds = race();
+    for r in of(&mut rounds, "node") {
+        r.server.as_mut().unwrap().source = UsageSource::ProcessClocks;
+        r.server.as_mut().unwrap().cpu_ns /= 200;
+    }
+    let s = judged(&rounds);
+    let node = cell(&s, "node");
+    assert_eq!(node.verdict.kind, Kind::ServerNotObserved);
+    let because = &node.verdict.because;
+    assert!(because.contains("of the CPU that the null server takes for the same"), "{because}");
+    assert_eq!((node.relation, node.band), (None, None));
+    let others = s.cells.iter().filter(|cell| cell.contender != "node");
+    assert!(others.into_iter().all(|cell| !cell.verdict.voids(Figure::Cost)), "{:?}", s.cells);
+}
+
+#[test]
+fn a_contender_that_gave_itself_other_cpus_is_not_ranked() {
+    let mut rounds = race();
+    let one = of(&mut rounds, "node").next().unwrap();
+    let said = "process 17 (node) may run on CPUs 0, 1 and was put on 0";
+    one.left_its_cpus = Some(said.to_owned());
+    let s = judged(&rounds);
+    let node = cell(&s, "node");
+    assert_eq!(node.verdict.kind, Kind::OtherCpus);
+    assert_eq!(node.verdict.because.split('.').next(), Some(&*format!("in 1 of 7 rounds {said}")));
+    assert!([Figure::Cost, Figure::Rate].iter().all(|figure| node.verdict.voids(*figure)));
+    assert_eq!((node.relation, node.band), (None, None));
+}
+
+#[test]
+fn what_a_probe_sees_of_the_machine_is_taken_off_the_ratios() {
+    let mut all = rounds(&field(), &[LOAD], 10, QUIET, 3);
+    let mut random = SmallRng::seed_from_u64(3);
+    for round in &mut all {
+        let state: f64 = if random.random_bool(0.3) { 1.4 } else { 1.0 };
+        let server = round.server.as_mut().unwrap();
+        server.cpu_ns = (server.cpu_ns as f64 * state.powf(0.8)) as u64;
+        let probe_ns = Some([(6_000.0 * state) as u64; 2]);
+        round.machine = Some(regatta_record::Machine { probe_ns, ..Default::default() });
+    }
+    let judged = |rounds: &[Round]| judge(&asked(&NAMES, 10, &[LOAD]), rounds);
+    let with = judged(&all);
+    all.iter_mut().for_each(|round| round.machine = None);
+    let without = judged(&all);
+
+    assert!(with.machine_noise.is_some_and(|share| share > 0.9), "{:?}", with.machine_noise);
+    assert_eq!(without.machine_noise, None);
+    let ratio = |summary: &Summary, name| cell(summary, name).ratio_to_baseline.unwrap();
+    for (name, truth) in [("percore", 1.0), ("node", 1.72), ("null", 0.8)] {
+        let (narrow, wide) = (ratio(&with, name), ratio(&without, name));
+        assert!((narrow.low..narrow.high).contains(&truth), "{name}: {narrow:?}");
+        assert!(narrow.high / narrow.low - 1.0 < 0.3 * (wide.high / wide.low - 1.0), "{name}");
+    }
+    assert!(with.noise_floor < without.noise_floor);
+    let absolute = |summary: &Summary| cell(summary, "node").cost_ns_per_request.unwrap().mean;
+    assert_eq!(absolute(&with), absolute(&without), "absolute costs stay as they were measured");
+    for name in ["percore", "node", "null"] {
+        let (with, without) = (cell(&with, name), cell(&without, name));
+        assert_eq!(with.ratio_unadjusted, without.ratio_to_baseline, "{name}");
+        assert_eq!(with.relation_unadjusted, without.relation, "{name}");
+        assert_eq!((without.ratio_unadjusted, without.relation_unadjusted), (None, None));
+    }
+}
+
+/// Rounds whose probe reads this before and after, of a contender in a state of the machine.
+fn probed(read: impl Fn(&str, f64) -> [f64; 2]) -> Vec<Round> {
+    let mut all = rounds(&field(), &[LOAD], 12, QUIET, 3);
+    let mut random = SmallRng::seed_from_u64(3);
+    for round in &mut all {
+        let state: f64 = if random.random_bool(0.3) { 1.4 } else { 1.0 };
+        let server = round.server.as_mut().unwrap();
+        server.cpu_ns = (server.cpu_ns as f64 * state.powf(0.8)) as u64;
+        let noise = random.random_range(0.99..1.01);
+        let probe_ns = Some(read(&round.contender, state).map(|ns| (ns * noise) as u64));
+        round.machine = Some(regatta_record::Machine { probe_ns, ..Default::default() });
+    }
+    all
+}
+
+#[test]
+fn what_the_probe_reads_after_a_contender_adjusts_nothing() {
+    let after = probed(|_, state| [6_000.0, 6_000.0 * state]);
+    let s = judge(&asked(&NAMES, 12, &[LOAD]), &after);
+    assert_eq!(s.machine_noise, None);
+    let before = probed(|_, state| [6_000.0 * state, 6_000.0]);
+    let s = judge(&asked(&NAMES, 12, &[LOAD]), &before);
+    assert!(s.machine_noise.is_some_and(|share| share > 0.9), "{:?}", s.machine_noise);
+}
+
+#[test]
+fn a_contender_that_leaves_the_machine_slower_behind_it_is_a_doubt() {
+    let left = |by: f64| {
+        probed(move |name, _| [6_000.0, if name == "node" { 6_000.0 * by } else { 6_000.0 }])
+    };
+    let s = judge(&asked(&NAMES, 12, &[LOAD]), &left(1.15));
+    let said = doubt(&s, "leaves the machine slower behind it").expect("a doubt");
+    assert!(said.contains("node leaves"), "{said}");
+    assert!(doubt(&s, "leaves the machine faster").is_none(), "{:?}", s.doubts);
+    let s = judge(&asked(&NAMES, 12, &[LOAD]), &left(1.0));
+    assert!(doubt(&s, "leaves the machine").is_none(), "{:?}", s.doubts);
+}
+
+#[test]
+fn a_relation_that_only_the_adjustment_shows_is_a_doubt() {
+    let mut all = probed(|_, state| [6_000.0 * state, 6_000.0]);
+    for round in of(&mut all, "percore") {
+        let server = round.server.as_mut().unwrap();
+        server.cpu_ns = (server.cpu_ns as f64 * 1.08) as u64;
+    }
+    let s = judge(&asked(&NAMES, 12, &[LOAD]), &all);
+    let percore = cell(&s, "percore");
+    assert_eq!(percore.relation, Some(Relation::Dearer));
+    assert_eq!(percore.relation_unadjusted, Some(Relation::NotToldApart));
+    let said = doubt(&s, "percore against epoll is significantly more expensive, 1.0");
+    assert!(said.expect("a doubt").contains("only because ratios are adjusted"), "{said:?}");
+}
