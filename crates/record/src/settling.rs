@@ -27,7 +27,7 @@ pub struct Settling {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WarmUpClass {
-    /// It was the same from the first half second on.
+    /// It was the same from the first quarter of a second on.
     Flat,
     /// It fell, and stayed.
     WarmsUp,

@@ -25,4 +25,5 @@ mod soak;
 mod started;
 mod starts;
 mod terminal;
+mod warm_ups;
 mod workload;
