@@ -10,8 +10,8 @@ use anyhow::{Context, bail};
 use regatta_host::{Containment, read_setup};
 use regatta_judge::judge;
 use regatta_race::{
-    Changes, Contender, Contest, Events, Store, built_in, peers_folder, pilot, plan, prepare,
-    run as run_race, split_loads, unix_ms,
+    Changes, Contender, Contest, Events, Store, built_in, fingerprint, may_go_on, peers_folder,
+    pilot, plan, prepare, run as run_race, split_loads, unix_ms,
 };
 use regatta_record::{
     Asked, Decision, Event, Figure, Form, Gate, Happened, Judged, Kind, RaceHeader, Round, Setup,
@@ -92,7 +92,8 @@ pub struct RaceArgs {
     /// Result directory; results/<time>-<race> if absent
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     out: Option<PathBuf>,
-    /// Continue the race in this result directory; everything is as it was asked there
+    /// Continue the race in this result directory; everything is as it was asked there.
+    /// Refused where regatta, a contender, the kernel or the CPUs have changed since
     #[arg(long, value_name = "DIR", conflicts_with_all = [
         "race", "rounds", "window", "settle", "seed", "only", "skip", "baseline", "contenders",
         "server_cpus", "load_cpus", "load_sleeps", "precision", "fail_over",
@@ -204,6 +205,7 @@ fn begin(
     let Some(asked) = pilot(&contest, asked, binary, Containment::Best, events, stop)? else {
         return Ok(None);
     };
+    let asked = Asked { fingerprint: Some(fingerprint(&asked, binary)?), ..asked };
     let store = Store::create(&dir, &asked)?;
     events.keep_in(&store)?;
     Ok(Some((store, asked, Vec::new())))
@@ -240,6 +242,7 @@ fn resume(
     events: &mut Events<'_>,
 ) -> anyhow::Result<(Store, Asked, Vec<Round>)> {
     let (store, asked, rounds) = Store::resume(dir)?;
+    may_go_on(&asked, &setup(), binary)?;
     let events_missing = !events.go_on_in(&store)?;
     let notes = split_loads(&asked, binary);
     let header = header(dir, &asked, rounds.len(), events_missing, notes);

@@ -160,6 +160,7 @@ mod tests {
             loads: vec![],
             cpus,
             setup: Setup::default(),
+            fingerprint: None,
             left_out: vec![],
             then_source: None,
             then: vec![],

@@ -180,6 +180,7 @@ pub fn prepare(
         loads,
         cpus,
         setup,
+        fingerprint: None,
         left_out,
         pilot: Vec::new(),
         workload_file: contest.workload_file.clone(),

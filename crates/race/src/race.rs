@@ -4,6 +4,7 @@ use crate::{
     course::{Course, MachineError},
     entrant::{Entrant, EntrantError},
     events::Events,
+    fingerprint::{ChangedError, Unchanged},
     observe::observe,
     round,
     store::{Store, StoreError},
@@ -37,6 +38,9 @@ pub enum RaceError {
     /// Of the machine.
     #[error(transparent)]
     Machine(#[from] MachineError),
+    /// What it was run with was changed meanwhile.
+    #[error(transparent)]
+    Changed(#[from] ChangedError),
     /// Of a contender as it was stored.
     #[error(transparent)]
     Entrant(#[from] EntrantError),
@@ -59,6 +63,7 @@ pub fn run(
 ) -> Result<bool, RaceError> {
     let entrants = Entrant::of_race(asked)?;
     let course = Course { asked, binary, containment, stop };
+    let mut files = Unchanged::of(asked, binary)?;
     let Some(seen) = observe(&course, &entrants, store, rounds, events)? else { return Ok(false) };
     let mut judged = Vec::new();
     let mut done = 0;
@@ -81,6 +86,7 @@ pub fn run(
             if is_done(&start, rounds) || is_settled(&start, rounds) {
                 continue;
             }
+            files.look()?;
             events.emit(Happened::RoundStarted(round_start(&course, &start, done - 1, all)));
             let Start { entrant, load, seed, .. } = start;
             let warm = Warm::Needs(seen.of(asked, &entrant.name, &load));

@@ -17,6 +17,7 @@ mod drive;
 mod errors;
 mod estimate;
 mod event;
+mod fingerprint;
 mod gate;
 mod hdr;
 mod latency;
@@ -52,6 +53,7 @@ pub use event::{
     CapacityHeader, Event, Form, Happened, Judged, JudgedCell, LoadSample, PassStart, Phase,
     RaceHeader, RoundEnd, RoundStart, Window,
 };
+pub use fingerprint::Fingerprint;
 pub use gate::{Decision, Gate, GateLine, Judgement};
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
 pub use load::{LoadOperation, LoadResult, TlsSpoken};

@@ -1,6 +1,6 @@
 //! What a race was asked, and on what it ran.
 
-use crate::{CpuSets, LoadShape, Operation};
+use crate::{CpuSets, Fingerprint, LoadShape, Operation};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -51,6 +51,9 @@ pub struct Asked {
     pub cpus: CpuSets,
     /// On what it ran.
     pub setup: Setup,
+    /// With what its rounds were run, beside `setup`. Absent: an earlier regatta did not store it.
+    #[serde(default)]
+    pub fingerprint: Option<Fingerprint>,
     /// Loads of the race file that this machine cannot give, a sentence each.
     #[serde(default)]
     pub left_out: Vec<String>,

@@ -21,6 +21,7 @@ mod output;
 mod processes;
 mod replay;
 mod results;
+mod resumed;
 mod soak;
 mod started;
 mod starts;

@@ -82,6 +82,7 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
         then_source: None,
         then: Vec::new(),
         setup: Setup::default(),
+        fingerprint: None,
         pilot: vec![],
         workload_file: None,
         precision: None,
