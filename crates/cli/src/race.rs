@@ -15,7 +15,7 @@ use regatta_race::{
 };
 use regatta_record::{
     Asked, Decision, Event, Figure, Form, Gate, Happened, Judged, Kind, RaceHeader, Round, Setup,
-    Summary,
+    Summary, Unknown,
 };
 use std::{
     env,
@@ -329,6 +329,6 @@ fn is_short(summary: &Summary) -> bool {
             Kind::Disqualified if summary.asked.is_exhibit(&cell.contender) => false,
             // Beside another load no cost is to be told.
             _ if cell.load.beside.is_some() => cell.verdict.voids(Figure::Latency),
-            _ => cell.verdict.voids(Figure::Cost),
+            _ => cell.verdict.voids(Figure::Cost) || cell.is_unknown(Unknown::Cost),
         })
 }

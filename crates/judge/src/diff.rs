@@ -6,7 +6,7 @@ use crate::{
     doubts,
     field::{Field, observe},
     gate::{Compared, lines},
-    statistics::{Difference, present},
+    statistics::{Difference, known, present},
 };
 use regatta_record::{Asked, Gate, LoadShape, NULL, Round};
 
@@ -129,7 +129,7 @@ fn cell(sides: [(Side, &Field); 2], name: &str) -> Option<Compared> {
     let without_null = sides.iter().find(|(_, field)| field.why_no_cost(NULL).is_some());
     if let Some((side, _)) = without_null {
         let plain = sides.map(|(_, field)| field.cost(name).map_or_else(Vec::new, |c| present(&c)));
-        let ratio = Difference::unpaired(&plain[0], &plain[1]).map(|d| d.ratio());
+        let ratio = known(Difference::unpaired(&plain[0], &plain[1]).map(|d| d.ratio()));
         let why = format!(
             "{} has no cost of the null server: the plain ratio holds whatever the machine did \
              between the two runs and must not be trusted; enter `{NULL}` in both",
@@ -142,7 +142,7 @@ fn cell(sides: [(Side, &Field); 2], name: &str) -> Option<Compared> {
         Some(difference) => Some(Compared {
             contender: name.to_owned(),
             load,
-            ratio: Some(difference.ratio()),
+            ratio: known(Some(difference.ratio())),
             difference: Ok(difference),
         }),
         None => unknown("fewer than 2 rounds with the null server on one side".to_owned(), None),

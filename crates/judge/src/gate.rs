@@ -2,7 +2,7 @@
 //! (`--fail-over`) in here; of two results in `diff`. Both are judged alike.
 
 use crate::field::Field;
-use crate::statistics::{CONFIDENCE, Difference, holm};
+use crate::statistics::{CONFIDENCE, Difference, holm, is_known, known_floor};
 use regatta_record::{Asked, Cell, Estimate, Gate, GateLine, Judgement, Kind, LoadShape};
 
 /// A cell that is to be judged.
@@ -41,11 +41,14 @@ pub fn of_race(
 
 fn too_noisy(limit: f64, noise_floor: Option<f64>) -> Option<String> {
     let floor = noise_floor.filter(|floor| *floor > limit)?;
+    let is = match known_floor(Some(floor)) {
+        Some(floor) => format!("±{:.1}%", floor * 100.0),
+        None => "beyond a factor of ten".to_owned(),
+    };
     Some(format!(
-        "this machine cannot gate at {}: its noise floor is ±{:.1}%, so a rise of that size cannot \
-         be told from none; run more rounds or longer windows, or allow more",
-        percent(limit),
-        floor * 100.0
+        "this machine cannot gate at {}: its noise floor is {is}, so a rise of that size cannot be \
+         told from none; run more rounds or longer windows, or allow more",
+        percent(limit)
     ))
 }
 
@@ -133,7 +136,8 @@ fn judgement(
     differs: bool,
     limit: Option<f64>,
 ) -> (Judgement, String) {
-    let Estimate { mean, low, high } = difference.ratio();
+    let ratio = difference.ratio();
+    let Estimate { mean, low, high } = ratio;
     let half = ((high / low).sqrt() - 1.0) * 100.0;
     let at_least = difference.at_least();
     match (worse, differs, limit) {
@@ -152,6 +156,9 @@ fn judgement(
         }
         (_, true, None) if mean > 1.0 => (Judgement::Differs, "surely dearer".to_owned()),
         (_, true, _) => (Judgement::Differs, "surely cheaper".to_owned()),
+        (_, false, _) if !is_known(&ratio) => {
+            (Judgement::Same, "no difference is told: the ratio is not known".to_owned())
+        }
         (_, false, _) => (Judgement::Same, format!("no difference at ±{half:.1}%")),
     }
 }
@@ -168,5 +175,8 @@ fn undecided(difference: &Difference, limit: f64) -> String {
         None => "it lies so near the limit that more rounds may never decide".to_owned(),
     };
     let limit = percent(limit);
+    if !is_known(&difference.ratio()) {
+        return format!("the ratio is not known, so the limit of {limit} is not decided: {remedy}");
+    }
     format!("between {least:.3} and {most:.3} times, which holds the limit of {limit}: {remedy}")
 }

@@ -1,10 +1,10 @@
 //! What the rounds of one cell showed of further kinds of operations: how many there were, how many per
 //! second, and how long they took.
 
-use crate::statistics::{self, Series, geometric, log, present};
+use crate::statistics::{self, Series, geometric, is_known, known, log, present};
 use regatta_record::{
     CountsReader, CountsSum, Latency, Operation, OperationFigures, Percentiles, Round,
-    RoundOperation,
+    RoundOperation, Unknown,
 };
 
 /// One kind in the rounds of a cell.
@@ -65,14 +65,21 @@ impl Operations {
                 rate_per_s: None,
                 latency_ns: Latency::default(),
                 latency_intervals: Percentiles::default(),
+                not_known: Vec::new(),
             };
         }
+        let rate = geometric(&present(&self.rate), seed);
+        let rate_unknown = rate.is_some_and(|rate| !is_known(&rate)).then_some(Unknown::Rate);
         OperationFigures {
             operation,
             count,
-            rate_per_s: geometric(&present(&self.rate), seed),
+            rate_per_s: known(rate),
             latency_ns: self.latency.clone(),
             latency_intervals: statistics::percentiles(&self.by_round, seed),
+            not_known: rate_unknown
+                .into_iter()
+                .chain(statistics::unknown_percentiles(&self.by_round, seed))
+                .collect(),
         }
     }
 }

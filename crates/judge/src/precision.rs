@@ -9,7 +9,7 @@
 //! with both, the 95% intervals of simulated normal log-ratios hold the truth in 93% of the races in
 //! the worst case (about 12 to 25 passes), against 92% with one look.
 
-use crate::statistics::{Needed, Series, geometric, paired, rounds_needed};
+use crate::statistics::{Needed, Series, geometric, known_floor, paired, rounds_needed};
 use crate::{
     field::{Field, observe, take_off_the_machine},
     observed::Observed,
@@ -174,6 +174,9 @@ pub fn precision(asked: &Asked, fields: &[Field], pass_s: Option<f64>) -> Option
         for ratio in &ratios {
             let now = match ratio.width() {
                 Some(now) if now <= width => continue,
+                Some(now) if known_floor(Some(now)).is_none() => {
+                    format!("not known after {} rounds", ratio.rounds())
+                }
                 Some(now) => format!("±{:.1}% after {} rounds", now * 100.0, ratio.rounds()),
                 None => format!("no interval after {} rounds", ratio.rounds()),
             };

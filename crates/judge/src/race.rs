@@ -7,10 +7,11 @@ use crate::{
     observed::Observed,
     parallel::in_parallel,
     precision, scaling,
-    statistics::{self, Margins, Series, geometric_each, mean, paired, present},
+    statistics::{self, Margins, Series, geometric_each, is_known, known, mean, paired, present},
 };
 use regatta_record::{
-    Asked, Cell, Estimate, Figure, Latency, NULL, Percentiles, Relation, Round, Summary,
+    Asked, Cell, Estimate, Figure, Latency, NULL, Percentile, Percentiles, Relation, Round,
+    Summary, Unknown,
 };
 
 /// Judges a race, finished or not. Of rounds that are there twice (a race resumed) the later one
@@ -18,10 +19,11 @@ use regatta_record::{
 pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     let observed = observe(asked, rounds);
     let twin_ratios = twin_ratios(asked, &observed, |o| &o.compared);
-    let noise_floor = statistics::noise_floor(&twin_ratios);
+    let floor = statistics::noise_floor(&twin_ratios);
+    // A floor that is too high to be known still keeps everything below it from being told apart.
     let margins = |floor: Option<f64>| Margins { tie: TIE_MARGIN, floor: floor.unwrap_or(0.0) };
     let as_read = statistics::noise_floor(&self::twin_ratios(asked, &observed, |o| &o.cost));
-    let (margins, as_read) = (margins(noise_floor), margins(as_read));
+    let (margins, as_read) = (margins(floor), margins(as_read));
 
     let mut cells: Vec<Cell> =
         observed.iter().flat_map(|field| field.judged(asked, margins, as_read)).collect();
@@ -29,13 +31,13 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     precision::plan(asked, &observed, &mut cells);
     let curves = curves::curves(asked, &observed, &cells);
     let complete = observed.iter().all(|field| field.is_complete(asked));
-    let doubts = doubts::doubts(asked, &observed, &cells, noise_floor, &twin_ratios);
+    let doubts = doubts::doubts(asked, &observed, &cells, floor, &twin_ratios);
     let pass_s = precision::pass_s(rounds);
-    let gate = gate::of_race(asked, &observed, &cells, noise_floor);
+    let gate = gate::of_race(asked, &observed, &cells, floor);
     Summary {
         format: regatta_record::FORMAT,
         asked: asked.clone(),
-        noise_floor,
+        noise_floor: statistics::known_floor(floor),
         machine_noise: machine_noise(&observed),
         complete,
         cells,
@@ -89,10 +91,11 @@ impl Field {
     /// is in it, the 99th percentile.
     fn sort_key(&self, asked: &Asked, cell: &Cell, observed: &Observed) -> f64 {
         if self.load.beside.is_some() {
-            let p99 = cell.latency_ns.p99.filter(|_| !cell.verdict.voids(Figure::Latency));
-            return p99.map_or(f64::INFINITY, |ns| ns as f64);
+            let p99 = cell.percentile(Percentile::P99);
+            let believed = p99.filter(|_| !cell.verdict.voids(Figure::Latency));
+            return believed.map_or(f64::INFINITY, |p99| p99.ns);
         }
-        if believed_cost(cell).is_none() {
+        if !has_cost(cell) {
             return f64::INFINITY;
         }
         let compared = |o: &Observed| mean(&present(&o.compared));
@@ -115,10 +118,12 @@ impl Field {
         ];
         let values = series.map(|series| present(series));
         let estimates = geometric_each(&values.each_ref().map(|v| &v[..]), asked.seed);
+        let cost_only = !self.shared.is_empty();
+        let not_known = self.not_known(observed, &estimates, asked.seed);
+        let estimates: Vec<_> = estimates.into_iter().map(known).collect();
         let [cost, rate, instance, load_cost, beside] = estimates[..] else {
             unreachable!("each figure has an estimate or none")
         };
-        let cost_only = !self.shared.is_empty();
         let then = asked.then(&observed.name, &self.load);
         let unless_shared = |estimate: Option<Estimate>| estimate.filter(|_| !cost_only);
         Cell {
@@ -172,24 +177,50 @@ impl Field {
             rounds_needed_at_most: None,
             band: None,
             scaling: None,
+            not_known,
             then: then.and_then(|then| then.figure.clone()),
             then_in_words: then.filter(|t| t.figure.is_none()).and_then(|t| t.note.clone()),
             verdict: self.verdict(observed),
         }
     }
 
+    /// What was measured and is not known, but for the ratio. `estimates` are those of cost, rate,
+    /// instance, load's cost, and the load beside.
+    fn not_known(
+        &self,
+        observed: &Observed,
+        estimates: &[Option<Estimate>],
+        seed: u64,
+    ) -> Vec<Unknown> {
+        let figures =
+            [Unknown::Cost, Unknown::Rate, Unknown::Instance, Unknown::LoadCost, Unknown::Beside];
+        let unknown = figures.into_iter().zip(estimates);
+        let unknown = unknown.filter(|(_, e)| e.is_some_and(|e| !is_known(&e)));
+        let mut unknown: Vec<Unknown> = unknown.map(|(figure, _)| figure).collect();
+        if unknown.contains(&Unknown::Rate) && self.load.requests.is_some() {
+            unknown.push(Unknown::MsPerRequest);
+        }
+        unknown.extend(statistics::unknown_percentiles(&observed.latencies.by_round, seed));
+        // Where server and load share CPUs only the cost is told.
+        unknown.retain(|figure| self.shared.is_empty() || *figure == Unknown::Cost);
+        unknown
+    }
+
     /// Ratios to the baseline and what they mean, as adjusted and as read.
     fn relate(&self, asked: &Asked, cells: &mut [Cell], margins: Margins, as_read: Margins) {
         let adjusted = self.related(asked, cells, |o| &o.compared, margins);
         for (cell, (ratio, relation)) in cells.iter_mut().zip(adjusted) {
-            (cell.ratio_to_baseline, cell.relation) = (ratio, relation);
+            (cell.ratio_to_baseline, cell.relation) = (known(ratio), relation);
+            if ratio.is_some_and(|ratio| !is_known(&ratio)) {
+                cell.not_known.push(Unknown::Ratio);
+            }
         }
         if self.control.is_none() {
             return;
         }
         let read = self.related(asked, cells, |o| &o.cost, as_read);
         for (cell, (ratio, relation)) in cells.iter_mut().zip(read) {
-            (cell.ratio_unadjusted, cell.relation_unadjusted) = (ratio, relation);
+            (cell.ratio_unadjusted, cell.relation_unadjusted) = (known(ratio), relation);
         }
     }
 
@@ -213,7 +244,8 @@ impl Field {
         let mut compared: Vec<(usize, Estimate, f64)> = Vec::new();
         for (i, cell) in cells.iter().enumerate() {
             if cell.contender == asked.baseline {
-                related[i].1 = cell.cost_ns_per_request.map(|_| Relation::Baseline);
+                let measured = cell.cost_ns_per_request.is_some() || cell.is_unknown(Unknown::Cost);
+                related[i].1 = measured.then_some(Relation::Baseline);
                 continue;
             }
             related[i].0 = ratios[i];
@@ -234,9 +266,7 @@ impl Field {
     /// Bands, among those whose cost may be believed.
     fn rank(&self, asked: &Asked, cells: &mut [Cell], margins: Margins) {
         let ranked: Vec<usize> = (0..cells.len())
-            .filter(|&i| {
-                !asked.is_reference(&cells[i].contender) && believed_cost(&cells[i]).is_some()
-            })
+            .filter(|&i| !asked.is_reference(&cells[i].contender) && has_cost(&cells[i]))
             .collect();
         let logs: Vec<&Series> = ranked.iter().map(|&i| &self.contenders[i].compared).collect();
         for (i, band) in ranked.iter().zip(statistics::bands(&logs, margins)) {
@@ -250,6 +280,9 @@ fn ms_per_request(rate: Estimate) -> Estimate {
     Estimate { mean: 1e3 / rate.mean, low: 1e3 / rate.high, high: 1e3 / rate.low }
 }
 
-fn believed_cost(cell: &Cell) -> Option<Estimate> {
-    cell.cost_ns_per_request.filter(|_| !cell.verdict.voids(Figure::Cost))
+/// Whether a cell has a cost that contenders may be compared by. The cost alone may not be known where
+/// the machine moved by orders of magnitude; ratios within rounds may be known all the same.
+fn has_cost(cell: &Cell) -> bool {
+    let measured = cell.cost_ns_per_request.is_some() || cell.is_unknown(Unknown::Cost);
+    measured && !cell.verdict.voids(Figure::Cost)
 }

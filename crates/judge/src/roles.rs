@@ -1,6 +1,6 @@
 //! What the roles of a contender took: the server itself, and each kind of process behind it.
 
-use crate::statistics::{Series, geometric, log, median, present};
+use crate::statistics::{Series, geometric, is_known, known, log, median, present};
 use regatta_record::{Operation, RoleCost, RoleUsage, Round, Server};
 use std::collections::BTreeSet;
 
@@ -55,11 +55,13 @@ impl Role {
 
     /// As a cell has it.
     pub fn figures(&self, seed: u64) -> RoleCost {
+        let cost = geometric(&present(&self.cost), seed);
         RoleCost {
             name: self.name.clone(),
             count: self.count,
             cpus: self.cpus.clone(),
-            cost_ns_per_request: geometric(&present(&self.cost), seed),
+            cost_ns_per_request: known(cost),
+            cost_not_known: cost.is_some_and(|cost| !is_known(&cost)),
             share: self.share,
             busy: self.busy,
             memory_bytes: self.memory_bytes,

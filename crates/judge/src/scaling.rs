@@ -2,7 +2,7 @@
 //! contender.
 
 use crate::field::Field;
-use crate::statistics::{Series, geometric, paired};
+use crate::statistics::{Series, geometric, known, paired};
 use regatta_record::{Asked, Cell, Figure, LoadShape, Scaling};
 
 /// Gives every cell its ratio to the same contender under the same load with the fewest cores,
@@ -19,7 +19,7 @@ pub(super) fn scale(asked: &Asked, fields: &[Field], cells: &mut [Cell]) {
                     let observed = field.of(&cell.contender)?;
                     (!field.verdict(observed).voids(figure)).then(|| of(field)).flatten()
                 };
-                geometric(&paired(&believed(field)?, &believed(fewest)?), asked.seed)
+                known(geometric(&paired(&believed(field)?, &believed(fewest)?), asked.seed))
             };
             let name = &cell.contender;
             let cost = ratio(Figure::Cost, &|field| Some(field.of(name)?.cost.clone()));

@@ -33,6 +33,7 @@ mod shape;
 mod slow;
 mod stored;
 mod summary;
+mod unknown;
 mod unlike;
 mod verdict;
 
@@ -73,6 +74,7 @@ pub use summary::{
     Band, Cell, OpenLoopFigures, OperationFigures, Percentiles, Precision, Relation, RoleCost,
     Scaling, Summary,
 };
+pub use unknown::{Percentile, ShownPercentile, Unknown};
 pub use unlike::Unlike;
 pub use verdict::{Figure, Kind, Verdict};
 

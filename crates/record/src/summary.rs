@@ -1,7 +1,7 @@
 //! A judged race: its cells, and what they say of each other.
 
 use crate::{
-    Asked, Curve, Estimate, Gate, KernelMemorySource, Latency, LoadShape, Operation, Settling,
+    Asked, Curve, Estimate, Gate, KernelMemorySource, Latency, LoadShape, Operation, Settling, Unknown,
     Verdict,
 };
 use serde::{Deserialize, Serialize};
@@ -81,9 +81,9 @@ pub struct Cell {
     #[serde(default)]
     pub slowest_instance_s: Option<f64>,
     /// Latency over all rounds, merged without loss: in closed loop from the write of a request, in
-    /// open loop from its intended send.
+    /// open loop from its intended send. Reports show [`Cell::percentile`].
     pub latency_ns: Latency,
-    /// 95% intervals of the percentiles over rounds.
+    /// Percentiles over rounds, with their 95% intervals.
     #[serde(default)]
     pub latency_intervals: Percentiles,
     /// Operations of further kinds. Absent: requests are all there is.
@@ -152,9 +152,15 @@ pub struct Cell {
     /// Against the same load with the fewest cores, where this one has more.
     #[serde(default)]
     pub scaling: Option<Scaling>,
+<<<<<<< HEAD
     /// How the contender warmed up under this load, where that was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settling: Option<Settling>,
+=======
+    /// Figures that were measured and are `null` here, because their intervals say nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_known: Vec<Unknown>,
+>>>>>>> main
     /// What somebody once measured elsewhere, as printed there.
     #[serde(default)]
     pub then: Option<String>,
@@ -177,6 +183,9 @@ pub struct RoleCost {
     /// Their CPU for each request that the contender answered, or for each [`Asked::cost_per`],
     /// nanoseconds.
     pub cost_ns_per_request: Option<Estimate>,
+    /// Whether that was measured and is not known (see [`Unknown`]).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cost_not_known: bool,
     /// Their share of the contender's cost, as a fraction.
     pub share: Option<f64>,
     /// Fraction of their CPUs that they used.
@@ -197,13 +206,17 @@ pub struct OperationFigures {
     /// Latency over all rounds, merged without loss: from the send that caused an operation, in open
     /// loop from the intended send.
     pub latency_ns: Latency,
-    /// 95% intervals of the percentiles over rounds.
+    /// Percentiles over rounds, with their 95% intervals.
     #[serde(default)]
     pub latency_intervals: Percentiles,
+    /// Of the rate and the percentiles: those that were measured and are not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_known: Vec<Unknown>,
 }
 
 /// 95% intervals of latency percentiles in nanoseconds, over rounds. `None` where a round has fewer
-/// than ten samples beyond, or there are fewer than two rounds.
+/// than ten samples beyond, there are fewer than two rounds, or the percentile is not known
+/// ([`Unknown`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
     /// Median.
@@ -261,7 +274,8 @@ pub struct Summary {
     pub format: u32,
     /// What was asked, and on what.
     pub asked: Asked,
-    /// Half-width of the twin's interval, pooled over cells, as a fraction; `None` without a twin.
+    /// How far from 1 the ratio of a contender to itself may seem to lie, as a fraction; `None` without a
+    /// twin, or where it exceeds a factor of ten and so is not known.
     pub noise_floor: Option<f64>,
     /// Share of the scatter (variance) of costs within a pass that was the machine's, as a probe saw
     /// it, and that ratios are free of: the mean over the loads where the probe said enough; `None`

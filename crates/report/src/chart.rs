@@ -1,7 +1,7 @@
 //! Where things lie in the two pictures of a load: numbers for the template to draw with.
 
 use crate::{numbers, table::visible};
-use regatta_record::{Cell, Figure, Kind, LoadShape, NULL, Summary};
+use regatta_record::{Cell, Figure, Kind, LoadShape, NULL, Percentile, ShownPercentile, Summary};
 use serde::Serialize;
 
 /// Left edge, right edge, height of a row and of the axis, in the units of the picture.
@@ -82,11 +82,12 @@ pub fn cost(summary: &Summary, load: &LoadShape) -> Option<Chart> {
     ))
 }
 
-/// Latency from the median to the highest percentile that there is, on a scale of factors.
+/// Latency from the median to the highest percentile that there is, on a scale of factors. The figures
+/// are those of the table: see [`Cell::percentile`].
 pub fn latency(summary: &Summary, load: &LoadShape) -> Option<Chart> {
-    let cells: Vec<(&Cell, Vec<(&str, f64)>)> =
+    let cells: Vec<(&Cell, Vec<(Percentile, ShownPercentile)>)> =
         cells(summary, load).map(|c| (c, percentiles(c))).filter(|(_, p)| !p.is_empty()).collect();
-    let all = || cells.iter().flat_map(|(_, p)| p.iter().map(|(_, ns)| *ns));
+    let all = || cells.iter().flat_map(|(_, p)| p.iter().map(|(_, shown)| shown.ns));
     let (least, most) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
     if !least.is_finite() {
         return None;
@@ -98,20 +99,22 @@ pub fn latency(summary: &Summary, load: &LoadShape) -> Option<Chart> {
         .filter(|v| (from..=to).contains(&v.log10()))
         .map(|v| Tick { x: x(v), label: numbers::time(v).replace(".00", "").replace(".0", "") });
     let marks = cells.iter().map(|(c, p)| {
-        let figure: Vec<String> =
-            p.iter().map(|(name, ns)| format!("{name} {}", numbers::time(*ns))).collect();
-        let dots: Vec<f64> = p.iter().map(|(_, ns)| x(*ns)).collect();
+        let told = |(percentile, shown): &(Percentile, ShownPercentile)| {
+            format!("{} {}", percentile.name(), numbers::percentile(shown))
+        };
+        let figure: Vec<String> = p.iter().map(told).collect();
+        let dots: Vec<f64> = p.iter().map(|(_, shown)| x(shown.ns)).collect();
         let ends = [dots[0], dots[dots.len() - 1]];
         mark(c, Figure::Latency, figure.join(", "), ends, dots)
     });
-    Some(chart("latency: p50, p90, p99, p99.9".to_owned(), ticks.collect(), None, marks.collect()))
+    let axis = "latency: p50, p90, p99, p99.9, geometric means over rounds as in the table";
+    Some(chart(axis.to_owned(), ticks.collect(), None, marks.collect()))
 }
 
-fn percentiles(cell: &Cell) -> Vec<(&'static str, f64)> {
-    let l = &cell.latency_ns;
-    [("p50", l.p50), ("p90", l.p90), ("p99", l.p99), ("p99.9", l.p99_9)]
+fn percentiles(cell: &Cell) -> Vec<(Percentile, ShownPercentile)> {
+    [Percentile::P50, Percentile::P90, Percentile::P99, Percentile::P99_9]
         .into_iter()
-        .filter_map(|(name, ns)| Some((name, ns.filter(|ns| *ns > 0)? as f64)))
+        .filter_map(|p| Some((p, cell.percentile(p).filter(|shown| shown.ns > 0.0)?)))
         .collect()
 }
 

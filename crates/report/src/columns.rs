@@ -5,7 +5,8 @@ use crate::{
     table::{Column, Text, Tone, verdict_tone, visible},
 };
 use regatta_record::{
-    Cell, Estimate, Figure, Kind, LoadShape, NULL, OpenLoopFigures, Relation, Summary,
+    Cell, Estimate, Figure, Kind, LoadShape, NULL, OpenLoopFigures, Percentile, Relation,
+    ShownPercentile, Summary, Unknown,
 };
 
 /// Connections from which on it is told what each of them takes of memory. With fewer, what else
@@ -53,12 +54,8 @@ pub fn fields<'a>(summary: &'a Summary, load: &LoadShape, cells: &[&Cell]) -> Ve
         } else {
             (7, 5, None)
         };
-        fields.push(
-            field("p50", p50, |c| latency(c, c.latency_ns.p50, c.latency_intervals.p50)).brief(),
-        );
-        fields.push(
-            field("p99", p99, |c| latency(c, c.latency_ns.p99, c.latency_intervals.p99)).brief(),
-        );
+        fields.push(field("p50", p50, |c| percentile(c, Percentile::P50)).brief());
+        fields.push(field("p99", p99, |c| percentile(c, Percentile::P99)).brief());
         fields.extend(large);
         if cells.iter().any(|c| c.open_loop.is_some()) {
             fields.push(field("lag p99", 6, |c| of_open_loop(c, lag)));
@@ -146,6 +143,22 @@ pub fn figure(cell: &Cell, figure: Figure, text: Option<String>) -> Text {
     }
 }
 
+/// A figure that was measured and whose interval says nothing.
+pub const NOT_KNOWN: &str = "not known";
+
+/// A figure of a cell that may be not known, in parentheses where the verdict voids it.
+fn known_figure(cell: &Cell, void: Figure, unknown: Unknown, text: Option<String>) -> Text {
+    match text {
+        None if cell.is_unknown(unknown) => not_known(),
+        text => figure(cell, void, text),
+    }
+}
+
+/// What was measured and is not known.
+pub fn not_known() -> Text {
+    Text { text: NOT_KNOWN.to_owned(), tone: Tone::Void }
+}
+
 /// What costs are per, as short as it stands in the title of a column.
 pub fn per(summary: &Summary) -> &str {
     let operation = &summary.asked.cost_per;
@@ -156,14 +169,17 @@ fn cost(cells: &[&Cell], per: &str) -> Field<'static> {
     let unit = numbers::cost_unit(means(cells, |c| c.cost_ns_per_request));
     field(&format!("{}/{per}", unit.name), 0, move |c| {
         let text = c.cost_ns_per_request.map(|e| numbers::estimate(&e, unit.size));
-        figure(c, Figure::Cost, text)
+        known_figure(c, Figure::Cost, Unknown::Cost, text)
     })
 }
 
 fn ratio(cell: &Cell) -> Text {
     match cell.relation {
         Some(Relation::Baseline) => plain("1".to_owned()),
-        _ => figure(cell, Figure::Cost, cell.ratio_to_baseline.map(|e| numbers::ratio(&e))),
+        _ => {
+            let text = cell.ratio_to_baseline.map(|e| numbers::ratio(&e));
+            known_figure(cell, Figure::Cost, Unknown::Ratio, text)
+        }
     }
 }
 
@@ -184,7 +200,7 @@ fn rate(cells: &[&Cell], then: bool) -> Field<'static> {
         let lower_bound = if c.verdict.is(Kind::CoBound) { "≥ " } else { "" };
         let text = c.rate_per_s;
         let text = text.map(|e| format!("{lower_bound}{}", numbers::estimate(&e, unit.size)));
-        figure(c, Figure::Rate, text)
+        known_figure(c, Figure::Rate, Unknown::Rate, text)
     })
 }
 
@@ -193,7 +209,7 @@ fn ms_per_request() -> Field<'static> {
     field("wall ms/req", 2, |c| {
         let upper_bound = if c.verdict.is(Kind::CoBound) { "≤ " } else { "" };
         let text = c.ms_per_request.map(|e| format!("{upper_bound}{}", numbers::estimate(&e, 1.0)));
-        figure(c, Figure::Rate, text)
+        known_figure(c, Figure::Rate, Unknown::MsPerRequest, text)
     })
 }
 
@@ -202,7 +218,7 @@ fn beside(cells: &[&Cell]) -> Field<'static> {
     let unit = numbers::rate_unit(means(cells, |c| c.beside_per_s));
     field(&format!("large {}", unit.name), 2, move |c| {
         let text = c.beside_per_s.map(|e| numbers::estimate(&e, unit.size));
-        figure(c, Figure::Latency, text)
+        known_figure(c, Figure::Latency, Unknown::Beside, text)
     })
 }
 
@@ -213,7 +229,7 @@ fn instance(cells: &[&Cell], then: bool) -> Field<'static> {
         let upper_bound = if c.verdict.is(Kind::CoBound) { "≤ " } else { "" };
         let text = c.instance_s;
         let text = text.map(|e| format!("{upper_bound}{}", numbers::estimate(&e, unit.size)));
-        figure(c, Figure::Rate, text)
+        known_figure(c, Figure::Rate, Unknown::Instance, text)
     })
 }
 
@@ -225,12 +241,17 @@ fn slowest(cell: &Cell) -> Text {
     figure(cell, Figure::Rate, cell.slowest_instance_s.map(|s| numbers::time(s * 1e9)))
 }
 
-/// A percentile: the mean over rounds with its interval where there is one, else that of all rounds
-/// together.
-pub fn latency(cell: &Cell, all: Option<u64>, interval: Option<Estimate>) -> Text {
-    let over_rounds = interval.filter(|_| all.is_some()).map(|e| numbers::time_estimate(&e));
-    let text = over_rounds.or(all.map(|ns| numbers::time(ns as f64)));
-    figure(cell, Figure::Latency, text)
+/// A percentile with its interval, where it has one. `is_unknown`: it was measured and is not known.
+pub fn latency(cell: &Cell, shown: Option<ShownPercentile>, is_unknown: bool) -> Text {
+    match shown.as_ref().map(numbers::percentile) {
+        None if is_unknown => not_known(),
+        text => figure(cell, Figure::Latency, text),
+    }
+}
+
+fn percentile(cell: &Cell, percentile: Percentile) -> Text {
+    let is_unknown = cell.is_unknown(Unknown::Latency(percentile));
+    latency(cell, cell.percentile(percentile), is_unknown)
 }
 
 fn of_open_loop(cell: &Cell, text: fn(&OpenLoopFigures) -> Option<String>) -> Text {

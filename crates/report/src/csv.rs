@@ -1,7 +1,9 @@
 //! Comma-separated values (RFC 4180): a line for each cell, figures in the units of the record.
 
 use crate::table::visible;
-use regatta_record::{Arrivals, Cell, Estimate, OpenLoopFigures, Percentiles, Relation, Summary};
+use regatta_record::{
+    Arrivals, Cell, Estimate, OpenLoopFigures, Percentile, Percentiles, Relation, Summary, Unknown,
+};
 
 const COLUMNS: &str = "workload,connections,pipeline,churn,contender,rounds,requests,\
 cost_ns_per_request,cost_low,cost_high,ratio_to_baseline,ratio_low,ratio_high,relation,\
@@ -19,7 +21,7 @@ little_residual,steal,server_run_delay,load_run_delay,\
 counted_requests,n,beside_connections,beside_n,ms_per_request,ms_per_request_low,\
 ms_per_request_high,beside_per_s,beside_low,beside_high,then_in_words,cost_per";
 
-/// All cells; a figure that is not there is empty. Which figures must not be believed stands under
+/// All cells; a figure that is not there, or that is not known, is empty. Which figures must not be believed stands under
 /// `void`, parted by spaces.
 pub fn csv(summary: &Summary) -> String {
     let mut out = format!("{COLUMNS}\r\n");
@@ -31,7 +33,6 @@ pub fn csv(summary: &Summary) -> String {
 }
 
 fn fields(summary: &Summary, cell: &Cell) -> Vec<String> {
-    let latency = &cell.latency_ns;
     let mut fields = vec![
         text(&cell.workload),
         cell.load.connections.to_string(),
@@ -47,8 +48,10 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<String> {
     fields.push(optional(cell.band.map(|b| b.best)));
     fields.push(optional(cell.band.map(|b| b.worst)));
     fields.extend(estimate(cell.rate_per_s));
-    fields
-        .extend([latency.p50, latency.p90, latency.p95, latency.p99, latency.p99_9].map(optional));
+    fields.extend(Percentile::ALL.map(|percentile| {
+        let is_unknown = cell.is_unknown(Unknown::Latency(percentile));
+        optional(percentile.pooled(&cell.latency_ns).filter(|_| !is_unknown))
+    }));
     fields.push(optional(cell.memory_bytes));
     fields.push(optional(cell.switches_per_request));
     fields.push(optional(cell.load_cpu_ns_per_request.map(|e| e.mean)));

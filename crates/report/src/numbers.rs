@@ -1,6 +1,6 @@
 //! Figures as people read them: units, and no more digits than the interval supports.
 
-use regatta_record::Estimate;
+use regatta_record::{Estimate, ShownPercentile};
 
 /// A value that is not there.
 pub const NONE: &str = "–";
@@ -63,6 +63,11 @@ pub fn time_estimate(e: &Estimate) -> String {
     let unit = TIMES.iter().rev().find(|unit| e.mean >= unit.size).unwrap_or(&TIMES[0]);
     let text = estimate(e, unit.size);
     text.replacen(" [", &format!(" {} [", unit.name), 1)
+}
+
+/// A percentile of latency with its interval, where it has one: the text of every report.
+pub fn percentile(shown: &ShownPercentile) -> String {
+    shown.interval.map_or_else(|| time(shown.ns), |interval| time_estimate(&interval))
 }
 
 /// A text without its interval.

@@ -2,12 +2,12 @@
 //! something unasked.
 
 use crate::{
-    columns::{figure, latency, plain},
+    columns::{figure, latency, not_known, plain},
     numbers,
     parts::parts,
     table::{Column, Row, Table, visible},
 };
-use regatta_record::{Cell, Figure, LoadShape, OperationFigures, Summary};
+use regatta_record::{Cell, Figure, LoadShape, OperationFigures, Percentile, Summary, Unknown};
 
 /// The tables, in the order of the loads.
 pub fn operations(summary: &Summary) -> Vec<Table> {
@@ -23,18 +23,28 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
     let column =
         |title: &str, right, goes, brief| Column { title: title.to_owned(), right, goes, brief };
     let row = |(cell, kind): &(&Cell, &OperationFigures)| {
-        let rate = kind.rate_per_s.map(|rate| numbers::estimate(&rate, unit.size));
-        let (all, intervals) = (&kind.latency_ns, &kind.latency_intervals);
+        let is_unknown = |figure| kind.not_known.contains(&figure);
+        let rate = match kind.rate_per_s {
+            None if is_unknown(Unknown::Rate) => not_known(),
+            rate => {
+                let text = rate.map(|rate| numbers::estimate(&rate, unit.size));
+                figure(cell, Figure::Rate, text)
+            }
+        };
+        let percentile = |percentile| {
+            let is_unknown = is_unknown(Unknown::Latency(percentile));
+            latency(cell, kind.percentile(percentile), is_unknown)
+        };
         Row {
             reference: summary.asked.is_reference(&cell.contender),
             cells: vec![
                 plain(visible(&cell.contender)),
                 plain(visible(&kind.operation.several)),
                 plain(numbers::grouped(kind.count)),
-                figure(cell, Figure::Rate, rate),
-                latency(cell, all.p50, intervals.p50),
-                latency(cell, all.p95, intervals.p95),
-                latency(cell, all.p99, intervals.p99),
+                rate,
+                percentile(Percentile::P50),
+                percentile(Percentile::P95),
+                percentile(Percentile::P99),
             ],
         }
     };

@@ -2,7 +2,7 @@
 //! than one.
 
 use crate::{
-    columns::{figure, per, plain},
+    columns::{figure, not_known, per, plain},
     numbers,
     parts::parts,
     table::{Column, Row, Table, visible},
@@ -32,7 +32,7 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
                 plain(visible(&cell.contender)),
                 plain(visible(&role.name)),
                 plain(role.count.to_string()),
-                figure(cell, Figure::Cost, cost),
+                if role.cost_not_known { not_known() } else { figure(cell, Figure::Cost, cost) },
                 figure(cell, Figure::Cost, role.share.map(numbers::percent)),
                 plain(cpus.join(",")),
                 figure(cell, Figure::Cost, role.busy.map(|busy| format!("{busy:.2}"))),

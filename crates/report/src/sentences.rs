@@ -8,7 +8,8 @@ use crate::{
     why::why,
 };
 use regatta_record::{
-    Arrivals, Cell, Figure, KernelMemorySource, Kind, LoadShape, Relation, Summary, rounds_in_words,
+    Arrivals, Cell, Figure, KernelMemorySource, Kind, LoadShape, Percentile, Relation, Summary,
+    rounds_in_words,
 };
 
 /// Why, for every verdict that voids something; one line for each kind that is alike for all; and
@@ -188,8 +189,8 @@ fn kernel_memory(load: &LoadShape, cells: &[&Cell]) -> Option<Note> {
 /// Whose small requests wait least beside the large ones, and whose most.
 fn fairness(contenders: &[&Cell]) -> String {
     let believed = |c: &&Cell| {
-        let p99 = c.latency_ns.p99.filter(|_| !c.verdict.voids(Figure::Latency))?;
-        Some((visible(&c.contender), p99 as f64))
+        let p99 = c.percentile(Percentile::P99).filter(|_| !c.verdict.voids(Figure::Latency))?;
+        Some((visible(&c.contender), p99.ns))
     };
     let all: Vec<(String, f64)> = contenders.iter().filter_map(believed).collect();
     let told = |(name, ns): &(String, f64)| format!("{name} with a p99 of {}", numbers::time(*ns));

@@ -110,7 +110,7 @@ fn heading(summary: &Summary) -> Vec<String> {
                 "noise floor ±{}: smaller differences mean nothing here",
                 numbers::percent(floor)
             ),
-            None => "noise floor unknown: small differences may mean nothing".to_owned(),
+            None => "noise floor not known: differences may mean nothing".to_owned(),
         },
     ];
     lines.extend(summary.machine_noise.map(|share| {

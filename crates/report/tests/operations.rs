@@ -38,6 +38,7 @@ fn summary() -> Summary {
             ..Latency::default()
         },
         latency_intervals: Default::default(),
+        not_known: Vec::new(),
     }];
     summary
 }

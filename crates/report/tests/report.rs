@@ -172,7 +172,7 @@ fn an_empty_race_is_said_to_be_empty() {
     }
     let text = terminal(&s, 80, false);
     assert!(text.contains("INCOMPLETE"));
-    assert!(text.contains("noise floor unknown"));
+    assert!(text.contains("noise floor not known"));
     assert!(text.contains("no contender has a cost that may be believed here"));
     assert!(!html(&s).contains("<svg"));
 }

@@ -21,6 +21,7 @@ fn summary() -> Summary {
         name: name.into(),
         count,
         cpus: cpus.to_vec(),
+        cost_not_known: false,
         cost_ns_per_request: Some(Estimate {
             mean: 10_000.0 * share,
             low: 9_200.0 * share,

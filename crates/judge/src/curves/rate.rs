@@ -8,9 +8,9 @@ use super::{
 };
 use crate::{
     observed::Observed,
-    statistics::{geometric, present},
+    statistics::{geometric, is_known, known, present},
 };
-use regatta_record::{Asked, Figure, Over, RateCost, RatePoint};
+use regatta_record::{Asked, Figure, Over, Percentile, RateCost, RatePoint};
 
 /// The curve, and what must be said of it.
 pub(super) fn over(asked: &Asked, places: &[Place]) -> (Over, Vec<String>) {
@@ -23,18 +23,21 @@ pub(super) fn over(asked: &Asked, places: &[Place]) -> (Over, Vec<String>) {
 
 fn point(asked: &Asked, place: &Place) -> RatePoint {
     let Place { n: rate, cell, observed } = *place;
-    let latency = |ns: Option<u64>| ns.filter(|_| !cell.verdict.voids(Figure::Latency));
+    let latency = |percentile| {
+        let shown = cell.percentile(percentile).filter(|_| !cell.verdict.voids(Figure::Latency));
+        shown.map(|shown| shown.ns.round() as u64)
+    };
     let cpu = observed
         .cost_of_request
         .iter()
         .zip(&observed.rate)
         .map(|(cost, rate)| Some((*cost)? + (*rate)?));
-    let cpu = geometric(&present(&cpu.collect::<Vec<_>>()), asked.seed);
+    let cpu = known(geometric(&present(&cpu.collect::<Vec<_>>()), asked.seed));
     RatePoint {
         rate,
         held: place.is_held(),
-        p50_ns: latency(cell.latency_ns.p50),
-        p99_ns: latency(cell.latency_ns.p99),
+        p50_ns: latency(Percentile::P50),
+        p99_ns: latency(Percentile::P99),
         cpu_ns_per_s: cpu.filter(|_| !cell.verdict.voids(Figure::Cost)),
     }
 }
@@ -56,6 +59,13 @@ fn cost(asked: &Asked, places: &[Place], doubts: &mut Vec<String>) -> Option<Rat
         let (cost, rate) = (cost[pass]?, rate[pass]?);
         Some((rate.exp(), (cost + rate).exp()))
     })?;
+    if !is_known(&slope) {
+        doubts.push(
+            "no line of cost: what a request adds is not known, so far are the rounds apart"
+                .to_owned(),
+        );
+        return None;
+    }
     let measured = held.iter().map(|place| place.n).zip(means);
     if let Some((rate, by)) = farthest(measured, |rate| line.at(rate)) {
         doubts.push(format!("CPU over the rate is no straight line: at {rate}/s it lies {by} it"));

@@ -2,7 +2,7 @@
 //! Law through them.
 
 use super::place::{Axis, POINTS_OF_LAW as POINTS, Place, by_pass, farthest, list};
-use crate::statistics::{Free, Law, arithmetic, geometric, mean};
+use crate::statistics::{Free, Law, arithmetic, geometric, is_known, known, mean};
 use regatta_record::{Asked, ConnectionsPoint, CoresPoint, Estimate, Figure, Kind, Over, Usl};
 
 /// The curve, and what must be said of it.
@@ -92,8 +92,12 @@ fn law(
     let Some(((lambda, sigma), kappa)) = all else {
         return no("the rates of single rounds do not follow it");
     };
+    if !is_known(&lambda) {
+        return no("the rate alone is not known, so far are the rounds apart");
+    }
     let peaks: Option<Vec<f64>> = laws.iter().map(|law| Some(law.peak()?.ln())).collect();
     let peak = peaks.filter(|_| kappa.low > 0.0).and_then(|logs| geometric(&logs, asked.seed));
+    let peak = known(peak);
     let law = Law { lambda: lambda.mean, sigma: sigma.mean, kappa: kappa.mean };
     let measured = places.iter().map(|place| place.n).zip(rates);
     if let Some((n, by)) = farthest(measured, |n| law.at(n)) {

@@ -4,12 +4,14 @@
 mod cells;
 mod probe;
 
-use crate::statistics::{self, CONFIDENCE, Margins, geometric, holm, is_noisier, p_value};
+use crate::statistics::{
+    self, CONFIDENCE, Margins, geometric, holm, is_noisier, known, known_floor, p_value,
+};
 use crate::{
     field::{Field, TIE_MARGIN},
     verdict,
 };
-use regatta_record::{Asked, Cell, Figure, NULL, Relation, alike};
+use regatta_record::{Asked, Cell, Figure, NULL, Relation, Unknown, alike};
 use std::collections::BTreeSet;
 
 /// Fewest rounds of a table that is shown to others (method, rule 2).
@@ -88,7 +90,9 @@ fn baseline_without_cost(asked: &Asked, cells: &[Cell]) -> Vec<String> {
         .filter(|c| {
             c.load.beside.is_none()
                 && (c.verdict.voids(Figure::Cost)
-                    || c.rounds > 1 && c.cost_ns_per_request.is_none())
+                    || c.rounds > 1
+                        && c.cost_ns_per_request.is_none()
+                        && !c.is_unknown(Unknown::Cost))
         })
         .map(|c| {
             let text = format!(
@@ -138,6 +142,14 @@ fn noise(asked: &Asked, noise_floor: Option<f64>) -> Option<String> {
             ),
         });
     };
+    if known_floor(noise_floor).is_none() {
+        return Some(format!(
+            "the noise floor is not known: {} and its twin, the same program, differ by more than a \
+             factor of ten, so no difference is told here; stop other programs, run more rounds or \
+             take longer windows",
+            asked.twin_of.as_deref().unwrap_or("a contender")
+        ));
+    }
     (floor > NOISE_FLOOR).then(|| {
         format!(
             "the noise floor is ±{:.0}%: this machine shows no smaller difference; stop other \
@@ -155,7 +167,8 @@ fn twin_differs(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Ve
     let differs = holm(&p_values, 1.0 - CONFIDENCE);
     let told = with_twins(fields, original, &twin).zip(twin_ratios).zip(differs).filter_map(
         |((field, log_ratios), differs)| {
-            let ratio = geometric(log_ratios, asked.seed)?;
+            // Where it is not known, neither is the noise floor, which another doubt says.
+            let ratio = known(geometric(log_ratios, asked.seed))?;
             let relation =
                 statistics::relation(&ratio, differs, Margins { tie: TIE_MARGIN, floor: 0.0 });
             matches!(relation, Relation::Cheaper | Relation::Dearer).then(|| {
@@ -190,10 +203,13 @@ fn noisier_loads(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> V
         let others: Vec<f64> = [&twin_ratios[..nth], &twin_ratios[nth + 1..]].concat().concat();
         let floor = statistics::noise_floor(&twin_ratios[nth..=nth])?;
         (floor > TIE_MARGIN && is_noisier(&twin_ratios[nth], &others)).then(|| {
+            let is = match known_floor(Some(floor)) {
+                Some(floor) => format!("±{:.1}%", floor * 100.0),
+                None => "beyond a factor of ten".to_owned(),
+            };
             let text = format!(
-                "the noise floor is ±{:.1}%, above that of the other loads: smaller differences \
-                 mean nothing there",
-                floor * 100.0
+                "the noise floor is {is}, above that of the other loads: smaller differences mean \
+                 nothing there"
             );
             (field.load.to_string(), text)
         })

@@ -10,6 +10,7 @@ mod compare;
 mod control;
 mod difference;
 mod interval;
+mod known;
 mod line;
 mod percentiles;
 mod planner;
@@ -25,8 +26,9 @@ pub use interval::{
     BOOTSTRAP_SAMPLES, CONFIDENCE, STUDENT_UP_TO, arithmetic, geometric, geometric_each, p_value,
     student, t_quantile,
 };
+pub use known::{MOST_APART, is_known, known, known_floor};
 pub use line::Line;
-pub use percentiles::percentiles;
+pub use percentiles::{percentiles, unknown_percentiles};
 pub use planner::{Needed, rounds_needed};
 pub use series::{Series, log, mean, median, paired, present};
 pub use usl::{Free, Law};

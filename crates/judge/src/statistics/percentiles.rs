@@ -1,7 +1,7 @@
 //! Intervals of latency percentiles over rounds.
 
-use super::{geometric_each, log};
-use regatta_record::Percentiles;
+use super::{geometric_each, is_known, known, log};
+use regatta_record::{Estimate, Percentile, Percentiles, Unknown};
 
 /// 95% intervals of percentiles, from those of each round (50, 90, 95, 99, 99.9; nanoseconds).
 ///
@@ -14,14 +14,25 @@ use regatta_record::Percentiles;
 /// simulation*, European Journal of Operational Research 168, 2006, use batches alike).
 ///
 /// A percentile that one round has not (fewer than ten samples beyond it) has no interval, nor has
-/// any with fewer than 2 rounds.
+/// any with fewer than 2 rounds, nor one that is not known.
 pub fn percentiles(rounds: &[[Option<u64>; 5]], seed: u64) -> Percentiles {
+    let [p50, p90, p95, p99, p99_9] = each(rounds, seed).map(known);
+    Percentiles { p50, p90, p95, p99, p99_9 }
+}
+
+/// The percentiles that have an interval and are not known.
+pub fn unknown_percentiles(rounds: &[[Option<u64>; 5]], seed: u64) -> Vec<Unknown> {
+    let each = Percentile::ALL.into_iter().zip(each(rounds, seed));
+    let unknown = each.filter(|(_, e)| e.is_some_and(|e| !is_known(&e)));
+    unknown.map(|(percentile, _)| Unknown::Latency(percentile)).collect()
+}
+
+fn each(rounds: &[[Option<u64>; 5]], seed: u64) -> [Option<Estimate>; 5] {
     let logs: Vec<Option<Vec<f64>>> =
         (0..5).map(|nth| rounds.iter().map(|round| log(round[nth]? as f64)).collect()).collect();
     let figures: Vec<&[f64]> = logs.iter().map(|logs| logs.as_deref().unwrap_or(&[])).collect();
     let mut intervals = geometric_each(&figures, seed).into_iter();
-    let mut next = || intervals.next().flatten();
-    Percentiles { p50: next(), p90: next(), p95: next(), p99: next(), p99_9: next() }
+    std::array::from_fn(|_| intervals.next().flatten())
 }
 
 #[cfg(test)]
