@@ -28,6 +28,8 @@ pub struct Changes {
     pub fail_over: Option<f64>,
     /// Length of the window.
     pub window: Option<Duration>,
+    /// How long each contender is observed at most before its first round; zero: it is not.
+    pub settle: Option<Duration>,
     /// Seed; must be below 2⁶³, since TOML has no larger integers.
     pub seed: Option<u64>,
     /// Only these of the file's contenders.
@@ -170,6 +172,7 @@ pub fn prepare(
         busy_poll: !changes.load_sleeps,
         window_s: window.as_secs_f64(),
         warm_up_s: contest.warm_up.as_secs_f64(),
+        settle_s: changes.settle.unwrap_or(contest.settle).as_secs_f64(),
         seed,
         then_source: contest.then_source.clone(),
         then: contest.then(&cpus, &loads),

@@ -66,7 +66,7 @@ pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Setup, Then, twin_name};
 pub use report::{Failure, LoadProgress, Report};
 pub use round::{
     ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,
-    RoleUsage, Round, Server, UsageSource,
+    RoleUsage, Round, Server, UsageSource, WarmUpDone,
 };
 pub use settling::{Settled, Settling, WarmUpClass, WarmUpSlice};
 pub use shape::{CpuSets, LoadShape};

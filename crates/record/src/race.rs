@@ -37,8 +37,12 @@ pub struct Asked {
     pub busy_poll: bool,
     /// Measured window in seconds.
     pub window_s: f64,
-    /// Longest warm-up in seconds.
+    /// Longest warm-up in seconds of contenders that were not seen to need a longer one.
     pub warm_up_s: f64,
+    /// How long each contender was observed under each load at most, before its first round, to see how
+    /// long it takes to warm up, in seconds; 0: it was not.
+    #[serde(default)]
+    pub settle_s: f64,
     /// Seed of the order and of all requests.
     pub seed: u64,
     /// The loads.

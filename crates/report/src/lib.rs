@@ -32,6 +32,7 @@ mod table;
 mod terminal;
 mod then;
 mod view;
+mod warm_ups;
 mod why;
 
 pub use csv::csv;
