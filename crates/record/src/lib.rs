@@ -20,6 +20,7 @@ mod event;
 mod fingerprint;
 mod gate;
 mod hdr;
+mod heads;
 mod latency;
 mod load;
 mod needed;
@@ -33,6 +34,7 @@ mod shape;
 mod slow;
 mod stored;
 mod summary;
+mod topology;
 mod unknown;
 mod unlike;
 mod verdict;
@@ -56,6 +58,7 @@ pub use event::{
 };
 pub use fingerprint::Fingerprint;
 pub use gate::{Decision, Gate, GateLine, Judgement};
+pub use heads::Heads;
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
 pub use load::{LoadOperation, LoadResult, TlsSpoken};
 pub use needed::rounds_in_words;
@@ -74,6 +77,7 @@ pub use summary::{
     Band, Cell, OpenLoopFigures, OperationFigures, Percentiles, Precision, Relation, RoleCost,
     Scaling, Summary,
 };
+pub use topology::Core;
 pub use unknown::{Percentile, ShownPercentile, Unknown};
 pub use unlike::Unlike;
 pub use verdict::{Figure, Kind, Verdict};

@@ -11,10 +11,12 @@
 
 mod chart;
 mod columns;
+mod cores;
 mod csv;
 mod curves;
 mod diff;
 mod gate;
+mod heads;
 mod html;
 mod json;
 mod live;

@@ -4,8 +4,11 @@
 
 use crate::{
     columns::fields,
+    cores,
     curves::{Sweep, sweeps},
-    gate, numbers,
+    gate,
+    heads::heads_in_words,
+    numbers,
     operations::operations,
     roles::roles,
     scaling::scaling,
@@ -94,8 +97,13 @@ fn heading(summary: &Summary) -> Vec<String> {
     let kernel = setup.kernel.split(" #").next().unwrap_or_default();
     let mut lines = vec![
         visible(&format!(
-            "{} · {} · {} {rounds} of {} s · seed {}{unfinished}",
-            asked.name, asked.workload, run, asked.window_s, asked.seed
+            "{} · {}{} · {} {rounds} of {} s · seed {}{unfinished}",
+            asked.name,
+            asked.workload,
+            heads_in_words(asked),
+            run,
+            asked.window_s,
+            asked.seed
         )),
         visible(&format!(
             "{}, {} CPUs, {}, {kernel} · server on CPU {}, load on CPU {}",
@@ -105,14 +113,15 @@ fn heading(summary: &Summary) -> Vec<String> {
             list(&asked.cpus.server),
             list(&asked.cpus.load)
         )),
-        match summary.noise_floor {
-            Some(floor) => format!(
-                "noise floor ±{}: smaller differences mean nothing here",
-                numbers::percent(floor)
-            ),
-            None => "noise floor not known: differences may mean nothing".to_owned(),
-        },
     ];
+    lines.extend(cores::line(asked));
+    lines.push(match summary.noise_floor {
+        Some(floor) => format!(
+            "noise floor ±{}: smaller differences mean nothing here",
+            numbers::percent(floor)
+        ),
+        None => "noise floor not known: differences may mean nothing".to_owned(),
+    });
     lines.extend(summary.machine_noise.map(|share| {
         let share = numbers::percent(share);
         format!(
