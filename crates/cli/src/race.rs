@@ -60,6 +60,10 @@ pub struct RaceArgs {
     /// Length of the measured window of a round
     #[arg(long, value_name = "TIME", value_parser = duration)]
     window: Option<Duration>,
+    /// How long each contender is observed under each load at most, before its first round, to see
+    /// when its cost is steady; every round then warms up for that long. 0s: not at all
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    settle: Option<Duration>,
     /// Seed of the order and of the requests; random, and recorded, if absent
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
@@ -91,7 +95,7 @@ pub struct RaceArgs {
     /// Continue the race in this result directory; everything is as it was asked there.
     /// Refused where regatta, a contender, the kernel or the CPUs have changed since
     #[arg(long, value_name = "DIR", conflicts_with_all = [
-        "race", "rounds", "window", "seed", "only", "skip", "baseline", "contenders",
+        "race", "rounds", "window", "settle", "seed", "only", "skip", "baseline", "contenders",
         "server_cpus", "load_cpus", "load_sleeps", "precision", "fail_over",
     ])]
     resume: Option<PathBuf>,
@@ -219,6 +223,7 @@ fn changes(args: &RaceArgs) -> Changes {
         precision: args.precision,
         fail_over: args.fail_over,
         window: args.window,
+        settle: args.settle,
         seed: args.seed,
         only: args.only.clone(),
         skip: args.skip.clone(),

@@ -1,10 +1,15 @@
 //! The machine of a race, as its kernel describes it (method, rule 11).
 
-use crate::cgroup::{Cgroup, Version};
+use crate::{
+    cgroup::{Cgroup, Version},
+    cpus::allowed_cpus,
+    topology::{DEVICES, cores},
+};
 use regatta_record::Setup;
 use rustix::process::{Resource, getrlimit};
 use std::{
     fs,
+    path::Path,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -29,6 +34,7 @@ pub fn read_setup(version: &str, revision: Option<&str>, command_line: Vec<Strin
         ),
         cpu: cpu_model(&cpuinfo),
         cpus: fields(&cpuinfo, "processor").count() as u32,
+        cores: cores(Path::new(DEVICES), &allowed_cpus().unwrap_or_default()),
         memory_bytes: memory_bytes(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
         clock_source: line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
             .unwrap_or_else(|| "unknown".to_string()),
@@ -108,6 +114,9 @@ mod tests {
         assert_eq!(setup.regatta, "0.1.0 (abc123)");
         assert!(setup.kernel.starts_with("Linux "), "{}", setup.kernel);
         assert!(setup.cpus >= 1);
+        let mut cpus: Vec<u32> = setup.cores.iter().flat_map(|core| core.cpus.clone()).collect();
+        cpus.sort_unstable();
+        assert_eq!(cpus, allowed_cpus().unwrap(), "each is of one core");
         assert!(setup.memory_bytes > 1 << 20);
         assert!(setup.open_files > 0);
         assert!(["v1", "v2", "none"].contains(&setup.cgroup.as_str()));

@@ -119,6 +119,7 @@ fn describe(asked: &mut Asked, contenders: &[Truth]) {
         kernel: "Linux 6.18.5 #1 SMP PREEMPT_DYNAMIC".to_owned(),
         cpu: "AMD EPYC 9R14".to_owned(),
         cpus: 2,
+        cores: Vec::new(),
         memory_bytes: 8_232_345_600,
         clock_source: "kvm-clock".to_owned(),
         governor: None,

@@ -10,7 +10,7 @@ use crate::{
 };
 use regatta_record::{
     Drive, Errors, Exchange, KernelMemorySource, Kind, LoadShape, Operation, Outcome, Round,
-    Server, UsageSource, Verdict,
+    Server, Settling, UsageSource, Verdict,
 };
 use std::collections::BTreeSet;
 
@@ -81,6 +81,10 @@ pub struct Observed {
     pub cpus: (u32, u32),
     /// What its roles took, where it has more than one.
     pub roles: Vec<Role>,
+    /// How it warmed up, where that was seen.
+    pub settling: Option<Settling>,
+    /// Rounds whose warm-up was shorter than was seen to be needed, out of `finished`.
+    pub cut_short: u32,
     /// What it did that voids no figure: how many rounds remark on it, and what the first says.
     pub remark: Option<(u32, String)>,
     /// Somebody else served its port: in how many rounds, and what the first says.
@@ -164,6 +168,8 @@ impl Observed {
         self.finished = there.len() as u32;
         self.requests = there.iter().map(|r| r.requests).sum();
         there.iter().for_each(|r| self.errors.add(&r.errors));
+        self.settling = there.iter().find_map(|round| round.settling);
+        self.cut_short = there.iter().filter(|round| is_cut_short(round)).count() as u32;
         self.remark = said(there, |r| r.remark.as_ref());
         self.served_by_others = said(there, |r| r.served_by_others.as_ref());
         self.left_its_cpus = said(there, |r| r.left_its_cpus.as_ref());
@@ -227,6 +233,13 @@ impl Observed {
         self.kernel_source = lasting().find_map(|(_, s)| Some(s.kernel_growth?.source));
         self
     }
+}
+
+/// Whether the warm-up was shorter, or had fewer requests, than was seen to be needed.
+fn is_cut_short(round: &Round) -> bool {
+    round
+        .warm_up
+        .is_some_and(|done| done.ns < done.needed_ns || done.requests < done.needed_requests)
 }
 
 /// How many rounds say something, and what the first of them says.

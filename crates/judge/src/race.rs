@@ -162,6 +162,7 @@ impl Field {
             steal: observed.signals.steal,
             server_run_delay: observed.signals.server_delay,
             load_run_delay: observed.signals.load_delay,
+            settling: observed.settling,
             roles: observed.roles.iter().map(|role| role.figures(asked.seed)).collect(),
             memory_bytes: observed.memory_bytes,
             user_bytes_per_connection: observed.user_per_connection,

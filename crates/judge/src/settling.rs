@@ -25,7 +25,7 @@ const SHORTEST: usize = 3;
 /// Slices are looked at when so many more have come.
 const LOOK: usize = 5;
 /// Who is steady from here on has no warm-up to speak of: connections have just been made.
-const AT_ONCE: Duration = Duration::from_millis(500);
+const AT_ONCE: Duration = Duration::from_millis(250);
 /// The first part, whose cost is the cold cost.
 const COLD: Duration = Duration::from_secs(1);
 /// Of what the costs of slices scatter by at least, as a logarithm.

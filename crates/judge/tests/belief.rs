@@ -6,7 +6,7 @@ mod simulated;
 
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_judge::judge;
-use regatta_record::{Cell, Figure, Kind, Relation, Round, Summary, UsageSource};
+use regatta_record::{Cell, Core, Figure, Kind, Relation, Round, Summary, UsageSource};
 use simulated::{LOAD, QUIET, Truth, asked, rounds, truth};
 
 const NAMES: [&str; 5] = ["epoll", "epoll-twin", "null", "percore", "node"];
@@ -176,4 +176,17 @@ fn a_relation_that_only_the_adjustment_shows_is_a_doubt() {
     assert_eq!(percore.relation_unadjusted, Some(Relation::NotToldApart));
     let said = doubt(&s, "percore against epoll is significantly more expensive, 1.0");
     assert!(said.expect("a doubt").contains("only because ratios are adjusted"), "{said:?}");
+}
+
+#[test]
+fn server_and_load_on_one_core_are_a_doubt() {
+    let with = |cores: &[&[u32]]| {
+        let mut asked = asked(&NAMES, 7, &[LOAD]);
+        let core = |cpus: &&[u32]| Core { cpus: cpus.to_vec(), ..Core::default() };
+        asked.setup.cores = cores.iter().map(core).collect();
+        judge(&asked, &race())
+    };
+    let said = "server and load share a physical core (CPUs 0 and 1)";
+    assert!(doubt(&with(&[&[0, 1]]), said).is_some());
+    assert!(doubt(&with(&[&[0, 2], &[1, 3]]), "physical core").is_none());
 }

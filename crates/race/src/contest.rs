@@ -49,6 +49,10 @@ pub struct Contest {
     /// The longest warm-up; it ends earlier once the rate is steady. Absent: a second.
     #[serde(default = "second", deserialize_with = "duration")]
     pub warm_up: Duration,
+    /// How long each contender is observed under each load at most, before its first round, to see
+    /// when its cost is steady; zero: it is not. Absent: half a minute.
+    #[serde(default = "half_a_minute", deserialize_with = "duration")]
+    pub settle: Duration,
     /// Manifests of contenders that there are in this race alone, beside those that are known; one
     /// that is known by the same name is replaced. They are started in the working directory.
     #[serde(default, rename = "contender")]
@@ -288,6 +292,10 @@ fn double() -> String {
 
 fn five() -> u32 {
     5
+}
+
+fn half_a_minute() -> Duration {
+    Duration::from_secs(30)
 }
 
 fn second() -> Duration {

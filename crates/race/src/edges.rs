@@ -1,15 +1,22 @@
 //! What is read of a contender at the edges of a load's window.
 
+use crate::warm::Seeing;
 use regatta_host::{Confined, Ownership, Roles, Watched};
-use regatta_load::Edges;
+use regatta_load::{Edges, SoFar};
 
 /// Lets a load tell the host when to read.
-pub(crate) struct AtEdges {
+pub(crate) struct AtEdges<'a> {
     pub watched: Watched,
     pub served: Served,
+    /// Where it is to be seen how the contender warms up.
+    pub seeing: Option<Seeing<'a>>,
 }
 
-impl Edges for AtEdges {
+impl Edges for AtEdges<'_> {
+    fn is_warm(&mut self, so_far: &SoFar) -> bool {
+        self.seeing.as_mut().is_none_or(|seeing| seeing.is_warm(so_far))
+    }
+
     fn before_window(&mut self) {
         self.watched.before_window();
     }

@@ -21,6 +21,7 @@ mod lines_of_code;
 mod loads;
 mod manifest;
 mod nearest;
+mod observe;
 mod pilot;
 mod placeholders;
 mod plan;
@@ -34,6 +35,7 @@ mod split_loads;
 mod start;
 mod store;
 mod under_load;
+mod warm;
 
 pub mod capacity;
 

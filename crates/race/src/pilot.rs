@@ -9,6 +9,7 @@ use crate::{
     race::round_end,
     rate::Paces,
     round,
+    warm::Warm,
 };
 use regatta_host::Containment;
 use regatta_record::{Asked, Happened, LoadShape, Outcome, PilotRate, Round, RoundStart};
@@ -67,13 +68,15 @@ pub fn pilot(
         for entrant in &entrants {
             events.emit(Happened::RoundStarted(RoundStart {
                 pass: None,
+                observes_s: None,
                 done: rates.len() as u32,
                 all,
                 contender: entrant.name.clone(),
                 load,
                 window: round::window(&short, &load),
             }));
-            let ran = round::run(&course, 0, entrant, load, asked.seed, events)?;
+            let warm = Warm::Needs(None);
+            let ran = round::run(&course, 0, entrant, load, asked.seed, warm, events)?;
             let Some(round) = ran else { return Ok(None) };
             events.emit(Happened::RoundEnded(Box::new(round_end(&round, None, None))));
             let rate_per_s = rate(&round);
@@ -152,6 +155,7 @@ mod tests {
             busy_poll: false,
             window_s: 1.0,
             warm_up_s: 1.0,
+            settle_s: 0.0,
             seed: 1,
             loads: vec![],
             cpus,

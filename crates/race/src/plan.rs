@@ -36,6 +36,9 @@ pub fn plan(contest: &Contest, asked: Asked) -> Result<RacePlan, EntrantError> {
     let raced = || each().filter(|(entrant, load)| entrant.cannot_hold(*load).is_none());
     let cells = raced().count() as u32;
     let timed = raced().filter(|(_, load)| !load.is_counted()).count() as f64;
+    let is_twin = |entrant: &Entrant| asked.twin().is_some_and(|twin| twin == entrant.name);
+    let is_seen = |load: &LoadShape| asked.settle_s > 0.0 && !load.is_counted();
+    let observed = raced().filter(|(one, load)| is_seen(load) && !is_twin(one)).count() as u32;
     let ranked = entrants.iter().filter(|entrant| !asked.is_reference(&entrant.name)).count();
     let pilot_starts = (pilot_loads.len() * ranked) as u32;
     let fewest =
@@ -46,7 +49,11 @@ pub fn plan(contest: &Contest, asked: Asked) -> Result<RacePlan, EntrantError> {
         // The warm-up ends early once the load is steady.
         let warm_up = [0.0, asked.warm_up_s][end];
         let pilot_warm_up = warm_up.min(pilot::WINDOW_S);
-        f64::from(rounds[end]) * (timed * (warm_up + asked.window_s))
+        // A third of the time is enough where nothing changes; at most it takes all of it, twice.
+        let observation =
+            [asked.settle_s / 3.0 + BESIDE_S[0], 2.0 * (asked.settle_s + BESIDE_S[1])];
+        f64::from(observed) * observation[end]
+            + f64::from(rounds[end]) * (timed * (warm_up + asked.window_s))
             + f64::from(pilot_starts) * (pilot_warm_up + pilot::WINDOW_S)
             + f64::from(starts[end]) * BESIDE_S[end]
     });
@@ -58,6 +65,7 @@ pub fn plan(contest: &Contest, asked: Asked) -> Result<RacePlan, EntrantError> {
         cells,
         cannot_hold,
         pilot_starts,
+        observed,
         loads_at_shares,
         rounds,
         starts,
@@ -80,16 +88,18 @@ mod tests {
 
     #[test]
     fn starts_and_time_follow_from_contenders_loads_and_rounds() {
-        let race = "contenders = ['epoll', 'null']\nrounds = 4\nwindow = '2s'\nwarm_up = '1s'\n\
+        let race = "contenders = ['epoll', 'null']\nrounds = 4\nwindow = '2s'\nwarm_up = '1s'\nsettle = '6s'\n\
                     [[load]]\nconnections = [8, 64]\n[[load]]\nchurn = true\nrequests = 100\n";
         let plan = planned(race, Changes::default());
         // epoll, its twin and null under three loads.
         assert_eq!((plan.cells, plan.rounds, plan.starts), (9, [4, 4], [36, 36]));
         assert_eq!((plan.pilot_starts, plan.counted.len()), (0, 1));
-        // 24 starts with a window of 2 s and a warm-up of at most 1 s, and 36 × 0.3 s or 2 s.
+        // 24 starts with a window of 2 s and a warm-up of at most 1 s, and 36 × 0.3 s or 2 s. Before
+        // them, two contenders under two loads are observed for 2.3 s, or twice for 8 s.
+        assert_eq!(plan.observed, 4);
         let [least, most] = plan.duration_s;
-        assert!((least - (48.0 + 10.8)).abs() < 1e-9, "{least}");
-        assert!((most - (72.0 + 72.0)).abs() < 1e-9, "{most}");
+        assert!((least - (48.0 + 10.8 + 9.2)).abs() < 1e-9, "{least}");
+        assert!((most - (72.0 + 72.0 + 64.0)).abs() < 1e-9, "{most}");
     }
 
     #[test]

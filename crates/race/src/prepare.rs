@@ -6,9 +6,8 @@ use crate::{
     manifest::{Adapter, Manifest},
     nearest::hint,
 };
-use regatta_host::allowed_cpus;
 use regatta_judge::{LEAST_PASSES, MOST_PASSES};
-use regatta_record::{Asked, CpuSets, Entry, FORMAT, NULL, Setup, twin_name};
+use regatta_record::{Asked, Core, CpuSets, Entry, FORMAT, NULL, Setup, twin_name};
 use regatta_script::Workload;
 use serde::Deserialize;
 use std::{
@@ -29,6 +28,8 @@ pub struct Changes {
     pub fail_over: Option<f64>,
     /// Length of the window.
     pub window: Option<Duration>,
+    /// How long each contender is observed at most before its first round; zero: it is not.
+    pub settle: Option<Duration>,
     /// Seed; must be below 2⁶³, since TOML has no larger integers.
     pub seed: Option<u64>,
     /// Only these of the file's contenders.
@@ -151,7 +152,7 @@ pub fn prepare(
     if seed >= 1 << 63 {
         return Err(PrepareError(format!("the seed {seed} is too large; it must be below 2^63")));
     }
-    let cpus = cpu_sets(changes)?;
+    let cpus = cpu_sets(changes, &setup.cores)?;
     let (loads, left_out) = contest.loads(&cpus);
     if loads.is_empty() {
         let left_out = left_out.join("; ");
@@ -171,6 +172,7 @@ pub fn prepare(
         busy_poll: !changes.load_sleeps,
         window_s: window.as_secs_f64(),
         warm_up_s: contest.warm_up.as_secs_f64(),
+        settle_s: changes.settle.unwrap_or(contest.settle).as_secs_f64(),
         seed,
         then_source: contest.then_source.clone(),
         then: contest.then(&cpus, &loads),
@@ -428,29 +430,18 @@ fn names(entries: &[Entry]) -> String {
     entries.iter().map(|e| e.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The first half of the CPUs for the contender, the others for the load, where nothing is said.
-fn cpu_sets(changes: &Changes) -> Result<CpuSets, PrepareError> {
-    let allowed = allowed_cpus()
-        .map_err(|error| PrepareError(format!("the CPUs cannot be told: {error}")))?;
+/// CPUs as asked for; what is not asked for is made of whole cores ([`CpuSets::shared_out`]).
+fn cpu_sets(changes: &Changes, cores: &[Core]) -> Result<CpuSets, PrepareError> {
     let given = changes.server_cpus.iter().chain(&changes.load_cpus).flatten();
-    if let Some(cpu) = given.copied().find(|cpu| !allowed.contains(cpu)) {
-        return Err(PrepareError(format!("there is no CPU {cpu} to use; there are {allowed:?}")));
+    let mut all: Vec<u32> = cores.iter().flat_map(|core| core.cpus.iter().copied()).collect();
+    all.sort_unstable();
+    if all.is_empty() {
+        return Err(PrepareError("the CPUs cannot be told".to_owned()));
     }
-    let without = |taken: &[u32]| -> Vec<u32> {
-        let rest: Vec<u32> = allowed.iter().copied().filter(|cpu| !taken.contains(cpu)).collect();
-        // One CPU in all is shared; the referee says so.
-        if rest.is_empty() { allowed.clone() } else { rest }
-    };
-    let half = &allowed[..allowed.len().div_ceil(2)];
-    let (server, load) = match (changes.server_cpus.clone(), changes.load_cpus.clone()) {
-        (Some(server), Some(load)) => (server, load),
-        (Some(server), None) => (server.clone(), without(&server)),
-        (None, Some(load)) => (without(&load), load),
-        (None, None) => (half.to_vec(), without(half)),
-    };
-    let is_spare = |cpu: &u32| !server.contains(cpu) && !load.contains(cpu);
-    let spare = allowed.iter().copied().filter(is_spare).collect();
-    Ok(CpuSets { server, load, spare })
+    if let Some(cpu) = given.copied().find(|cpu| !all.contains(cpu)) {
+        return Err(PrepareError(format!("there is no CPU {cpu} to use; there are {all:?}")));
+    }
+    Ok(CpuSets::shared_out(cores, changes.server_cpus.clone(), changes.load_cpus.clone()))
 }
 
 #[cfg(test)]

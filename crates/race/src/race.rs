@@ -5,8 +5,10 @@ use crate::{
     entrant::{Entrant, EntrantError},
     events::Events,
     fingerprint::{ChangedError, Unchanged},
+    observe::observe,
     round,
     store::{Store, StoreError},
+    warm::Warm,
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_host::Containment;
@@ -62,6 +64,7 @@ pub fn run(
     let entrants = Entrant::of_race(asked)?;
     let course = Course { asked, binary, containment, stop };
     let mut files = Unchanged::of(asked, binary)?;
+    let Some(seen) = observe(&course, &entrants, store, rounds, events)? else { return Ok(false) };
     let mut judged = Vec::new();
     let mut done = 0;
     for pass in 0.. {
@@ -86,7 +89,8 @@ pub fn run(
             files.look()?;
             events.emit(Happened::RoundStarted(round_start(&course, &start, done - 1, all)));
             let Start { entrant, load, seed, .. } = start;
-            let ran = round::run(&course, pass, entrant, load, seed, events)?;
+            let warm = Warm::Needs(seen.of(asked, &entrant.name, &load));
+            let ran = round::run(&course, pass, entrant, load, seed, warm, events)?;
             let Some(round) = ran else { return Ok(false) };
             store.append(&round)?;
             let line = Some(rounds.len() as u32 + 1);
@@ -105,6 +109,7 @@ pub fn run(
 fn round_start(course: &Course<'_>, start: &Start<'_>, done: usize, all: usize) -> RoundStart {
     RoundStart {
         pass: Some(start.pass),
+        observes_s: None,
         done: done as u32,
         all: all as u32,
         contender: start.entrant.name.clone(),
@@ -186,5 +191,10 @@ fn is_done(start: &Start<'_>, rounds: &[Round]) -> bool {
 
 /// Whether one of its rounds decided it: a wrong reply stays wrong.
 fn is_settled(start: &Start<'_>, rounds: &[Round]) -> bool {
-    rounds.iter().any(|round| is_of(start, round) && round.outcome != Outcome::Finished)
+    rounds.iter().any(|round| settles(round, &start.entrant.name, &start.load))
+}
+
+/// Whether a round decided a cell for good.
+pub(crate) fn settles(round: &Round, contender: &str, load: &LoadShape) -> bool {
+    round.contender == contender && round.load == *load && round.outcome != Outcome::Finished
 }

@@ -11,14 +11,15 @@ use crate::{
     single::outcome_of_replies,
     start::{STOP_WITHIN, Start, Started, start},
     under_load::{UnderLoad, Window},
+    warm::{Seeing, Warm, needs},
 };
-use regatta_host::{Aside, Ended, StopReport, SupervisorError, Watched, read_probe};
+use regatta_host::{Aside, Ended, Meter, StopReport, SupervisorError, Watched, read_probe};
 use regatta_load::{
     Drive, Edges, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
 };
 use regatta_record::{
     Asked, Errors, FORMAT, Happened, LoadShape, OperationCounted, Outcome, Phase, Round,
-    encode_histogram,
+    WarmUpDone, encode_histogram,
 };
 use regatta_script::Workload;
 use std::{
@@ -47,6 +48,7 @@ pub(crate) fn run(
     entrant: &Entrant,
     load: LoadShape,
     seed: u64,
+    warm: Warm<'_>,
     events: &mut Events<'_>,
 ) -> Result<Option<Round>, MachineError> {
     let asked = course.asked;
@@ -75,6 +77,8 @@ pub(crate) fn run(
         operations: Vec::new(),
         open_loop: None,
         background: None,
+        warm_up: None,
+        settling: warm.settling(),
         machine: None,
         histogram: String::new(),
     };
@@ -94,11 +98,17 @@ pub(crate) fn run(
         Start::Interrupted => return Ok(None),
     };
     let path = entrant.contender.manifest.path.clone();
-    let plan = Plan { path, ..plan(asked, entrant.speaks_under(load.n), port, load, seed) };
-    let mut watched = AtEdges {
-        watched: Watched::new(&roles, &asked.cpus, &load),
-        served: Served::new(&entrant.name, &roles),
+    let plan = plan(asked, entrant.speaks_under(load.n), port, load, seed);
+    let usual = Duration::from_secs_f64(asked.warm_up_s);
+    let (warm_up, until) = (warm.up(usual), warm.until(plan.until));
+    let plan = Plan { path, warm_up, until, ..plan };
+    let watched = Watched::new(&roles, &asked.cpus, &load);
+    let seeing = match warm {
+        Warm::Needs(_) => None,
+        Warm::See(settler, _) => Some(Seeing::new(settler, Meter::of(roles.observed()))),
     };
+    let served = Served::new(&entrant.name, &roles);
+    let mut watched = AtEdges { watched, served, seeing };
     let aside = Aside::of(&roles.cpus(), &asked.cpus.of_load(&load));
     let window = Window::default();
     let mut under_load = UnderLoad::new(events, &window);
@@ -122,7 +132,7 @@ pub(crate) fn run(
     };
     under_load.ended();
     drop(aside);
-    let AtEdges { mut watched, mut served } = watched;
+    let AtEdges { mut watched, mut served, .. } = watched;
     served.look();
     (round.served_by_others, round.left_its_cpus) = (served.by_others, served.elsewhere);
     round.server = watched.spent.take();
@@ -199,6 +209,15 @@ pub(crate) fn run(
         let machine = round.machine.get_or_insert_default();
         (machine.load_run_delay_ns, machine.load_turns) =
             (tally.load_run_delay_ns, tally.load_turns);
+    }
+    if !load.is_counted() {
+        let (least, needed_requests) = round.settling.as_ref().map(needs).unwrap_or_default();
+        round.warm_up = Some(WarmUpDone {
+            ns: tally.warm_up_ns,
+            requests: tally.warm_up_requests,
+            needed_ns: least.as_nanos() as u64,
+            needed_requests,
+        });
     }
     round.outcome = outcome(entrant, &tally, died);
     round.slices = tally.slices;

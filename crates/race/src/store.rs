@@ -1,9 +1,10 @@
-//! The result directory on disk: `race.toml` (what was asked) and `rounds.jsonl` (one synced line
-//! per finished round). A crash loses at most the round in flight. What was printed meanwhile is in
+//! The result directory on disk: `race.toml` (what was asked), `settling.jsonl` (how each contender
+//! warmed up) and `rounds.jsonl` (one synced line per finished round). A crash loses at most the round in flight. What was printed meanwhile is in
 //! `events.jsonl` (`events_file`).
 
-use regatta_record::{Asked, FORMAT, Round};
+use regatta_record::{Asked, FORMAT, Round, Settled};
 use rustix::fs::{FlockOperation, flock};
+use serde::de::DeserializeOwned;
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Seek, SeekFrom, Write},
@@ -12,6 +13,8 @@ use std::{
 
 /// The file of events in a result directory.
 pub(crate) const EVENTS: &str = "events.jsonl";
+/// The file of what was seen of warm-ups.
+const SETTLING: &str = "settling.jsonl";
 
 /// A result directory that rounds are being added to. Held exclusively.
 #[derive(Debug)]
@@ -103,19 +106,7 @@ impl Store {
 
         let path = dir.join("rounds.jsonl");
         let text = fs::read(&path).map_err(io_error("read", &path))?;
-        let damaged = |line: usize, because: String| StoreError::Damaged {
-            path: path.clone(),
-            because: format!("line {}: {because}", line + 1),
-        };
-        let whole = text.split_inclusive(|b| *b == b'\n').filter(|line| line.ends_with(b"\n"));
-        let mut rounds = Vec::new();
-        for (number, line) in whole.enumerate() {
-            let round: Round =
-                serde_json::from_slice(line).map_err(|error| damaged(number, error.to_string()))?;
-            check_format(round.format).map_err(|because| damaged(number, because))?;
-            rounds.push(round);
-        }
-        Ok((asked, rounds))
+        Ok((asked, lines(&path, &text, |round: &Round| round.format)?))
     }
 
     /// Appends a round and syncs it.
@@ -125,6 +116,35 @@ impl Store {
         let path = self.dir.join("rounds.jsonl");
         self.rounds.write_all(&line).map_err(io_error("append to", &path))?;
         self.rounds.sync_data().map_err(io_error("sync", &path))
+    }
+
+    /// How contenders warmed up, as far as that was seen. A last line that was cut short by a crash is
+    /// left out.
+    pub(crate) fn settled(&self) -> Result<Vec<Settled>, StoreError> {
+        let path = self.dir.join(SETTLING);
+        match fs::read(&path) {
+            Ok(text) => lines(&path, &text, |settled: &Settled| settled.format),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(io_error("read", &path)(error)),
+        }
+    }
+
+    /// Appends how a contender warmed up, and syncs it.
+    pub(crate) fn append_settled(&self, settled: &Settled) -> Result<(), StoreError> {
+        let path = self.dir.join(SETTLING);
+        let mut all = self.settled()?;
+        all.push(settled.clone());
+        let mut text = Vec::new();
+        for one in all {
+            serde_json::to_writer(&mut text, &one).expect("it has a form in JSON");
+            text.push(b'\n');
+        }
+        let write = || {
+            let mut file = File::create(&path)?;
+            file.write_all(&text)?;
+            file.sync_data()
+        };
+        write().map_err(io_error("write", &path))
     }
 
     /// Where it is.
@@ -152,6 +172,26 @@ impl Store {
         self.rounds.seek(SeekFrom::End(0))?;
         self.rounds.sync_all()
     }
+}
+
+/// The records of a file of lines; what is behind the last end of a line is left out.
+fn lines<T: DeserializeOwned>(
+    path: &Path,
+    text: &[u8],
+    format: impl Fn(&T) -> u32,
+) -> Result<Vec<T>, StoreError> {
+    let whole = text.split_inclusive(|b| *b == b'\n').filter(|line| line.ends_with(b"\n"));
+    let read = |line: &[u8]| {
+        let record: T = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        check_format(format(&record)).map(|()| record)
+    };
+    let each = whole.enumerate().map(|(number, line)| {
+        read(line).map_err(|because| StoreError::Damaged {
+            path: path.to_owned(),
+            because: format!("line {}: {because}", number + 1),
+        })
+    });
+    each.collect()
 }
 
 fn check_format(format: u32) -> Result<(), String> {

@@ -4,8 +4,9 @@
 //! A race is one of these sequences; parts in brackets may be absent, `…` may repeat:
 //!
 //! ```text
-//! race-started [pilot-started round… rates-settled] pass… judged (finished | interrupted | stopped)
-//! race-resumed pass… judged (finished | interrupted | stopped)          after an earlier sequence
+//! race-started [pilot-started round… rates-settled] [warm-ups] pass… judged (finished | interrupted | stopped)
+//! race-resumed [warm-ups] pass… judged (finished | interrupted | stopped)  after an earlier sequence
+//! warm-ups: warm-ups-started (round [round] [warm-up-seen])…
 //! pass:  pass-started round… [pass-judged]
 //! round: round-started phase-started… load-sampled… round-ended
 //! ```
@@ -15,7 +16,7 @@
 
 use crate::{
     Asked, Capacity, CapacityLoad, CapacityPhase, CapacityStep, Estimate, FORMAT, Kind, Limit,
-    LoadShape, Outcome, Relation, Summary,
+    LoadShape, Outcome, Relation, Settling, Summary,
 };
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +58,23 @@ pub enum Happened {
     RatesSettled {
         /// What is asked, all rates being numbers.
         asked: Box<Asked>,
+    },
+    /// Contenders are observed next, each under each load, until their costs are steady. Their
+    /// [`RoundStart::pass`] is `None`.
+    WarmUpsStarted {
+        /// How many starts that takes, if none has to be seen twice.
+        starts: u32,
+        /// How long each is observed at most, in seconds.
+        longest_s: f64,
+    },
+    /// A contender was observed. Stored in `settling.jsonl`.
+    WarmUpSeen {
+        /// Name of the contender.
+        contender: String,
+        /// The load.
+        load: LoadShape,
+        /// What was seen; `None` where its CPU could not be read.
+        settling: Option<Settling>,
     },
     /// A pass over the loads starts.
     PassStarted(PassStart),
@@ -157,8 +175,11 @@ pub struct PassStart {
 /// A start of one contender under one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundStart {
-    /// The pass, from 0; `None`: the pilot pass.
+    /// The pass, from 0; `None`: it is none of a pass, but of the pilot pass or to observe a warm-up.
     pub pass: Option<u32>,
+    /// It is to observe how the contender warms up, for so many seconds at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observes_s: Option<f64>,
     /// Rounds before this one.
     pub done: u32,
     /// Rounds in all; with a precision asked for, a forecast.

@@ -33,6 +33,7 @@ mod shape;
 mod slow;
 mod stored;
 mod summary;
+mod topology;
 mod unknown;
 mod unlike;
 mod verdict;
@@ -65,7 +66,7 @@ pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Setup, Then, twin_name};
 pub use report::{Failure, LoadProgress, Report};
 pub use round::{
     ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,
-    RoleUsage, Round, Server, UsageSource,
+    RoleUsage, Round, Server, UsageSource, WarmUpDone,
 };
 pub use settling::{Settled, Settling, WarmUpClass, WarmUpSlice};
 pub use shape::{CpuSets, LoadShape};
@@ -74,6 +75,7 @@ pub use summary::{
     Band, Cell, OpenLoopFigures, OperationFigures, Percentiles, Precision, Relation, RoleCost,
     Scaling, Summary,
 };
+pub use topology::Core;
 pub use unknown::{Percentile, ShownPercentile, Unknown};
 pub use unlike::Unlike;
 pub use verdict::{Figure, Kind, Verdict};

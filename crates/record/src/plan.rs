@@ -18,6 +18,9 @@ pub struct RacePlan {
     pub cannot_hold: Vec<String>,
     /// Starts of the pilot pass, which finds out rates; 0: there is none.
     pub pilot_starts: u32,
+    /// Contenders under loads that are observed before the first round, until their costs are steady; each
+    /// once, or twice where it is not steady from the start.
+    pub observed: u32,
     /// Number of loads at a share of what the contenders can do.
     pub loads_at_shares: u32,
     /// Rounds: the fewest, and the most. They differ where a precision is asked for.

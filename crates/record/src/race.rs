@@ -1,6 +1,6 @@
 //! What a race was asked, and on what it ran.
 
-use crate::{CpuSets, Fingerprint, LoadShape, Operation};
+use crate::{Core, CpuSets, Fingerprint, LoadShape, Operation};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -37,8 +37,12 @@ pub struct Asked {
     pub busy_poll: bool,
     /// Measured window in seconds.
     pub window_s: f64,
-    /// Longest warm-up in seconds.
+    /// Longest warm-up in seconds of contenders that were not seen to need a longer one.
     pub warm_up_s: f64,
+    /// How long each contender was observed under each load at most, before its first round, to see how
+    /// long it takes to warm up, in seconds; 0: it was not.
+    #[serde(default)]
+    pub settle_s: f64,
     /// Seed of the order and of all requests.
     pub seed: u64,
     /// The loads.
@@ -178,6 +182,9 @@ pub struct Setup {
     pub cpu: String,
     /// CPUs online.
     pub cpus: u32,
+    /// The physical cores that regatta might use. Empty: not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<Core>,
     /// Memory in bytes.
     pub memory_bytes: u64,
     /// Clock source of the kernel.

@@ -1,6 +1,6 @@
 //! One finished round: a fresh start of one contender under one load. A line of `rounds.jsonl`.
 
-use crate::{Errors, Exchange, LoadShape, Operation, RoundOperation};
+use crate::{Errors, Exchange, LoadShape, Operation, RoundOperation, Settling};
 use serde::{Deserialize, Serialize};
 
 /// A line of `rounds.jsonl`.
@@ -66,6 +66,13 @@ pub struct Round {
     /// What came of the load beside, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<Background>,
+    /// How it was warmed up before the window; `None` with a counted load, which has no warm-up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUpDone>,
+    /// What was seen of the contender under this load before its first round, by which it was warmed up;
+    /// `None` where it was not observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settling: Option<Settling>,
     /// What the machine did meanwhile that was neither server nor load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
@@ -124,6 +131,19 @@ pub struct ArrivalCheck {
     pub unsteadiness: f64,
     /// Whether all of that lies within what is permitted.
     pub kept: bool,
+}
+
+/// A warm-up that took place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarmUpDone {
+    /// Its length, nanoseconds.
+    pub ns: u64,
+    /// Right replies in it.
+    pub requests: u64,
+    /// What it should have been at least, by what was seen of the contender: length, nanoseconds.
+    pub needed_ns: u64,
+    /// Likewise: right replies.
+    pub needed_requests: u64,
 }
 
 /// What came of a load beside another one, from when its first requests were answered until the

@@ -27,7 +27,7 @@ pub struct Settling {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WarmUpClass {
-    /// It was the same from the first half second on.
+    /// It was the same from the first quarter of a second on.
     Flat,
     /// It fell, and stayed.
     WarmsUp,
@@ -72,6 +72,7 @@ pub struct Settled {
     pub load: crate::LoadShape,
     /// What it was seen to need; `None` where its CPU could not be read.
     pub settling: Option<Settling>,
-    /// What that follows from.
-    pub slices: Vec<WarmUpSlice>,
+    /// What that follows from: the slices of each observation, of which there are two where the first
+    /// was not flat.
+    pub slices: Vec<Vec<WarmUpSlice>>,
 }

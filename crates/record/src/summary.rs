@@ -1,8 +1,8 @@
 //! A judged race: its cells, and what they say of each other.
 
 use crate::{
-    Asked, Curve, Estimate, Gate, KernelMemorySource, Latency, LoadShape, Operation, Unknown,
-    Verdict,
+    Asked, Curve, Estimate, Gate, KernelMemorySource, Latency, LoadShape, Operation, Settling,
+    Unknown, Verdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -158,6 +158,9 @@ pub struct Cell {
     /// Against the same load with the fewest cores, where this one has more.
     #[serde(default)]
     pub scaling: Option<Scaling>,
+    /// How the contender warmed up under this load, where that was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settling: Option<Settling>,
     /// Figures that were measured and are `null` here, because their intervals say nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_known: Vec<Unknown>,

@@ -27,6 +27,7 @@ fn alone(gate: &Gate) -> View {
         gate: Some(table(gate)),
         tables: Vec::new(),
         roles: Vec::new(),
+        warm_ups: Vec::new(),
         operations: Vec::new(),
         scaling: Vec::new(),
         sweeps: Vec::new(),

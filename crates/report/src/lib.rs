@@ -11,6 +11,7 @@
 
 mod chart;
 mod columns;
+mod cores;
 mod csv;
 mod curves;
 mod diff;
@@ -31,6 +32,7 @@ mod table;
 mod terminal;
 mod then;
 mod view;
+mod warm_ups;
 mod why;
 
 pub use csv::csv;

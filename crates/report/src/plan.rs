@@ -51,6 +51,13 @@ pub fn plan_text(plan: &RacePlan, width: usize) -> String {
             range([plan.pilot_starts; 2], "start", "starts")
         ));
     }
+    if plan.observed > 0 {
+        lines.push(format!(
+            "  before the first round {} observed until the cost is steady, at most {} s each",
+            range([plan.observed; 2], "cell is", "cells are"),
+            asked.settle_s
+        ));
+    }
     lines.push(String::new());
     let [least, most] = plan.duration_s.map(time);
     lines.push(format!(

@@ -4,6 +4,7 @@
 
 use crate::{
     columns::fields,
+    cores,
     curves::{Sweep, sweeps},
     gate, numbers,
     operations::operations,
@@ -11,6 +12,7 @@ use crate::{
     scaling::scaling,
     sentences::{notes, result},
     table::{Row, Table, visible},
+    warm_ups::{none_needed, warm_ups},
     why::once,
 };
 use regatta_record::{Cell, Kind, LoadShape, Summary};
@@ -29,6 +31,8 @@ pub struct View {
     pub roles: Vec<Table>,
     /// Further kinds of operations: a table for each load under which there were any.
     pub operations: Vec<Table>,
+    /// How contenders warmed up: a table for each load under which not all were steady at once.
+    pub warm_ups: Vec<Table>,
     /// What more cores changed: a table for each load that was run on several counts of them.
     pub scaling: Vec<Table>,
     /// What loads that differ in one number say together.
@@ -42,8 +46,9 @@ pub struct View {
 impl View {
     /// All tables, in the order in which they are shown.
     pub fn all_tables(&self) -> impl Iterator<Item = &Table> {
-        let View { gate, tables, roles, operations, scaling, .. } = self;
-        gate.iter().chain(tables).chain(roles).chain(operations).chain(scaling)
+        let View { gate, tables, roles, operations, warm_ups, scaling, .. } = self;
+        let first = gate.iter().chain(tables).chain(roles).chain(operations);
+        first.chain(warm_ups).chain(scaling)
     }
 }
 
@@ -67,6 +72,7 @@ pub fn view(summary: &Summary) -> View {
         tables,
         roles: roles(summary),
         operations: operations(summary),
+        warm_ups: warm_ups(summary),
         scaling: scaling(summary),
         sweeps: sweeps(summary),
         skipped,
@@ -100,20 +106,22 @@ fn heading(summary: &Summary) -> Vec<String> {
             list(&asked.cpus.server),
             list(&asked.cpus.load)
         )),
-        match summary.noise_floor {
-            Some(floor) => format!(
-                "noise floor ±{}: smaller differences mean nothing here",
-                numbers::percent(floor)
-            ),
-            None => "noise floor not known: differences may mean nothing".to_owned(),
-        },
     ];
+    lines.extend(cores::line(asked));
+    lines.push(match summary.noise_floor {
+        Some(floor) => format!(
+            "noise floor ±{}: smaller differences mean nothing here",
+            numbers::percent(floor)
+        ),
+        None => "noise floor not known: differences may mean nothing".to_owned(),
+    });
     lines.extend(summary.machine_noise.map(|share| {
         let share = numbers::percent(share);
         format!(
             "a probe saw {share} of the scatter within rounds: the machine's, taken off the ratios"
         )
     }));
+    lines.extend(none_needed(summary));
     lines.extend(summary.precision.as_ref().map(|precision| {
         let (asked, rounds) = (numbers::percent(precision.asked), precision.rounds);
         match precision.reached {

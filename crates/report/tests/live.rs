@@ -27,7 +27,15 @@ fn asked() -> Asked {
 fn round(done: u32, pass: Option<u32>) -> Happened {
     let window = Window::Time { s: 0.5 };
     let (contender, load) = ("epoll".into(), LoadShape::closed(64, 1));
-    Happened::RoundStarted(RoundStart { pass, done, all: 8, contender, load, window })
+    Happened::RoundStarted(RoundStart {
+        pass,
+        observes_s: None,
+        done,
+        all: 8,
+        contender,
+        load,
+        window,
+    })
 }
 
 fn pass(pass: u32, widest: Option<f64>) -> Happened {
@@ -144,7 +152,8 @@ fn on_a_terminal_a_line_of_progress_says_what_is_done_and_announces_the_window()
 fn counted_requests_are_announced_before_they_are_sent() {
     let load = LoadShape { requests: Some(2_000), ..LoadShape::closed(8, 1) };
     let window = Window::Requests { n: 2_000 };
-    let start = RoundStart { pass: Some(0), done: 0, all: 1, contender: "a".into(), load, window };
+    let (pass, contender) = (Some(0), "a".into());
+    let start = RoundStart { pass, observes_s: None, done: 0, all: 1, contender, load, window };
     let shown = shown(TERMINAL, [Happened::RoundStarted(start), phase(Phase::Connecting), open(8)]);
     let last = progress(&shown).pop().unwrap().to_owned();
     assert!(last.ends_with("round 1 · a · 8 conn, 2000 requests · 2,000 requests"), "{last}");

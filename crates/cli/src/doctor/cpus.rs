@@ -2,7 +2,7 @@
 
 use super::check::{Check, Mark};
 use regatta_host::cpu_limit;
-use regatta_record::Setup;
+use regatta_record::{Core, CpuSets, Setup};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 /// Reads and judges.
@@ -11,6 +11,7 @@ pub fn checks(setup: &Setup) -> Vec<Check> {
     let allowed = sched_getaffinity(None).map_or(setup.cpus, |set: CpuSet| set.count());
     vec![
         cpus(allowed, setup.cpus),
+        cores(&setup.cores),
         quota(cpu_limit(), allowed),
         clock_source(&setup.clock_source),
         governor(setup.governor.as_deref()),
@@ -19,12 +20,9 @@ pub fn checks(setup: &Setup) -> Vec<Check> {
 }
 
 fn cpus(allowed: u32, online: u32) -> Check {
-    let server = allowed.div_ceil(2);
     let found = match allowed {
         1 => format!("1 of {online}, for server and load together"),
-        _ => {
-            format!("{allowed} of {online}: {server} for the server, {} for the load", allowed / 2)
-        }
+        _ => format!("{allowed} of {online}"),
     };
     let check = Check::ok("cpus", found);
     if allowed == 1 {
@@ -48,6 +46,57 @@ fn cpus(allowed: u32, online: u32) -> Check {
         );
     }
     check
+}
+
+/// Who gets which core where nothing is asked for, and what shares a core with what.
+fn cores(cores: &[Core]) -> Check {
+    let list = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let sets = CpuSets::shared_out(cores, None, None);
+    let threads: Vec<String> = cores
+        .iter()
+        .filter(|core| core.cpus.len() > 1)
+        .map(|core| core.cpus.iter().map(u32::to_string).collect::<Vec<_>>().join("+"))
+        .collect();
+    let mut found = format!(
+        "{}: server on CPU {}, load on CPU {}",
+        cores.len(),
+        list(&sets.server),
+        list(&sets.load)
+    );
+    if !sets.spare.is_empty() {
+        found += &format!(", spare {}", list(&sets.spare));
+    }
+    if !threads.is_empty() {
+        found += &format!("; threads of one core: {}", threads.join(" "));
+    }
+    let check = Check::ok("cores", found);
+    if !sets.shared_cores(cores).is_empty() {
+        return check.but(
+            Mark::Warn,
+            "Server and load are threads of one core, so each slows the other down and costs are too \
+             high.",
+            "Give regatta at least 2 physical cores (`taskset -c`, or a wider cpuset).",
+        );
+    }
+    let mut unlike = Vec::new();
+    if cores.iter().any(|core| core.slower) {
+        unlike.push("kinds");
+    }
+    if cores.iter().any(|core| core.node != cores[0].node) {
+        unlike.push("NUMA nodes");
+    }
+    if unlike.is_empty() {
+        return check;
+    }
+    check.but(
+        Mark::Note,
+        format!(
+            "The cores are of different {}, on which the same work costs different amounts: a race uses \
+             alike ones, as far as there are two.",
+            unlike.join(" and ")
+        ),
+        "Name others with --server-cpus and --load-cpus.",
+    )
 }
 
 /// `limit` in thousandths of a CPU.
@@ -129,11 +178,29 @@ mod tests {
     #[test]
     fn cpus_are_shared_out() {
         assert_eq!(cpus(2, 2).mark, Mark::Ok);
-        assert_eq!(cpus(2, 2).found, "2 of 2: 1 for the server, 1 for the load");
-        assert_eq!(cpus(5, 5).found, "5 of 5: 3 for the server, 2 for the load");
+        assert_eq!(cpus(2, 2).found, "2 of 2");
         assert_says(&cpus(1, 1), Mark::Warn, &["1 CPU"], &["2 CPUs"]);
         assert_says(&cpus(1, 8), Mark::Warn, &["1 CPU"], &["2 CPUs"]);
         assert_says(&cpus(3, 8), Mark::Note, &["3 of 8"], &["all 8", "cpuset"]);
+    }
+
+    #[test]
+    fn what_shares_a_core_is_told() {
+        let core = |cpus: &[u32]| Core { cpus: cpus.to_vec(), node: Some(0), slower: false };
+        let alone = cores(&[core(&[0]), core(&[1])]);
+        assert_eq!((alone.mark, &*alone.found), (Mark::Ok, "2: server on CPU 0, load on CPU 1"));
+        let threads = cores(&[core(&[0, 2]), core(&[1, 3])]);
+        let found = "2: server on CPU 0,2, load on CPU 1,3; threads of one core: 0+2 1+3";
+        assert_eq!((threads.mark, &*threads.found), (Mark::Ok, found));
+        let one = cores(&[core(&[0, 1])]);
+        assert_says(&one, Mark::Warn, &["threads of one core"], &["2 physical cores"]);
+        let small = Core { slower: true, ..core(&[2]) };
+        let hybrid = cores(&[core(&[0]), core(&[1]), small]);
+        assert_says(&hybrid, Mark::Note, &["different kinds"], &["--server-cpus"]);
+        assert!(hybrid.found.ends_with("load on CPU 1, spare 2"), "{}", hybrid.found);
+        let other = Core { node: Some(1), ..core(&[2]) };
+        assert_says(&cores(&[core(&[0]), other]), Mark::Note, &["NUMA nodes"], &["--load-cpus"]);
+        assert_eq!(cores(&[]).mark, Mark::Ok);
     }
 
     #[test]

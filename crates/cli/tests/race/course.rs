@@ -99,9 +99,12 @@ impl Course {
         Started { child: command.spawn().unwrap(), stdout, stderr }
     }
 
-    /// The command of a race, its output not yet directed.
+    /// The command of a race, its output not yet directed. Nobody is observed before the first round,
+    /// unless `args` say for how long.
     pub fn command(&self, args: &[&str]) -> Command {
-        self.regatta(&[&["race", "--debug-build"], args].concat())
+        let says = args.iter().any(|arg| ["--settle", "--resume"].contains(arg));
+        let settle: &[&str] = if says { &[] } else { &["--settle", "0s"] };
+        self.regatta(&[&["race", "--debug-build"], args, settle].concat())
     }
 
     /// `regatta ARGS` in this folder, its output not yet directed.
@@ -113,6 +116,7 @@ impl Course {
             .current_dir(self.folder.path())
             .env(name, value)
             .env("ILL", example("ill_behaved"))
+            .env("LIAR", example("liar"))
             .env("SLOW_HASH", example("slow_hash"))
             .env("ILL_BEHAVED_LOG", self.path("log"))
             .env_remove("NO_COLOR")

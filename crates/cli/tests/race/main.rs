@@ -26,4 +26,5 @@ mod soak;
 mod started;
 mod starts;
 mod terminal;
+mod warm_ups;
 mod workload;

@@ -60,6 +60,8 @@ impl Race<'_> {
         command.current_dir(folder).args(["--seed", &self.seed.to_string()]);
         command.args(["--server-cpus", &turn.server_cpu.to_string()]);
         command.args(["--load-cpus", &turn.load_cpu.to_string()]);
+        // These servers are the same from the start, and whether that is seen has tests of its own.
+        command.args(["--settle", "0s"]);
         command.args(self.more.split_whitespace());
         if cfg!(debug_assertions) {
             command.arg("--debug-build");

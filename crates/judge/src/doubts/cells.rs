@@ -1,7 +1,7 @@
 //! What might mislead about single cells. A remark on several cells is one sentence with their names.
 
 use crate::{field::Field, little, observed::Observed, verdict::partly_misshapen};
-use regatta_record::alike;
+use regatta_record::{WarmUpClass, alike};
 
 /// Of each cell: errors beside right answers, rounds that were not observed, unreadable files.
 pub fn errors_and_gaps(fields: &[Field]) -> Vec<String> {
@@ -52,6 +52,29 @@ fn told(fields: &[Field], of: impl Fn(&Field, &Observed) -> Option<String>) -> V
         format!("{}{gap}{text}", cells.join(" and "))
     };
     alike(remarks).into_iter().map(sentence).collect()
+}
+
+/// Contenders whose cost may not be what it becomes.
+pub fn warm_ups(fields: &[Field]) -> Vec<String> {
+    let restless = told(fields, |_, o| {
+        let seen = o.settling.filter(|seen| seen.class == WarmUpClass::NeverSettles)?;
+        let s = seen.observed_ns as f64 / 1e9;
+        Some(format!(
+            "never settled: the cost still changed when the observation ended after {s:.0} s, so its \
+             figures are those of a server that was loaded for that long, and another length gives others \
+             (--settle)"
+        ))
+    });
+    let short = told(fields, |_, o| {
+        (o.cut_short > 0).then(|| {
+            format!(
+                "was warmed up for less than it was seen to need in {} of {} rounds, since it was \
+                 slower in these than when it was observed",
+                o.cut_short, o.finished
+            )
+        })
+    });
+    [restless, short].concat()
 }
 
 /// Figures that do not agree with each other by Little's law, all of a load in one sentence.

@@ -37,6 +37,7 @@ pub fn doubts(
     doubts.extend(asked.left_out.iter().map(|load| format!("left out: {load}")));
     doubts.extend(baseline_without_cost(asked, cells));
     doubts.extend(shared_cpus(asked));
+    doubts.extend(shared_cores(asked));
     doubts.extend(noise(asked, fields, noise_floor, Floor::of(twin_ratios)));
     doubts.extend(twin_differs(asked, fields, twin_ratios));
     doubts.extend(noisier_loads(asked, fields, twin_ratios));
@@ -48,6 +49,7 @@ pub fn doubts(
     doubts.extend(cells::errors_and_gaps(fields));
     doubts.extend(fields.iter().filter_map(cells::little));
     doubts.extend(cells::arrivals(fields));
+    doubts.extend(cells::warm_ups(fields));
     doubts
 }
 
@@ -121,6 +123,20 @@ fn shared_cpus(asked: &Asked) -> Option<String> {
             "server and load share CPU {}: they take time from each other, so believe costs only; \
              part them with --server-cpus and --load-cpus",
             shared.join(", ")
+        )
+    })
+}
+
+fn shared_cores(asked: &Asked) -> Option<String> {
+    let shared = asked.cpus.shared_cores(&asked.setup.cores);
+    let list = |cpus: &&[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(" and ");
+    let shared: Vec<String> = shared.iter().map(list).collect();
+    (!shared.is_empty()).then(|| {
+        format!(
+            "server and load share a physical core (CPUs {}): each takes time from the other without \
+             waiting for it, so costs are too high and differ with the load; give each cores of its own \
+             with --server-cpus and --load-cpus",
+            shared.join("; ")
         )
     })
 }

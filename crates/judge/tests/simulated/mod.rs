@@ -88,6 +88,7 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
         precision: None,
         fail_over: None,
         busy_poll: false,
+        settle_s: 0.0,
         entries: names.iter().map(entry).collect(),
     }
 }
@@ -181,6 +182,8 @@ fn round(
         left_its_cpus: None,
         instances_ns: Vec::new(),
         background: None,
+        warm_up: None,
+        settling: None,
         operations: Vec::new(),
         open_loop: None,
         machine: None,

@@ -13,11 +13,13 @@ use crate::{
     markdown::markdown,
     numbers::grouped,
     terminal::terminal,
+    warm_ups::in_words,
 };
 use progress::Bar;
 use regatta_record::{
     Asked, Capacity, CapacityLoad, CapacityPhase, CapacityStep, Event, Exchange, Form, Happened,
-    Judged, Kind, LoadSample, Outcome, PassStart, Phase, RaceHeader, RoundEnd, RoundStart, Window,
+    Judged, Kind, LoadSample, LoadShape, Outcome, PassStart, Phase, RaceHeader, RoundEnd,
+    RoundStart, Settling, Window,
 };
 use std::path::Path;
 
@@ -68,6 +70,8 @@ struct Task {
     /// `round 1 · epoll · 64 conn`.
     name: String,
     window: Option<Window>,
+    /// It is observed how a contender warms up, for so many seconds at most.
+    observes_s: Option<f64>,
     phase: Phase,
     /// Connections that are open.
     open: Option<u64>,
@@ -75,11 +79,14 @@ struct Task {
 
 impl Task {
     fn new(name: String, window: Option<Window>) -> Task {
-        Task { name, window, phase: Phase::Starting, open: None }
+        Task { name, window, observes_s: None, phase: Phase::Starting, open: None }
     }
 
     /// Inside the window nothing is drawn, so it is announced by what comes before.
     fn phase(&self) -> String {
+        if let (Phase::WarmUp, Some(longest_s)) = (self.phase, self.observes_s) {
+            return format!("until its cost is steady, at most {longest_s} s");
+        }
         match (self.phase, self.window, self.open) {
             (Phase::Starting, ..) => "starting".into(),
             (Phase::Connecting, Some(Window::Requests { n }), _) => {
@@ -120,6 +127,13 @@ impl Live {
                 self.line(format!("pilot: short rounds, to find out the rates: {rounds}"))
             }
             Happened::RatesSettled { asked } => self.leave_out(asked),
+            Happened::WarmUpsStarted { starts, longest_s } => self.line(format!(
+                "warm-up: each contender is observed until its cost is steady, at most {longest_s} s: \
+                 {starts} starts"
+            )),
+            Happened::WarmUpSeen { contender, load, settling } => {
+                self.line(warm_up_seen(contender, load, settling.as_ref()))
+            }
             Happened::PassStarted(pass) => self.pass_starts(pass),
             Happened::RoundStarted(round) => self.round_starts(ns, round),
             Happened::PhaseStarted { phase } => self.phase_starts(ns, *phase),
@@ -190,13 +204,17 @@ impl Live {
     }
 
     fn round_starts(&mut self, ns: u64, round: &RoundStart) -> Vec<Shown> {
-        let RoundStart { pass, done, all, contender, load, window } = round;
+        let RoundStart { pass, observes_s, done, all, contender, load, window } = round;
         self.bar.starts(ns, *done, *all);
         let place = match pass {
             Some(pass) => format!("round {}{}", pass + 1, self.precision),
+            None if observes_s.is_some() => "warm-up".into(),
             None => "pilot".into(),
         };
-        self.task = Task::new(format!("{place} · {contender} · {load}"), Some(*window));
+        self.task = Task {
+            observes_s: *observes_s,
+            ..Task::new(format!("{place} · {contender} · {load}"), Some(*window))
+        };
         let mut shown = Vec::new();
         if let Some(pass) = pass
             && self.pass.replace(*pass) != Some(*pass)
@@ -276,6 +294,11 @@ fn over(text: String) -> Vec<Shown> {
 }
 
 /// What is said of a round that did not finish. A pilot round says it where nobody finished.
+fn warm_up_seen(contender: &str, load: &LoadShape, settling: Option<&Settling>) -> String {
+    let seen = settling.map_or_else(|| "its CPU cannot be read".to_owned(), in_words);
+    format!("warm-up: {contender} at {load}: {seen}")
+}
+
 fn remark(round: &RoundEnd) -> Vec<Shown> {
     let name = &round.contender;
     if round.pass.is_none() {

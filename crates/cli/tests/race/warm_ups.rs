@@ -1,0 +1,134 @@
+//! Contenders whose cost changes while they run are observed until it does not.
+
+use crate::course::Course;
+use regatta_record::{Cell, Round, Settled, Summary, WarmUpClass};
+use std::fs;
+
+fn cell<'s>(summary: &'s Summary, contender: &str) -> &'s Cell {
+    summary.cells.iter().find(|cell| cell.contender == contender).unwrap()
+}
+
+fn rounds(course: &Course) -> Vec<Round> {
+    let text = course.rounds();
+    let lines = text.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
+}
+
+fn liar(name: &str, lie: &str) -> String {
+    format!("{name}=sh -c 'exec \"$LIAR\" {{port}} {lie}'")
+}
+
+#[test]
+fn a_contender_that_warms_up_is_measured_warm_and_told_cold() {
+    let course = Course::new();
+    course.write_race("'null'", "300ms", "connections = 2");
+    let (honest, warms) = (liar("honest", "honest"), liar("warms", "warms 1.5"));
+    let args = [
+        "race.toml",
+        "--skip",
+        "null",
+        "--contender",
+        &honest,
+        "--contender",
+        &warms,
+        "--baseline",
+        "honest",
+        "--rounds",
+        "2",
+        "--settle",
+        "6s",
+        "--out",
+        "out",
+        "--json",
+        "-",
+    ];
+    let ended = course.race(&args).with_status(0);
+    let summary = ended.summary();
+    let [honest, warms] = ["honest", "warms"].map(|name| cell(&summary, name).settling.unwrap());
+    assert_eq!(honest.class, WarmUpClass::Flat, "{honest:?}");
+    assert_eq!(warms.class, WarmUpClass::WarmsUp, "{warms:?}");
+    assert!((0.7..3.0).contains(&(warms.after_ns as f64 / 1e9)), "{warms:?}");
+    assert!(warms.cold_ns_per_request > 3.0 * warms.warm_ns_per_request, "{warms:?}");
+    // In every round it was loaded for as long as that takes, and more; nobody else was.
+    for round in rounds(&course) {
+        let done = round.warm_up.unwrap();
+        assert!(done.ns >= done.needed_ns && done.requests >= done.needed_requests, "{done:?}");
+        let needs = round.contender == "warms";
+        assert_eq!(done.needed_ns > 400_000_000, needs, "{}: {done:?}", round.contender);
+    }
+    let ratio = cell(&summary, "warms").ratio_to_baseline.unwrap();
+    assert!((0.8..1.25).contains(&ratio.mean), "cold it costs five times as much: {ratio:?}");
+    // Seen twice, since it was not steady from the start; of the twin nothing is seen.
+    let seen: Vec<Settled> = fs::read_to_string(course.path("out/settling.jsonl"))
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let mut seen: Vec<(&str, usize)> =
+        seen.iter().map(|one| (one.contender.as_str(), one.slices.len())).collect();
+    seen.sort_unstable();
+    assert_eq!(seen, [("honest", 1), ("warms", 2)]);
+    let text = course.regatta(&["report", "out"]).output().unwrap();
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("warm-up · double · 2 conn") && text.contains("warms up"), "{text}");
+    course.assert_nothing_left();
+}
+
+#[test]
+fn what_was_seen_is_not_seen_again_after_an_interruption() {
+    let course = Course::new();
+    course.write_race("'null'", "300ms", "connections = 2");
+    let honest = liar("honest", "honest");
+    let args = [
+        "race.toml",
+        "--skip",
+        "null",
+        "--contender",
+        &honest,
+        "--rounds",
+        "1",
+        "--settle",
+        "1s",
+        "--out",
+        "out",
+    ];
+    course.race(&args).with_status(0);
+    let before = fs::read(course.path("out/settling.jsonl")).unwrap();
+    fs::write(course.path("out/rounds.jsonl"), "").unwrap();
+    course.race(&["--resume", "out"]).with_status(0);
+    assert_eq!(fs::read(course.path("out/settling.jsonl")).unwrap(), before);
+    assert!(rounds(&course).iter().all(|round| round.settling.is_some()));
+    course.assert_nothing_left();
+}
+
+#[test]
+fn who_tires_is_told_to_and_is_measured_tired() {
+    let course = Course::new();
+    course.write_race("'null'", "300ms", "connections = 2");
+    let (honest, tires) = (liar("honest", "honest"), liar("tires", "tires 1.5"));
+    let args = [
+        "race.toml",
+        "--skip",
+        "null",
+        "--contender",
+        &honest,
+        "--contender",
+        &tires,
+        "--baseline",
+        "honest",
+        "--rounds",
+        "2",
+        "--settle",
+        "6s",
+        "--out",
+        "out",
+        "--json",
+        "-",
+    ];
+    let summary = course.race(&args).with_status(0).summary();
+    let tired = cell(&summary, "tires");
+    assert_eq!(tired.settling.unwrap().class, WarmUpClass::SlowsDown, "{:?}", tired.settling);
+    let ratio = tired.ratio_to_baseline.unwrap();
+    assert!(ratio.mean > 1.2, "after 1.5 s it costs half as much again: {ratio:?}");
+    course.assert_nothing_left();
+}

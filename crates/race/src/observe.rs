@@ -1,0 +1,139 @@
+//! Before the first round: how each contender warms up under each load.
+
+use crate::{
+    course::Course,
+    entrant::Entrant,
+    events::Events,
+    race::{RaceError, round_end, settles},
+    round,
+    store::Store,
+    warm::Warm,
+};
+use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
+use regatta_judge::{Settler, agreed};
+use regatta_record::{
+    Asked, FORMAT, Happened, LoadShape, Outcome, Round, RoundStart, Settled, Settling, WarmUpClass,
+};
+use std::{sync::atomic::Ordering, time::Duration};
+
+/// What was seen of all contenders.
+#[derive(Debug, Default)]
+pub(crate) struct Seen(Vec<Settled>);
+
+impl Seen {
+    /// Of a contender under a load; of a twin what was seen of its original.
+    pub fn of(&self, asked: &Asked, contender: &str, load: &LoadShape) -> Option<&Settling> {
+        let is_twin = asked.twin().is_some_and(|twin| twin == contender);
+        let name = if is_twin { asked.twin_of.as_deref().unwrap_or(contender) } else { contender };
+        self.line(name, load)?.settling.as_ref()
+    }
+
+    fn line(&self, contender: &str, load: &LoadShape) -> Option<&Settled> {
+        self.0.iter().find(|one| one.contender == contender && one.load == *load)
+    }
+}
+
+/// Observes what was not observed yet, from fresh starts, each once, or twice where it is not steady from
+/// the start. A contender that fails or is wrong meanwhile has its first round. `None` if it was
+/// interrupted.
+pub(crate) fn observe(
+    course: &Course<'_>,
+    entrants: &[Entrant],
+    store: &mut Store,
+    rounds: &mut Vec<Round>,
+    events: &mut Events<'_>,
+) -> Result<Option<Seen>, RaceError> {
+    let asked = course.asked;
+    let mut seen = Seen(store.settled()?);
+    if asked.settle_s <= 0.0 {
+        return Ok(Some(seen));
+    }
+    let mut due = Vec::new();
+    for load in asked.loads.iter().filter(|load| !load.is_counted()) {
+        let is_due = |entrant: &&Entrant| {
+            asked.twin().is_none_or(|twin| twin != entrant.name)
+                && entrant.cannot_hold(*load).is_none()
+                && seen.line(&entrant.name, load).is_none()
+                && !rounds.iter().any(|round| settles(round, &entrant.name, load))
+        };
+        due.extend(entrants.iter().filter(is_due).map(|entrant| (entrant, *load)));
+    }
+    if due.is_empty() {
+        return Ok(Some(seen));
+    }
+    due.shuffle(&mut StdRng::seed_from_u64(!asked.seed));
+    let (starts, longest_s) = (due.len() as u32, asked.settle_s);
+    events.emit(Happened::WarmUpsStarted { starts, longest_s });
+    for (done, (entrant, load)) in due.into_iter().enumerate() {
+        let start = RoundStart {
+            pass: None,
+            observes_s: Some(longest_s),
+            done: done as u32,
+            all: starts,
+            contender: entrant.name.clone(),
+            load,
+            window: round::window(asked, &load),
+        };
+        let Some(one) = see(course, entrant, start, events)? else { return Ok(None) };
+        match one {
+            Ok(settled) => {
+                store.append_settled(&settled)?;
+                let Settled { contender, settling, .. } = settled.clone();
+                events.emit(Happened::WarmUpSeen { contender, load, settling });
+                seen.0.push(settled);
+            }
+            Err(round) => {
+                store.append(&round)?;
+                let line = Some(rounds.len() as u32 + 1);
+                events.emit(Happened::RoundEnded(Box::new(round_end(&round, Some(0), line))));
+                rounds.push(*round);
+            }
+        }
+        events.sync()?;
+    }
+    Ok(Some(seen))
+}
+
+/// One contender under one load: what was seen, or the round that shows what is wrong with it.
+fn see(
+    course: &Course<'_>,
+    entrant: &Entrant,
+    start: RoundStart,
+    events: &mut Events<'_>,
+) -> Result<Option<Result<Settled, Box<Round>>>, RaceError> {
+    let longest = Duration::from_secs_f64(course.asked.settle_s);
+    let load = start.load;
+    let mut settled: Option<Settled> = None;
+    loop {
+        if course.stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        events.emit(Happened::RoundStarted(start.clone()));
+        let mut settler = Settler::new(longest);
+        let warm = Warm::See(&mut settler, longest);
+        let ran = round::run(course, 0, entrant, load, course.asked.seed, warm, events)?;
+        let Some(round) = ran else { return Ok(None) };
+        if round.outcome != Outcome::Finished {
+            return Ok(Some(Err(Box::new(round))));
+        }
+        events.emit(Happened::RoundEnded(Box::new(round_end(&round, None, None))));
+        let settling = settler.settling();
+        let slices = settler.into_slices();
+        let is_second = settled.is_some();
+        let one = settled.get_or_insert_with(|| Settled {
+            format: FORMAT,
+            contender: entrant.name.clone(),
+            load,
+            settling,
+            slices: Vec::new(),
+        });
+        one.slices.push(slices);
+        if is_second {
+            one.settling = one.settling.zip(settling).map(|(first, second)| agreed(first, second));
+        }
+        let is_flat = settling.is_none_or(|settling| settling.class == WarmUpClass::Flat);
+        if is_second || is_flat {
+            return Ok(settled.map(Ok));
+        }
+    }
+}
