@@ -6,7 +6,9 @@ use crate::{
     columns::fields,
     cores,
     curves::{Sweep, sweeps},
-    gate, numbers,
+    gate,
+    heads::heads_in_words,
+    numbers,
     operations::operations,
     roles::roles,
     scaling::scaling,
@@ -95,8 +97,13 @@ fn heading(summary: &Summary) -> Vec<String> {
     let kernel = setup.kernel.split(" #").next().unwrap_or_default();
     let mut lines = vec![
         visible(&format!(
-            "{} · {} · {} {rounds} of {} s · seed {}{unfinished}",
-            asked.name, asked.workload, run, asked.window_s, asked.seed
+            "{} · {}{} · {} {rounds} of {} s · seed {}{unfinished}",
+            asked.name,
+            asked.workload,
+            heads_in_words(asked),
+            run,
+            asked.window_s,
+            asked.seed
         )),
         visible(&format!(
             "{}, {} CPUs, {}, {kernel} · server on CPU {}, load on CPU {}",
