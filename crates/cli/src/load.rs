@@ -104,6 +104,7 @@ fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
             (None, None) => Until::Elapsed(args.duration),
         },
         tolerates: args.tolerate,
+        withholds: false,
         seed: args.seed,
     };
     let split = processes.split(&plan).with_context(|| args.url.clone())?;
