@@ -18,8 +18,9 @@ use regatta_host::{Observed, UsageWindow};
 use regatta_load::{Edges, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes};
 use regatta_race::{judge_load, load_processes, processes_in_words};
 use regatta_record::{
-    FORMAT, Kind, Latency, LoadOperation, LoadResult, OperationCounted, encode_histogram,
+    FORMAT, Heads, Kind, Latency, LoadOperation, LoadResult, OperationCounted, encode_histogram,
 };
+use regatta_script::Workload;
 use std::{env, num::NonZeroU32, time::Duration};
 
 /// Loads the server.
@@ -68,13 +69,22 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
     })
 }
 
+/// The workload, with the heads that are asked for.
+fn with_heads(workload: Workload, heads: Option<Heads>) -> anyhow::Result<Workload> {
+    let Some(heads) = heads else { return Ok(workload) };
+    workload.with_heads(heads).with_context(|| {
+        let name = workload.name();
+        format!("--heads applies to the workloads hello and hash; this load runs {name}")
+    })
+}
+
 fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
     let asked = url::Asked::of(&args.url, args.workload.as_ref())?;
     let asked = args.http.applied(asked, args.workload.as_ref())?;
     let plan = Plan {
         target: asked.target,
         tls: args.tls.of(&asked)?,
-        workload: asked.workload,
+        workload: with_heads(asked.workload, args.heads)?,
         host: asked.host,
         path: asked.path,
         connections: args.connections(),
@@ -94,6 +104,7 @@ fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
             (None, None) => Until::Elapsed(args.duration),
         },
         tolerates: args.tolerate,
+        withholds: false,
         seed: args.seed,
     };
     let split = processes.split(&plan).with_context(|| args.url.clone())?;

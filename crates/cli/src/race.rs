@@ -14,8 +14,8 @@ use regatta_race::{
     pilot, plan, prepare, run as run_race, split_loads, unix_ms,
 };
 use regatta_record::{
-    Asked, Decision, Event, Figure, Form, Gate, Happened, Judged, Kind, RaceHeader, Round, Setup,
-    Summary, Unknown,
+    Asked, Decision, Event, Figure, Form, Gate, Happened, Heads, Judged, Kind, RaceHeader, Round,
+    Setup, Summary, Unknown,
 };
 use std::{
     env,
@@ -89,6 +89,9 @@ pub struct RaceArgs {
     /// charged to the server
     #[arg(long)]
     load_sleeps: bool,
+    /// The heads of the requests of hello and hash: varied as users' are, or identical
+    #[arg(long, value_name = "varied|identical")]
+    heads: Option<Heads>,
     /// Result directory; results/<time>-<race> if absent
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     out: Option<PathBuf>,
@@ -96,7 +99,7 @@ pub struct RaceArgs {
     /// Refused where regatta, a contender, the kernel or the CPUs have changed since
     #[arg(long, value_name = "DIR", conflicts_with_all = [
         "race", "rounds", "window", "settle", "seed", "only", "skip", "baseline", "contenders",
-        "server_cpus", "load_cpus", "load_sleeps", "precision", "fail_over",
+        "server_cpus", "load_cpus", "load_sleeps", "heads", "precision", "fail_over",
     ])]
     resume: Option<PathBuf>,
     /// Write the judged summary as JSON; - for stdout instead of the table
@@ -232,6 +235,7 @@ fn changes(args: &RaceArgs) -> Changes {
         server_cpus: args.server_cpus.clone(),
         load_cpus: args.load_cpus.clone(),
         load_sleeps: args.load_sleeps,
+        heads: args.heads,
     }
 }
 

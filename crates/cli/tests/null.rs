@@ -2,6 +2,7 @@
 
 mod support;
 
+use regatta_record::Heads;
 use regatta_script::{Place, Workload};
 use std::{
     io::{ErrorKind, Read, Write},
@@ -149,7 +150,8 @@ fn the_canned_reply_is_a_reply_of_hello_but_for_the_time() {
         let connection = if closes { "Connection: close\r\n" } else { "" };
         let host = server.addr.to_string();
         let place = Place { host: &host, path: None, closes };
-        let (_, canned) = Workload::parse("hello").unwrap().canned(place).unwrap();
+        let hello = Workload::parse("hello").unwrap().with_heads(Heads::Identical).unwrap();
+        let (_, canned) = hello.canned(place).unwrap();
         let request = format!("GET / HTTP/1.1\r\nHost: {}\r\n{connection}\r\n", server.addr);
         assert_eq!(canned.request_bytes, request.len());
         let mut stream = server.connect();

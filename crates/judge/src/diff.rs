@@ -8,7 +8,7 @@ use crate::{
     gate::{Compared, lines},
     statistics::{Difference, known, present},
 };
-use regatta_record::{Asked, Gate, LoadShape, NULL, Round};
+use regatta_record::{Asked, Gate, Heads, LoadShape, NULL, Round};
 
 /// From this factor on the null server itself is so much dearer or cheaper than before that it is
 /// told.
@@ -164,6 +164,7 @@ fn setups(old: Side, new: Side) -> Vec<String> {
             ("window", format!("{} s", asked.window_s)),
             ("longest warm-up", format!("{} s", asked.warm_up_s)),
             ("load's way to wait", waits.to_owned()),
+            ("heads of requests", asked.heads.unwrap_or(Heads::Identical).to_string()),
             ("server's CPUs", format!("{:?}", asked.cpus.server)),
             ("load's CPUs", format!("{:?}", asked.cpus.load)),
         ]

@@ -2,7 +2,7 @@
 //! (`--fail-over`) in here; of two results in `diff`. Both are judged alike.
 
 use crate::field::Field;
-use crate::statistics::{CONFIDENCE, Difference, holm, is_known, known_floor};
+use crate::statistics::{CONFIDENCE, Difference, Floor, holm, is_known, known_floor};
 use regatta_record::{Asked, Cell, Estimate, Gate, GateLine, Judgement, Kind, LoadShape};
 
 /// A cell that is to be judged.
@@ -21,6 +21,7 @@ pub fn of_race(
     fields: &[Field],
     cells: &[Cell],
     noise_floor: Option<f64>,
+    parts: Floor,
 ) -> Option<Gate> {
     let limit = asked.fail_over?;
     let compared = fields.iter().flat_map(|field| field.compared(asked, cells)).collect();
@@ -35,19 +36,23 @@ pub fn of_race(
             asked.cost_per.one, asked.baseline
         ),
         lines: lines(compared, Some(limit)),
-        doubts: too_noisy(limit, noise_floor).into_iter().collect(),
+        doubts: too_noisy(limit, noise_floor, parts).into_iter().collect(),
     })
 }
 
-fn too_noisy(limit: f64, noise_floor: Option<f64>) -> Option<String> {
+fn too_noisy(limit: f64, noise_floor: Option<f64>, parts: Floor) -> Option<String> {
     let floor = noise_floor.filter(|floor| *floor > limit)?;
     let is = match known_floor(Some(floor)) {
         Some(floor) => format!("±{:.1}%", floor * 100.0),
         None => "beyond a factor of ten".to_owned(),
     };
+    let remedy = match parts.lasting.exp_m1() {
+        lasting if lasting > limit => "no number of rounds changes that; allow more",
+        _ => "run more rounds or longer windows, or allow more",
+    };
     Some(format!(
         "this machine cannot gate at {}: its noise floor is {is}, so a rise of that size cannot be \
-         told from none; run more rounds or longer windows, or allow more",
+         told from none; {remedy}",
         percent(limit)
     ))
 }

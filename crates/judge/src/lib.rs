@@ -15,6 +15,7 @@ mod field;
 mod gate;
 mod latency;
 mod little;
+mod more_rounds;
 mod observed;
 mod of_load;
 mod operations;

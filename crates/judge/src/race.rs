@@ -3,11 +3,13 @@
 use crate::{
     curves, doubts,
     field::{Field, TIE_MARGIN, observe},
-    gate, little,
+    gate, little, more_rounds,
     observed::Observed,
     parallel::in_parallel,
     precision, scaling,
-    statistics::{self, Margins, Series, geometric_each, is_known, known, mean, paired, present},
+    statistics::{
+        self, Floor, Margins, Series, geometric_each, is_known, known, mean, paired, present,
+    },
 };
 use regatta_record::{
     Asked, Cell, Estimate, Figure, Latency, NULL, Percentile, Percentiles, Relation, Round,
@@ -29,11 +31,13 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
         observed.iter().flat_map(|field| field.judged(asked, margins, as_read)).collect();
     scaling::scale(asked, &observed, &mut cells);
     precision::plan(asked, &observed, &mut cells);
+    let parts = Floor::of(&twin_ratios);
+    more_rounds::plan(asked, &observed, &mut cells, parts);
     let curves = curves::curves(asked, &observed, &cells);
     let complete = observed.iter().all(|field| field.is_complete(asked));
     let doubts = doubts::doubts(asked, &observed, &cells, floor, &twin_ratios);
     let pass_s = precision::pass_s(rounds);
-    let gate = gate::of_race(asked, &observed, &cells, floor);
+    let gate = gate::of_race(asked, &observed, &cells, floor, parts);
     Summary {
         format: regatta_record::FORMAT,
         asked: asked.clone(),
@@ -175,6 +179,7 @@ impl Field {
             relation_unadjusted: None,
             rounds_needed: None,
             rounds_needed_at_most: None,
+            rounds_to_tell: None,
             band: None,
             scaling: None,
             not_known,

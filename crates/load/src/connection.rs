@@ -4,6 +4,7 @@
 use crate::{
     clock::{MS, Nanos},
     tls::Session,
+    worker::Held,
 };
 use regatta_script::Cursor;
 use rustix::fd::OwnedFd;
@@ -39,6 +40,8 @@ pub(crate) struct Connection<T> {
     pub talk: T,
     /// Its first request is beside the schedule of an open loop, or the bound on what is in flight.
     pub beside: bool,
+    /// The last byte of a request is held back.
+    pub held: Option<Held>,
     /// The server has ended its sending direction.
     pub ended: bool,
     /// Whole replies on this connection so far.
@@ -61,6 +64,7 @@ impl<T> Connection<T> {
             cursor,
             talk,
             beside: true,
+            held: None,
             ended: false,
             replies: 0,
             pause: SHORTEST_PAUSE,

@@ -87,6 +87,10 @@ pub struct Plan {
     /// reply and counts it, on the same connection where the protocol permits that; the share itself is
     /// for whoever judges. `None`: a wrong reply ends the run, as it must in a race.
     pub tolerates: Option<f64>,
+    /// Of a few requests, in the warm-up and after the window, the last byte is held back for 50 ms: a
+    /// reply that comes before it is wrong, since nobody can know the request yet. Not with TLS, nor
+    /// without a window of time; after the window only where connections are kept in closed loop.
+    pub withholds: bool,
     /// Seed of the requests.
     pub seed: u64,
 }
@@ -171,6 +175,7 @@ impl Plan {
             warm_up: WarmUp::Fixed(Duration::ZERO),
             until: Until::Elapsed(Duration::from_secs(1)),
             tolerates: None,
+            withholds: false,
             seed: 1,
         }
     }

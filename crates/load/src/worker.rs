@@ -5,6 +5,7 @@ mod driver;
 mod drives;
 mod ends;
 mod heard;
+mod holding;
 mod life;
 mod loss;
 mod sealed;
@@ -22,6 +23,7 @@ use crate::{
 use driver::Driver;
 pub(crate) use drives::GRACE;
 use drives::{Bounded, Burst, Churn, Closed, Open};
+pub(crate) use holding::Held;
 use regatta_record::Drive;
 use regatta_script::Dialect;
 use state::Worker;

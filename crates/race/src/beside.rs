@@ -49,6 +49,7 @@ pub(crate) fn plan(measured: &Plan, beside: Beside, speaks: Workload) -> Plan {
         patience: Plan::MAX_TIMEOUT,
         warm_up: WarmUp::Fixed(Duration::ZERO),
         until: Until::Elapsed(LONGEST),
+        withholds: false,
         ..measured.clone()
     }
 }

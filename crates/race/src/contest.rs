@@ -6,7 +6,7 @@ use crate::{
     nearest::hint_of_key,
     rate::Paces,
 };
-use regatta_record::{CpuSets, Drive, LoadShape, Then};
+use regatta_record::{CpuSets, Drive, Heads, LoadShape, Then};
 use regatta_script::Workload;
 use serde::{Deserialize, Deserializer};
 use std::{path::Path, time::Duration};
@@ -49,6 +49,8 @@ pub struct Contest {
     /// The longest warm-up; it ends earlier once the rate is steady. Absent: a second.
     #[serde(default = "second", deserialize_with = "duration")]
     pub warm_up: Duration,
+    /// The heads of the requests, where the workload is built in and has heads. Absent: varied.
+    pub heads: Option<Heads>,
     /// How long each contender is observed under each load at most, before its first round, to see
     /// when its cost is steady; zero: it is not. Absent: half a minute.
     #[serde(default = "half_a_minute", deserialize_with = "duration")]
@@ -370,7 +372,8 @@ mod tests {
 
         let counted = ["300 conn, 2000 requests, n=1", "300 conn, 2000 requests, n=1000"];
         assert_eq!(told("hash")[..2], counted);
-        assert_eq!(told("hash")[2..], ["5000 conn, n=1"]);
+        // Cold starts, and warm servers beside them.
+        assert_eq!(told("hash")[2..], ["300 conn, n=1", "8 conn, n=1000", "5000 conn, n=1"]);
         let hash = Contest::find("hash").unwrap();
         let then = hash.then(&cpus, &hash.loads(&cpus).0);
         for name in ["php-apache", "tomcat", "node", "go"] {

@@ -2,6 +2,7 @@
 
 use crate::{
     contender::{Contender, ContenderError},
+    heads,
     launches::RoleCpus,
     manifest::{Adapter, Limits, Manifest},
     placeholders::{BackendPorts, Values},
@@ -67,8 +68,8 @@ impl Entrant {
             })?,
             Some(Adapter::Canned) => canned(workload).ok_or_else(|| {
                 error(format!(
-                    "the adapter `canned` serves hello, whose requests all have the same length; \
-                     this race runs {}",
+                    "the adapter `canned` serves hello, whose requests it counts by their bytes; this \
+                     race runs {}",
                     workload.name()
                 ))
             })?,
@@ -155,7 +156,8 @@ fn workload(asked: &Asked) -> Result<Workload, String> {
     if let Some(text) = &asked.workload_file {
         return Workload::from_text(text, name).map_err(|error| error.to_string());
     }
-    Workload::parse(name).ok_or_else(|| {
+    let with_heads = |workload| heads::given(workload, asked);
+    Workload::parse(name).map(with_heads).ok_or_else(|| {
         let known: Vec<_> = Workload::built_in().iter().map(|one| one.name().to_owned()).collect();
         let known = known.join(", ");
         format!("the load does not speak {name:?} yet; it speaks {known}")

@@ -16,6 +16,7 @@ mod events;
 mod events_file;
 mod fingerprint;
 mod hash_file;
+mod heads;
 mod launches;
 mod lines_of_code;
 mod loads;

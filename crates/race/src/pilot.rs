@@ -153,6 +153,7 @@ mod tests {
             precision: None,
             fail_over: None,
             busy_poll: false,
+            heads: None,
             window_s: 1.0,
             warm_up_s: 1.0,
             settle_s: 0.0,

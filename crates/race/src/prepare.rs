@@ -3,11 +3,12 @@
 use crate::{
     contender::Contender,
     contest::{Contest, SHORTEST_WINDOW},
+    heads,
     manifest::{Adapter, Manifest},
     nearest::hint,
 };
 use regatta_judge::{LEAST_PASSES, MOST_PASSES};
-use regatta_record::{Asked, Core, CpuSets, Entry, FORMAT, NULL, Setup, twin_name};
+use regatta_record::{Asked, Core, CpuSets, Entry, FORMAT, Heads, NULL, Setup, twin_name};
 use regatta_script::Workload;
 use serde::Deserialize;
 use std::{
@@ -46,6 +47,8 @@ pub struct Changes {
     pub load_cpus: Option<Vec<u32>>,
     /// The load sleeps while there is nothing for it to do.
     pub load_sleeps: bool,
+    /// The heads of the requests.
+    pub heads: Option<Heads>,
 }
 
 /// What was asked cannot be run; a sentence.
@@ -174,6 +177,7 @@ pub fn prepare(
         warm_up_s: contest.warm_up.as_secs_f64(),
         settle_s: changes.settle.unwrap_or(contest.settle).as_secs_f64(),
         seed,
+        heads: heads::chosen(changes.heads.or(contest.heads), &spoken).map_err(PrepareError)?,
         then_source: contest.then_source.clone(),
         then: contest.then(&cpus, &loads),
         loads,
@@ -238,16 +242,19 @@ fn check_known(
         return Ok(());
     }
     let workload = &contest.workload;
-    let named = |name: &str| known.iter().find(|c| c.manifest.name == name);
+    // Several may have one name, each for its workloads.
+    let any = |name: &str, holds: &dyn Fn(&Contender) -> bool| {
+        known.iter().any(|c| c.manifest.name == name && holds(c))
+    };
     let wrong = contest.contenders.iter().find(|name| {
         let takes_part = entries.iter().any(|entry| entry.name == **name);
         *name != PEERS
             && takes_part
             && !given.contains(name)
-            && !named(name).is_some_and(|one| serves(contest, one))
+            && !any(name, &|one| serves(contest, one))
     });
     let Some(name) = wrong else { return Ok(()) };
-    if named(name).is_some() {
+    if any(name, &|_| true) {
         return Err(PrepareError(format!(
             "the race file names the contender {name}, which does not serve {workload}; leave it \
              out, or add {workload} to its manifest"

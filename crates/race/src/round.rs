@@ -311,6 +311,7 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
         warm_up: WarmUp::steady(Duration::from_secs_f64(asked.warm_up_s)),
         until,
         tolerates: None,
+        withholds: true,
         seed,
     }
 }

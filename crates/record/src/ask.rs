@@ -44,6 +44,8 @@ pub struct Ask {
     pub window: AskedWindow,
     /// The share of the requests that may fail. `None`: a wrong reply ends the run.
     pub tolerates: Option<f64>,
+    /// The last byte of some requests is held back for a while.
+    pub withholds: bool,
     /// Seed of the requests and of their schedule.
     pub seed: u64,
 }

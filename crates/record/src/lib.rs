@@ -20,6 +20,7 @@ mod event;
 mod fingerprint;
 mod gate;
 mod hdr;
+mod heads;
 mod latency;
 mod load;
 mod needed;
@@ -57,6 +58,7 @@ pub use event::{
 };
 pub use fingerprint::Fingerprint;
 pub use gate::{Decision, Gate, GateLine, Judgement};
+pub use heads::Heads;
 pub use latency::{HistogramError, Latency, decode_histogram, encode_histogram};
 pub use load::{LoadOperation, LoadResult, TlsSpoken};
 pub use needed::rounds_in_words;

@@ -1,6 +1,6 @@
 //! What a race was asked, and on what it ran.
 
-use crate::{Core, CpuSets, Fingerprint, LoadShape, Operation};
+use crate::{Core, CpuSets, Fingerprint, Heads, LoadShape, Operation};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -45,6 +45,10 @@ pub struct Asked {
     pub settle_s: f64,
     /// Seed of the order and of all requests.
     pub seed: u64,
+    /// The heads of the requests. Absent: the workload has none, or the result is of a version that
+    /// knew identical heads alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heads: Option<Heads>,
     /// The loads.
     pub loads: Vec<LoadShape>,
     /// CPUs.

@@ -147,6 +147,12 @@ pub struct Cell {
     /// The same at the largest spread that the rounds so far leave possible (80%).
     #[serde(default)]
     pub rounds_needed_at_most: Option<u32>,
+    /// Rounds that would tell with a probability of 90% whether the cost is tied with the baseline's or
+    /// another one, if mean and scatter are what they seem. `None` where it is told, where no number of
+    /// rounds would tell (the difference lies within a lasting offset of the twin), where the load was
+    /// the limit, or where more than 1,000 would be needed.
+    #[serde(default)]
+    pub rounds_to_tell: Option<u32>,
     /// Ranks that it could hold among the contenders of this load.
     pub band: Option<Band>,
     /// Against the same load with the fewest cores, where this one has more.

@@ -112,6 +112,7 @@ fn setup(summary: &Summary) -> Vec<(&'static str, String)> {
         ("window", format!("{} s, after at most {} s of warm-up", asked.window_s, asked.warm_up_s)),
         ("observed before", format!("at most {} s, until the cost is steady", asked.settle_s)),
         ("seed", asked.seed.to_string()),
+        ("heads", asked.heads.map_or_else(|| "none of its own".to_owned(), |it| it.to_string())),
     ];
     rows.map(|(name, value)| (name, visible(&value))).to_vec()
 }

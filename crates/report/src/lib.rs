@@ -16,6 +16,7 @@ mod csv;
 mod curves;
 mod diff;
 mod gate;
+mod heads;
 mod html;
 mod json;
 mod live;

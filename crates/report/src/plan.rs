@@ -1,6 +1,6 @@
 //! The plan of a race, for a terminal and for machines.
 
-use crate::{json::pretty, table::visible, terminal::wrap};
+use crate::{heads::heads_in_words, json::pretty, table::visible, terminal::wrap};
 use regatta_record::{LoadShape, RacePlan};
 
 /// The plan as JSON: the record itself.
@@ -13,9 +13,10 @@ pub fn plan_text(plan: &RacePlan, width: usize) -> String {
     let asked = &plan.asked;
     let mut lines = vec![
         format!(
-            "{} · {} · {} of {} s after at most {} s of warm-up · seed {}",
+            "{} · {}{} · {} of {} s after at most {} s of warm-up · seed {}",
             asked.name,
             asked.workload,
+            heads_in_words(asked),
             range(plan.rounds, "round", "rounds"),
             asked.window_s,
             asked.warm_up_s,

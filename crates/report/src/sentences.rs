@@ -5,7 +5,7 @@ use crate::{
     numbers,
     table::{Note, visible},
     then,
-    why::why,
+    why::{together, why},
 };
 use regatta_record::{
     Arrivals, Cell, Figure, KernelMemorySource, Kind, LoadShape, Percentile, Relation, Summary,
@@ -59,30 +59,15 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
     notes
 }
 
-/// What it would take to tell apart who was not. A ratio that is as narrow as that already is not
-/// told: the difference, if there is one, is smaller.
+/// What it would take to tell those apart from the baseline that are not, where rounds would do it.
 fn rounds_needed(summary: &Summary, cells: &[&Cell]) -> Vec<Note> {
-    let wide = |c: &&&Cell| {
-        c.relation == Some(Relation::NotToldApart)
-            && !summary.asked.is_reference(&c.contender)
-            && c.rounds_needed.is_some_and(|needed| needed > c.rounds)
+    let baseline = visible(&summary.asked.baseline);
+    let remark = |c: &&Cell| {
+        let words = rounds_in_words(c.rounds_to_tell?, None, summary.pass_s);
+        let text = format!("to tell whether the cost differs from that of {baseline}: {words}");
+        Some((visible(&c.contender), text))
     };
-    let note = |c: &&Cell| Note {
-        names: visible(&c.contender),
-        kind: "more rounds",
-        because: visible(&format!(
-            "to tell it from {} at ±{} here: {}",
-            summary.asked.baseline,
-            numbers::percent(summary.asked.half_width()),
-            rounds_in_words(
-                c.rounds_needed.unwrap_or_default(),
-                c.rounds_needed_at_most,
-                summary.pass_s
-            )
-        )),
-        bad: false,
-    };
-    cells.iter().filter(wide).map(note).collect()
+    together("more rounds", cells.iter().filter_map(remark), false).collect()
 }
 
 /// What the latencies of an open loop count from, and whose doing their parts are.

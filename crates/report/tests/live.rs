@@ -325,3 +325,29 @@ fn a_capacity_shows_its_steps_early_on_a_terminal_and_all_at_its_end() {
     let [_, Shown::Stdout(text)] = &as_json[..] else { panic!("{as_json:?}") };
     assert_eq!(serde_json::from_str::<Capacity>(text).unwrap(), found);
 }
+
+#[test]
+fn the_levels_around_a_capacity_are_not_written_as_a_95_percent_interval() {
+    let found = Capacity {
+        format: 1,
+        server: "line://127.0.0.1:1".into(),
+        workload: "double".into(),
+        load: CapacityLoad::Clients { pipeline: 1, in_flight: None },
+        limit: Limit { quantile: 0.95, ns: 250_000_000 },
+        fresh_starts: false,
+        clients: Some(CapacityInterval { best: 4_850, low: 4_600, high: Some(5_050) }),
+        rate_per_s: None,
+        memory_bytes: None,
+        one_sided: None,
+        unverified: None,
+        steps: Vec::new(),
+    };
+    let found = Happened::CapacityFound { found: Box::new(found), stdout: Form::Text };
+    let shown = shown(PLAIN, [found]);
+    let [_, Shown::Stdout(text)] = &shown[..] else { panic!("{shown:?}") };
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said =
+        "4,850 clients at p95 ≤ 250 ms; every try of 4,600 passed, every try of 5,050 failed";
+    assert!(words.contains(said), "{text}");
+    assert!(!text.contains('['), "{text}");
+}

@@ -71,28 +71,4 @@ impl fmt::Debug for HashedFile {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use sha2::{Digest, Sha256};
-
-    /// The oracle is another crate.
-    #[test]
-    fn the_file_and_its_digest_are_what_another_crate_makes_of_them() {
-        let blocks = (0..BLOCKS).map(|i| Sha256::digest(format!("regatta {i}")));
-        let expected: Vec<u8> = blocks.flat_map(|block| block.to_vec()).collect();
-        assert_eq!(expected.len(), 65_536);
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        write(&path).unwrap();
-        assert!(fs::read(&path).unwrap() == expected);
-        let hex: String = Sha256::digest(&expected).iter().map(|b| format!("{b:02x}")).collect();
-        assert_eq!(hex, DIGEST);
-        let file = HashedFile::new();
-        for n in [1, 2, 7] {
-            let digest = (0..n).fold(b"c0ffee".to_vec(), |last, _| {
-                Sha256::new().chain_update(last).chain_update(&expected).finalize().to_vec()
-            });
-            assert_eq!(file.digest(b"c0ffee", n)[..], digest);
-        }
-    }
-}
+mod tests;

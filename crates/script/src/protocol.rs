@@ -4,6 +4,7 @@
 use crate::{
     dialect::Dialect, exact::Exact, knock::Knock, script::TooLarge, workload::file::FileText,
 };
+use regatta_record::Heads;
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Debug;
 
@@ -89,10 +90,16 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
         None
     }
 
-    /// The same requests of a server that sends the same bytes for each of them, and what it needs to
-    /// know for that. `None` where requests differ in length or no reply is known to the byte.
+    /// As many requests, and bytes of requests, for a server that sends the same bytes for each of them
+    /// without looking, and what it needs to know for that. `None` where there is no such reply.
     fn canned(&self, place: Place<'_>) -> Option<(Self, Canned)> {
         let _ = place;
+        None
+    }
+
+    /// The same with these heads; `None` where they are not built in.
+    fn with_heads(&self, heads: Heads) -> Option<Self> {
+        let _ = heads;
         None
     }
 

@@ -3,7 +3,7 @@
 use super::{http::HttpArgs, tls::TlsArgs, url};
 use crate::values::{count, duration, limit, one_of, percent, rate, workload};
 use regatta_load::{Arrivals, Drive};
-use regatta_record::Burst;
+use regatta_record::{Burst, Heads};
 use regatta_script::{Workload, dialects::http::SlowPart};
 use std::{
     num::{NonZeroU32, NonZeroUsize},
@@ -100,6 +100,9 @@ pub struct LoadArgs {
     /// cache (if absent), or a workload file
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     pub workload: Option<Workload>,
+    /// The heads of the requests of hello and hash: varied as users' are (if absent), or identical
+    #[arg(long, value_name = "varied|identical", requires = "workload")]
+    pub heads: Option<Heads>,
     /// Also measure the process PID and all below it
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,

@@ -9,6 +9,7 @@ mod cheats;
 mod churn;
 mod closes;
 mod faults;
+mod heads;
 mod json;
 mod memory;
 mod open;

@@ -15,6 +15,9 @@ fn race_of(course: &Course, workload: &str, contenders: &str, load: &str) {
 
 const RACE: [&str; 5] = ["race.toml", "--out", "out", "--json", "-"];
 
+/// A race of those alone that the command line adds.
+const OF_OTHERS: [&str; 7] = ["race.toml", "--out", "out", "--json", "-", "--skip", "nobody"];
+
 fn cell<'a>(summary: &'a Summary, contender: &str) -> &'a Cell {
     summary.cells.iter().find(|cell| cell.contender == contender).unwrap()
 }
@@ -30,7 +33,8 @@ fn a_counted_churn_of_hello_is_told_by_its_requests() {
     assert_eq!(summary.cells.len(), 3, "and the twin");
     for cell in &summary.cells {
         assert_eq!((cell.rounds, cell.requests), (2, 2 * 40), "{cell:?}");
-        let (ms, rate) = (cell.ms_per_request.unwrap(), cell.rate_per_s.unwrap());
+        // An interval that says nothing is not known.
+        let (Some(ms), Some(rate)) = (cell.ms_per_request, cell.rate_per_s) else { continue };
         assert!((ms.mean * rate.mean / 1e3 - 1.0).abs() < 1e-9, "{cell:?}");
     }
 }
@@ -47,7 +51,7 @@ fn the_file_is_there_and_is_hashed_as_often_as_the_load_says() {
     };
     let (epoll, threads) = (serve("epoll"), serve("threads"));
     let more = ["--contender", &epoll[..], "--contender", &threads[..]];
-    let ended = course.race(&[&RACE[..], &more].concat()).with_status(0);
+    let ended = course.race(&[&OF_OTHERS[..], &more].concat()).with_status(0);
     course.assert_nothing_left();
     let summary = ended.summary();
     let loads: Vec<_> = summary.asked.loads.iter().map(ToString::to_string).collect();
@@ -70,7 +74,7 @@ fn small_requests_wait_for_large_ones_where_one_blocks_all() {
     let blocks = GOOD.replace("good=", "blocks=").replace("{port}", "{port} blocks");
     let more = ["--contender", GOOD, "--contender", &blocks, "--baseline", "good"];
     // Whether a busy machine holds the rate is not the question here, nor so the status.
-    let ended = course.race(&[&RACE[..], &more].concat());
+    let ended = course.race(&[&OF_OTHERS[..], &more].concat());
     course.assert_nothing_left();
     let summary = ended.summary();
     let (good, blocks) = (cell(&summary, "good"), cell(&summary, "blocks"));
@@ -94,7 +98,7 @@ fn a_wrong_reply_of_either_load_disqualifies_and_a_dead_server_fails() {
     };
     let contenders = ["wrong-when-small", "wrong-when-large", "dies-when-large"].map(of);
     let more = contenders.iter().flat_map(|contender| ["--contender", contender]);
-    let args: Vec<&str> = RACE.into_iter().chain(more).collect();
+    let args: Vec<&str> = OF_OTHERS.into_iter().chain(more).collect();
     let ended = course.race(&args).with_status(1);
     course.assert_nothing_left();
     let large = "among the large requests beside";

@@ -13,6 +13,7 @@ mod events;
 mod gate;
 mod handed_over;
 mod hash;
+mod heads;
 mod interrupted;
 mod killed;
 mod manifests;

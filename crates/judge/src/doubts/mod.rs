@@ -5,7 +5,7 @@ mod cells;
 mod probe;
 
 use crate::statistics::{
-    self, CONFIDENCE, Margins, geometric, holm, is_noisier, known, known_floor, p_value,
+    self, CONFIDENCE, Floor, Margins, geometric, holm, is_noisier, known, known_floor, p_value,
 };
 use crate::{
     field::{Field, TIE_MARGIN},
@@ -38,7 +38,7 @@ pub fn doubts(
     doubts.extend(baseline_without_cost(asked, cells));
     doubts.extend(shared_cpus(asked));
     doubts.extend(shared_cores(asked));
-    doubts.extend(noise(asked, noise_floor));
+    doubts.extend(noise(asked, fields, noise_floor, Floor::of(twin_ratios)));
     doubts.extend(twin_differs(asked, fields, twin_ratios));
     doubts.extend(noisier_loads(asked, fields, twin_ratios));
     doubts.extend(probe::left_behind(asked, fields));
@@ -141,7 +141,12 @@ fn shared_cores(asked: &Asked) -> Option<String> {
     })
 }
 
-fn noise(asked: &Asked, noise_floor: Option<f64>) -> Option<String> {
+fn noise(
+    asked: &Asked,
+    fields: &[Field],
+    noise_floor: Option<f64>,
+    parts: Floor,
+) -> Option<String> {
     if asked.loads.iter().all(|load| load.beside.is_some()) {
         // Where no cost is told, there is none to be noisy.
         return None;
@@ -151,10 +156,23 @@ fn noise(asked: &Asked, noise_floor: Option<f64>) -> Option<String> {
             None => "no contender was entered twice, so the noise floor is not known and small \
                      differences may be noise; enter a twin"
                 .to_owned(),
-            Some(original) => format!(
-                "the noise floor is not known: {original} and its twin have fewer than 2 rounds \
-                 in common; run more rounds"
-            ),
+            Some(original) => {
+                let twin = asked.twin().unwrap_or_default();
+                let both = [original, &twin];
+                // More rounds would be void or fail as well.
+                let why = both.iter().find_map(|name| {
+                    let why = fields.iter().map(|field| field.why_no_cost(name));
+                    let why: Option<Vec<String>> = why.collect();
+                    Some(format!("{name} {}", why?.into_iter().next()?))
+                });
+                match why.filter(|_| asked.rounds > 1) {
+                    Some(why) => format!("the noise floor is not known: {why}"),
+                    None => format!(
+                        "the noise floor is not known: {original} and its twin have fewer than 2 \
+                         rounds in common; run more rounds"
+                    ),
+                }
+            }
         });
     };
     if known_floor(noise_floor).is_none() {
@@ -165,10 +183,17 @@ fn noise(asked: &Asked, noise_floor: Option<f64>) -> Option<String> {
             asked.twin_of.as_deref().unwrap_or("a contender")
         ));
     }
+    let remedy = match parts.lasting.exp_m1() {
+        lasting if lasting > NOISE_FLOOR => format!(
+            "no number of rounds changes that, since two starts of the same program differ by {:.0}% \
+             for good; stop other programs or race on other CPUs",
+            lasting * 100.0
+        ),
+        _ => "stop other programs, run more rounds or take longer windows".to_owned(),
+    };
     (floor > NOISE_FLOOR).then(|| {
         format!(
-            "the noise floor is ±{:.0}%: this machine shows no smaller difference; stop other \
-             programs, run more rounds or take longer windows",
+            "the noise floor is ±{:.0}%: this machine shows no smaller difference; {remedy}",
             floor * 100.0
         )
     })

@@ -55,6 +55,11 @@ impl Difference {
         (self.mean - students_t(self.freedom).inverse_cdf(CONFIDENCE) * self.error).exp()
     }
 
+    /// Standard error of the mean, a logarithm.
+    pub fn error(&self) -> f64 {
+        self.error
+    }
+
     /// Rounds that it is of; of two groups, the smaller number.
     pub fn rounds(&self) -> usize {
         self.rounds

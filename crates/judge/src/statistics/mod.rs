@@ -12,6 +12,7 @@ mod difference;
 mod interval;
 mod known;
 mod line;
+mod more;
 mod percentiles;
 mod planner;
 mod series;
@@ -28,6 +29,7 @@ pub use interval::{
 };
 pub use known::{MOST_APART, is_known, known, known_floor};
 pub use line::Line;
+pub use more::Floor;
 pub use percentiles::{percentiles, unknown_percentiles};
 pub use planner::{Needed, rounds_needed};
 pub use series::{Series, log, mean, median, paired, present};

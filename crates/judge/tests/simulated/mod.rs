@@ -88,6 +88,7 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
         precision: None,
         fail_over: None,
         busy_poll: false,
+        heads: None,
         settle_s: 0.0,
         entries: names.iter().map(entry).collect(),
     }

@@ -30,6 +30,7 @@ pub(super) fn ask(plan: &Plan, part: Part) -> Ask {
             Until::Done => AskedWindow::Done,
         },
         tolerates: plan.tolerates,
+        withholds: plan.withholds,
         seed: plan.seed,
     }
 }
@@ -71,6 +72,7 @@ pub(super) fn plan(ask: &Ask) -> Result<Plan, Error> {
             AskedWindow::Done => Until::Done,
         },
         tolerates: ask.tolerates,
+        withholds: ask.withholds,
         seed: ask.seed,
     };
     plan.check()?;

@@ -2,6 +2,7 @@
 
 use super::{
     driver::{Driver, Share},
+    holding::Holding,
     loss::Loss,
     state::Worker,
 };
@@ -79,6 +80,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             waiting: (0..slots as u32).map(|slot| Reverse((0, slot))).collect(),
             ended: Vec::new(),
             sources: Sources::new(plan.target.ip(), V::CHURNS, thread),
+            holding: Holding::new(plan, thread, active),
             drive: V::new(plan, share),
             part,
             phase: Phase::Starting,
@@ -117,6 +119,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             self.take(ready);
             self.scan();
             self.open_due();
+            self.release(self.now);
             V::turns(&mut self);
             self.tell();
             if let Some(leader) = &mut leader {
@@ -162,7 +165,8 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             return 0;
         }
         let opens_soon = V::SCHEDULED && self.phase == Phase::WarmingUp;
-        let mut until = self.now + if opens_soon { TURN_BEFORE_WINDOW } else { TURN };
+        let turn = if opens_soon { TURN_BEFORE_WINDOW } else { TURN };
+        let mut until = self.holding.due().min(self.now + turn);
         if let Some(next_look) = next_look {
             until = until.min(next_look);
         }
@@ -243,6 +247,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             self.count.window_closes();
             self.count_statuses();
         }
+        self.hold_in(phase);
         match phase {
             Phase::WarmingUp | Phase::Measuring => {
                 if phase == Phase::Measuring {

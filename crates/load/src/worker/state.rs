@@ -1,5 +1,6 @@
 //! What a load thread keeps.
 
+use super::holding::Holding;
 use crate::{
     Plan,
     clock::Nanos,
@@ -40,6 +41,8 @@ pub(super) struct Worker<'a, D: Dialect, V> {
     /// then ended as it had said. They count as open, and are opened again when the load begins.
     pub ended: Vec<u32>,
     pub sources: Sources,
+    /// Of which requests the last byte is held back.
+    pub holding: Holding,
     /// When it asks.
     pub drive: V,
     /// The thread's number, of how many: slot `i` is slot `thread + i * threads` of the plan.

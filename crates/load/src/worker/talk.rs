@@ -5,6 +5,7 @@
 use super::{
     driver::Driver,
     heard::hear,
+    holding::Back,
     loss::Loss,
     sealed::send_sealed,
     state::{KEPT, Worker},
@@ -71,8 +72,17 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.now = clock::now();
         match self.receive(slot, 0..n) {
             Ok(0) => self.end_if_said(slot),
-            Ok(replies) => self.answered(slot, replies),
-            Err(exchange) => self.unexpected(slot, exchange, n),
+            Ok(replies) => match self.too_early(slot, n) {
+                None => self.answered(slot, replies),
+                Some(exchange) => {
+                    self.settle(slot, replies);
+                    self.wrong(slot, exchange);
+                }
+            },
+            Err(exchange) => match self.nothing_but_early(slot, n) {
+                None => self.unexpected(slot, exchange, n),
+                Some(exchange) => self.wrong(slot, exchange),
+            },
         }
     }
 
@@ -115,6 +125,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.tell_dialect(slot, k, self.now);
         let connection = &mut self.connections[slot as usize];
         connection.cursor.ask(k);
+        if let Some(held) = &mut connection.held {
+            held.asks(k);
+        }
         self.times.push(&mut connection.sent, k, self.now);
         self.left -= u64::from(k);
         self.awaited += u64::from(k);
@@ -191,6 +204,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         connection.cursor = Cursor::new(script, start);
         let number = slot * self.part.threads as u32 + self.part.thread as u32;
         self.dialect.renew(&mut connection.talk, number);
+        connection.held = None;
         connection.ended = false;
         connection.replies = 0;
         connection.sent.clear();
@@ -200,6 +214,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     pub(super) fn answered(&mut self, slot: u32, replies: u32) {
         self.settle(slot, replies);
         self.go_on(slot);
+        self.ask_once_more(slot);
     }
 
     /// What a connection does that was answered.
@@ -276,9 +291,15 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// Sends what is unsent; true if it was cut short.
     #[inline]
     fn send(&mut self, slot: u32) -> Result<bool, Loss> {
+        let back = self.holds_back(slot);
         let connection = &mut self.connections[slot as usize];
         let Some(socket) = &connection.socket else { return Ok(false) };
         let bytes = self.dialect.unsent(&connection.cursor, &mut connection.talk, self.now);
+        let bytes = match back {
+            Back::Nothing => bytes,
+            Back::LastByte => &bytes[..bytes.len() - 1],
+            Back::All => return Ok(false),
+        };
         let failed = match connection.state {
             State::Connecting => Loss::Connect,
             _ => Loss::Write,

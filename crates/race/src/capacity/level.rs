@@ -111,6 +111,7 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
         warm_up: WarmUp::Fixed(question.warm_up.max(limit.mul_f64(WARM_UP_OVER_LIMIT))),
         until: Until::Elapsed(window),
         tolerates: None,
+        withholds: false,
         seed,
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     script::{Script, TooLarge},
     workload::file::{FileText, WorkloadError},
 };
-use regatta_record::{AskedWorkload, Operation};
+use regatta_record::{AskedWorkload, Heads, Operation};
 use std::path::Path;
 
 /// Makes the table: for each line a variant of [`Workload`] and one of [`Compiled`].
@@ -96,15 +96,22 @@ macro_rules! table {
                 match self { $(Workload::$Name(asks) => asks.echoed().map(Workload::$Name)),* }
             }
 
-            /// The same requests of a server that sends the same bytes for each of them without
-            /// looking at it, and what that server needs to know. `None` where requests differ in
-            /// length or no reply is known to the byte.
+            /// As many requests, and bytes of requests, for a server that sends the same bytes for each
+            /// of them without looking, and what that server needs to know. `None` where there is no
+            /// such reply.
             pub fn canned(&self, place: Place<'_>) -> Option<(Workload, Canned)> {
                 match self { $(
                     Workload::$Name(asks) => {
                         asks.canned(place).map(|(asks, canned)| (Workload::$Name(asks), canned))
                     }
                 )* }
+            }
+
+            /// The same with these heads; `None` where they are not built in.
+            pub fn with_heads(&self, heads: Heads) -> Option<Workload> {
+                match self { $(
+                    Workload::$Name(asks) => asks.with_heads(heads).map(Workload::$Name)
+                ),* }
             }
 
             /// The same with `n` rounds of work asked of each request; `None` where requests have no

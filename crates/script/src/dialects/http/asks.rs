@@ -1,7 +1,7 @@
 //! What can be asked over HTTP.
 
 use super::{
-    built_in::{canned_reply, compile_hash, hello},
+    built_in::{canned_reply, compile_hash, compile_hello, compose_canned},
     file::HttpFile,
     receive::Http,
     requests::HttpWorkload,
@@ -13,6 +13,7 @@ use crate::{
     sent::SentFile,
     workload::file::FileText,
 };
+use regatta_record::Heads;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -21,17 +22,26 @@ use std::sync::Arc;
 #[serde(rename_all = "kebab-case")]
 pub enum HttpAsks {
     /// GET, answered with the time.
-    Hello,
+    Hello {
+        /// The heads of the requests.
+        heads: Heads,
+    },
     /// GET, answered with a digest of [`crate::hash_file`], computed `n` times, for a salt that is
     /// another one in each request.
     Hash {
         /// From 1 to 100,000.
         n: u32,
+        /// The heads of the requests.
+        heads: Heads,
     },
     /// Requests without placeholders.
     Requests(#[serde(with = "super::requests::shared")] Arc<HttpWorkload>),
-    /// The requests of `hello`; the reply is the same each time, to the byte.
-    CannedHello,
+    /// As many requests and as many bytes as in `hello`, all of the same length; the reply is the same
+    /// each time, to the byte.
+    CannedHello {
+        /// The heads of the requests of `hello`.
+        heads: Heads,
+    },
     /// A workload file.
     File(FileAsks),
     /// The requests of a workload file; the reply is the request.
@@ -74,7 +84,7 @@ impl Asks for HttpAsks {
 
     fn name(&self) -> &str {
         match self {
-            HttpAsks::Hello | HttpAsks::CannedHello => "hello",
+            HttpAsks::Hello { .. } | HttpAsks::CannedHello { .. } => "hello",
             HttpAsks::Hash { .. } => "hash",
             HttpAsks::Requests(requests) => requests.name(),
             HttpAsks::File(FileAsks(file)) | HttpAsks::EchoOf(FileAsks(file)) => file.name(),
@@ -88,13 +98,10 @@ impl Asks for HttpAsks {
             Ok(Speech::Exact(Exact::new(script)))
         };
         match self {
-            HttpAsks::Hello => hello(place).compile(order).map(Speech::Own),
-            HttpAsks::Hash { n } => compile_hash(*n, order).map(Speech::Own),
+            HttpAsks::Hello { heads } => compile_hello(*heads, order).map(Speech::Own),
+            HttpAsks::Hash { n, heads } => compile_hash(*n, *heads, order).map(Speech::Own),
             HttpAsks::Requests(requests) => requests.compile(order).map(Speech::Own),
-            HttpAsks::CannedHello => {
-                let (script, _) = hello(place).compose(seed, place);
-                exact(script.answered_with(canned_reply(place.closes).as_bytes()))
-            }
+            HttpAsks::CannedHello { heads } => exact(compose_canned(*heads, seed, place)),
             HttpAsks::File(FileAsks(file)) => file.compile(order).map(Speech::Own),
             HttpAsks::EchoOf(FileAsks(file)) => exact(file.compose_echo(seed, place)),
         }
@@ -115,36 +122,31 @@ impl Asks for HttpAsks {
     }
 
     fn canned(&self, place: Place<'_>) -> Option<(Self, Canned)> {
-        matches!(self, HttpAsks::Hello | HttpAsks::CannedHello).then(|| {
-            let request_bytes = hello(place).longest(place);
-            (HttpAsks::CannedHello, Canned { request_bytes, reply: canned_reply(place.closes) })
-        })
+        let (HttpAsks::Hello { heads } | HttpAsks::CannedHello { heads }) = *self else {
+            return None;
+        };
+        // The mean length is the same for all seeds.
+        let request_bytes = compose_canned(heads, 0, place).mean_request();
+        let canned = Canned { request_bytes, reply: canned_reply(place.closes) };
+        Some((HttpAsks::CannedHello { heads }, canned))
     }
 
     fn with_n(&self, n: u32) -> Option<Self> {
-        matches!(self, HttpAsks::Hash { .. }).then_some(HttpAsks::Hash { n })
+        match *self {
+            HttpAsks::Hash { heads, .. } => Some(HttpAsks::Hash { n, heads }),
+            _ => None,
+        }
+    }
+
+    fn with_heads(&self, heads: Heads) -> Option<Self> {
+        match *self {
+            HttpAsks::Hello { .. } => Some(HttpAsks::Hello { heads }),
+            HttpAsks::Hash { n, .. } => Some(HttpAsks::Hash { n, heads }),
+            HttpAsks::CannedHello { .. } => Some(HttpAsks::CannedHello { heads }),
+            _ => None,
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::dialect::Dialect;
-
-    #[test]
-    fn every_request_has_the_length_that_is_told_and_every_reply_is_the_canned_one() {
-        for closes in [false, true] {
-            let place = Place { host: "127.0.0.1:40001", path: None, closes };
-            let order = Order { seed: 1, pipeline: 16, place };
-            let (asks, canned) = HttpAsks::Hello.canned(place).unwrap();
-            let Ok(Speech::Exact(exact)) = asks.compile(&order) else { panic!("not exact") };
-            let Ok(Speech::Own(hello)) = HttpAsks::Hello.compile(&order) else { panic!("exact") };
-            let script = exact.script();
-            for i in 0..script.count() + 16 {
-                assert_eq!(script.request(i), hello.script().request(i));
-                assert_eq!(script.request(i).len(), canned.request_bytes);
-                assert_eq!(script.reply(i), canned.reply.as_bytes());
-            }
-        }
-    }
-}
+mod tests;

@@ -3,30 +3,33 @@
 
 use super::{
     expected::{Content, Status},
+    heads,
     receive::Http,
-    requests::{HttpRequest, HttpWorkload},
+    requests::HttpRequest,
     salted::{self, Salted},
 };
 use crate::{
     hash_file::HashedFile,
     protocol::{Order, Place},
-    script::TooLarge,
+    script::{Conversations, Script, TooLarge},
 };
+use regatta_proto::http1::client::Ask;
+use regatta_record::Heads;
 
 /// The time, which must be this machine's.
-pub(super) fn hello(place: Place<'_>) -> HttpWorkload {
+fn hello(place: Place<'_>) -> HttpRequest {
     let mut request = HttpRequest::get(place.path.unwrap_or("/"));
     request.expected.status = Status::Is(200);
     request.expected.content = Content::Clock { within: 2 };
-    HttpWorkload::of_one("hello", request)
+    request
 }
 
 /// A digest of [`crate::hash_file`], computed `n` times, with a place for a salt.
-fn hash(n: u32, place: Place<'_>) -> HttpWorkload {
+fn hash(n: u32, place: Place<'_>) -> HttpRequest {
     let mut request = HttpRequest::get(&(before_salt(n, place) + salted::PLACE));
     request.expected.status = Status::Is(200);
     request.expected.content = Content::Digest;
-    HttpWorkload::of_one("hash", request)
+    request
 }
 
 /// The target of `hash` up to its salt.
@@ -34,11 +37,54 @@ fn before_salt(n: u32, place: Place<'_>) -> String {
     format!("{}?n={n}&salt=", place.path.unwrap_or("/hash"))
 }
 
+/// The exchanges of `hello`.
+pub(super) fn compile_hello(heads: Heads, order: &Order<'_>) -> Result<Http, TooLarge> {
+    compile(&hello(order.place), heads, order)
+}
+
 /// The exchanges of `hash`, in which each request gets a salt of its own.
-pub(super) fn compile_hash(n: u32, order: &Order<'_>) -> Result<Http, TooLarge> {
+pub(super) fn compile_hash(n: u32, heads: Heads, order: &Order<'_>) -> Result<Http, TooLarge> {
     let at = "GET ".len() + before_salt(n, order.place).len();
     let salted = Salted { seed: order.seed, n, at, file: HashedFile::new() };
-    Ok(hash(n, order.place).compile(order)?.salted(salted))
+    Ok(compile(&hash(n, order.place), heads, order)?.salted(salted))
+}
+
+/// The requests of `hello` for a server that looks at none of them and counts their bytes: as many
+/// requests and as many bytes, but all of the same length. Each is answered by [`canned_reply`].
+pub(super) fn compose_canned(heads: Heads, seed: u64, place: Place<'_>) -> Script {
+    let script = compose(&hello(place), heads, seed, place).levelled();
+    script.answered_with(canned_reply(place.closes).as_bytes())
+}
+
+fn compile(request: &HttpRequest, heads: Heads, order: &Order<'_>) -> Result<Http, TooLarge> {
+    let mut script = compose(request, heads, order.seed, order.place);
+    script.close(order.pipeline)?;
+    Ok(Http::new(script, vec![request.expected.clone()], &[0]))
+}
+
+/// Exchanges before a script repeats in which all requests are alike: as few as fit into the nearest
+/// cache, and enough to go round it seldom.
+const IDENTICAL: usize = 64;
+
+/// Exchanges of one request, not closed.
+fn compose(request: &HttpRequest, heads: Heads, seed: u64, place: Place<'_>) -> Script {
+    let heads = match heads {
+        Heads::Varied => heads::varied(seed, place.closes),
+        Heads::Identical => {
+            let closes = place.closes.then(|| ("Connection", "close".to_owned()));
+            vec![closes.into_iter().collect(); IDENTICAL]
+        }
+    };
+    let (method, target) = (request.expected.method, request.target.as_str());
+    let mut script = Script::new(Conversations::Each(1));
+    let mut bytes = Vec::new();
+    for fields in heads {
+        bytes.clear();
+        let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        Ask { method, target, host: place.host, fields: &fields, content: None }.write(&mut bytes);
+        script.push(&bytes, &request.text);
+    }
+    script
 }
 
 /// A reply of regatta's own `hello`, as it was at 1234567890 s. `closes`: it says that the connection
@@ -66,24 +112,4 @@ pub(super) fn canned_reply(closes: bool) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn first(workload: &HttpWorkload, place: Place<'_>) -> String {
-        let (mut script, _) = workload.compose(1, place);
-        script.close(1).unwrap();
-        String::from_utf8(script.request(0).to_vec()).unwrap()
-    }
-
-    #[test]
-    fn the_built_in_requests_byte_for_byte() {
-        let place = Place { host: "h:1", path: None, closes: false };
-        assert_eq!(first(&hello(place), place), "GET / HTTP/1.1\r\nHost: h:1\r\n\r\n");
-        let asks = "GET /hash?n=7&salt=0000000000000000 HTTP/1.1\r\nHost: h:1\r\n\r\n";
-        assert_eq!(first(&hash(7, place), place), asks);
-        let place = Place { path: Some("/a.php"), closes: true, ..place };
-        let asks = "GET /a.php?n=7&salt=0000000000000000 HTTP/1.1\r\nHost: h:1\r\n\
-                    Connection: close\r\n\r\n";
-        assert_eq!(first(&hash(7, place), place), asks);
-    }
-}
+mod tests;

@@ -12,6 +12,7 @@ mod desk;
 mod due;
 mod expected;
 mod file;
+mod heads;
 mod json;
 mod knock;
 mod memo;
@@ -34,6 +35,7 @@ use crate::{
     protocol::{Protocol, Row, Scheme},
     workload::file::FileText,
 };
+use regatta_record::Heads;
 
 /// The protocol.
 #[derive(Debug)]
@@ -55,7 +57,8 @@ impl Protocol for Http1 {
     };
 
     fn built_in() -> Vec<HttpAsks> {
-        vec![HttpAsks::Hello, HttpAsks::Hash { n: 1 }]
+        let heads = Heads::Varied;
+        vec![HttpAsks::Hello { heads }, HttpAsks::Hash { n: 1, heads }]
     }
 
     fn usual(path: Option<&str>) -> HttpAsks {

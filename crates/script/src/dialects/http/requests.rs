@@ -125,7 +125,7 @@ impl HttpWorkload {
     }
 
     /// A single request.
-    pub(super) fn of_one(name: &str, request: HttpRequest) -> Self {
+    fn of_one(name: &str, request: HttpRequest) -> Self {
         HttpWorkload { name: name.to_owned(), requests: vec![request] }
     }
 
@@ -137,11 +137,6 @@ impl HttpWorkload {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// Length of its longest request, in bytes.
-    pub(super) fn longest(&self, place: Place<'_>) -> usize {
-        self.requests.iter().map(|request| bytes(request, place).len()).max().unwrap_or(0)
     }
 
     /// Its exchanges, drawn by weight.

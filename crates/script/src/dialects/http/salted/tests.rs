@@ -6,6 +6,7 @@ use crate::{
     dialect::{At, Dialect},
     protocol::{Asks, Order, Place, Speech},
 };
+use regatta_record::Heads;
 use std::{collections::HashSet, sync::LazyLock};
 
 const PIPELINE: u32 = 8;
@@ -13,7 +14,7 @@ const N: u32 = 2;
 
 fn hash(seed: u64) -> Http {
     let order = Order { seed, pipeline: PIPELINE as usize, place: Place::default() };
-    match (HttpAsks::Hash { n: N }).compile(&order) {
+    match (HttpAsks::Hash { n: N, heads: Heads::Varied }).compile(&order) {
         Ok(Speech::Own(http)) => http,
         other => panic!("{other:?}"),
     }

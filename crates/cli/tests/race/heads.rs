@@ -1,0 +1,37 @@
+//! A race says where its requests all have the same head.
+
+use crate::course::Course;
+
+const RACE: &str = "name = 'test'\nworkload = 'hello'\ncontenders = ['epoll', 'threads']\nrounds = 2\n\
+                    window = '200ms'\nwarm_up = '100ms'\n[[load]]\nconnections = 4\n";
+
+fn raced(more: &str, args: &[&str]) -> (String, regatta_record::Summary) {
+    let course = Course::new();
+    course.write("race.toml", &format!("{more}\n{RACE}"));
+    let all = [&["race.toml", "--out", "out", "--json", "-"], args].concat();
+    // Whether so short a race has figures to be believed is not the question here.
+    let ended = course.race(&all);
+    let table = course.started(course.regatta(&["report", "out"])).ended().with_status(0);
+    course.assert_nothing_left();
+    (table.stdout, ended.summary())
+}
+
+#[test]
+fn heads_are_varied_unless_a_race_asks_for_identical_ones() {
+    let (table, summary) = raced("", &[]);
+    assert_eq!(summary.asked.heads.map(|heads| heads.to_string()), Some("varied".into()));
+    assert!(!table.contains("identical heads"), "{table}");
+    for (more, args) in [("heads = 'identical'", &[][..]), ("", &["--heads", "identical"])] {
+        let (table, summary) = raced(more, args);
+        assert_eq!(summary.asked.heads.map(|heads| heads.to_string()), Some("identical".into()));
+        assert!(table.contains("hello, with identical heads"), "{table}");
+    }
+}
+
+#[test]
+fn heads_of_a_race_without_any_are_refused() {
+    let course = Course::new();
+    course.write("race.toml", &format!("heads = 'varied'\n{RACE}").replace("hello", "double"));
+    let ended = course.race(&["race.toml", "--out", "out"]).with_status(2);
+    assert!(ended.stderr.contains("hello and hash; this race runs double"), "{}", ended.stderr);
+}

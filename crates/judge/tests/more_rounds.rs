@@ -1,0 +1,79 @@
+//! More rounds are advised only where they could change an answer, and then with how many.
+
+// Each test file uses a part of the simulation.
+#[allow(dead_code)]
+mod simulated;
+
+use regatta_judge::judge;
+use regatta_record::{Cell, Kind, Relation, Round, Summary};
+use simulated::{LOAD, Machine, QUIET, asked, rounds, truth};
+
+const NAMES: [&str; 4] = ["epoll", "epoll-twin", "null", "node"];
+
+fn race(twin_ns: f64, node_ns: f64, noise: f64) -> Vec<Round> {
+    let costs = [5_000.0, twin_ns, 4_000.0, node_ns];
+    let field: Vec<_> = NAMES.iter().zip(costs).map(|(n, c)| truth(n, c)).collect();
+    rounds(&field, &[LOAD], 7, Machine { noise, ..QUIET }, 11)
+}
+
+fn judged(rounds: &[Round]) -> Summary {
+    judge(&asked(&NAMES, 7, &[LOAD]), rounds)
+}
+
+fn node(summary: &Summary) -> &Cell {
+    let node = summary.cells.iter().find(|c| c.contender == "node").unwrap();
+    assert_eq!(node.relation, Some(Relation::NotToldApart), "{:?}", node.ratio_to_baseline);
+    node
+}
+
+#[test]
+fn as_many_as_would_tell_are_advised() {
+    let summary = judged(&race(5_000.0, 5_400.0, 0.06));
+    let needed = node(&summary).rounds_to_tell.expect("8% are told by more rounds");
+    assert!((8..200).contains(&needed), "{needed}");
+    let more = rounds_of(needed * 2, 5_400.0);
+    let told = judge(&asked(&NAMES, needed * 2, &[LOAD]), &more);
+    let told = told.cells.iter().find(|c| c.contender == "node").unwrap();
+    assert_eq!((told.relation, told.rounds_to_tell), (Some(Relation::Dearer), None));
+}
+
+fn rounds_of(passes: u32, node_ns: f64) -> Vec<Round> {
+    let costs = [5_000.0, 5_000.0, 4_000.0, node_ns];
+    let field: Vec<_> = NAMES.iter().zip(costs).map(|(n, c)| truth(n, c)).collect();
+    rounds(&field, &[LOAD], passes, Machine { noise: 0.06, ..QUIET }, 11)
+}
+
+#[test]
+fn none_are_advised_within_a_lasting_offset_of_the_twin() {
+    let summary = judged(&race(5_500.0, 5_300.0, 0.005));
+    assert_eq!(node(&summary).rounds_to_tell, None, "6% within an offset of 10%");
+    let floor = summary.doubts.iter().find(|d| d.starts_with("the noise floor is ±")).unwrap();
+    assert!(floor.contains("no number of rounds changes that"), "{floor}");
+    assert!(!floor.contains("run more rounds"), "{floor}");
+}
+
+#[test]
+fn none_are_advised_where_the_load_was_the_limit() {
+    let mut rounds = race(5_000.0, 5_400.0, 0.06);
+    for round in rounds.iter_mut().filter(|round| round.contender == "node") {
+        // The server used a tenth of its CPU, the load all of its own.
+        round.load_cpu_ns = round.window_ns * u64::from(round.load_cpus);
+        round.load_spun_ns = 0;
+        round.window_ns *= 10;
+        round.load_cpu_ns *= 10;
+    }
+    let summary = judged(&rounds);
+    assert!(node(&summary).verdict.is(Kind::GeneratorBound), "{:?}", node(&summary).verdict);
+    assert_eq!(node(&summary).rounds_to_tell, None);
+}
+
+#[test]
+fn none_are_advised_where_the_twin_is_void() {
+    let mut rounds = race(5_000.0, 5_400.0, 0.06);
+    for round in rounds.iter_mut().filter(|round| round.contender == "epoll-twin") {
+        round.server = None;
+    }
+    let summary = judged(&rounds);
+    let doubt = summary.doubts.iter().find(|d| d.contains("the noise floor is not known")).unwrap();
+    assert!(doubt.contains("epoll-twin") && !doubt.contains("run more rounds"), "{doubt}");
+}

@@ -1,0 +1,22 @@
+//! Which heads the requests of a race have.
+
+use regatta_record::{Asked, Heads};
+use regatta_script::Workload;
+
+/// The heads that are asked for, or varied ones; `None` where the workload has none to choose.
+pub(crate) fn chosen(wanted: Option<Heads>, workload: &Workload) -> Result<Option<Heads>, String> {
+    let has_heads = workload.with_heads(Heads::Varied).is_some();
+    match wanted {
+        Some(wanted) if !has_heads => Err(format!(
+            "heads = {wanted} applies to the workloads hello and hash; this race runs {}",
+            workload.name()
+        )),
+        _ => Ok(has_heads.then(|| wanted.unwrap_or_default())),
+    }
+}
+
+/// The workload with the heads of a race. Results from before heads could be chosen had identical ones.
+pub(crate) fn given(workload: Workload, asked: &Asked) -> Workload {
+    let heads = asked.heads.unwrap_or(Heads::Identical);
+    workload.with_heads(heads).unwrap_or(workload)
+}

@@ -1,0 +1,25 @@
+//! What a server that does not look is given.
+
+use super::*;
+use crate::dialect::Dialect;
+
+#[test]
+fn every_request_has_the_length_that_is_told_and_every_reply_is_the_canned_one() {
+    for (closes, heads) in [(false, Heads::Varied), (true, Heads::Varied), (true, Heads::Identical)]
+    {
+        let place = Place { host: "127.0.0.1:40001", path: None, closes };
+        let hello = HttpAsks::Hello { heads };
+        let (asks, canned) = hello.canned(place).unwrap();
+        for seed in [1, 2] {
+            let order = Order { seed, pipeline: 16, place };
+            let Ok(Speech::Exact(exact)) = asks.compile(&order) else { panic!("not exact") };
+            let Ok(Speech::Own(hello)) = hello.compile(&order) else { panic!("exact") };
+            let script = exact.script();
+            assert_eq!(script.count(), hello.script().count());
+            for i in 0..script.count() + 16 {
+                assert_eq!(script.request(i).len(), canned.request_bytes);
+                assert_eq!(script.reply(i), canned.reply.as_bytes());
+            }
+        }
+    }
+}

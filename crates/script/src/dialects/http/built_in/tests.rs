@@ -1,0 +1,51 @@
+//! The bytes of the built-in workloads.
+
+use super::*;
+
+fn first(request: &HttpRequest, place: Place<'_>) -> String {
+    let script = compose(request, Heads::Identical, 1, place);
+    String::from_utf8(script.request(0).to_vec()).unwrap()
+}
+
+#[test]
+fn the_built_in_requests_byte_for_byte() {
+    let place = Place { host: "h:1", path: None, closes: false };
+    assert_eq!(first(&hello(place), place), "GET / HTTP/1.1\r\nHost: h:1\r\n\r\n");
+    let asks = "GET /hash?n=7&salt=0000000000000000 HTTP/1.1\r\nHost: h:1\r\n\r\n";
+    assert_eq!(first(&hash(7, place), place), asks);
+    let place = Place { path: Some("/a.php"), closes: true, ..place };
+    let asks = "GET /a.php?n=7&salt=0000000000000000 HTTP/1.1\r\nHost: h:1\r\n\
+                Connection: close\r\n\r\n";
+    assert_eq!(first(&hash(7, place), place), asks);
+}
+
+#[test]
+fn varied_requests_differ_in_their_heads_alone() {
+    let place = Place { host: "h:1", path: None, closes: false };
+    let script = compose(&hello(place), Heads::Varied, 1, place);
+    let mut seen = std::collections::BTreeSet::new();
+    for i in 0..script.pushed() as u32 {
+        let request = std::str::from_utf8(script.request(i)).unwrap();
+        let fields = request.strip_prefix("GET / HTTP/1.1\r\nHost: h:1\r\n").unwrap();
+        assert!(fields.ends_with("\r\n\r\n"), "{request}");
+        seen.insert(fields);
+    }
+    assert_eq!(seen.len(), heads::HEADS);
+}
+
+#[test]
+fn whoever_counts_bytes_gets_as_many_in_as_many_requests() {
+    for heads in [Heads::Varied, Heads::Identical] {
+        let place = Place { host: "h:1", path: None, closes: false };
+        let asked = compose(&hello(place), heads, 7, place);
+        let canned = compose_canned(heads, 7, place);
+        assert_eq!(asked.pushed(), canned.pushed());
+        let bytes = |script: &Script| -> usize {
+            (0..script.pushed() as u32).map(|i| script.request(i).len()).sum()
+        };
+        // The mean is rounded down.
+        let missing = bytes(&asked) - bytes(&canned);
+        assert!(missing < asked.pushed(), "{missing}");
+        assert!(canned.request(5).len() == canned.mean_request());
+    }
+}

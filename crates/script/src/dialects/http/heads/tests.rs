@@ -1,0 +1,54 @@
+//! The heads that requests are drawn from.
+
+use super::*;
+use std::collections::BTreeSet;
+
+fn lengths(heads: &[Fields]) -> Vec<usize> {
+    let field = |(name, value): &(&str, String)| name.len() + ": \r\n".len() + value.len();
+    heads.iter().map(|fields| fields.iter().map(field).sum()).collect()
+}
+
+#[test]
+fn more_than_a_thousand_heads_are_all_different_and_of_many_sizes() {
+    for closes in [false, true] {
+        let heads = varied(1, closes);
+        let distinct: BTreeSet<_> = heads.iter().collect();
+        assert_eq!((heads.len(), distinct.len()), (HEADS, HEADS));
+        let lengths = lengths(&heads);
+        let sizes: BTreeSet<_> = lengths.iter().collect();
+        assert!(sizes.len() > 300, "{}", sizes.len());
+        let (least, most) = (*sizes.first().unwrap(), *sizes.last().unwrap());
+        assert!(*least < 120 && (800..1500).contains(most), "{least} {most}");
+        let mean = lengths.iter().sum::<usize>() / HEADS;
+        assert!((250..600).contains(&mean), "{mean}");
+    }
+}
+
+#[test]
+fn a_browsers_head_is_among_them_with_its_cookies() {
+    let is = |fields: &&Fields| {
+        let has = |name| fields.iter().any(|(field, _)| *field == name);
+        ["User-Agent", "Accept-Language", "Accept-Encoding", "Cookie", "Referer"]
+            .into_iter()
+            .all(has)
+    };
+    let browsers = varied(1, false).iter().filter(is).count();
+    assert!(browsers > HEADS / 5, "{browsers}");
+}
+
+#[test]
+fn the_seed_orders_them_and_their_sum_stays() {
+    let (one, other) = (varied(1, false), varied(2, false));
+    assert_eq!(one, varied(1, false));
+    assert!(one != other);
+    let sum = |heads| lengths(heads).iter().sum::<usize>();
+    assert_eq!(sum(&one), sum(&other));
+}
+
+#[test]
+fn a_connection_that_ends_is_said_to_once() {
+    for fields in varied(1, true) {
+        let said: Vec<_> = fields.iter().filter(|(name, _)| *name == "Connection").collect();
+        assert!(matches!(said[..], [(_, value)] if value == "close"), "{fields:?}");
+    }
+}
