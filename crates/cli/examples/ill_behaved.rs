@@ -1,5 +1,6 @@
 //! A contender that speaks `double` and misbehaves as it is told: what the tests of `regatta race`
-//! start. `ill_behaved PORT [wrong-at N | dies-at N STATUS | deaf | refuses | widens]`.
+//! start. `ill_behaved PORT [wrong-at N | dies-at N STATUS | deaf | refuses | widens |
+//! hoards]`.
 //!
 //! If `ILL_BEHAVED_LOG` is set, it appends `PID listens PORT` to that file, and `PID asked` when a
 //! deaf one gets SIGTERM.
@@ -12,7 +13,10 @@ use std::{
     io::{Read, Write},
     net::{TcpListener, TcpStream},
     process::exit,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     thread,
 };
 
@@ -26,7 +30,12 @@ enum Behaviour {
     WrongAt(u64),
     /// Ends with this status instead of the n-th answer.
     DiesAt(u64, i32),
+    /// Keeps 16 KiB for each answer, up to 256 MiB.
+    Hoards,
 }
+
+/// What is kept.
+static HOARD: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
 fn main() {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -42,14 +51,16 @@ fn main() {
             ignore_sigterm();
             (port, Behaviour::Good)
         }
+        [port, "hoards"] => (port, Behaviour::Hoards),
         [port, "widens"] => {
             run_anywhere();
             (port, Behaviour::Good)
         }
         [_, "refuses"] => give_up("no licence for this machine", 4),
-        _ => {
-            give_up("usage: ill_behaved PORT [wrong-at N|dies-at N STATUS|deaf|refuses|widens]", 2)
-        }
+        _ => give_up(
+            "usage: ill_behaved PORT [wrong-at N|dies-at N STATUS|deaf|refuses|widens|hoards]",
+            2,
+        ),
     };
     let listener = match TcpListener::bind(format!("127.0.0.1:{port}")) {
         Ok(listener) => listener,
@@ -95,6 +106,10 @@ fn answer(mut stream: &TcpStream, behaviour: Behaviour) {
             let surplus = match behaviour {
                 Behaviour::WrongAt(n) => i128::from(nth == n),
                 Behaviour::DiesAt(n, status) if nth == n => give_up("out of cheese", status),
+                Behaviour::Hoards if nth <= 16_384 => {
+                    HOARD.lock().expect("a hoard").push(vec![7; 16 * 1024]);
+                    0
+                }
                 _ => 0,
             };
             writeln!(answers, "{}", asked * 2 + surplus).expect("room for the answer");

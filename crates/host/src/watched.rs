@@ -16,6 +16,8 @@ pub struct Watched {
     roles: Vec<OfRole>,
     /// Before the load, of all roles.
     ready: Memory,
+    /// With the connections open, before the load, where there was such a moment.
+    connected: Option<Memory>,
     /// What all roles used inside the window, once that is closed; `None` where one cannot be read.
     pub spent: Option<Server>,
     /// The connections of a burst are closed at its end: what memory there is then is told.
@@ -36,7 +38,9 @@ struct OfRole {
     cpus: Vec<u32>,
     processes: Vec<UsageWindow>,
     ready: Memory,
-    /// With the connections open.
+    /// With the connections open, before the load.
+    connected: Option<Memory>,
+    /// With the connections open, after it.
     memory: Memory,
 }
 
@@ -48,6 +52,7 @@ impl OfRole {
             cpus: role.cpus.clone(),
             ready: Memory::of(&processes),
             processes: processes.into_iter().map(UsageWindow::of).collect(),
+            connected: None,
             memory: Memory::default(),
         }
     }
@@ -64,7 +69,7 @@ impl OfRole {
         let cpus = self.cpus.len() as u32;
         let used = self.spent().map(|spent| Server {
             memory_at_ready_bytes: Some(self.ready.proportional),
-            user_growth_bytes: self.memory.user_growth(&self.ready),
+            user_growth_bytes: self.connected.unwrap_or(self.memory).user_growth(&self.ready),
             ..spent.into_record(cpus, self.memory.proportional)
         });
         let count = self.processes.len() as u32;
@@ -80,12 +85,24 @@ impl Watched {
         Watched {
             roles: roles.all().iter().map(OfRole::new).collect(),
             ready: Memory::of(&roles.observed()),
+            connected: None,
             spent: None,
             leaves_none_open: load.drive.burst().is_some(),
             cpus: all.len() as u32,
             used_cpus: used.into_iter().collect(),
             stolen: None,
             machine: Machine::default(),
+        }
+    }
+
+    /// All connections are open, and the load has not begun: what memory they take.
+    pub fn connected(&mut self) {
+        let all: Vec<Observed> = self.roles.iter().flat_map(OfRole::observed).collect();
+        self.connected = Some(Memory::of(&all));
+        if self.roles.len() > 1 {
+            for role in &mut self.roles {
+                role.connected = Some(Memory::of(&role.observed()));
+            }
         }
     }
 
@@ -131,8 +148,10 @@ impl Watched {
         let memory = Memory::of(&all);
         spent.memory_bytes = memory.proportional;
         spent.memory_at_ready_bytes = Some(self.ready.proportional);
-        spent.user_growth_bytes = memory.user_growth(&self.ready);
-        spent.kernel_growth = memory.kernel_growth(&self.ready);
+        // After the load it would hold what that left in heaps, which is no connection's.
+        let connected = self.connected.unwrap_or(memory);
+        spent.user_growth_bytes = connected.user_growth(&self.ready);
+        spent.kernel_growth = connected.kernel_growth(&self.ready);
         if self.roles.len() > 1 {
             for role in &mut self.roles {
                 role.memory = Memory::of(&role.observed());

@@ -121,7 +121,8 @@ impl<'a> Director<'a> {
     fn connecting(&mut self, now: Nanos, sums: Sums) {
         let wanted = self.plan.connections + self.plan.idle;
         if sums.open == wanted {
-            return self.warm_up(now, sums);
+            self.edges.connected();
+            return self.warm_up(clock::now(), sums);
         }
         if sums.open > self.most_open.0 {
             self.most_open = (sums.open, now);

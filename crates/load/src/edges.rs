@@ -11,6 +11,11 @@ pub trait Edges: Send {
         true
     }
 
+    /// All connections are open, one exchange on each was checked, and the load has not begun: what
+    /// connections take can be read by itself. Not called where connections are opened inside the window
+    /// (counted loads and bursts) or for each request.
+    fn connected(&mut self) {}
+
     /// The window opens soon: read what takes long. Where this took a while, the load goes on for
     /// longer than that before the window opens, so that what piled up meanwhile is worked off
     /// outside of it.

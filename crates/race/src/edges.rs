@@ -17,6 +17,10 @@ impl Edges for AtEdges<'_> {
         self.seeing.as_mut().is_none_or(|seeing| seeing.is_warm(so_far))
     }
 
+    fn connected(&mut self) {
+        self.watched.connected();
+    }
+
     fn before_window(&mut self) {
         self.watched.before_window();
     }

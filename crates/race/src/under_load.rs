@@ -43,6 +43,10 @@ impl Edges for Around<'_> {
         self.edges.is_warm(so_far)
     }
 
+    fn connected(&mut self) {
+        self.edges.connected();
+    }
+
     fn before_window(&mut self) {
         self.edges.before_window();
     }

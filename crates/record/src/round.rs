@@ -242,7 +242,8 @@ pub struct Server {
     #[serde(default)]
     pub memory_at_ready_bytes: Option<u64>,
     /// Growth of its own pages (proportional set size without files) from ready until all
-    /// connections were open and idle, bytes.
+    /// connections were open and idle, before the load began, bytes. Of a counted load, whose connections
+    /// open inside its window, until after it.
     #[serde(default)]
     pub user_growth_bytes: Option<i64>,
     /// Growth of the kernel's memory between the same moments.

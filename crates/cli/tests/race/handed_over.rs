@@ -1,5 +1,5 @@
 //! Contenders whose work is done by a process that is not their own, or on CPUs that they were not
-//! given.
+//! given; and what its connections are not to blame for.
 
 use crate::course::{Course, example, until};
 use regatta_host::allowed_cpus;
@@ -71,4 +71,17 @@ fn one_that_gives_itself_other_cpus_is_found() {
         Kind::OtherCpus,
         &["(ill_behaved) may run on CPUs ", "was put on "],
     );
+}
+
+#[test]
+fn what_a_load_leaves_in_a_heap_is_no_memory_of_connections() {
+    let course = Course::new();
+    let ended = course.race_short("hoarder=sh -c 'exec \"$ILL\" {port} hoards'");
+    course.assert_nothing_left();
+    let summary = ended.summary();
+    let hoarder = summary.cells.iter().find(|cell| cell.contender == "hoarder").unwrap();
+    let memory = hoarder.memory_bytes.unwrap();
+    assert!(memory > 20 << 20, "{memory} bytes: it kept 16 KiB for each answer");
+    let each = hoarder.user_bytes_per_connection.unwrap();
+    assert!(each < 150_000.0, "{each} bytes for each of 64 connections");
 }
