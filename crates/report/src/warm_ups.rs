@@ -61,7 +61,7 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
             0 => "at once".to_owned(),
             ns => numbers::time(ns as f64),
         };
-        let requests = settled.then(|| numbers::grouped(after_requests)).unwrap_or_default();
+        let requests = if settled { numbers::grouped(after_requests) } else { String::new() };
         let [cold, warm] = [settling.cold_ns_per_request, settling.warm_ns_per_request];
         Row {
             reference: summary.asked.is_reference(&cell.contender),

@@ -232,6 +232,6 @@ pub fn assert_undisturbed(tally: &Tally) {
     assert_eq!(tally.first_wrong, None);
     assert!(!tally.interrupted && !tally.server_died);
     assert!(tally.requests > 0);
-    assert!(tally.histogram.len() > 0 && tally.histogram.len() <= tally.replies);
+    assert!(!tally.histogram.is_empty() && tally.histogram.len() <= tally.replies);
     assert!(tally.load_cpu_ns > 0 && tally.window_ns > 0);
 }
