@@ -61,3 +61,4 @@ pub use race::{RaceError, run};
 pub use single::judge_load;
 pub use split_loads::split_loads;
 pub use store::{Store, StoreError};
+pub use warm::Seeing;

@@ -45,3 +45,4 @@ pub use markdown::markdown;
 pub use numbers::{grouped, memory, time};
 pub use plan::{plan_json, plan_text};
 pub use terminal::{terminal, wrap};
+pub use warm_ups::seen_in_words as warm_up_in_words;
