@@ -17,7 +17,7 @@ use crate::{
     warm_ups::{none_needed, warm_ups},
     why::once,
 };
-use regatta_record::{Cell, Kind, LoadShape, Summary};
+use regatta_record::{Asked, Cell, Kind, LoadShape, Summary};
 use serde::Serialize;
 
 /// A race, ready to be laid out.
@@ -82,6 +82,15 @@ pub fn view(summary: &Summary) -> View {
     }
 }
 
+/// What counted loads measure: they begin with a contender's first requests.
+fn cold(asked: &Asked) -> Option<String> {
+    asked.loads.iter().any(|load| load.requests.is_some()).then(|| {
+        "loads with a number of requests are races of cold starts: each begins with the first requests \
+         after a fresh start"
+            .to_owned()
+    })
+}
+
 fn heading(summary: &Summary) -> Vec<String> {
     let asked = &summary.asked;
     let setup = &asked.setup;
@@ -115,6 +124,7 @@ fn heading(summary: &Summary) -> Vec<String> {
         )),
     ];
     lines.extend(cores::line(asked));
+    lines.extend(cold(asked));
     lines.push(match summary.noise_floor {
         Some(floor) => format!(
             "noise floor ±{}: smaller differences mean nothing here",

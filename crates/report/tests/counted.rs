@@ -100,6 +100,16 @@ fn silent_connections_have_a_sentence_and_a_picture() {
 }
 
 #[test]
+fn a_counted_load_is_called_a_race_of_cold_starts() {
+    let told =
+        |s: &Summary| terminal(s, 200, false).contains("are races of cold starts: each begins");
+    let mut s = summary();
+    assert!(told(&s));
+    s.asked.loads.retain(|load| load.requests.is_none());
+    assert!(!told(&s));
+}
+
+#[test]
 fn no_line_is_too_long_and_the_summary_survives_json() {
     let s = summary();
     for width in 40..200 {
