@@ -30,6 +30,7 @@ mod prepare;
 mod processes;
 mod race;
 mod rate;
+mod reply_seen;
 mod round;
 mod single;
 mod split_loads;
