@@ -69,6 +69,24 @@ impl Cgroup {
         })
     }
 
+    /// The group that a process is in; it is not ours to remove.
+    pub(crate) fn of_process(version: Version, pid: u32) -> Option<Cgroup> {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+        let membership = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+        let path = locate(version, "cpuacct", &mounts, &membership)?;
+        Some(Cgroup { version, home: path.clone(), path })
+    }
+
+    /// The living processes in it and in the groups below it.
+    pub(crate) fn all_pids(&self) -> Vec<u32> {
+        let mut pids = self.pids();
+        let below = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        for folder in below.map(|entry| entry.path()).filter(|path| path.is_dir()) {
+            pids.extend(Cgroup { path: folder, ..self.clone() }.all_pids());
+        }
+        pids
+    }
+
     /// The version that [`Containment::Best`] would get here.
     pub fn best_version() -> Option<Version> {
         [Version::V2, Version::V1].into_iter().find(|&version| Cgroup::is_available(version))

@@ -81,9 +81,13 @@ mod tests {
     fn a_lap_holds_what_was_used_since_the_last() {
         let mut meter = Meter::of(vec![Observed::tree(std::process::id())]);
         assert_eq!(meter.lap(), None);
-        let until = std::time::Instant::now() + std::time::Duration::from_millis(50);
-        while std::time::Instant::now() < until {}
-        assert!(meter.lap().unwrap() > 1_000_000);
+        // A lap in which another test of this process starts or ends a child says nothing.
+        let lap = (0..100).find_map(|_| {
+            let until = std::time::Instant::now() + std::time::Duration::from_millis(50);
+            while std::time::Instant::now() < until {}
+            meter.lap()
+        });
+        assert!(lap.unwrap() > 1_000_000);
         assert_eq!(Meter::of(Vec::new()).lap(), Some(0), "of nobody nothing");
     }
 }

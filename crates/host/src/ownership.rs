@@ -150,3 +150,71 @@ impl Held {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cgroup::Version;
+    use std::{
+        net::TcpListener,
+        os::fd::OwnedFd,
+        path::Path,
+        process::{Child, Command},
+    };
+
+    /// A process in a control group made by hand, as a container's is; both go when it is dropped.
+    struct Boxed {
+        child: Child,
+        group: Cgroup,
+    }
+
+    impl Boxed {
+        /// `sleep`, whose standard input is the socket.
+        fn holding(socket: OwnedFd) -> Option<Boxed> {
+            let own = std::process::id();
+            let home = [Version::V2, Version::V1].into_iter().find_map(|version| {
+                let home = Cgroup::of_process(version, own)?;
+                Cgroup::is_available(version).then_some((version, home.path().to_owned()))
+            });
+            let (version, home) = home?;
+            let mut child = Command::new("sleep").arg("600").stdin(socket).spawn().unwrap();
+            let folder = home.join(format!("by-hand-{}", child.id()));
+            fs::create_dir(&folder).unwrap();
+            let procs = Path::join(&folder, "cgroup.procs");
+            if fs::write(procs, child.id().to_string()).is_err() {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                fs::remove_dir(&folder).unwrap();
+                return None;
+            }
+            let group = Cgroup::of_process(version, child.id()).unwrap();
+            Some(Boxed { child, group })
+        }
+    }
+
+    impl Drop for Boxed {
+        fn drop(&mut self) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            let _ = self.group.remove();
+        }
+    }
+
+    #[test]
+    fn the_processes_of_a_group_own_its_port_until_somebody_else_holds_the_socket() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let Some(boxed) = Boxed::holding(listener.try_clone().unwrap().into()) else {
+            return eprintln!("skipped: no process can be moved to a control group here");
+        };
+        let own = std::process::id();
+        let processes = vec![Observed::in_group(own, boxed.group.clone())];
+        let ownership = Ownership { ports: vec![port], processes };
+        let stranger = ownership.stranger().unwrap().expect("this process holds it too");
+        assert_eq!((stranger.port, stranger.process.unwrap().pid), (port, own));
+        drop(listener);
+        assert_eq!(ownership.stranger().unwrap(), None);
+        let used = ownership.processes[0].usage().unwrap();
+        assert_eq!(used.pids().collect::<Vec<_>>(), [boxed.child.id()], "its usage is the group's");
+    }
+}

@@ -93,7 +93,7 @@ impl Running {
             let pause = if answer.is_ok() { Duration::ZERO } else { BETWEEN_ATTEMPTS };
             self.still_in_foreground(pause)?;
             match answer {
-                Ok(()) => return Ok(()),
+                Ok(()) => return self.find_container().map_err(NotReady::Supervisor),
                 Err(seen) if Instant::now() >= deadline => {
                     return Err(NotReady::Late { name: self.name().to_string(), limit, seen });
                 }

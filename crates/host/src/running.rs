@@ -3,6 +3,7 @@
 
 use crate::{
     cgroup::Cgroup,
+    container::Container,
     kill::KILL_LIMIT,
     memory::Memory,
     orphans,
@@ -36,6 +37,9 @@ pub struct Running {
     /// First process of the contender.
     pid: u32,
     cgroup: Option<Cgroup>,
+    container: Option<Container>,
+    /// Of the container, once it is ready.
+    group: Option<Cgroup>,
     exited: Option<Exited>,
     supervisor: Supervisor,
 }
@@ -90,7 +94,9 @@ impl Running {
         match supervisor.next_event(PATIENCE)? {
             Some(Event::Started { pid, cgroup }) => {
                 supervisor.cgroup = cgroup.clone();
-                Ok(Running { name, port, pid, cgroup, exited: None, supervisor })
+                let container = launch.container;
+                let (group, exited) = (None, None);
+                Ok(Running { name, port, pid, cgroup, container, group, exited, supervisor })
             }
             Some(Event::NotStarted { because }) => Err(StartError::Refused(because)),
             other => {
@@ -143,7 +149,20 @@ impl Running {
 
     /// Its processes, to be read again and again.
     pub fn observed(&self) -> Observed {
-        Observed::below(self.supervisor_pid(), self.cgroup.clone())
+        match &self.group {
+            Some(group) => Observed::in_group(self.supervisor_pid(), group.clone()),
+            None => Observed::below(self.supervisor_pid(), self.cgroup.clone()),
+        }
+    }
+
+    /// Where it runs in a container, finds that container's control group, which is read from now on.
+    pub(crate) fn find_container(&mut self) -> Result<(), SupervisorError> {
+        if let (Some(container), None) = (&self.container, &self.group) {
+            let group = container.cgroup();
+            let told = |error| self.supervisor.fault(format!("runs what cannot be seen: {error}"));
+            self.group = Some(group.map_err(told)?);
+        }
+        Ok(())
     }
 
     /// Whether the started process is still there.
@@ -169,7 +188,13 @@ impl Running {
         self.supervisor.send(&Command::Stop { grace_ms: grace.as_millis() as u64 })?;
         let stopped = self.stopped_within(grace + KILL_LIMIT + PATIENCE)?;
         self.supervisor.end();
-        let Stopped { ending, status, killed, remaining, last_words } = stopped;
+        let Stopped { ending, status, killed, mut remaining, last_words } = stopped;
+        if let (Some(container), Some(group)) = (&self.container, &self.group) {
+            let left = container.end(group, grace);
+            if !left.is_empty() {
+                remaining = left.into();
+            }
+        }
         let port_free = self.port_is_free().map_err(|error| {
             self.supervisor.fault(format!("is gone, but its port could not be checked: {error}"))
         })?;

@@ -25,6 +25,8 @@ pub struct Observed {
     /// Whether the root itself is counted: no for a supervisor, yes for somebody's server.
     with_root: bool,
     cgroup: Option<Cgroup>,
+    /// Whether the processes are those of the control group, wherever in the tree.
+    by_group: bool,
 }
 
 /// Everything used until one moment.
@@ -90,13 +92,18 @@ pub struct Spent {
 impl Observed {
     /// Everything below `supervisor`, itself left out.
     pub(crate) fn below(supervisor: u32, cgroup: Option<Cgroup>) -> Observed {
-        Observed { root: supervisor, with_root: false, cgroup }
+        Observed { root: supervisor, with_root: false, cgroup, by_group: false }
+    }
+
+    /// Everything in a control group, which is there while `supervisor` is.
+    pub(crate) fn in_group(supervisor: u32, cgroup: Cgroup) -> Observed {
+        Observed { root: supervisor, with_root: false, cgroup: Some(cgroup), by_group: true }
     }
 
     /// `pid` and everything below it. Descendants that lose their parents leave the tree (they
     /// become children of init), unless `pid` is their reaper.
     pub fn tree(pid: u32) -> Observed {
-        Observed { root: pid, with_root: true, cgroup: None }
+        Observed { root: pid, with_root: true, cgroup: None, by_group: false }
     }
 
     /// How many CPUs the root may run on; `None` when it is gone.
@@ -154,6 +161,9 @@ impl Observed {
 
     /// Ids of the processes now.
     pub fn pids(&self) -> Vec<u32> {
+        if let Some(group) = self.cgroup.as_ref().filter(|_| self.by_group) {
+            return group.all_pids();
+        }
         let mut pids = descendants(self.root);
         if self.with_root {
             pids.insert(0, self.root);

@@ -4,6 +4,7 @@
 
 use crate::{
     cgroup::{Cgroup, Containment},
+    container::Container,
     listed::Listed,
     status::Status,
     stop_report::Stopped,
@@ -32,6 +33,8 @@ pub struct Launch {
     pub cpus: Vec<u32>,
     /// Which control group to put it in.
     pub containment: Containment,
+    /// The container that the command runs, if it does.
+    pub container: Option<Container>,
 }
 
 /// What `race` asks.

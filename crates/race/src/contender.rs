@@ -1,7 +1,7 @@
 //! A contender: a manifest in a folder. Finding them, and whether they can run here.
 
 use crate::{lines_of_code::lines_of_code, manifest::Manifest};
-use regatta_host::{find_on_path, is_executable, search_path};
+use regatta_host::{container_engine, find_on_path, is_executable, search_path};
 use std::{
     collections::BTreeMap,
     fs,
@@ -95,6 +95,11 @@ impl Contender {
                 (true, false) => format!("not on PATH: {absent}; install it, then run {install}"),
             });
         }
+        if self.manifest.image.is_some() && container_engine().is_none() {
+            return Some("it runs in a container: install podman or docker".to_owned());
+        }
+        // What is started in a container is in its image.
+        let start = if self.manifest.image.is_some() { &Vec::new() } else { start };
         let workloads = self.manifest.workloads.iter();
         let starts = || backends.iter().map(|backend| &backend.start).chain([start]);
         let programs = workloads.flat_map(|workload| {

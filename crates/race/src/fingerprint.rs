@@ -118,7 +118,9 @@ impl Unchanged {
 fn files_of(entrant: &Entrant) -> Vec<PathBuf> {
     let manifest = &entrant.contender.manifest;
     let dir = &entrant.contender.dir;
-    let starts = [&manifest.start].into_iter().chain(manifest.backends.iter().map(|b| &b.start));
+    // What is started in a container is in its image.
+    let own = manifest.image.is_none().then_some(&manifest.start);
+    let starts = own.into_iter().chain(manifest.backends.iter().map(|b| &b.start));
     let mut files = Vec::new();
     for start in starts {
         for (nth, word) in start.iter().enumerate() {

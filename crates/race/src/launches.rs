@@ -6,7 +6,9 @@ use crate::{
     manifest::Manifest,
     placeholders::{BackendPorts, UnknownPlaceholder, Values},
 };
-use regatta_host::{Containment, Launch, RoleLaunch, free_port, search_path};
+use regatta_host::{
+    Container, Containment, Launch, RoleLaunch, container_engine, free_port, search_path,
+};
 use regatta_record::RoleUsage;
 use std::{
     collections::BTreeMap,
@@ -48,8 +50,9 @@ impl Contender {
         for (backend, ports) in self.manifest.backends.iter().zip(values.backends) {
             roles.push(self.backend(name, backend, &ports.ports, values, cpus, containment)?);
         }
-        let Manifest { start, env, config, ready, .. } = &self.manifest;
-        let how = How { name: name.to_owned(), start, env, config };
+        let Manifest { start, env, config, ready, image, .. } = &self.manifest;
+        let image = image.as_deref();
+        let how = How { name: name.to_owned(), start, env, config, image };
         let launch = self.launch(how, values, cpus.server, containment)?;
         let server = RoleUsage::SERVER.to_owned();
         roles.push(RoleLaunch { name: server, ready: ready.clone(), launches: vec![launch] });
@@ -78,7 +81,7 @@ impl Contender {
             let (run, instance) = (run.as_path(), Some(instance));
             let own = Values { port, run, instance, cores: cpus.len(), ..*values };
             launches.push(self.launch(
-                How { name, start, env, config },
+                How { name, start, env, config, image: None },
                 &own,
                 cpus,
                 containment,
@@ -96,11 +99,18 @@ impl Contender {
     ) -> Result<Launch, ContenderError> {
         let at = |because: String| ContenderError::new(&self.dir, because);
         let told = |error: UnknownPlaceholder| at(error.to_string());
-        let How { name, start, env: variables, config } = how;
-        let command = values.fill_all(start).map_err(told)?;
+        let How { name, start, env: variables, config, image } = how;
+        let mut command = values.fill_all(start).map_err(told)?;
         let mut env = BTreeMap::new();
         for (variable, value) in variables {
             env.insert(variable.clone(), values.fill(value).map_err(told)?);
+        }
+        let mut container = None;
+        if let Some(image) = image {
+            let engine = container_engine();
+            let engine = engine.ok_or_else(|| at("neither podman nor docker is there".into()))?;
+            let own = container.insert(Container::new(engine));
+            command = own.command(image, command, values.run, cpus, &env);
         }
         env.entry("PATH".into()).or_insert_with(search_path);
         for template in config {
@@ -108,7 +118,7 @@ impl Contender {
                 .map_err(|error| at(format!("{template}: {error}")))?;
         }
         let (dir, port, cpus) = (self.dir.clone(), values.port, cpus.to_vec());
-        Ok(Launch { name, command, dir, env, port, cpus, containment })
+        Ok(Launch { name, command, dir, env, port, cpus, containment, container })
     }
 }
 
@@ -118,6 +128,8 @@ struct How<'a> {
     start: &'a [String],
     env: &'a BTreeMap<String, String>,
     config: &'a [String],
+    /// Of the container that it runs in.
+    image: Option<&'a str>,
 }
 
 /// Makes a folder that anybody may read, whatever the umask, since some servers become another user.

@@ -32,6 +32,9 @@ pub struct Manifest {
     pub setup: Vec<String>,
     /// Program and arguments.
     pub start: Vec<String>,
+    /// The image of a container that `start` is run in, by podman or docker, on the host's network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// Program and arguments that print the version of its runtime, on the first line.
     #[serde(default)]
     pub version: Vec<String>,
@@ -112,6 +115,7 @@ impl Manifest {
             packages: vec![],
             setup: vec![],
             start,
+            image: None,
             version: Vec::new(),
             ready: Ready::Tcp,
             source: vec![],

@@ -5,6 +5,7 @@ mod answers;
 mod arguments;
 mod axes;
 mod backends;
+mod container;
 mod course;
 mod drawn;
 mod dry_run;

@@ -11,6 +11,9 @@ use std::{
     process::Stdio,
 };
 
+/// A contender that is known and not installed.
+const NOBODY: &str = "name = 'nobody'\nabout = 'x'\nworkloads = ['double']\n\
+                      needs = ['no-such-program']\nstart = ['no-such-program', '{port}']\n";
 const GOOD: &str = "good=sh -c 'exec \"$ILL\" {port}'";
 const WRONG: &str = "wrong=sh -c 'exec \"$ILL\" {port} wrong-at 50'";
 const DIES: &str = "dies=sh -c 'exec \"$ILL\" {port} dies-at 50 3'";
@@ -27,7 +30,8 @@ fn assert_replayed(course: &Course, runs: &[&Ended]) {
 #[test]
 fn a_race_is_replayed_byte_for_byte() {
     let course = Course::new();
-    // One who is not there, a load that cannot be had, two who go wrong, and two passes.
+    // One who is not installed, a load that cannot be had, two who go wrong, and two passes.
+    course.write("peers/nobody/manifest.toml", NOBODY);
     course.write_race("'null', 'nobody'", "100ms", "connections = [4, 8]\ncores = [1, 9999]");
     let args = ["race.toml", "--rounds", "2", "--out", "out"];
     let contenders = ["--contender", GOOD, "--contender", WRONG, "--contender", DIES];
@@ -125,6 +129,7 @@ fn an_interrupt_in_the_pilot_pass_leaves_nothing_to_replay() {
 #[test]
 fn on_a_terminal_the_last_screen_is_the_same() {
     let course = Course::new();
+    course.write("peers/nobody/manifest.toml", NOBODY);
     course.write_race("'null', 'nobody'", "200ms", "connections = [4, 8]");
     let args = ["race.toml", "--out", "out", "--contender", GOOD, "--contender", DIES];
     let race = run_on_terminal(course.command(&args), On::Both);

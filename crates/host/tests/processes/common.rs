@@ -23,6 +23,7 @@ pub fn launch(containment: Containment, script: &str) -> Launch {
     let port = free_port().expect("a free port");
     let helper = helper().to_str().expect("a path in UTF-8").to_string();
     Launch {
+        container: None,
         name: "probe".into(),
         command: ["sh", "-c", script].map(String::from).to_vec(),
         dir: std::env::temp_dir(),

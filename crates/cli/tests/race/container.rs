@@ -1,0 +1,93 @@
+//! A contender in a container, beside the same program started directly.
+
+use crate::course::{Course, example};
+use regatta_host::{container_engine, engine_trouble};
+use regatta_record::{Kind, Outcome, Round};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+const IMAGE: &str = "localhost/regatta-test:ill-behaved";
+
+/// An image of one program and the libraries that it loads, imported without a registry. Why there is
+/// none, if the engine cannot run it.
+fn image(course: &Course, engine: &Path, program: &Path) -> Result<(), String> {
+    let root = course.path("root");
+    let ldd = Command::new("ldd").arg(program).output().map_err(|error| format!("ldd: {error}"))?;
+    let listed = String::from_utf8_lossy(&ldd.stdout).into_owned();
+    let files = listed.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from);
+    for file in files {
+        let into = root.join(file.strip_prefix("/").unwrap());
+        fs::create_dir_all(into.parent().unwrap()).unwrap();
+        fs::copy(&file, into).unwrap();
+    }
+    fs::copy(program, root.join("program")).unwrap();
+    let tar = course.path("image.tar");
+    let packed = Command::new("tar").arg("-cf").arg(&tar).arg("-C").arg(&root).arg(".").status();
+    assert!(packed.unwrap().success());
+    let run = |command: &mut Command| {
+        let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        }
+    };
+    run(Command::new(engine).arg("import").arg(&tar).arg(IMAGE))?;
+    // Whether containers start at all: this one says why it does not, and ends.
+    let limits = ["--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024"];
+    let try_it =
+        ["run", "--rm", "--network=host", limits[0], limits[1], IMAGE, "/program", "1", "x"];
+    match run(Command::new(engine).args(try_it)) {
+        Err(said) if said.contains("usage: ill_behaved") => Ok(()),
+        other => Err(format!("it does not start one: {other:?}")),
+    }
+}
+
+#[test]
+fn a_container_is_raced_measured_by_its_control_group_and_stopped() {
+    if let Some(why) = engine_trouble() {
+        return eprintln!("skipped: {why}");
+    }
+    let course = Course::new();
+    let (engine, program) = (container_engine().unwrap(), example("ill_behaved"));
+    if let Err(why) = image(&course, &engine, &program) {
+        return eprintln!("skipped: {why}");
+    }
+    let contender = |name: &str, start: &str, more: &str| {
+        format!(
+            "[[contender]]\nname = '{name}'\nabout = 'x'\nworkloads = ['double']\n\
+             start = ['{start}', '{{port}}']\n{more}\n"
+        )
+    };
+    let boxed = contender("boxed", "/program", &format!("image = '{IMAGE}'"));
+    let plain = contender("plain", &program.display().to_string(), "");
+    course.write(
+        "race.toml",
+        &format!(
+            "name = 'test'\nworkload = 'double'\ncontenders = ['boxed', 'plain']\nrounds = 1\n\
+             window = '300ms'\nwarm_up = '0s'\n{boxed}{plain}[[load]]\nconnections = 4\n"
+        ),
+    );
+    let ended = course.race(&["race.toml", "--json", "-", "--out", "out"]);
+    let rounds = fs::read_to_string(course.out().join("rounds.jsonl")).unwrap();
+    let rounds: Vec<Round> =
+        rounds.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rounds.len(), 2, "{}", ended.stderr);
+    for round in &rounds {
+        assert_eq!(round.outcome, Outcome::Finished, "{}", ended.stderr);
+        assert_eq!((&round.served_by_others, &round.left_its_cpus), (&None, &None));
+        let server = round.server.as_ref().expect("observed");
+        assert_eq!((server.processes, server.cpus), (1, 1), "not the engine's own: {server:?}");
+        let cost = server.cpu_ns / round.requests;
+        assert!((1_000..1_000_000).contains(&cost), "{}: {cost} ns", round.contender);
+    }
+    for name in ["boxed", "plain"] {
+        assert_ne!(ended.verdict(name).kind, Kind::ServerNotObserved, "{}", ended.stderr);
+    }
+    course.assert_nothing_left();
+    let left = Command::new(&engine).args(["ps", "--all", "--format={{.Image}}"]).output().unwrap();
+    let left = String::from_utf8(left.stdout).unwrap();
+    assert!(!left.contains(IMAGE), "{left}");
+}

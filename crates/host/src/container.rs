@@ -1,0 +1,156 @@
+//! A contender in a container, run by podman or docker. Whatever the engine, the processes of a container
+//! are those of a control group of its own, which is what is read: under docker they are nobody's
+//! descendants here. The engine's client stays in the foreground below the supervisor, passes SIGTERM on,
+//! and ends with the container.
+
+use crate::{
+    cgroup::{Cgroup, Version},
+    on_path::find_on_path,
+    process::{Process, named},
+};
+use rustix::process::{Resource, getrlimit};
+use serde::{Deserialize, Serialize};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// More processes than this a container need not make.
+const PROCESSES: u64 = 32_768;
+
+/// A container that one launch is to run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Container {
+    /// The engine's program.
+    engine: PathBuf,
+    /// The container's name, which no other has.
+    name: String,
+}
+
+/// The program that runs containers here: podman, which needs no daemon, or docker. `None` where
+/// neither is on PATH.
+pub fn container_engine() -> Option<PathBuf> {
+    ["podman", "docker"].into_iter().find_map(find_on_path)
+}
+
+/// Why containers cannot be run here, in a few words; `None` if the engine answers.
+pub fn engine_trouble() -> Option<String> {
+    let Some(engine) = container_engine() else {
+        return Some("neither podman nor docker is on PATH".to_owned());
+    };
+    let answer = Command::new(&engine).arg("info").stdin(Stdio::null()).output();
+    match answer {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            Some(format!("`{} info`: {said}", engine.display()))
+        }
+        Err(error) => Some(format!("`{} info`: {error}", engine.display())),
+    }
+}
+
+impl Container {
+    /// One with a name of its own, to be run by `engine`.
+    pub fn new(engine: PathBuf) -> Container {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        Container { engine, name: format!("regatta-{}-{count}", std::process::id()) }
+    }
+
+    /// The command that runs `words` in `image`, on the host's network and the CPUs `cpus` (empty: all),
+    /// with the folder `run` in it at the same path. Limits are those of a contender that is started
+    /// without a container; engines raise some, which not everybody may.
+    pub fn command<'a>(
+        &self,
+        image: &str,
+        words: Vec<String>,
+        run: &Path,
+        cpus: &[u32],
+        env: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) -> Vec<String> {
+        let files = getrlimit(Resource::Nofile);
+        let processes = getrlimit(Resource::Nproc).maximum.unwrap_or(PROCESSES).min(PROCESSES);
+        let limit = |n: Option<u64>| n.map_or("-1".to_owned(), |n| n.to_string());
+        let mut command = vec![
+            self.engine.display().to_string(),
+            "run".into(),
+            "--rm".into(),
+            format!("--name={}", self.name),
+            "--network=host".into(),
+            format!("--ulimit=nofile={}:{}", limit(files.current), limit(files.maximum)),
+            format!("--ulimit=nproc={processes}:{processes}"),
+            format!("--volume={0}:{0}", run.display()),
+        ];
+        if !cpus.is_empty() {
+            let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+            command.push(format!("--cpuset-cpus={}", cpus.join(",")));
+        }
+        command.extend(env.into_iter().map(|(name, value)| format!("--env={name}={value}")));
+        command.push(image.to_owned());
+        command.extend(words);
+        command
+    }
+
+    /// The control group of the container, which must run: version 2 where that counts CPU.
+    pub(crate) fn cgroup(&self) -> io::Result<Cgroup> {
+        let told = |what: String| io::Error::other(format!("container {}: {what}", self.name));
+        let pid = self.asked(&["inspect", "--format={{.State.Pid}}", &self.name])?;
+        let pid: u32 = pid.parse().map_err(|_| told(format!("no process id, but {pid:?}")))?;
+        let counts =
+            |version| Cgroup::of_process(version, pid).filter(|group| group.cpu_ns().is_ok());
+        let group = [Version::V2, Version::V1].into_iter().find_map(counts);
+        group.ok_or_else(|| told(format!("the control group of process {pid} cannot be read")))
+    }
+
+    /// Makes sure that nothing of it runs: waits up to `grace` for what its client has asked to end, then
+    /// has the engine remove it. Returns who is there all the same.
+    pub(crate) fn end(&self, group: &Cgroup, grace: Duration) -> Vec<Process> {
+        let ends_within = |limit: Duration| {
+            let deadline = Instant::now() + limit;
+            while !group.all_pids().is_empty() && Instant::now() < deadline {
+                thread::sleep(Duration::from_millis(5));
+            }
+            group.all_pids().is_empty()
+        };
+        ends_within(grace);
+        // Also what only stands in the engine's books: its own removal is cut short where the client is
+        // ended first. What it says adds nothing to who is left.
+        let _ = self.asked(&["rm", "--force", &self.name]);
+        ends_within(grace);
+        group.all_pids().into_iter().map(named).collect()
+    }
+
+    /// What the engine prints, without white space around it.
+    fn asked(&self, words: &[&str]) -> io::Result<String> {
+        let output = Command::new(&self.engine).args(words).stdin(Stdio::null()).output()?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(io::Error::other(format!("{} {words:?}: {said}", self.engine.display())));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_gets_its_cpus_its_folder_and_a_name_of_its_own() {
+        let engine = PathBuf::from("/usr/bin/podman");
+        let [one, other] = [(); 2].map(|()| Container::new(engine.clone()));
+        assert_ne!(one.name, other.name);
+        let (name, value) = ("WHO".to_owned(), "me".to_owned());
+        let words = vec!["/serve".to_owned(), "4001".to_owned()];
+        let command = one.command("x:1", words, Path::new("/r"), &[0, 2], [(&name, &value)]);
+        assert_eq!(command[..3], ["/usr/bin/podman", "run", "--rm"]);
+        for word in ["--network=host", "--cpuset-cpus=0,2", "--volume=/r:/r", "--env=WHO=me"] {
+            assert!(command.iter().any(|one| one == word), "{word} in {command:?}");
+        }
+        assert_eq!(command[command.len() - 3..], ["x:1", "/serve", "4001"]);
+    }
+}
