@@ -7,6 +7,7 @@
 mod backend;
 mod beside;
 mod canned_reply;
+mod choice;
 mod contender;
 mod contest;
 mod course;
