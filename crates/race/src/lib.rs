@@ -7,6 +7,7 @@
 mod backend;
 mod beside;
 mod canned_reply;
+mod choice;
 mod contender;
 mod contest;
 mod course;
@@ -30,6 +31,7 @@ mod prepare;
 mod processes;
 mod race;
 mod rate;
+mod reply_seen;
 mod round;
 mod single;
 mod split_loads;

@@ -1,10 +1,11 @@
 //! From a race file, the command line and the contenders that are known to what is asked.
 
 use crate::{
+    choice::{PEERS, baseline, check_known, check_unique, choose, serves},
     contender::Contender,
     contest::{Contest, SHORTEST_WINDOW},
     heads,
-    manifest::{Adapter, Manifest},
+    manifest::Manifest,
     nearest::hint,
 };
 use regatta_judge::{LEAST_PASSES, MOST_PASSES};
@@ -12,7 +13,6 @@ use regatta_record::{Asked, Core, CpuSets, Entry, FORMAT, Heads, NULL, Setup, tw
 use regatta_script::Workload;
 use serde::Deserialize;
 use std::{
-    collections::BTreeSet,
     env, fs,
     path::{Path, PathBuf},
     time::Duration,
@@ -127,10 +127,10 @@ pub fn prepare(
         given.push(entry.name.clone());
         entries.push(entry);
     }
-    choose(&mut entries, &given, &changes.only, &changes.skip)?;
-    check_known(contest, known, &entries, &given)?;
-    check_unique(&entries)?;
-    let baseline = baseline(contest, changes, &entries)?;
+    choose(&mut entries, &given, &changes.only, &changes.skip).map_err(PrepareError)?;
+    check_known(contest, known, &entries, &given).map_err(PrepareError)?;
+    check_unique(&entries).map_err(PrepareError)?;
+    let baseline = baseline(contest, changes.baseline.as_ref(), &entries).map_err(PrepareError)?;
     let rounds = rounds(contest, changes)?;
     if changes.precision.is_some() {
         check_compared("--precision", &entries, &baseline)?;
@@ -229,46 +229,6 @@ fn check_gate(entries: &[Entry], baseline: &str, rounds: u32) -> Result<(), Prep
     Ok(())
 }
 
-/// An error for the first contender that a user's own race file names and that is unknown or does not
-/// serve the workload: a misspelt name must not silently shrink a race. Bundled races name peers that
-/// are not installed everywhere. `given` are those of the command line, which replace namesakes.
-fn check_known(
-    contest: &Contest,
-    known: &[Contender],
-    entries: &[Entry],
-    given: &[String],
-) -> Result<(), PrepareError> {
-    if contest.bundled {
-        return Ok(());
-    }
-    let workload = &contest.workload;
-    // Several may have one name, each for its workloads.
-    let any = |name: &str, holds: &dyn Fn(&Contender) -> bool| {
-        known.iter().any(|c| c.manifest.name == name && holds(c))
-    };
-    let wrong = contest.contenders.iter().find(|name| {
-        let takes_part = entries.iter().any(|entry| entry.name == **name);
-        *name != PEERS
-            && takes_part
-            && !given.contains(name)
-            && !any(name, &|one| serves(contest, one))
-    });
-    let Some(name) = wrong else { return Ok(()) };
-    if any(name, &|_| true) {
-        return Err(PrepareError(format!(
-            "the race file names the contender {name}, which does not serve {workload}; leave it \
-             out, or add {workload} to its manifest"
-        )));
-    }
-    let serving = || known.iter().filter(|c| serves(contest, c)).map(|c| c.manifest.name.as_str());
-    Err(PrepareError(format!(
-        "the race file names the contender {name}, and there is no manifest of that name{}; --skip \
-         {name} leaves it out; these serve {workload}: {}",
-        hint(name, serving()),
-        serving().collect::<Vec<_>>().join(", ")
-    )))
-}
-
 /// The contenders that the file names, or all that serve its workload. One that is not known gets an
 /// entry that is skipped.
 fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
@@ -301,17 +261,6 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
     entries
 }
 
-/// Whether a contender speaks the workload: its manifest names it. Who sends back what it gets need
-/// not know a workload file to do so.
-fn serves(contest: &Contest, contender: &Contender) -> bool {
-    let Contender { manifest, .. } = contender;
-    let echoes = contest.workload_file.is_some() && manifest.adapter == Some(Adapter::Echo);
-    echoes || manifest.workloads.contains(&contest.workload)
-}
-
-/// In a race file: all contenders that are neither built in nor the file's own.
-const PEERS: &str = "peers";
-
 /// The built-in ones are started by this program itself.
 fn is_built_in(contender: &Contender) -> bool {
     contender.manifest.start.first().is_some_and(|program| program == "{regatta}")
@@ -339,17 +288,6 @@ fn with_own(contest: &Contest, known: &[Contender]) -> Result<Vec<Contender>, Pr
 /// Whether a contender is the race file's own, or a namesake of one that is.
 fn is_own(contest: &Contest, contender: &Contender) -> bool {
     contest.own.iter().any(|own| own.name == contender.manifest.name)
-}
-
-/// Figures are told by the name alone.
-fn check_unique(entries: &[Entry]) -> Result<(), PrepareError> {
-    let mut seen = BTreeSet::new();
-    let twice = entries.iter().find(|entry| !seen.insert(&entry.name));
-    twice.map_or(Ok(()), |Entry { name, .. }| {
-        Err(PrepareError(format!(
-            "two contenders are named {name}; rename one in its manifest or in the race file"
-        )))
-    })
 }
 
 fn working_directory() -> Result<PathBuf, PrepareError> {
@@ -389,54 +327,6 @@ fn entry(contender: &Contender, workload: &str) -> Entry {
     }
 }
 
-/// Those `given` on the command line take part whatever `only` says.
-fn choose(
-    entries: &mut Vec<Entry>,
-    given: &[String],
-    only: &[String],
-    skip: &[String],
-) -> Result<(), PrepareError> {
-    let unknown = only.iter().chain(skip).find(|name| !entries.iter().any(|e| e.name == **name));
-    if let Some(name) = unknown {
-        let all = names(entries);
-        let hint = hint(name, entries.iter().map(|entry| entry.name.as_str()));
-        return Err(PrepareError(format!(
-            "no contender {name:?} in this race{hint}; there are: {all}"
-        )));
-    }
-    let wanted = |name: &String| only.is_empty() || only.contains(name) || given.contains(name);
-    entries.retain(|e| wanted(&e.name) && !skip.contains(&e.name));
-    Ok(())
-}
-
-/// The contender that ratios are taken to: as asked, else the first that takes part.
-fn baseline(
-    contest: &Contest,
-    changes: &Changes,
-    entries: &[Entry],
-) -> Result<String, PrepareError> {
-    let taking_part: Vec<&Entry> = entries.iter().filter(|e| e.skipped.is_none()).collect();
-    let takes_part = |name: &&String| taking_part.iter().any(|e| e.name == **name);
-    if let Some(name) = changes.baseline.as_ref().filter(|name| !takes_part(name)) {
-        let names: Vec<&str> = taking_part.iter().map(|e| e.name.as_str()).collect();
-        let names = names.join(", ");
-        let because = format!("the baseline {name} does not take part; it is one of: {names}");
-        return Err(PrepareError(because));
-    }
-    // The file's may be left out by the command line, or not be installed.
-    let asked = changes.baseline.as_ref().or(contest.baseline.as_ref()).filter(takes_part);
-    let first = || taking_part.iter().map(|e| &e.name).find(|name| *name != NULL);
-    asked.or_else(first).cloned().ok_or_else(|| {
-        let skipped = entries.iter().filter_map(|e| Some((&e.name, e.skipped.as_ref()?)));
-        let skipped: String = skipped.map(|(name, why)| format!("; {name}: {why}")).collect();
-        PrepareError(format!("no contender is left to race; see `regatta peers`{skipped}"))
-    })
-}
-
-fn names(entries: &[Entry]) -> String {
-    entries.iter().map(|e| e.name.as_str()).collect::<Vec<_>>().join(", ")
-}
-
 /// CPUs as asked for; what is not asked for is made of whole cores ([`CpuSets::shared_out`]).
 fn cpu_sets(changes: &Changes, cores: &[Core]) -> Result<CpuSets, PrepareError> {
     let given = changes.server_cpus.iter().chain(&changes.load_cpus).flatten();
@@ -464,7 +354,7 @@ mod tests {
         // Nobody need be started to be named.
         known.iter_mut().for_each(|one| one.manifest.version.clear());
         let entries = named(contest, &with_own(contest, &known)?);
-        check_unique(&entries)?;
+        check_unique(&entries).map_err(PrepareError)?;
         Ok(entries.into_iter().map(|entry| entry.name).collect())
     }
 

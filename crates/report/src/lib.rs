@@ -11,6 +11,7 @@
 
 mod chart;
 mod columns;
+mod contenders;
 mod cores;
 mod csv;
 mod curves;

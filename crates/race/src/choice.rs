@@ -1,0 +1,113 @@
+//! Which contenders take part, and whether their names are right. An error is a sentence.
+
+use crate::{contender::Contender, contest::Contest, manifest::Adapter, nearest::hint};
+use regatta_record::{Entry, NULL};
+use std::collections::BTreeSet;
+
+/// An error for the first contender that a user's own race file names and that is unknown or does not
+/// serve the workload: a misspelt name must not silently shrink a race. Bundled races name peers that
+/// are not installed everywhere. `given` are those of the command line, which replace namesakes.
+pub(crate) fn check_known(
+    contest: &Contest,
+    known: &[Contender],
+    entries: &[Entry],
+    given: &[String],
+) -> Result<(), String> {
+    if contest.bundled {
+        return Ok(());
+    }
+    let workload = &contest.workload;
+    // Several may have one name, each for its workloads.
+    let any = |name: &str, holds: &dyn Fn(&Contender) -> bool| {
+        known.iter().any(|c| c.manifest.name == name && holds(c))
+    };
+    let wrong = contest.contenders.iter().find(|name| {
+        let takes_part = entries.iter().any(|entry| entry.name == **name);
+        *name != PEERS
+            && takes_part
+            && !given.contains(name)
+            && !any(name, &|one| serves(contest, one))
+    });
+    let Some(name) = wrong else { return Ok(()) };
+    if any(name, &|_| true) {
+        return Err(format!(
+            "the race file names the contender {name}, which does not serve {workload}; leave it \
+             out, or add {workload} to its manifest"
+        ));
+    }
+    let serving = || known.iter().filter(|c| serves(contest, c)).map(|c| c.manifest.name.as_str());
+    Err(format!(
+        "the race file names the contender {name}, and there is no manifest of that name{}; --skip \
+         {name} leaves it out; these serve {workload}: {}",
+        hint(name, serving()),
+        serving().collect::<Vec<_>>().join(", ")
+    ))
+}
+
+/// Whether a contender speaks the workload: its manifest names it. Who sends back what it gets need
+/// not know a workload file to do so.
+pub(crate) fn serves(contest: &Contest, contender: &Contender) -> bool {
+    let Contender { manifest, .. } = contender;
+    let echoes = contest.workload_file.is_some() && manifest.adapter == Some(Adapter::Echo);
+    echoes || manifest.workloads.contains(&contest.workload)
+}
+
+/// In a race file: all contenders that are neither built in nor the file's own.
+pub(crate) const PEERS: &str = "peers";
+
+/// Figures are told by the name alone.
+pub(crate) fn check_unique(entries: &[Entry]) -> Result<(), String> {
+    let mut seen = BTreeSet::new();
+    let twice = entries.iter().find(|entry| !seen.insert(&entry.name));
+    twice.map_or(Ok(()), |Entry { name, .. }| {
+        Err(format!(
+            "two contenders are named {name}; rename one in its manifest or in the race file"
+        ))
+    })
+}
+
+/// Those `given` on the command line take part whatever `only` says.
+pub(crate) fn choose(
+    entries: &mut Vec<Entry>,
+    given: &[String],
+    only: &[String],
+    skip: &[String],
+) -> Result<(), String> {
+    let unknown = only.iter().chain(skip).find(|name| !entries.iter().any(|e| e.name == **name));
+    if let Some(name) = unknown {
+        let all = names(entries);
+        let hint = hint(name, entries.iter().map(|entry| entry.name.as_str()));
+        return Err(format!("no contender {name:?} in this race{hint}; there are: {all}"));
+    }
+    let wanted = |name: &String| only.is_empty() || only.contains(name) || given.contains(name);
+    entries.retain(|e| wanted(&e.name) && !skip.contains(&e.name));
+    Ok(())
+}
+
+/// The contender that ratios are taken to: as `asked_for` on the command line or in the file, else the first that takes part.
+pub(crate) fn baseline(
+    contest: &Contest,
+    asked_for: Option<&String>,
+    entries: &[Entry],
+) -> Result<String, String> {
+    let taking_part: Vec<&Entry> = entries.iter().filter(|e| e.skipped.is_none()).collect();
+    let takes_part = |name: &&String| taking_part.iter().any(|e| e.name == **name);
+    if let Some(name) = asked_for.filter(|name| !takes_part(name)) {
+        let names: Vec<&str> = taking_part.iter().map(|e| e.name.as_str()).collect();
+        let names = names.join(", ");
+        let because = format!("the baseline {name} does not take part; it is one of: {names}");
+        return Err(because);
+    }
+    // The file's may be left out by the command line, or not be installed.
+    let asked = asked_for.or(contest.baseline.as_ref()).filter(takes_part);
+    let first = || taking_part.iter().map(|e| &e.name).find(|name| *name != NULL);
+    asked.or_else(first).cloned().ok_or_else(|| {
+        let skipped = entries.iter().filter_map(|e| Some((&e.name, e.skipped.as_ref()?)));
+        let skipped: String = skipped.map(|(name, why)| format!("; {name}: {why}")).collect();
+        format!("no contender is left to race; see `regatta peers`{skipped}")
+    })
+}
+
+fn names(entries: &[Entry]) -> String {
+    entries.iter().map(|e| e.name.as_str()).collect::<Vec<_>>().join(", ")
+}
