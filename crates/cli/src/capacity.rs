@@ -83,9 +83,15 @@ pub struct CapacityArgs {
     /// becomes longer where the percentile needs more replies
     #[arg(long, value_parser = duration, value_name = "TIME")]
     window: Option<Duration>,
-    /// Warm-up of a step; at least a little longer than the limit
-    #[arg(long, default_value = "300ms", value_parser = duration, value_name = "TIME")]
-    warm_up: Duration,
+    /// Warm-up of a step, exactly; at least a little longer than the limit. If absent, as long as
+    /// --settle found, and at least 300ms
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    warm_up: Option<Duration>,
+    /// Longest observation before the first step, from a fresh start, to see when the server's CPU per
+    /// request is steady; every step then warms up for as long. 30s with --contender or --pid if
+    /// absent; 0s: none
+    #[arg(long, value_parser = duration, value_name = "TIME", conflicts_with = "warm_up")]
+    settle: Option<Duration>,
     /// How long a reply may take before it is an error; 5s, or twice the limit if that is longer
     #[arg(long, value_parser = duration, value_name = "TIME")]
     timeout: Option<Duration>,
@@ -254,13 +260,24 @@ fn question(args: &CapacityArgs, asked: Option<&Asked>) -> anyhow::Result<Questi
         (None, Some(_)) => cpus.len().max(1),
         (None, None) => 1,
     };
+    let is_observed = asked.is_some() || args.pid.is_some();
+    if args.settle.is_some_and(|settle| !settle.is_zero()) && !is_observed {
+        bail!(
+            "--settle looks at the server's CPU: name its process with --pid, or use --contender"
+        );
+    }
+    let settle = match args.warm_up {
+        None if is_observed => args.settle.unwrap_or(Duration::from_secs(30)),
+        _ => Duration::ZERO,
+    };
     Ok(Question {
         load,
         limit: args.limit,
         step: args.step.get(),
         max: args.max.map_or(max, NonZeroU32::get),
         window: args.window.unwrap_or(Duration::from_secs(1).max(twice)),
-        warm_up: args.warm_up,
+        warm_up: args.warm_up.unwrap_or(Duration::from_millis(300)),
+        settle,
         timeout,
         threads,
         cpus,

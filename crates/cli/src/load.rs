@@ -14,9 +14,12 @@ pub use args::LoadArgs;
 
 use crate::{exit::Done, interrupt, output};
 use anyhow::Context;
-use regatta_host::{Observed, UsageWindow};
-use regatta_load::{Edges, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes};
-use regatta_race::{judge_load, load_processes, processes_in_words};
+use regatta_host::{Meter, Observed, UsageWindow};
+use regatta_judge::Settler;
+use regatta_load::{
+    Edges, Plan, Processes, Progress, SoFar, Tally, Until, WarmUp, run_in_processes,
+};
+use regatta_race::{Seeing, judge_load, load_processes, processes_in_words};
 use regatta_record::{
     FORMAT, Heads, Kind, Latency, LoadOperation, LoadResult, OperationCounted, encode_histogram,
 };
@@ -40,7 +43,11 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
     }
     let cpus = observed.as_ref().and_then(Observed::cpus).unwrap_or(1);
     let shares = observed.as_ref().is_some_and(|observed| observed.may_run_on(&args.cpus));
-    let mut server = Server { window: observed.map(UsageWindow::of), cpus, shares };
+    let mut settler = args.settle.map(Settler::new);
+    let meter = || Meter::of(observed.iter().cloned().collect());
+    let seeing = settler.as_mut().map(|settler| Seeing::new(settler, meter()));
+    let window = observed.clone().map(UsageWindow::of);
+    let mut server = Server { window, cpus, shares, seeing };
     let bar = progress::bar();
     let (mut replies, mut at) = (0, Duration::ZERO);
     let mut progress = |progress: &Progress| {
@@ -53,7 +60,8 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
     bar.finish_and_clear();
     let tally = tally.with_context(|| args.url.clone())?;
 
-    let result = result(&args, &plan, &tally, &server);
+    let mut result = result(&args, &plan, &tally, &server);
+    result.settling = settler.and_then(|settler| settler.settling());
     if let Some(path) = &args.json {
         let json = serde_json::to_string_pretty(&result).context("the result has no JSON")?;
         output::write(path, &format!("{json}\n"))?;
@@ -97,7 +105,11 @@ fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
         cpus: args.cpus.clone(),
         timeout: args.timeout,
         patience: Plan::PATIENCE,
-        warm_up: WarmUp::steady(args.warm_up),
+        warm_up: match (args.warm_up, args.settle) {
+            (Some(length), _) => WarmUp::Fixed(length),
+            (None, Some(longest)) => WarmUp::Judged { longest },
+            (None, None) => WarmUp::steady(Duration::from_secs(1)),
+        },
         until: match (args.burst, args.requests) {
             (Some(_), _) => Until::Done,
             (None, Some(requests)) => Until::Requests(requests),
@@ -120,14 +132,20 @@ fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
 }
 
 /// Reads the server's CPU around the window.
-struct Server {
+struct Server<'a> {
     window: Option<UsageWindow>,
     cpus: u32,
     /// Whether the load may run on some of them.
     shares: bool,
+    /// Where it is to be seen how it warms up.
+    seeing: Option<Seeing<'a>>,
 }
 
-impl Edges for Server {
+impl Edges for Server<'_> {
+    fn is_warm(&mut self, so_far: &SoFar) -> bool {
+        self.seeing.as_mut().is_none_or(|seeing| seeing.is_warm(so_far))
+    }
+
     fn before_window(&mut self) {
         self.window.iter_mut().for_each(UsageWindow::before);
     }
@@ -197,6 +215,7 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
         server_cpu_ns_per_request: spent.and_then(|spent| each(spent.cpu_ns)),
         first_wrong: tally.first_wrong.clone(),
         first_unfinished: tally.first_unfinished.clone(),
+        settling: None,
         verdict: judge_load(plan, tally, of_server),
         histogram: encode_histogram(&tally.histogram),
     };

@@ -21,6 +21,23 @@ fn json(output: &Output) -> serde_json::Value {
 }
 
 #[test]
+fn it_warms_up_until_the_cost_of_a_process_is_steady_and_says_so() {
+    let server = Server::double("epoll", &[]);
+    let pid = server.child.id().to_string();
+    let more = ["-c", "8", "-d", "100ms", "--settle", "1500ms", "--pid", &pid];
+    let output = load(&server, &[&more[..], &["--json", "/dev/stderr"]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("\nwarm-up     "), "{text}");
+    let result: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+    let settling = &result["settling"];
+    assert!(settling["observed_ns"].as_u64().unwrap() >= 500_000_000, "{result:#}");
+    assert!(settling["warm_ns_per_request"].as_f64().unwrap() > 100.0, "{result:#}");
+    for wrong in [&["--settle", "1s"][..], &["--settle", "1s", "--pid", &pid, "--warm-up", "1s"]] {
+        assert_eq!(load(&server, wrong).status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
 fn a_burst_tells_how_long_each_instance_took() {
     let server = Server::double("epoll", &[]);
     let output = load(&server, &["--burst", "4x20x10", "-t", "2", "--json", "-"]);

@@ -9,8 +9,8 @@ use crate::{
     took::Took,
 };
 use regatta_record::{
-    Drive, Errors, Exchange, KernelMemorySource, Kind, LoadShape, Operation, Outcome, Round,
-    Server, Settling, UsageSource, Verdict,
+    Drive, Errors, Exchange, KernelMemorySource, Kind, LoadShape, Operation, Outcome, ReplySeen,
+    Round, Server, Settling, UsageSource, Verdict,
 };
 use std::collections::BTreeSet;
 
@@ -83,6 +83,8 @@ pub struct Observed {
     pub roles: Vec<Role>,
     /// How it warmed up, where that was seen.
     pub settling: Option<Settling>,
+    /// A reply.
+    pub reply: Option<ReplySeen>,
     /// Rounds whose warm-up was shorter than was seen to be needed, out of `finished`.
     pub cut_short: u32,
     /// What it did that voids no figure: how many rounds remark on it, and what the first says.
@@ -169,6 +171,7 @@ impl Observed {
         self.requests = there.iter().map(|r| r.requests).sum();
         there.iter().for_each(|r| self.errors.add(&r.errors));
         self.settling = there.iter().find_map(|round| round.settling);
+        self.reply = there.iter().find_map(|round| round.reply);
         self.cut_short = there.iter().filter(|round| is_cut_short(round)).count() as u32;
         self.remark = said(there, |r| r.remark.as_ref());
         self.served_by_others = said(there, |r| r.served_by_others.as_ref());

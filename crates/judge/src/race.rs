@@ -137,6 +137,7 @@ impl Field {
             contender: observed.name.clone(),
             rounds: observed.finished,
             requests: observed.requests,
+            reply: observed.reply,
             cost_ns_per_request: cost,
             rate_per_s: unless_shared(rate),
             ms_per_request: unless_shared(rate.filter(|_| self.load.requests.is_some()))

@@ -8,6 +8,7 @@ use crate::{
     entrant::Entrant,
     events::Events,
     processes::load_processes,
+    reply_seen,
     single::outcome_of_replies,
     start::{STOP_WITHIN, Start, Started, start},
     under_load::{UnderLoad, Window},
@@ -79,6 +80,7 @@ pub(crate) fn run(
         background: None,
         warm_up: None,
         settling: warm.settling(),
+        reply: None,
         machine: None,
         histogram: String::new(),
     };
@@ -138,6 +140,9 @@ pub(crate) fn run(
     round.server = watched.spent.take();
     round.machine = Some(watched.machine);
     round.roles = watched.into_roles();
+    if pass == 0 {
+        round.reply = reply_seen::look(entrant, port);
+    }
     let (backend, server) = match roles.ended() {
         Ok(ended) => ended.into_iter().partition::<Vec<_>, _>(|one| !one.is_server),
         Err(error) => {

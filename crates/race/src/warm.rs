@@ -9,7 +9,7 @@ use std::time::Duration;
 /// So much longer than a contender was seen to need, in time and in requests, it is warmed up.
 const MARGIN: f64 = 1.25;
 /// The window of a load that is only there to see how a contender warms up.
-const NO_WINDOW: Duration = Duration::from_millis(20);
+pub(crate) const NO_WINDOW: Duration = Duration::from_millis(20);
 
 /// What is to be done before the window.
 pub(crate) enum Warm<'a> {
@@ -62,15 +62,15 @@ pub(crate) fn needs(settling: &Settling) -> (Duration, u64) {
     }
 }
 
-/// Sees a contender warm up.
-pub(crate) struct Seeing<'a> {
+/// Sees a server warm up, slice by slice.
+pub struct Seeing<'a> {
     settler: &'a mut Settler,
     meter: Meter,
     last: SoFar,
 }
 
 impl<'a> Seeing<'a> {
-    /// From now on.
+    /// From now on. `meter` reads the server's CPU; `settler` is told all slices.
     pub fn new(settler: &'a mut Settler, meter: Meter) -> Self {
         let last = SoFar { lasted: Duration::ZERO, replies: 0 };
         Seeing { settler, meter, last }

@@ -1,7 +1,7 @@
 //! What `regatta capacity` found: how many clients, or requests per second, a server carries within
 //! a limit of latency (method, rule 8).
 
-use crate::Arrivals;
+use crate::{Arrivals, Settling};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -31,6 +31,9 @@ pub struct Capacity {
     pub memory_bytes: Option<u64>,
     /// Where the interval has no upper end: what ended the search, such as `--max`.
     pub one_sided: Option<String>,
+    /// How the server warmed up before the first step, where that was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settling: Option<Settling>,
     /// Where its ends were not verified as often as they should be: why not.
     pub unverified: Option<String>,
     /// Every step in the order of time.

@@ -27,6 +27,7 @@ mod needed;
 mod operation;
 mod plan;
 mod race;
+mod reply_seen;
 mod report;
 mod round;
 mod settling;
@@ -65,6 +66,7 @@ pub use needed::rounds_in_words;
 pub use operation::{Operation, OperationCounted, RoundOperation};
 pub use plan::RacePlan;
 pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Setup, Then, twin_name};
+pub use reply_seen::ReplySeen;
 pub use report::{Failure, LoadProgress, Report};
 pub use round::{
     ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,

@@ -1,6 +1,6 @@
 //! What `regatta load` hands over.
 
-use crate::{Errors, Exchange, Latency, OpenLoop, Operation, Verdict};
+use crate::{Errors, Exchange, Latency, OpenLoop, Operation, Settling, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -98,6 +98,9 @@ pub struct LoadResult {
     /// A reply of which only a part came before its connection was lost, where there was one.
     #[serde(default)]
     pub first_unfinished: Option<Exchange>,
+    /// How the server warmed up, where that was to be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settling: Option<Settling>,
     /// The judgement.
     pub verdict: Verdict,
     /// HDR histogram of the latencies, V2 format, base64.

@@ -1,6 +1,6 @@
 //! One finished round: a fresh start of one contender under one load. A line of `rounds.jsonl`.
 
-use crate::{Errors, Exchange, LoadShape, Operation, RoundOperation, Settling};
+use crate::{Errors, Exchange, LoadShape, Operation, ReplySeen, RoundOperation, Settling};
 use serde::{Deserialize, Serialize};
 
 /// A line of `rounds.jsonl`.
@@ -73,6 +73,10 @@ pub struct Round {
     /// `None` where it was not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settling: Option<Settling>,
+    /// A reply, asked for after the load of a cell's first round. `None` in other rounds, and where
+    /// nothing is known of the protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<ReplySeen>,
     /// What the machine did meanwhile that was neither server nor load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,

@@ -1,8 +1,8 @@
 //! A judged race: its cells, and what they say of each other.
 
 use crate::{
-    Asked, Curve, Estimate, Gate, KernelMemorySource, Latency, LoadShape, Operation, Settling,
-    Unknown, Verdict,
+    Asked, Curve, Estimate, Gate, KernelMemorySource, Latency, LoadShape, Operation, ReplySeen,
+    Settling, Unknown, Verdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +62,9 @@ pub struct Cell {
     pub rounds: u32,
     /// Right answers in all of those.
     pub requests: u64,
+    /// A reply, as it was seen beside the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<ReplySeen>,
     /// Server CPU per request, or per [`Asked::cost_per`], nanoseconds.
     pub cost_ns_per_request: Option<Estimate>,
     /// Requests per second.

@@ -28,6 +28,7 @@ fn alone(gate: &Gate) -> View {
         tables: Vec::new(),
         roles: Vec::new(),
         warm_ups: Vec::new(),
+        contenders: None,
         operations: Vec::new(),
         scaling: Vec::new(),
         sweeps: Vec::new(),

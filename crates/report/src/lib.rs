@@ -11,6 +11,7 @@
 
 mod chart;
 mod columns;
+mod contenders;
 mod cores;
 mod csv;
 mod curves;
@@ -45,3 +46,4 @@ pub use markdown::markdown;
 pub use numbers::{grouped, memory, time};
 pub use plan::{plan_json, plan_text};
 pub use terminal::{terminal, wrap};
+pub use warm_ups::seen_in_words as warm_up_in_words;

@@ -4,6 +4,7 @@
 
 use crate::{
     columns::fields,
+    contenders::contenders,
     cores,
     curves::{Sweep, sweeps},
     gate,
@@ -39,6 +40,8 @@ pub struct View {
     pub scaling: Vec<Table>,
     /// What loads that differ in one number say together.
     pub sweeps: Vec<Sweep>,
+    /// Version, flags and replies of the contenders, where replies were seen.
+    pub contenders: Option<Table>,
     /// Contenders that did not take part: name, and why with how to get it.
     pub skipped: Vec<(String, String)>,
     /// What might mislead.
@@ -48,9 +51,9 @@ pub struct View {
 impl View {
     /// All tables, in the order in which they are shown.
     pub fn all_tables(&self) -> impl Iterator<Item = &Table> {
-        let View { gate, tables, roles, operations, warm_ups, scaling, .. } = self;
+        let View { gate, tables, roles, operations, warm_ups, scaling, contenders, .. } = self;
         let first = gate.iter().chain(tables).chain(roles).chain(operations);
-        first.chain(warm_ups).chain(scaling)
+        first.chain(warm_ups).chain(scaling).chain(contenders)
     }
 }
 
@@ -75,6 +78,7 @@ pub fn view(summary: &Summary) -> View {
         roles: roles(summary),
         operations: operations(summary),
         warm_ups: warm_ups(summary),
+        contenders: contenders(summary),
         scaling: scaling(summary),
         sweeps: sweeps(summary),
         skipped,

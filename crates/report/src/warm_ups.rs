@@ -20,7 +20,12 @@ pub fn none_needed(summary: &Summary) -> Option<String> {
     seen.all(is_flat).then(|| "warm-up: the cost of each was steady from the start".to_owned())
 }
 
-/// What was seen of one contender, for a line.
+/// What was seen of a server, for a line.
+pub fn seen_in_words(settling: Option<&Settling>) -> String {
+    settling.map_or_else(|| "its CPU cannot be read".to_owned(), in_words)
+}
+
+/// The same where something was seen.
 pub fn in_words(settling: &Settling) -> String {
     let class = settling.class.in_words();
     let time = |ns: u64| numbers::time(ns as f64);

@@ -26,7 +26,7 @@ pub use dialect::{At, Dialect, Heard};
 pub use dialects::{Compiled, TooLong, Visitor, Workload};
 pub use exact::Exact;
 pub use knock::{Answer, Knock};
-pub use protocol::{Asks, Canned, Order, Place, Protocol, Row, Scheme, Speech};
+pub use protocol::{Asks, Canned, Order, Place, Protocol, Row, Sample, Scheme, Speech};
 pub use regatta_record::Operation;
 pub use script::{Begin, Conversations, Script, TooLarge};
 pub use slow::Unending;

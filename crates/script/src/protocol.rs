@@ -4,7 +4,7 @@
 use crate::{
     dialect::Dialect, exact::Exact, knock::Knock, script::TooLarge, workload::file::FileText,
 };
-use regatta_record::Heads;
+use regatta_record::{Heads, ReplySeen};
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Debug;
 
@@ -103,6 +103,12 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
         None
     }
 
+    /// A request to see what a reply is like; `None` where nothing is told of replies.
+    fn sample(&self, place: Place<'_>) -> Option<Sample> {
+        let _ = place;
+        None
+    }
+
     /// The same with `n` rounds of work asked of each request; `None` where requests have no such
     /// number.
     fn with_n(&self, n: u32) -> Option<Self> {
@@ -140,6 +146,15 @@ pub enum Speech<D> {
     Exact(Exact),
     /// Replies are checked as the dialect does it.
     Own(D),
+}
+
+/// One request on a connection of its own, to see what a reply is like.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// The bytes that ask.
+    pub asks: Vec<u8>,
+    /// What is seen of the reply; `None` as long as it is not whole.
+    pub seen: fn(&[u8]) -> Option<ReplySeen>,
 }
 
 /// What a server needs to serve without looking at a byte: a length and a reply.

@@ -88,9 +88,14 @@ pub struct LoadArgs {
     /// How long a reply may take
     #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     pub timeout: Duration,
-    /// Longest warm-up; it ends earlier once the rate is steady
-    #[arg(long, default_value = "1s", value_parser = duration, value_name = "TIME")]
-    pub warm_up: Duration,
+    /// Warm-up, exactly; if absent until the rate is steady, at most a second
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    pub warm_up: Option<Duration>,
+    /// Warm up until the CPU per request of --pid is steady instead, at most so long, and say how long
+    /// that took and what a request cost at first
+    #[arg(long, value_parser = duration, value_name = "TIME", requires = "pid",
+          conflicts_with_all = ["warm_up", "requests", "burst"])]
+    pub settle: Option<Duration>,
     /// A new connection for every request, or for every conversation where a workload file has steps
     #[arg(long, conflicts_with = "pipeline")]
     pub churn: bool,

@@ -6,6 +6,7 @@ use super::{
 };
 use indicatif::HumanCount;
 use regatta_record::{Burst, Figure, Latency, LoadOperation, LoadResult, TlsSpoken};
+use regatta_report::warm_up_in_words;
 use std::{collections::BTreeMap, fmt::Write};
 
 /// What the article that the burst comes from measured (workload `double` of the design).
@@ -69,6 +70,9 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
         let rate = voided(Figure::Rate, format!("{}/s", HumanCount(rate_per_s.round() as u64)));
         line(&operation.several, format!("{} in {seconds:.2} s: {rate}", HumanCount(*count)));
         line("  latency", voided(Figure::Latency, percentiles(latency_ns)));
+    }
+    if args.settle.is_some() {
+        line("warm-up", warm_up_in_words(result.settling.as_ref()));
     }
     let each = &result.cost_per.one;
     let cpu = |ns: Option<f64>| ns.map_or("–".into(), |ns| format!("{:.2} µs/{each}", ns / 1e3));

@@ -21,6 +21,13 @@ fn heads_are_varied_unless_a_race_asks_for_identical_ones() {
     let (table, summary) = raced("", &[]);
     assert_eq!(summary.asked.heads.map(|heads| heads.to_string()), Some("varied".into()));
     assert!(!table.contains("identical heads"), "{table}");
+    // What a reply is like was seen beside the load: 131 bytes with a Date, as long as the time has ten
+    // digits.
+    for cell in &summary.cells {
+        let reply = cell.reply.expect("a reply was seen");
+        assert_eq!((reply.bytes, reply.has_date), (131, true), "{}", cell.contender);
+    }
+    assert!(table.contains("bytes of a reply"), "{table}");
     for (more, args) in [("heads = 'identical'", &[][..]), ("", &["--heads", "identical"])] {
         let (table, summary) = raced(more, args);
         assert_eq!(summary.asked.heads.map(|heads| heads.to_string()), Some("identical".into()));

@@ -185,6 +185,7 @@ fn round(
         background: None,
         warm_up: None,
         settling: None,
+        reply: None,
         operations: Vec::new(),
         open_loop: None,
         machine: None,

@@ -8,6 +8,7 @@ use super::{
 use crate::{
     events::Events,
     single::{of_server, single},
+    warm::NO_WINDOW,
 };
 use regatta_judge::capacity::{
     level::{Judgement, Seen, judge, more_time},
@@ -43,7 +44,7 @@ pub(super) fn measure(
     let mut prolonged = false;
     loop {
         let plan = plan(question, ready, level, window, seed);
-        let Some(came) = ready.load(plan.clone(), events)? else { return Ok(None) };
+        let Some(came) = ready.load(plan.clone(), None, events)? else { return Ok(None) };
         if let Ok(tally) = &came.loaded
             && !prolonged
             && let Some(factor) = more_time(&single(&plan, tally), question.limit)
@@ -76,6 +77,12 @@ pub(super) fn measure(
 fn is_hopeless(question: &Question, error: &Error, shown: Shown, passed: bool) -> bool {
     let opened_none = matches!(error, Error::NotOpened { opened: 0, .. });
     !question.by_clients() || (opened_none && shown == Shown::Failed && !passed)
+}
+
+/// The plan of a load that is only there to see how the server warms up.
+pub(super) fn to_see(question: &Question, ready: &Ready<'_>) -> Plan {
+    let warm_up = WarmUp::Judged { longest: question.settle };
+    Plan { warm_up, ..plan(question, ready, question.step, NO_WINDOW, question.seed) }
 }
 
 fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, seed: u64) -> Plan {

@@ -14,11 +14,18 @@ pub use alone::alone;
 pub use place::Place;
 pub use question::{CapacityError, Question};
 
-use crate::events::{Events, unix_ms};
+use crate::{
+    events::{Events, unix_ms},
+    warm::needs,
+};
 use level::Judged;
-use regatta_judge::capacity::search::{self, Above, Rise, Search, Shown, Why};
+use regatta_judge::{
+    Settler,
+    capacity::search::{self, Above, Rise, Search, Shown, Why},
+};
 use regatta_record::{
     Capacity, CapacityHeader, CapacityInterval, CapacityPhase, CapacityStep, FORMAT, Happened,
+    Settling,
 };
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -52,6 +59,9 @@ pub fn run(
         limit: question.limit,
         max,
     }));
+    let settling = see(question, &ready, events)?;
+    let needed = settling.as_ref().map_or(Duration::ZERO, |settling| needs(settling).0);
+    let question = &Question { warm_up: question.warm_up.max(needed), ..question.clone() };
     let rise = if question.by_clients() { Rise::Equal } else { Rise::Doubling };
     let mut search = Search::new(question.step, rise, max);
     let mut steps: Vec<CapacityStep> = Vec::new();
@@ -82,7 +92,24 @@ pub fn run(
     } else if steps.len() >= search::MOST_TRIES {
         cut_short = Some(format!("it ended after {} steps", search::MOST_TRIES));
     }
-    Ok(conclude(question, place, &ready, &search, steps, &end, cut_short))
+    let found = conclude(question, place, &ready, &search, steps, &end, cut_short);
+    Ok(Capacity { settling, ..found })
+}
+
+/// How the server warms up under the first level; `None` where that is not to be seen, or cannot be.
+fn see(
+    question: &Question,
+    ready: &place::Ready<'_>,
+    events: &mut Events<'_>,
+) -> Result<Option<Settling>, CapacityError> {
+    if question.settle.is_zero() {
+        return Ok(None);
+    }
+    let mut settler = Settler::new(question.settle);
+    let came = ready.load(level::to_see(question, ready), Some(&mut settler), events)?;
+    // What went wrong does so again in the first step, which tells it.
+    let is_fine = came.is_some_and(|came| came.loaded.is_ok() && came.died.is_none());
+    Ok(if is_fine { settler.settling() } else { None })
 }
 
 fn phase(why: Why) -> CapacityPhase {
@@ -136,6 +163,7 @@ fn conclude(
         rate_per_s: interval.filter(|_| !by_clients),
         memory_bytes,
         one_sided,
+        settling: None,
         unverified,
         steps,
     }

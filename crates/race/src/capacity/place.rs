@@ -9,9 +9,13 @@ use crate::{
     processes::load_processes,
     start::{STOP_WITHIN, Start, Started, start},
     under_load::{UnderLoad, Window},
+    warm::Seeing,
 };
-use regatta_host::{Aside, Containment, Memory, Observed, Spent, UsageWindow, spent_together};
-use regatta_load::{Edges, Plan, Processes, Tally, Tls, run_in_processes};
+use regatta_host::{
+    Aside, Containment, Memory, Meter, Observed, Spent, UsageWindow, spent_together,
+};
+use regatta_judge::Settler;
+use regatta_load::{Edges, Plan, Processes, SoFar, Tally, Tls, run_in_processes};
 use regatta_record::{Asked, Happened, LoadShape, Phase};
 use regatta_script::Workload;
 use std::{
@@ -147,15 +151,22 @@ impl Ready<'_> {
         Some((limit, format!("the limit that {} states", entrant.name)))
     }
 
-    /// Carries out a plan, in which it is filled in who is asked. `None` if it was interrupted.
-    pub fn load(&self, plan: Plan, events: &mut Events<'_>) -> Result<Option<Came>, CapacityError> {
+    /// Carries out a plan, in which it is filled in who is asked. `None` if it was interrupted. A
+    /// `settler` sees the server warm up.
+    pub fn load(
+        &self,
+        plan: Plan,
+        settler: Option<&mut Settler>,
+        events: &mut Events<'_>,
+    ) -> Result<Option<Came>, CapacityError> {
         match &self.server {
             Server::Runs { addr, tls, host, path, observed, .. } => {
                 let (tls, host, path) = (tls.clone(), host.clone(), path.clone());
                 let plan = Plan { target: *addr, tls, host, path, ..plan };
                 let cpus = observed.as_ref().and_then(Observed::cpus).unwrap_or(1);
                 let shares = observed.as_ref().is_some_and(|o| o.may_run_on(&plan.cpus));
-                let came = self.under(&plan, observed.iter().cloned().collect(), cpus, events);
+                let observed = observed.iter().cloned().collect();
+                let came = self.under(&plan, observed, cpus, settler, events);
                 Ok(not_interrupted(Came { shares, ..came }))
             }
             Server::Starts { course, entrant, shape } => {
@@ -172,7 +183,7 @@ impl Ready<'_> {
                 let shared = |cpu: &u32| cpus.contains(cpu);
                 let n = cpus.len() as u32;
                 let aside = Aside::of(&cpus, &plan.cpus);
-                let mut came = self.under(&plan, roles.observed(), n, events);
+                let mut came = self.under(&plan, roles.observed(), n, settler, events);
                 drop(aside);
                 came.shares = plan.cpus.is_empty() || plan.cpus.iter().any(shared);
                 came.died = roles.ended()?.into_iter().next().map(|ended| ended.because);
@@ -189,10 +200,13 @@ impl Ready<'_> {
         plan: &Plan,
         observed: Vec<Observed>,
         cpus: u32,
+        settler: Option<&mut Settler>,
         events: &mut Events<'_>,
     ) -> Came {
         let windows = observed.iter().cloned().map(UsageWindow::of).collect();
-        let mut read = Read { observed, windows, memory_bytes: None };
+        let meter = Meter::of(observed.clone());
+        let seeing = settler.map(|settler| Seeing::new(settler, meter));
+        let mut read = Read { observed, windows, seeing, memory_bytes: None };
         let window = Window::default();
         let mut under_load = UnderLoad::new(events, &window);
         let mut edges = window.around(&mut read);
@@ -222,14 +236,20 @@ fn descriptor_limit(observed: &[Observed]) -> Option<u64> {
 }
 
 /// Reads the server around the window, and its memory after it.
-struct Read {
+struct Read<'a> {
     /// None: it is not to be observed.
     observed: Vec<Observed>,
     windows: Vec<UsageWindow>,
+    /// Where it is to be seen how it warms up.
+    seeing: Option<Seeing<'a>>,
     memory_bytes: Option<u64>,
 }
 
-impl Edges for Read {
+impl Edges for Read<'_> {
+    fn is_warm(&mut self, so_far: &SoFar) -> bool {
+        self.seeing.as_mut().is_none_or(|seeing| seeing.is_warm(so_far))
+    }
+
     fn before_window(&mut self) {
         self.windows.iter_mut().for_each(UsageWindow::before);
     }

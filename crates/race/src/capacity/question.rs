@@ -22,6 +22,9 @@ pub struct Question {
     /// Warm-up; at least a little longer than the limit, since all clients begin at once and what
     /// overtaxes a server is late only after a while.
     pub warm_up: Duration,
+    /// How long the server is observed before the first step at most, to see how long it takes to warm
+    /// up; zero: it is not.
+    pub settle: Duration,
     /// How long a reply may take before it is an error.
     pub timeout: Duration,
     /// Load threads.

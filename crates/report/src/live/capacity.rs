@@ -3,6 +3,7 @@
 use crate::{
     numbers::{grouped, memory, time},
     terminal::wrap,
+    warm_ups::in_words,
 };
 use regatta_record::{
     Arrivals, Capacity, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep,
@@ -55,6 +56,9 @@ pub fn text(found: &Capacity, width: usize) -> String {
     }
     line("server", server(found));
     line("load", load(&found.load, &found.workload));
+    if let Some(settling) = &found.settling {
+        line("warm-up", in_words(settling));
+    }
     if let Some(bytes) = found.memory_bytes {
         line("memory", format!("{} with the connections open", memory(bytes)));
     }

@@ -13,13 +13,12 @@ use crate::{
     markdown::markdown,
     numbers::grouped,
     terminal::terminal,
-    warm_ups::in_words,
+    warm_ups::seen_in_words,
 };
 use progress::Bar;
 use regatta_record::{
     Asked, Capacity, CapacityLoad, CapacityPhase, CapacityStep, Event, Exchange, Form, Happened,
-    Judged, Kind, LoadSample, LoadShape, Outcome, PassStart, Phase, RaceHeader, RoundEnd,
-    RoundStart, Settling, Window,
+    Judged, Kind, LoadSample, Outcome, PassStart, Phase, RaceHeader, RoundEnd, RoundStart, Window,
 };
 use std::path::Path;
 
@@ -132,7 +131,8 @@ impl Live {
                  {starts} starts"
             )),
             Happened::WarmUpSeen { contender, load, settling } => {
-                self.line(warm_up_seen(contender, load, settling.as_ref()))
+                let seen = seen_in_words(settling.as_ref());
+                self.line(format!("warm-up: {contender} at {load}: {seen}"))
             }
             Happened::PassStarted(pass) => self.pass_starts(pass),
             Happened::RoundStarted(round) => self.round_starts(ns, round),
@@ -294,11 +294,6 @@ fn over(text: String) -> Vec<Shown> {
 }
 
 /// What is said of a round that did not finish. A pilot round says it where nobody finished.
-fn warm_up_seen(contender: &str, load: &LoadShape, settling: Option<&Settling>) -> String {
-    let seen = settling.map_or_else(|| "its CPU cannot be read".to_owned(), in_words);
-    format!("warm-up: {contender} at {load}: {seen}")
-}
-
 fn remark(round: &RoundEnd) -> Vec<Shown> {
     let name = &round.contender;
     if round.pass.is_none() {

@@ -9,7 +9,7 @@ use crate::{
     dialect::Dialect,
     exact::Exact,
     knock::Knock,
-    protocol::{Asks, Canned, Order, Place, Protocol, Row, Scheme, Speech},
+    protocol::{Asks, Canned, Order, Place, Protocol, Row, Sample, Scheme, Speech},
     script::{Script, TooLarge},
     workload::file::{FileText, WorkloadError},
 };
@@ -112,6 +112,11 @@ macro_rules! table {
                 match self { $(
                     Workload::$Name(asks) => asks.with_heads(heads).map(Workload::$Name)
                 ),* }
+            }
+
+            /// A request to see what a reply is like; `None` where nothing is told of replies.
+            pub fn sample(&self, place: Place<'_>) -> Option<Sample> {
+                match self { $(Workload::$Name(asks) => asks.sample(place)),* }
             }
 
             /// The same with `n` rounds of work asked of each request; `None` where requests have no

@@ -1,14 +1,16 @@
 //! What can be asked over HTTP.
 
 use super::{
-    built_in::{canned_reply, compile_hash, compile_hello, compose_canned},
+    built_in::{
+        canned_reply, compile_hash, compile_hello, compose_canned, sample_hash, sample_hello,
+    },
     file::HttpFile,
     receive::Http,
     requests::HttpWorkload,
 };
 use crate::{
     exact::Exact,
-    protocol::{Asks, Canned, Order, Place, Speech},
+    protocol::{Asks, Canned, Order, Place, Sample, Speech},
     script::{Script, TooLarge},
     sent::SentFile,
     workload::file::FileText,
@@ -134,6 +136,14 @@ impl Asks for HttpAsks {
     fn with_n(&self, n: u32) -> Option<Self> {
         match *self {
             HttpAsks::Hash { heads, .. } => Some(HttpAsks::Hash { n, heads }),
+            _ => None,
+        }
+    }
+
+    fn sample(&self, place: Place<'_>) -> Option<Sample> {
+        match *self {
+            HttpAsks::Hello { .. } => Some(sample_hello(place)),
+            HttpAsks::Hash { .. } => Some(sample_hash(place)),
             _ => None,
         }
     }

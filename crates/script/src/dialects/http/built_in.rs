@@ -10,11 +10,14 @@ use super::{
 };
 use crate::{
     hash_file::HashedFile,
-    protocol::{Order, Place},
+    protocol::{Order, Place, Sample},
     script::{Conversations, Script, TooLarge},
 };
-use regatta_proto::http1::client::Ask;
-use regatta_record::Heads;
+use regatta_proto::http1::{
+    Method,
+    client::{Ask, Decoder, Event},
+};
+use regatta_record::{Heads, ReplySeen};
 
 /// The time, which must be this machine's.
 fn hello(place: Place<'_>) -> HttpRequest {
@@ -54,6 +57,40 @@ pub(super) fn compile_hash(n: u32, heads: Heads, order: &Order<'_>) -> Result<Ht
 pub(super) fn compose_canned(heads: Heads, seed: u64, place: Place<'_>) -> Script {
     let script = compose(&hello(place), heads, seed, place).levelled();
     script.answered_with(canned_reply(place.closes).as_bytes())
+}
+
+/// One request of `hello`.
+pub(super) fn sample_hello(place: Place<'_>) -> Sample {
+    sample(&hello(place), place)
+}
+
+/// One request of `hash`.
+pub(super) fn sample_hash(place: Place<'_>) -> Sample {
+    sample(&hash(1, place), place)
+}
+
+fn sample(request: &HttpRequest, place: Place<'_>) -> Sample {
+    let script = compose(request, Heads::Identical, 0, place);
+    Sample { asks: script.request(0).to_vec(), seen }
+}
+
+/// What is seen of a reply, once it is whole.
+fn seen(came: &[u8]) -> Option<ReplySeen> {
+    let (mut decoder, mut rest, mut has_date) = (Decoder::default(), came, false);
+    loop {
+        match decoder.next(&mut rest, Method::Get).ok()?? {
+            Event::Head(response) => {
+                let mut names = response.fields.iter().map(|(name, _)| name);
+                has_date = names.any(|name| name.eq_ignore_ascii_case(b"date"));
+            }
+            Event::End { .. } => {
+                let bytes = (came.len() - rest.len()) as u64;
+                return Some(ReplySeen { bytes, has_date });
+            }
+            Event::Content(_) => {}
+            Event::Switched(_) => return None,
+        }
+    }
 }
 
 fn compile(request: &HttpRequest, heads: Heads, order: &Order<'_>) -> Result<Http, TooLarge> {

@@ -49,3 +49,19 @@ fn whoever_counts_bytes_gets_as_many_in_as_many_requests() {
         assert!(canned.request(5).len() == canned.mean_request());
     }
 }
+
+#[test]
+fn of_a_reply_its_length_and_its_date_are_seen_once_it_is_whole() {
+    for closes in [false, true] {
+        let reply = canned_reply(closes).as_bytes();
+        for whole in 0..reply.len() {
+            assert_eq!(seen(&reply[..whole]), None, "{whole}");
+        }
+        let bytes = reply.len() as u64;
+        assert_eq!(seen(reply), Some(ReplySeen { bytes, has_date: true }));
+    }
+    let reply = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n";
+    let bytes = reply.len() as u64;
+    assert_eq!(seen(reply), Some(ReplySeen { bytes, has_date: false }));
+    assert_eq!(seen(b"no reply at all, but a sentence\r\n\r\n"), None);
+}

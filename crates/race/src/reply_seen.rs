@@ -1,0 +1,45 @@
+//! A look at one reply of a contender, on a connection of its own and after its load, so that nothing
+//! that is measured changes.
+
+use crate::entrant::Entrant;
+use regatta_record::ReplySeen;
+use regatta_script::{Place, Sample};
+use std::{
+    io::{Read, Write},
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    time::{Duration, Instant},
+};
+
+/// How long a reply may take.
+const WITHIN: Duration = Duration::from_secs(1);
+
+/// Longest reply that is looked at, in bytes.
+const LONGEST: usize = 64 << 10;
+
+/// What a reply of the contender on `port` is like; `None` where none comes, or nothing is told of
+/// replies.
+pub(crate) fn look(entrant: &Entrant, port: u16) -> Option<ReplySeen> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let host = address.to_string();
+    let path = entrant.contender.manifest.path.as_deref();
+    let sample = entrant.speaks.sample(Place { host: &host, path, closes: false })?;
+    ask(address, &sample)
+}
+
+fn ask(address: SocketAddr, sample: &Sample) -> Option<ReplySeen> {
+    let mut stream = TcpStream::connect_timeout(&address, WITHIN).ok()?;
+    stream.set_write_timeout(Some(WITHIN)).ok()?;
+    stream.write_all(&sample.asks).ok()?;
+    let until = Instant::now() + WITHIN;
+    let (mut came, mut piece) = (Vec::new(), [0; 4096]);
+    while came.len() < LONGEST {
+        let left = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
+        stream.set_read_timeout(Some(left)).ok()?;
+        let n = stream.read(&mut piece).ok().filter(|n| *n > 0)?;
+        came.extend_from_slice(&piece[..n]);
+        if let Some(seen) = (sample.seen)(&came) {
+            return Some(seen);
+        }
+    }
+    None
+}
