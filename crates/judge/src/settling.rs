@@ -146,9 +146,11 @@ impl Course {
     }
 
     fn is_steady_for(&self, length: Duration) -> bool {
-        let since = self.points[self.segments[self.steady_from()].from].began;
+        let from = self.segments[self.steady_from()].from;
         let end = self.points.last().map_or(0, |point| point.ended);
-        Duration::from_nanos(end - since) >= length
+        // Where slices scatter so much that a change of 3% could hide, more of them are needed.
+        let unsure = 2.0 * self.scatter / ((self.points.len() - from) as f64).sqrt();
+        unsure < EQUIVALENT && Duration::from_nanos(end - self.points[from].began) >= length
     }
 
     fn settling(&self, seen: Duration) -> Settling {

@@ -3,8 +3,8 @@
 
 use crate::{
     clock::{MS, Nanos},
+    held::Held,
     tls::Session,
-    worker::Held,
 };
 use regatta_script::Cursor;
 use rustix::fd::OwnedFd;

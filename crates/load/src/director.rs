@@ -393,45 +393,4 @@ impl Pulse {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn steady_is_three_slices_within_a_tenth() {
-        let mut steadiness = Steadiness::default();
-        let mut replies = 0;
-        let mut reached = Vec::new();
-        for (i, rate) in [0, 100, 500, 1_000, 950, 980, 970].into_iter().enumerate() {
-            replies += rate;
-            reached.push(steadiness.reached(i as Nanos * SLICE, replies));
-        }
-        assert_eq!(reached, [false, false, false, false, false, true, true]);
-    }
-
-    #[test]
-    fn a_server_of_which_only_losses_come_is_dead_after_its_patience() {
-        let sums = |replies, settled| Sums {
-            replies,
-            settled,
-            awaited: 4,
-            refused: 0,
-            dropped: 0,
-            owed_ends: 0,
-            errors: 0,
-            open: 4,
-            together: true,
-        };
-        let mut pulse = Pulse { patience: 10 * SECOND, ..Pulse::default() };
-        pulse.beat(0);
-        // A loss every second, and a reply in the fifth.
-        let alive: Vec<bool> =
-            (1..=17).map(|i| pulse.beats(i * SECOND, &sums(u64::from(i >= 5), i))).collect();
-        assert_eq!(alive.iter().position(|alive| !alive), Some(14), "15 s: 10 s after the reply");
-    }
-
-    #[test]
-    fn silence_is_not_steady() {
-        let mut steadiness = Steadiness::default();
-        assert!((0..10).all(|i| !steadiness.reached(i * SLICE, 7)));
-    }
-}
+mod tests;

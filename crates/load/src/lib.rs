@@ -24,6 +24,7 @@ mod clock;
 mod connection;
 mod director;
 mod edges;
+mod held;
 mod histogram;
 mod leads;
 mod limits;

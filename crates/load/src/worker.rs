@@ -23,7 +23,6 @@ use crate::{
 use driver::Driver;
 pub(crate) use drives::GRACE;
 use drives::{Bounded, Burst, Churn, Closed, Open};
-pub(crate) use holding::Held;
 use regatta_record::Drive;
 use regatta_script::Dialect;
 use state::Worker;

@@ -131,8 +131,12 @@ fn see(
         if is_second {
             one.settling = one.settling.zip(settling).map(|(first, second)| agreed(first, second));
         }
-        let is_flat = settling.is_none_or(|settling| settling.class == WarmUpClass::Flat);
-        if is_second || is_flat {
+        let needs_nothing = settling.is_none_or(|settling| match settling.class {
+            WarmUpClass::Flat => true,
+            WarmUpClass::NeverSettles => !settling.has_direction(),
+            WarmUpClass::WarmsUp | WarmUpClass::SlowsDown => false,
+        });
+        if is_second || needs_nothing {
             return Ok(settled.map(Ok));
         }
     }

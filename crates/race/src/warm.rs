@@ -51,9 +51,10 @@ impl Warm<'_> {
 }
 
 /// How long a contender is warmed up at least, and with how many requests. One that never settled gets
-/// as long as it was observed.
+/// as long as it was observed, if its cost had a direction.
 pub(crate) fn needs(settling: &Settling) -> (Duration, u64) {
     match settling.class {
+        WarmUpClass::NeverSettles if !settling.has_direction() => (Duration::ZERO, 0),
         WarmUpClass::NeverSettles => (Duration::from_nanos(settling.observed_ns), 0),
         _ => (
             Duration::from_nanos(settling.after_ns).mul_f64(MARGIN),
@@ -118,5 +119,7 @@ mod tests {
             of(&restless),
             WarmUp::Steady { least: longest, requests: 0, longest: 2 * longest }
         );
+        let wanders = Settling { cold_ns_per_request: 1.05, ..restless };
+        assert_eq!(of(&wanders), WarmUp::steady(usual), "waiting does not help");
     }
 }

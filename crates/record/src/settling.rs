@@ -22,6 +22,14 @@ pub struct Settling {
     pub warm_ns_per_request: f64,
 }
 
+impl Settling {
+    /// Whether the cost was another at first, by more than a tenth: then a longer load changes it, also
+    /// where it has not settled. One that only wanders gains nothing by waiting.
+    pub fn has_direction(&self) -> bool {
+        (self.cold_ns_per_request / self.warm_ns_per_request).ln().abs() > 1.1_f64.ln()
+    }
+}
+
 /// How the cost of a contender went while it was observed. The names are those of Barrett et al.,
 /// "Virtual Machine Warmup Blows Hot and Cold" (OOPSLA 2017).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +41,7 @@ pub enum WarmUpClass {
     WarmsUp,
     /// It rose, and stayed.
     SlowsDown,
-    /// It still changed when the time was over ("no steady state").
+    /// It still changed when the time was over ("no steady state"), or scattered too much to tell.
     NeverSettles,
 }
 

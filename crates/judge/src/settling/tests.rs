@@ -111,6 +111,16 @@ fn one_dear_slice_is_no_change() {
     assert!(took < 10.1);
 }
 
+/// One whose slices scatter by a quarter, as those of a starved machine do, is called nothing for as long
+/// as a change could hide.
+#[test]
+fn what_scatters_too_much_is_not_called_steady_before_it_can_be() {
+    let (seen, took) = observe(slices(5, 0.3, |_| 6_000.0));
+    assert_eq!((seen.class, took), (WarmUpClass::NeverSettles, 30.0), "{seen:?}");
+    let (seen, took) = observe(slices(5, 0.12, |_| 6_000.0));
+    assert!(seen.class == WarmUpClass::Flat && took >= 10.0, "{seen:?}");
+}
+
 #[test]
 fn what_only_one_of_two_observations_shows_is_the_machines() {
     let seen = |class, after_ns| Settling {

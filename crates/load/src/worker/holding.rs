@@ -10,6 +10,7 @@ use crate::{
     Plan, Until,
     clock::{MS, Nanos},
     connection::{Connection, State},
+    held::Held,
     shared::Phase,
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng};
@@ -39,14 +40,6 @@ pub(super) struct Holding {
     held: VecDeque<(Nanos, u32)>,
 }
 
-/// Of a connection whose last byte is held back.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
-    until: Nanos,
-    /// Requests that were asked for since then, and are not written at all.
-    behind: u32,
-}
-
 /// What is kept back of what is to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Back {
@@ -54,13 +47,6 @@ pub(super) enum Back {
     LastByte,
     /// The last byte of what was written before is kept back still.
     All,
-}
-
-impl Held {
-    /// `k` more requests are asked for.
-    pub fn asks(&mut self, k: u32) {
-        self.behind += k;
-    }
 }
 
 impl Holding {

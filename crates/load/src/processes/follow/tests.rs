@@ -1,0 +1,62 @@
+use super::*;
+use crate::clock::SECOND;
+
+fn follower(length: Option<Nanos>) -> Follower {
+    let (window, ends_at) = (Mutex::new(None), AtomicU64::new(Nanos::MAX));
+    Follower { shared: Shared::new(1, 1), connections: 1, length, window, ends_at }
+}
+
+#[test]
+fn orders_and_phases_correspond() {
+    let mut phases = Order::ALL.map(|order| phase_of(Some(order))).to_vec();
+    assert!(phases.is_sorted(), "{phases:?}");
+    phases.dedup();
+    assert_eq!(phases.len(), 5, "each phase but the first");
+    for phase in phases {
+        assert_eq!(phase_of(order_of(phase)), phase);
+    }
+    assert_eq!(order_of(phase_of(None)), None);
+}
+
+#[test]
+fn a_window_of_a_fixed_length_ends_by_the_own_clock_alone() {
+    let follower = follower(Some(SECOND));
+    follower.obey(Order::WarmUp);
+    follower.look(clock::now());
+    follower.obey(Order::OpenWindow);
+    let (begin, _) = follower.window().unwrap();
+    assert_eq!(Turns(&follower).next_look(), begin + SECOND);
+    follower.obey(Order::StopSending);
+    follower.look(begin + SECOND - 1);
+    assert_eq!(follower.shared.phase(), Phase::Measuring);
+    follower.look(begin + SECOND);
+    assert_eq!(follower.shared.phase(), Phase::Draining);
+    let ended = follower.window();
+    follower.obey(Order::StopSending);
+    follower.obey(Order::End);
+    assert_eq!((follower.shared.phase(), follower.window()), (Phase::Ended, ended));
+}
+
+#[test]
+fn a_window_until_a_number_of_requests_ends_by_order() {
+    let follower = follower(None);
+    follower.obey(Order::OpenWindow);
+    follower.look(clock::now() + 1_000 * SECOND);
+    assert_eq!(follower.shared.phase(), Phase::Measuring);
+    follower.obey(Order::StopSending);
+    let (begin, end) = follower.window().unwrap();
+    assert!(end >= begin && follower.shared.phase() == Phase::Draining);
+}
+
+#[test]
+fn an_early_end_closes_the_window_and_late_orders_change_nothing() {
+    let follower = follower(Some(SECOND));
+    follower.obey(Order::OpenWindow);
+    follower.obey(Order::End);
+    let ended = follower.window();
+    for order in Order::ALL {
+        follower.obey(order);
+    }
+    assert_eq!((follower.shared.phase(), follower.window()), (Phase::Ended, ended));
+    assert!(follower.window().is_some_and(|(begin, end)| end - begin < SECOND));
+}
