@@ -58,7 +58,7 @@ fn a_reply_before_the_last_byte_of_its_request_disqualifies() {
         let wrong = tally.first_wrong.unwrap_or_else(|| panic!("{drive:?}: not found"));
         assert!(wrong.expected.contains("last byte of the request"), "{drive:?} {wrong:?}");
         assert!(!wrong.sent.ends_with("\\n") && !wrong.received.is_empty(), "{wrong:?}");
-        assert_eq!(tally.errors.wrong_reply, 1);
+        assert!(tally.errors.wrong_reply > 0);
     }
 }
 

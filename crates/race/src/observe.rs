@@ -2,9 +2,9 @@
 
 use crate::{
     course::Course,
+    ended::{RaceError, round_end, settles},
     entrant::Entrant,
     events::Events,
-    race::{RaceError, round_end, settles},
     round,
     store::Store,
     warm::Warm,

@@ -4,9 +4,9 @@
 use crate::{
     contest::Contest,
     course::{Course, MachineError},
+    ended::round_end,
     entrant::{Entrant, EntrantError},
     events::Events,
-    race::round_end,
     rate::Paces,
     round,
     warm::Warm,

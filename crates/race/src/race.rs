@@ -1,20 +1,19 @@
 //! A race: every contender under every load, pass after pass, in an order that the seed decides.
 
 use crate::{
-    course::{Course, MachineError},
-    entrant::{Entrant, EntrantError},
+    course::Course,
+    ended::{RaceError, round_end, settles},
+    entrant::Entrant,
     events::Events,
-    fingerprint::{ChangedError, Unchanged},
+    fingerprint::Unchanged,
     observe::observe,
     round,
-    store::{Store, StoreError},
+    store::Store,
     warm::Warm,
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use regatta_host::Containment;
-use regatta_record::{
-    Asked, Happened, JudgedCell, LoadShape, Outcome, PassStart, Round, RoundEnd, RoundStart,
-};
+use regatta_record::{Asked, Happened, JudgedCell, LoadShape, PassStart, Round, RoundStart};
 use std::{
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
@@ -27,23 +26,6 @@ struct Start<'a> {
     load: LoadShape,
     entrant: &'a Entrant,
     seed: u64,
-}
-
-/// Why a race could not go on. What was stored until then stays.
-#[derive(Debug, thiserror::Error)]
-pub enum RaceError {
-    /// Of the result directory.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Of the machine.
-    #[error(transparent)]
-    Machine(#[from] MachineError),
-    /// What it was run with was changed meanwhile.
-    #[error(transparent)]
-    Changed(#[from] ChangedError),
-    /// Of a contender as it was stored.
-    #[error(transparent)]
-    Entrant(#[from] EntrantError),
 }
 
 /// Runs what `rounds` lacks of the race that `store` holds, adding each round to both. False if
@@ -118,20 +100,6 @@ fn round_start(course: &Course<'_>, start: &Start<'_>, done: usize, all: usize) 
     }
 }
 
-/// The event of a finished round.
-pub(crate) fn round_end(round: &Round, pass: Option<u32>, line: Option<u32>) -> RoundEnd {
-    RoundEnd {
-        pass,
-        contender: round.contender.clone(),
-        load: round.load,
-        line,
-        outcome: round.outcome.clone(),
-        requests: round.requests,
-        window_ns: round.window_ns,
-        server_cpu_ns: round.server.as_ref().map(|server| server.cpu_ns),
-    }
-}
-
 /// Judges all rounds so far: the cells whose judgement is not what it was in `judged`, which is
 /// brought up to date.
 fn changed(asked: &Asked, rounds: &[Round], judged: &mut Vec<JudgedCell>) -> Vec<JudgedCell> {
@@ -192,9 +160,4 @@ fn is_done(start: &Start<'_>, rounds: &[Round]) -> bool {
 /// Whether one of its rounds decided it: a wrong reply stays wrong.
 fn is_settled(start: &Start<'_>, rounds: &[Round]) -> bool {
     rounds.iter().any(|round| settles(round, &start.entrant.name, &start.load))
-}
-
-/// Whether a round decided a cell for good.
-pub(crate) fn settles(round: &Round, contender: &str, load: &LoadShape) -> bool {
-    round.contender == contender && round.load == *load && round.outcome != Outcome::Finished
 }

@@ -31,7 +31,9 @@ mod reply_seen;
 mod report;
 mod round;
 mod settling;
+mod setup;
 mod shape;
+mod shown;
 mod slow;
 mod stored;
 mod summary;
@@ -65,7 +67,7 @@ pub use load::{LoadOperation, LoadResult, TlsSpoken};
 pub use needed::rounds_in_words;
 pub use operation::{Operation, OperationCounted, RoundOperation};
 pub use plan::RacePlan;
-pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Setup, Then, twin_name};
+pub use race::{Asked, EXHIBIT, Entry, NULL, PilotRate, Then, twin_name};
 pub use reply_seen::ReplySeen;
 pub use report::{Failure, LoadProgress, Report};
 pub use round::{
@@ -73,14 +75,16 @@ pub use round::{
     RoleUsage, Round, Server, UsageSource, WarmUpDone,
 };
 pub use settling::{Settled, Settling, WarmUpClass, WarmUpSlice};
+pub use setup::Setup;
 pub use shape::{CpuSets, LoadShape};
+pub use shown::ShownPercentile;
 pub use slow::{Ages, SlowClients};
 pub use summary::{
     Band, Cell, OpenLoopFigures, OperationFigures, Percentiles, Precision, Relation, RoleCost,
     Scaling, Summary,
 };
 pub use topology::Core;
-pub use unknown::{Percentile, ShownPercentile, Unknown};
+pub use unknown::{Percentile, Unknown};
 pub use unlike::Unlike;
 pub use verdict::{Figure, Kind, Verdict};
 

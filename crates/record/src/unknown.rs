@@ -1,6 +1,6 @@
-//! Figures that were measured and are not known, and percentiles as every report shows them.
+//! Figures that were measured and are not known.
 
-use crate::{Cell, Estimate, Latency, OperationFigures, Percentiles};
+use crate::Latency;
 use serde::{Deserialize, Serialize};
 
 /// A figure whose 95% interval does not even tell its order of magnitude: it reaches below a tenth of
@@ -44,15 +44,6 @@ pub enum Percentile {
     P99_9,
 }
 
-/// A percentile as it is shown.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ShownPercentile {
-    /// Nanoseconds.
-    pub ns: f64,
-    /// Its 95% interval over rounds, where there is one.
-    pub interval: Option<Estimate>,
-}
-
 impl Percentile {
     /// All, rising.
     pub const ALL: [Percentile; 5] = [Self::P50, Self::P90, Self::P95, Self::P99, Self::P99_9];
@@ -77,52 +68,6 @@ impl Percentile {
             Self::P99 => latency.p99,
             Self::P99_9 => latency.p99_9,
         }
-    }
-
-    /// Over rounds.
-    pub fn over_rounds(self, intervals: &Percentiles) -> Option<Estimate> {
-        match self {
-            Self::P50 => intervals.p50,
-            Self::P90 => intervals.p90,
-            Self::P95 => intervals.p95,
-            Self::P99 => intervals.p99,
-            Self::P99_9 => intervals.p99_9,
-        }
-    }
-
-    /// The one definition of a percentile that tables, charts and sentences show: the geometric mean of
-    /// the rounds' percentiles, because the round is the unit of every interval. Where a round lacks it
-    /// (fewer than ten samples beyond it) or there is one round, it is that of all rounds together,
-    /// without an interval. `None` if it is not there or not known.
-    fn shown(
-        self,
-        latency: &Latency,
-        intervals: &Percentiles,
-        not_known: &[Unknown],
-    ) -> Option<ShownPercentile> {
-        let pooled =
-            self.pooled(latency).filter(|_| !not_known.contains(&Unknown::Latency(self)))?;
-        let interval = self.over_rounds(intervals);
-        Some(ShownPercentile { ns: interval.map_or(pooled as f64, |e| e.mean), interval })
-    }
-}
-
-impl Cell {
-    /// A percentile as every report shows it.
-    pub fn percentile(&self, percentile: Percentile) -> Option<ShownPercentile> {
-        percentile.shown(&self.latency_ns, &self.latency_intervals, &self.not_known)
-    }
-
-    /// Whether a figure was measured and is not known.
-    pub fn is_unknown(&self, figure: Unknown) -> bool {
-        self.not_known.contains(&figure)
-    }
-}
-
-impl OperationFigures {
-    /// A percentile as every report shows it.
-    pub fn percentile(&self, percentile: Percentile) -> Option<ShownPercentile> {
-        percentile.shown(&self.latency_ns, &self.latency_intervals, &self.not_known)
     }
 }
 

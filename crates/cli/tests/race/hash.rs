@@ -27,7 +27,7 @@ fn a_counted_churn_of_hello_is_told_by_its_requests() {
     let course = Course::new();
     let load = "connections = 5\nchurn = true\nrequests = 40";
     race_of(&course, "hello", "'epoll', 'threads'", load);
-    let ended = course.race(&RACE).with_status(0);
+    let ended = course.race(&RACE).judged();
     course.assert_nothing_left();
     let summary = ended.summary();
     assert_eq!(summary.cells.len(), 3, "and the twin");
@@ -51,7 +51,7 @@ fn the_file_is_there_and_is_hashed_as_often_as_the_load_says() {
     };
     let (epoll, threads) = (serve("epoll"), serve("threads"));
     let more = ["--contender", &epoll[..], "--contender", &threads[..]];
-    let ended = course.race(&[&OF_OTHERS[..], &more].concat()).with_status(0);
+    let ended = course.race(&[&OF_OTHERS[..], &more].concat()).judged();
     course.assert_nothing_left();
     let summary = ended.summary();
     let loads: Vec<_> = summary.asked.loads.iter().map(ToString::to_string).collect();

@@ -57,6 +57,14 @@ impl Ended {
         self
     }
 
+    /// Asserts that the race came to its end; few rounds in a restless minute may leave no cost known,
+    /// which is status 1.
+    #[track_caller]
+    pub fn judged(self) -> Ended {
+        assert!(matches!(self.status.code(), Some(0 | 1)), "{}", self.stderr);
+        self
+    }
+
     /// What `--json -` printed.
     #[track_caller]
     pub fn summary(&self) -> Summary {

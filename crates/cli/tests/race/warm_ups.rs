@@ -42,7 +42,7 @@ fn a_contender_that_warms_up_is_measured_warm_and_told_cold() {
         "--json",
         "-",
     ];
-    let ended = course.race(&args).with_status(0);
+    let ended = course.race(&args).judged();
     let summary = ended.summary();
     let [honest, warms] = ["honest", "warms"].map(|name| cell(&summary, name).settling.unwrap());
     assert_eq!(honest.class, WarmUpClass::Flat, "{honest:?}");
@@ -92,10 +92,10 @@ fn what_was_seen_is_not_seen_again_after_an_interruption() {
         "--out",
         "out",
     ];
-    course.race(&args).with_status(0);
+    course.race(&args).judged();
     let before = fs::read(course.path("out/settling.jsonl")).unwrap();
     fs::write(course.path("out/rounds.jsonl"), "").unwrap();
-    course.race(&["--resume", "out"]).with_status(0);
+    course.race(&["--resume", "out"]).judged();
     assert_eq!(fs::read(course.path("out/settling.jsonl")).unwrap(), before);
     assert!(rounds(&course).iter().all(|round| round.settling.is_some()));
     course.assert_nothing_left();
@@ -125,7 +125,7 @@ fn who_tires_is_told_to_and_is_measured_tired() {
         "--json",
         "-",
     ];
-    let summary = course.race(&args).with_status(0).summary();
+    let summary = course.race(&args).judged().summary();
     let tired = cell(&summary, "tires");
     assert_eq!(tired.settling.unwrap().class, WarmUpClass::SlowsDown, "{:?}", tired.settling);
     let ratio = tired.ratio_to_baseline.unwrap();

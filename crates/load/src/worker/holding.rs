@@ -7,38 +7,12 @@
 
 use super::{driver::Driver, state::Worker};
 use crate::{
-    Plan, Until,
-    clock::{MS, Nanos},
+    clock::Nanos,
     connection::{Connection, State},
-    held::Held,
     shared::Phase,
 };
-use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_record::Exchange;
 use regatta_script::{Dialect, printable};
-use std::collections::VecDeque;
-
-/// How long a byte is held back. A server that has not read it has nothing to say for as long.
-pub(super) const HELD: Nanos = 50 * MS;
-/// How many are held back by a thread, in the warm-up and after the window, at most one for each of its
-/// connections.
-const SAMPLE: u32 = 8;
-/// Longest pause between two of the warm-up.
-const PAUSE: Nanos = 20 * MS;
-
-/// What one thread holds back.
-pub(super) struct Holding {
-    /// None at all.
-    never: bool,
-    sample: u32,
-    /// How many more are to be held back in this phase.
-    left: u32,
-    /// The next one not before this moment.
-    next: Nanos,
-    random: SmallRng,
-    /// When to release which slots; the earliest first.
-    held: VecDeque<(Nanos, u32)>,
-}
 
 /// What is kept back of what is to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,37 +23,6 @@ pub(super) enum Back {
     All,
 }
 
-impl Holding {
-    /// Of the thread of this number with so many connections that ask.
-    pub fn new(plan: &Plan, thread: usize, active: usize) -> Self {
-        let by_time = matches!(plan.until, Until::Elapsed(_));
-        Holding {
-            never: !plan.withholds || !by_time || plan.tls.is_some(),
-            sample: SAMPLE.min(active as u32),
-            left: 0,
-            next: 0,
-            random: SmallRng::seed_from_u64(plan.seed ^ (thread as u64) << 32),
-            held: VecDeque::new(),
-        }
-    }
-
-    /// When the next byte is due; never, where none is held back.
-    pub fn due(&self) -> Nanos {
-        self.held.front().map_or(Nanos::MAX, |(due, _)| *due)
-    }
-
-    /// Whether the end of what is to be written now, so many bytes, is held back.
-    fn takes(&mut self, phase: Phase, bytes: usize, now: Nanos) -> bool {
-        let may = self.left > 0 && bytes > 1;
-        if !may || (phase == Phase::WarmingUp && now < self.next) {
-            return false;
-        }
-        self.left -= 1;
-        self.next = now + self.random.random_range(0..PAUSE);
-        true
-    }
-}
-
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// A phase begins: where a sample is to be taken, it is; what is held back elsewhere is released.
     pub(super) fn hold_in(&mut self, phase: Phase) {
@@ -87,16 +30,15 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         // After the window nothing may be sent that was not due, and connections may be closed by now.
         let kept = !V::SCHEDULED && !V::ENDS_CONNECTIONS;
         let samples = phase == Phase::WarmingUp || (phase == Phase::Draining && kept);
-        self.holding.left = if samples && !self.holding.never { self.holding.sample } else { 0 };
-        self.holding.next = self.now + self.holding.random.random_range(0..PAUSE);
+        self.holding.begin(samples, self.now);
     }
 
     /// What a connection keeps back of what it has to write.
     #[inline]
     pub(super) fn holds_back(&mut self, slot: u32) -> Back {
-        match (self.connections[slot as usize].held, self.holding.left) {
-            (None, 0) => Back::Nothing,
-            (None, _) => self.begin_to_hold(slot),
+        match (self.connections[slot as usize].held, self.holding.wants_more()) {
+            (None, false) => Back::Nothing,
+            (None, true) => self.begin_to_hold(slot),
             (Some(_), _) => Back::All,
         }
     }
@@ -108,18 +50,13 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         if connection.socket.is_none() || !self.holding.takes(self.phase, bytes, self.now) {
             return Back::Nothing;
         }
-        let until = self.now + HELD;
-        connection.held = Some(Held { until, behind: 0 });
-        self.holding.held.push_back((until, slot));
+        connection.held = Some(self.holding.hold(slot, self.now));
         Back::LastByte
     }
 
     /// Writes the bytes that were due until now.
     pub(super) fn release(&mut self, now: Nanos) {
-        while let Some(&(due, slot)) = self.holding.held.front()
-            && due <= now
-        {
-            self.holding.held.pop_front();
+        while let Some((due, slot)) = self.holding.next_due(now) {
             // The slot may have another connection since then.
             let held = &mut self.connections[slot as usize].held;
             if held.take_if(|held| held.until == due).is_some() {
@@ -132,7 +69,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// one.
     #[inline]
     pub(super) fn ask_once_more(&mut self, slot: u32) {
-        if self.holding.left == 0 || self.phase != Phase::Draining || slot >= self.active {
+        if !self.holding.wants_more() || self.phase != Phase::Draining || slot >= self.active {
             return;
         }
         let connection = &self.connections[slot as usize];

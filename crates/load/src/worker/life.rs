@@ -2,7 +2,6 @@
 
 use super::{
     driver::{Driver, Share},
-    holding::Holding,
     loss::Loss,
     state::Worker,
 };
@@ -10,6 +9,7 @@ use crate::{
     Error, Plan,
     clock::{self, MS, Nanos},
     connection::{Connection, State, Times},
+    held::Holding,
     leads::Leads,
     poller::Poller,
     schedule::Part,

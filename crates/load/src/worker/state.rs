@@ -1,10 +1,10 @@
 //! What a load thread keeps.
 
-use super::holding::Holding;
 use crate::{
     Plan,
     clock::Nanos,
     connection::{Connection, Times},
+    held::Holding,
     poller::Poller,
     schedule::Part,
     shared::{Gauge, Phase, Shared},
