@@ -18,6 +18,7 @@ use support::{DEADLINE, until};
 
 const NAMES: [&str; 21] = [
     "cpus",
+    "cores",
     "cpu-quota",
     "clock-source",
     "governor",

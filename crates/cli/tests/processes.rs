@@ -49,7 +49,10 @@ fn assert_right(output: &Output, connections: u64, processes: u64) -> serde_json
     let errors = result["errors"].as_object().unwrap();
     assert!(errors.values().all(|n| n == 0), "{errors:?}");
     let histogram = regatta_record::decode_histogram(result["histogram"].as_str().unwrap());
-    assert_eq!(result["requests"], histogram.unwrap().len());
+    // Replies inside the window, and latencies of what was sent inside it: they differ by what was
+    // outstanding at its edges, a request on each connection.
+    let differ = result["requests"].as_u64().unwrap().abs_diff(histogram.unwrap().len());
+    assert!(differ <= connections, "{differ} of {connections}");
     result
 }
 

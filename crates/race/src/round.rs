@@ -19,7 +19,7 @@ use regatta_load::{
     Drive, Edges, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
 };
 use regatta_record::{
-    Asked, Errors, FORMAT, Happened, LoadShape, OperationCounted, Outcome, Phase, Round,
+    Asked, Errors, FORMAT, Happened, LoadShape, NULL, OperationCounted, Outcome, Phase, Round,
     WarmUpDone, encode_histogram,
 };
 use regatta_script::Workload;
@@ -103,7 +103,10 @@ pub(crate) fn run(
     let plan = plan(asked, entrant.speaks_under(load.n), port, load, seed);
     let usual = Duration::from_secs_f64(asked.warm_up_s);
     let (warm_up, until) = (warm.up(usual), warm.until(plan.until));
-    let plan = Plan { path, warm_up, until, ..plan };
+    // The null server sends back what it reads, whole or not; and whether a server of a workload file
+    // may, only its author knows.
+    let withholds = entrant.name != NULL && asked.workload_file.is_none();
+    let plan = Plan { path, warm_up, until, withholds, ..plan };
     let watched = Watched::new(&roles, &asked.cpus, &load);
     let seeing = match warm {
         Warm::Needs(_) => None,
@@ -316,7 +319,7 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
         warm_up: WarmUp::steady(Duration::from_secs_f64(asked.warm_up_s)),
         until,
         tolerates: None,
-        withholds: true,
+        withholds: false,
         seed,
     }
 }
