@@ -16,7 +16,7 @@ use std::{
 };
 use support::{DEADLINE, until};
 
-const NAMES: [&str; 21] = [
+const NAMES: [&str; 22] = [
     "cpus",
     "cores",
     "cpu-quota",

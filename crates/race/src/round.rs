@@ -7,6 +7,7 @@ use crate::{
     edges::{AtEdges, Served},
     entrant::Entrant,
     events::Events,
+    manifest::Adapter,
     processes::load_processes,
     reply_seen,
     single::outcome_of_replies,
@@ -103,9 +104,10 @@ pub(crate) fn run(
     let plan = plan(asked, entrant.speaks_under(load.n), port, load, seed);
     let usual = Duration::from_secs_f64(asked.warm_up_s);
     let (warm_up, until) = (warm.up(usual), warm.until(plan.until));
-    // The null server sends back what it reads, whole or not; and whether a server of a workload file
-    // may, only its author knows.
-    let withholds = entrant.name != NULL && asked.workload_file.is_none();
+    // An echo sends back what it reads, whole or not, and the null server counts bytes; whether a server
+    // of a workload file may, only its author knows.
+    let echoes = entrant.contender.manifest.adapter == Some(Adapter::Echo) || entrant.name == NULL;
+    let withholds = !echoes && asked.workload_file.is_none();
     let plan = Plan { path, warm_up, until, withholds, ..plan };
     let watched = Watched::new(&roles, &asked.cpus, &load);
     let seeing = match warm {
