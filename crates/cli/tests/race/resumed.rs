@@ -29,13 +29,18 @@ fn resuming_after_regatta_or_a_contender_was_built_anew_is_refused_with_the_reas
         course.started(command).ended()
     };
     let begun = [&SHORT[..], &["--out", "out", "--contender", "good=./good {port}"]].concat();
-    // One round decides nothing, but the race is complete.
     race(&begun);
-    let rounds = fs::read_to_string(course.out().join("rounds.jsonl")).unwrap();
+    let file = course.out().join("rounds.jsonl");
+    let rounds = fs::read_to_string(&file).unwrap();
     assert_eq!(rounds.lines().count(), 2);
+    // A round is due again.
+    let rounds = rounds.split_inclusive('\n').next().unwrap();
+    fs::write(&file, rounds).unwrap();
     let resume = ["--resume", "out"];
     let ended = race(&resume);
     assert_ne!(ended.status.code(), Some(2), "nothing has changed: {}", ended.stderr);
+    assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 2);
+    fs::write(&file, rounds).unwrap();
 
     build_anew(&good);
     let refused = race(&resume).with_status(2);
