@@ -11,7 +11,7 @@ const GOOD: &str = "good=sh -c 'exec \"$ILL\" {port}'";
 fn json_on_stdout_has_the_documented_keys() {
     let course = Course::new();
     // Two rounds, so that costs have intervals.
-    let args = ["quick", "--only", "null", "--rounds", "2", "--window", "200ms", "--json", "-"];
+    let args = ["quick", "--only", "null", "--rounds", "4", "--window", "200ms", "--json", "-"];
     let ended = course.race(&[&args[..], &["--out", "out", "--contender", GOOD]].concat());
     course.assert_nothing_left();
     let race: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
