@@ -10,7 +10,7 @@ const GOOD: &str = "good=sh -c 'exec \"$ILL\" {port}'";
 #[test]
 fn json_on_stdout_has_the_documented_keys() {
     let course = Course::new();
-    // Two rounds, so that costs have intervals.
+    // Several rounds, so that costs have intervals.
     let args = ["quick", "--only", "null", "--rounds", "4", "--window", "200ms", "--json", "-"];
     let ended = course.race(&[&args[..], &["--out", "out", "--contender", GOOD]].concat());
     course.assert_nothing_left();
