@@ -66,6 +66,7 @@ fn record(counted: &mut Counted, i: u64, sample: Sample) {
     counted.load_cpu_ns += latency % 5_000;
     counted.spun_ns += latency % 50;
     counted.connections_opened += 1;
+    counted.replies += 1;
     counted.run_delay_ns = counted.run_delay_ns.map(|ns| ns + latency % 11);
     counted.turns = counted.turns.map(|turns| turns + 1);
     counted.instances_ns.insert(i as u32, latency);
@@ -215,7 +216,7 @@ fn rejects_inconsistent_counts() {
         let other = nothing(!open_loop).open_loop;
         assert!(said(open_loop, &|c| c.open_loop = other.clone()).contains("of an open loop for"));
     }
-    assert!(said(false, &|c| c.histogram.clear()).contains("1 requests, but 0 latencies"));
+    assert!(said(false, &|c| c.replies = 0).contains("0 replies, but 1 latencies"));
     let kind = |open_loop, change: &dyn Fn(&mut OperationCounted)| {
         said(open_loop, &|counted| change(&mut counted.operations[0]))
     };
