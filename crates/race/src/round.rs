@@ -15,7 +15,7 @@ use crate::{
     under_load::{UnderLoad, Window},
     warm::{Seeing, Warm, needs},
 };
-use regatta_host::{Aside, Ended, Meter, StopReport, SupervisorError, Watched, read_probe};
+use regatta_host::{Aside, Ended, Meter, Rest, StopReport, SupervisorError, Watched, read_probe};
 use regatta_load::{
     Drive, Edges, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
 };
@@ -93,6 +93,7 @@ pub(crate) fn run(
         return ended(round, Outcome::CannotHold { because });
     }
     events.emit(Happened::PhaseStarted { phase: Phase::Starting });
+    let rest = Rest::before(&asked.cpus, &load);
     thread::sleep(SETTLES);
     let before = read_probe(&asked.cpus, &load);
     let Started { mut roles, port, run: _run } = match start(course, entrant, load)? {
@@ -139,7 +140,12 @@ pub(crate) fn run(
     };
     under_load.ended();
     drop(aside);
-    let AtEdges { mut watched, mut served, .. } = watched;
+    let AtEdges { mut watched, mut served, seeing } = watched;
+    // Where connections come from has nothing to do with their number: once is enough.
+    let is_first = asked.loads.iter().find(|load| !load.is_counted()) == Some(&load);
+    if let (Some(seeing), Some(Ok(_)), true) = (seeing, &loaded, is_first) {
+        seeing.try_sources(&plan, how, course.stop);
+    }
     served.look();
     (round.served_by_others, round.left_its_cpus) = (served.by_others, served.elsewhere);
     round.server = watched.spent.take();
@@ -160,6 +166,8 @@ pub(crate) fn run(
     if let Some(machine) = &mut round.machine {
         let after = before.and_then(|_| read_probe(&asked.cpus, &load));
         machine.probe_ns = before.zip(after).map(|(before, after)| [before, after]);
+        let waited = rest.after(&|| !course.stop.load(Ordering::Relaxed));
+        machine.busy_after_ns = waited.map(|waited| waited.as_nanos() as u64);
     }
     // Whatever the server then answered, or did not, follows from that.
     if let Some(Ended { because, .. }) = backend.into_iter().next() {
@@ -322,6 +330,7 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
         until,
         tolerates: None,
         withholds: false,
+        draws_sources: true,
         seed,
     }
 }
