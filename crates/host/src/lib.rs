@@ -26,6 +26,7 @@ mod process;
 mod ready;
 mod roles;
 mod running;
+mod scheduled;
 mod setup;
 mod sockets;
 mod start;

@@ -9,14 +9,15 @@
 use crate::{
     cgroup::{Cgroup, Version},
     clock::process_clock_ns,
-    process::{Stat, Ticks, descendants, number_after, threads},
+    process::{Stat, Ticks, descendants},
+    scheduled::{Scheduled, Switches, scheduled, switches},
 };
 use regatta_record::{Server, UsageSource};
 use rustix::{
     param::clock_ticks_per_second,
     thread::{CpuSet, sched_getaffinity},
 };
-use std::{collections::BTreeMap, fs, io};
+use std::{collections::BTreeMap, io};
 
 /// Whose usage is read.
 #[derive(Clone, Debug)]
@@ -52,18 +53,15 @@ struct Process {
     waited_for: Ticks,
     /// By thread; none for one that has ended and only waits to be reaped.
     switches: BTreeMap<u32, Switches>,
-    /// By thread: how long it was runnable and had no CPU; `None` where that was not read.
-    run_delay_ns: Option<BTreeMap<u32, u64>>,
+    /// By thread, of those that were read.
+    scheduled: BTreeMap<u32, Scheduled>,
+    /// Whether those are all that it had.
+    all_scheduled: bool,
 }
 
-/// Of more threads than this at a time the run-queue delay is not read: it takes a file each.
+/// Of more threads than this at a time, in the order of their ids, no [`Scheduled`] is read: it takes a
+/// file each.
 const THREADS_READ: usize = 256;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Switches {
-    voluntary: u64,
-    involuntary: u64,
-}
 
 /// What was used between two moments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +81,10 @@ pub struct Spent {
     /// How long the threads that were alive at both moments were runnable and had no CPU,
     /// nanoseconds; `None` where the kernel does not tell, or there are more than 256 threads.
     pub run_delay_ns: Option<u64>,
+    /// CPU of the thread that used the most, of those that are alive at the later moment, nanoseconds. Of
+    /// more than 256 threads the first ones by id are read, so that there may be a busier one. `None`
+    /// where the kernel does not tell.
+    pub busiest_thread_ns: Option<u64>,
     /// Processes alive at the later moment.
     pub processes: u32,
     /// Threads alive at the later moment.
@@ -142,11 +144,13 @@ impl Observed {
             if let (Ok(cpu_ns), Ok(stat)) = (cpu_ns, Stat::of(pid)) {
                 let identity = Identity { pid, started: stat.started };
                 let switches = if stat.is_zombie() { BTreeMap::new() } else { switches(pid) };
+                let read = switches.keys().take(THREADS_READ.saturating_sub(threads));
+                let scheduled = scheduled(pid, read);
                 threads += switches.len();
-                let run_delay_ns =
-                    (threads <= THREADS_READ).then(|| run_delays(pid, switches.keys()));
+                let all_scheduled = threads <= THREADS_READ;
                 let Stat { own, waited_for, .. } = stat;
-                let process = Process { cpu_ns, own, waited_for, switches, run_delay_ns };
+                let process =
+                    Process { cpu_ns, own, waited_for, switches, scheduled, all_scheduled };
                 processes.insert(identity, process);
             }
         }
@@ -206,6 +210,7 @@ impl Usage {
             voluntary_switches: switches.voluntary,
             involuntary_switches: switches.involuntary,
             run_delay_ns: self.run_delay_since(earlier),
+            busiest_thread_ns: self.busiest_thread_since(earlier),
             processes: living.clone().count() as u32,
             threads: living.map(|process| process.switches.len() as u32).sum(),
         }
@@ -265,13 +270,29 @@ impl Usage {
         let mut sum = None;
         for (identity, process) in &self.processes {
             let Some(then) = earlier.processes.get(identity) else { continue };
-            let (now, then) = (process.run_delay_ns.as_ref()?, then.run_delay_ns.as_ref()?);
-            for (thread, delay) in now {
-                let waited = then.get(thread).map(|then| delay.saturating_sub(*then));
+            if !(process.all_scheduled && then.all_scheduled) {
+                return None;
+            }
+            for (thread, now) in &process.scheduled {
+                let then = then.scheduled.get(thread);
+                let waited = then.map(|then| now.waited_ns.saturating_sub(then.waited_ns));
                 sum = waited.map(|waited| sum.unwrap_or(0) + waited).or(sum);
             }
         }
         sum
+    }
+
+    /// A thread that was not there before has used all that it used since.
+    fn busiest_thread_since(&self, earlier: &Usage) -> Option<u64> {
+        let of_process = |(identity, process): (&Identity, &Process)| {
+            let earlier = earlier.processes.get(identity);
+            let of_thread = |(thread, now): (&u32, &Scheduled)| {
+                let then = earlier.and_then(|process| process.scheduled.get(thread));
+                now.ran_ns.saturating_sub(then.map_or(0, |then| then.ran_ns))
+            };
+            process.scheduled.iter().map(of_thread).max()
+        };
+        self.processes.iter().filter_map(of_process).max()
     }
 }
 
@@ -288,6 +309,7 @@ impl Spent {
         let [a, b] = [self.source, other.source];
         let delays = self.run_delay_ns.zip(other.run_delay_ns);
         Spent {
+            busiest_thread_ns: self.busiest_thread_ns.max(other.busiest_thread_ns),
             cpu_ns: self.cpu_ns + other.cpu_ns,
             user_ns: self.user_ns + other.user_ns,
             system_ns: self.system_ns + other.system_ns,
@@ -311,6 +333,7 @@ impl Spent {
             cpus,
             voluntary_switches: self.voluntary_switches,
             involuntary_switches: self.involuntary_switches,
+            busiest_thread_ns: self.busiest_thread_ns,
             memory_bytes,
             memory_at_ready_bytes: None,
             user_growth_bytes: None,
@@ -332,27 +355,6 @@ fn ticks_to_ns(ticks: u64) -> u64 {
     ticks * (1_000_000_000 / clock_ticks_per_second())
 }
 
-fn switches(pid: u32) -> BTreeMap<u32, Switches> {
-    let of_thread = |tid: u32| {
-        let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
-        let field = |name| number_after(&status, name).unwrap_or_default();
-        let voluntary = field("\nvoluntary_ctxt_switches:");
-        let involuntary = field("\nnonvoluntary_ctxt_switches:");
-        Some((tid, Switches { voluntary, involuntary }))
-    };
-    threads(pid).into_iter().filter_map(of_thread).collect()
-}
-
-/// The second figure of `schedstat` (Documentation/scheduler/sched-stats.rst): time spent waiting
-/// to run. What a CPU takes to wake from its sleep is in it.
-fn run_delays<'a>(pid: u32, threads: impl Iterator<Item = &'a u32>) -> BTreeMap<u32, u64> {
-    let of_thread = |&tid: &u32| {
-        let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
-        Some((tid, text.split_ascii_whitespace().nth(1)?.parse().ok()?))
-    };
-    threads.filter_map(of_thread).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -360,8 +362,9 @@ mod tests {
     fn usage(pids: &[(u32, u64)], reaped: u64, cgroup: Option<u64>) -> Usage {
         let process = |&(pid, cpu_ns): &(u32, u64)| {
             let (own, waited_for) = (Ticks::default(), Ticks::default());
-            let (switches, run_delay_ns) = (BTreeMap::new(), Some(BTreeMap::new()));
-            let process = Process { cpu_ns, own, waited_for, switches, run_delay_ns };
+            let (switches, scheduled) = (BTreeMap::new(), BTreeMap::new());
+            let process =
+                Process { cpu_ns, own, waited_for, switches, scheduled, all_scheduled: true };
             (Identity { pid, started: 1 }, process)
         };
         Usage {
@@ -384,18 +387,40 @@ mod tests {
     #[test]
     fn threads_that_are_there_at_both_moments_tell_how_long_they_waited() {
         let with = |delays: &[(u32, u64)]| {
-            let mut usage = usage(&[(1, 0)], 0, None);
-            let process = usage.processes.first_entry().unwrap().into_mut();
-            process.run_delay_ns = Some(delays.iter().copied().collect());
-            usage
+            let waited = |&(thread, waited_ns)| (thread, Scheduled { ran_ns: 0, waited_ns });
+            with_threads(&[(1, &delays.iter().map(waited).collect::<Vec<_>>())])
         };
         let earlier = with(&[(1, 10), (2, 5), (4, 9)]);
         let later = with(&[(1, 25), (3, 99), (4, 9)]);
         assert_eq!(later.since(&earlier).run_delay_ns, Some(15));
         assert_eq!(with(&[]).since(&earlier).run_delay_ns, None, "the kernel does not tell");
         let mut many = with(&[]);
-        many.processes.first_entry().unwrap().into_mut().run_delay_ns = None;
+        many.processes.first_entry().unwrap().into_mut().all_scheduled = false;
         assert_eq!(many.since(&earlier).run_delay_ns, None);
+    }
+
+    fn with_threads(processes: &[(u32, &[(u32, Scheduled)])]) -> Usage {
+        let pids: Vec<(u32, u64)> = processes.iter().map(|(pid, _)| (*pid, 0)).collect();
+        let mut usage = usage(&pids, 0, None);
+        for (process, (_, threads)) in usage.processes.values_mut().zip(processes) {
+            process.scheduled = threads.iter().copied().collect();
+        }
+        usage
+    }
+
+    #[test]
+    fn the_busiest_thread_is_one_of_all_processes() {
+        let ran = |thread: u32, ran_ns| (thread, Scheduled { ran_ns, waited_ns: 0 });
+        let earlier = with_threads(&[(1, &[ran(1, 900), ran(2, 10)]), (3, &[ran(3, 50)])]);
+        let later = with_threads(&[(1, &[ran(1, 950), ran(2, 30)]), (3, &[ran(3, 130)])]);
+        assert_eq!(later.since(&earlier).busiest_thread_ns, Some(80), "not the oldest, nor a sum");
+        let born = with_threads(&[(1, &[ran(1, 950), ran(7, 70)])]);
+        assert_eq!(born.since(&earlier).busiest_thread_ns, Some(70));
+        assert_eq!(with_threads(&[(1, &[])]).since(&earlier).busiest_thread_ns, None);
+        let both = later.since(&earlier).plus(born.since(&earlier));
+        assert_eq!(both.busiest_thread_ns, Some(80));
+        let unread = usage(&[(1, 0)], 0, None).since(&earlier);
+        assert_eq!(unread.plus(born.since(&earlier)).busiest_thread_ns, Some(70));
     }
 
     #[test]

@@ -130,9 +130,9 @@ fn between(whole: Spent, opened: &Clocks, closed: &Clocks, length: Duration) -> 
         UsageSource::CgroupV2 | UsageSource::CgroupV1 => closed.cgroup_since(opened),
         UsageSource::ProcessTree => None,
     };
+    let inside = closed.at.duration_since(opened.at);
     let (cpu_ns, source) = read.unwrap_or_else(|| {
-        let inside = closed.at.duration_since(opened.at).as_secs_f64();
-        let share = (inside / length.as_secs_f64()).min(1.0);
+        let share = (inside.as_secs_f64() / length.as_secs_f64()).min(1.0);
         ((whole.cpu_ns as f64 * share) as u64, UsageSource::ProcessTree)
     });
     let share = match whole.cpu_ns {
@@ -148,6 +148,8 @@ fn between(whole: Spent, opened: &Clocks, closed: &Clocks, length: Duration) -> 
         voluntary_switches: part(whole.voluntary_switches),
         involuntary_switches: part(whole.involuntary_switches),
         run_delay_ns: whole.run_delay_ns.map(part),
+        // No thread runs for longer than the window is.
+        busiest_thread_ns: whole.busiest_thread_ns.map(|ns| part(ns).min(inside.as_nanos() as u64)),
         ..whole
     }
 }
@@ -167,6 +169,7 @@ mod tests {
             voluntary_switches: 1_000,
             involuntary_switches: 10,
             run_delay_ns: Some(20 * MS),
+            busiest_thread_ns: Some(90 * MS),
             processes: 3,
             threads: 7,
         }
@@ -189,7 +192,10 @@ mod tests {
         assert_eq!((spent.cpu_ns, spent.source), (50 * MS, processes));
         assert_eq!((spent.user_ns, spent.system_ns), (20 * MS, 30 * MS));
         assert_eq!((spent.voluntary_switches, spent.involuntary_switches), (500, 5));
-        assert_eq!(spent.run_delay_ns, Some(10 * MS));
+        assert_eq!((spent.run_delay_ns, spent.busiest_thread_ns), (Some(10 * MS), Some(45 * MS)));
+        let busier = Spent { busiest_thread_ns: Some(999 * MS), ..whole(100, processes) };
+        let spent = between(busier, &opened, &closed, length);
+        assert_eq!(spent.busiest_thread_ns, Some(100 * MS), "no more than the window");
         assert_eq!((spent.processes, spent.threads), (3, 7));
         // Processes came or went around it: only the control group has seen them all.
         let spent = between(whole(80, cgroup), &opened, &closed, length);

@@ -73,7 +73,9 @@ pub struct Observed {
     pub switches_per_request: Option<f64>,
     /// CPU time over (window × CPUs), of all observed rounds together.
     pub server_busy: Option<f64>,
-    /// The same of the load, without what it spun.
+    /// CPU time of the busiest thread over the window, of all rounds together that tell.
+    pub busiest_thread: Option<f64>,
+    /// What the load used of its CPUs, without what it spun.
     pub load_busy: Option<f64>,
     /// What it spun.
     pub load_spun: Option<f64>,
@@ -204,6 +206,11 @@ impl Observed {
         self.server_busy = fraction(
             cpu_ns,
             seen.iter().map(|(r, s)| r.window_ns as f64 * f64::from(s.usable_cpus())).sum(),
+        );
+        let busiest = || seen.iter().filter_map(|(r, s)| Some((r, s.busiest_thread_ns?)));
+        self.busiest_thread = fraction(
+            busiest().map(|(_, ns)| ns as f64).sum(),
+            busiest().map(|(r, _)| r.window_ns as f64).sum(),
         );
         self.split_over_cpu =
             fraction(seen.iter().map(|(_, s)| s.user_ns as f64 + s.system_ns as f64).sum(), cpu_ns);

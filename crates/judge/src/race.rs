@@ -173,6 +173,7 @@ impl Field {
             load_cpu_ns_per_request: load_cost,
             headroom: self.headroom(observed),
             server_busy: observed.server_busy,
+            busiest_thread: observed.busiest_thread,
             load_busy: observed.load_busy,
             ratio_to_baseline: None,
             relation: None,

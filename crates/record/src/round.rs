@@ -240,6 +240,11 @@ pub struct Server {
     pub voluntary_switches: u64,
     /// Involuntary context switches inside the window of the threads alive at its end.
     pub involuntary_switches: u64,
+    /// CPU inside the window of the thread that used the most, of those alive at its end (of more than
+    /// 256 the first ones), nanoseconds. Absent: the kernel does not tell, or an earlier regatta did
+    /// not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busiest_thread_ns: Option<u64>,
     /// Memory right after the window, connections still open: proportional set size, bytes.
     pub memory_bytes: u64,
     /// The same when it was ready, before the load, bytes.

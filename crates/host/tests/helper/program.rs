@@ -67,6 +67,9 @@ fn obey(words: &[&str], mut stream: &TcpStream) {
                 scope.spawn(|| burn(number(2)));
             }
         }),
+        "idle" => (0..number(1)).for_each(|_| {
+            thread::spawn(|| thread::sleep(Duration::from_secs(600)));
+        }),
         "children" => {
             let this = std::env::current_exe().expect("own path");
             let start = || Command::new(&this).args(["burn", words[2]]).spawn().expect("a child");

@@ -48,6 +48,23 @@ fn cpu_of_a_process_is_read_by_its_clock() {
 }
 
 #[test]
+fn the_busiest_of_many_threads_is_told() {
+    under_each_containment(|containment| {
+        let (mut running, traces) = start(&launch(containment, "exec $HELPER serve $PORT"));
+        running.wait_ready(&Ready::Tcp, LIMIT).unwrap();
+        ask(running.port(), "idle 6").unwrap();
+        let before = running.usage().unwrap();
+        let told = ask(running.port(), "burn 200").unwrap();
+        let spent = running.usage().unwrap().since(&before);
+        assert_eq!(spent.threads, 7, "{spent:?}");
+        let busiest = spent.busiest_thread_ns.expect("this kernel tells");
+        assert!(busiest.abs_diff(told) <= 5 * MS, "{busiest} of {told} ns");
+        running.stop(LIMIT).unwrap();
+        traces.assert_gone();
+    });
+}
+
+#[test]
 fn waiting_costs_switches_and_next_to_no_cpu() {
     let (spent, _) = measure(Containment::Best, "exec $HELPER serve $PORT", "nap 100");
     assert!(spent.voluntary_switches >= 1, "{spent:?}");

@@ -170,6 +170,7 @@ fn round(
             cpus: 1,
             voluntary_switches: (requests * 0.02) as u64,
             involuntary_switches: (requests * 0.001) as u64,
+            busiest_thread_ns: None,
             memory_bytes: truth.memory_mib * 1024 * 1024 + 40_960 * u64::from(pass),
             memory_at_ready_bytes: None,
             user_growth_bytes: None,
