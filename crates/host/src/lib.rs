@@ -23,6 +23,7 @@ mod ownership;
 mod port;
 mod probe;
 mod process;
+mod reading;
 mod ready;
 mod roles;
 mod running;

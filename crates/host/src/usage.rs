@@ -1,18 +1,18 @@
 //! What a tree of processes has used: CPU and context switches. Read at the two edges of a
 //! window and subtracted.
 //!
-//! No source is right for all. The CPU clock of a process is exact to the nanosecond, but goes
-//! with the process. What the dead used is kept by who waited for them, in clock ticks (10 ms),
-//! and lost where nobody waits. A control group keeps all, but lags by up to a scheduler tick. So
-//! all are read, and [`Usage::since`] takes the best that can be trusted.
+//! CPU is read from the processes' clocks and from the control group (see `reading`). Where neither can
+//! be trusted, what the dead used is what those who waited for them know of it, in clock ticks (10 ms):
+//! it is lost where nobody waits, and [`Spent::unseen`] says so.
 
 use crate::{
-    cgroup::{Cgroup, Version},
+    cgroup::Cgroup,
     clock::process_clock_ns,
-    process::{Stat, Ticks, descendants},
+    process::{Stat, Ticks, descendants, forks},
+    reading::{Kept, Reading},
     scheduled::{Scheduled, Switches, scheduled, switches},
 };
-use regatta_record::{Server, UsageSource};
+use regatta_record::{Server, Unseen, UsageSource};
 use rustix::{
     param::clock_ticks_per_second,
     thread::{CpuSet, sched_getaffinity},
@@ -36,7 +36,10 @@ pub struct Usage {
     processes: BTreeMap<Identity, Process>,
     /// Ended processes that the supervisor waited for.
     reaped: Ticks,
-    cgroup: Option<(Version, u64)>,
+    reading: Reading,
+    /// How many processes and threads were ever started on this machine, where that is needed and the
+    /// kernel tells.
+    forks: Option<u64>,
 }
 
 /// A pid can be used again; with the start time it names one process for ever.
@@ -74,6 +77,8 @@ pub struct Spent {
     pub system_ns: u64,
     /// Where `cpu_ns` was read.
     pub source: UsageSource,
+    /// What ended processes may have used beyond `cpu_ns`.
+    pub unseen: Unseen,
     /// Voluntary context switches of the threads alive at the later moment.
     pub voluntary_switches: u64,
     /// Involuntary ones, likewise.
@@ -129,11 +134,15 @@ impl Observed {
 
     /// Reads now. Fails when the root is gone.
     pub fn usage(&self) -> io::Result<Usage> {
+        // Who is started from now on is counted there, or found.
+        let forks = if self.cgroup.is_none() { forks() } else { None };
         let pids = self.pids();
         // First what must be close together in time.
-        let clocks: Vec<_> = pids.iter().map(|&pid| (pid, process_clock_ns(pid))).collect();
-        let cgroup = self.cgroup.as_ref();
-        let cgroup = cgroup.and_then(|group| Some((group.version(), group.cpu_ns().ok()?)));
+        let mut clocks = Vec::new();
+        let reading = Reading::take(self.cgroup.as_ref(), || {
+            clocks.extend(pids.iter().map(|&pid| (pid, process_clock_ns(pid))));
+            None
+        });
         let root = Stat::of(self.root).map_err(|error| {
             io::Error::new(error.kind(), format!("process {} cannot be read: {error}", self.root))
         })?;
@@ -155,7 +164,8 @@ impl Observed {
             }
         }
         let reaped = if self.with_root { Ticks::default() } else { root.waited_for };
-        Ok(Usage { processes, reaped, cgroup })
+        let clocks_ns = Some(processes.values().map(|process| process.cpu_ns).sum());
+        Ok(Usage { processes, reaped, reading: Reading { clocks_ns, ..reading }, forks })
     }
 
     /// Its control group, where it has one.
@@ -184,22 +194,11 @@ impl Usage {
     /// for leave no other trace); else the control group; else the tree.
     pub fn since(&self, earlier: &Usage) -> Spent {
         let ticks = self.ticks().minus(earlier.ticks());
-        let clocks = self.clocks_ns().saturating_sub(earlier.clocks_ns());
-        let cgroup = self.cgroup.zip(earlier.cgroup);
-        let cgroup = cgroup.map(|((version, now), (_, then))| (version, now.saturating_sub(then)));
-        let (cpu_ns, source) = match cgroup {
-            _ if self.is_same_tree(earlier)
-                && !cgroup.is_some_and(|(_, ns)| exceeds(ns, clocks)) =>
-            {
-                (clocks, UsageSource::ProcessClocks)
-            }
-            Some((Version::V2, ns)) => (ns, UsageSource::CgroupV2),
-            Some((Version::V1, ns)) => (ns, UsageSource::CgroupV1),
-            None => {
-                let tree = self.tree_ns().saturating_sub(earlier.tree_ns());
-                (tree, UsageSource::ProcessTree)
-            }
-        };
+        let read = self.reading.since(&earlier.reading, self.kept_since(earlier));
+        let (cpu_ns, source, unseen) = read.unwrap_or_else(|| {
+            let tree = self.tree_ns().saturating_sub(earlier.tree_ns());
+            (tree, UsageSource::ProcessTree, Unseen::Unbounded)
+        });
         let switches = self.switches_since(earlier);
         let living = self.processes.values().filter(|process| !process.switches.is_empty());
         Spent {
@@ -207,6 +206,7 @@ impl Usage {
             user_ns: ticks_to_ns(ticks.user),
             system_ns: ticks_to_ns(ticks.system),
             source,
+            unseen,
             voluntary_switches: switches.voluntary,
             involuntary_switches: switches.involuntary,
             run_delay_ns: self.run_delay_since(earlier),
@@ -226,6 +226,19 @@ impl Usage {
         self.processes.values().map(|process| process.switches.len()).sum()
     }
 
+    /// What is known of the processes since `earlier`.
+    pub(crate) fn kept_since(&self, earlier: &Usage) -> Kept {
+        let born = self.processes.iter().flat_map(|(identity, process)| {
+            let then = earlier.processes.get(identity);
+            let is_new =
+                move |thread: &&u32| then.is_none_or(|p| !p.switches.contains_key(*thread));
+            process.switches.keys().filter(is_new)
+        });
+        let started = self.forks.zip(earlier.forks).map(|(now, then)| now.saturating_sub(then));
+        let alone = started.is_some_and(|started| started <= born.count() as u64);
+        Kept { same: self.is_same_tree(earlier), alone }
+    }
+
     fn is_same_tree(&self, earlier: &Usage) -> bool {
         let waited_for = |process: &Process| process.waited_for;
         self.reaped == earlier.reaped
@@ -237,14 +250,10 @@ impl Usage {
                 .eq(earlier.processes.values().map(waited_for))
     }
 
-    fn clocks_ns(&self) -> u64 {
-        self.processes.values().map(|process| process.cpu_ns).sum()
-    }
-
     /// The dead, in ticks, beside the living.
     fn tree_ns(&self) -> u64 {
         let waited_for: u64 = self.processes.values().map(|one| one.waited_for.total()).sum();
-        self.clocks_ns() + ticks_to_ns(waited_for + self.reaped.total())
+        self.reading.clocks_ns.unwrap_or(0) + ticks_to_ns(waited_for + self.reaped.total())
     }
 
     fn ticks(&self) -> Ticks {
@@ -314,6 +323,7 @@ impl Spent {
             user_ns: self.user_ns + other.user_ns,
             system_ns: self.system_ns + other.system_ns,
             source: if sureness(a) >= sureness(b) { a } else { b },
+            unseen: self.unseen.plus(other.unseen),
             voluntary_switches: self.voluntary_switches + other.voluntary_switches,
             involuntary_switches: self.involuntary_switches + other.involuntary_switches,
             run_delay_ns: delays.map(|(a, b)| a + b),
@@ -330,6 +340,7 @@ impl Spent {
             user_ns: self.user_ns,
             system_ns: self.system_ns,
             source: self.source,
+            unseen: Some(self.unseen),
             cpus,
             voluntary_switches: self.voluntary_switches,
             involuntary_switches: self.involuntary_switches,
@@ -344,13 +355,6 @@ impl Spent {
     }
 }
 
-/// Whether a control group saw CPU that the clocks did not: more than 1% and more than two of the
-/// longest scheduler ticks, by which it may lag at either moment.
-fn exceeds(cgroup_ns: u64, clocks_ns: u64) -> bool {
-    const LAG_NS: u64 = 20_000_000;
-    cgroup_ns > clocks_ns + clocks_ns / 100 + LAG_NS
-}
-
 fn ticks_to_ns(ticks: u64) -> u64 {
     ticks * (1_000_000_000 / clock_ticks_per_second())
 }
@@ -358,6 +362,7 @@ fn ticks_to_ns(ticks: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{cgroup::Version, reading::Group};
 
     fn usage(pids: &[(u32, u64)], reaped: u64, cgroup: Option<u64>) -> Usage {
         let process = |&(pid, cpu_ns): &(u32, u64)| {
@@ -367,10 +372,13 @@ mod tests {
                 Process { cpu_ns, own, waited_for, switches, scheduled, all_scheduled: true };
             (Identity { pid, started: 1 }, process)
         };
+        let clocks_ns = Some(pids.iter().map(|(_, cpu_ns)| cpu_ns).sum());
+        let group = cgroup.map(|ns| Group { version: Version::V2, before_ns: ns, after_ns: ns });
         Usage {
             processes: pids.iter().map(process).collect(),
             reaped: Ticks { user: reaped, system: 0 },
-            cgroup: cgroup.map(|ns| (Version::V2, ns)),
+            reading: Reading { clocks_ns, group },
+            forks: None,
         }
     }
 
@@ -379,9 +387,10 @@ mod tests {
     #[test]
     fn the_clocks_are_taken_while_nobody_comes_or_goes() {
         let earlier = usage(&[(1, 5 * MS), (2, 7 * MS)], 3, Some(0));
-        let later = usage(&[(1, 15 * MS), (2, 7 * MS)], 3, Some(12 * MS));
+        let later = usage(&[(1, 15 * MS), (2, 7 * MS)], 3, Some(10 * MS));
         let spent = later.since(&earlier);
         assert_eq!((spent.cpu_ns, spent.source), (10 * MS, UsageSource::ProcessClocks));
+        assert_eq!(spent.unseen, Unseen::AtMostNs(0));
     }
 
     #[test]
@@ -437,6 +446,25 @@ mod tests {
         let later = usage(&[(1, 10 * MS)], 0, Some(100 * MS));
         let spent = later.since(&earlier);
         assert_eq!((spent.cpu_ns, spent.source), (100 * MS, UsageSource::CgroupV2));
+        let little = usage(&[(1, 500 * MS)], 0, Some(515 * MS));
+        assert_eq!(little.since(&earlier).cpu_ns, 515 * MS, "3% of a short window");
+    }
+
+    #[test]
+    fn without_a_control_group_it_is_known_that_nobody_came_and_went_if_nobody_was_started() {
+        let with = |forks, threads: &[u32]| {
+            let mut usage = usage(&[(1, 10 * MS)], 0, None);
+            usage.forks = forks;
+            let process = usage.processes.first_entry().unwrap().into_mut();
+            process.switches = threads.iter().map(|&id| (id, Switches::default())).collect();
+            usage
+        };
+        let earlier = with(Some(100), &[1]);
+        let unseen = |forks, threads: &[u32]| with(forks, threads).since(&earlier).unseen;
+        assert_eq!(unseen(Some(100), &[1]), Unseen::AtMostNs(0));
+        assert_eq!(unseen(Some(102), &[1, 7, 8]), Unseen::AtMostNs(0), "its own threads");
+        assert_eq!(unseen(Some(103), &[1, 7, 8]), Unseen::Unbounded);
+        assert_eq!(unseen(None, &[1]), Unseen::Unbounded);
     }
 
     #[test]
@@ -447,5 +475,6 @@ mod tests {
         let tick = 1_000_000_000 / clock_ticks_per_second();
         // Process 2 took its 40 ms with it; its parent has 6 ticks of it.
         assert_eq!((spent.cpu_ns, spent.source), (6 * tick - 28 * MS, UsageSource::ProcessTree));
+        assert_eq!(spent.unseen, Unseen::Unbounded);
     }
 }

@@ -6,7 +6,7 @@ mod simulated;
 
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_judge::judge;
-use regatta_record::{Cell, Core, Figure, Kind, Relation, Round, Summary, UsageSource};
+use regatta_record::{Cell, Core, Figure, Kind, Relation, Round, Summary, Unseen, UsageSource};
 use simulated::{LOAD, QUIET, Truth, asked, rounds, truth};
 
 const NAMES: [&str; 5] = ["epoll", "epoll-twin", "null", "percore", "node"];
@@ -74,6 +74,35 @@ fn a_cost_that_is_next_to_nothing_beside_the_null_servers_is_not_believed() {
     assert_eq!((node.relation, node.band), (None, None));
     let others = s.cells.iter().filter(|cell| cell.contender != "node");
     assert!(others.into_iter().all(|cell| !cell.verdict.voids(Figure::Cost)), "{:?}", s.cells);
+}
+
+/// So many thousandths of what was seen.
+fn at_most(round: &Round, per_mille: u64) -> Option<Unseen> {
+    Some(Unseen::AtMostNs(round.server.as_ref().unwrap().cpu_ns * per_mille / 1_000))
+}
+
+#[test]
+fn a_cost_that_may_lack_what_ended_processes_used_is_doubted_where_that_matters() {
+    let with = |unseen: fn(&Round) -> Option<Unseen>| {
+        let mut rounds = race();
+        for r in of(&mut rounds, "node") {
+            let unseen = unseen(r);
+            r.server.as_mut().unwrap().unseen = unseen;
+        }
+        judged(&rounds).doubts
+    };
+    let says = |doubts: &[String], words: &[&str]| {
+        doubts.iter().any(|doubt| words.iter().all(|word| doubt.contains(word)))
+    };
+    for doubts in [with(|_| None), with(|r| at_most(r, 0)), with(|r| at_most(r, 9))] {
+        assert!(!says(&doubts, &["node at", "unseen"]), "{doubts:?}");
+        assert!(!says(&doubts, &["node at", "more CPU than was seen"]), "{doubts:?}");
+    }
+    let doubts = with(|r| at_most(r, 20));
+    assert!(says(&doubts, &["node at", "may have used 2.0% more CPU than was seen"]), "{doubts:?}");
+    let doubts = with(|r| (r.round < 2).then_some(Unseen::Unbounded));
+    let lower = ["node at", "in 2 of 7 rounds", "its cost is a lower bound"];
+    assert!(says(&doubts, &lower), "{doubts:?}");
 }
 
 #[test]

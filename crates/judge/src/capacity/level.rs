@@ -247,8 +247,7 @@ mod tests {
         };
         shows(late(0.97, Some(0.6)), Shown::Unclear, "the load was the limit, busy 0.97");
         shows(late(0.97, None), Shown::Unclear, "--pid");
-        let with_thread =
-            |share| Seen { busiest_thread: Some(share), ..late(0.97, Some(0.6)) };
+        let with_thread = |share| Seen { busiest_thread: Some(share), ..late(0.97, Some(0.6)) };
         shows(with_thread(0.6), Shown::Unclear, "the load was the limit");
         shows(with_thread(0.98), Shown::Failed, "above the limit");
         shows(late(0.97, Some(0.95)), Shown::Failed, "above the limit");

@@ -44,6 +44,7 @@ pub fn doubts(
     doubts.extend(probe::left_behind(asked, fields));
     doubts.extend(probe::changed_relations(asked, cells));
     doubts.extend(sources(fields));
+    doubts.extend(cells::unseen(fields));
     doubts.extend(no_null_server(asked, fields));
     doubts.extend(remarks(asked, fields));
     doubts.extend(cells::errors_and_gaps(fields));

@@ -26,7 +26,9 @@ pub fn limit(
     match (server.is_busy(), load.is_busy(), headroom.filter(|h| *h <= NO_FASTER)) {
         (true, false, _) if !load.is_starved() => {
             let because = match server.busy_thread() {
-                Some(_) => format!("{used}: that thread is the limit, and no other CPU can help it"),
+                Some(_) => {
+                    format!("{used}: that thread is the limit, and no other CPU can help it")
+                }
                 None => used,
             };
             Verdict::new(Kind::ServerBound, because)

@@ -55,12 +55,7 @@ impl AtRate<'_> {
         }
     }
 
-    fn by_server(
-        self,
-        late: Option<String>,
-        server: Option<Used>,
-        remedy: Remedy<'_>,
-    ) -> Verdict {
+    fn by_server(self, late: Option<String>, server: Option<Used>, remedy: Remedy<'_>) -> Verdict {
         let mut verdict = if self.is_held() {
             let in_time = self.lag().map_or_else(String::new, |lag| {
                 let Lag { percent, ns, .. } = lag;

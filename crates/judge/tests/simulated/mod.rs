@@ -167,6 +167,7 @@ fn round(
             user_ns: (requests * cost_ns * 0.2) as u64,
             system_ns: (requests * cost_ns * 0.8) as u64,
             source: UsageSource::CgroupV1,
+            unseen: None,
             cpus: 1,
             voluntary_switches: (requests * 0.02) as u64,
             involuntary_switches: (requests * 0.001) as u64,
