@@ -198,7 +198,11 @@ fn one_that_does_not_hold_a_rate_with_one_busy_thread_is_not_given_more_cpus() {
     };
     says(&overloaded(0.5), Kind::Overloaded, &["give it a third core: --server-cpus 0,1,3"]);
     let cell = overloaded(0.97);
-    says(&cell, Kind::Overloaded, &["its busiest thread used 0.97 of a CPU", "no other CPU can help it"]);
+    says(
+        &cell,
+        Kind::Overloaded,
+        &["its busiest thread used 0.97 of a CPU", "no other CPU can help it"],
+    );
     assert!(!cell.verdict.because.contains("--server-cpus"), "{}", cell.verdict.because);
 }
 
