@@ -214,6 +214,7 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
         cost_per,
         load_cpu_ns_per_request: each(tally.load_cpu_ns - tally.spun_ns),
         server_cpu_ns_per_request: spent.and_then(|spent| each(spent.cpu_ns)),
+        server_unseen: spent.map(|spent| spent.unseen),
         first_wrong: tally.first_wrong.clone(),
         first_unfinished: tally.first_unfinished.clone(),
         settling: None,

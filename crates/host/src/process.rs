@@ -165,6 +165,13 @@ pub(crate) fn living_descendants(root: u32) -> Vec<Process> {
     descendants(root).into_iter().filter_map(living).collect()
 }
 
+/// How many processes and threads were ever started on this machine (`processes` in proc_stat(5));
+/// `None` where the kernel does not count them.
+pub(crate) fn forks() -> Option<u64> {
+    let text = fs::read_to_string("/proc/stat").ok()?;
+    number_after(&text, "\nprocesses ").filter(|count| *count > 0)
+}
+
 /// The number after a label, up to the next white space.
 pub(crate) fn number_after(text: &str, label: &str) -> Option<u64> {
     let (_, after) = text.split_once(label)?;
@@ -184,6 +191,13 @@ mod tests {
         assert_eq!(stat.own, Ticks { user: 7, system: 8 });
         assert_eq!(stat.waited_for, Ticks { user: 9, system: 10 });
         assert_eq!((stat.state, stat.started), ('S', 91084));
+    }
+
+    #[test]
+    fn a_thread_that_is_started_is_counted() {
+        let before = forks().unwrap();
+        std::thread::spawn(|| ()).join().unwrap();
+        assert!(forks().unwrap() > before);
     }
 
     #[test]

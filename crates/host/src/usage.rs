@@ -1,22 +1,23 @@
 //! What a tree of processes has used: CPU and context switches. Read at the two edges of a
 //! window and subtracted.
 //!
-//! No source is right for all. The CPU clock of a process is exact to the nanosecond, but goes
-//! with the process. What the dead used is kept by who waited for them, in clock ticks (10 ms),
-//! and lost where nobody waits. A control group keeps all, but lags by up to a scheduler tick. So
-//! all are read, and [`Usage::since`] takes the best that can be trusted.
+//! CPU is read from the processes' clocks and from the control group (see `reading`). Where neither can
+//! be trusted, what the dead used is what those who waited for them know of it, in clock ticks (10 ms):
+//! it is lost where nobody waits, and [`Spent::unseen`] says so.
 
 use crate::{
-    cgroup::{Cgroup, Version},
+    cgroup::Cgroup,
     clock::process_clock_ns,
-    process::{Stat, Ticks, descendants, number_after, threads},
+    process::{Stat, Ticks, descendants, forks},
+    reading::{Kept, Reading},
+    scheduled::{Scheduled, Switches, scheduled, switches},
 };
-use regatta_record::{Server, UsageSource};
+use regatta_record::{Server, Unseen, UsageSource};
 use rustix::{
     param::clock_ticks_per_second,
     thread::{CpuSet, sched_getaffinity},
 };
-use std::{collections::BTreeMap, fs, io};
+use std::{collections::BTreeMap, io};
 
 /// Whose usage is read.
 #[derive(Clone, Debug)]
@@ -35,7 +36,10 @@ pub struct Usage {
     processes: BTreeMap<Identity, Process>,
     /// Ended processes that the supervisor waited for.
     reaped: Ticks,
-    cgroup: Option<(Version, u64)>,
+    reading: Reading,
+    /// How many processes and threads were ever started on this machine, where that is needed and the
+    /// kernel tells.
+    forks: Option<u64>,
 }
 
 /// A pid can be used again; with the start time it names one process for ever.
@@ -52,18 +56,15 @@ struct Process {
     waited_for: Ticks,
     /// By thread; none for one that has ended and only waits to be reaped.
     switches: BTreeMap<u32, Switches>,
-    /// By thread: how long it was runnable and had no CPU; `None` where that was not read.
-    run_delay_ns: Option<BTreeMap<u32, u64>>,
+    /// By thread, of those that were read.
+    scheduled: BTreeMap<u32, Scheduled>,
+    /// Whether those are all that it had.
+    all_scheduled: bool,
 }
 
-/// Of more threads than this at a time the run-queue delay is not read: it takes a file each.
+/// Of more threads than this at a time, in the order of their ids, no [`Scheduled`] is read: it takes a
+/// file each.
 const THREADS_READ: usize = 256;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Switches {
-    voluntary: u64,
-    involuntary: u64,
-}
 
 /// What was used between two moments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +77,8 @@ pub struct Spent {
     pub system_ns: u64,
     /// Where `cpu_ns` was read.
     pub source: UsageSource,
+    /// What ended processes may have used beyond `cpu_ns`.
+    pub unseen: Unseen,
     /// Voluntary context switches of the threads alive at the later moment.
     pub voluntary_switches: u64,
     /// Involuntary ones, likewise.
@@ -83,6 +86,10 @@ pub struct Spent {
     /// How long the threads that were alive at both moments were runnable and had no CPU,
     /// nanoseconds; `None` where the kernel does not tell, or there are more than 256 threads.
     pub run_delay_ns: Option<u64>,
+    /// CPU of the thread that used the most, of those that are alive at the later moment, nanoseconds. Of
+    /// more than 256 threads the first ones by id are read, so that there may be a busier one. `None`
+    /// where the kernel does not tell.
+    pub busiest_thread_ns: Option<u64>,
     /// Processes alive at the later moment.
     pub processes: u32,
     /// Threads alive at the later moment.
@@ -127,11 +134,15 @@ impl Observed {
 
     /// Reads now. Fails when the root is gone.
     pub fn usage(&self) -> io::Result<Usage> {
+        // Who is started from now on is counted there, or found.
+        let forks = if self.cgroup.is_none() { forks() } else { None };
         let pids = self.pids();
         // First what must be close together in time.
-        let clocks: Vec<_> = pids.iter().map(|&pid| (pid, process_clock_ns(pid))).collect();
-        let cgroup = self.cgroup.as_ref();
-        let cgroup = cgroup.and_then(|group| Some((group.version(), group.cpu_ns().ok()?)));
+        let mut clocks = Vec::new();
+        let reading = Reading::take(self.cgroup.as_ref(), || {
+            clocks.extend(pids.iter().map(|&pid| (pid, process_clock_ns(pid))));
+            None
+        });
         let root = Stat::of(self.root).map_err(|error| {
             io::Error::new(error.kind(), format!("process {} cannot be read: {error}", self.root))
         })?;
@@ -142,16 +153,19 @@ impl Observed {
             if let (Ok(cpu_ns), Ok(stat)) = (cpu_ns, Stat::of(pid)) {
                 let identity = Identity { pid, started: stat.started };
                 let switches = if stat.is_zombie() { BTreeMap::new() } else { switches(pid) };
+                let read = switches.keys().take(THREADS_READ.saturating_sub(threads));
+                let scheduled = scheduled(pid, read);
                 threads += switches.len();
-                let run_delay_ns =
-                    (threads <= THREADS_READ).then(|| run_delays(pid, switches.keys()));
+                let all_scheduled = threads <= THREADS_READ;
                 let Stat { own, waited_for, .. } = stat;
-                let process = Process { cpu_ns, own, waited_for, switches, run_delay_ns };
+                let process =
+                    Process { cpu_ns, own, waited_for, switches, scheduled, all_scheduled };
                 processes.insert(identity, process);
             }
         }
         let reaped = if self.with_root { Ticks::default() } else { root.waited_for };
-        Ok(Usage { processes, reaped, cgroup })
+        let clocks_ns = Some(processes.values().map(|process| process.cpu_ns).sum());
+        Ok(Usage { processes, reaped, reading: Reading { clocks_ns, ..reading }, forks })
     }
 
     /// Its control group, where it has one.
@@ -180,22 +194,11 @@ impl Usage {
     /// for leave no other trace); else the control group; else the tree.
     pub fn since(&self, earlier: &Usage) -> Spent {
         let ticks = self.ticks().minus(earlier.ticks());
-        let clocks = self.clocks_ns().saturating_sub(earlier.clocks_ns());
-        let cgroup = self.cgroup.zip(earlier.cgroup);
-        let cgroup = cgroup.map(|((version, now), (_, then))| (version, now.saturating_sub(then)));
-        let (cpu_ns, source) = match cgroup {
-            _ if self.is_same_tree(earlier)
-                && !cgroup.is_some_and(|(_, ns)| exceeds(ns, clocks)) =>
-            {
-                (clocks, UsageSource::ProcessClocks)
-            }
-            Some((Version::V2, ns)) => (ns, UsageSource::CgroupV2),
-            Some((Version::V1, ns)) => (ns, UsageSource::CgroupV1),
-            None => {
-                let tree = self.tree_ns().saturating_sub(earlier.tree_ns());
-                (tree, UsageSource::ProcessTree)
-            }
-        };
+        let read = self.reading.since(&earlier.reading, self.kept_since(earlier));
+        let (cpu_ns, source, unseen) = read.unwrap_or_else(|| {
+            let tree = self.tree_ns().saturating_sub(earlier.tree_ns());
+            (tree, UsageSource::ProcessTree, Unseen::Unbounded)
+        });
         let switches = self.switches_since(earlier);
         let living = self.processes.values().filter(|process| !process.switches.is_empty());
         Spent {
@@ -203,9 +206,11 @@ impl Usage {
             user_ns: ticks_to_ns(ticks.user),
             system_ns: ticks_to_ns(ticks.system),
             source,
+            unseen,
             voluntary_switches: switches.voluntary,
             involuntary_switches: switches.involuntary,
             run_delay_ns: self.run_delay_since(earlier),
+            busiest_thread_ns: self.busiest_thread_since(earlier),
             processes: living.clone().count() as u32,
             threads: living.map(|process| process.switches.len() as u32).sum(),
         }
@@ -221,6 +226,19 @@ impl Usage {
         self.processes.values().map(|process| process.switches.len()).sum()
     }
 
+    /// What is known of the processes since `earlier`.
+    pub(crate) fn kept_since(&self, earlier: &Usage) -> Kept {
+        let born = self.processes.iter().flat_map(|(identity, process)| {
+            let then = earlier.processes.get(identity);
+            let is_new =
+                move |thread: &&u32| then.is_none_or(|p| !p.switches.contains_key(*thread));
+            process.switches.keys().filter(is_new)
+        });
+        let started = self.forks.zip(earlier.forks).map(|(now, then)| now.saturating_sub(then));
+        let alone = started.is_some_and(|started| started <= born.count() as u64);
+        Kept { same: self.is_same_tree(earlier), alone }
+    }
+
     fn is_same_tree(&self, earlier: &Usage) -> bool {
         let waited_for = |process: &Process| process.waited_for;
         self.reaped == earlier.reaped
@@ -232,14 +250,10 @@ impl Usage {
                 .eq(earlier.processes.values().map(waited_for))
     }
 
-    fn clocks_ns(&self) -> u64 {
-        self.processes.values().map(|process| process.cpu_ns).sum()
-    }
-
     /// The dead, in ticks, beside the living.
     fn tree_ns(&self) -> u64 {
         let waited_for: u64 = self.processes.values().map(|one| one.waited_for.total()).sum();
-        self.clocks_ns() + ticks_to_ns(waited_for + self.reaped.total())
+        self.reading.clocks_ns.unwrap_or(0) + ticks_to_ns(waited_for + self.reaped.total())
     }
 
     fn ticks(&self) -> Ticks {
@@ -265,13 +279,29 @@ impl Usage {
         let mut sum = None;
         for (identity, process) in &self.processes {
             let Some(then) = earlier.processes.get(identity) else { continue };
-            let (now, then) = (process.run_delay_ns.as_ref()?, then.run_delay_ns.as_ref()?);
-            for (thread, delay) in now {
-                let waited = then.get(thread).map(|then| delay.saturating_sub(*then));
+            if !(process.all_scheduled && then.all_scheduled) {
+                return None;
+            }
+            for (thread, now) in &process.scheduled {
+                let then = then.scheduled.get(thread);
+                let waited = then.map(|then| now.waited_ns.saturating_sub(then.waited_ns));
                 sum = waited.map(|waited| sum.unwrap_or(0) + waited).or(sum);
             }
         }
         sum
+    }
+
+    /// A thread that was not there before has used all that it used since.
+    fn busiest_thread_since(&self, earlier: &Usage) -> Option<u64> {
+        let of_process = |(identity, process): (&Identity, &Process)| {
+            let earlier = earlier.processes.get(identity);
+            let of_thread = |(thread, now): (&u32, &Scheduled)| {
+                let then = earlier.and_then(|process| process.scheduled.get(thread));
+                now.ran_ns.saturating_sub(then.map_or(0, |then| then.ran_ns))
+            };
+            process.scheduled.iter().map(of_thread).max()
+        };
+        self.processes.iter().filter_map(of_process).max()
     }
 }
 
@@ -288,10 +318,12 @@ impl Spent {
         let [a, b] = [self.source, other.source];
         let delays = self.run_delay_ns.zip(other.run_delay_ns);
         Spent {
+            busiest_thread_ns: self.busiest_thread_ns.max(other.busiest_thread_ns),
             cpu_ns: self.cpu_ns + other.cpu_ns,
             user_ns: self.user_ns + other.user_ns,
             system_ns: self.system_ns + other.system_ns,
             source: if sureness(a) >= sureness(b) { a } else { b },
+            unseen: self.unseen.plus(other.unseen),
             voluntary_switches: self.voluntary_switches + other.voluntary_switches,
             involuntary_switches: self.involuntary_switches + other.involuntary_switches,
             run_delay_ns: delays.map(|(a, b)| a + b),
@@ -308,9 +340,11 @@ impl Spent {
             user_ns: self.user_ns,
             system_ns: self.system_ns,
             source: self.source,
+            unseen: Some(self.unseen),
             cpus,
             voluntary_switches: self.voluntary_switches,
             involuntary_switches: self.involuntary_switches,
+            busiest_thread_ns: self.busiest_thread_ns,
             memory_bytes,
             memory_at_ready_bytes: None,
             user_growth_bytes: None,
@@ -321,53 +355,30 @@ impl Spent {
     }
 }
 
-/// Whether a control group saw CPU that the clocks did not: more than 1% and more than two of the
-/// longest scheduler ticks, by which it may lag at either moment.
-fn exceeds(cgroup_ns: u64, clocks_ns: u64) -> bool {
-    const LAG_NS: u64 = 20_000_000;
-    cgroup_ns > clocks_ns + clocks_ns / 100 + LAG_NS
-}
-
 fn ticks_to_ns(ticks: u64) -> u64 {
     ticks * (1_000_000_000 / clock_ticks_per_second())
-}
-
-fn switches(pid: u32) -> BTreeMap<u32, Switches> {
-    let of_thread = |tid: u32| {
-        let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
-        let field = |name| number_after(&status, name).unwrap_or_default();
-        let voluntary = field("\nvoluntary_ctxt_switches:");
-        let involuntary = field("\nnonvoluntary_ctxt_switches:");
-        Some((tid, Switches { voluntary, involuntary }))
-    };
-    threads(pid).into_iter().filter_map(of_thread).collect()
-}
-
-/// The second figure of `schedstat` (Documentation/scheduler/sched-stats.rst): time spent waiting
-/// to run. What a CPU takes to wake from its sleep is in it.
-fn run_delays<'a>(pid: u32, threads: impl Iterator<Item = &'a u32>) -> BTreeMap<u32, u64> {
-    let of_thread = |&tid: &u32| {
-        let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
-        Some((tid, text.split_ascii_whitespace().nth(1)?.parse().ok()?))
-    };
-    threads.filter_map(of_thread).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{cgroup::Version, reading::Group};
 
     fn usage(pids: &[(u32, u64)], reaped: u64, cgroup: Option<u64>) -> Usage {
         let process = |&(pid, cpu_ns): &(u32, u64)| {
             let (own, waited_for) = (Ticks::default(), Ticks::default());
-            let (switches, run_delay_ns) = (BTreeMap::new(), Some(BTreeMap::new()));
-            let process = Process { cpu_ns, own, waited_for, switches, run_delay_ns };
+            let (switches, scheduled) = (BTreeMap::new(), BTreeMap::new());
+            let process =
+                Process { cpu_ns, own, waited_for, switches, scheduled, all_scheduled: true };
             (Identity { pid, started: 1 }, process)
         };
+        let clocks_ns = Some(pids.iter().map(|(_, cpu_ns)| cpu_ns).sum());
+        let group = cgroup.map(|ns| Group { version: Version::V2, before_ns: ns, after_ns: ns });
         Usage {
             processes: pids.iter().map(process).collect(),
             reaped: Ticks { user: reaped, system: 0 },
-            cgroup: cgroup.map(|ns| (Version::V2, ns)),
+            reading: Reading { clocks_ns, group },
+            forks: None,
         }
     }
 
@@ -376,26 +387,49 @@ mod tests {
     #[test]
     fn the_clocks_are_taken_while_nobody_comes_or_goes() {
         let earlier = usage(&[(1, 5 * MS), (2, 7 * MS)], 3, Some(0));
-        let later = usage(&[(1, 15 * MS), (2, 7 * MS)], 3, Some(12 * MS));
+        let later = usage(&[(1, 15 * MS), (2, 7 * MS)], 3, Some(10 * MS));
         let spent = later.since(&earlier);
         assert_eq!((spent.cpu_ns, spent.source), (10 * MS, UsageSource::ProcessClocks));
+        assert_eq!(spent.unseen, Unseen::AtMostNs(0));
     }
 
     #[test]
     fn threads_that_are_there_at_both_moments_tell_how_long_they_waited() {
         let with = |delays: &[(u32, u64)]| {
-            let mut usage = usage(&[(1, 0)], 0, None);
-            let process = usage.processes.first_entry().unwrap().into_mut();
-            process.run_delay_ns = Some(delays.iter().copied().collect());
-            usage
+            let waited = |&(thread, waited_ns)| (thread, Scheduled { ran_ns: 0, waited_ns });
+            with_threads(&[(1, &delays.iter().map(waited).collect::<Vec<_>>())])
         };
         let earlier = with(&[(1, 10), (2, 5), (4, 9)]);
         let later = with(&[(1, 25), (3, 99), (4, 9)]);
         assert_eq!(later.since(&earlier).run_delay_ns, Some(15));
         assert_eq!(with(&[]).since(&earlier).run_delay_ns, None, "the kernel does not tell");
         let mut many = with(&[]);
-        many.processes.first_entry().unwrap().into_mut().run_delay_ns = None;
+        many.processes.first_entry().unwrap().into_mut().all_scheduled = false;
         assert_eq!(many.since(&earlier).run_delay_ns, None);
+    }
+
+    fn with_threads(processes: &[(u32, &[(u32, Scheduled)])]) -> Usage {
+        let pids: Vec<(u32, u64)> = processes.iter().map(|(pid, _)| (*pid, 0)).collect();
+        let mut usage = usage(&pids, 0, None);
+        for (process, (_, threads)) in usage.processes.values_mut().zip(processes) {
+            process.scheduled = threads.iter().copied().collect();
+        }
+        usage
+    }
+
+    #[test]
+    fn the_busiest_thread_is_one_of_all_processes() {
+        let ran = |thread: u32, ran_ns| (thread, Scheduled { ran_ns, waited_ns: 0 });
+        let earlier = with_threads(&[(1, &[ran(1, 900), ran(2, 10)]), (3, &[ran(3, 50)])]);
+        let later = with_threads(&[(1, &[ran(1, 950), ran(2, 30)]), (3, &[ran(3, 130)])]);
+        assert_eq!(later.since(&earlier).busiest_thread_ns, Some(80), "not the oldest, nor a sum");
+        let born = with_threads(&[(1, &[ran(1, 950), ran(7, 70)])]);
+        assert_eq!(born.since(&earlier).busiest_thread_ns, Some(70));
+        assert_eq!(with_threads(&[(1, &[])]).since(&earlier).busiest_thread_ns, None);
+        let both = later.since(&earlier).plus(born.since(&earlier));
+        assert_eq!(both.busiest_thread_ns, Some(80));
+        let unread = usage(&[(1, 0)], 0, None).since(&earlier);
+        assert_eq!(unread.plus(born.since(&earlier)).busiest_thread_ns, Some(70));
     }
 
     #[test]
@@ -412,6 +446,25 @@ mod tests {
         let later = usage(&[(1, 10 * MS)], 0, Some(100 * MS));
         let spent = later.since(&earlier);
         assert_eq!((spent.cpu_ns, spent.source), (100 * MS, UsageSource::CgroupV2));
+        let little = usage(&[(1, 500 * MS)], 0, Some(515 * MS));
+        assert_eq!(little.since(&earlier).cpu_ns, 515 * MS, "3% of a short window");
+    }
+
+    #[test]
+    fn without_a_control_group_it_is_known_that_nobody_came_and_went_if_nobody_was_started() {
+        let with = |forks, threads: &[u32]| {
+            let mut usage = usage(&[(1, 10 * MS)], 0, None);
+            usage.forks = forks;
+            let process = usage.processes.first_entry().unwrap().into_mut();
+            process.switches = threads.iter().map(|&id| (id, Switches::default())).collect();
+            usage
+        };
+        let earlier = with(Some(100), &[1]);
+        let unseen = |forks, threads: &[u32]| with(forks, threads).since(&earlier).unseen;
+        assert_eq!(unseen(Some(100), &[1]), Unseen::AtMostNs(0));
+        assert_eq!(unseen(Some(102), &[1, 7, 8]), Unseen::AtMostNs(0), "its own threads");
+        assert_eq!(unseen(Some(103), &[1, 7, 8]), Unseen::Unbounded);
+        assert_eq!(unseen(None, &[1]), Unseen::Unbounded);
     }
 
     #[test]
@@ -422,5 +475,6 @@ mod tests {
         let tick = 1_000_000_000 / clock_ticks_per_second();
         // Process 2 took its 40 ms with it; its parent has 6 ticks of it.
         assert_eq!((spent.cpu_ns, spent.source), (6 * tick - 28 * MS, UsageSource::ProcessTree));
+        assert_eq!(spent.unseen, Unseen::Unbounded);
     }
 }

@@ -2,11 +2,11 @@
 //! threads is read before the window and after it, around the two moments at which the load rests.
 
 use crate::{
-    cgroup::Version,
     clock::process_clock_ns,
+    reading::{Kept, Reading},
     usage::{Observed, Spent, Usage},
 };
-use regatta_record::UsageSource;
+use regatta_record::{Unseen, UsageSource};
 use std::time::{Duration, Instant};
 
 /// Of more threads than this the clocks of the processes are not read at an edge, if there is a control
@@ -61,7 +61,8 @@ impl UsageWindow {
         let edges = self.opened.zip(self.closed);
         self.spent = self.before.as_ref().zip(after).zip(edges).map(|(whole, (opened, closed))| {
             let ((began, before), after) = whole;
-            between(after.since(before), &opened, &closed, at.duration_since(*began))
+            let kept = after.kept_since(before);
+            between(after.since(before), kept, &opened, &closed, at.duration_since(*began))
         });
     }
 
@@ -86,54 +87,31 @@ pub fn spent_together(windows: &[UsageWindow]) -> Option<Spent> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clocks {
     at: Instant,
-    /// The sum of the processes' clocks, if it was read and none of them has ended.
-    processes: Option<u64>,
-    cgroup: Option<(Version, u64)>,
+    reading: Reading,
 }
 
 impl Clocks {
     /// Of the processes that were `found` before.
     pub fn read(observed: &Observed, found: &Usage) -> Clocks {
         let group = observed.cgroup();
-        let cgroup = group.and_then(|group| Some((group.version(), group.cpu_ns().ok()?)));
         let few = found.threads() <= MOST_THREADS && found.pids().count() <= MOST_PROCESSES;
         let clocks = || found.pids().map(|pid| process_clock_ns(pid).ok()).sum();
-        let processes = if few || cgroup.is_none() { clocks() } else { None };
-        Clocks { at: Instant::now(), processes, cgroup }
-    }
-
-    fn processes_since(&self, earlier: &Clocks) -> Option<(u64, UsageSource)> {
-        let ns = self.processes?.saturating_sub(earlier.processes?);
-        Some((ns, UsageSource::ProcessClocks))
-    }
-
-    fn cgroup_since(&self, earlier: &Clocks) -> Option<(u64, UsageSource)> {
-        let ((version, now), (_, then)) = self.cgroup.zip(earlier.cgroup)?;
-        let source = match version {
-            Version::V2 => UsageSource::CgroupV2,
-            Version::V1 => UsageSource::CgroupV1,
-        };
-        Some((now.saturating_sub(then), source))
+        let reading = Reading::take(group, || (few || group.is_none()).then(clocks).flatten());
+        Clocks { at: Instant::now(), reading }
     }
 }
 
 /// The part that was used between the edges of a window, of what was used from a little before until
 /// a little after it, which took `length`.
 ///
-/// Only the CPU was read at the edges: it is told by the source that can be trusted for the whole, where
-/// that was read, else it is the window's share of the time. Of all else it is the share of the CPU.
-fn between(whole: Spent, opened: &Clocks, closed: &Clocks, length: Duration) -> Spent {
-    let read = match whole.source {
-        UsageSource::ProcessClocks => {
-            closed.processes_since(opened).or_else(|| closed.cgroup_since(opened))
-        }
-        UsageSource::CgroupV2 | UsageSource::CgroupV1 => closed.cgroup_since(opened),
-        UsageSource::ProcessTree => None,
-    };
-    let (cpu_ns, source) = read.unwrap_or_else(|| {
-        let inside = closed.at.duration_since(opened.at).as_secs_f64();
-        let share = (inside / length.as_secs_f64()).min(1.0);
-        ((whole.cpu_ns as f64 * share) as u64, UsageSource::ProcessTree)
+/// Only the CPU was read at the edges, where that tells it; else it is the window's share of the time. Of
+/// all else it is the share of the CPU.
+fn between(whole: Spent, kept: Kept, opened: &Clocks, closed: &Clocks, length: Duration) -> Spent {
+    let read = closed.reading.since(&opened.reading, kept);
+    let inside = closed.at.duration_since(opened.at);
+    let (cpu_ns, source, unseen) = read.unwrap_or_else(|| {
+        let share = (inside.as_secs_f64() / length.as_secs_f64()).min(1.0);
+        ((whole.cpu_ns as f64 * share) as u64, UsageSource::ProcessTree, Unseen::Unbounded)
     });
     let share = match whole.cpu_ns {
         0 => 1.0,
@@ -143,11 +121,14 @@ fn between(whole: Spent, opened: &Clocks, closed: &Clocks, length: Duration) -> 
     Spent {
         cpu_ns,
         source,
+        unseen,
         user_ns: part(whole.user_ns),
         system_ns: part(whole.system_ns),
         voluntary_switches: part(whole.voluntary_switches),
         involuntary_switches: part(whole.involuntary_switches),
         run_delay_ns: whole.run_delay_ns.map(part),
+        // No thread runs for longer than the window is.
+        busiest_thread_ns: whole.busiest_thread_ns.map(|ns| part(ns).min(inside.as_nanos() as u64)),
         ..whole
     }
 }
@@ -155,8 +136,11 @@ fn between(whole: Spent, opened: &Clocks, closed: &Clocks, length: Duration) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{cgroup::Version, reading::Group};
 
     const MS: u64 = 1_000_000;
+    const SAME: Kept = Kept { same: true, alone: false };
+    const OTHERS: Kept = Kept { same: false, alone: false };
 
     fn whole(cpu_ms: u64, source: UsageSource) -> Spent {
         Spent {
@@ -164,9 +148,11 @@ mod tests {
             user_ns: 40 * MS,
             system_ns: 60 * MS,
             source,
+            unseen: Unseen::Unbounded,
             voluntary_switches: 1_000,
             involuntary_switches: 10,
             run_delay_ns: Some(20 * MS),
+            busiest_thread_ns: Some(90 * MS),
             processes: 3,
             threads: 7,
         }
@@ -174,8 +160,9 @@ mod tests {
 
     /// At a moment: the clocks of the processes and the control group, milliseconds.
     fn clocks(at: Instant, processes: Option<u64>, cgroup: Option<u64>) -> Clocks {
-        let cgroup = cgroup.map(|ms| (Version::V2, ms * MS));
-        Clocks { at, processes: processes.map(|ms| ms * MS), cgroup }
+        let clocks_ns = processes.map(|ms| ms * MS);
+        let of_group = |ns| Group { version: Version::V2, before_ns: ns, after_ns: ns };
+        Clocks { at, reading: Reading { clocks_ns, group: cgroup.map(|ms| of_group(ms * MS)) } }
     }
 
     #[test]
@@ -184,20 +171,38 @@ mod tests {
         let (processes, cgroup) = (UsageSource::ProcessClocks, UsageSource::CgroupV2);
         let length = Duration::from_millis(400);
         let opened = clocks(at, Some(50), Some(1_050));
-        let closed = clocks(at + length / 4, Some(100), Some(1_090));
-        let spent = between(whole(100, processes), &opened, &closed, length);
+        let closed = clocks(at + length / 4, Some(100), Some(1_100));
+        let spent = between(whole(100, processes), SAME, &opened, &closed, length);
         assert_eq!((spent.cpu_ns, spent.source), (50 * MS, processes));
+        assert_eq!(spent.unseen, Unseen::AtMostNs(0));
         assert_eq!((spent.user_ns, spent.system_ns), (20 * MS, 30 * MS));
         assert_eq!((spent.voluntary_switches, spent.involuntary_switches), (500, 5));
-        assert_eq!(spent.run_delay_ns, Some(10 * MS));
+        assert_eq!((spent.run_delay_ns, spent.busiest_thread_ns), (Some(10 * MS), Some(45 * MS)));
         assert_eq!((spent.processes, spent.threads), (3, 7));
+        let busier = Spent { busiest_thread_ns: Some(999 * MS), ..whole(100, processes) };
+        let spent = between(busier, SAME, &opened, &closed, length);
+        assert_eq!(spent.busiest_thread_ns, Some(100 * MS), "no more than the window");
         // Processes came or went around it: only the control group has seen them all.
-        let spent = between(whole(80, cgroup), &opened, &closed, length);
-        assert_eq!((spent.cpu_ns, spent.source, spent.user_ns), (40 * MS, cgroup, 20 * MS));
+        let spent = between(whole(100, cgroup), OTHERS, &opened, &closed, length);
+        assert_eq!((spent.cpu_ns, spent.source, spent.user_ns), (50 * MS, cgroup, 20 * MS));
         // Their clocks were not read at the edges, since there are many.
-        let [opened, closed] = [opened, closed].map(|clocks| Clocks { processes: None, ..clocks });
-        let spent = between(whole(100, processes), &opened, &closed, length);
-        assert_eq!((spent.cpu_ns, spent.source), (40 * MS, cgroup));
+        let without = |clocks: Clocks| {
+            let reading = Reading { clocks_ns: None, ..clocks.reading };
+            Clocks { reading, ..clocks }
+        };
+        let (opened, closed) = (without(opened), without(closed));
+        let spent = between(whole(100, processes), SAME, &opened, &closed, length);
+        assert_eq!((spent.cpu_ns, spent.source), (50 * MS, cgroup));
+    }
+
+    #[test]
+    fn what_ended_unseen_inside_the_window_is_counted_by_the_group() {
+        let at = Instant::now();
+        let length = Duration::from_millis(600);
+        let opened = clocks(at, Some(50), Some(1_050));
+        let closed = clocks(at + length, Some(550), Some(1_565));
+        let spent = between(whole(500, UsageSource::ProcessClocks), SAME, &opened, &closed, length);
+        assert_eq!((spent.cpu_ns, spent.source), (515 * MS, UsageSource::CgroupV2));
     }
 
     #[test]
@@ -206,9 +211,10 @@ mod tests {
         let length = Duration::from_millis(400);
         let (opened, closed) =
             (clocks(at, Some(50), None), clocks(at + length / 4, Some(90), None));
-        let spent = between(whole(100, UsageSource::ProcessTree), &opened, &closed, length);
+        let spent = between(whole(100, UsageSource::ProcessTree), OTHERS, &opened, &closed, length);
         assert_eq!((spent.cpu_ns, spent.source), (25 * MS, UsageSource::ProcessTree));
-        let nothing = between(whole(0, UsageSource::ProcessTree), &opened, &closed, length);
+        assert_eq!(spent.unseen, Unseen::Unbounded);
+        let nothing = between(whole(0, UsageSource::ProcessTree), OTHERS, &opened, &closed, length);
         assert_eq!((nothing.cpu_ns, nothing.voluntary_switches), (0, 1_000));
     }
 }

@@ -10,7 +10,7 @@ use crate::{
 };
 use regatta_record::{
     Drive, Errors, Exchange, KernelMemorySource, Kind, LoadShape, Operation, Outcome, ReplySeen,
-    Round, Server, Settling, UsageSource, Verdict,
+    Round, Server, Settling, Unseen, UsageSource, Verdict,
 };
 use std::collections::BTreeSet;
 
@@ -75,7 +75,9 @@ pub struct Observed {
     pub switches_per_request: Option<f64>,
     /// CPU time over (window × CPUs), of all observed rounds together.
     pub server_busy: Option<f64>,
-    /// The same of the load, without what it spun.
+    /// CPU time of the busiest thread over the window, of all rounds together that tell.
+    pub busiest_thread: Option<f64>,
+    /// What the load used of its CPUs, without what it spun.
     pub load_busy: Option<f64>,
     /// What it spun.
     pub load_spun: Option<f64>,
@@ -99,6 +101,11 @@ pub struct Observed {
     pub took: Vec<Option<Took>>,
     /// Where the server's CPU time was read.
     pub sources: BTreeSet<&'static str>,
+    /// Share of the CPU time that its processes which ended may have used beyond it, of all rounds
+    /// together that tell.
+    pub unseen: Option<f64>,
+    /// Rounds in which that could not be bounded.
+    pub unbounded: u32,
     /// `user + system` over the CPU time, of all observed rounds together.
     pub split_over_cpu: Option<f64>,
     /// Length of all windows together, in seconds.
@@ -209,6 +216,21 @@ impl Observed {
             cpu_ns,
             seen.iter().map(|(r, s)| r.window_ns as f64 * f64::from(s.usable_cpus())).sum(),
         );
+        let bounded = || {
+            seen.iter().filter_map(|(_, s)| match s.unseen? {
+                Unseen::AtMostNs(ns) => Some((ns as f64, s.cpu_ns as f64)),
+                Unseen::Unbounded => None,
+            })
+        };
+        self.unseen =
+            fraction(bounded().map(|(ns, _)| ns).sum(), bounded().map(|(_, cpu)| cpu).sum());
+        let is_unbounded = |(_, s): &&(&Round, &Server)| s.unseen == Some(Unseen::Unbounded);
+        self.unbounded = seen.iter().filter(is_unbounded).count() as u32;
+        let busiest = || seen.iter().filter_map(|(r, s)| Some((r, s.busiest_thread_ns?)));
+        self.busiest_thread = fraction(
+            busiest().map(|(_, ns)| ns as f64).sum(),
+            busiest().map(|(r, _)| r.window_ns as f64).sum(),
+        );
         self.split_over_cpu =
             fraction(seen.iter().map(|(_, s)| s.user_ns as f64 + s.system_ns as f64).sum(), cpu_ns);
         self.switches_per_request = fraction(
@@ -219,7 +241,7 @@ impl Observed {
         if let Some((busy, cpus)) = roles::busiest(there) {
             (self.server_busy, self.cpus.0) = (Some(busy), cpus);
         }
-        self.sources = seen.iter().map(|(_, s)| source_name(s.source)).collect();
+        self.sources = seen.iter().map(|(_, s)| source_name(s)).collect();
         self.memory_bytes = median(seen.iter().map(|(_, s)| s.memory_bytes as f64).collect())
             .map(|bytes| bytes as u64);
         self.with_memory_of_connections(&seen)
@@ -326,8 +348,14 @@ fn fraction(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-fn source_name(source: UsageSource) -> &'static str {
-    match source {
+fn source_name(server: &Server) -> &'static str {
+    match server.source {
+        // The clocks were held against a control group, and the better of the two was taken.
+        UsageSource::ProcessClocks | UsageSource::CgroupV2 | UsageSource::CgroupV1
+            if matches!(server.unseen, Some(Unseen::AtMostNs(_))) =>
+        {
+            "process clocks and cgroup"
+        }
         UsageSource::ProcessClocks => "process clocks",
         UsageSource::CgroupV2 => "cgroup v2",
         UsageSource::CgroupV1 => "cgroup v1",

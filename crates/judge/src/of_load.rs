@@ -67,7 +67,8 @@ fn load_used(load: &SingleLoad<'_>, window_ns: f64) -> Used {
     let waited = load.run_delay_ns.zip(load.turns).filter(|_| load.threads <= load.cpus);
     let waited = waited.map(|(delay, turns)| signals::waited(delay, turns) as f64 / whole);
     let fraction = (load.load_cpu_ns - load.spun_ns) as f64 / whole;
-    Used { fraction, cpus: usable, spun: load.spun_ns as f64 / whole, waited }
+    let spun = load.spun_ns as f64 / whole;
+    Used { fraction, cpus: usable, busiest_thread: None, spun, waited }
 }
 
 fn server_used(server: OfServer, window_ns: f64) -> Used {
@@ -79,6 +80,7 @@ fn server_used(server: OfServer, window_ns: f64) -> Used {
     Used {
         fraction: server.cpu_ns as f64 / whole,
         cpus: usable,
+        busiest_thread: server.busiest_thread_ns.map(|ns| ns as f64 / window_ns),
         spun: 0.0,
         waited: waited.map(|ns| ns as f64 / whole),
     }
@@ -137,6 +139,7 @@ mod tests {
         threads: 1,
         voluntary_switches: 0,
         run_delay_ns: Some(SECOND_NS / 2),
+        busiest_thread_ns: None,
         cpus: 1,
         shares: false,
     };
@@ -149,6 +152,20 @@ mod tests {
             assert!(!judged(rate, server).voids(Figure::Cost), "{rate:?}");
         }
         assert!(judged(Some(1_000), None).is(Kind::AtAskedRate));
+    }
+
+    #[test]
+    fn a_server_with_one_busy_thread_on_two_cpus_is_bound_by_it() {
+        let with = |busiest_thread_ns| {
+            let of_two = OfServer { threads: 7, cpus: 2, run_delay_ns: None, ..SERVER };
+            judged(None, Some(OfServer { cpu_ns: SECOND_NS, busiest_thread_ns, ..of_two }))
+        };
+        assert_eq!(with(None).kind, Kind::Idle, "nothing tells how it is shared out");
+        assert_eq!(with(Some(SECOND_NS / 2)).kind, Kind::Idle);
+        let bound = with(Some(SECOND_NS * 97 / 100));
+        assert_eq!(bound.kind, Kind::ServerBound);
+        let expected = "server busy 0.50 of 2 CPUs, its busiest thread 0.97 of one, load 0.50";
+        assert!(bound.because.starts_with(expected), "{}", bound.because);
     }
 
     #[test]

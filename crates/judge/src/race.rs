@@ -24,8 +24,8 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     let floor = statistics::noise_floor(&twin_ratios);
     // A floor that is too high to be known still keeps everything below it from being told apart.
     let margins = |floor: Option<f64>| Margins { tie: TIE_MARGIN, floor: floor.unwrap_or(0.0) };
-    let as_read = statistics::noise_floor(&self::twin_ratios(asked, &observed, |o| &o.cost));
-    let (margins, as_read) = (margins(floor), margins(as_read));
+    let twin_as_read = self::twin_ratios(asked, &observed, |o| &o.cost);
+    let (margins, as_read) = (margins(floor), margins(statistics::noise_floor(&twin_as_read)));
 
     let mut cells: Vec<Cell> =
         observed.iter().flat_map(|field| field.judged(asked, margins, as_read)).collect();
@@ -35,7 +35,8 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     more_rounds::plan(asked, &observed, &mut cells, parts);
     let curves = curves::curves(asked, &observed, &cells);
     let complete = observed.iter().all(|field| field.is_complete(asked));
-    let doubts = doubts::doubts(asked, &observed, &cells, floor, &twin_ratios);
+    let as_read = Floor::of(&twin_as_read);
+    let doubts = doubts::doubts(asked, &observed, &cells, floor, &twin_ratios, as_read);
     let pass_s = precision::pass_s(rounds);
     let gate = gate::of_race(asked, &observed, &cells, floor, parts);
     Summary {
@@ -173,6 +174,7 @@ impl Field {
             load_cpu_ns_per_request: load_cost,
             headroom: self.headroom(observed),
             server_busy: observed.server_busy,
+            busiest_thread: observed.busiest_thread,
             load_busy: observed.load_busy,
             ratio_to_baseline: None,
             relation: None,

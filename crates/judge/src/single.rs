@@ -48,6 +48,8 @@ pub struct OfServer {
     pub voluntary_switches: u64,
     /// How long its threads were runnable and had no CPU, where the kernel tells.
     pub run_delay_ns: Option<u64>,
+    /// CPU inside the window of its busiest thread, where the kernel tells.
+    pub busiest_thread_ns: Option<u64>,
     /// How many CPUs it had.
     pub cpus: u32,
     /// Whether the load may have run on some of them.

@@ -6,39 +6,12 @@ mod simulated;
 
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_judge::judge;
-use regatta_record::{Cell, Core, Figure, Kind, Relation, Round, Summary, UsageSource};
-use simulated::{LOAD, QUIET, Truth, asked, rounds, truth};
-
-const NAMES: [&str; 5] = ["epoll", "epoll-twin", "null", "percore", "node"];
-
-/// epoll 5 µs, percore the same, node 8.6 µs, null 4 µs, under a light load.
-fn field() -> Vec<Truth> {
-    NAMES
-        .iter()
-        .zip([5_000.0, 5_000.0, 4_000.0, 5_000.0, 8_600.0])
-        .map(|(n, c)| truth(n, c))
-        .collect()
-}
-
-fn race() -> Vec<Round> {
-    rounds(&field(), &[LOAD], 7, QUIET, 7)
-}
-
-fn judged(rounds: &[Round]) -> Summary {
-    judge(&asked(&NAMES, 7, &[LOAD]), rounds)
-}
-
-fn cell<'a>(summary: &'a Summary, name: &str) -> &'a Cell {
-    summary.cells.iter().find(|c| c.contender == name).unwrap()
-}
-
-fn of<'a>(rounds: &'a mut [Round], name: &'a str) -> impl Iterator<Item = &'a mut Round> {
-    rounds.iter_mut().filter(move |r| r.contender == name)
-}
-
-fn doubt<'a>(summary: &'a Summary, word: &str) -> Option<&'a String> {
-    summary.doubts.iter().find(|d| d.contains(word))
-}
+use regatta_record::{Core, Figure, Kind, Relation, Round, Summary, Unseen, UsageSource};
+use simulated::{
+    LOAD, QUIET, asked,
+    five::{NAMES, cell, doubt, field, judged, of, race},
+    rounds,
+};
 
 #[test]
 fn a_contender_whose_port_somebody_else_serves_has_no_cost_and_no_rank() {
@@ -74,6 +47,51 @@ fn a_cost_that_is_next_to_nothing_beside_the_null_servers_is_not_believed() {
     assert_eq!((node.relation, node.band), (None, None));
     let others = s.cells.iter().filter(|cell| cell.contender != "node");
     assert!(others.into_iter().all(|cell| !cell.verdict.voids(Figure::Cost)), "{:?}", s.cells);
+}
+
+/// So many thousandths of what was seen.
+fn at_most(round: &Round, per_mille: u64) -> Option<Unseen> {
+    Some(Unseen::AtMostNs(round.server.as_ref().unwrap().cpu_ns * per_mille / 1_000))
+}
+
+#[test]
+fn a_cost_that_may_lack_what_ended_processes_used_is_doubted_where_that_matters() {
+    let with = |unseen: fn(&Round) -> Option<Unseen>| {
+        let mut rounds = race();
+        for r in of(&mut rounds, "node") {
+            let unseen = unseen(r);
+            r.server.as_mut().unwrap().unseen = unseen;
+        }
+        judged(&rounds).doubts
+    };
+    let says = |doubts: &[String], words: &[&str]| {
+        doubts.iter().any(|doubt| words.iter().all(|word| doubt.contains(word)))
+    };
+    for doubts in [with(|_| None), with(|r| at_most(r, 0)), with(|r| at_most(r, 9))] {
+        assert!(!says(&doubts, &["node at", "unseen"]), "{doubts:?}");
+        assert!(!says(&doubts, &["node at", "more CPU than was seen"]), "{doubts:?}");
+    }
+    let doubts = with(|r| at_most(r, 20));
+    assert!(says(&doubts, &["node at", "may have used 2.0% more CPU than was seen"]), "{doubts:?}");
+    let doubts = with(|r| (r.round < 2).then_some(Unseen::Unbounded));
+    let lower = ["node at", "in 2 of 7 rounds", "its cost is a lower bound"];
+    assert!(says(&doubts, &lower), "{doubts:?}");
+}
+
+#[test]
+fn clocks_that_were_held_against_a_group_agree_with_it() {
+    let with = |unseen, source| {
+        let mut rounds = race();
+        for r in of(&mut rounds, "node") {
+            r.server.as_mut().unwrap().source = source;
+        }
+        rounds.iter_mut().for_each(|r| r.server.as_mut().unwrap().unseen = unseen);
+        doubt(&judged(&rounds), "different sources").is_some()
+    };
+    let (bounded, clocks) = (Some(Unseen::AtMostNs(5)), UsageSource::ProcessClocks);
+    assert!(with(None, clocks), "an earlier regatta forgave the clocks 20 ms");
+    assert!(!with(bounded, clocks));
+    assert!(with(Some(Unseen::Unbounded), UsageSource::ProcessTree));
 }
 
 #[test]
@@ -174,8 +192,43 @@ fn a_relation_that_only_the_adjustment_shows_is_a_doubt() {
     let percore = cell(&s, "percore");
     assert_eq!(percore.relation, Some(Relation::Dearer));
     assert_eq!(percore.relation_unadjusted, Some(Relation::NotToldApart));
-    let said = doubt(&s, "percore against epoll is significantly more expensive, 1.0");
-    assert!(said.expect("a doubt").contains("only because ratios are adjusted"), "{said:?}");
+    let said = doubt(&s, "percore at 64 conn against epoll: significantly more expensive, 1.");
+    let said = said.expect("a doubt");
+    assert!(said.contains("only because ratios are adjusted"), "{said}");
+    assert!(said.contains("about ") && said.ends_with(" rounds would tell)"), "{said}");
+}
+
+#[test]
+fn relations_that_only_the_adjustment_shows_are_one_doubt_and_advise_rounds_that_could_tell() {
+    let mut all = probed(|_, state| [6_000.0 * state, 6_000.0]);
+    // Both cost 12% more than epoll's 5 µs.
+    for (name, factor) in [("percore", 1.12), ("node", 1.12 * 5.0 / 8.6)] {
+        for round in of(&mut all, name) {
+            let server = round.server.as_mut().unwrap();
+            server.cpu_ns = (server.cpu_ns as f64 * factor) as u64;
+        }
+    }
+    let said = |rounds: &[Round]| -> Vec<String> {
+        let doubts = judge(&asked(&NAMES, 12, &[LOAD]), rounds).doubts;
+        let only =
+            |doubt: &String| doubt.contains("more expensive") && doubt.contains("only because");
+        doubts.into_iter().filter(only).collect()
+    };
+    let together = said(&all);
+    assert_eq!(together.len(), 1, "{together:#?}");
+    for name in ["percore at 64 conn", "node at 64 conn"] {
+        assert!(together[0].contains(name), "{together:?}");
+    }
+    assert_eq!(together[0].matches("would tell").count(), 1, "{together:?}");
+    // A load that was the limit would be it again.
+    for round in of(&mut all, "node") {
+        round.window_ns *= 10;
+        round.load_cpu_ns = round.window_ns;
+    }
+    let apart = said(&all);
+    assert_eq!(apart.len(), 2, "{apart:#?}");
+    let of_node = apart.iter().find(|doubt| doubt.starts_with("node at 64 conn against")).unwrap();
+    assert!(!of_node.contains("rounds"), "{of_node}");
 }
 
 #[test]

@@ -144,6 +144,68 @@ fn a_server_whose_cpu_another_program_took_is_noisy() {
     assert!((cell.server_run_delay.unwrap() - 0.5).abs() < 1e-9, "told all the same");
 }
 
+/// As `race`, of a server with seven threads on two CPUs, of which the busiest took all of its cost, or
+/// the half of it.
+fn on_two_cpus(load: LoadShape, busiest: Option<f64>) -> Vec<Round> {
+    let mut rounds = race(load);
+    for server in rounds.iter_mut().filter_map(|r| r.server.as_mut()) {
+        (server.cpus, server.threads) = (2, 7);
+        server.busiest_thread_ns = busiest.map(|share| (server.cpu_ns as f64 * share) as u64);
+    }
+    rounds
+}
+
+#[test]
+fn a_server_with_one_busy_thread_is_bound_by_it_however_many_cpus_it_has() {
+    says(&judged(&on_two_cpus(LOAD, None)), Kind::Idle, &["server busy 0.49 of 2 CPUs, load"]);
+    says(&judged(&on_two_cpus(LOAD, Some(0.5))), Kind::Idle, &["server busy 0.49 of 2 CPUs, load"]);
+    let cell = judged(&on_two_cpus(LOAD, Some(1.0)));
+    says(
+        &cell,
+        Kind::ServerBound,
+        &["server busy 0.49 of 2 CPUs, its busiest thread 0.98 of one", "that thread is the limit"],
+    );
+    assert!((cell.busiest_thread.unwrap() - 0.98).abs() < 0.01, "{:?}", cell.busiest_thread);
+    assert!(cell.verdict.void.is_empty() && !cell.verdict.because.contains("would show the limit"));
+}
+
+#[test]
+fn a_server_with_one_busy_thread_is_no_reason_to_blame_the_load() {
+    let busy_load = |busiest| {
+        let mut rounds = on_two_cpus(LOAD, busiest);
+        rounds.iter_mut().for_each(|r| r.load_cpu_ns = r.window_ns);
+        judged(&rounds)
+    };
+    says(&busy_load(Some(0.5)), Kind::GeneratorBound, &[]);
+    let cell = busy_load(Some(1.0));
+    says(&cell, Kind::CoBound, &["its busiest thread 0.98 of one", "the rate is a lower bound"]);
+    assert!(!cell.verdict.voids(Figure::Rate));
+}
+
+#[test]
+fn one_that_does_not_hold_a_rate_with_one_busy_thread_is_not_given_more_cpus() {
+    let overloaded = |busiest| {
+        let waiting = |_: u64, p: Parts| Parts { wait: 400_000_000, service: 6_000_000, ..p };
+        let mut rounds = at_rate(AT_RATE, 6_000, waiting);
+        for round in &mut rounds {
+            let server = round.server.as_mut().unwrap();
+            (server.cpus, server.threads) = (2, 7);
+            server.busiest_thread_ns = Some((round.window_ns as f64 * busiest) as u64);
+        }
+        let mut asked = asked(&NAMES, 7, &[AT_RATE]);
+        (asked.cpus.server, asked.cpus.load, asked.cpus.spare) = (vec![0, 1], vec![2], vec![3]);
+        epoll(&judge(&asked, &rounds)).clone()
+    };
+    says(&overloaded(0.5), Kind::Overloaded, &["give it a third core: --server-cpus 0,1,3"]);
+    let cell = overloaded(0.97);
+    says(
+        &cell,
+        Kind::Overloaded,
+        &["its busiest thread used 0.97 of a CPU", "no other CPU can help it"],
+    );
+    assert!(!cell.verdict.because.contains("--server-cpus"), "{}", cell.verdict.because);
+}
+
 #[test]
 fn steal_is_noisy_and_named() {
     let mut rounds = race(LOAD);

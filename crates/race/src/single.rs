@@ -46,6 +46,7 @@ pub(crate) fn of_server(spent: &Spent, cpus: u32, shares: bool) -> OfServer {
         threads: spent.threads,
         voluntary_switches: spent.voluntary_switches,
         run_delay_ns: spent.run_delay_ns,
+        busiest_thread_ns: spent.busiest_thread_ns,
         cpus,
         shares,
     }

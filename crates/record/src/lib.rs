@@ -72,7 +72,7 @@ pub use reply_seen::ReplySeen;
 pub use report::{Failure, LoadProgress, Report};
 pub use round::{
     ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,
-    RoleUsage, Round, Server, UsageSource, WarmUpDone,
+    RoleUsage, Round, Server, Unseen, UsageSource, WarmUpDone,
 };
 pub use settling::{SOURCE_PAIRS, Settled, Settling, WarmUpClass, WarmUpSlice};
 pub use setup::Setup;

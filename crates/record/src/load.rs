@@ -1,6 +1,6 @@
 //! What `regatta load` hands over.
 
-use crate::{Errors, Exchange, Latency, OpenLoop, Operation, Settling, Verdict};
+use crate::{Errors, Exchange, Latency, OpenLoop, Operation, Settling, Unseen, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -79,6 +79,10 @@ pub struct LoadResult {
     pub load_cpu_ns_per_request: Option<f64>,
     /// CPU of the observed server per request, or per `cost_per`, in nanoseconds; `None` without `--pid`.
     pub server_cpu_ns_per_request: Option<f64>,
+    /// What processes of it that ended inside the window may have used beyond that. Absent: it was not
+    /// observed, or an earlier regatta did not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_unseen: Option<Unseen>,
     /// Replies inside the measured window, right or wrong, by their status; empty where the protocol
     /// has none.
     #[serde(default)]

@@ -239,12 +239,21 @@ pub struct Server {
     pub system_ns: u64,
     /// Where `cpu_ns` was read.
     pub source: UsageSource,
+    /// What processes that ended inside the window may have used beyond `cpu_ns`. Absent: an earlier
+    /// regatta did not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<Unseen>,
     /// How many CPUs the contender had.
     pub cpus: u32,
     /// Voluntary context switches inside the window of the threads alive at its end.
     pub voluntary_switches: u64,
     /// Involuntary context switches inside the window of the threads alive at its end.
     pub involuntary_switches: u64,
+    /// CPU inside the window of the thread that used the most, of those alive at its end (of more than
+    /// 256 the first ones), nanoseconds. Absent: the kernel does not tell, or an earlier regatta did
+    /// not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busiest_thread_ns: Option<u64>,
     /// Memory right after the window, connections still open: proportional set size, bytes.
     pub memory_bytes: u64,
     /// The same when it was ready, before the load, bytes.
@@ -288,6 +297,27 @@ impl Server {
     /// CPUs that it could be busy on: those that it had, and no more than it had threads.
     pub fn usable_cpus(&self) -> u32 {
         self.cpus.min(self.threads).max(1)
+    }
+}
+
+/// CPU of processes that ended inside a window, so far as it is not known to be in a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unseen {
+    /// No more than that, nanoseconds.
+    AtMostNs(u64),
+    /// It cannot be bounded: there was no control group, and processes may have come and gone that nobody
+    /// waited for. The figure is a lower bound.
+    Unbounded,
+}
+
+impl Unseen {
+    /// Of both together.
+    pub fn plus(self, other: Unseen) -> Unseen {
+        match (self, other) {
+            (Unseen::AtMostNs(a), Unseen::AtMostNs(b)) => Unseen::AtMostNs(a.saturating_add(b)),
+            (Unseen::Unbounded, _) | (_, Unseen::Unbounded) => Unseen::Unbounded,
+        }
     }
 }
 

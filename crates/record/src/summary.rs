@@ -130,6 +130,9 @@ pub struct Cell {
     pub headroom: Option<f64>,
     /// Fraction of its CPUs that the server used.
     pub server_busy: Option<f64>,
+    /// Fraction of one CPU that the busiest thread of the server used. Absent: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busiest_thread: Option<f64>,
     /// Fraction of its CPUs that the load used.
     pub load_busy: Option<f64>,
     /// Cost over the baseline's cost of the same round.

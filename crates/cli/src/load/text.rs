@@ -5,7 +5,7 @@ use super::{
     open,
 };
 use indicatif::HumanCount;
-use regatta_record::{Burst, Figure, Latency, LoadOperation, LoadResult, TlsSpoken};
+use regatta_record::{Burst, Figure, Latency, LoadOperation, LoadResult, TlsSpoken, Unseen};
 use regatta_report::warm_up_in_words;
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -76,7 +76,11 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     }
     let each = &result.cost_per.one;
     let cpu = |ns: Option<f64>| ns.map_or("–".into(), |ns| format!("{:.2} µs/{each}", ns / 1e3));
-    line("server CPU", cpu(result.server_cpu_ns_per_request));
+    let at_least = match result.server_unseen {
+        Some(Unseen::Unbounded) => " at least: processes of it may have come and gone unseen",
+        Some(Unseen::AtMostNs(_)) | None => "",
+    };
+    line("server CPU", format!("{}{at_least}", cpu(result.server_cpu_ns_per_request)));
     line("load CPU", cpu(result.load_cpu_ns_per_request));
     let errors: Vec<String> = result
         .errors
@@ -237,6 +241,17 @@ mod tests {
         }
         let stored = serde_json::to_value(&result).unwrap();
         assert_eq!(stored["cost_per"]["one"], "delivery");
+    }
+
+    #[test]
+    fn a_cost_that_may_lack_something_is_a_lower_bound() {
+        let unseen = |unseen: serde_json::Value| {
+            let text = printed(&result(serde_json::json!({ "server_unseen": unseen })));
+            text.contains("\nserver CPU  2.50 µs/request at least: processes of it may have")
+        };
+        assert!(unseen(serde_json::json!("unbounded")));
+        assert!(!unseen(serde_json::json!({ "at-most-ns": 7_000 })));
+        assert!(!unseen(serde_json::Value::Null));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::{
     raced::Race,
     stage::{is_full, turn},
+    support::Server,
 };
 use regatta_record::{Figure, Kind, Verdict};
 
@@ -83,6 +84,22 @@ fn a_server_that_sleeps_is_idle() {
     let verdict = &raced.cell("sleeps").verdict;
     println!("the same in a race: {}: {}", verdict.kind.name(), verdict.because);
     assert_limit(verdict, Kind::Idle);
+}
+
+#[test]
+fn one_busy_thread_among_idle_ones_is_the_limit_on_two_cpus() {
+    let Some(turn) = turn() else { return };
+    // A thread for each connection: one of them has something to compute all the time.
+    let server = Server::of("hash", "threads", &[]);
+    let load = "--workload hash -c 1 -p 16 --idle 5 -d 1s --warm-up 300ms";
+    let said = |verdict: &Verdict| verdict.because.contains("of 2 CPUs, its busiest thread ");
+    let found = (0..10).find_map(|_| {
+        let verdict = turn.load_by("http", &server, load).result.verdict;
+        println!("\none busy thread: {}: {}", verdict.kind.name(), verdict.because);
+        // Where another program took that thread's CPU, it was not busy: then once more.
+        said(&verdict).then_some(verdict)
+    });
+    assert_limit(&found.expect("a window in which the thread had a CPU"), Kind::ServerBound);
 }
 
 #[test]

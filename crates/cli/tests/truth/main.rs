@@ -20,6 +20,8 @@ mod gate;
 mod handicap;
 mod lies;
 mod limits;
+mod long_runs;
+mod many_threads;
 mod precision;
 mod raced;
 mod rates;

@@ -57,8 +57,13 @@ impl Turn {
 
     /// `regatta load` of the server, observed, from the load's CPU.
     pub fn load(&self, server: &Server, more: &str) -> Loaded {
+        self.load_by("line", server, more)
+    }
+
+    /// The same by another protocol.
+    pub fn load_by(&self, scheme: &str, server: &Server, more: &str) -> Loaded {
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        let (url, pid) = (format!("line://{}", server.addr), server.child.id().to_string());
+        let (url, pid) = (format!("{scheme}://{}", server.addr), server.child.id().to_string());
         command.args(["load", &url, "--pid", &pid, "--json", "-"]);
         command.args(["--cpus", &self.load_cpu.to_string()]).args(more.split_whitespace());
         let ended = run(command, Duration::from_secs(90));

@@ -52,6 +52,8 @@ pub struct Seen {
     pub load_busy: f64,
     /// The same of the server; `None` where it was not observed.
     pub server_busy: Option<f64>,
+    /// Fraction of one CPU's time that the server's busiest thread used, where that is known.
+    busiest_thread: Option<f64>,
     /// At a rate: requests that were due and piled up inside the window, where they surely did.
     piled_up: Option<u64>,
     /// The verdict of `regatta load` on it.
@@ -89,6 +91,8 @@ impl Seen {
             fault: wrong.or(died).or(gone),
             load_busy: load.load_cpu_ns as f64 / (window_ns * f64::from(load.usable_cpus())),
             server_busy: server.map(busy),
+            busiest_thread: server
+                .and_then(|server| Some(server.busiest_thread_ns? as f64 / window_ns)),
         }
     }
 }
@@ -172,7 +176,8 @@ fn load_was_the_limit(seen: &Seen) -> Option<String> {
             "the load was busy {load:.2} and the server was not observed: give more --threads, or \
              --pid to see who was the limit"
         )),
-        Some(server) if server < BUSY => Some(format!(
+        // A thread that is busy all the time can do no more, whatever CPUs there are.
+        Some(server) if server.max(seen.busiest_thread.unwrap_or(0.0)) < BUSY => Some(format!(
             "the load was the limit, busy {load:.2}, the server {server:.2}: give more --threads"
         )),
         Some(_) => None,
@@ -242,6 +247,9 @@ mod tests {
         };
         shows(late(0.97, Some(0.6)), Shown::Unclear, "the load was the limit, busy 0.97");
         shows(late(0.97, None), Shown::Unclear, "--pid");
+        let with_thread = |share| Seen { busiest_thread: Some(share), ..late(0.97, Some(0.6)) };
+        shows(with_thread(0.6), Shown::Unclear, "the load was the limit");
+        shows(with_thread(0.98), Shown::Failed, "above the limit");
         shows(late(0.97, Some(0.95)), Shown::Failed, "above the limit");
         shows(late(0.5, None), Shown::Failed, "above the limit");
         let bound = Verdict::new(Kind::GeneratorBound, "the load itself was late");

@@ -24,17 +24,18 @@ pub fn favours(fields: &[Field]) -> Vec<String> {
     });
     let tried: Vec<(&Field, &str, Estimate, f64)> = tried.collect();
     let p_values: Vec<f64> = tried.iter().map(|(.., p)| *p).collect();
-    let told = tried.iter().zip(holm(&p_values, CHANCE)).filter_map(|((field, name, log, p), falls)| {
-        (falls && log.mean.abs() > LEAST.ln()).then(|| {
-            let [mean, low, high] = [log.mean, log.low, log.high].map(f64::exp);
-            format!(
-                "at {} {name} tells source addresses apart: asked from 127.0.0.1 it costs {mean:.2}× \
-                 [{low:.2}–{high:.2}] what it costs from other addresses of this machine (p = {p:.1e}); \
-                 rounds come from addresses that nobody knows ahead, so its figures are without such a \
-                 favour",
-                field.load
-            )
-        })
-    });
-    told.collect()
+    let falls = holm(&p_values, CHANCE);
+    let accused = tried.iter().zip(falls).filter(|(_, falls)| *falls).map(|(one, _)| one);
+    let accused = accused.filter(|(.., log, _)| log.mean.abs() > LEAST.ln());
+    let sentence = |(field, name, log, p): &(&Field, &str, Estimate, f64)| {
+        let [mean, low, high] = [log.mean, log.low, log.high].map(f64::exp);
+        format!(
+            "at {} {name} tells source addresses apart: asked from 127.0.0.1 it costs {mean:.2}× \
+             [{low:.2}–{high:.2}] what it costs from other addresses of this machine (p = {p:.1e}); \
+             rounds come from addresses that nobody knows ahead, so its figures are without such a \
+             favour",
+            field.load
+        )
+    };
+    accused.map(sentence).collect()
 }

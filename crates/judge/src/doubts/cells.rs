@@ -3,6 +3,9 @@
 use crate::{field::Field, little, observed::Observed, verdict::partly_misshapen};
 use regatta_record::{WarmUpClass, alike};
 
+/// Share of a cost from which on it matters that it may be missing.
+const UNSEEN: f64 = 0.01;
+
 /// Of each cell: errors beside right answers, rounds that were not observed, unreadable files.
 pub fn errors_and_gaps(fields: &[Field]) -> Vec<String> {
     let errors = told(fields, |_, o| {
@@ -31,6 +34,28 @@ pub fn errors_and_gaps(fields: &[Field]) -> Vec<String> {
         Some(format!("has no latency: a histogram could not be read ({why}); run that round again"))
     });
     [errors, unobserved, unreadable].concat()
+}
+
+/// Cost that may be missing, since processes ended that nobody waited for.
+pub fn unseen(fields: &[Field]) -> Vec<String> {
+    let unbounded = told(fields, |_, o| {
+        (o.unbounded > 0).then(|| {
+            format!(
+                "had no control group in {} of {} rounds, and processes may have come and gone unseen: \
+                 its cost is a lower bound; `regatta doctor` says how to get a control group",
+                o.unbounded, o.finished
+            )
+        })
+    });
+    let bounded = told(fields, |_, o| {
+        let share = o.unseen.filter(|share| *share > UNSEEN)?;
+        Some(format!(
+            "may have used {:.1}% more CPU than was seen, in processes that ended inside the window; \
+             take longer windows (--window)",
+            share * 100.0
+        ))
+    });
+    [unbounded, bounded].concat()
 }
 
 /// Arrivals that kept their shape in most rounds, but not in all.

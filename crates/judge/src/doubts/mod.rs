@@ -26,13 +26,14 @@ pub const SPLIT: f64 = 0.10;
 /// CPU time in seconds from which on the sampled split is compared at all.
 const SPLIT_FROM_S: f64 = 1.0;
 
-/// All doubts about a race, the gravest first.
+/// All doubts about a race, the gravest first. `as_read` is the noise floor of costs as they were read.
 pub fn doubts(
     asked: &Asked,
     fields: &[Field],
     cells: &[Cell],
     noise_floor: Option<f64>,
     twin_ratios: &[Vec<f64>],
+    as_read: Floor,
 ) -> Vec<String> {
     let mut doubts = Vec::new();
     doubts.extend(incomplete(asked, fields));
@@ -48,8 +49,9 @@ pub fn doubts(
     doubts.extend(addresses::favours(fields));
     doubts.extend(behind::left_work(fields));
     doubts.extend(probe::left_behind(asked, fields));
-    doubts.extend(probe::changed_relations(asked, cells));
+    doubts.extend(probe::changed_relations(asked, fields, cells, as_read));
     doubts.extend(sources(fields));
+    doubts.extend(cells::unseen(fields));
     doubts.extend(no_null_server(asked, fields));
     doubts.extend(remarks(asked, fields));
     doubts.extend(cells::errors_and_gaps(fields));

@@ -2,9 +2,12 @@
 
 use crate::{
     field::{Field, TIE_MARGIN},
-    statistics::{CONFIDENCE, Margins, aftermath, geometric, holm, p_value, relation},
+    more_rounds,
+    statistics::{
+        CONFIDENCE, Floor, Margins, aftermath, geometric, holm, p_value, paired, relation,
+    },
 };
-use regatta_record::{Asked, Cell, Estimate, NULL, Relation};
+use regatta_record::{Asked, Cell, Estimate, NULL, Relation, alike, rounds_in_words};
 
 /// Contenders that leave the machine slower or faster behind them than the others do, by Holm's
 /// correction over all contenders of all loads, and by more than a tie.
@@ -37,8 +40,14 @@ pub fn left_behind(asked: &Asked, fields: &[Field]) -> Vec<String> {
     told.collect()
 }
 
-/// Cells whose relation to the baseline is another one without the adjustment.
-pub fn changed_relations(asked: &Asked, cells: &[Cell]) -> Vec<String> {
+/// Cells whose relation to the baseline is another one without the adjustment, those of which the same is
+/// said in one sentence. `as_read` is the noise floor without the adjustment.
+pub fn changed_relations(
+    asked: &Asked,
+    fields: &[Field],
+    cells: &[Cell],
+    as_read: Floor,
+) -> Vec<String> {
     let says = |relation: Option<Relation>| match relation {
         Some(Relation::Cheaper) => Some("significantly cheaper"),
         Some(Relation::Dearer) => Some("significantly more expensive"),
@@ -46,19 +55,36 @@ pub fn changed_relations(asked: &Asked, cells: &[Cell]) -> Vec<String> {
         Some(Relation::NotToldApart) => Some("not distinguishable"),
         Some(Relation::Baseline) | None => None,
     };
-    let ratio = |ratio: Estimate| format!("{:.3} [{:.3}–{:.3}]", ratio.mean, ratio.low, ratio.high);
-    let told = cells.iter().filter(|c| c.contender != NULL).filter_map(|c| {
+    let ratio =
+        |ratio: Estimate| format!("{:.3} [{:.3} to {:.3}]", ratio.mean, ratio.low, ratio.high);
+    let remarks = cells.iter().filter(|c| c.contender != NULL).filter_map(|c| {
         let (now, then) = (says(c.relation)?, says(c.relation_unadjusted)?);
         (now != then).then_some(())?;
-        Some(format!(
-            "at {} {} against {} is {now}, {}, only because ratios are adjusted by the machine probe; \
-             without that it is {then}, {}: more rounds would decide",
-            c.load,
-            c.contender,
-            asked.baseline,
+        let advice = rounds_without(asked, fields, c, as_read).map_or_else(String::new, |rounds| {
+            format!(" ({} would tell)", rounds_in_words(rounds, None, None))
+        });
+        let text = format!(
+            "{now}, {}, only because ratios are adjusted by the machine probe; without that {then}, \
+             {}{advice}",
             ratio(c.ratio_to_baseline?),
             ratio(c.ratio_unadjusted?),
-        ))
+        );
+        Some((format!("{} at {}", c.contender, c.load), text))
     });
-    told.collect()
+    let sentence = |(cells, text): (Vec<String>, String)| {
+        format!("{} against {}: {text}", cells.join(" and "), asked.baseline)
+    };
+    alike(remarks).into_iter().map(sentence).collect()
+}
+
+/// How many rounds would tell a ratio without the adjustment, where that alone is not told yet; where it
+/// is not told with the adjustment either, the cell says so itself ([`Cell::rounds_to_tell`]).
+fn rounds_without(asked: &Asked, fields: &[Field], cell: &Cell, as_read: Floor) -> Option<u32> {
+    let is_told = cell.relation != Some(Relation::NotToldApart);
+    if !is_told || cell.relation_unadjusted != Some(Relation::NotToldApart) {
+        return None;
+    }
+    let field = fields.iter().find(|field| field.load == cell.load)?;
+    let (own, baseline) = (field.of(&cell.contender)?, field.of(&asked.baseline)?);
+    more_rounds::would_tell(asked, cell, &paired(&own.cost, &baseline.cost), as_read)
 }

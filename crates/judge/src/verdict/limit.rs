@@ -24,7 +24,15 @@ pub fn limit(
     let Some(server) = server else { return not_observed(load, remedy) };
     let used = both(server, load);
     match (server.is_busy(), load.is_busy(), headroom.filter(|h| *h <= NO_FASTER)) {
-        (true, false, _) if !load.is_starved() => Verdict::new(Kind::ServerBound, used),
+        (true, false, _) if !load.is_starved() => {
+            let because = match server.busy_thread() {
+                Some(_) => {
+                    format!("{used}: that thread is the limit, and no other CPU can help it")
+                }
+                None => used,
+            };
+            Verdict::new(Kind::ServerBound, because)
+        }
         (true, _, _) => {
             let because = format!("{used}: the rate is a lower bound; {}", remedy.more_for_load());
             Verdict::new(Kind::CoBound, because)

@@ -151,13 +151,15 @@ fn of_shared(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
 impl Observed {
     fn server(&self) -> Option<Used> {
         let (fraction, cpus) = (self.server_busy?, self.cpus.0);
-        Some(Used { fraction, cpus, spun: 0.0, waited: self.signals.server_waited })
+        let waited = self.signals.server_waited;
+        Some(Used { fraction, cpus, busiest_thread: self.busiest_thread, spun: 0.0, waited })
     }
 
     fn load(&self) -> Option<Used> {
         let (fraction, cpus) = (self.load_busy?, self.cpus.1);
         let spun = self.load_spun.unwrap_or(0.0);
-        Some(Used { fraction, cpus, spun, waited: self.signals.load_waited })
+        let waited = self.signals.load_waited;
+        Some(Used { fraction, cpus, busiest_thread: None, spun, waited })
     }
 
     /// Mean over rounds.

@@ -51,11 +51,11 @@ impl AtRate<'_> {
                 let late = "the load had no CPU left".to_owned();
                 self.generator_bound(late, server, load, remedy)
             }
-            late => self.by_server(late, remedy),
+            late => self.by_server(late, server, remedy),
         }
     }
 
-    fn by_server(self, late: Option<String>, remedy: Remedy<'_>) -> Verdict {
+    fn by_server(self, late: Option<String>, server: Option<Used>, remedy: Remedy<'_>) -> Verdict {
         let mut verdict = if self.is_held() {
             let in_time = self.lag().map_or_else(String::new, |lag| {
                 let Lag { percent, ns, .. } = lag;
@@ -64,7 +64,7 @@ impl AtRate<'_> {
             let because = format!("{} requests per second, {}{in_time}", self.asked, self.shape());
             Verdict::new(Kind::AtAskedRate, because)
         } else {
-            Verdict::new(Kind::Overloaded, self.overloaded(remedy))
+            Verdict::new(Kind::Overloaded, self.overloaded(server, remedy))
         };
         if let Some(late) = late {
             verdict.void = vec![Figure::Latency];
@@ -146,14 +146,21 @@ impl AtRate<'_> {
         }
     }
 
-    fn overloaded(self, remedy: Remedy<'_>) -> String {
+    fn overloaded(self, server: Option<Used>, remedy: Remedy<'_>) -> String {
+        let remedy = match server.and_then(Used::busy_thread) {
+            Some(share) => format!(
+                "its busiest thread used {share:.2} of a CPU, and no other CPU can help it: {}",
+                remedy.less()
+            ),
+            None => remedy.more_for_server(),
+        };
         let AtRate { asked, answered, .. } = self;
         let told = format!(
             "of the {asked} requests asked for per second, {}, {answered:.0} were answered",
             self.shape()
         );
         let Some(open) = self.open_loop else {
-            return format!("{told}; {}", remedy.more_for_server());
+            return format!("{told}; {remedy}");
         };
         let share = |n: u64| percent(n as f64 / open.due.max(1) as f64);
         let in_time = self.lag().map_or_else(String::new, |Lag { percent, ns, .. }| {
@@ -173,7 +180,7 @@ impl AtRate<'_> {
         if let Some(wait) = open.wait_ns.p50 {
             fates.push(format!("half of those sent had waited {} or more", time(wait)));
         }
-        format!("{told}{in_time}: {}; {}", fates.join(", "), remedy.more_for_server())
+        format!("{told}{in_time}: {}; {remedy}", fates.join(", "))
     }
 
     fn shape(&self) -> &'static str {

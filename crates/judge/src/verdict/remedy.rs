@@ -86,9 +86,17 @@ impl Remedy<'_> {
                     nth(cpus.of_server(load).len() + 1),
                     list(&[&cpus.of_server(load)[..], &[cpu]].concat())
                 ),
-                None => "ask for less (`rate` in the race file)".to_owned(),
+                None => self.less().to_owned(),
             },
-            Remedy::Load { .. } => "ask for less (--rate), or give it more CPUs".to_owned(),
+            Remedy::Load { .. } => format!("{}, or give it more CPUs", self.less()),
+        }
+    }
+
+    /// For a server that does not hold a rate and cannot use more CPUs.
+    pub fn less(self) -> &'static str {
+        match self {
+            Remedy::Race { .. } => "ask for less (`rate` in the race file)",
+            Remedy::Load { .. } => "ask for less (--rate)",
         }
     }
 

@@ -21,6 +21,8 @@ pub struct Used {
     pub fraction: f64,
     /// CPUs that it had.
     pub cpus: u32,
+    /// Share of the window that its busiest thread used of one CPU; `None` where that is not known.
+    pub busiest_thread: Option<f64>,
     /// The same of what it spent on polling with nothing to do, which is not in `fraction`.
     pub spun: f64,
     /// Share of the time of its CPUs that it surely waited for another program; `None` where that
@@ -29,9 +31,15 @@ pub struct Used {
 }
 
 impl Used {
-    /// Whether it used all of its CPUs, as far as a side does.
+    /// Whether it used all of its CPUs, as far as a side does, or as many as it can: a thread that is
+    /// busy all the time can do no more, however many CPUs there are for others.
     pub fn is_busy(self) -> bool {
-        self.fraction >= BUSY
+        self.fraction >= BUSY || self.busy_thread().is_some()
+    }
+
+    /// The share of its busiest thread, where that is busy and the CPUs together are not.
+    pub fn busy_thread(self) -> Option<f64> {
+        self.busiest_thread.filter(|share| *share >= BUSY && self.fraction < BUSY)
     }
 
     /// Not busy, but took all the CPU that others left it. One that polls takes it with nothing to
@@ -50,8 +58,12 @@ impl fmt::Display for Used {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Used { fraction, cpus, .. } = self;
         match cpus {
-            1 => write!(f, "{fraction:.2}"),
-            _ => write!(f, "{fraction:.2} of {cpus} CPUs"),
+            1 => write!(f, "{fraction:.2}")?,
+            _ => write!(f, "{fraction:.2} of {cpus} CPUs")?,
+        }
+        match self.busy_thread() {
+            Some(share) => write!(f, ", its busiest thread {share:.2} of one"),
+            None => Ok(()),
         }
     }
 }

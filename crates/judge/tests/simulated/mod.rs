@@ -2,6 +2,7 @@
 //! tests of the referee and by the example that makes a whole race for looking at reports.
 
 pub mod counted;
+pub mod five;
 pub mod open_loop;
 
 pub mod sweep;
@@ -167,9 +168,11 @@ fn round(
             user_ns: (requests * cost_ns * 0.2) as u64,
             system_ns: (requests * cost_ns * 0.8) as u64,
             source: UsageSource::CgroupV1,
+            unseen: None,
             cpus: 1,
             voluntary_switches: (requests * 0.02) as u64,
             involuntary_switches: (requests * 0.001) as u64,
+            busiest_thread_ns: None,
             memory_bytes: truth.memory_mib * 1024 * 1024 + 40_960 * u64::from(pass),
             memory_at_ready_bytes: None,
             user_growth_bytes: None,

@@ -42,7 +42,7 @@ fn a_twin_that_is_off_for_good_is_the_floor() {
             certain: doubt.cloned().unwrap_or_default(),
             is_named: floor.is_some_and(|floor| floor >= 0.028)
                 && doubt.is_some()
-                && !honest.iter().any(|name| differs(&name)),
+                && !honest.iter().any(differs),
             is_above: false,
         }];
         findings
