@@ -19,9 +19,6 @@ const LOOK: Duration = Duration::from_millis(10);
 const FREE: f64 = 0.7;
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(40);
-/// Longest wait for rest. Others on the machine may never end.
-const LONGEST: Duration = Duration::from_secs(3);
-
 /// Looks before a contender is started and after it has ended.
 #[derive(Debug)]
 pub struct Rest {
@@ -30,6 +27,9 @@ pub struct Rest {
 }
 
 impl Rest {
+    /// Longest wait for rest. Others on the machine may never end.
+    pub const LONGEST: Duration = Duration::from_secs(3);
+
     /// Looks at the CPUs of server and load, for 10 ms.
     pub fn before(cpus: &CpuSets, load: &LoadShape) -> Rest {
         let mut all = [cpus.of_server(load), cpus.of_load(load)].concat();
@@ -50,7 +50,7 @@ impl Rest {
         while !are_free(&self.cpus) {
             thread::sleep(PAUSE);
             waited = began.elapsed();
-            if waited >= LONGEST || !go_on() {
+            if waited >= Self::LONGEST || !go_on() {
                 break;
             }
         }
@@ -124,6 +124,6 @@ mod tests {
         assert_eq!(rest.after(&|| true), None);
         // A CPU that is not there is never free; what is told to stop does.
         let rest = Rest { cpus: vec![u32::MAX], was_free: true };
-        assert!(rest.after(&|| false).is_some_and(|waited| waited < LONGEST));
+        assert!(rest.after(&|| false).is_some_and(|waited| waited < Rest::LONGEST));
     }
 }

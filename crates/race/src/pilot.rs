@@ -60,7 +60,7 @@ pub fn pilot(
     entrants.retain(|entrant| !asked.is_reference(&entrant.name));
     let short =
         Asked { window_s: WINDOW_S, warm_up_s: asked.warm_up_s.min(WINDOW_S), ..asked.clone() };
-    let course = Course { asked: &short, binary, containment, stop };
+    let course = Course { asked: &short, binary, containment, stop, restless: AtomicU32::new(0) };
     let all = (loads.len() * entrants.len()) as u32;
     events.emit(Happened::PilotStarted { rounds: all });
     let (mut rates, mut reasons) = (Vec::new(), Vec::new());

@@ -10,11 +10,12 @@ use crate::{
     processes::load_processes,
     reply_seen,
     single::outcome_of_replies,
+    sources,
     start::{STOP_WITHIN, Start, Started, start},
     under_load::{UnderLoad, Window},
     warm::{Seeing, Warm, needs},
 };
-use regatta_host::{Aside, Ended, Meter, Rest, StopReport, SupervisorError, Watched, read_probe};
+use regatta_host::{Aside, Ended, Meter, StopReport, SupervisorError, Watched, read_probe};
 use regatta_load::{
     Drive, Edges, OpenTally, Plan, Processes, Progress, Tally, Until, WarmUp, run_in_processes,
 };
@@ -63,7 +64,8 @@ pub(crate) fn run(
         return ended(round, Outcome::CannotHold { because });
     }
     events.emit(Happened::PhaseStarted { phase: Phase::Starting });
-    let rest = Rest::before(&asked.cpus, &load);
+    let is_measured = matches!(warm, Warm::Needs(_));
+    let rest = if is_measured { course.rest(&load) } else { None };
     thread::sleep(SETTLES);
     let before = read_probe(&asked.cpus, &load);
     let Started { mut roles, port, run: _run } = match start(course, entrant, load)? {
@@ -112,7 +114,8 @@ pub(crate) fn run(
     drop(aside);
     let AtEdges { mut watched, mut served, seeing } = watched;
     // Where connections come from has nothing to do with their number: once is enough.
-    let is_first = asked.loads.iter().find(|load| !load.is_counted()) == Some(&load);
+    let is_first = asked.loads.iter().find(|load| !load.is_counted()) == Some(&load)
+        && asked.settle_s >= sources::FROM_S;
     if let (Some(seeing), Some(Ok(_)), true) = (seeing, &loaded, is_first) {
         seeing.try_sources(&plan, how, course.stop);
     }
@@ -136,8 +139,7 @@ pub(crate) fn run(
     if let Some(machine) = &mut round.machine {
         let after = before.and_then(|_| read_probe(&asked.cpus, &load));
         machine.probe_ns = before.zip(after).map(|(before, after)| [before, after]);
-        let waited = rest.after(&|| !course.stop.load(Ordering::Relaxed));
-        machine.busy_after_ns = waited.map(|waited| waited.as_nanos() as u64);
+        machine.busy_after_ns = rest.and_then(|rest| course.come_to_rest(&rest));
     }
     // Whatever the server then answered, or did not, follows from that.
     if let Some(Ended { because, .. }) = backend.into_iter().next() {

@@ -9,6 +9,8 @@ use regatta_load::{Edges, Plan, Processes, Until, WarmUp, run_in_processes};
 use regatta_record::SOURCE_PAIRS;
 use std::{sync::atomic::AtomicBool, time::Duration};
 
+/// Observations that are shorter than this, in seconds, have no time for it: a quick race is quick.
+pub(crate) const FROM_S: f64 = 10.0;
 /// Before the window of a short load. Connections have just been made.
 const WARM_UP: Duration = Duration::from_millis(20);
 /// Its window.

@@ -18,7 +18,7 @@ fn who_favours_a_source_address_gains_nothing_and_is_named() {
         contenders: &contenders,
         load: "connections = 2",
         rounds: [3, 5],
-        settle: ["3s", "6s"],
+        settle: ["10s", "10s"],
     };
     assert_named(|| {
         let raced = race.run(&turn, folder().path());
