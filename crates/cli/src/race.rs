@@ -38,9 +38,11 @@ use std::{
                --only old,new,null --rounds 10 --fail-over 5%
   regatta race --resume results/20260101-120000-double
 
-Exit status: 0 judged; 1 a cell failed, was disqualified or has no cost, the --precision was not
-reached, or --fail-over found something more expensive; 2 wrong usage or an unusable machine; 3 --fail-over is not
-decided, because an interval contains the limit; 130 after Ctrl-C, with what was finished saved.")]
+Exit status: 0 judged; 1 a cell failed, was disqualified or has no cost,
+the --precision was not reached, or --fail-over found something more
+expensive; 2 wrong usage or an unusable machine; 3 --fail-over is not decided,
+because an interval contains the limit; 130 after Ctrl-C, with all finished
+rounds saved.")]
 pub struct RaceArgs {
     /// A bundled race by name (quick, double, models, sweep, dialogue, hello,
     /// readiness, hash, hash-quick, fairness, truth), or a race file
@@ -246,7 +248,7 @@ fn resume(
     events: &mut Events<'_>,
 ) -> anyhow::Result<(Store, Asked, Vec<Round>)> {
     let (store, asked, rounds) = Store::resume(dir)?;
-    // Of a race that is through nothing more is run: it is judged again, whoever made it.
+    // Nothing of a complete race is run again, so any regatta may judge it.
     if !judge(&asked, &rounds).complete {
         may_go_on(&asked, &setup(), binary)?;
     }

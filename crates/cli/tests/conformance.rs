@@ -1,23 +1,23 @@
 //! Every contender answers the transcripts alike: our models, shared and by hand, and every peer
 //! found here. Each is started as a race starts it, and must stop as a race wants it.
 
+mod support;
 mod transcript;
 
-use regatta_host::{Containment, Roles, StopReport, SupervisorError, free_port};
-use regatta_race::{Contender, Manifest, RoleCpus, Values, built_in, peers_folder};
+use regatta_race::{Contender, Manifest, RoleCpus, built_in, peers_folder};
 use regatta_record::EXHIBIT;
 use regatta_script::hash_file;
 use std::{
-    fs::{self, Permissions},
+    fs,
     io::{self, ErrorKind, Read, Write},
     iter,
-    net::{Ipv4Addr, SocketAddr, TcpStream},
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
+    net::{SocketAddr, TcpStream},
+    path::Path,
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
     thread,
     time::Duration,
 };
+use support::contender::Running;
 use transcript::Transcript;
 
 /// The contenders that serve `workload` and can be started here; the others are told as skipped.
@@ -79,43 +79,12 @@ fn with(
     workload: &str,
     test: &impl Fn(&Served<'_>) -> Result<(), String>,
 ) -> Result<(), String> {
-    let binary = Path::new(env!("CARGO_BIN_EXE_regatta"));
-    // As in a race: some servers become another user, who must be able to read what lies there.
-    let run = tempfile::tempdir().map_err(|error| error.to_string())?;
-    fs::set_permissions(run.path(), Permissions::from_mode(0o755))
-        .map_err(|error| error.to_string())?;
-    let backends = contender.backend_ports().map_err(|error| error.to_string())?;
-    let values = Values {
-        port: free_port().map_err(|error| error.to_string())?,
-        workload,
-        cores: 2,
-        churn: false,
-        request_bytes: None,
-        dir: &contender.dir,
-        run: run.path(),
-        home: run.path(),
-        regatta: binary,
-        instance: None,
-        backends: &backends,
-    };
-    let file = PathBuf::from(values.fill("{file}").map_err(|error| error.to_string())?);
-    hash_file::write(&file).map_err(|error| error.to_string())?;
-    let name = &contender.manifest.name;
-    let launches = contender
-        .launches(name, &values, &RoleCpus::default(), Containment::Best)
-        .map_err(|error| error.to_string())?;
-    let (ready, grace) = (Duration::from_secs(60), Duration::from_secs(10));
-    let roles = Roles::start(binary, &launches, ready, grace, &|| true)
-        .map_err(|error| error.to_string())?;
-    let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, values.port));
-    let tested = test(&Served { manifest: &contender.manifest, addr, file: &file });
-    let stopped = roles.stop(grace).into_iter().collect::<Result<Vec<StopReport>, _>>();
-    let stopped = stopped.map_err(|error: SupervisorError| error.to_string())?;
-    match (tested, stopped.iter().find_map(StopReport::fault)) {
-        (Ok(()), None) => Ok(()),
-        (Err(wrong), None) => Err(wrong),
-        (Ok(()), Some(fault)) => Err(fault),
-        (Err(wrong), Some(fault)) => Err(format!("{wrong}; and {fault}")),
+    let running = Running::start(contender, workload, 2, &RoleCpus::default())?;
+    let (addr, file) = (running.addr, running.file.as_path());
+    let tested = test(&Served { manifest: &contender.manifest, addr, file });
+    match (tested, running.stop()) {
+        (Err(wrong), Err(fault)) => Err(format!("{wrong}; and {fault}")),
+        (tested, stopped) => tested.and(stopped),
     }
 }
 

@@ -113,7 +113,7 @@ impl Ownership {
     }
 }
 
-/// Open files of a process, as far as they matter here.
+/// What the open files of a process say of a socket's holders.
 #[derive(Default)]
 struct Held {
     /// Inodes of sockets.

@@ -205,6 +205,11 @@ impl Role {
         self.processes.iter().map(Running::observed).collect()
     }
 
+    /// The numbers of the processes that were started for it, not of those that they started.
+    pub fn pids(&self) -> impl Iterator<Item = u32> {
+        self.processes.iter().map(Running::pid)
+    }
+
     /// Their ports on 127.0.0.1.
     pub fn ports(&self) -> impl Iterator<Item = u16> {
         self.processes.iter().map(Running::port)

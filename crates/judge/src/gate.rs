@@ -51,8 +51,8 @@ fn too_noisy(limit: f64, noise_floor: Option<f64>, parts: Floor) -> Option<Strin
         _ => "run more rounds or longer windows, or allow more",
     };
     Some(format!(
-        "this machine cannot gate at {}: its noise floor is {is}, so a rise of that size cannot be \
-         told from none; {remedy}",
+        "this machine cannot gate at {}: its noise floor is {is}, so a rise of that size cannot \
+         be distinguished from none; {remedy}",
         percent(limit)
     ))
 }
@@ -162,7 +162,7 @@ fn judgement(
         (_, true, None) if mean > 1.0 => (Judgement::Differs, "surely dearer".to_owned()),
         (_, true, _) => (Judgement::Differs, "surely cheaper".to_owned()),
         (_, false, _) if !is_known(&ratio) => {
-            (Judgement::Same, "no difference is told: the ratio is not known".to_owned())
+            (Judgement::Same, "no difference is reported: the ratio is not known".to_owned())
         }
         (_, false, _) => (Judgement::Same, format!("no difference at ±{half:.1}%")),
     }

@@ -6,39 +6,12 @@ mod simulated;
 
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_judge::judge;
-use regatta_record::{Cell, Core, Figure, Kind, Relation, Round, Summary, Unseen, UsageSource};
-use simulated::{LOAD, QUIET, Truth, asked, rounds, truth};
-
-const NAMES: [&str; 5] = ["epoll", "epoll-twin", "null", "percore", "node"];
-
-/// epoll 5 µs, percore the same, node 8.6 µs, null 4 µs, under a light load.
-fn field() -> Vec<Truth> {
-    NAMES
-        .iter()
-        .zip([5_000.0, 5_000.0, 4_000.0, 5_000.0, 8_600.0])
-        .map(|(n, c)| truth(n, c))
-        .collect()
-}
-
-fn race() -> Vec<Round> {
-    rounds(&field(), &[LOAD], 7, QUIET, 7)
-}
-
-fn judged(rounds: &[Round]) -> Summary {
-    judge(&asked(&NAMES, 7, &[LOAD]), rounds)
-}
-
-fn cell<'a>(summary: &'a Summary, name: &str) -> &'a Cell {
-    summary.cells.iter().find(|c| c.contender == name).unwrap()
-}
-
-fn of<'a>(rounds: &'a mut [Round], name: &'a str) -> impl Iterator<Item = &'a mut Round> {
-    rounds.iter_mut().filter(move |r| r.contender == name)
-}
-
-fn doubt<'a>(summary: &'a Summary, word: &str) -> Option<&'a String> {
-    summary.doubts.iter().find(|d| d.contains(word))
-}
+use regatta_record::{Core, Figure, Kind, Relation, Round, Summary, Unseen, UsageSource};
+use simulated::{
+    LOAD, QUIET, asked,
+    five::{NAMES, cell, doubt, field, judged, of, race},
+    rounds,
+};
 
 #[test]
 fn a_contender_whose_port_somebody_else_serves_has_no_cost_and_no_rank() {

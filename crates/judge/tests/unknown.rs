@@ -17,6 +17,16 @@ fn race() -> Vec<Round> {
     rounds(&field, &[LOAD], 3, QUIET, 7)
 }
 
+/// The costs of one of them in the three rounds are orders of magnitude apart.
+fn race_with_wild_costs_of(name: &str) -> Vec<Round> {
+    let mut rounds = race();
+    for round in rounds.iter_mut().filter(|round| round.contender == name) {
+        let server = round.server.as_mut().unwrap();
+        server.cpu_ns = server.cpu_ns * [1, 30, 900][round.round as usize] / 900;
+    }
+    rounds
+}
+
 fn judged(rounds: &[Round]) -> Summary {
     judge(&asked(&NAMES, 3, &[LOAD]), rounds)
 }
@@ -50,12 +60,7 @@ fn percentiles_that_are_orders_of_magnitude_apart_are_not_known() {
 
 #[test]
 fn a_cost_and_a_ratio_that_are_orders_of_magnitude_apart_are_not_known() {
-    let mut rounds = race();
-    for round in rounds.iter_mut().filter(|round| round.contender == "node") {
-        let server = round.server.as_mut().unwrap();
-        server.cpu_ns = server.cpu_ns * [1, 30, 900][round.round as usize] / 900;
-    }
-    let summary = judged(&rounds);
+    let summary = judged(&race_with_wild_costs_of("node"));
     let node = cell(&summary, "node");
     assert_eq!((node.cost_ns_per_request, node.ratio_to_baseline), (None, None));
     assert!(node.is_unknown(Unknown::Cost) && node.is_unknown(Unknown::Ratio));
@@ -65,12 +70,7 @@ fn a_cost_and_a_ratio_that_are_orders_of_magnitude_apart_are_not_known() {
 
 #[test]
 fn a_noise_floor_beyond_a_factor_of_ten_is_not_known_and_tells_nothing_apart() {
-    let mut rounds = race();
-    for round in rounds.iter_mut().filter(|round| round.contender == "epoll-twin") {
-        let server = round.server.as_mut().unwrap();
-        server.cpu_ns = server.cpu_ns * [1, 30, 900][round.round as usize] / 900;
-    }
-    let summary = judged(&rounds);
+    let summary = judged(&race_with_wild_costs_of("epoll-twin"));
     assert_eq!(summary.noise_floor, None);
     let said = "the noise floor is not known: epoll and its twin";
     assert!(summary.doubts.iter().any(|d| d.starts_with(said)), "{:?}", summary.doubts);

@@ -46,8 +46,8 @@ pub(crate) struct Director<'a> {
     most_open: (usize, Nanos),
     warming: Warming,
     pulse: Pulse,
-    /// Whether the caller was told that the load is over.
-    told_over: bool,
+    /// Whether the caller was notified that the load is over.
+    notified_over: bool,
     /// When the last reply had come.
     drained: Option<Nanos>,
     outcome: Frame,
@@ -75,7 +75,7 @@ impl<'a> Director<'a> {
                 patience: (plan.timeout + plan.patience).as_nanos() as Nanos,
                 ..Pulse::default()
             },
-            told_over: false,
+            notified_over: false,
             drained: None,
             outcome,
             not_opened: None,
@@ -236,7 +236,7 @@ impl<'a> Director<'a> {
         let drained = match self.drained {
             Some(at) => at,
             None => {
-                self.tell_over();
+                self.notify_over();
                 if self.plan.until != Until::Done {
                     self.edges.connections_open();
                 }
@@ -274,12 +274,12 @@ impl<'a> Director<'a> {
         if self.shared.phase() == Phase::Measuring {
             self.close_window();
         }
-        self.tell_over();
+        self.notify_over();
         self.enter(Phase::Ended, now);
     }
 
-    fn tell_over(&mut self) {
-        if self.outcome.window.is_some() && !std::mem::replace(&mut self.told_over, true) {
+    fn notify_over(&mut self) {
+        if self.outcome.window.is_some() && !std::mem::replace(&mut self.notified_over, true) {
             self.edges.load_over();
         }
     }

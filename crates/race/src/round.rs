@@ -7,7 +7,6 @@ use crate::{
     edges::{AtEdges, Served},
     entrant::Entrant,
     events::Events,
-    manifest::Adapter,
     processes::load_processes,
     reply_seen,
     single::outcome_of_replies,
@@ -21,7 +20,7 @@ use regatta_load::{
 };
 use regatta_record::{
     Asked, Errors, FORMAT, Happened, LoadShape, NULL, OperationCounted, Outcome, Phase, Round,
-    WarmUpDone, encode_histogram,
+    Settling, WarmUpDone, encode_histogram,
 };
 use regatta_script::Workload;
 use std::{
@@ -54,37 +53,8 @@ pub(crate) fn run(
     events: &mut Events<'_>,
 ) -> Result<Option<Round>, MachineError> {
     let asked = course.asked;
-    let mut round = Round {
-        format: FORMAT,
-        round: pass,
-        contender: entrant.name.clone(),
-        workload: asked.workload.clone(),
-        load,
-        seed,
-        started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
-        outcome: Outcome::Finished,
-        requests: 0,
-        window_ns: 0,
-        slices: Vec::new(),
-        errors: Errors::default(),
-        load_cpu_ns: 0,
-        load_spun_ns: 0,
-        load_cpus: asked.cpus.of_load(&load).len() as u32,
-        server: None,
-        roles: Vec::new(),
-        remark: None,
-        served_by_others: None,
-        left_its_cpus: None,
-        instances_ns: Vec::new(),
-        operations: Vec::new(),
-        open_loop: None,
-        background: None,
-        warm_up: None,
-        settling: warm.settling(),
-        reply: None,
-        machine: None,
-        histogram: String::new(),
-    };
+    let observes = matches!(warm, Warm::See(..));
+    let mut round = begun(course, pass, entrant, load, seed, warm.settling());
     let ended = |mut round: Round, outcome| {
         round.outcome = outcome;
         Ok(Some(round))
@@ -104,10 +74,10 @@ pub(crate) fn run(
     let plan = plan(asked, entrant.speaks_under(load.n), port, load, seed);
     let usual = Duration::from_secs_f64(asked.warm_up_s);
     let (warm_up, until) = (warm.up(usual), warm.until(plan.until));
-    // An echo sends back what it reads, whole or not, and the null server counts bytes; whether a server
-    // of a workload file may, only its author knows.
-    let echoes = entrant.contender.manifest.adapter == Some(Adapter::Echo) || entrant.name == NULL;
-    let withholds = !echoes && asked.workload_file.is_none();
+    // A null server replies to bytes, not to whole requests. Whether a server of a workload file may do
+    // so, only its author knows.
+    let is_null = entrant.contender.manifest.adapter.is_some() || entrant.name == NULL;
+    let withholds = !is_null && asked.workload_file.is_none();
     let plan = Plan { path, warm_up, until, withholds, ..plan };
     let watched = Watched::new(&roles, &asked.cpus, &load);
     let seeing = match warm {
@@ -145,7 +115,7 @@ pub(crate) fn run(
     round.server = watched.spent.take();
     round.machine = Some(watched.machine);
     round.roles = watched.into_roles();
-    if pass == 0 {
+    if pass == 0 && !observes {
         round.reply = reply_seen::look(entrant, port);
     }
     let (backend, server) = match roles.ended() {
@@ -203,9 +173,67 @@ pub(crate) fn run(
         }
         Err(error) => return Err(error.into()),
     };
+    round.outcome = outcome(entrant, &tally, died);
+    record(&mut round, tally);
+    if round.outcome == Outcome::Finished {
+        match after_stop(stopped) {
+            Ok(remark) => round.remark = remark,
+            Err(because) => round.outcome = Outcome::Failed { because },
+        }
+    }
+    Ok(Some(round))
+}
+
+/// A round that has just begun: nothing was measured yet.
+fn begun(
+    course: &Course<'_>,
+    pass: u32,
+    entrant: &Entrant,
+    load: LoadShape,
+    seed: u64,
+    settling: Option<Settling>,
+) -> Round {
+    let asked = course.asked;
+    Round {
+        format: FORMAT,
+        round: pass,
+        contender: entrant.name.clone(),
+        workload: asked.workload.clone(),
+        load,
+        seed,
+        started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+        outcome: Outcome::Finished,
+        requests: 0,
+        window_ns: 0,
+        slices: Vec::new(),
+        errors: Errors::default(),
+        load_cpu_ns: 0,
+        load_spun_ns: 0,
+        load_cpus: asked.cpus.of_load(&load).len() as u32,
+        server: None,
+        roles: Vec::new(),
+        remark: None,
+        served_by_others: None,
+        left_its_cpus: None,
+        instances_ns: Vec::new(),
+        operations: Vec::new(),
+        open_loop: None,
+        background: None,
+        warm_up: None,
+        settling,
+        reply: None,
+        machine: None,
+        histogram: String::new(),
+    }
+}
+
+/// Takes over what the load counted and measured.
+fn record(round: &mut Round, tally: Tally) {
     round.requests = tally.requests;
     round.window_ns = tally.window_ns;
     round.errors = tally.errors;
+    round.slices = tally.slices;
+    round.instances_ns = tally.instances_ns;
     round.load_cpu_ns = tally.load_cpu_ns;
     round.load_spun_ns = tally.spun_ns;
     round.histogram = encode_histogram(&tally.histogram);
@@ -220,7 +248,7 @@ pub(crate) fn run(
         (machine.load_run_delay_ns, machine.load_turns) =
             (tally.load_run_delay_ns, tally.load_turns);
     }
-    if !load.is_counted() {
+    if !round.load.is_counted() {
         let (least, needed_requests) = round.settling.as_ref().map(needs).unwrap_or_default();
         round.warm_up = Some(WarmUpDone {
             ns: tally.warm_up_ns,
@@ -229,16 +257,6 @@ pub(crate) fn run(
             needed_requests,
         });
     }
-    round.outcome = outcome(entrant, &tally, died);
-    round.slices = tally.slices;
-    round.instances_ns = tally.instances_ns;
-    if round.outcome == Outcome::Finished {
-        match after_stop(stopped) {
-            Ok(remark) => round.remark = remark,
-            Err(because) => round.outcome = Outcome::Failed { because },
-        }
-    }
-    Ok(Some(round))
 }
 
 /// What is to be remarked of how the processes stopped; an error fails the round.

@@ -1,18 +1,21 @@
 //! The result directory on disk: `race.toml` (what was asked), `settling.jsonl` (how each contender
-//! warmed up) and `rounds.jsonl` (one synced line per finished round). A crash loses at most the round in flight. What was printed meanwhile is in
-//! `events.jsonl` (`events_file`).
+//! warmed up) and `rounds.jsonl` (one line per finished round). Each line is synced when it is appended,
+//! so a crash loses at most the observation or the round in flight. `events.jsonl` holds what was printed
+//! meanwhile (`events_file`).
 
 use regatta_record::{Asked, FORMAT, Round, Settled};
 use rustix::fs::{FlockOperation, flock};
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Seek, SeekFrom, Write},
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
 /// The file of events in a result directory.
 pub(crate) const EVENTS: &str = "events.jsonl";
+/// The file of finished rounds.
+const ROUNDS: &str = "rounds.jsonl";
 /// The file of what was seen of warm-ups.
 const SETTLING: &str = "settling.jsonl";
 
@@ -90,9 +93,12 @@ impl Store {
     /// Continues the race in `dir`: what was asked, and the rounds that are there.
     pub fn resume(dir: &Path) -> Result<(Store, Asked, Vec<Round>), StoreError> {
         let (asked, _) = Store::read(dir)?; // says it better when there is no race
-        let mut store = Store::open(dir)?;
+        let store = Store::open(dir)?;
         let (_, rounds) = Store::read(dir)?;
-        store.drop_partial_line().map_err(io_error("mend", &store.dir.join("rounds.jsonl")))?;
+        for name in [ROUNDS, SETTLING] {
+            let path = dir.join(name);
+            drop_partial_line(&path).map_err(io_error("mend", &path))?;
+        }
         Ok((store, asked, rounds))
     }
 
@@ -104,18 +110,14 @@ impl Store {
         let asked: Asked = toml::from_str(&text).map_err(|error| damaged(error.to_string()))?;
         check_format(asked.format).map_err(damaged)?;
 
-        let path = dir.join("rounds.jsonl");
+        let path = dir.join(ROUNDS);
         let text = fs::read(&path).map_err(io_error("read", &path))?;
         Ok((asked, lines(&path, &text, |round: &Round| round.format)?))
     }
 
     /// Appends a round and syncs it.
     pub fn append(&mut self, round: &Round) -> Result<(), StoreError> {
-        let mut line = serde_json::to_vec(round).expect("a round has a form in JSON");
-        line.push(b'\n');
-        let path = self.dir.join("rounds.jsonl");
-        self.rounds.write_all(&line).map_err(io_error("append to", &path))?;
-        self.rounds.sync_data().map_err(io_error("sync", &path))
+        append_line(&mut self.rounds, &self.dir.join(ROUNDS), round)
     }
 
     /// How contenders warmed up, as far as that was seen. A last line that was cut short by a crash is
@@ -132,19 +134,7 @@ impl Store {
     /// Appends how a contender warmed up, and syncs it.
     pub(crate) fn append_settled(&self, settled: &Settled) -> Result<(), StoreError> {
         let path = self.dir.join(SETTLING);
-        let mut all = self.settled()?;
-        all.push(settled.clone());
-        let mut text = Vec::new();
-        for one in all {
-            serde_json::to_writer(&mut text, &one).expect("it has a form in JSON");
-            text.push(b'\n');
-        }
-        let write = || {
-            let mut file = File::create(&path)?;
-            file.write_all(&text)?;
-            file.sync_data()
-        };
-        write().map_err(io_error("write", &path))
+        append_line(&mut open_lines(&path)?, &path, settled)
     }
 
     /// Where it is.
@@ -153,25 +143,36 @@ impl Store {
     }
 
     fn open(dir: &Path) -> Result<Store, StoreError> {
-        let path = dir.join("rounds.jsonl");
-        let rounds = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(&path)
-            .map_err(io_error("open", &path))?;
+        let rounds = open_lines(&dir.join(ROUNDS))?;
         flock(&rounds, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| StoreError::Locked(dir.into()))?;
         Ok(Store { dir: dir.into(), rounds })
     }
+}
 
-    fn drop_partial_line(&mut self) -> io::Result<()> {
-        let text = fs::read(self.dir.join("rounds.jsonl"))?;
-        let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
-        self.rounds.set_len(whole as u64)?;
-        self.rounds.seek(SeekFrom::End(0))?;
-        self.rounds.sync_all()
-    }
+fn open_lines(path: &Path) -> Result<File, StoreError> {
+    let file = OpenOptions::new().read(true).append(true).create(true).open(path);
+    file.map_err(io_error("open", path))
+}
+
+/// Appends a record as a line of JSON, and syncs it.
+fn append_line(file: &mut File, path: &Path, record: &impl Serialize) -> Result<(), StoreError> {
+    let mut line = serde_json::to_vec(record).expect("a record has a form in JSON");
+    line.push(b'\n');
+    file.write_all(&line).map_err(io_error("append to", path))?;
+    file.sync_data().map_err(io_error("sync", path))
+}
+
+/// Removes what a crash left behind the last end of a line, so that the next line begins a new one.
+fn drop_partial_line(path: &Path) -> io::Result<()> {
+    let file = match OpenOptions::new().write(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        opened => opened?,
+    };
+    let text = fs::read(path)?;
+    let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    file.set_len(whole as u64)?;
+    file.sync_all()
 }
 
 /// The records of a file of lines; what is behind the last end of a line is left out.
@@ -200,3 +201,6 @@ fn check_format(format: u32) -> Result<(), String> {
     }
     Err(format!("it has format {format}; this regatta reads format {FORMAT}"))
 }
+
+#[cfg(test)]
+mod tests;

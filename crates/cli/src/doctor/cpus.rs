@@ -91,8 +91,8 @@ fn cores(cores: &[Core]) -> Check {
     check.but(
         Mark::Note,
         format!(
-            "The cores are of different {}, on which the same work costs different amounts: a race uses \
-             alike ones, as far as there are two.",
+            "The cores are of different {}, on which the same work costs different amounts. A race \
+             uses cores of one kind if there are at least two.",
             unlike.join(" and ")
         ),
         "Name others with --server-cpus and --load-cpus.",

@@ -38,7 +38,7 @@ fn nginx_before_two_servers_is_raced_with_a_cost_for_each_role() {
     course.write(
         "race.toml",
         "name = 'test'\nworkload = 'hello'\ncontenders = ['nginx-proxy', 'null']\n\
-         twin_of = 'nobody'\nrounds = 2\nwindow = '500ms'\nwarm_up = '100ms'\n\
+         twin_of = 'nobody'\nrounds = 4\nwindow = '300ms'\nwarm_up = '100ms'\n\
          [[load]]\nconnections = 8\n",
     );
     // Whether its cost may be believed depends on the machine, and with that the exit status.
@@ -46,7 +46,7 @@ fn nginx_before_two_servers_is_raced_with_a_cost_for_each_role() {
     course.assert_nothing_left();
     let summary = ended.summary();
     let cell = summary.cells.iter().find(|cell| cell.contender == "nginx-proxy").unwrap();
-    assert_eq!(cell.rounds, 2, "{cell:?}");
+    assert_eq!(cell.rounds, 4, "{cell:?}");
     let [server, hello] = &cell.roles[..] else { panic!("{cell:?}") };
     assert_eq!((server.name.as_str(), server.count), ("server", 1));
     assert_eq!((hello.name.as_str(), hello.count), ("hello", 2));

@@ -1,6 +1,7 @@
 //! A folder in which a test races: starts `regatta race` in it, with ill-behaved contenders, and
 //! finds what is left of them afterwards.
 
+pub use crate::example::example;
 use crate::started::{Ended, Started};
 use regatta_host::is_taken;
 use std::{
@@ -8,7 +9,10 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicU32, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -20,21 +24,44 @@ pub const LIMIT: Duration = Duration::from_secs(60);
 /// A race of one short window, to which tests add contenders and more.
 pub const SHORT: [&str; 7] = ["quick", "--only", "null", "--rounds", "1", "--window", "200ms"];
 
+/// Held by every test that races: alone where figures are compared, together with others elsewhere.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// The machine while a test has it.
+enum Turn {
+    Shared { _guard: RwLockReadGuard<'static, ()> },
+    Alone { _guard: RwLockWriteGuard<'static, ()> },
+}
+
 pub struct Course {
     folder: TempDir,
     /// In the environment of every process that a race of this course starts.
     mark: String,
     strays_before: BTreeSet<PathBuf>,
+    _turn: Turn,
 }
 
 impl Course {
     pub fn new() -> Course {
+        // A test that failed leaves nothing wrong behind.
+        let _guard = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+        Course::in_turn(Turn::Shared { _guard })
+    }
+
+    /// For a test that depends on what its contenders cost: no other test of this program races meanwhile.
+    pub fn alone() -> Course {
+        let _guard = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+        Course::in_turn(Turn::Alone { _guard })
+    }
+
+    fn in_turn(_turn: Turn) -> Course {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         Course {
             folder: TempDir::new().unwrap(),
             mark: format!("REGATTA_TEST={}-{count}.", std::process::id()),
             strays_before: stray_groups(),
+            _turn,
         }
     }
 
@@ -217,17 +244,6 @@ fn stray_groups() -> BTreeSet<PathBuf> {
         }
     }
     strays
-}
-
-/// The program of `examples/NAME.rs`.
-pub fn example(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_regatta")).with_file_name("examples").join(name);
-    assert!(
-        path.exists(),
-        "expected {}: run all tests, or first `cargo build -p regatta-cli --examples`",
-        path.display()
-    );
-    path
 }
 
 /// Waits for a condition, polling, up to [`LIMIT`].

@@ -10,6 +10,8 @@ mod course;
 mod drawn;
 mod dry_run;
 mod events;
+#[path = "../support/example.rs"]
+mod example;
 mod gate;
 mod handed_over;
 mod hash;

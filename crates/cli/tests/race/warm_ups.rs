@@ -18,32 +18,20 @@ fn liar(name: &str, lie: &str) -> String {
     format!("{name}=sh -c 'exec \"$LIAR\" {{port}} {lie}'")
 }
 
+/// A race of an honest contender with one that lies, both observed for at most 6 s.
+fn race_with(course: &Course, name: &str, lie: &str) -> Summary {
+    course.write_race("'null'", "300ms", "connections = 2");
+    let (honest, liar) = (liar("honest", "honest"), liar(name, lie));
+    let mut args = vec!["race.toml", "--skip", "null", "--baseline", "honest"];
+    args.extend(["--contender", &honest, "--contender", &liar]);
+    args.extend(["--rounds", "4", "--settle", "6s", "--out", "out", "--json", "-"]);
+    course.race(&args).judged().summary()
+}
+
 #[test]
 fn a_contender_that_warms_up_is_measured_warm_and_told_cold() {
-    let course = Course::new();
-    course.write_race("'null'", "300ms", "connections = 2");
-    let (honest, warms) = (liar("honest", "honest"), liar("warms", "warms 1.5"));
-    let args = [
-        "race.toml",
-        "--skip",
-        "null",
-        "--contender",
-        &honest,
-        "--contender",
-        &warms,
-        "--baseline",
-        "honest",
-        "--rounds",
-        "2",
-        "--settle",
-        "6s",
-        "--out",
-        "out",
-        "--json",
-        "-",
-    ];
-    let ended = course.race(&args).judged();
-    let summary = ended.summary();
+    let course = Course::alone();
+    let summary = race_with(&course, "warms", "warms 1.5");
     let [honest, warms] = ["honest", "warms"].map(|name| cell(&summary, name).settling.unwrap());
     assert_eq!(honest.class, WarmUpClass::Flat, "{honest:?}");
     assert_eq!(warms.class, WarmUpClass::WarmsUp, "{warms:?}");
@@ -104,34 +92,13 @@ fn what_was_seen_is_not_seen_again_after_an_interruption() {
 
 #[test]
 fn who_tires_is_told_to_and_is_measured_tired() {
-    let course = Course::new();
-    course.write_race("'null'", "300ms", "connections = 2");
-    let (honest, tires) = (liar("honest", "honest"), liar("tires", "tires 1.5"));
-    let args = [
-        "race.toml",
-        "--skip",
-        "null",
-        "--contender",
-        &honest,
-        "--contender",
-        &tires,
-        "--baseline",
-        "honest",
-        "--rounds",
-        "2",
-        "--settle",
-        "6s",
-        "--out",
-        "out",
-        "--json",
-        "-",
-    ];
-    let summary = course.race(&args).judged().summary();
+    let course = Course::alone();
+    let summary = race_with(&course, "tires", "tires 1.5");
     let tired = cell(&summary, "tires");
     assert_eq!(tired.settling.unwrap().class, WarmUpClass::SlowsDown, "{:?}", tired.settling);
     // So it is measured after that, in every round.
     let tired = rounds(&course).into_iter().filter(|round| round.contender == "tires");
     let needed: Vec<u64> = tired.map(|round| round.warm_up.unwrap().needed_ns).collect();
-    assert!(needed.len() == 2 && needed.iter().all(|ns| *ns > 1_000_000_000), "{needed:?}");
+    assert!(needed.len() == 4 && needed.iter().all(|ns| *ns > 1_000_000_000), "{needed:?}");
     course.assert_nothing_left();
 }

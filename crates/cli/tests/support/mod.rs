@@ -1,6 +1,8 @@
 //! Starting the built binary as a server, and waiting for conditions.
 #![allow(dead_code)] // each test file uses its own part
 
+pub mod contender;
+pub mod example;
 pub mod hello;
 
 use regatta_serve::Model;

@@ -17,6 +17,8 @@ mod delays;
 mod gate;
 mod handicap;
 mod limits;
+mod long_runs;
+mod many_threads;
 mod precision;
 mod raced;
 mod rates;

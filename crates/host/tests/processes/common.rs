@@ -1,6 +1,8 @@
 //! How the tests start contenders, and how they make sure that nothing is left of them.
 
-use regatta_host::{Cgroup, CgroupVersion, Containment, Launch, Running, free_port, is_taken};
+use regatta_host::{
+    Cgroup, CgroupVersion, Containment, Launch, Running, StartError, free_port, is_taken,
+};
 use rustix::process::{Pid, WaitOptions, waitpid};
 use std::{
     fs,
@@ -44,8 +46,17 @@ pub fn under_each_containment(test: impl Fn(Containment)) {
     }
 }
 
+/// Starts it, on another port where somebody else took its port since it was found free.
 pub fn start(launch: &Launch) -> (Running, Traces) {
-    let running = Running::start(helper(), launch).expect("started");
+    let mut launch = launch.clone();
+    let mut started = Running::start(helper(), &launch);
+    for _ in 0..5 {
+        let Err(StartError::PortTaken { .. }) = started else { break };
+        launch.port = free_port().expect("a free port");
+        launch.env.insert("PORT".into(), launch.port.to_string());
+        started = Running::start(helper(), &launch);
+    }
+    let running = started.expect("started");
     let traces = Traces::of(&running);
     (running, traces)
 }

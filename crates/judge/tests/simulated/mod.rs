@@ -2,6 +2,7 @@
 //! tests of the referee and by the example that makes a whole race for looking at reports.
 
 pub mod counted;
+pub mod five;
 pub mod open_loop;
 
 pub mod sweep;

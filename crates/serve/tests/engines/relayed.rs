@@ -1,5 +1,7 @@
 //! The relay over real sockets: its clients and its upstream are played by the test.
 
+mod stops;
+
 use crate::{
     DEADLINE,
     client::Client,
@@ -416,98 +418,6 @@ fn a_half_closed_client_gets_all_replies_and_then_the_end() {
         link.send("three\n");
         assert_eq!(client.line(), "three");
         client.expect_end();
-    }
-}
-
-#[test]
-fn a_stop_waits_for_replies_to_what_was_forwarded_and_closes_the_upstream() {
-    for model in models() {
-        let upstream = Upstream::new();
-        let server = start(model, upstream.addr);
-        let (mut client, mut idle) = (server.client(), server.client());
-        let mut link = upstream.accept();
-        client.send("1\n2\n");
-        assert_eq!(link.lines(2), ["1", "2"]);
-        server.stop();
-        idle.expect_end();
-        link.send("one\n");
-        assert_eq!(client.line(), "one");
-        link.send("two\n");
-        assert_eq!(client.line(), "two");
-        client.expect_end();
-        server.join();
-        link.expect_gone();
-    }
-}
-
-#[test]
-fn a_stop_does_not_wait_for_a_request_without_an_answer_beyond_its_grace() {
-    for model in models() {
-        let upstream = Upstream::new();
-        let grace = Duration::from_millis(200);
-        let server = start_with(model, upstream.addr, Setting { grace, ..Setting::default() });
-        let mut client = server.client();
-        let mut link = upstream.accept();
-        client.send("1\n");
-        assert_eq!(link.line(), "1");
-        server.stop();
-        server.join();
-        client.expect_gone();
-        link.expect_gone();
-    }
-}
-
-#[test]
-fn a_stop_gives_up_an_upstream_that_does_not_read_after_its_grace() {
-    for model in models() {
-        let upstream = Closed::new().small().listen();
-        let grace = Duration::from_millis(200);
-        let server = start_with(model, upstream.addr, Setting { grace, ..Setting::default() });
-        let mut client = server.client();
-        let mut link = upstream.accept();
-        let request = format!("{}\n", "x".repeat(16 * 1024 - 1));
-        send_until_full(&mut client, &request, &server.seen);
-        server.stop();
-        server.join();
-        client.expect_gone();
-        link.expect_gone();
-    }
-}
-
-#[test]
-fn a_stop_gives_up_a_connect_without_an_answer_after_its_grace() {
-    for model in models() {
-        let (upstream, _queued) = unanswering();
-        let grace = Duration::from_millis(200);
-        let setting = Setting { grace, ..Setting::default() };
-        let server = start_patient(model, upstream.addr, setting);
-        let mut client = server.client();
-        client.send("x\n");
-        let start = Instant::now();
-        while connecting_to(upstream.addr) == 0 {
-            assert!(start.elapsed() < DEADLINE, "it connects");
-            thread::sleep(Duration::from_millis(1));
-        }
-        server.stop();
-        server.join();
-        client.expect_gone();
-        expect_given_up(upstream.addr);
-    }
-}
-
-#[test]
-fn an_upstream_without_a_client_does_not_outlive_a_stop() {
-    for model in models() {
-        let upstream = Upstream::new();
-        let server = start(model, upstream.addr);
-        let mut client = server.client();
-        let mut link = upstream.accept();
-        client.end();
-        client.expect_end();
-        drop(client);
-        server.stop();
-        server.join();
-        link.expect_gone();
     }
 }
 

@@ -1,6 +1,10 @@
 //! How connections end: after a reply that closes them, after a half-close, and by an error.
 
-use crate::play::{Client, Deed, LIMITS, Played, STYLES, Style, Taking, play, play_double, secs};
+use crate::{
+    client::{Client, Taking},
+    play::{LIMITS, STYLES, Style, play, play_double, secs},
+    played::{Deed, Played},
+};
 use regatta_service::{Limits, Program, Shared, by_hand, double, hello::Hello, http::Site};
 use std::{io::ErrorKind, time::Duration};
 

@@ -1,8 +1,11 @@
 //! Deferred jobs: whatever the order in which they are done, and however the bytes are cut, what goes
 //! out is what would have if each had been done at once.
 
-use crate::play::{Client, Deed, LIMITS, STYLES, Style, all_styles, cut, play};
-use crate::play::{play_with_workers, same, secs};
+use crate::{
+    client::Client,
+    play::{LIMITS, STYLES, Style, all_styles, cut, play, play_with_workers, same, secs},
+    played::Deed,
+};
 use proptest::prelude::*;
 use regatta_engine::{Context, Post};
 use regatta_service::{

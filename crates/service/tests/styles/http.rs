@@ -1,6 +1,10 @@
 //! HTTP: what is answered does not depend on the style or on the cuts, and is what RFC 9110 wants.
 
-use crate::play::{BEGIN_UNIX_S, Client, LIMITS, STYLES, Style, all_styles, cut, play, secs};
+use crate::{
+    client::Client,
+    peer::BEGIN_UNIX_S,
+    play::{LIMITS, STYLES, Style, all_styles, cut, play, secs},
+};
 use proptest::prelude::*;
 use regatta_proto::http1::{MAX_BODY, MAX_HEAD};
 use regatta_service::{Shared, hello::Hello, http::Site};

@@ -1,7 +1,10 @@
 //! Lines: every style of every program answers like a plain reading of the contract, which is
 //! written here a second time, over big integers.
 
-use crate::play::{Client, LIMITS, STYLES, all_styles, cut, play, secs};
+use crate::{
+    client::Client,
+    play::{LIMITS, STYLES, all_styles, cut, play, secs},
+};
 use num_bigint::BigInt;
 use proptest::prelude::*;
 use regatta_service::{Program, Shared, by_hand, double};

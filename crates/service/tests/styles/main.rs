@@ -1,9 +1,13 @@
 //! What a client sees of a program does not depend on its style: the same tests run over all of them.
 
+mod callback;
+mod client;
 mod closing;
 mod deferred;
 mod http;
 mod lines;
 mod members;
+mod peer;
 mod play;
+mod played;
 mod silence;

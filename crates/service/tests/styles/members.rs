@@ -1,6 +1,11 @@
 //! Sessions that hear what others post, in their straight-line loops: for threads and for tasks.
 
-use crate::play::{Blocking, Client, Deed, LIMITS, Peer, Played, Taking, Waiting, secs};
+use crate::{
+    client::{Client, Taking},
+    peer::{Blocking, Peer, Waiting},
+    play::{LIMITS, secs},
+    played::{Deed, Played},
+};
 use futures_lite::future::{block_on, yield_now};
 use regatta_engine::{Context, Post, Push};
 use regatta_service::{

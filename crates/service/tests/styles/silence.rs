@@ -1,6 +1,10 @@
 //! When a client times out: it is silent, or dawdles, or takes nothing of what it is sent.
 
-use crate::play::{Client, LIMITS, Played, STYLES, Taking, play, play_double, secs};
+use crate::{
+    client::{Client, Taking},
+    play::{LIMITS, STYLES, play, play_double, secs},
+    played::Played,
+};
 use regatta_service::{Program, Shared, by_hand, double};
 use std::time::Duration;
 

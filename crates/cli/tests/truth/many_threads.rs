@@ -1,0 +1,121 @@
+//! A contender with very many threads is measured as it is: reading them holds up nobody.
+
+use crate::{
+    stage::{Turn, is_full, run, turn},
+    support::example::example,
+};
+use regatta_race::{Store, StoredEvents};
+use regatta_record::{Happened, Phase, Round, Summary};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+use tempfile::TempDir;
+
+/// Numbers of connections, with a thread each.
+fn sizes() -> &'static [u32] {
+    if is_full() { &[1_000, 15_000] } else { &[300] }
+}
+
+/// A race of one contender, under one load.
+fn race(turn: &Turn, folder: &Path, contender: &str, load: &str, window: &str) -> Summary {
+    let file = format!(
+        "name = 'threads'\nworkload = 'double'\ncontenders = ['null']\ntwin_of = 'nobody'\n\
+         rounds = 3\nwindow = '{window}'\nwarm_up = '500ms'\nsettle = '0s'\n[[load]]\n{load}\n"
+    );
+    fs::write(folder.join("race.toml"), file).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["race", "race.toml", "--skip", "null", "--contender", contender]);
+    command.args(["--out", "out", "--json", "-", "--debug-build"]);
+    command.args(["--server-cpus", &turn.server_cpu.to_string()]);
+    command.args(["--load-cpus", &turn.load_cpu.to_string()]).current_dir(folder);
+    let ended = run(command, Duration::from_secs(300));
+    serde_json::from_str(&ended.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr))
+}
+
+/// When the windows of a race opened, Unix time in nanoseconds.
+fn windows(dir: &Path) -> Vec<u128> {
+    let (mut start_ns, mut opened) = (0, Vec::new());
+    for event in StoredEvents::open(dir).unwrap() {
+        let event = event.unwrap();
+        match event.happened {
+            Happened::RaceStarted(header) => {
+                start_ns = u128::from(header.unix_ms) * 1_000_000 - u128::from(event.ns);
+            }
+            Happened::PhaseStarted { phase: Phase::Window } => {
+                opened.push(start_ns + u128::from(event.ns));
+            }
+            _ => {}
+        }
+    }
+    opened
+}
+
+#[test]
+fn a_printed_rate_is_that_of_the_servers_own_log() {
+    let Some(turn) = turn() else { return };
+    for &connections in sizes() {
+        let folder = TempDir::new().unwrap();
+        let logs = folder.path().join("logs");
+        fs::create_dir(&logs).unwrap();
+        let logging =
+            format!("logging={} {{port}} {}", example("logging").display(), logs.display());
+        let load = format!("connections = {connections}");
+        let window = if is_full() { "4s" } else { "1s" };
+        let summary = race(&turn, folder.path(), &logging, &load, window);
+        let (_, rounds) = Store::read(&folder.path().join("out")).unwrap();
+        let opened = windows(&folder.path().join("out"));
+        assert_eq!((rounds.len(), opened.len()), (6, 6), "with the twin: {:?}", summary.cells);
+        let mut replies: Vec<u128> = files(&logs).iter().flat_map(|file| times(file)).collect();
+        replies.sort_unstable();
+        for (round, opened) in rounds.iter().zip(opened) {
+            let printed = rate(round);
+            let closed = opened + u128::from(round.window_ns);
+            let count = |until: u128| replies.partition_point(|at| *at < until);
+            let logged = (count(closed) - count(opened)) as f64 / (round.window_ns as f64 / 1e9);
+            let off = printed / logged - 1.0;
+            println!(
+                "{connections} threads: {printed:.0}/s printed, {logged:.0}/s logged, {:+.2}%; {} threads seen",
+                off * 100.0,
+                round.server.as_ref().map_or(0, |server| server.threads)
+            );
+            // A restless machine may stop the load where the server has sent its reply.
+            assert!(off.abs() < if is_full() { 0.01 } else { 0.05 }, "{printed} and {logged}");
+        }
+    }
+}
+
+#[test]
+fn a_p99_is_the_delay_and_not_the_pause_of_an_edge() {
+    const DELAY: Duration = Duration::from_millis(50);
+    let Some(turn) = turn() else { return };
+    for &connections in sizes() {
+        let folder = TempDir::new().unwrap();
+        let logs = folder.path().display();
+        let logging = example("logging");
+        let delayed =
+            format!("delayed={} {{port}} {logs} {}", logging.display(), DELAY.as_millis());
+        let load = format!("connections = {connections}\nrate = 1000");
+        let summary = race(&turn, folder.path(), &delayed, &load, "2s");
+        let cell = &summary.cells[0];
+        let p99 = cell.latency_ns.p99.unwrap_or_else(|| panic!("{cell:?}"));
+        println!("{connections} threads, {DELAY:?} of delay: p99 {:.2} ms", p99 as f64 / 1e6);
+        let most = DELAY + Duration::from_millis(if is_full() { 10 } else { 50 });
+        assert!((DELAY.as_nanos() as u64..most.as_nanos() as u64).contains(&p99), "{p99}");
+    }
+}
+
+fn rate(round: &Round) -> f64 {
+    round.requests as f64 / (round.window_ns as f64 / 1e9)
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+fn times(file: &Path) -> Vec<u128> {
+    fs::read_to_string(file).unwrap().lines().map(|line| line.parse().unwrap()).collect()
+}

@@ -1,0 +1,17 @@
+use super::*;
+use std::fs;
+
+#[test]
+fn a_line_that_a_crash_cut_short_is_dropped_before_the_next_is_appended() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(ROUNDS);
+    drop_partial_line(&path).unwrap(); // there may be none
+    assert!(!path.exists());
+    for (there, stays) in [("", ""), ("1\n", "1\n"), ("1\n2", "1\n"), ("12", "")] {
+        fs::write(&path, there).unwrap();
+        drop_partial_line(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), stays, "{there:?}");
+        append_line(&mut open_lines(&path).unwrap(), &path, &3).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{stays}3\n"), "{there:?}");
+    }
+}
