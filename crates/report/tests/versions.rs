@@ -23,9 +23,9 @@ fn the_age_of_a_version_is_that_on_the_day_of_the_race() {
         (node.version, node.released) = (Some("v22.6.0".into()), Some("2024-08-15".into()));
         node.start =
             ["node", "--max-http-header-size=8192", "server.js"].map(String::from).to_vec();
-        node.env = [("HASH_FILE".into(), "{file}".into())].into();
+        node.env = [("FILE".into(), "{file}".into())].into();
     });
-    let command = "HASH_FILE={file} node --max-http-header-size=8192 server.js";
+    let command = "FILE={file} node --max-http-header-size=8192 server.js";
     for text in [terminal(&summary, 400, false), markdown(&summary)] {
         let row = text.lines().find(|line| line.contains("v22.6.0")).expect("a row");
         for words in ["node", "2.1 years old", command] {
