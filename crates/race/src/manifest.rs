@@ -2,6 +2,7 @@
 
 use crate::{backend::Backend, nearest::hint_of_key};
 use regatta_host::Ready;
+use regatta_record::day_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -38,6 +39,10 @@ pub struct Manifest {
     /// Program and arguments that print the version of its runtime, on the first line.
     #[serde(default)]
     pub version: Vec<String>,
+    /// When the version was released that `setup` installs, `YYYY-MM-DD`, or built for its release. Only
+    /// where that version is fixed, by a lock file or the like.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released: Option<String>,
     /// What shows that it is ready.
     #[serde(default)]
     pub ready: Ready,
@@ -117,6 +122,7 @@ impl Manifest {
             start,
             image: None,
             version: Vec::new(),
+            released: None,
             ready: Ready::Tcp,
             source: vec![],
             path: None,
@@ -179,6 +185,9 @@ impl Manifest {
         }
         if let Some(wrong) = self.path.as_ref().filter(|path| !path.starts_with('/')) {
             return Err(format!("the path of {name} does not begin with '/': {wrong:?}"));
+        }
+        if let Some(wrong) = self.released.as_ref().filter(|date| day_of(date).is_none()) {
+            return Err(format!("`released` of {name} is no date such as 2026-09-21: {wrong:?}"));
         }
         if self.one_core_as.as_ref() == Some(name) {
             return Err(format!("one_core_as of {name} names another contender, not itself"));
@@ -296,6 +305,16 @@ one_core_as = "epoll"
         }
         // As stored by versions that had the key.
         assert!(Manifest::parse(&with("supports = []")).is_ok());
+    }
+
+    #[test]
+    fn a_release_has_a_date() {
+        let with = |date: &str| Manifest::parse(&format!("{SHORT}released = \"{date}\"\n"));
+        assert_eq!(with("2026-01-30").unwrap().released.as_deref(), Some("2026-01-30"));
+        for wrong in ["2026-02-30", "January 2026", ""] {
+            let error = with(wrong).unwrap_err();
+            assert!(error.contains("`released` of node is no date such as 2026-09-21"), "{error}");
+        }
     }
 
     #[test]

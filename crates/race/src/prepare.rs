@@ -13,6 +13,7 @@ use regatta_record::{Asked, Core, CpuSets, Entry, FORMAT, Heads, NULL, Setup, tw
 use regatta_script::Workload;
 use serde::Deserialize;
 use std::{
+    collections::BTreeMap,
     env, fs,
     path::{Path, PathBuf},
     time::Duration,
@@ -301,6 +302,8 @@ fn blank(name: &str) -> Entry {
         about: String::new(),
         start: Vec::new(),
         version: None,
+        released: None,
+        env: BTreeMap::new(),
         lines_of_code: None,
         manifest: String::new(),
         dir: PathBuf::new(),
@@ -316,6 +319,8 @@ fn entry(contender: &Contender, workload: &str) -> Entry {
         about: manifest.about.clone(),
         start: manifest.start.clone(),
         version: contender.version(),
+        released: manifest.released.clone(),
+        env: manifest.env.clone(),
         // Sources that are not there (an installed program without its checkout) are not counted.
         lines_of_code: contender.lines_of_code(workload).unwrap_or_default(),
         manifest: toml::to_string(manifest).expect("a manifest has a form in TOML"),

@@ -5,6 +5,7 @@
 //! race printed can be printed again. [`Ask`], [`Order`] and [`Report`] are the messages between load
 //! processes and the process that starts them.
 
+mod age;
 mod alike;
 mod arrivals;
 mod ask;
@@ -42,6 +43,7 @@ mod unknown;
 mod unlike;
 mod verdict;
 
+pub use age::{day_of, years_since};
 pub use alike::{alike, are_alike};
 pub use arrivals::ArrivalsSeen;
 pub use ask::{Ask, AskedRoots, AskedTls, AskedWindow, AskedWorkload, Order, Part};

@@ -1,8 +1,8 @@
 //! What a race was asked, and on what it ran.
 
-use crate::{CpuSets, Fingerprint, Heads, LoadShape, Operation, Setup};
+use crate::{CpuSets, Fingerprint, Heads, LoadShape, Operation, Setup, years_since};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 /// What was asked of a race: `race.toml` of a result directory. `--resume` goes by it alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -156,6 +156,12 @@ pub struct Entry {
     /// Version of its runtime, as that says it itself.
     #[serde(default)]
     pub version: Option<String>,
+    /// When the version was released that its manifest pins, `YYYY-MM-DD`, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released: Option<String>,
+    /// Environment variables that it is started with, with their placeholders.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
     /// Lines of code of its source, blank ones and comments left out.
     pub lines_of_code: Option<u32>,
     /// Its manifest, in TOML: with it and `dir` the race can be resumed.
@@ -171,4 +177,19 @@ pub struct Entry {
     /// Why it did not take part, and how to get it.
     #[serde(default)]
     pub skipped: Option<String>,
+}
+
+impl Entry {
+    /// How old its pinned version was at a moment in seconds since 1970, in words: `2.1 years old`. `None`
+    /// where it is not known when that was released.
+    pub fn age(&self, at_unix_s: u64) -> Option<String> {
+        let years = years_since(self.released.as_deref()?, at_unix_s)?;
+        Some(format!("{years:.1} years old"))
+    }
+
+    /// How it is started, with its environment before the command: `FILE={file} server {port}`.
+    pub fn command(&self) -> String {
+        let env = self.env.iter().map(|(name, value)| format!("{name}={value}"));
+        env.chain(self.start.iter().cloned()).collect::<Vec<_>>().join(" ")
+    }
 }

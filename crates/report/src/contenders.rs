@@ -1,4 +1,4 @@
-//! What stands behind the names: version, flags, the bytes of a reply.
+//! What stands behind the names: version and its age, flags, environment, the bytes of a reply.
 
 use crate::{
     columns::{none, plain},
@@ -7,7 +7,8 @@ use crate::{
 };
 use regatta_record::{Entry, ReplySeen, Summary};
 
-/// The contenders that took part; `None` where nothing is known of their replies and versions.
+/// The contenders that took part; `None` where nothing is known of their replies and versions. A column
+/// of which nothing is known is left out.
 pub fn contenders(summary: &Summary) -> Option<Table> {
     let reply = |entry: &Entry| -> Option<ReplySeen> {
         let mut cells = summary.cells.iter().filter(|cell| cell.contender == entry.name);
@@ -15,34 +16,46 @@ pub fn contenders(summary: &Summary) -> Option<Table> {
     };
     let entries = summary.asked.entries.iter().filter(|entry| entry.skipped.is_none());
     let seen: Vec<_> = entries.map(|entry| (entry, reply(entry))).collect();
-    if seen.iter().all(|(_, reply)| reply.is_none()) {
+    let has_reply = seen.iter().any(|(_, reply)| reply.is_some());
+    let has_version = seen.iter().any(|(entry, _)| entry.version.is_some());
+    if !has_reply && !has_version {
         return None;
     }
+    let at = summary.asked.setup.started_unix_s;
+    let has_age = seen.iter().any(|(entry, _)| entry.age(at).is_some());
     let column =
         |title: &str, right, goes| Column { title: title.to_owned(), right, goes, brief: false };
-    let row = |(entry, reply): &(&Entry, Option<ReplySeen>)| Row {
-        reference: summary.asked.is_reference(&entry.name),
-        cells: vec![
-            plain(visible(&entry.name)),
-            reply.map_or_else(none, |reply| plain(numbers::grouped(reply.bytes))),
-            reply.map_or_else(none, |reply| {
-                plain(if reply.has_date { "yes" } else { "no" }.to_owned())
-            }),
-            entry.version.as_deref().map_or_else(none, |version| plain(visible(version))),
-            plain(visible(&entry.start.join(" "))),
-        ],
+    let text = |text: Option<String>| text.map_or_else(none, |text| plain(visible(&text)));
+    let columns = [
+        (true, column("contender", false, 0)),
+        (has_reply, column("bytes of a reply", true, 0)),
+        (has_reply, column("Date", false, 0)),
+        (has_version, column("version", false, 2)),
+        (has_age, column("age", false, 1)),
+        (true, column("started by", false, 3)),
+    ];
+    let row = |(entry, reply): &(&Entry, Option<ReplySeen>)| {
+        let date = |reply: ReplySeen| if reply.has_date { "yes" } else { "no" };
+        let cells = [
+            (true, plain(visible(&entry.name))),
+            (has_reply, text(reply.map(|reply| numbers::grouped(reply.bytes)))),
+            (has_reply, text(reply.map(|reply| date(reply).to_owned()))),
+            (has_version, text(entry.version.clone())),
+            (has_age, text(entry.age(at))),
+            (true, plain(visible(&entry.command()))),
+        ];
+        Row { reference: summary.asked.is_reference(&entry.name), cells: shown(cells) }
     };
     Some(Table {
         title: visible(&format!("contenders · {}", summary.asked.workload)),
         result: String::new(),
-        columns: vec![
-            column("contender", false, 0),
-            column("bytes of a reply", true, 0),
-            column("Date", false, 0),
-            column("version", false, 1),
-            column("started by", false, 2),
-        ],
+        columns: shown(columns),
         rows: seen.iter().map(row).collect(),
         notes: Vec::new(),
     })
+}
+
+/// Those of which something is known.
+fn shown<T, const N: usize>(all: [(bool, T); N]) -> Vec<T> {
+    all.into_iter().filter_map(|(is_known, one)| is_known.then_some(one)).collect()
 }

@@ -67,6 +67,7 @@ struct Contender {
     name: String,
     about: String,
     version: String,
+    age: String,
     start: String,
 }
 
@@ -81,7 +82,8 @@ fn contenders(summary: &Summary) -> Vec<Contender> {
             name: visible(&e.name),
             about: visible(&about(e)),
             version: visible(e.version.as_deref().unwrap_or_default()),
-            start: visible(&e.start.join(" ")),
+            age: e.age(summary.asked.setup.started_unix_s).unwrap_or_default(),
+            start: visible(&e.command()),
         })
         .collect()
 }

@@ -40,7 +40,8 @@ pub struct View {
     pub scaling: Vec<Table>,
     /// What loads that differ in one number say together.
     pub sweeps: Vec<Sweep>,
-    /// Version, flags and replies of the contenders, where replies were seen.
+    /// Version and its age, flags, environment and replies of the contenders, where replies or versions
+    /// are known.
     pub contenders: Option<Table>,
     /// Contenders that did not take part: name, and why with how to get it.
     pub skipped: Vec<(String, String)>,

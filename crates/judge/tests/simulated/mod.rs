@@ -58,6 +58,8 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
         about: format!("simulated {name}"),
         start: vec![(*name).to_owned(), "--port".to_owned(), "{port}".to_owned()],
         version: None,
+        released: None,
+        env: Default::default(),
         lines_of_code: Some(120),
         manifest: String::new(),
         dir: Default::default(),

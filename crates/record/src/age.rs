@@ -1,0 +1,75 @@
+//! How old a version is.
+
+/// Days from 1970-01-01 to a date written `YYYY-MM-DD`, from 1970 to 9999; `None` for anything else and for
+/// days that there are not (civil date to days: Hinnant, *chrono-compatible low-level date algorithms*,
+/// `days_from_civil`).
+pub fn day_of(date: &str) -> Option<u64> {
+    let is_written_so = date.len() == 10
+        && date.bytes().enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+    if !is_written_so {
+        return None;
+    }
+    let number = |from: usize, to: usize| date[from..to].parse::<u64>().ok();
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 => 28 + u64::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    if year < 1970 || !(1..=days).contains(&day) {
+        return None;
+    }
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, year_of_era) = (year / 400, year % 400);
+    let month_from_march = if month > 2 { month - 3 } else { month + 9 };
+    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    Some(era * 146_097 + day_of_era - 719_468)
+}
+
+/// Years of 365.25 days from a date to a moment in seconds since 1970; `None` where it is no date, or a
+/// later one.
+pub fn years_since(date: &str, unix_s: u64) -> Option<f64> {
+    let days = (unix_s / 86_400).checked_sub(day_of(date)?)?;
+    Some(days as f64 / 365.25)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_counted_over_leap_years_and_centuries() {
+        for (date, day) in [
+            ("1970-01-01", 0),
+            ("1970-12-31", 364),
+            ("2000-02-29", 11_016),
+            ("2000-03-01", 11_017),
+            ("2026-09-21", 20_717),
+        ] {
+            assert_eq!(day_of(date), Some(day), "{date}");
+        }
+        for wrong in
+            ["2026-02-29", "2100-02-29", "2026-13-01", "2026-04-31", "2026-00-10", "1969-12-31"]
+        {
+            assert_eq!(day_of(wrong), None, "{wrong}");
+        }
+        for wrong in ["2026-9-21", "2026/09/21", "21.09.2026", "2026-09-21 ", "", "2026-+9-21"] {
+            assert_eq!(day_of(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_age_is_that_at_the_moment_of_the_race() {
+        let at = 1_790_000_000; // 2026-09-21
+        assert!((years_since("2024-08-15", at).unwrap() - 2.1).abs() < 0.01);
+        assert_eq!(years_since("2026-09-21", at), Some(0.0));
+        assert_eq!(years_since("2026-09-22", at), None, "of the future");
+        assert_eq!(years_since("soon", at), None);
+    }
+}
