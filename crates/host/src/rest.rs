@@ -103,7 +103,9 @@ mod tests {
                 let mut only = CpuSet::new();
                 only.set(cpu as usize);
                 sched_setaffinity(None, &only).unwrap();
-                while !is_over.load(Relaxed) {}
+                while !is_over.load(Relaxed) {
+                    std::hint::spin_loop();
+                }
             });
             // It may need a moment until it is there.
             let shares: Vec<f64> = (0..5).map(|_| on_thread(cpu)).collect();

@@ -13,7 +13,10 @@ use crate::{
 };
 use regatta_host::Containment;
 use regatta_record::{Asked, Happened, LoadShape, Outcome, PilotRate, Round, RoundStart};
-use std::{path::Path, sync::atomic::AtomicBool};
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, AtomicU32},
+};
 
 /// Window of a pilot round, and its longest warm-up, in seconds.
 pub(crate) const WINDOW_S: f64 = 0.3;

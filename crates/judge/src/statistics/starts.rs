@@ -166,19 +166,18 @@ mod tests {
         random: &mut StdRng,
     ) -> Vec<Series> {
         let (mut costs, mut is_slow, mut left) = (vec![vec![None; passes]; n], false, fast);
-        for pass in 0..passes {
+        for nth in 0..n * passes {
+            let (pass, i) = (nth / n, nth % n);
             // The order is random, so any is as good.
-            for i in 0..n {
-                let part = left.min(3.0) / 3.0;
-                let share = if is_slow { part } else { 1.0 - part };
-                left -= 3.0;
-                while left <= 0.0 {
-                    is_slow = !is_slow;
-                    left += if is_slow { slow } else { fast } * random.random_range(0.2..1.8);
-                }
-                let own = (i + pass) % n;
-                costs[own][pass] = Some((1.0 + 0.27 * share).ln() + 0.008 * normal(random));
+            let own = (i + pass) % n;
+            let part = left.min(3.0) / 3.0;
+            let share = if is_slow { part } else { 1.0 - part };
+            left -= 3.0;
+            while left <= 0.0 {
+                is_slow = !is_slow;
+                left += if is_slow { slow } else { fast } * random.random_range(0.2..1.8);
             }
+            costs[own][pass] = Some((1.0 + 0.27 * share).ln() + 0.008 * normal(random));
         }
         costs
     }
