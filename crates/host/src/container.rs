@@ -53,6 +53,30 @@ pub fn engine_trouble() -> Option<String> {
     }
 }
 
+/// The identifier of an image, which another build of it does not have. What is not there is pulled, as
+/// the engine would at the first start. `None` where it cannot be had, or no engine answers.
+pub fn image_id(image: &str) -> Option<String> {
+    let engine = container_engine()?;
+    let inspect = || {
+        let id = asked(&engine, &["image", "inspect", "--format={{.Id}}", image]).ok();
+        id.filter(|id| !id.is_empty())
+    };
+    inspect().or_else(|| {
+        asked(&engine, &["pull", "--quiet", image]).ok()?;
+        inspect()
+    })
+}
+
+/// What the engine prints, without white space around it.
+fn asked(engine: &Path, words: &[&str]) -> io::Result<String> {
+    let output = Command::new(engine).args(words).stdin(Stdio::null()).output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(io::Error::other(format!("{} {words:?}: {said}", engine.display())));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
 impl Container {
     /// One with a name of its own, to be run by `engine`.
     pub fn new(engine: PathBuf) -> Container {
@@ -126,12 +150,7 @@ impl Container {
 
     /// What the engine prints, without white space around it.
     fn asked(&self, words: &[&str]) -> io::Result<String> {
-        let output = Command::new(&self.engine).args(words).stdin(Stdio::null()).output()?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Err(io::Error::other(format!("{} {words:?}: {said}", self.engine.display())));
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        asked(&self.engine, words)
     }
 }
 

@@ -46,7 +46,7 @@ pub use affinity::{Confined, Loose};
 pub use aside::Aside;
 pub use cgroup::{Cgroup, Containment, Version as CgroupVersion};
 pub use cgroup_limit::{cpu_limit, memory_limit, process_limit};
-pub use container::{Container, container_engine, engine_trouble};
+pub use container::{Container, container_engine, engine_trouble, image_id};
 pub use cpus::allowed_cpus;
 pub use listed::Listed;
 pub use memory::Memory;

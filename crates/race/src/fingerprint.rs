@@ -1,11 +1,11 @@
 //! Reads the fingerprint of a race, and whether it is still the same.
 
 use crate::{entrant::Entrant, entrant::EntrantError};
-use regatta_host::{allowed_cpus, find_on_path};
+use regatta_host::{allowed_cpus, find_on_path, image_id};
 use regatta_record::{Asked, Fingerprint, Setup};
 use ring::digest::{Context, SHA256};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     io::{self, Read},
     os::unix::fs::MetadataExt,
@@ -60,7 +60,18 @@ pub fn fingerprint(asked: &Asked, binary: &Path) -> Result<Fingerprint, ChangedE
     }
     let cpus = allowed_cpus()
         .map_err(|error| ChangedError::Io { path: PathBuf::from("the allowed CPUs"), error })?;
-    Ok(Fingerprint { regatta: hash(binary)?, cpus, versions, files })
+    let images = images_of(&entrants, image_id);
+    Ok(Fingerprint { regatta: hash(binary)?, cpus, versions, files, images })
+}
+
+/// The identifiers of the images that contenders run in, as far as they can be had, each asked for once.
+fn images_of(
+    entrants: &[Entrant],
+    id_of: impl Fn(&str) -> Option<String>,
+) -> BTreeMap<String, String> {
+    let images = entrants.iter().filter_map(|entrant| entrant.contender.manifest.image.as_ref());
+    let images: BTreeSet<&String> = images.collect();
+    images.into_iter().filter_map(|image| Some((image.clone(), id_of(image)?))).collect()
 }
 
 /// Whether a stored race may go on under `setup` with `binary`.
@@ -75,9 +86,12 @@ pub fn may_go_on(asked: &Asked, setup: &Setup, binary: &Path) -> Result<(), Chan
     if found.is_empty() { Ok(()) } else { Err(ChangedError::Changed(found)) }
 }
 
-/// The files of a race while it runs: a program that is built anew meanwhile is found before the next
-/// round is run with it.
-pub(crate) struct Unchanged(BTreeMap<PathBuf, (Identity, String)>);
+/// The files and images of a race while it runs: a program that is built anew meanwhile is found before
+/// the next round is run with it.
+pub(crate) struct Unchanged {
+    files: BTreeMap<PathBuf, (Identity, String)>,
+    images: BTreeMap<String, String>,
+}
 
 /// Of a file: device, inode, length, and time of its last change in seconds and nanoseconds.
 type Identity = (u64, u64, u64, i64, i64);
@@ -86,19 +100,28 @@ impl Unchanged {
     /// The files of `asked` and `binary`, as they were when the fingerprint was taken. A race without
     /// one has no files to watch.
     pub fn of(asked: &Asked, binary: &Path) -> Result<Unchanged, ChangedError> {
-        let Some(fingerprint) = &asked.fingerprint else { return Ok(Unchanged(BTreeMap::new())) };
+        let Some(fingerprint) = &asked.fingerprint else {
+            return Ok(Unchanged { files: BTreeMap::new(), images: BTreeMap::new() });
+        };
         let files = fingerprint.files.iter().map(|(path, hash)| (PathBuf::from(path), hash));
         let all = files.chain([(binary.to_owned(), &fingerprint.regatta)]);
         let each = all.map(|(path, hash)| {
             let identity = identity(&path)?;
             Ok((path, (identity, hash.clone())))
         });
-        each.collect::<Result<_, _>>().map(Unchanged)
+        let files = each.collect::<Result<_, ChangedError>>()?;
+        Ok(Unchanged { files, images: fingerprint.images.clone() })
     }
 
     /// Looks whether they are as they were: at their contents only where something else has changed.
     pub fn look(&mut self) -> Result<(), ChangedError> {
-        for (path, (known, content)) in &mut self.0 {
+        for (image, id) in &self.images {
+            if image_id(image).as_ref() != Some(id) {
+                let what = format!("the image {image} was built anew or removed");
+                return Err(ChangedError::Changed(vec![what]));
+            }
+        }
+        for (path, (known, content)) in &mut self.files {
             let now = identity(path)?;
             if now == *known {
                 continue;
@@ -161,6 +184,9 @@ fn hash(path: &Path) -> Result<String, ChangedError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{contender::Contender, manifest::Manifest};
+    use regatta_script::Workload;
+    use std::cell::RefCell;
     use tempfile::TempDir;
 
     #[test]
@@ -178,7 +204,8 @@ mod tests {
         let path = folder.path().join("program");
         fs::write(&path, "abc").unwrap();
         let content = hash(&path).unwrap();
-        let mut files = Unchanged([(path.clone(), (identity(&path).unwrap(), content))].into());
+        let files = [(path.clone(), (identity(&path).unwrap(), content))].into();
+        let mut files = Unchanged { files, images: BTreeMap::new() };
         files.look().unwrap();
         fs::remove_file(&path).unwrap();
         fs::write(&path, "abc").unwrap();
@@ -188,5 +215,26 @@ mod tests {
         assert!(error.contains("program was changed; rounds before and after"), "{error}");
         fs::remove_file(&path).unwrap();
         assert!(files.look().unwrap_err().to_string().starts_with("cannot read "));
+    }
+
+    #[test]
+    fn images_are_known_by_what_the_engine_calls_them_and_asked_for_once() {
+        let entrant = |name: &str, image: Option<&str>| {
+            let mut manifest = Manifest::from_argument(&format!("{name}=x {{port}}"), "double");
+            manifest.as_mut().unwrap().image = image.map(str::to_owned);
+            let contender = Contender { manifest: manifest.unwrap(), dir: PathBuf::new() };
+            let speaks = Workload::parse("double").unwrap();
+            Entrant { name: name.to_owned(), speaks, contender }
+        };
+        let (here, gone) = (Some("localhost/here:1"), Some("localhost/gone:1"));
+        let entrants =
+            [entrant("a", here), entrant("a-twin", here), entrant("b", gone), entrant("c", None)];
+        let asked = RefCell::new(Vec::new());
+        let images = images_of(&entrants, |image| {
+            asked.borrow_mut().push(image.to_owned());
+            (Some(image) == here).then(|| "sha256:7".to_owned())
+        });
+        assert_eq!(images, [("localhost/here:1".to_owned(), "sha256:7".to_owned())].into());
+        assert_eq!(asked.into_inner(), ["localhost/gone:1", "localhost/here:1"]);
     }
 }

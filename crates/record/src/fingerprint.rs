@@ -17,6 +17,10 @@ pub struct Fingerprint {
     /// SHA-256 of the files that contenders are started from: programs, and arguments that are files.
     /// By path.
     pub files: BTreeMap<String, String>,
+    /// Identifiers of the images of contenders that run in a container, by the image's name. An image
+    /// that could not be had is absent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub images: BTreeMap<String, String>,
 }
 
 impl Fingerprint {
@@ -52,6 +56,17 @@ impl Fingerprint {
                 .keys()
                 .filter(|path| !self.files.contains_key(*path))
                 .map(|path| format!("{path} is new")),
+        );
+        for (image, id) in &self.images {
+            match now.images.get(image) {
+                Some(now) if now == id => {}
+                Some(_) => found.push(format!("the image {image} was built anew")),
+                None => found.push(format!("the image {image} is gone")),
+            }
+        }
+        let is_new = |image: &&String| !self.images.contains_key(*image);
+        found.extend(
+            now.images.keys().filter(is_new).map(|image| format!("the image {image} is new")),
         );
         found
     }
@@ -100,6 +115,7 @@ mod tests {
             cpus: vec![0, 1],
             versions: text(&[("go", "go1.26"), ("node", "v22")]),
             files: text(&[("/p/a", "1"), ("/p/b", "2")]),
+            images: text(&[("localhost/a:1", "sha256:1"), ("localhost/b:1", "sha256:2")]),
         };
         assert!(then.differences(&then).is_empty());
         let now = Fingerprint {
@@ -107,6 +123,7 @@ mod tests {
             cpus: vec![0],
             versions: text(&[("go", "go1.27"), ("node", "v22")]),
             files: text(&[("/p/a", "9"), ("/p/c", "2")]),
+            images: text(&[("localhost/a:1", "sha256:9"), ("localhost/c:1", "sha256:2")]),
         };
         assert_eq!(
             then.differences(&now),
@@ -117,6 +134,9 @@ mod tests {
                 "/p/a was changed",
                 "/p/b is gone",
                 "/p/c is new",
+                "the image localhost/a:1 was built anew",
+                "the image localhost/b:1 is gone",
+                "the image localhost/c:1 is new",
             ]
         );
     }

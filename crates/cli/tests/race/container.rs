@@ -14,6 +14,11 @@ const IMAGE: &str = "localhost/regatta-test:ill-behaved";
 /// An image of one program and the libraries that it loads, imported without a registry. Why there is
 /// none, if the engine cannot run it.
 fn image(course: &Course, engine: &Path, program: &Path) -> Result<(), String> {
+    image_called(IMAGE, course, engine, program)
+}
+
+/// The same under another name.
+fn image_called(name: &str, course: &Course, engine: &Path, program: &Path) -> Result<(), String> {
     let root = course.path("root");
     let ldd = Command::new("ldd").arg(program).output().map_err(|error| format!("ldd: {error}"))?;
     let listed = String::from_utf8_lossy(&ldd.stdout).into_owned();
@@ -34,11 +39,11 @@ fn image(course: &Course, engine: &Path, program: &Path) -> Result<(), String> {
             false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
         }
     };
-    run(Command::new(engine).arg("import").arg(&tar).arg(IMAGE))?;
+    run(Command::new(engine).arg("import").arg(&tar).arg(name))?;
     // Whether containers start at all: this one says why it does not, and ends.
     let limits = ["--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024"];
     let try_it =
-        ["run", "--rm", "--network=host", limits[0], limits[1], IMAGE, "/program", "1", "x"];
+        ["run", "--rm", "--network=host", limits[0], limits[1], name, "/program", "1", "x"];
     match run(Command::new(engine).args(try_it)) {
         Err(said) if said.contains("usage: ill_behaved") => Ok(()),
         other => Err(format!("it does not start one: {other:?}")),
@@ -90,4 +95,46 @@ fn a_container_is_raced_measured_by_its_control_group_and_stopped() {
     let left = Command::new(&engine).args(["ps", "--all", "--format={{.Image}}"]).output().unwrap();
     let left = String::from_utf8(left.stdout).unwrap();
     assert!(!left.contains(IMAGE), "{left}");
+}
+
+#[test]
+fn resuming_after_an_image_was_built_anew_is_refused_with_the_reason() {
+    if let Some(why) = engine_trouble() {
+        return eprintln!("skipped: {why}");
+    }
+    let course = Course::new();
+    let (engine, program) = (container_engine().unwrap(), example("ill_behaved"));
+    // A name of its own: the other test's image stays as it is.
+    let name = format!("localhost/regatta-test:anew-{}", std::process::id());
+    if let Err(why) = image_called(&name, &course, &engine, &program) {
+        return eprintln!("skipped: {why}");
+    }
+    course.write(
+        "race.toml",
+        &format!(
+            "name = 'test'\nworkload = 'double'\ncontenders = ['boxed', 'null']\nrounds = 1\n\
+             window = '300ms'\nwarm_up = '0s'\n[[contender]]\nname = 'boxed'\nabout = 'x'\n\
+             workloads = ['double']\nstart = ['/program', '{{port}}']\nimage = '{name}'\n\
+             [[load]]\nconnections = 4\n"
+        ),
+    );
+    course.race(&["race.toml", "--out", "out"]);
+    let file = course.out().join("rounds.jsonl");
+    let rounds = fs::read_to_string(&file).unwrap();
+    assert_eq!(rounds.lines().count(), 2);
+    let due = |text: &str| fs::write(&file, text.split_inclusive('\n').next().unwrap()).unwrap();
+    due(&rounds);
+    let resumed = course.race(&["--resume", "out"]);
+    assert_ne!(resumed.status.code(), Some(2), "nothing has changed: {}", resumed.stderr);
+    assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 2);
+
+    due(&rounds);
+    // The same name, with a file more in it.
+    course.write("root/new", "new");
+    image_called(&name, &course, &engine, &program).unwrap();
+    let refused = course.race(&["--resume", "out"]).with_status(2);
+    refused.assert_told(&["the race cannot go on: ", "the image ", "was built anew"]);
+    let removed = Command::new(&engine).args(["rmi", "--force", &name]).output().unwrap();
+    assert!(removed.status.success(), "{removed:?}");
+    course.assert_nothing_left();
 }
