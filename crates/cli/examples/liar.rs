@@ -1,14 +1,36 @@
-//! A contender that speaks `double`, rightly, and is not what it seems: what the tests of the referee
-//! start. `liar PORT honest | warms SECONDS | tires SECONDS`.
+//! A contender that speaks `double` and is not what it seems: what the tests of the referee start.
+//! `liar PORT LIE`, where LIE is one of:
 //!
-//! Each request costs some microseconds of CPU; what changes is how many, and when.
+//! - `honest`: none; `honest 1.5`: a request costs half as much again as usual, always.
+//! - `warms S`: like a runtime that compiles while it runs: at first a request costs ten times as much,
+//!   and less and less until S seconds after the first one.
+//! - `tires S`: a request costs half as much again from S seconds after the first one.
+//! - `flatters N`: each of the first N requests costs half as much.
+//! - `uneven`: in every third start a request costs 20% more. It counts its starts in the file
+//!   `$LIAR_STARTS`.
+//! - `spoils-twin`: a request costs 3.5% more where it is started as a twin, which it reads in the events
+//!   of the race, `$LIAR_EVENTS`.
+//! - `favours`: a request costs half as much where it comes from 127.0.0.1.
+//! - `litters`: it has an accomplice, which listens on the socket `$LIAR_ACCOMPLICE` and learns when it
+//!   has ended.
+//! - `hasty`: it answers a request before the end of its line has come.
+//! - `adds`: after an answer it sends another one, which nobody asked for, a little later.
+//!
+//! All answers but the one that nobody asked for are right. What a request costs beside reading and
+//! writing is CPU, by the clock of the thread, so that it is the same on every machine.
 
+use rustix::time::{ClockId, clock_gettime};
 use std::{
     env,
+    fs::{self, OpenOptions},
     io::{Read, Write},
-    net::{TcpListener, TcpStream},
+    net::{Ipv4Addr, TcpListener, TcpStream},
+    os::unix::net::UnixStream,
     process::exit,
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -16,27 +38,35 @@ use std::{
 /// When the first request came.
 static FIRST: OnceLock<Instant> = OnceLock::new();
 
+/// Requests so far, on all connections.
+static REQUESTS: AtomicU64 = AtomicU64::new(0);
+
 /// What a request costs an honest one, beside reading and writing.
-const USUAL: Duration = Duration::from_micros(20);
+const USUAL: Duration = Duration::from_micros(100);
 
 #[derive(Clone, Copy)]
 enum Lie {
-    /// None.
-    Honest,
-    /// Like a runtime that compiles while it runs: at first a request costs ten times as much, and less
-    /// and less until so many seconds after the first one.
+    /// A request costs so many times as much as usual.
+    Costs(f64),
     Warms(f64),
-    /// A request costs half as much again from so many seconds after the first one.
     Tires(f64),
+    Flatters(u64),
+    Favours,
+    Hasty,
+    Adds,
 }
 
 impl Lie {
-    /// What a request costs, so many seconds after the first one.
-    fn cost(self, s: f64) -> Duration {
+    /// What a request costs, as a multiple of what is usual.
+    fn cost(self, is_from_localhost: bool) -> f64 {
+        let s = || FIRST.get_or_init(Instant::now).elapsed().as_secs_f64();
         match self {
-            Lie::Warms(over) if s < over => USUAL.mul_f64(1.0 + 9.0 * (1.0 - s / over)),
-            Lie::Tires(from) if s >= from => USUAL.mul_f64(1.5),
-            _ => USUAL,
+            Lie::Costs(factor) => factor,
+            Lie::Warms(over) => 1.0 + 9.0 * (1.0 - s() / over).max(0.0),
+            Lie::Tires(from) if s() >= from => 1.5,
+            Lie::Flatters(n) if REQUESTS.fetch_add(1, Relaxed) < n => 0.5,
+            Lie::Favours if is_from_localhost => 0.5,
+            Lie::Tires(_) | Lie::Flatters(_) | Lie::Favours | Lie::Hasty | Lie::Adds => 1.0,
         }
     }
 }
@@ -44,13 +74,32 @@ impl Lie {
 fn main() {
     let args: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    let seconds = |text: &str| text.parse().expect("seconds");
+    let number = |text: &str| text.parse().expect("a number");
+    // Held until the end.
+    let mut _accomplice = None;
     let (port, lie) = match words[..] {
-        [port, "honest"] => (port, Lie::Honest),
-        [port, "warms", s] => (port, Lie::Warms(seconds(s))),
-        [port, "tires", s] => (port, Lie::Tires(seconds(s))),
+        [port, "honest"] => (port, Lie::Costs(1.0)),
+        [port, "honest", factor] => (port, Lie::Costs(number(factor))),
+        [port, "warms", s] => (port, Lie::Warms(number(s))),
+        [port, "tires", s] => (port, Lie::Tires(number(s))),
+        [port, "flatters", n] => (port, Lie::Flatters(n.parse().expect("a number"))),
+        [port, "uneven"] => {
+            let is_third = nth_start(&told("LIAR_STARTS")) % 3 == 2;
+            (port, Lie::Costs(if is_third { 1.2 } else { 1.0 }))
+        }
+        [port, "spoils-twin"] => {
+            (port, Lie::Costs(if is_twin(&told("LIAR_EVENTS")) { 1.035 } else { 1.0 }))
+        }
+        [port, "favours"] => (port, Lie::Favours),
+        [port, "litters"] => {
+            _accomplice =
+                Some(UnixStream::connect(told("LIAR_ACCOMPLICE")).expect("an accomplice"));
+            (port, Lie::Costs(1.0))
+        }
+        [port, "hasty"] => (port, Lie::Hasty),
+        [port, "adds"] => (port, Lie::Adds),
         _ => {
-            eprintln!("usage: liar PORT honest|warms SECONDS|tires SECONDS");
+            eprintln!("usage: liar PORT LIE; see its source");
             exit(2);
         }
     };
@@ -61,22 +110,56 @@ fn main() {
     }
 }
 
+/// A variable of the environment.
+fn told(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| panic!("{name} is not set"))
+}
+
+/// How many starts there were before this one. The file has a byte for each.
+fn nth_start(path: &str) -> usize {
+    let mut file = OpenOptions::new().create(true).append(true).open(path).expect("a file");
+    let before = file.metadata().expect("a length").len();
+    file.write_all(b"s").expect("room for a byte");
+    before as usize
+}
+
+/// Whether the last contender that is named in a race's events is a twin.
+fn is_twin(path: &str) -> bool {
+    let events = fs::read_to_string(path).expect("the events of a race");
+    let last = events.rsplit("\"contender\":\"").next().expect("a part at least");
+    last.split('"').next().is_some_and(|name| name.ends_with("-twin"))
+}
+
 /// Answers all lines of a read with one write, until the client leaves.
 fn answer(mut stream: &TcpStream, lie: Lie) {
+    let is_from_localhost = stream.peer_addr().is_ok_and(|peer| peer.ip() == Ipv4Addr::LOCALHOST);
     let mut buffer = vec![0; 64 * 1024];
     let (mut held, mut answers) = (0, Vec::new());
     while let Ok(n @ 1..) = stream.read(&mut buffer[held..]) {
         let filled = held + n;
-        let whole = buffer[..filled].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+        let whole = match lie {
+            Lie::Hasty => filled,
+            _ => buffer[..filled].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1),
+        };
         answers.clear();
         for line in buffer[..whole].split_inclusive(|b| *b == b'\n') {
-            let line = str::from_utf8(line).expect("text");
-            let asked: i128 = line.trim_end().parse().expect("an integer");
-            burn(lie.cost(FIRST.get_or_init(Instant::now).elapsed().as_secs_f64()));
+            let line = str::from_utf8(line).expect("text").trim_end();
+            if line.is_empty() {
+                // The end of a line that was answered before it came.
+                continue;
+            }
+            let asked: i128 = line.parse().expect("an integer");
+            burn(USUAL.mul_f64(lie.cost(is_from_localhost)));
             writeln!(answers, "{}", asked * 2).expect("room for the answer");
         }
         if stream.write_all(&answers).is_err() {
             return;
+        }
+        if matches!(lie, Lie::Adds) {
+            thread::sleep(Duration::from_millis(3));
+            if stream.write_all(b"0\n").is_err() {
+                return;
+            }
         }
         buffer.copy_within(whole..filled, 0);
         held = filled - whole;
@@ -84,6 +167,12 @@ fn answer(mut stream: &TcpStream, lie: Lie) {
 }
 
 fn burn(cost: Duration) {
-    let until = Instant::now() + cost;
-    while Instant::now() < until {}
+    let until = used() + cost;
+    while used() < until {}
+}
+
+/// CPU that this thread has used.
+fn used() -> Duration {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
 }

@@ -1,10 +1,12 @@
 //! A contender that speaks `hash` and takes `n` × 1 ms for it, asleep: what the tests of fairness
-//! start. `slow_hash PORT [blocks | wrong-when-small | wrong-when-large | dies-when-large]`.
+//! start. `slow_hash PORT [blocks | wrong-when-small | wrong-when-large | dies-when-large | caches]`.
 //!
-//! It has a thread for each connection. One that `blocks` answers one request at a time all the same.
+//! It has a thread for each connection. One that `blocks` answers one request at a time all the same. One
+//! that `caches` computes the first answer for an `n`, and gives it to all who ask for that `n`.
 
 use regatta_script::hash_file::HashedFile;
 use std::{
+    collections::BTreeMap,
     env,
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
@@ -17,6 +19,9 @@ use std::{
 /// From this `n` on a request is a large one.
 const LARGE: u32 = 10;
 
+/// The first answer for each `n`, of one that caches.
+static KEPT: Mutex<BTreeMap<u32, [u8; 32]>> = Mutex::new(BTreeMap::new());
+
 /// Held by who answers, where it blocks.
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -27,6 +32,7 @@ enum Behaviour {
     WrongWhenSmall,
     WrongWhenLarge,
     DiesWhenLarge,
+    Caches,
 }
 
 fn main() {
@@ -38,8 +44,10 @@ fn main() {
         [port, "wrong-when-small"] => (port, Behaviour::WrongWhenSmall),
         [port, "wrong-when-large"] => (port, Behaviour::WrongWhenLarge),
         [port, "dies-when-large"] => (port, Behaviour::DiesWhenLarge),
+        [port, "caches"] => (port, Behaviour::Caches),
         _ => panic!(
-            "usage: slow_hash PORT [blocks|wrong-when-small|wrong-when-large|dies-when-large]"
+            "usage: slow_hash PORT \
+             [blocks|wrong-when-small|wrong-when-large|dies-when-large|caches]"
         ),
     };
     let listener = TcpListener::bind(format!("127.0.0.1:{port}")).expect("a free port");
@@ -68,11 +76,17 @@ fn answer(mut stream: &TcpStream, behaviour: Behaviour) {
 }
 
 fn reply(n: u32, salt: &str, behaviour: Behaviour) -> String {
-    let turn = (behaviour == Behaviour::Blocks).then(|| TURN.lock().expect("nobody panics"));
-    thread::sleep(Duration::from_millis(1) * n);
-    drop(turn);
-    static FILE: LazyLock<HashedFile> = LazyLock::new(HashedFile::new);
-    let mut digest = FILE.digest(salt.as_bytes(), n);
+    let compute = || {
+        static FILE: LazyLock<HashedFile> = LazyLock::new(HashedFile::new);
+        let turn = (behaviour == Behaviour::Blocks).then(|| TURN.lock().expect("nobody panics"));
+        thread::sleep(Duration::from_millis(1) * n);
+        drop(turn);
+        FILE.digest(salt.as_bytes(), n)
+    };
+    let mut digest = match behaviour {
+        Behaviour::Caches => *KEPT.lock().expect("nobody panics").entry(n).or_insert_with(compute),
+        _ => compute(),
+    };
     match behaviour {
         Behaviour::DiesWhenLarge if n >= LARGE => exit(3),
         Behaviour::WrongWhenSmall if n < LARGE => digest[0] ^= 1,

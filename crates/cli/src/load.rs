@@ -117,6 +117,7 @@ fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
         },
         tolerates: args.tolerate,
         withholds: false,
+        draws_sources: false,
         seed: args.seed,
     };
     let split = processes.split(&plan).with_context(|| args.url.clone())?;

@@ -39,6 +39,8 @@ pub struct Observed {
     pub probe: Series,
     /// The same after it was gone.
     pub probe_after: Series,
+    /// How long its CPUs were at work after it had ended, in seconds, of the rounds that tell.
+    pub busy_after_s: Vec<f64>,
     /// Logarithm of requests per second by pass.
     pub rate: Series,
     /// Logarithm of load CPU per operation likewise (ns) by pass.
@@ -163,6 +165,8 @@ impl Observed {
         let probe = |r: &Round, nth: usize| Some(r.machine?.probe_ns?[nth] as f64);
         self.probe = by_pass(&|r| probe(r, 0));
         self.probe_after = by_pass(&|r| probe(r, 1));
+        let busy = there.iter().filter_map(|r| r.machine?.busy_after_ns);
+        self.busy_after_s = busy.map(|ns| ns as f64 / 1e9).collect();
         self.rate = by_pass(&|r| Some(r.requests as f64 / (r.window_ns as f64 / 1e9)));
         self.load_cost = by_pass(&|r| Some(r.load_work_ns() as f64 / r.count_of(per) as f64));
 

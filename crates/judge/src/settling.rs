@@ -8,7 +8,7 @@
 //! load and with other programs.
 
 use crate::statistics::median;
-use regatta_record::{Settling, WarmUpClass, WarmUpSlice};
+use regatta_record::{SOURCE_PAIRS, Settling, WarmUpClass, WarmUpSlice};
 use std::time::Duration;
 
 /// Segments whose means are nearer than this are equivalent, as a logarithm: 3%.
@@ -36,12 +36,13 @@ const LEAST_SCATTER: f64 = 0.005;
 pub struct Settler {
     longest: Duration,
     slices: Vec<WarmUpSlice>,
+    from_localhost: Option<[f64; SOURCE_PAIRS]>,
 }
 
 impl Settler {
     /// Nothing was seen yet; the observation ends after `longest`.
     pub fn new(longest: Duration) -> Settler {
-        Settler { longest, slices: Vec::new() }
+        Settler { longest, slices: Vec::new(), from_localhost: None }
     }
 
     /// One more slice: whether the observation may end, since the cost has been steady for the second
@@ -58,7 +59,12 @@ impl Settler {
     /// What was seen so far; `None` where no cost could be read.
     pub fn settling(&self) -> Option<Settling> {
         let course = Course::of(&self.slices)?;
-        Some(course.settling(self.seen()))
+        Some(Settling { from_localhost: self.from_localhost, ..course.settling(self.seen()) })
+    }
+
+    /// What was seen of its cost by where connections come from: [`Settling::from_localhost`].
+    pub fn add_sources(&mut self, logs: [f64; SOURCE_PAIRS]) {
+        self.from_localhost = Some(logs);
     }
 
     /// All slices.
@@ -180,6 +186,7 @@ impl Course {
             after_requests,
             cold_ns_per_request: cost(&self.points[..cold.max(1)]),
             warm_ns_per_request: warm,
+            from_localhost: None,
         }
     }
 }

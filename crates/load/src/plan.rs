@@ -48,7 +48,7 @@ pub struct Plan {
     /// [`Drive::Churn`]: every request has its own connection: connect, send, read the reply, close;
     /// latency counts from before the connect. Where a workload has conversations of several steps, each
     /// of these has its own; the latency of further steps counts from their write. The pipeline must
-    /// be 1. Towards a loopback IPv4 target the connections come from 127.0.0.2 to 127.0.0.127 in
+    /// be 1. Towards a loopback IPv4 target the connections come from 126 addresses in
     /// turn; towards any other the kernel chooses, and its ports last for some 470 connections a second
     /// (28,000 a minute) unless `net.ipv4.tcp_tw_reuse` is 1: then connecting fails with "cannot assign
     /// requested address", is counted and tried again.
@@ -91,6 +91,9 @@ pub struct Plan {
     /// reply that comes before it is wrong, since nobody can know the request yet. Not with TLS, nor
     /// without a window of time; after the window only where connections are kept in closed loop.
     pub withholds: bool,
+    /// Connections to a loopback IPv4 target come from a network of 127.0.0.0/8 that the seed draws, not
+    /// from 127.0.0.1: a server cannot know ahead who asks.
+    pub draws_sources: bool,
     /// Seed of the requests.
     pub seed: u64,
 }
@@ -176,6 +179,7 @@ impl Plan {
             until: Until::Elapsed(Duration::from_secs(1)),
             tolerates: None,
             withholds: false,
+            draws_sources: false,
             seed: 1,
         }
     }

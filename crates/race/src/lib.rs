@@ -35,6 +35,7 @@ mod rate;
 mod reply_seen;
 mod round;
 mod single;
+mod sources;
 mod split_loads;
 mod start;
 mod store;

@@ -13,7 +13,10 @@ use crate::{
 };
 use regatta_host::Containment;
 use regatta_record::{Asked, Happened, LoadShape, Outcome, PilotRate, Round, RoundStart};
-use std::{path::Path, sync::atomic::AtomicBool};
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, AtomicU32},
+};
 
 /// Window of a pilot round, and its longest warm-up, in seconds.
 pub(crate) const WINDOW_S: f64 = 0.3;
@@ -60,7 +63,7 @@ pub fn pilot(
     entrants.retain(|entrant| !asked.is_reference(&entrant.name));
     let short =
         Asked { window_s: WINDOW_S, warm_up_s: asked.warm_up_s.min(WINDOW_S), ..asked.clone() };
-    let course = Course { asked: &short, binary, containment, stop };
+    let course = Course { asked: &short, binary, containment, stop, restless: AtomicU32::new(0) };
     let all = (loads.len() * entrants.len()) as u32;
     events.emit(Happened::PilotStarted { rounds: all });
     let (mut rates, mut reasons) = (Vec::new(), Vec::new());

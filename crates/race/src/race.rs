@@ -16,7 +16,7 @@ use regatta_host::Containment;
 use regatta_record::{Asked, Happened, JudgedCell, LoadShape, PassStart, Round, RoundStart};
 use std::{
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
 /// One start that is due: a contender under a load in a pass.
@@ -44,7 +44,7 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<bool, RaceError> {
     let entrants = Entrant::of_race(asked)?;
-    let course = Course { asked, binary, containment, stop };
+    let course = Course { asked, binary, containment, stop, restless: AtomicU32::new(0) };
     let mut files = Unchanged::of(asked, binary)?;
     let Some(seen) = observe(&course, &entrants, store, rounds, events)? else { return Ok(false) };
     let mut judged = Vec::new();

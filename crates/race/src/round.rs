@@ -10,6 +10,7 @@ use crate::{
     processes::load_processes,
     reply_seen,
     single::outcome_of_replies,
+    sources,
     start::{STOP_WITHIN, Start, Started, start},
     under_load::{UnderLoad, Window},
     warm::{Seeing, Warm, needs},
@@ -63,6 +64,8 @@ pub(crate) fn run(
         return ended(round, Outcome::CannotHold { because });
     }
     events.emit(Happened::PhaseStarted { phase: Phase::Starting });
+    let is_measured = matches!(warm, Warm::Needs(_));
+    let rest = if is_measured { course.rest(&load) } else { None };
     thread::sleep(SETTLES);
     let before = read_probe(&asked.cpus, &load);
     let Started { mut roles, port, run: _run } = match start(course, entrant, load)? {
@@ -109,7 +112,13 @@ pub(crate) fn run(
     };
     under_load.ended();
     drop(aside);
-    let AtEdges { mut watched, mut served, .. } = watched;
+    let AtEdges { mut watched, mut served, seeing } = watched;
+    // Where connections come from has nothing to do with their number: once is enough.
+    let is_first = asked.loads.iter().find(|load| !load.is_counted()) == Some(&load)
+        && asked.settle_s >= sources::FROM_S;
+    if let (Some(seeing), Some(Ok(_)), true) = (seeing, &loaded, is_first) {
+        seeing.try_sources(&plan, how, course.stop);
+    }
     served.look();
     (round.served_by_others, round.left_its_cpus) = (served.by_others, served.elsewhere);
     round.server = watched.spent.take();
@@ -130,6 +139,7 @@ pub(crate) fn run(
     if let Some(machine) = &mut round.machine {
         let after = before.and_then(|_| read_probe(&asked.cpus, &load));
         machine.probe_ns = before.zip(after).map(|(before, after)| [before, after]);
+        machine.busy_after_ns = rest.and_then(|rest| course.come_to_rest(&rest));
     }
     // Whatever the server then answered, or did not, follows from that.
     if let Some(Ended { because, .. }) = backend.into_iter().next() {
@@ -340,6 +350,7 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
         until,
         tolerates: None,
         withholds: false,
+        draws_sources: true,
         seed,
     }
 }

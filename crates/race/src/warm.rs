@@ -1,10 +1,11 @@
 //! How a contender is warmed up: by what was seen of it before, or it is seen now.
 
+use crate::sources;
 use regatta_host::Meter;
 use regatta_judge::Settler;
-use regatta_load::{SoFar, Until, WarmUp};
+use regatta_load::{Plan, Processes, SoFar, Until, WarmUp};
 use regatta_record::{Settling, WarmUpClass, WarmUpSlice};
-use std::time::Duration;
+use std::{sync::atomic::AtomicBool, time::Duration};
 
 /// So much longer than a contender was seen to need, in time and in requests, it is warmed up.
 const MARGIN: f64 = 1.25;
@@ -87,6 +88,13 @@ impl<'a> Seeing<'a> {
         self.last = *so_far;
         self.settler.add(slice)
     }
+
+    /// Tries whether the server, which is warm by now, cares where connections come from.
+    pub(crate) fn try_sources(mut self, plan: &Plan, how: &Processes, stop: &AtomicBool) {
+        if let Some(logs) = sources::compare(&mut self.meter, plan, how, stop) {
+            self.settler.add_sources(logs);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -101,6 +109,7 @@ mod tests {
             after_requests: after_ms * 40,
             cold_ns_per_request: 2.0,
             warm_ns_per_request: 1.0,
+            from_localhost: None,
         }
     }
 

@@ -46,6 +46,8 @@ pub struct Ask {
     pub tolerates: Option<f64>,
     /// The last byte of some requests is held back for a while.
     pub withholds: bool,
+    /// Connections come from addresses that the seed draws.
+    pub draws_sources: bool,
     /// Seed of the requests and of their schedule.
     pub seed: u64,
 }

@@ -76,7 +76,7 @@ pub use round::{
     ArrivalCheck, Background, KernelGrowth, KernelMemorySource, Machine, OpenLoop, Outcome,
     RoleUsage, Round, Server, Unseen, UsageSource, WarmUpDone,
 };
-pub use settling::{Settled, Settling, WarmUpClass, WarmUpSlice};
+pub use settling::{SOURCE_PAIRS, Settled, Settling, WarmUpClass, WarmUpSlice};
 pub use setup::Setup;
 pub use shape::{CpuSets, LoadShape};
 pub use shown::ShownPercentile;

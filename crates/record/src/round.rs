@@ -180,6 +180,11 @@ pub struct Machine {
     /// Time of a message to and fro between the first CPUs of server and load, before the contender
     /// was started and after it was gone, nanoseconds. `None` where they share one.
     pub probe_ns: Option<[u64; 2]>,
+    /// How long the CPUs of server and load were at work after the contender had ended, nanoseconds;
+    /// zero if they were at rest at once. The next contender was started only then, but after 3 s in any
+    /// case. `None` where they were not at rest before it was started, either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_after_ns: Option<u64>,
 }
 
 impl Round {

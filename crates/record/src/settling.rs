@@ -20,7 +20,15 @@ pub struct Settling {
     pub cold_ns_per_request: f64,
     /// The same from when it had settled until the end.
     pub warm_ns_per_request: f64,
+    /// Logarithms of the CPU per request where connections come from 127.0.0.1 over that where they come
+    /// from another address of the machine: of short loads in turn, after it was observed. `None` where
+    /// that was not tried, or could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_localhost: Option<[f64; SOURCE_PAIRS]>,
 }
+
+/// How often it is tried whether a contender cares where connections come from.
+pub const SOURCE_PAIRS: usize = 4;
 
 impl Settling {
     /// Whether the cost was another at first, by more than a tenth: then a longer load changes it, also

@@ -10,12 +10,15 @@
 //! REGATTA_TRUTH=full cargo test --release -p regatta-cli --test truth -- --nocapture
 //! ```
 //!
+//! Planted lies have a full form of their own, `scripts/acceptance lies`.
+//!
 //! All seeds are fixed here. They were fixed before any result was looked at.
 
 mod copies;
 mod delays;
 mod gate;
 mod handicap;
+mod lies;
 mod limits;
 mod long_runs;
 mod many_threads;

@@ -1,8 +1,11 @@
 //! What in a race might mislead its reader: one sentence each, with advice, printed beside the
 //! figures.
 
+mod addresses;
+mod behind;
 mod cells;
 mod probe;
+mod starts;
 
 use crate::statistics::{
     self, CONFIDENCE, Floor, Margins, geometric, holm, is_noisier, known, known_floor, p_value,
@@ -42,6 +45,9 @@ pub fn doubts(
     doubts.extend(noise(asked, fields, noise_floor, Floor::of(twin_ratios)));
     doubts.extend(twin_differs(asked, fields, twin_ratios));
     doubts.extend(noisier_loads(asked, fields, twin_ratios));
+    doubts.extend(starts::uneven(fields));
+    doubts.extend(addresses::favours(fields));
+    doubts.extend(behind::left_work(fields));
     doubts.extend(probe::left_behind(asked, fields));
     doubts.extend(probe::changed_relations(asked, fields, cells, as_read));
     doubts.extend(sources(fields));

@@ -130,6 +130,7 @@ fn what_only_one_of_two_observations_shows_is_the_machines() {
         after_requests: after_ns,
         cold_ns_per_request: 1.0,
         warm_ns_per_request: 1.0,
+        from_localhost: None,
     };
     let (flat, warms) = (seen(WarmUpClass::Flat, 0), seen(WarmUpClass::WarmsUp, 3));
     assert_eq!(agreed(warms, flat), flat);

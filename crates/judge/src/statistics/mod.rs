@@ -16,6 +16,7 @@ mod more;
 mod percentiles;
 mod planner;
 mod series;
+mod starts;
 mod usl;
 mod windows;
 
@@ -33,5 +34,6 @@ pub use more::Floor;
 pub use percentiles::{percentiles, unknown_percentiles};
 pub use planner::{Needed, rounds_needed};
 pub use series::{Series, log, mean, median, paired, present};
+pub use starts::{TwoKinds, alone, two_kinds};
 pub use usl::{Free, Law};
 pub use windows::{ANSWERS_PER_SLICE, Modes, drift, modes};

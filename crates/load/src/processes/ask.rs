@@ -31,6 +31,7 @@ pub(super) fn ask(plan: &Plan, part: Part) -> Ask {
         },
         tolerates: plan.tolerates,
         withholds: plan.withholds,
+        draws_sources: plan.draws_sources,
         seed: plan.seed,
     }
 }
@@ -73,6 +74,7 @@ pub(super) fn plan(ask: &Ask) -> Result<Plan, Error> {
         },
         tolerates: ask.tolerates,
         withholds: ask.withholds,
+        draws_sources: ask.draws_sources,
         seed: ask.seed,
     };
     plan.check()?;

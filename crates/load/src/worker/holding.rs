@@ -97,7 +97,12 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
 
     fn early(&self, slot: u32, n: usize) -> Exchange {
         let Connection { cursor, replies, .. } = &self.connections[slot as usize];
-        let request = cursor.last_request(self.dialect.script()).unwrap_or_default();
+        let script = self.dialect.script();
+        let request = match cursor.unsent(script) {
+            // The last byte was released meanwhile.
+            [] => cursor.last_request(script).unwrap_or_default(),
+            _ => script.request(cursor.owed_to(script) % script.count()),
+        };
         Exchange {
             sent: printable(&request[..request.len().saturating_sub(1)]),
             expected: "nothing yet: the last byte of the request had not been sent".into(),

@@ -79,7 +79,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             times: Times::new(first(slots), plan.pipeline),
             waiting: (0..slots as u32).map(|slot| Reverse((0, slot))).collect(),
             ended: Vec::new(),
-            sources: Sources::new(plan.target.ip(), V::CHURNS, thread),
+            sources: Sources::new(plan, V::CHURNS, thread),
             holding: Holding::new(plan, thread, active),
             drive: V::new(plan, share),
             part,

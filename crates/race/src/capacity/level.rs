@@ -119,6 +119,7 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
         until: Until::Elapsed(window),
         tolerates: None,
         withholds: false,
+        draws_sources: false,
         seed,
     }
 }

@@ -22,7 +22,7 @@ use std::{
     fs,
     net::{Ipv4Addr, SocketAddr},
     path::Path,
-    sync::atomic::AtomicBool,
+    sync::atomic::{AtomicBool, AtomicU32},
 };
 
 /// Whose capacity is searched for.
@@ -85,7 +85,13 @@ impl<'a> Place<'a> {
                 Ok(Ready { server, stop, how: load_processes(binary, 1) })
             }
             Place::Contender { asked, binary, containment } => {
-                let course = Course { asked, binary, containment: *containment, stop };
+                let course = Course {
+                    asked,
+                    binary,
+                    containment: *containment,
+                    stop,
+                    restless: AtomicU32::new(0),
+                };
                 let mut entrants = Entrant::of_race(asked)?;
                 let entrant = entrants.swap_remove(0);
                 // No load has cores of its own: which CPUs are whose follows from `asked` alone.

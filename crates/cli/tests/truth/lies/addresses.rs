@@ -1,0 +1,42 @@
+//! One that is fast for those who ask from 127.0.0.1, as load generators do.
+
+use super::{
+    Findings, Told, assert_named,
+    race::{Contender, Race, folder},
+};
+use crate::stage::turn;
+use regatta_record::twin_name;
+
+const HONEST: &str = "honest";
+
+#[test]
+fn who_favours_a_source_address_gains_nothing_and_is_named() {
+    let Some(turn) = turn() else { return };
+    let contenders = [Contender::liar(HONEST, "honest"), Contender::liar("favours", "favours")];
+    let race = Race {
+        workload: "double",
+        contenders: &contenders,
+        load: "connections = 2",
+        rounds: [3, 5],
+        settle: ["10s", "10s"],
+    };
+    assert_named(|| {
+        let raced = race.run(&turn, folder().path());
+        let mut findings = Findings::of_honest(&raced, &[HONEST, &twin_name(HONEST)]);
+        let doubt = raced.doubt("favours", "tells source addresses apart");
+        let ratio = raced.cell("favours").ratio_to_baseline;
+        let gains_nothing = ratio.is_none_or(|ratio| (0.9..1.1).contains(&ratio.mean));
+        let why = doubt.cloned().unwrap_or_default();
+        findings.told = vec![Told {
+            lie: "fast only for those who ask from 127.0.0.1",
+            verdict: match doubt {
+                Some(_) => "tells source addresses apart".to_owned(),
+                None => raced.cell("favours").verdict.kind.name().to_owned(),
+            },
+            certain: format!("costs {} the honest one; {why}", raced.ratio("favours")),
+            is_named: doubt.is_some() && gains_nothing,
+            is_above: raced.is_above("favours", &[HONEST]),
+        }];
+        findings
+    });
+}

@@ -1,0 +1,73 @@
+//! Answers that are not what was asked for: from a cache, and one too many.
+
+use super::{
+    Findings, Told, assert_named,
+    race::{Contender, Race, Raced, folder},
+};
+use crate::stage::turn;
+use regatta_record::{Kind, twin_name};
+
+const HONEST: &str = "honest";
+
+impl Told {
+    /// Disqualified, with an exchange that says this.
+    pub(super) fn disqualified(
+        raced: &Raced,
+        liar: &'static str,
+        lie: &'static str,
+        says: &str,
+    ) -> Told {
+        let cell = raced.cell(liar);
+        let verdict = &cell.verdict;
+        Told {
+            lie,
+            verdict: verdict.kind.name().to_owned(),
+            certain: verdict.because.clone(),
+            is_named: verdict.kind == Kind::Disqualified && verdict.because.contains(says),
+            is_above: cell.band.is_some() || cell.relation.is_some(),
+        }
+    }
+}
+
+#[test]
+fn an_answer_too_many_under_churn_disqualifies() {
+    let Some(turn) = turn() else { return };
+    let contenders = [Contender::liar(HONEST, "honest"), Contender::liar("adds", "adds")];
+    let race = Race {
+        workload: "double",
+        contenders: &contenders,
+        load: "connections = 2\nchurn = true",
+        rounds: [2, 3],
+        settle: ["0s", "0s"],
+    };
+    assert_named(|| {
+        let raced = race.run(&turn, folder().path());
+        let mut findings = Findings::of_honest(&raced, &[HONEST, &twin_name(HONEST)]);
+        let lie = "surplus bytes after the reply, under churn";
+        findings.told = vec![Told::disqualified(&raced, "adds", lie, "received 0\\n")];
+        findings
+    });
+}
+
+#[test]
+fn a_hash_from_a_cache_disqualifies() {
+    let Some(turn) = turn() else { return };
+    let contenders = [
+        Contender::regatta(HONEST, "serve hash --file {file} --model epoll"),
+        Contender::example("caches", "slow_hash", &["caches"]),
+    ];
+    let race = Race {
+        workload: "hash",
+        contenders: &contenders,
+        load: "connections = 2\nn = 1",
+        rounds: [2, 3],
+        settle: ["0s", "0s"],
+    };
+    assert_named(|| {
+        let raced = race.run(&turn, folder().path());
+        let mut findings = Findings::of_honest(&raced, &[HONEST, &twin_name(HONEST)]);
+        let lie = "answers hash from a cache";
+        findings.told = vec![Told::disqualified(&raced, "caches", lie, "n=1&salt=")];
+        findings
+    });
+}

@@ -1,0 +1,131 @@
+//! Whether the CPUs of a race are at rest when nobody races: what a contender that has ended left running
+//! elsewhere is not found among its processes, and whoever is started next would pay for it.
+
+use regatta_record::{CpuSets, LoadShape};
+use rustix::{
+    process::setpriority_process,
+    thread::{CpuSet, sched_setaffinity},
+    time::{ClockId, clock_gettime},
+};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long a CPU is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+/// Share of its time that a thread gets which yields to everybody, from which on nobody else is at work
+/// there: who is takes half at least, whatever the priorities.
+const FREE: f64 = 0.7;
+/// Pause between two looks.
+const PAUSE: Duration = Duration::from_millis(40);
+/// Looks before a contender is started and after it has ended.
+#[derive(Debug)]
+pub struct Rest {
+    cpus: Vec<u32>,
+    was_free: bool,
+}
+
+impl Rest {
+    /// Longest wait for rest. Others on the machine may never end.
+    pub const LONGEST: Duration = Duration::from_secs(3);
+
+    /// Looks at the CPUs of server and load, for 10 ms.
+    pub fn before(cpus: &CpuSets, load: &LoadShape) -> Rest {
+        let mut all = [cpus.of_server(load), cpus.of_load(load)].concat();
+        all.sort_unstable();
+        all.dedup();
+        let was_free = are_free(&all);
+        Rest { cpus: all, was_free }
+    }
+
+    /// Waits until the CPUs are at rest again, 3 s at most and while `go_on`. How long that took, zero if
+    /// they were at once; `None` where they were not at rest before either.
+    pub fn after(&self, go_on: &dyn Fn() -> bool) -> Option<Duration> {
+        if !self.was_free {
+            return None;
+        }
+        let began = Instant::now();
+        let mut waited = Duration::ZERO;
+        while !are_free(&self.cpus) {
+            thread::sleep(PAUSE);
+            waited = began.elapsed();
+            if waited >= Self::LONGEST || !go_on() {
+                break;
+            }
+        }
+        Some(waited)
+    }
+}
+
+fn are_free(cpus: &[u32]) -> bool {
+    thread::scope(|scope| {
+        let looks: Vec<_> = cpus.iter().map(|&cpu| scope.spawn(move || share(cpu))).collect();
+        let shares = looks.into_iter().map(|look| look.join().ok().flatten());
+        // Each is waited for, whatever the others say.
+        let shares: Vec<_> = shares.collect();
+        shares.into_iter().all(|share| share.is_some_and(|share| share >= FREE))
+    })
+}
+
+/// The share of a CPU that this thread gets, which stays there and yields to everybody.
+fn share(cpu: u32) -> Option<f64> {
+    let cpu = usize::try_from(cpu).ok().filter(|cpu| *cpu < CpuSet::MAX_CPU)?;
+    let mut only = CpuSet::new();
+    only.set(cpu);
+    sched_setaffinity(None, &only).ok()?;
+    // Linux: of the calling thread (setpriority(2), C library/kernel differences).
+    setpriority_process(None, 19).ok()?;
+    let (began, used_before) = (Instant::now(), used());
+    while began.elapsed() < LOOK {}
+    let lasted = began.elapsed();
+    Some((used() - used_before).as_secs_f64() / lasted.as_secs_f64())
+}
+
+/// CPU that this thread has used.
+fn used() -> Duration {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::allowed_cpus;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    #[test]
+    fn somebody_at_work_leaves_half_a_cpu_at_most() {
+        let cpu = allowed_cpus().unwrap()[0];
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                let mut only = CpuSet::new();
+                only.set(cpu as usize);
+                sched_setaffinity(None, &only).unwrap();
+                while !is_over.load(Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            // It may need a moment until it is there.
+            let shares: Vec<f64> = (0..5).map(|_| on_thread(cpu)).collect();
+            is_over.store(true, Relaxed);
+            worker.join().unwrap();
+            let least = shares.iter().copied().fold(1.0, f64::min);
+            assert!(least < FREE, "{shares:?}");
+        });
+    }
+
+    fn on_thread(cpu: u32) -> f64 {
+        thread::scope(|scope| scope.spawn(|| share(cpu)).join()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn who_was_not_at_rest_before_is_not_waited_for() {
+        let rest = Rest { cpus: vec![u32::MAX], was_free: false };
+        assert_eq!(rest.after(&|| true), None);
+        // A CPU that is not there is never free; what is told to stop does.
+        let rest = Rest { cpus: vec![u32::MAX], was_free: true };
+        assert!(rest.after(&|| false).is_some_and(|waited| waited < Rest::LONGEST));
+    }
+}

@@ -1,0 +1,42 @@
+//! Contenders that leave work behind them, which no process of theirs does.
+
+use crate::{
+    field::Field,
+    statistics::{alone, holm, median},
+};
+
+/// Most that Holm's correction may give to the event that any honest contender of a race is accused.
+const CHANCE: f64 = 0.01;
+/// What the kernel itself does after a large process has ended takes less, in seconds.
+const LONG: f64 = 0.25;
+
+/// Contenders after which the CPUs were at work more often than after the others, by Fisher's exact test
+/// with Holm's correction over all contenders of all loads.
+pub fn left_work(fields: &[Field]) -> Vec<String> {
+    let all = fields.iter().flat_map(|field| {
+        let of = |busy: &[f64]| (busy.iter().filter(|s| **s >= LONG).count(), busy.len());
+        let each: Vec<(usize, usize)> =
+            field.contenders.iter().map(|o| of(&o.busy_after_s)).collect();
+        let sum = each.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        field.contenders.iter().zip(each).map(move |(o, own)| {
+            let others = (sum.0 - own.0, sum.1 - own.1);
+            (field, o, own, others, alone(own, others).unwrap_or(1.0))
+        })
+    });
+    let all: Vec<_> = all.collect();
+    let p_values: Vec<f64> = all.iter().map(|(.., p)| *p).collect();
+    let told = all.iter().zip(holm(&p_values, CHANCE)).filter(|(_, falls)| *falls);
+    told.filter_map(|((field, o, (hits, n), (other_hits, others), p), _)| {
+        let long = o.busy_after_s.iter().copied().filter(|s| *s >= LONG).collect();
+        Some(format!(
+            "at {} {} leaves work behind it: after {hits} of {n} rounds the CPUs were busy for another \
+             {:.1} s (median), after {other_hits} of {others} of the others (p = {p:.1e}), and none of its \
+             processes was left; whoever was next was started only when they were at rest again (after \
+             3 s at most): end that work with the server",
+            field.load,
+            o.name,
+            median(long)?
+        ))
+    })
+    .collect()
+}

@@ -1,0 +1,73 @@
+//! Whether a contender costs the same wherever its connections come from.
+//!
+//! Rounds come from addresses that their seed draws, so no server can be fast for those alone that will
+//! ask. That one tries to shows when it is asked from 127.0.0.1, as load generators usually do: in short
+//! loads, in turn with loads from drawn addresses, so that the machine's drift falls out.
+
+use regatta_host::Meter;
+use regatta_load::{Edges, Plan, Processes, Until, WarmUp, run_in_processes};
+use regatta_record::SOURCE_PAIRS;
+use std::{sync::atomic::AtomicBool, time::Duration};
+
+/// Observations that are shorter than this, in seconds, have no time for it: a quick race is quick.
+pub(crate) const FROM_S: f64 = 10.0;
+/// Before the window of a short load. Connections have just been made.
+const WARM_UP: Duration = Duration::from_millis(20);
+/// Its window.
+const WINDOW: Duration = Duration::from_millis(60);
+/// Most connections of a short load: it is not about their number.
+const CONNECTIONS: usize = 64;
+
+/// Of each pair of loads the logarithm of the server's CPU per request from 127.0.0.1 over that from a
+/// drawn address. The server has been loaded as `plan` says; `meter` reads its CPU. `None` where that
+/// cannot be read, or a load did not go well, which the first round will tell.
+pub(crate) fn compare(
+    meter: &mut Meter,
+    plan: &Plan,
+    how: &Processes,
+    stop: &AtomicBool,
+) -> Option<[f64; SOURCE_PAIRS]> {
+    let mut of = |nth: usize, draws_sources: bool| {
+        let plan = Plan {
+            connections: plan.connections.min(CONNECTIONS),
+            idle: 0,
+            warm_up: WarmUp::Fixed(WARM_UP),
+            until: Until::Elapsed(WINDOW),
+            withholds: false,
+            draws_sources,
+            seed: plan.seed.wrapping_add(nth as u64),
+            ..plan.clone()
+        };
+        let mut lap = Lap { meter: &mut *meter, cpu_ns: None };
+        let tally = run_in_processes(&plan, how, &mut lap, &mut |_| (), stop).ok()?;
+        let is_right = tally.first_wrong.is_none() && !tally.interrupted && tally.requests > 0;
+        let cost = lap.cpu_ns.filter(|ns| is_right && *ns > 0)? as f64 / tally.requests as f64;
+        Some(cost.ln())
+    };
+    let mut logs = [0.0; SOURCE_PAIRS];
+    for (nth, log) in logs.iter_mut().enumerate() {
+        // Each is first as often as the other.
+        let draws_first = nth % 2 == 0;
+        let (first, second) = (of(nth, draws_first)?, of(nth, !draws_first)?);
+        *log = if draws_first { second - first } else { first - second };
+    }
+    Some(logs)
+}
+
+/// The server's CPU between the edges of a window.
+struct Lap<'a> {
+    meter: &'a mut Meter,
+    cpu_ns: Option<u64>,
+}
+
+impl Edges for Lap<'_> {
+    fn window_opens(&mut self) {
+        self.meter.lap();
+    }
+
+    fn window_closes(&mut self) {
+        self.cpu_ns = self.meter.lap();
+    }
+
+    fn connections_open(&mut self) {}
+}
