@@ -187,6 +187,12 @@ impl Entry {
         Some(format!("{years:.1} years old"))
     }
 
+    /// Its version: as its runtime says it, or that of regatta, where it is a server of regatta's own.
+    pub fn version(&self, setup: &Setup) -> Option<String> {
+        let own = || self.start.first().is_some_and(|program| program == "{regatta}");
+        self.version.clone().or_else(|| own().then(|| format!("regatta {}", setup.regatta)))
+    }
+
     /// How it is started, with its environment before the command: `FILE={file} server {port}`.
     pub fn command(&self) -> String {
         let env = self.env.iter().map(|(name, value)| format!("{name}={value}"));

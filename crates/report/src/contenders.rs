@@ -40,7 +40,7 @@ pub fn contenders(summary: &Summary) -> Option<Table> {
             (true, plain(visible(&entry.name))),
             (has_reply, text(reply.map(|reply| numbers::grouped(reply.bytes)))),
             (has_reply, text(reply.map(|reply| date(reply).to_owned()))),
-            (has_version, text(entry.version.clone())),
+            (has_version, text(entry.version(&summary.asked.setup))),
             (has_age, text(entry.age(at))),
             (true, plain(visible(&entry.command()))),
         ];

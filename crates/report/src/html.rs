@@ -81,7 +81,7 @@ fn contenders(summary: &Summary) -> Vec<Contender> {
         .map(|e| Contender {
             name: visible(&e.name),
             about: visible(&about(e)),
-            version: visible(e.version.as_deref().unwrap_or_default()),
+            version: visible(&e.version(&summary.asked.setup).unwrap_or_default()),
             age: e.age(summary.asked.setup.started_unix_s).unwrap_or_default(),
             start: visible(&e.command()),
         })

@@ -49,6 +49,18 @@ fn no_age_is_told_where_the_release_is_not_known() {
 }
 
 #[test]
+fn a_server_of_regattas_own_has_its_version() {
+    let mut summary = with_node(|node| node.version = Some("v22.6.0".into()));
+    summary.asked.setup.regatta = "0.7.0".into();
+    let epoll = summary.asked.entries.iter_mut().find(|entry| entry.name == "epoll").unwrap();
+    epoll.start = ["{regatta}", "serve", "double"].map(String::from).to_vec();
+    let text = terminal(&summary, 400, false);
+    let row = text.lines().find(|line| line.starts_with("epoll ") && line.contains("{regatta}"));
+    assert!(row.expect("a row").contains("regatta 0.7.0"), "{text}");
+    assert!(html(&summary).contains("<td>regatta 0.7.0</td>"));
+}
+
+#[test]
 fn a_result_of_an_earlier_version_has_neither() {
     let summary = with_node(|_| ());
     let text = serde_json::to_string(&summary).unwrap();

@@ -19,7 +19,7 @@ use std::{
 use tempfile::TempDir;
 
 /// Longest wait for anything; a race that hangs is killed after it.
-pub const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// A race of one short window, to which tests add contenders and more.
 pub const SHORT: [&str; 7] = ["quick", "--only", "null", "--rounds", "1", "--window", "200ms"];
