@@ -7,6 +7,7 @@
 //! the widths of all intervals, and asserts bounds at which correct software passes.
 //!
 //! ```sh
+//! cargo build --release -p regatta-cli --examples
 //! REGATTA_TRUTH=full cargo test --release -p regatta-cli --test truth -- --nocapture
 //! ```
 //!
