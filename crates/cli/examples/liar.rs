@@ -6,8 +6,8 @@
 //!   and less and less until S seconds after the first one.
 //! - `tires S`: a request costs half as much again from S seconds after the first one.
 //! - `flatters N`: each of the first N requests costs half as much.
-//! - `uneven`: in every third start a request costs 20% more. It counts its starts in the file
-//!   `$LIAR_STARTS`.
+//! - `uneven FACTOR`: in every third start a request costs so many times as much. It counts its starts in
+//!   the file `$LIAR_STARTS`.
 //! - `spoils-twin`: a request costs 3.5% more where it is started as a twin, which it reads in the events
 //!   of the race, `$LIAR_EVENTS`.
 //! - `favours`: a request costs half as much where it comes from 127.0.0.1.
@@ -83,9 +83,9 @@ fn main() {
         [port, "warms", s] => (port, Lie::Warms(number(s))),
         [port, "tires", s] => (port, Lie::Tires(number(s))),
         [port, "flatters", n] => (port, Lie::Flatters(n.parse().expect("a number"))),
-        [port, "uneven"] => {
+        [port, "uneven", factor] => {
             let is_third = nth_start(&told("LIAR_STARTS")) % 3 == 2;
-            (port, Lie::Costs(if is_third { 1.2 } else { 1.0 }))
+            (port, Lie::Costs(if is_third { number(factor) } else { 1.0 }))
         }
         [port, "spoils-twin"] => {
             (port, Lie::Costs(if is_twin(&told("LIAR_EVENTS")) { 1.035 } else { 1.0 }))

@@ -97,10 +97,11 @@ impl Race<'_> {
         let Race { workload, contenders, load, .. } = self;
         let size = usize::from(is_full());
         let (rounds, settle) = (self.rounds[size], self.settle[size]);
+        let window = if is_full() { "300ms" } else { "150ms" };
         let names: Vec<&str> = contenders.iter().map(|contender| contender.name).collect();
         let mut file = format!(
             "name = 'lies'\nworkload = '{workload}'\ncontenders = {names:?}\nrounds = {rounds}\n\
-             window = '300ms'\nwarm_up = '300ms'\nsettle = '{settle}'\n[[load]]\n{load}\n"
+             window = '{window}'\nwarm_up = '{window}'\nsettle = '{settle}'\n[[load]]\n{load}\n"
         );
         for Contender { name, start, env } in *contenders {
             write!(

@@ -5,7 +5,10 @@ use super::{
     Findings, Told, assert_named,
     race::{Contender, Race, Raced, folder},
 };
-use crate::{stage::turn, support::until};
+use crate::{
+    stage::{is_full, turn},
+    support::until,
+};
 use regatta_record::{Figure, Kind, twin_name};
 use std::{
     path::Path,
@@ -13,6 +16,14 @@ use std::{
 };
 
 const HONEST: &str = "honest";
+
+/// The lie of the uneven one, and by how much its starts differ. In the short form no machine can hide it.
+fn uneven_lie() -> (&'static str, &'static str) {
+    match is_full() {
+        true => ("every third start costs 20% more", "uneven 1.2"),
+        false => ("every third start costs twice as much", "uneven 2"),
+    }
+}
 
 /// A daemon outside of the race; killed and reaped when dropped.
 struct Daemon(Child);
@@ -47,7 +58,7 @@ fn what_starts_show_is_named() {
         let contenders = [
             Contender::liar(HONEST, "honest"),
             Contender::liar("also-honest", "honest"),
-            Contender::liar("uneven", "uneven").told("LIAR_STARTS", starts),
+            Contender::liar("uneven", uneven_lie().1).told("LIAR_STARTS", starts),
             Contender::liar("hasty", "hasty"),
             handed_over,
         ];
@@ -75,7 +86,7 @@ const EARLY: &str = "the last byte of the request had not been sent";
 fn uneven(raced: &Raced, honest: &[&str]) -> Told {
     let doubt = raced.doubt("uneven", "differs between starts");
     Told {
-        lie: "every third start costs 20% more",
+        lie: uneven_lie().0,
         verdict: match doubt {
             Some(_) => "cost differs between starts".to_owned(),
             None => raced.cell("uneven").verdict.kind.name().to_owned(),
