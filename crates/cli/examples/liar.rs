@@ -8,8 +8,8 @@
 //! - `flatters N`: each of the first N requests costs half as much.
 //! - `uneven FACTOR`: in every third start a request costs so many times as much. It counts its starts in
 //!   the file `$LIAR_STARTS`.
-//! - `spoils-twin`: a request costs 3.5% more where it is started as a twin, which it reads in the events
-//!   of the race, `$LIAR_EVENTS`.
+//! - `spoils-twin FACTOR`: a request costs so many times as much where it is started as a twin, which it
+//!   reads in the events of the race, `$LIAR_EVENTS`.
 //! - `favours`: a request costs half as much where it comes from 127.0.0.1.
 //! - `litters`: it has an accomplice, which listens on the socket `$LIAR_ACCOMPLICE` and learns when it
 //!   has ended.
@@ -87,8 +87,8 @@ fn main() {
             let is_third = nth_start(&told("LIAR_STARTS")) % 3 == 2;
             (port, Lie::Costs(if is_third { number(factor) } else { 1.0 }))
         }
-        [port, "spoils-twin"] => {
-            (port, Lie::Costs(if is_twin(&told("LIAR_EVENTS")) { 1.035 } else { 1.0 }))
+        [port, "spoils-twin", factor] => {
+            (port, Lie::Costs(if is_twin(&told("LIAR_EVENTS")) { number(factor) } else { 1.0 }))
         }
         [port, "favours"] => (port, Lie::Favours),
         [port, "litters"] => {

@@ -9,8 +9,13 @@ use crate::{
 };
 use regatta_record::{Asked, Cell, Estimate, NULL, Relation, alike, rounds_in_words};
 
-/// Contenders that leave the machine slower or faster behind them than the others do, by Holm's
-/// correction over all contenders of all loads, and by more than a tie.
+/// Most that Holm's correction may give to the event that any honest contender of a race is accused.
+const CHANCE: f64 = 0.01;
+/// Fewest rounds of an accusation: fewer follow no distribution that is known.
+const FEWEST: usize = 4;
+
+/// Contenders that leave the machine slower or faster behind them than the others do, by Student's test
+/// with Holm's correction over all contenders of all loads, and by more than a tie.
 pub fn left_behind(asked: &Asked, fields: &[Field]) -> Vec<String> {
     let mut all: Vec<(&Field, &str, Vec<f64>)> = Vec::new();
     for field in fields {
@@ -20,8 +25,9 @@ pub fn left_behind(asked: &Asked, fields: &[Field]) -> Vec<String> {
         let named = field.contenders.iter().zip(changes);
         all.extend(named.map(|(o, changes)| (field, o.name.as_str(), changes)));
     }
-    let p_values: Vec<f64> = all.iter().map(|(.., d)| p_value(d).unwrap_or(1.0)).collect();
-    let differs = holm(&p_values, 1.0 - CONFIDENCE);
+    let p = |changes: &[f64]| p_value(changes).filter(|_| changes.len() >= FEWEST).unwrap_or(1.0);
+    let p_values: Vec<f64> = all.iter().map(|(.., changes)| p(changes)).collect();
+    let differs = holm(&p_values, CHANCE);
     let told = all.iter().zip(differs).filter_map(|((field, name, changes), differs)| {
         let change = geometric(changes, asked.seed)?;
         let slower = match relation(&change, differs, Margins { tie: TIE_MARGIN, floor: 0.0 }) {
