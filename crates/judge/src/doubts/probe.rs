@@ -3,9 +3,7 @@
 use crate::{
     field::{Field, TIE_MARGIN},
     more_rounds,
-    statistics::{
-        CONFIDENCE, Floor, Margins, aftermath, geometric, holm, p_value, paired, relation,
-    },
+    statistics::{Floor, Margins, aftermath, geometric, holm, p_value, paired, relation},
 };
 use regatta_record::{Asked, Cell, Estimate, NULL, Relation, alike, rounds_in_words};
 
