@@ -67,8 +67,12 @@ fn a_printed_rate_is_that_of_the_servers_own_log() {
         let folder = TempDir::new().unwrap();
         let logs = folder.path().join("logs");
         fs::create_dir(&logs).unwrap();
-        let logging =
-            format!("logging={} {{port}} {}", example("logging").display(), logs.display());
+        // It is killed after the grace: when it is asked to end, it may still have to write its log.
+        let logging = format!(
+            "logging=sh -c 'trap \"\" TERM; exec {} {{port}} {}'",
+            example("logging").display(),
+            logs.display()
+        );
         let load = format!("connections = {connections}");
         let window = if is_full() { "4s" } else { "1s" };
         let summary = race(&turn, folder.path(), &logging, &load, window);
