@@ -13,11 +13,11 @@
 //! - `favours`: a request costs half as much where it comes from 127.0.0.1.
 //! - `litters`: it has an accomplice, which listens on the socket `$LIAR_ACCOMPLICE` and learns when it
 //!   has ended.
-//! - `hasty`: it answers a request before the end of its line has come.
+//! - `hasty`: it answers a request before it has received the end of the line.
 //! - `adds`: after an answer it sends another one, which nobody asked for, a little later.
 //!
-//! All answers but the one that nobody asked for are right. What a request costs beside reading and
-//! writing is CPU, by the clock of the thread, so that it is the same on every machine.
+//! All answers are right, except the one that nobody asked for. The cost of a request is CPU time by the
+//! clock of the thread, in addition to reading and writing, so it is the same on every machine.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::{

@@ -1,5 +1,5 @@
-//! Whether the CPUs of a race are at rest when nobody races: what a contender that has ended left running
-//! elsewhere is not found among its processes, and whoever is started next would pay for it.
+//! Whether the CPUs of a race are idle between rounds. A contender may leave work running in a process that
+//! is not its own, and the next contender would pay for it.
 
 use regatta_record::{CpuSets, LoadShape};
 use rustix::{
@@ -14,11 +14,12 @@ use std::{
 
 /// How long a CPU is looked at.
 const LOOK: Duration = Duration::from_millis(10);
-/// Share of its time that a thread gets which yields to everybody, from which on nobody else is at work
-/// there: who is takes half at least, whatever the priorities.
+/// A CPU counts as idle if a thread of the lowest priority gets at least this share of it. Any other busy
+/// thread would take half or more.
 const FREE: f64 = 0.7;
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(40);
+
 /// Looks before a contender is started and after it has ended.
 #[derive(Debug)]
 pub struct Rest {
@@ -95,7 +96,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     #[test]
-    fn somebody_at_work_leaves_half_a_cpu_at_most() {
+    fn a_busy_thread_leaves_at_most_half_a_cpu() {
         let cpu = allowed_cpus().unwrap()[0];
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -121,10 +122,10 @@ mod tests {
     }
 
     #[test]
-    fn who_was_not_at_rest_before_is_not_waited_for() {
+    fn cpus_that_were_busy_before_are_not_waited_for() {
         let rest = Rest { cpus: vec![u32::MAX], was_free: false };
         assert_eq!(rest.after(&|| true), None);
-        // A CPU that is not there is never free; what is told to stop does.
+        // A CPU that does not exist is never idle, so only `go_on` ends the wait.
         let rest = Rest { cpus: vec![u32::MAX], was_free: true };
         assert!(rest.after(&|| false).is_some_and(|waited| waited < Rest::LONGEST));
     }

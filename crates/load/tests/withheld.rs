@@ -57,7 +57,7 @@ fn a_reply_before_the_last_byte_of_its_request_disqualifies() {
         let tally = run(&Plan { drive, ..withholding(&server) }).unwrap();
         let wrong = tally.first_wrong.unwrap_or_else(|| panic!("{drive:?}: not found"));
         assert!(wrong.expected.contains("last byte of the request"), "{drive:?} {wrong:?}");
-        // It is told what was answered, not what was asked before.
+        // The exchange shows the request that was answered, not the one before it.
         let number = |text: &str| text.trim_end_matches("\\n").parse::<i128>().ok();
         assert!(!wrong.sent.ends_with("\\n") && number(&wrong.sent).is_some(), "{wrong:?}");
         let (sent, received) = (number(&wrong.sent), number(&wrong.received));

@@ -1,5 +1,5 @@
-//! Contenders whose cost changes while they run are observed until it does not. Those that become dearer
-//! are among the planted lies (`truth::lies`).
+//! Contenders whose cost changes while they run are observed until the cost is steady. Contenders that
+//! become more expensive are among the planted lies (`truth::lies`).
 
 use crate::course::Course;
 use regatta_record::{Cell, Round, Settled, Summary, WarmUpClass};

@@ -3,7 +3,7 @@
 //!
 //! In its short form, which every run of the tests includes, each test shows that the thing works:
 //! with few rounds, and with differences so coarse that no machine can hide them. The full form is
-//! the statistical acceptance: it takes half an hour of a quiet machine, prints what it found with
+//! the statistical acceptance: it takes more than an hour of a quiet machine, prints what it found with
 //! the widths of all intervals, and asserts bounds at which correct software passes.
 //!
 //! ```sh

@@ -34,7 +34,10 @@ fn race(turn: &Turn, folder: &Path, contender: &str, load: &str, window: &str) -
     fs::write(folder.join("race.toml"), file).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
     command.args(["race", "race.toml", "--skip", "null", "--contender", contender]);
-    command.args(["--out", "out", "--json", "-", "--debug-build"]);
+    command.args(["--out", "out", "--json", "-"]);
+    if cfg!(debug_assertions) {
+        command.arg("--debug-build");
+    }
     command.args(["--server-cpus", &turn.server_cpu.to_string()]);
     command.args(["--load-cpus", &turn.load_cpu.to_string()]).current_dir(folder);
     let ended = run(command, Duration::from_secs(300));

@@ -32,8 +32,8 @@ pub fn favours(fields: &[Field]) -> Vec<String> {
         format!(
             "at {} {name} tells source addresses apart: asked from 127.0.0.1 it costs {mean:.2}× \
              [{low:.2}–{high:.2}] what it costs from other addresses of this machine (p = {p:.1e}); \
-             rounds come from addresses that nobody knows ahead, so its figures are without such a \
-             favour",
+             the connections of rounds come from addresses that it cannot know in advance, so its \
+             figures do not profit",
             field.load
         )
     };

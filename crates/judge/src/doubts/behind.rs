@@ -31,8 +31,8 @@ pub fn left_work(fields: &[Field]) -> Vec<String> {
         Some(format!(
             "at {} {} leaves work behind it: after {hits} of {n} rounds the CPUs were busy for another \
              {:.1} s (median), after {other_hits} of {others} of the others (p = {p:.1e}), and none of its \
-             processes was left; whoever was next was started only when they were at rest again (after \
-             3 s at most): end that work with the server",
+             processes was left; the next contender was started only when they were idle again (after 3 s \
+             at most): end that work with the server",
             field.load,
             o.name,
             median(long)?

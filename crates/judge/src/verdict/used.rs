@@ -25,14 +25,13 @@ pub struct Used {
     pub busiest_thread: Option<f64>,
     /// The same of what it spent on polling with nothing to do, which is not in `fraction`.
     pub spun: f64,
-    /// Share of the time of its CPUs that it surely waited for another program; `None` where that
-    /// cannot be told.
+    /// Share of the time of its CPUs that it waited for another program, at least; `None` if unknown.
     pub waited: Option<f64>,
 }
 
 impl Used {
-    /// Whether it used all of its CPUs, as far as a side does, or as many as it can: a thread that is
-    /// busy all the time can do no more, however many CPUs there are for others.
+    /// Whether it could do no more: all of its CPUs were busy, or one of its threads was busy all the time,
+    /// which further CPUs cannot help.
     pub fn is_busy(self) -> bool {
         self.fraction >= BUSY || self.busy_thread().is_some()
     }

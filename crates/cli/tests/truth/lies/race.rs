@@ -1,6 +1,9 @@
 //! A race of honest contenders and liars.
 
-use crate::stage::{Turn, is_full, run};
+use crate::{
+    stage::{Turn, is_full, run},
+    support::example::example,
+};
 use regatta_race::Store;
 use regatta_record::{Cell, Kind, Relation, Round, Summary, WarmUpClass};
 use std::{
@@ -22,13 +25,7 @@ pub struct Contender {
 impl Contender {
     /// `examples/PROGRAM.rs`, with its port and these words.
     pub fn example(name: &'static str, program: &str, words: &[&str]) -> Contender {
-        let built = Path::new(env!("CARGO_BIN_EXE_regatta")).with_file_name("examples");
-        let path = built.join(program);
-        assert!(
-            path.exists(),
-            "expected {}: run all tests, or first `cargo build -p regatta-cli --examples`",
-            path.display()
-        );
+        let path = example(program);
         let words = words.iter().map(|word| (*word).to_owned());
         let start = [path.display().to_string(), "{port}".to_owned()];
         Contender { name, start: start.into_iter().chain(words).collect(), env: None }
