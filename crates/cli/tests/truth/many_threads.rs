@@ -5,7 +5,7 @@ use crate::{
     support::example::example,
 };
 use regatta_race::{Store, StoredEvents};
-use regatta_record::{Happened, Phase, Round, Summary};
+use regatta_record::{CountsReader, Happened, Phase, Round, Summary};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -19,14 +19,14 @@ fn sizes() -> &'static [u32] {
     if is_full() { &[1_000, 15_000] } else { &[300] }
 }
 
-/// Passes of a race.
-fn rounds() -> usize {
-    if is_full() { 3 } else { 1 }
-}
-
-/// A race of one contender, under one load.
-fn race(turn: &Turn, folder: &Path, contender: &str, load: &str, window: &str) -> Summary {
-    let rounds = rounds();
+/// A race of one contender, under one load, in so many rounds.
+fn race(
+    turn: &Turn,
+    folder: &Path,
+    (rounds, window): (usize, &str),
+    contender: &str,
+    load: &str,
+) -> Summary {
     let file = format!(
         "name = 'threads'\nworkload = 'double'\ncontenders = ['null']\ntwin_of = 'nobody'\n\
          rounds = {rounds}\nwindow = '{window}'\nwarm_up = '500ms'\nsettle = '0s'\n[[load]]\n{load}\n"
@@ -77,12 +77,12 @@ fn a_printed_rate_is_that_of_the_servers_own_log() {
             logs.display()
         );
         let load = format!("connections = {connections}");
-        let window = if is_full() { "4s" } else { "1s" };
-        let summary = race(&turn, folder.path(), &logging, &load, window);
+        let (asked, window) = if is_full() { (3, "4s") } else { (1, "1s") };
+        let summary = race(&turn, folder.path(), (asked, window), &logging, &load);
         let (_, rounds) = Store::read(&folder.path().join("out")).unwrap();
         let opened = windows(&folder.path().join("out"));
         assert_eq!(rounds.len(), opened.len(), "{:?}", summary.cells);
-        assert!(rounds.len() >= self::rounds(), "{:?}", summary.cells);
+        assert!(rounds.len() >= asked, "{:?}", summary.cells);
         let mut replies: Vec<u128> = files(&logs).iter().flat_map(|file| times(file)).collect();
         replies.sort_unstable();
         for (round, opened) in rounds.iter().zip(opened) {
@@ -102,24 +102,47 @@ fn a_printed_rate_is_that_of_the_servers_own_log() {
     }
 }
 
+/// An edge that holds up the server does so in every round; what the machine does, in some. So the median
+/// of the rounds is asked, and in the short form, on a machine that others use, the best of few.
 #[test]
 fn a_p99_is_the_delay_and_not_the_pause_of_an_edge() {
     const DELAY: Duration = Duration::from_millis(50);
     let Some(turn) = turn() else { return };
-    for &connections in sizes() {
+    // The full form shows beside it what few threads have at the same rate.
+    let few: &[u32] = if is_full() { &[100] } else { &[] };
+    for &connections in few.iter().chain(sizes()) {
         let folder = TempDir::new().unwrap();
         let logs = folder.path().display();
         let logging = example("logging");
         let delayed =
             format!("delayed={} {{port}} {logs} {}", logging.display(), DELAY.as_millis());
-        let load = format!("connections = {connections}\nrate = 1000");
-        let summary = race(&turn, folder.path(), &delayed, &load, "2s");
-        let cell = &summary.cells[0];
-        let p99 = cell.latency_ns.p99.unwrap_or_else(|| panic!("{cell:?}"));
-        println!("{connections} threads, {DELAY:?} of delay: p99 {:.2} ms", p99 as f64 / 1e6);
-        let most = DELAY + Duration::from_millis(if is_full() { 10 } else { 50 });
-        assert!((DELAY.as_nanos() as u64..most.as_nanos() as u64).contains(&p99), "{p99}");
+        let load = format!("connections = {connections}\nrate = 2000");
+        let asked = if is_full() { (9, "2s") } else { (2, "1s") };
+        let summary = race(&turn, folder.path(), asked, &delayed, &load);
+        let (_, rounds) = Store::read(&folder.path().join("out")).unwrap();
+        assert!(rounds.len() >= asked.0, "{:?}", summary.cells);
+        let mut p99s: Vec<u64> = rounds.iter().map(p99_ns).collect();
+        p99s.sort_unstable();
+        let (least, median) = (p99s[0], p99s[p99s.len() / 2]);
+        let ms = |ns: u64| ns as f64 / 1e6;
+        println!(
+            "{connections} threads, {DELAY:?} of delay: p99 of a round {:.2} ms at least, {:.2} ms at the \
+             median, {:.2} ms at most",
+            ms(least),
+            ms(median),
+            ms(p99s[p99s.len() - 1])
+        );
+        let (told, most) = if is_full() { (median, 10) } else { (least, 50) };
+        let most = DELAY + Duration::from_millis(most);
+        assert!(least >= DELAY.as_nanos() as u64, "{p99s:?}");
+        assert!(told < most.as_nanos() as u64, "{p99s:?}");
     }
+}
+
+/// The p99 of a round's latencies in nanoseconds.
+fn p99_ns(round: &Round) -> u64 {
+    let counts = CountsReader::default().read(&round.histogram).unwrap();
+    counts.latency(0).p99.expect("there are samples enough")
 }
 
 fn rate(round: &Round) -> f64 {
