@@ -13,7 +13,9 @@ use std::time::Duration;
 
 /// Segments whose means are nearer than this are equivalent, as a logarithm: 3%.
 const EQUIVALENT: f64 = 0.029_559;
-/// Part of an observation that must be steady before it ends.
+/// Part of an observation that must be steady before it ends, of a contender that costs the same as at its
+/// beginning. Whoever has changed is observed to the end: compilers work in stages, and a plateau of
+/// several seconds may lie between two of them.
 const STEADY: f64 = 0.5;
 /// Part of the longest observation that must be steady for it to have settled at all (Barrett et al.: the
 /// last 500 of 2,000 iterations).
@@ -45,15 +47,16 @@ impl Settler {
         Settler { longest, slices: Vec::new(), from_localhost: None }
     }
 
-    /// One more slice: whether the observation may end, since the cost has been steady for the second
-    /// half of it, and for a sixth of the longest observation.
+    /// One more slice: whether the observation may end before its longest, since the cost is what it was at
+    /// the beginning, and has been steady for the second half.
     pub fn add(&mut self, slice: WarmUpSlice) -> bool {
         self.slices.push(slice);
         let seen = self.seen();
         if seen < self.longest.mul_f64(LEAST) || !self.slices.len().is_multiple_of(LOOK) {
             return false;
         }
-        Course::of(&self.slices).is_some_and(|course| course.is_steady_for(seen.mul_f64(STEADY)))
+        let course = Course::of(&self.slices);
+        course.is_some_and(|course| course.is_flat() && course.is_steady_for(seen.mul_f64(STEADY)))
     }
 
     /// What was seen so far; `None` where no cost could be read.
@@ -159,20 +162,32 @@ impl Course {
         unsure < EQUIVALENT && Duration::from_nanos(end - self.points[from].began) >= length
     }
 
+    /// The steady part, as one segment.
+    fn steady(&self) -> Segment {
+        let from = self.segments[self.steady_from()].from;
+        Segment { from, to: self.points.len(), mean: cost(&self.points[from..]).ln() }
+    }
+
+    /// Steady almost from the beginning.
+    fn is_steady_at_once(&self) -> bool {
+        self.points[self.steady().from].began <= AT_ONCE.as_nanos() as u64
+    }
+
+    /// Steady, if it is, where it began: something else may have disturbed it meanwhile.
+    fn is_flat(&self) -> bool {
+        self.is_steady_at_once() || self.are_equivalent(&self.segments[0], &self.steady())
+    }
+
     fn settling(&self, seen: Duration) -> Settling {
-        let from = self.steady_from();
-        let (first, steady) = (&self.segments[0], &self.segments[from]);
+        let steady = self.steady();
         let since = self.points[steady.from];
         let warm = cost(&self.points[steady.from..]);
         let cold = self.points.iter().take_while(|p| p.began < COLD.as_nanos() as u64).count();
-        let at_once = since.began <= AT_ONCE.as_nanos() as u64;
-        let mean = warm.ln();
-        let whole = Segment { mean, to: self.points.len(), ..*steady };
+        let at_once = self.is_steady_at_once();
         let class = match () {
             () if !self.is_steady_for(seen.mul_f64(STEADY_AT_END)) => WarmUpClass::NeverSettles,
-            // It came back to where it began: something else disturbed it meanwhile.
-            () if at_once || self.are_equivalent(first, &whole) => WarmUpClass::Flat,
-            () if first.mean > mean => WarmUpClass::WarmsUp,
+            () if self.is_flat() => WarmUpClass::Flat,
+            () if self.segments[0].mean > steady.mean => WarmUpClass::WarmsUp,
             () => WarmUpClass::SlowsDown,
         };
         let (after_ns, after_requests) = match class {

@@ -56,10 +56,29 @@ fn a_compiler_at_work_is_seen_until_it_is_done() {
         let (seen, took) = observe(slices(seed, 0.03, cost));
         assert_eq!(seen.class, WarmUpClass::WarmsUp, "{seen:?}");
         assert!((2.9..=4.8).contains(&after_s(&seen)), "{seen:?}");
-        assert!(took <= 10.5, "{took}");
+        assert!(took > 29.9, "observed to the end: {took}");
         assert!((seen.cold_ns_per_request / 82_000.0 - 1.0).abs() < 0.05, "{seen:?}");
         assert!((seen.warm_ns_per_request / 9_200.0 - 1.0).abs() < 0.03, "{seen:?}");
         assert_eq!(seen.after_requests, seen.after_ns / (100 * MS) * 1_000);
+    }
+}
+
+/// The seconds of helidon on one CPU as they were measured: from 7 s to 14 s it seems to be done.
+#[test]
+fn a_plateau_between_two_stages_of_a_compiler_is_not_the_end() {
+    let cost = |s: f64| match s {
+        ..2.6 => 121_600.0,
+        ..4.9 => 61_100.0,
+        ..7.1 => 32_400.0,
+        ..14.5 => 24_500.0,
+        _ => 11_000.0,
+    };
+    for seed in 0..50 {
+        let (seen, took) = observe(slices(seed, 0.05, cost));
+        assert_eq!(seen.class, WarmUpClass::WarmsUp, "{seen:?}");
+        assert!((14.3..=14.9).contains(&after_s(&seen)), "{seen:?}");
+        assert!((seen.warm_ns_per_request / 11_000.0 - 1.0).abs() < 0.03, "{seen:?}");
+        assert!(took > 29.9, "{took}");
     }
 }
 
@@ -79,7 +98,8 @@ fn who_becomes_dearer_after_six_seconds_slows_down() {
         let cost = |s| if s < 6.0 { 6_000.0 } else { 7_800.0 };
         let (seen, took) = observe(slices(seed, 0.03, cost));
         assert_eq!(seen.class, WarmUpClass::SlowsDown, "{seen:?}");
-        assert!((5.8..=6.2).contains(&after_s(&seen)) && took < 13.0, "{seen:?}");
+        assert!((5.8..=6.2).contains(&after_s(&seen)), "{seen:?}");
+        assert!(took > 29.9, "observed to the end: {took}");
     }
 }
 
