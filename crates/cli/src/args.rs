@@ -33,7 +33,7 @@ pub enum Command {
     /// Say what here would make results wrong
     Doctor(DoctorArgs),
     /// Run one of the built-in servers
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// List the I/O models
     Models,
     /// List the services

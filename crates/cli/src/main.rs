@@ -6,6 +6,7 @@ mod capacity;
 mod diff;
 mod doctor;
 mod exit;
+mod hub;
 mod interrupt;
 mod load;
 mod manual;
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
         Command::Diff(args) => diff::run(args),
         Command::Peers(args) => peers::run(args),
         Command::Doctor(args) => doctor::run(args),
-        Command::Serve(args) => serve::run(args),
+        Command::Serve(args) => serve::run(*args),
         Command::Models => serve::models(),
         Command::Services => serve::services(),
         Command::Completions { shell } => manual::completions(shell),

@@ -3,6 +3,7 @@
 use crate::{
     canned::CannedArgs,
     exit::Done,
+    hub::{self, HubArgs},
     output,
     planted::Planted,
     values::{duration, limit, one_of},
@@ -33,7 +34,8 @@ use tempfile::NamedTempFile;
   regatta serve hello --model uring --listen 127.0.0.1:8080
   curl -i http://127.0.0.1:8080/
   regatta serve hash --offload 2 --listen 127.0.0.1:8080
-  curl -i http://127.0.0.1:8080/hash?n=1000")]
+  curl -i http://127.0.0.1:8080/hash?n=1000
+  regatta serve hub --model percore --listen 127.0.0.1:8080 --origin https://example.com")]
 pub struct ServeArgs {
     /// What to serve: one of `regatta services`
     #[arg(value_parser = |text: &str| one_of(text, &Service::ALL, Service::name))]
@@ -74,6 +76,8 @@ pub struct ServeArgs {
     #[command(flatten)]
     canned: CannedArgs,
     #[command(flatten)]
+    hub: Option<HubArgs>,
+    #[command(flatten)]
     planted: Planted,
 }
 
@@ -99,6 +103,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
     };
     if args.planted.serve(args.service, args.model, &host)?
         || args.canned.serve(args.service, args.model, &host)?
+        || !args.by_hand && hub::serve(args.hub, args.service, args.model, &host)?
     {
         return Ok(Done::Well);
     }

@@ -29,12 +29,23 @@ struct Serial {
 const TURN: Duration = Duration::from_millis(1);
 
 impl Serial {
+    /// Its rate holds whatever else the machine does: a turn that came late makes the next ones no later.
     fn start() -> Serial {
+        Serial::in_arrears(20)
+    }
+
+    /// No reply comes sooner than a turn after the one before it.
+    fn never_hurried() -> Serial {
+        Serial::in_arrears(0)
+    }
+
+    /// Makes up for so many turns that came late.
+    fn in_arrears(most: u32) -> Serial {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let url = format!("line://{}", listener.local_addr().unwrap());
         let accepted = Arc::new(AtomicUsize::new(0));
         let (queue, requests) = mpsc::channel();
-        thread::spawn(move || answer_in_turn(&requests));
+        thread::spawn(move || answer_in_turn(&requests, most));
         let count = Arc::clone(&accepted);
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -56,12 +67,13 @@ fn enqueue(stream: TcpStream, queue: &mpsc::Sender<(TcpStream, i128)>) {
     }
 }
 
-/// A turn that came late makes the next ones no later, so that the rate holds whatever else the
-/// machine does.
-fn answer_in_turn(requests: &mpsc::Receiver<(TcpStream, i128)>) {
+fn answer_in_turn(requests: &mpsc::Receiver<(TcpStream, i128)>, most_late: u32) {
     let mut turn = Instant::now();
     for (mut stream, number) in requests {
-        turn = (turn + TURN).max(Instant::now() - 20 * TURN);
+        turn = match most_late {
+            0 => Instant::now() + TURN,
+            most => (turn + TURN).max(Instant::now() - most * TURN),
+        };
         thread::sleep(turn.saturating_duration_since(Instant::now()));
         // Who has gone needs no answer.
         let _ = stream.write_all(format!("{}\n", 2 * number).as_bytes());
@@ -177,7 +189,7 @@ fn the_servers_descriptor_limit_makes_it_one_sided() {
 
 #[test]
 fn where_even_one_client_is_too_many_nothing_is_found() {
-    let server = Serial::start();
+    let server = Serial::never_hurried();
     let more = ["--limit", "p50=100us", "--step", "2", "--window", "100ms", "--warm-up", "0s"];
     let output = capacity(&[&[server.url.as_str()], &more[..]].concat());
     let text = String::from_utf8(output.stdout).unwrap();

@@ -168,7 +168,10 @@ fn what_makes_no_sense_is_refused_with_what_is_permitted() {
         (vec!["--idle", "10", "-n", "10"], "cannot be used with"),
         (vec!["--idle", "10", "--churn"], "cannot be used with"),
         (vec!["--idle", "50000000"], "more descriptors"),
-        (vec!["--workload", "triple"], "hello, hash, cache, or the path of a workload file"),
+        (
+            vec!["--workload", "triple"],
+            "hello, hash, cache, hub, hub-echo, or the path of a workload file",
+        ),
         (vec!["--workload", "no/such.toml"], "the workload no/such.toml: cannot read"),
     ] {
         let output = load(&server, &args);

@@ -175,6 +175,11 @@ impl<E: Engine> Core<E> {
         }
     }
 
+    /// Which core this is, from 0, of how many. Said once, where the engine posts.
+    pub fn seated(&mut self, core: u32, cores: u32) {
+        self.engine.seated(core, cores);
+    }
+
     /// The engine of another core has posted a letter.
     pub fn heard(&mut self, letter: E::Letter) {
         self.engine.heard(letter, &mut self.effects);

@@ -66,6 +66,10 @@ pub trait Engine: Sized {
     /// The deadline of [`Engine::due`] has passed.
     fn tick(&mut self, _effects: &mut Effects<Self>) {}
 
+    /// Which core this engine serves, from 0, and how many there are. Said once, before anything else,
+    /// where the engine [posts](Engine::POSTS).
+    fn seated(&mut self, _core: u32, _cores: u32) {}
+
     /// The engine of another core has posted this.
     fn heard(&mut self, _letter: Self::Letter, _effects: &mut Effects<Self>) {}
 }

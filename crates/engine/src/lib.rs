@@ -10,6 +10,7 @@
 //! says. The reactor and the ring of `regatta-serve` are such drivers, and so is the simulator of
 //! this crate (feature `simulator`), which needs neither sockets nor clocks.
 
+mod backlog;
 mod conn;
 mod core;
 mod engine;
@@ -18,13 +19,16 @@ mod job;
 mod limits;
 mod link;
 mod progress;
+mod push;
 mod session;
+mod sessions;
 #[cfg(feature = "simulator")]
 pub mod simulator;
 mod slots;
 mod time;
 mod timers;
 
+pub use backlog::{Backlog, Bounds, Heard, Policy, PolicyCounts};
 pub use conn::{Conn, Side};
 pub use core::{Core, Next};
 pub use engine::{Effects, Engine};
@@ -33,6 +37,8 @@ pub use job::{Job, JobId, Never, Task};
 pub use limits::Limits;
 pub use link::{End, Socket, Status};
 pub use progress::{Activity, Progress};
-pub use session::{Context, Post, Push, Session, Sessions, Start};
+pub use push::{Push, RoomName};
+pub use session::{Context, Post, Session, Start};
+pub use sessions::{Letter, Sessions};
 pub use slots::Slots;
 pub use time::Now;

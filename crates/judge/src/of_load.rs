@@ -89,7 +89,7 @@ fn server_used(server: OfServer, window_ns: f64) -> Used {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Replies;
+    use crate::{Limited, Replies};
     use hdrhistogram::Histogram;
     use regatta_record::{Arrivals, Errors, Exchange};
     use std::num::NonZeroU32;
@@ -125,6 +125,7 @@ mod tests {
             answered: 1_000,
             tolerates: None,
             latencies,
+            limited: Limited { latencies, further: None },
             load_cpu_ns: SECOND_NS / 2,
             spun_ns: 0,
             run_delay_ns: None,

@@ -14,9 +14,12 @@ use std::time::Duration;
 /// Segments whose means are nearer than this are equivalent, as a logarithm: 3%.
 const EQUIVALENT: f64 = 0.029_559;
 /// Part of an observation that must be steady before it ends, of a contender that costs the same as at its
-/// beginning. Whoever has changed is observed to the end: compilers work in stages, and a plateau of
-/// several seconds may lie between two of them.
+/// beginning.
 const STEADY: f64 = 0.5;
+/// The same of one that has changed: compilers work in stages, each of which takes longer than the one
+/// before, and between two of them the cost is steady for about as long as they took (helidon on one CPU:
+/// from 7 s to 14 s).
+const STEADY_AFTER_CHANGE: f64 = 0.75;
 /// Part of the longest observation that must be steady for it to have settled at all (Barrett et al.: the
 /// last 500 of 2,000 iterations).
 const STEADY_AT_END: f64 = 0.25;
@@ -47,16 +50,18 @@ impl Settler {
         Settler { longest, slices: Vec::new(), from_localhost: None }
     }
 
-    /// One more slice: whether the observation may end before its longest, since the cost is what it was at
-    /// the beginning, and has been steady for the second half.
+    /// One more slice: whether the observation may end before its longest, since the cost has been steady
+    /// for the second half where it is what it was at the beginning, and for three quarters where not.
     pub fn add(&mut self, slice: WarmUpSlice) -> bool {
         self.slices.push(slice);
         let seen = self.seen();
         if seen < self.longest.mul_f64(LEAST) || !self.slices.len().is_multiple_of(LOOK) {
             return false;
         }
-        let course = Course::of(&self.slices);
-        course.is_some_and(|course| course.is_flat() && course.is_steady_for(seen.mul_f64(STEADY)))
+        Course::of(&self.slices).is_some_and(|course| {
+            let steady = if course.is_flat() { STEADY } else { STEADY_AFTER_CHANGE };
+            course.is_steady_for(seen.mul_f64(steady))
+        })
     }
 
     /// What was seen so far; `None` where no cost could be read.
@@ -82,11 +87,25 @@ impl Settler {
 
 /// What two observations say together, each from a fresh start. The machine changes its speed, too, but
 /// not twice in the same way: only what both show is the contender's. Of what both show, the longer need
-/// counts.
+/// counts. Who rose once and fell once is flat; of who never settled, the costs are the means of both, in
+/// which changes that go up and down cancel out.
 pub fn agreed(first: Settling, second: Settling) -> Settling {
-    let quicker = if second.after_ns < first.after_ns { second } else { first };
-    let slower = if second.after_ns < first.after_ns { first } else { second };
-    if first.class == second.class { slower } else { quicker }
+    use WarmUpClass::{Flat, NeverSettles, SlowsDown, WarmsUp};
+    let (quicker, slower) =
+        if second.after_ns < first.after_ns { (second, first) } else { (first, second) };
+    let mean = |of: fn(&Settling) -> f64| (of(&first) * of(&second)).sqrt();
+    match (first.class, second.class) {
+        (NeverSettles, NeverSettles) => Settling {
+            cold_ns_per_request: mean(|one| one.cold_ns_per_request),
+            warm_ns_per_request: mean(|one| one.warm_ns_per_request),
+            ..slower
+        },
+        (WarmsUp, SlowsDown) | (SlowsDown, WarmsUp) => {
+            Settling { class: Flat, after_ns: 0, after_requests: 0, ..quicker }
+        }
+        (one, other) if one == other => slower,
+        _ => quicker,
+    }
 }
 
 /// A slice that has a cost.
@@ -173,16 +192,26 @@ impl Course {
         self.points[self.steady().from].began <= AT_ONCE.as_nanos() as u64
     }
 
-    /// Steady, if it is, where it began: something else may have disturbed it meanwhile.
+    /// Steady, if it is, where it began: something else may have disturbed it meanwhile. That is so, too,
+    /// of who differs for less than a second and by less than 3% of what this second costs.
     fn is_flat(&self) -> bool {
-        self.is_steady_at_once() || self.are_equivalent(&self.segments[0], &self.steady())
+        let (first, steady) = (&self.segments[0], &self.steady());
+        let cold =
+            Segment { from: 0, to: self.cold(), mean: cost(&self.points[..self.cold()]).ln() };
+        self.is_steady_at_once()
+            || self.are_equivalent(first, steady)
+            || self.are_equivalent(&cold, steady)
+    }
+
+    /// Slices of the first part; at least one.
+    fn cold(&self) -> usize {
+        self.points.iter().take_while(|p| p.began < COLD.as_nanos() as u64).count().max(1)
     }
 
     fn settling(&self, seen: Duration) -> Settling {
         let steady = self.steady();
         let since = self.points[steady.from];
         let warm = cost(&self.points[steady.from..]);
-        let cold = self.points.iter().take_while(|p| p.began < COLD.as_nanos() as u64).count();
         let at_once = self.is_steady_at_once();
         let class = match () {
             () if !self.is_steady_for(seen.mul_f64(STEADY_AT_END)) => WarmUpClass::NeverSettles,
@@ -199,7 +228,7 @@ impl Course {
             observed_ns: seen.as_nanos() as u64,
             after_ns,
             after_requests,
-            cold_ns_per_request: cost(&self.points[..cold.max(1)]),
+            cold_ns_per_request: cost(&self.points[..self.cold()]),
             warm_ns_per_request: warm,
             from_localhost: None,
         }

@@ -25,6 +25,8 @@ pub struct SingleLoad<'a> {
     pub tolerates: Option<f64>,
     /// Latencies of the requests that were answered.
     pub latencies: &'a Histogram<u64>,
+    /// What a limit of latency is about: the requests, or what follows from them.
+    pub limited: Limited<'a>,
     /// CPU of the load threads inside the window.
     pub load_cpu_ns: u64,
     /// Of that: spent on polling with nothing to do.
@@ -35,6 +37,15 @@ pub struct SingleLoad<'a> {
     pub turns: Option<u64>,
     /// At a rate: what became of the requests that were due.
     pub open_loop: Option<OpenLoopFigures>,
+}
+
+/// Operations of one kind, whose latency is limited. Each request has one of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Limited<'a> {
+    /// Latencies, as of requests.
+    pub latencies: &'a Histogram<u64>,
+    /// Those that came inside the window; `None` where they are the requests.
+    pub further: Option<u64>,
 }
 
 /// The server as it was observed during a load. Times are nanoseconds.

@@ -42,6 +42,10 @@ pub(crate) struct Connection<T> {
     pub beside: bool,
     /// The last byte of a request is held back.
     pub held: Option<Held>,
+    /// The dialect opens it: its first request waits.
+    pub opening: bool,
+    /// To be sent beside requests, between two of them.
+    pub aside: Vec<u8>,
     /// The server has ended its sending direction.
     pub ended: bool,
     /// Whole replies on this connection so far.
@@ -65,6 +69,8 @@ impl<T> Connection<T> {
             talk,
             beside: true,
             held: None,
+            opening: false,
+            aside: Vec::new(),
             ended: false,
             replies: 0,
             pause: SHORTEST_PAUSE,

@@ -1,5 +1,5 @@
 //! A load thread: its state, its life (the loop and the phases), when it asks (`drives`), and what
-//! happens on one connection (`talk`, `ends`, `loss`, `unexpected`, `sealed`).
+//! happens on one connection (`talk`, `opening`, `ends`, `loss`, `unexpected`, `sealed`).
 
 mod driver;
 mod drives;
@@ -8,6 +8,7 @@ mod heard;
 mod holding;
 mod life;
 mod loss;
+mod opening;
 mod sealed;
 mod state;
 mod talk;

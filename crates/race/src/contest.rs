@@ -151,7 +151,7 @@ pub enum ContestError {
     },
 }
 
-const BUNDLED: [(&str, &str); 11] = [
+const BUNDLED: [(&str, &str); 12] = [
     ("quick", include_str!("../../../races/quick.toml")),
     ("double", include_str!("../../../races/double.toml")),
     ("models", include_str!("../../../races/models.toml")),
@@ -161,6 +161,7 @@ const BUNDLED: [(&str, &str); 11] = [
     ("readiness", include_str!("../../../races/readiness.toml")),
     ("hash", include_str!("../../../races/hash.toml")),
     ("hash-quick", include_str!("../../../races/hash-quick.toml")),
+    ("hub", include_str!("../../../races/hub.toml")),
     ("fairness", include_str!("../../../races/fairness.toml")),
     ("truth", include_str!("../../../races/truth.toml")),
 ];

@@ -22,6 +22,8 @@ pub struct Loads {
     idle: OneOrMany<u32>,
     #[serde(default = "OneOrMany::one")]
     pipeline: OneOrMany<u32>,
+    /// Requests outstanding over all connections, at most; absent: as many as `pipeline` lets each have.
+    in_flight: Option<OneOrMany<u32>>,
     #[serde(default)]
     churn: bool,
     /// Requests per second over all connections, or a share of what the contenders can do (`"50% of
@@ -121,6 +123,7 @@ impl Loads {
             connections: OneOrMany::usual(),
             idle: OneOrMany::zero(),
             pipeline: OneOrMany::one(),
+            in_flight: None,
             churn: false,
             rate: None,
             arrivals: None,
@@ -152,7 +155,11 @@ impl Loads {
                 Some(_) if self.has_no_rate() && shared(cores) => format!(
                     "server and load would have to share them, which needs a fixed rate, and {} \
                      has none",
-                    if self.churn { "a connection per request" } else { "a counted load" }
+                    match () {
+                        () if self.churn => "a connection per request",
+                        () if self.in_flight.is_some() => "a load with so many `in_flight`",
+                        () => "a counted load",
+                    }
                 ),
                 Some(_) if self.beside.is_some() && shared(cores) => {
                     "server and loads would have to share them".to_owned()
@@ -162,7 +169,8 @@ impl Loads {
             left_out.push(format!("{} on {} CPUs: {why}", self.in_words(), cores.unwrap_or(0)));
             false
         });
-        let fixed = counts.iter().any(|cores| shared(*cores)) && !self.is_counted();
+        let has_rate = !self.is_counted() && self.in_flight.is_none();
+        let fixed = counts.iter().any(|cores| shared(*cores)) && has_rate;
         let when_shared = fixed.then(|| self.rate_when_shared.unwrap_or(RATE_WHEN_SHARED));
         let rates: Vec<Option<&Rate>> = match &self.rate {
             Some(rates) => rates.values().iter().map(Some).collect(),
@@ -194,21 +202,25 @@ impl Loads {
         let mut shapes = Vec::new();
         for &connections in self.connections.values() {
             for &idle in self.idle.values() {
-                shapes.extend(self.pipeline.values().iter().map(|&pipeline| {
+                for &pipeline in self.pipeline.values() {
                     let closed = LoadShape::closed(connections, pipeline);
-                    LoadShape { idle, drive: self.drive(), beside: self.beside, ..closed }
-                }));
+                    shapes.extend(values_or_none(&self.in_flight).into_iter().map(|in_flight| {
+                        let drive = self.drive(in_flight);
+                        LoadShape { idle, drive, beside: self.beside, ..closed }
+                    }));
+                }
             }
         }
         shapes
     }
 
     /// The drive where no rate is asked for.
-    fn drive(&self) -> Drive {
-        match self.burst {
-            Some(burst) => Drive::Burst(burst),
-            None if self.churn => Drive::Churn,
-            None => Drive::Closed,
+    fn drive(&self, in_flight: Option<u32>) -> Drive {
+        match (self.burst, in_flight.and_then(NonZeroU32::new)) {
+            (Some(burst), _) => Drive::Burst(burst),
+            (None, Some(in_flight)) => Drive::Bounded { in_flight },
+            (None, None) if self.churn => Drive::Churn,
+            (None, None) => Drive::Closed,
         }
     }
 
@@ -218,7 +230,7 @@ impl Loads {
 
     /// It goes as fast as it can, and no rate can be asked of it.
     fn has_no_rate(&self) -> bool {
-        self.churn || self.requests.is_some()
+        self.churn || self.requests.is_some() || self.in_flight.is_some()
     }
 
     fn core_counts(&self, available: u32) -> Vec<Option<u32>> {
@@ -343,6 +355,24 @@ mod tests {
         assert_eq!(shapes.len(), 1);
         assert!(left_out[0].contains("9 conn, 5 requests on 2 CPUs"), "{left_out:?}");
         assert!(left_out[0].contains("a counted load has none"), "{left_out:?}");
+    }
+
+    #[test]
+    fn what_is_in_flight_over_all_connections_multiplies_out() {
+        let two = cpus(&[0], &[1]);
+        let hub = "connections = [100, 1000]\nin_flight = [1, 4]";
+        let expected = [
+            "100 conn, 1 in flight",
+            "100 conn, 4 in flight",
+            "1000 conn, 1 in flight",
+            "1000 conn, 4 in flight",
+        ];
+        assert_eq!(told(hub, &two), expected);
+        assert_eq!(loads(hub).contradiction(), None);
+        let (shapes, left_out) =
+            loads("connections = 9\nin_flight = 4\ncores = [1, 2]").shapes(&two, &Paces::default());
+        assert_eq!(shapes.len(), 1);
+        assert!(left_out[0].contains("a load with so many `in_flight` has none"), "{left_out:?}");
     }
 
     #[test]

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The built-in workloads. A manifest may also name a workload file, by the name in it.
-pub const WORKLOADS: [&str; 4] = ["double", "dialogue", "hello", "hash"];
+pub const WORKLOADS: [&str; 5] = ["double", "dialogue", "hello", "hash", "hub"];
 
 /// Workloads that nothing can load yet: a manifest that names one would never be raced by it.
-const NOT_YET: [&str; 2] = ["hub", "shard"];
+const NOT_YET: [&str; 1] = ["shard"];
 
 /// `manifest.toml` of a contender.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -297,7 +297,10 @@ one_core_as = "epoll"
                 "unknown variant `phoenix`, expected `echo` or `canned`",
             ),
             (with("adapter = \"actioncable\""), "unknown variant `actioncable`"),
-            (SHORT.replace("double", "hub"), "\"hub\", which nothing loads yet; there are double,"),
+            (
+                SHORT.replace("double", "shard"),
+                "\"shard\", which nothing loads yet; there are double,",
+            ),
             (SHORT.replace("double", "shard"), "\"shard\", which nothing loads yet"),
         ] {
             let error = error_of(&text);

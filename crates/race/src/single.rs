@@ -1,7 +1,7 @@
 //! A load of `regatta-load`, and what was read of its server, as `regatta-judge` takes them.
 
 use regatta_host::{Spent, allowed_cpus};
-use regatta_judge::{OfServer, Replies, SingleLoad, of_load};
+use regatta_judge::{Limited, OfServer, Replies, SingleLoad, of_load};
 use regatta_load::{OpenTally, Plan, Tally};
 use regatta_record::{Latency, OpenLoopFigures, Outcome, Verdict};
 use std::collections::BTreeSet;
@@ -21,6 +21,8 @@ pub(crate) fn outcome_of_replies(name: &str, tally: &Tally) -> Option<Outcome> {
 
 /// A load as its judge takes it.
 pub(crate) fn single<'a>(plan: &Plan, tally: &'a Tally) -> SingleLoad<'a> {
+    let limited = plan.workload.limited();
+    let further = tally.operations.iter().find(|one| one.operation.name == limited.name);
     SingleLoad {
         drive: plan.drive,
         threads: tally.threads as u32,
@@ -31,6 +33,10 @@ pub(crate) fn single<'a>(plan: &Plan, tally: &'a Tally) -> SingleLoad<'a> {
         answered: tally.replies,
         tolerates: plan.tolerates,
         latencies: &tally.histogram,
+        limited: Limited {
+            latencies: further.map_or(&tally.histogram, |one| &one.histogram),
+            further: further.map(|one| one.count),
+        },
         load_cpu_ns: tally.load_cpu_ns,
         spun_ns: tally.spun_ns,
         run_delay_ns: tally.load_run_delay_ns,

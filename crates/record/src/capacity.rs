@@ -1,7 +1,7 @@
 //! What `regatta capacity` found: how many clients, or requests per second, a server carries within
 //! a limit of latency (method, rule 8).
 
-use crate::{Arrivals, Settling};
+use crate::{Arrivals, Operation, Settling};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -18,6 +18,9 @@ pub struct Capacity {
     pub load: CapacityLoad,
     /// What latency was permitted.
     pub limit: Limit,
+    /// Of which operations.
+    #[serde(default, skip_serializing_if = "Operation::is_request")]
+    pub limited: Operation,
     /// Whether every step was a fresh start of the server; else only its connections were fresh.
     pub fresh_starts: bool,
     /// Clients in closed loop; `None` where rates were asked for, or nothing was found.

@@ -2,8 +2,8 @@
 
 use regatta_record::{
     Asked, Capacity, CapacityHeader, CapacityInterval, CapacityLoad, CapacityPhase, CapacityStep,
-    Event, Exchange, Form, Happened, Judged, Limit, LoadSample, LoadShape, Outcome, PassStart,
-    Phase, RaceHeader, RoundEnd, RoundStart, Summary, Window,
+    Event, Exchange, Form, Happened, Judged, Limit, LoadSample, LoadShape, Operation, Outcome,
+    PassStart, Phase, RaceHeader, RoundEnd, RoundStart, Summary, Window,
 };
 use regatta_report::{Live, Looks, Shown, json, markdown, terminal};
 
@@ -283,6 +283,7 @@ fn a_capacity_shows_its_steps_early_on_a_terminal_and_all_at_its_end() {
         workload: "double".into(),
         load,
         limit,
+        limited: Operation::REQUESTS,
         fresh_starts: false,
         clients: Some(CapacityInterval { best: 1_500, low: 1_500, high: None }),
         rate_per_s: None,
@@ -335,6 +336,7 @@ fn the_levels_around_a_capacity_are_not_written_as_a_95_percent_interval() {
         workload: "double".into(),
         load: CapacityLoad::Clients { pipeline: 1, in_flight: None },
         limit: Limit { quantile: 0.95, ns: 250_000_000 },
+        limited: Operation::REQUESTS,
         fresh_starts: false,
         clients: Some(CapacityInterval { best: 4_850, low: 4_600, high: Some(5_050) }),
         rate_per_s: None,

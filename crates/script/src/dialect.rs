@@ -14,7 +14,8 @@ pub trait Dialect: Sync {
     /// What is kept of a connection beside its place in the script.
     type Talk;
 
-    /// Whether a connection has steps before its first request: see [`Dialect::open`].
+    /// Whether a connection has steps before its first request, or says something beside requests: see
+    /// [`Dialect::open`] and [`Dialect::asides`].
     const OPENS: bool = false;
 
     /// The kinds of operations that are counted. The first is [`Operation::REQUESTS`], the requests of
@@ -127,6 +128,19 @@ pub trait Dialect: Sync {
     fn owes_end(&self, cursor: &Cursor, talk: &Self::Talk) -> Option<Exchange> {
         let _ = (cursor, talk);
         None
+    }
+
+    /// Appends to `out` what is to be sent beside requests, between two of them, after what came.
+    #[inline]
+    fn asides(&self, talk: &mut Self::Talk, out: &mut Vec<u8>) {
+        let _ = (talk, out);
+    }
+
+    /// Whether the server still owes something unasked, on any connection, that was caused by requests which
+    /// have their reply. The load waits for it before it ends.
+    #[inline]
+    fn owes(&self) -> bool {
+        false
     }
 
     /// Verifies what [`Dialect::receive`] could only keep, and calls `wrong` for each reply that is not

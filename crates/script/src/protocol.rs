@@ -80,6 +80,12 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
         0
     }
 
+    /// The kind of operation whose latency a capacity is limited by, by its place among them: the requests,
+    /// unless a reply may come before the work is done.
+    fn limited(&self) -> usize {
+        0
+    }
+
     /// The whole text of its workload file, where it is one and is checked as that says.
     fn text(&self) -> Option<&str> {
         None

@@ -5,9 +5,9 @@ use crate::{
     clock,
     host::{Host, PAUSE, ServeError, Stop},
     job, local,
-    membership::{Mail, Members, Membership, Registry, waiting},
+    membership::{Bell, Members, Membership, Registry},
 };
-use regatta_engine::{Post, Start};
+use regatta_engine::{Post, Push, Start};
 use regatta_service::{
     Flow, Job, Limits, Locals, Now, Program, Session,
     style::{
@@ -31,7 +31,7 @@ use tokio::{
     io::{AsyncRead, Interest, ReadBuf},
     net::{TcpListener, TcpStream},
     runtime::Builder,
-    sync::mpsc::{Receiver, Sender, channel, error::TrySendError},
+    sync::Notify,
     task::spawn_blocking,
     time::{Sleep, sleep, sleep_until, timeout},
 };
@@ -75,18 +75,24 @@ impl<P: Program> Serve for Alone<P> {
 #[derive(Clone)]
 struct Together<F: Start> {
     start: F,
-    registry: Arc<Registry<Sender<PushOf<F>>>>,
+    registry: Arc<Registry<Arc<Notify>, PushOf<F>>>,
 }
 
 type PushOf<F> = <<F as Start>::Session as Session>::Push;
-type InRoom<P> = (Receiver<P>, Membership<Sender<P>>);
+
+/// How a member hears others.
+struct InRoom<P> {
+    bell: Arc<Notify>,
+    membership: Membership<Arc<Notify>, P>,
+}
 
 impl<F: Members> Serve for Together<F> {
     type Member = InRoom<PushOf<F>>;
 
     fn member(&self) -> Self::Member {
-        let (sender, receiver) = channel(waiting::<F::Session>());
-        (receiver, Membership::new(Arc::clone(&self.registry), sender))
+        let bell = Arc::<Notify>::default();
+        let membership = Membership::new(Arc::clone(&self.registry), Arc::clone(&bell));
+        InRoom { bell, membership }
     }
 
     fn serve(
@@ -98,10 +104,9 @@ impl<F: Members> Serve for Together<F> {
     }
 }
 
-impl<P: Send> Mail<P> for Sender<P> {
-    fn send(&self, push: P) -> bool {
-        // One that has gone has not missed anything.
-        !matches!(self.try_send(push), Err(TrySendError::Full(_)))
+impl Bell for Arc<Notify> {
+    fn ring(&self) {
+        self.notify_one();
     }
 }
 
@@ -111,7 +116,7 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
 
 /// Runs sessions that post to each other.
 pub(crate) fn run_members<F: Members>(start: F, host: &Host) -> Result<(), ServeError> {
-    run_each(Together { start, registry: Registry::new() }, host)
+    run_each(Together { registry: Registry::new(start.bounds()), start }, host)
 }
 
 fn run_each<S: Serve>(serve: S, host: &Host) -> Result<(), ServeError> {
@@ -276,19 +281,17 @@ impl<M: Send> Stream for &mut Connection<M> {
     }
 }
 
-impl<P: Clone + Send> Room<P> for &mut Connection<InRoom<P>> {
-    fn post(&mut self, post: Post<P>) {
-        let leaves = matches!(post, Post::Leave);
-        self.member.1.post(post);
-        while leaves && self.next().is_some() {}
+impl<P: Push> Room<P> for &mut Connection<InRoom<P>> {
+    fn post(&mut self, post: Post<P>) -> u32 {
+        self.member.membership.post(post)
     }
 
     fn next(&mut self) -> Option<P> {
-        self.member.0.try_recv().ok()
+        self.member.membership.next()
     }
 
     fn is_overrun(&self) -> bool {
-        self.member.1.is_overrun()
+        self.member.membership.is_overrun()
     }
 
     fn is_gone(&self) -> bool {
@@ -296,9 +299,18 @@ impl<P: Clone + Send> Room<P> for &mut Connection<InRoom<P>> {
     }
 }
 
-impl<P: Clone + Send + Sync> Waiting<P> for &mut Connection<InRoom<P>> {
+impl<P: Push + Sync> Waiting<P> for &mut Connection<InRoom<P>> {
     async fn wait(&mut self, reads: bool, until: Instant) -> io::Result<Wake<P>> {
-        let Connection { stream, stopped, member: (pushes, _), .. } = &mut **self;
+        let Connection { stream, stopped, member, .. } = &mut **self;
+        let pushed = async {
+            // The bell may have rung for what was heard meanwhile.
+            loop {
+                if let Some(wake) = member.membership.rung() {
+                    break wake;
+                }
+                member.bell.notified().await;
+            }
+        };
         let stopping = poll_fn(|cx| match stopped {
             Some(stop) => stop.as_mut().poll(cx),
             None => Poll::Pending,
@@ -309,7 +321,7 @@ impl<P: Clone + Send + Sync> Waiting<P> for &mut Connection<InRoom<P>> {
                 *stopped = None;
                 net::finish_reading(&*stream).map(|()| Wake::Readable)
             }
-            Some(push) = pushes.recv() => Ok(Wake::Push(push)),
+            wake = pushed => Ok(wake),
             () = sleep_until(until.into()) => Ok(match reads && net::is_readable(&*stream) {
                 // After a stall the timer may be noticed before what came in time.
                 true => Wake::Readable,

@@ -2,7 +2,7 @@
 
 use crate::{
     Host, Model, ServeError, asynchronous, burn::Burning, cluster, engines::serve_engine, epoll,
-    fork, green, null, prefork, threads,
+    fork, green, members::serve_members, null, prefork, threads,
 };
 use regatta_engine::Sessions;
 use regatta_service::{
@@ -10,8 +10,11 @@ use regatta_service::{
     hash::Hash,
     hello::Hello,
     http::{Resource, Site},
+    hub::{Hub, Settings as HubSettings},
+    sealed::Sealed,
 };
-use std::{path::Path, time::Duration};
+use rustls::ServerConfig;
+use std::{path::Path, sync::Arc, thread, time::Duration};
 
 /// Something that a server does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,14 +27,22 @@ pub enum Service {
     Hello,
     /// A file read and hashed for every request, over HTTP.
     Hash,
+    /// WebSocket members that hear each other's broadcasts.
+    Hub,
     /// Sends back what it reads without looking: the floor. Runs on `epoll` only.
     Null,
 }
 
 impl Service {
     /// All services, in the order of the catalogue.
-    pub const ALL: [Service; 5] =
-        [Service::Double, Service::Dialogue, Service::Hello, Service::Hash, Service::Null];
+    pub const ALL: [Service; 6] = [
+        Service::Double,
+        Service::Dialogue,
+        Service::Hello,
+        Service::Hash,
+        Service::Hub,
+        Service::Null,
+    ];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -40,6 +51,7 @@ impl Service {
             Service::Dialogue => "dialogue",
             Service::Hello => "hello",
             Service::Hash => "hash",
+            Service::Hub => "hub",
             Service::Null => "null",
         }
     }
@@ -53,6 +65,7 @@ impl Service {
             Service::Hash => {
                 "HTTP: GET /hash?n=N reads a file and is told its SHA-256, computed N times"
             }
+            Service::Hub => "WebSocket at /ws: echo, and broadcast to all members",
             Service::Null => "sends back what it reads without looking: the floor of a race",
         }
     }
@@ -99,7 +112,10 @@ pub fn serve(
             let file = file.ok_or(unsupported("it needs a file to read; give it one"))?;
             run(site(Hash::new(file)?), model, host)
         }
-        (Service::Hello | Service::Hash, Written::ByHand) => {
+        (Service::Hub, Written::Shared) => {
+            serve_hub(HubSettings::default(), model, HubHost { host, metrics: None, tls: None })
+        }
+        (Service::Hello | Service::Hash | Service::Hub, Written::ByHand) => {
             Err(unsupported("it is not written by hand; leave --by-hand out"))
         }
         (Service::Null, _) if model == Model::Epoll => null::run(host),
@@ -130,6 +146,51 @@ fn site<R: Resource>(resource: R) -> Shared<Site<R>> {
 /// As [`serve`].
 pub fn serve_burning(cost: Duration, host: &Host) -> Result<(), ServeError> {
     epoll::run(Sessions::new(Shared(Burning::new(cost, double::Double))), host)
+}
+
+/// How a hub is run.
+pub struct HubHost<'a> {
+    /// Where and within which limits.
+    pub host: &'a Host,
+    /// Where its page for Prometheus is, `/metrics`, with a thread for each of its connections. The hub and
+    /// the page stop together.
+    pub metrics: Option<&'a Host>,
+    /// Its certificates, if it speaks through TLS.
+    pub tls: Option<Arc<ServerConfig>>,
+}
+
+/// Runs the hub with these settings.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_hub(settings: HubSettings, model: Model, how: HubHost<'_>) -> Result<(), ServeError> {
+    let HubHost { host, metrics, tls } = how;
+    let hub = Hub::new(settings);
+    let page = hub.metrics();
+    let serve_it = || match tls {
+        Some(config) => serve_members(Sealed::new(hub, config), model, host),
+        None => serve_members(hub, model, host),
+    };
+    let ended = match metrics {
+        None => serve_it(),
+        Some(metrics) => thread::scope(|scope| {
+            let page = thread::Builder::new().name("metrics".into()).spawn_scoped(scope, || {
+                let ended = run(site(page), Model::Threads, metrics);
+                host.stop.set();
+                ended
+            })?;
+            let ended = serve_it();
+            metrics.stop.set();
+            let page = page.join().expect("serving does not panic");
+            ended.and(page)
+        }),
+    };
+    ended.map_err(|error| match error {
+        ServeError::Unsupported { model, because, .. } => {
+            ServeError::Unsupported { model, service: Service::Hub.name(), because }
+        }
+        other => other,
+    })
 }
 
 fn run<P: Program>(program: P, model: Model, host: &Host) -> Result<(), ServeError> {

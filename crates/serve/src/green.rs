@@ -5,11 +5,11 @@ use crate::{
     clock,
     host::{Host, PAUSE, Seat, ServeError, Stop},
     job, local,
-    membership::{Mail, Members, Membership, Registry, waiting},
+    membership::{Bell, Members, Membership, Registry},
     offload::Pool,
     open::Open,
 };
-use regatta_engine::Post;
+use regatta_engine::{Post, Push};
 use regatta_green::{self as green, TcpListener, TcpStream};
 use regatta_service::{
     Flow, Job, Limits, Locals, Never, Now, Program,
@@ -32,12 +32,12 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
 
 /// Runs sessions that post to each other.
 pub(crate) fn run_members<F: Members>(start: F, host: &Host) -> Result<(), ServeError> {
-    let registry = Registry::new();
+    let registry = Registry::new(start.bounds());
     run_each(host, move |stream: Green<'_>, limits| {
-        let (mailbox, sender) = green::mailbox(waiting::<F::Session>());
+        let (bell, sender) = green::mailbox(1);
         let membership = Membership::new(Arc::clone(&registry), sender);
         let Green { stream, stop, pool, .. } = stream;
-        let mut stream = Green { stream, stop, pool, member: (mailbox, membership) };
+        let mut stream = Green { stream, stop, pool, member: InRoom { bell, membership, rung: 0 } };
         serve_blocking(start.session(clock::now()), &mut stream, limits)
     })
 }
@@ -128,28 +128,35 @@ struct Green<'a, M = ()> {
     member: M,
 }
 
-impl<P> Mail<P> for green::Sender<P> {
-    fn send(&self, push: P) -> bool {
-        // One that has gone has not missed anything.
-        !matches!(green::Sender::send(self, push), Err(green::SendError::Full(_)))
+impl Bell for green::Sender<()> {
+    fn ring(&self) {
+        // It has rung already, or nobody is there any more.
+        let _ = self.send(());
     }
 }
 
-type InRoom<P> = (green::Mailbox<P>, Membership<green::Sender<P>>);
+/// How a member hears others.
+struct InRoom<P> {
+    bell: green::Mailbox<()>,
+    membership: Membership<green::Sender<()>, P>,
+    /// Pushes in a row that it was woken for, without a check for input.
+    rung: u8,
+}
 
-impl<P: Clone> Room<P> for Green<'_, InRoom<P>> {
-    fn post(&mut self, post: Post<P>) {
-        let leaves = matches!(post, Post::Leave);
-        self.member.1.post(post);
-        while leaves && self.next().is_some() {}
+/// Pushes in a row after which input is checked for, so that a flood of them does not starve it.
+const PUSHES: u8 = 16;
+
+impl<P: Push> Room<P> for Green<'_, InRoom<P>> {
+    fn post(&mut self, post: Post<P>) -> u32 {
+        self.member.membership.post(post)
     }
 
     fn next(&mut self) -> Option<P> {
-        self.member.0.try_recv()
+        self.member.membership.next()
     }
 
     fn is_overrun(&self) -> bool {
-        self.member.1.is_overrun()
+        self.member.membership.is_overrun()
     }
 
     fn is_gone(&self) -> bool {
@@ -157,22 +164,36 @@ impl<P: Clone> Room<P> for Green<'_, InRoom<P>> {
     }
 }
 
-impl<P: Clone> Member<P> for Green<'_, InRoom<P>> {
+impl<P: Push> Member<P> for Green<'_, InRoom<P>> {
     fn wait(&mut self, reads: bool, until: Instant) -> io::Result<Wake<P>> {
-        if !reads {
-            return match self.member.0.recv_until(until) {
-                Ok(push) => Ok(Wake::Push(push)),
-                Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(Wake::Deadline),
-                Err(error) => Err(error),
-            };
+        loop {
+            // The bell may have rung for what was heard meanwhile.
+            if reads && self.member.rung >= PUSHES && net::is_readable(self.stream) {
+                self.member.rung = 0;
+                return Ok(Wake::Readable);
+            }
+            if let Some(wake) = self.member.membership.rung() {
+                self.member.rung = self.member.rung.saturating_add(1);
+                return Ok(wake);
+            }
+            self.member.rung = 0;
+            if !reads {
+                match self.member.bell.recv_until(until) {
+                    Ok(()) => continue,
+                    Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                        return Ok(Wake::Deadline);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            return Ok(match green::wait(self.stream, &self.member.bell, Some(until))? {
+                green::Wake::Readable => Wake::Readable,
+                green::Wake::Message(()) => continue,
+                // The event may still be in the kernel, behind others.
+                green::Wake::Deadline if net::is_readable(self.stream) => Wake::Readable,
+                green::Wake::Deadline => Wake::Deadline,
+            });
         }
-        Ok(match green::wait(self.stream, &self.member.0, Some(until))? {
-            green::Wake::Readable => Wake::Readable,
-            green::Wake::Message(push) => Wake::Push(push),
-            // The event may still be in the kernel, behind others.
-            green::Wake::Deadline if net::is_readable(self.stream) => Wake::Readable,
-            green::Wake::Deadline => Wake::Deadline,
-        })
     }
 
     fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize> {

@@ -1,6 +1,6 @@
 //! What every model is given: where to listen, its limits, and when to stop.
 
-use crate::{letters::Letters, offload::Pool};
+use crate::{clock, letters::Letters, offload::Pool};
 use regatta_engine::{Core, Engine};
 use regatta_service::{Limits, style::sequential::read_timeout};
 use regatta_sys::{
@@ -204,6 +204,16 @@ pub(crate) struct Seat<L> {
 }
 
 impl<L: Clone> Seat<L> {
+    /// The core that serves an engine from this seat.
+    pub(crate) fn core<E: Engine<Letter = L>>(&self, engine: E, limits: Limits) -> Core<E> {
+        let mut core = Core::new(engine, limits, clock::now());
+        if let Some(letters) = &self.letters {
+            let (own, cores) = letters.seat();
+            core.seated(own, cores);
+        }
+        core
+    }
+
     /// Posts what the engine has for the other cores.
     #[inline]
     pub(crate) fn post<E: Engine<Letter = L>>(&self, core: &mut Core<E>) {

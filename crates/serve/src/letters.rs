@@ -45,6 +45,11 @@ impl<L: Clone> Letters<L> {
         Ok((0..cores).map(|own| Letters { all: Arc::clone(&all), own }).collect())
     }
 
+    /// Which core this one is, and how many there are.
+    pub(crate) fn seat(&self) -> (u32, u32) {
+        (self.own as u32, self.all.len() as u32)
+    }
+
     /// Posts to all other cores: one wake-up for each, however many letters these are.
     pub(crate) fn post(&self, letters: impl ExactSizeIterator<Item = L>) {
         if self.all.len() == 1 || letters.len() == 0 {

@@ -37,7 +37,7 @@ mod sockets;
 mod threads;
 mod uring;
 
-pub use catalogue::{Service, Written, serve, serve_burning};
+pub use catalogue::{HubHost, Service, Written, serve, serve_burning, serve_hub};
 pub use delay::Delay;
 pub use delayed::serve_delayed;
 pub use engines::serve_engine;
@@ -46,4 +46,8 @@ pub use members::serve_members;
 pub use membership::Members;
 pub use model::{Model, Traits};
 pub use null::{Canned, serve_canned};
+pub use regatta_engine::{Bounds, Policy};
+pub use regatta_service::hub::{
+    Access as HubAccess, Jwt, Limits as HubLimits, Settings as HubSettings,
+};
 pub use regatta_sys::limit::raise_open_files;

@@ -1,11 +1,14 @@
-//! Members: sessions that hear of each other, and who is to hear a push.
+//! Members: sessions that post to each other, and the registry of those that get a push.
 
-use regatta_engine::{Post, Start};
-use regatta_service::{Never, Session};
+use regatta_engine::{Backlog, Bounds, Heard, Post, Push, RoomName, Start};
+use regatta_service::{Never, Session, style::member::Wake};
 use slab::Slab;
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, Ordering::Relaxed},
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 /// Sessions that post to each other. `Start` makes one for each connection.
@@ -27,85 +30,146 @@ impl<F> Members for F where
 {
 }
 
-/// Maximum number of pushes that wait for a member: those of 64 bytes fill its backlog. A member for
-/// which more would wait is a slow consumer and is closed.
-pub(crate) fn waiting<S: Session>() -> usize {
-    (S::BACKLOG / 64).max(1)
-}
-
-/// Where pushes for a member go.
-pub(crate) trait Mail<P>: Clone {
-    /// Returns false if there is no room for it.
-    fn send(&self, push: P) -> bool;
+/// Wakes a member that waits for pushes.
+pub(crate) trait Bell: Clone {
+    /// Makes the member check its inbox, now or when it next waits.
+    fn ring(&self);
 }
 
 /// All members of a server.
-pub(crate) struct Registry<T>(Mutex<Slab<Entry<T>>>);
-
-struct Entry<T> {
-    mail: T,
-    overrun: Arc<AtomicBool>,
+pub(crate) struct Registry<B, P> {
+    rooms: Mutex<HashMap<RoomName, Slab<Entry<B, P>>>>,
+    bounds: Bounds,
 }
 
-impl<T> Registry<T> {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Registry(Mutex::new(Slab::new())))
-    }
+struct Entry<B, P> {
+    bell: B,
+    inbox: Arc<Inbox<P>>,
+}
 
-    fn lock(&self) -> MutexGuard<'_, Slab<Entry<T>>> {
-        // A panic ends its connection, not the server; the slab is consistent at every point.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+/// The pushes that a member has not heard yet.
+struct Inbox<P> {
+    pushes: Mutex<Backlog<P>>,
+    /// The policy has closed the member.
+    overrun: AtomicBool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic ends its connection, not the server; what is locked is consistent at every point.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<B, P> Registry<B, P> {
+    /// `bounds` are those of each member.
+    pub(crate) fn new(bounds: Bounds) -> Arc<Self> {
+        Arc::new(Registry { rooms: Mutex::default(), bounds })
+    }
+}
+
+impl<P: Push> Inbox<P> {
+    /// Returns whether the push is queued, and whether the member must be woken.
+    fn add(&self, push: P, bounds: &Bounds) -> (bool, bool) {
+        // One that is being closed hears nothing more.
+        if self.overrun.load(Relaxed) {
+            return (false, false);
+        }
+        let mut pushes = lock(&self.pushes);
+        let was_empty = pushes.is_empty();
+        match pushes.add(push, bounds) {
+            Heard::Queued => (true, was_empty),
+            Heard::Missed => (false, false),
+            Heard::Close => {
+                self.overrun.store(true, Relaxed);
+                (false, true)
+            }
+        }
     }
 }
 
 /// One member. It leaves when this is dropped.
-pub(crate) struct Membership<T> {
-    registry: Arc<Registry<T>>,
-    mail: T,
-    key: Option<usize>,
-    overrun: Arc<AtomicBool>,
+pub(crate) struct Membership<B, P> {
+    registry: Arc<Registry<B, P>>,
+    bell: B,
+    inbox: Arc<Inbox<P>>,
+    /// Its room, and its place there.
+    seat: Option<(RoomName, usize)>,
 }
 
-impl<T> Membership<T> {
+impl<B, P> Membership<B, P> {
     /// It has not joined.
-    pub(crate) fn new(registry: Arc<Registry<T>>, mail: T) -> Self {
-        Membership { registry, mail, key: None, overrun: Arc::default() }
+    pub(crate) fn new(registry: Arc<Registry<B, P>>, bell: B) -> Self {
+        let inbox = Inbox { pushes: Mutex::default(), overrun: AtomicBool::new(false) };
+        Membership { registry, bell, inbox: Arc::new(inbox), seat: None }
     }
 
-    /// Whether it has missed something.
+    /// Whether the policy has closed it as a slow consumer.
     pub(crate) fn is_overrun(&self) -> bool {
-        self.overrun.load(Relaxed)
-    }
-
-    pub(crate) fn post<P: Clone>(&mut self, post: Post<P>)
-    where
-        T: Mail<P>,
-    {
-        match post {
-            Post::Join if self.key.is_none() => {
-                let (mail, overrun) = (self.mail.clone(), Arc::clone(&self.overrun));
-                self.key = Some(self.registry.lock().insert(Entry { mail, overrun }));
-            }
-            Post::Join => {}
-            Post::Leave => self.leave(),
-            Post::Others(push) => {
-                for (key, entry) in self.registry.lock().iter() {
-                    if self.key != Some(key) && !entry.mail.send(push.clone()) {
-                        entry.overrun.store(true, Relaxed);
-                    }
-                }
-            }
-        }
+        self.inbox.overrun.load(Relaxed)
     }
 
     fn leave(&mut self) {
-        if let Some(key) = self.key.take() {
-            self.registry.lock().remove(key);
+        let Some((room, key)) = self.seat.take() else { return };
+        let mut rooms = lock(&self.registry.rooms);
+        let Some(members) = rooms.get_mut(&room) else { return };
+        members.remove(key);
+        if members.is_empty() {
+            rooms.remove(&room);
         }
     }
 }
 
-impl<T> Drop for Membership<T> {
+impl<B: Bell, P: Push> Membership<B, P> {
+    /// The oldest push that it has not heard.
+    pub(crate) fn next(&self) -> Option<P> {
+        lock(&self.inbox.pushes).take()
+    }
+
+    /// What the bell has rung for. `None` if it was heard meanwhile.
+    pub(crate) fn rung(&self) -> Option<Wake<P>> {
+        let push = self.next().map(Wake::Push);
+        push.or_else(|| self.is_overrun().then_some(Wake::Overrun))
+    }
+
+    /// Carries out a post. Returns the number of members that a push is queued for, this one included.
+    pub(crate) fn post(&mut self, post: Post<P>) -> u32 {
+        match post {
+            Post::Join(room) if self.seat.is_none() => {
+                let entry = Entry { bell: self.bell.clone(), inbox: Arc::clone(&self.inbox) };
+                let mut rooms = lock(&self.registry.rooms);
+                let key = rooms.entry(room.clone()).or_default().insert(entry);
+                drop(rooms);
+                self.seat = Some((room, key));
+            }
+            Post::Join(_) => {}
+            Post::Leave => {
+                self.leave();
+                lock(&self.inbox.pushes).clear();
+            }
+            Post::Others(push) | Post::Counted(push, _) => {
+                let (room, own) = match &self.seat {
+                    Some((room, key)) => (room, Some(*key)),
+                    None => (&RoomName::LOBBY, None),
+                };
+                let mut queued = 0;
+                for (key, entry) in lock(&self.registry.rooms).get(room).into_iter().flatten() {
+                    if own == Some(key) {
+                        queued += 1;
+                        continue;
+                    }
+                    let (is_queued, wakes) = entry.inbox.add(push.clone(), &self.registry.bounds);
+                    queued += u32::from(is_queued);
+                    if wakes {
+                        entry.bell.ring();
+                    }
+                }
+                return queued;
+            }
+        }
+        0
+    }
+}
+
+impl<B, P> Drop for Membership<B, P> {
     fn drop(&mut self) {
         self.leave();
     }

@@ -5,8 +5,8 @@
 //! `Sessions` keeps beside it: both are counted here, in bytes allocated.
 
 use regatta_engine::{
-    Conn, Context, Core, Flow, Limits, Never, Next, Now, Post, Push, Session, Sessions, Slots,
-    Socket, Start,
+    Conn, Context, Core, Flow, Limits, Never, Next, Now, Post, Push, RoomName, Session, Sessions,
+    Slots, Socket, Start,
 };
 use regatta_service::{Shared, double::Double};
 use std::{marker::PhantomData, mem::size_of, sync::Arc, time::Instant};
@@ -29,7 +29,7 @@ impl<P: Push, const JOINS: bool> Session for With<P, JOINS> {
 
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
         if JOINS {
-            context.post(Post::Join);
+            context.post(Post::Join(RoomName::LOBBY));
         }
         self.inner(context, |session, context| session.on_bytes(context, bytes))
     }

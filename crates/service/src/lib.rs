@@ -13,7 +13,9 @@ pub mod double;
 pub mod hash;
 pub mod hello;
 pub mod http;
+pub mod hub;
 mod program;
+pub mod sealed;
 mod service;
 pub mod style;
 

@@ -31,6 +31,7 @@ use std::{
   regatta load http://127.0.0.1:8080/ --tolerate 1%
   regatta load https://localhost:8443/ --cacert my-roots.pem
   regatta load memcached://127.0.0.1:11211 -p 16
+  regatta load ws://127.0.0.1:8080/ws -c 1000 --in-flight 4
   regatta load http://127.0.0.1:8080/ --slow headers -c 5000 -d 30s
 
 With --rate requests are sent when they are due, whatever became of those before, and latency counts
@@ -66,6 +67,10 @@ pub struct LoadArgs {
     /// come if absent
     #[arg(short, long, value_parser = rate, value_name = "R", conflicts_with_all = ["requests", "churn"])]
     pub rate: Option<NonZeroU32>,
+    /// Requests under way over all connections, at most; the connections take turns. With ws:// broadcasts:
+    /// the load of hubs, 4 in the article
+    #[arg(long, value_name = "N", conflicts_with_all = ["rate", "churn", "pipeline", "burst", "slow"])]
+    pub in_flight: Option<NonZeroU32>,
     /// How the requests of --rate arrive: poisson (as from many users) or constant (evenly spaced)
     #[arg(long, default_value = "poisson", requires = "rate",
           value_parser = |text: &str| one_of(text, &Arrivals::ALL, Arrivals::name))]
@@ -102,7 +107,7 @@ pub struct LoadArgs {
     /// What to send, and what must come back: to line:// double (if absent), dialogue, echo (for a
     /// server that sends back what it gets), or a workload file of your own; to http:// a GET of the
     /// path, or what the flags below say (if absent), hello, hash, or a workload file; to memcached://
-    /// cache (if absent), or a workload file
+    /// cache (if absent), or a workload file; to ws:// hub (broadcasts; if absent) or hub-echo
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     pub workload: Option<Workload>,
     /// The heads of the requests of hello and hash: varied as users' are (if absent), or identical
@@ -176,7 +181,10 @@ impl LoadArgs {
             (Some(shape), _) => Drive::Burst(shape.burst),
             (None, Some(rate)) => Drive::Open { rate, arrivals: self.arrivals },
             (None, None) if self.churn => Drive::Churn,
-            (None, None) => Drive::Closed,
+            (None, None) => match self.in_flight {
+                Some(in_flight) => Drive::Bounded { in_flight },
+                None => Drive::Closed,
+            },
         }
     }
 

@@ -115,7 +115,11 @@ fn shape(args: &LoadArgs) -> String {
         );
     }
     let idle = if args.idle > 0 { format!(" + {} idle", args.idle) } else { String::new() };
-    let each = if args.churn { "a request each".into() } else { format!("× {pipeline}") };
+    let each = match args.in_flight {
+        _ if args.churn => "a request each".into(),
+        Some(in_flight) => format!("{in_flight} requests under way"),
+        None => format!("× {pipeline}"),
+    };
     format!("{} connections{idle}, {each}", args.connections())
 }
 

@@ -56,6 +56,8 @@ fn no_folder_names_the_protocol_of_another_and_each_has_one_line_in_the_table() 
             .iter()
             .map(|row| row.name)
             .filter(|name| *name != row.name && *name != WORD)
+            // A WebSocket is opened by a request of HTTP.
+            .filter(|name| (row.name, *name) != ("websocket", "http"))
             .collect();
         let folder = root.join(FOLDERS).join(row.name);
         let found: Vec<String> =

@@ -207,9 +207,19 @@ fn blamed(loaded: &Loaded) -> Vec<String> {
 #[test]
 fn a_stall_shows_in_open_loop_and_hides_in_closed_loop() {
     let Some(turn) = turn() else { return };
+    let mut wrong = stalled(&turn);
+    if !wrong.is_empty() && !is_full() {
+        println!("once more, since a machine that others use may disturb it: {wrong:#?}");
+        wrong = stalled(&turn);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is not as it should be with a stall in each of the loops.
+fn stalled(turn: &Turn) -> Vec<String> {
     let (rate, seconds) = if is_full() { (2_000, 10) } else { (1_000, 2) };
     let law = Law::Stall(100.0, 1_000.0);
-    let open = load(&turn, law, &Case { law, rate, arrivals: "poisson", seconds });
+    let open = load(turn, law, &Case { law, rate, arrivals: "poisson", seconds });
     let server = turn.server(&law.option());
     // A slow build answers 64 connections late without any stall.
     let connections = if is_full() { 64 } else { 8 };
@@ -223,11 +233,17 @@ fn a_stall_shows_in_open_loop_and_hides_in_closed_loop() {
     let p99 = |loaded: &Loaded| loaded.result.latency_ns.p99.unwrap() as f64 / MS;
     // The short form runs on machines that others use, where a stall may seem longer.
     let most = if is_full() { 110.0 } else { 1_000.0 };
-    assert!((70.0..most).contains(&p99(&open)), "{} ms", p99(&open));
-    assert!(p99(&closed) < 50.0, "{} ms", p99(&closed));
-    assert_eq!(open.code, 0, "the rate was held");
-    let wrong = blamed(&open);
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let mut wrong = blamed(&open);
+    if !(70.0..most).contains(&p99(&open)) {
+        wrong.push(format!("open: p99 is {} ms", p99(&open)));
+    }
+    if p99(&closed) >= 50.0 {
+        wrong.push(format!("closed: p99 is {} ms", p99(&closed)));
+    }
+    if open.code != 0 {
+        wrong.push(format!("open: the rate was not held: status {}", open.code));
+    }
+    wrong
 }
 
 #[test]

@@ -33,11 +33,12 @@ fn a_rate_that_cannot_be_held_is_told_with_status_1() {
     let server = turn.server("");
     let seconds = if is_full() { 3 } else { 1 };
     let closed = turn.load(&server, "-c 64 -d 500ms --warm-up 100ms").result.rate_per_s;
-    let rate = (closed * 10.0) as u32;
+    // Its short look may have come while the machine did something else.
+    let rate = (closed * 10.0).max(400_000.0) as u32;
     let loaded = turn.load(&server, &format!("-c 64 -r {rate} -d {seconds}s --warm-up 300ms"));
     let result = &loaded.result;
     println!(
-        "\n{rate}/s asked for, ten times what is possible: {:.0}/s, {} unsent, {} late; {}: {}",
+        "\n{rate}/s asked for, many times what is possible: {:.0}/s, {} unsent, {} late; {}: {}",
         result.rate_per_s,
         result.unsent,
         result.late,

@@ -1,13 +1,16 @@
-//! Sessions that post to each other over two cores. They join and leave, say things, set alarms,
-//! switch from lines to masked frames, take a long input without keeping it, and are slow consumers.
+//! Sessions that post to each other over two cores. They join and leave, say things, ask for how many
+//! these were queued, set alarms, switch from lines to masked frames, take a long input without keeping
+//! it, and are slow consumers.
+
+mod session;
 
 use regatta_engine::{
-    Context, Flow, Never, Now, Post, Push, Session, Sessions, Start,
+    Flow, Letter, Never, Now, Sessions,
     simulator::{Expected, Fault, Random, Scenario, Visit, assert_finds, assert_holds},
 };
+use session::{Chats, Said};
 use std::{
     collections::VecDeque,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -18,163 +21,6 @@ const BACKLOG: usize = 3000;
 /// Bytes of the longest command, and of the longest output that one asks for.
 const LONGEST: usize = 255;
 const BLOB: usize = 9999;
-
-// ---- the session ----
-
-/// What is said, as its listeners hear it.
-#[derive(Clone)]
-struct Said(Arc<[u8]>);
-
-impl Push for Said {}
-
-#[derive(Default)]
-struct Chat {
-    /// The beginning of a command.
-    held: Vec<u8>,
-    /// Commands come in frames: a length, a mask, and so many masked bytes.
-    framed: bool,
-    /// Bytes of a stream that are to come, and the sum of those that came.
-    stream: Option<(usize, u64)>,
-    alarm: Option<Instant>,
-    /// It takes no input until the alarm.
-    pauses: bool,
-    inside: Option<Instant>,
-}
-
-impl Chat {
-    /// Takes what can be taken of the front of `bytes`. Returns how much that is.
-    fn take(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> (usize, Flow) {
-        let (mut taken, all) = (0, bytes.len());
-        loop {
-            let rest = &mut bytes[taken..];
-            if let Some((left, sum)) = &mut self.stream {
-                let some = rest.len().min(*left);
-                *sum += rest[..some].iter().map(|byte| u64::from(*byte)).sum::<u64>();
-                *left -= some;
-                taken += some;
-                if *left > 0 {
-                    return (taken, Flow::Continue);
-                }
-                context.out.extend_from_slice(format!("sum {sum}\n").as_bytes());
-                self.stream = None;
-                continue;
-            }
-            let (command, whole) = if self.framed {
-                let [length, mask, rest @ ..] = rest else { return (taken, Flow::Continue) };
-                let length = usize::from(*length);
-                let Some(payload) = rest.get_mut(..length) else { return (taken, Flow::Continue) };
-                payload.iter_mut().for_each(|byte| *byte ^= *mask);
-                (&*payload, length + 2)
-            } else {
-                let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
-                    return (taken, Flow::Continue);
-                };
-                (&rest[..end], end + 1)
-            };
-            taken += whole;
-            let command = std::str::from_utf8(command).unwrap_or("");
-            let (verb, argument) = command.split_once(' ').unwrap_or((command, ""));
-            let number = argument.parse().unwrap_or(0);
-            match verb {
-                "join" => context.post(Post::Join),
-                "leave" => context.post(Post::Leave),
-                "say" => {
-                    let said = format!("p {argument}\n").into_bytes();
-                    context.post(Post::Others(Said(said.into())));
-                }
-                "blob" => context.out.resize(context.out.len() + number, b'b'),
-                "alarm" | "pause" => {
-                    let after = Duration::from_millis(number as u64);
-                    self.pauses |= verb == "pause";
-                    self.alarm = Some(context.now.instant + after);
-                }
-                "stream" => self.stream = Some((number, 0)),
-                "upgrade" => self.framed = true,
-                "part" if taken == all => return (taken, Flow::Part),
-                "bye" | "part" => {
-                    context.out.extend_from_slice(b"bye\n");
-                    return (taken, Flow::Close);
-                }
-                _ => {}
-            }
-            context.out.extend_from_slice(b"ok\n");
-        }
-    }
-}
-
-impl Session for Chat {
-    type Job = Never;
-    type Push = Said;
-    type Local = ();
-    const BACKLOG: usize = BACKLOG;
-
-    fn on_open(&mut self, context: &mut Context<'_, Self>) -> Flow {
-        context.out.extend_from_slice(b"hello\n");
-        Flow::Continue
-    }
-
-    fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
-        let mut held = std::mem::take(&mut self.held);
-        let (taken, flow) = if held.is_empty() {
-            let (taken, flow) = self.take(context, bytes);
-            self.held.extend_from_slice(&bytes[taken..]);
-            (taken, flow)
-        } else {
-            held.extend_from_slice(bytes);
-            let (taken, flow) = self.take(context, &mut held);
-            held.drain(..taken);
-            self.held = held;
-            (taken, flow)
-        };
-        if taken > 0 || self.held.is_empty() {
-            self.inside = None;
-        }
-        if !self.held.is_empty() {
-            self.inside.get_or_insert(context.now.instant);
-        }
-        flow
-    }
-
-    fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
-        context.out.extend_from_slice(b"over\n");
-        Flow::Close
-    }
-
-    fn on_push(&mut self, _: Now, push: &Said, out: &mut Vec<u8>) -> Flow {
-        out.extend_from_slice(&push.0);
-        if push.0.ends_with(b"!\n") { Flow::Close } else { Flow::Continue }
-    }
-
-    fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {
-        (self.alarm, self.pauses) = (None, false);
-        context.out.extend_from_slice(b"alarm\n");
-        Flow::Continue
-    }
-
-    fn wants_input(&self) -> bool {
-        !self.pauses
-    }
-
-    fn inside(&self) -> Option<Instant> {
-        self.inside
-    }
-
-    fn alarm(&self) -> Option<Instant> {
-        self.alarm
-    }
-}
-
-struct Chats;
-
-impl Start for Chats {
-    type Session = Chat;
-
-    fn session(&self, _: Now) -> Chat {
-        Chat::default()
-    }
-}
-
-// ---- the model ----
 
 /// What the model knows of a client.
 #[derive(Clone, Default)]
@@ -188,16 +34,77 @@ struct Member {
     alarm: Option<Instant>,
 }
 
+/// A letter, as the model has it.
+#[derive(Clone, Debug, PartialEq)]
+enum Mail {
+    Said(Vec<u8>),
+    /// The core that it comes from counts.
+    Counted(Vec<u8>, Count),
+}
+
+/// A count of a core, by its number there, for this member and its ticket.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Count {
+    core: usize,
+    number: u64,
+    who: usize,
+    ticket: usize,
+}
+
 #[derive(Default)]
 struct Model {
     members: Vec<Member>,
     said: usize,
     /// Letters under way, of each core to each.
-    letters: Vec<Vec<VecDeque<Vec<u8>>>>,
+    letters: Vec<Vec<VecDeque<Mail>>>,
+    /// Answers to counts that each core has not heard. They tell for whom they are, and not who answers.
+    answers: Vec<Vec<Count>>,
+    /// Counts of each core so far.
+    counted: Vec<u64>,
+    /// Those that are not complete, and how many cores have not answered.
+    counts: Vec<(Count, usize)>,
     wrong: Option<String>,
 }
 
 impl Model {
+    /// A core posts a letter to all others.
+    fn post(&mut self, core: usize, mail: &Mail) {
+        for (to, letters) in self.letters[core].iter_mut().enumerate() {
+            if to != core {
+                letters.push_back(mail.clone());
+            }
+        }
+    }
+
+    /// A core is given a letter: which, and from which core. It is the next of that core.
+    fn take(&mut self, core: usize, is_it: impl Fn(usize, &Mail) -> bool) -> Option<(usize, Mail)> {
+        let mut boxes = self.letters.iter_mut().map(|to| &mut to[core]).enumerate();
+        boxes.find_map(|(from, letters)| {
+            letters.pop_front_if(|first| is_it(from, first)).map(|mail| (from, mail))
+        })
+    }
+
+    /// A core hears an answer to a count, which may be one of its own.
+    fn answered(&mut self, core: usize, count: Count, all: &mut [Expected]) {
+        if count.core != core {
+            return;
+        }
+        let at = self.counts.iter().position(|(one, _)| *one == count);
+        let at = at.expect("a count is complete once");
+        self.counts[at].1 -= 1;
+        if self.counts[at].1 == 0 {
+            self.counts.swap_remove(at);
+            self.queued(count.who, count.ticket, all);
+        }
+    }
+
+    /// All cores have answered.
+    fn queued(&mut self, who: usize, ticket: usize, all: &mut [Expected]) {
+        if !self.members[who].left && !all[who].closes {
+            all[who].output.extend_from_slice(format!("queued {ticket}\n").as_bytes());
+        }
+    }
+
     /// A member of this core says something.
     fn say(&mut self, core: usize, from: Option<usize>, text: &[u8], all: &mut [Expected]) {
         for (who, member) in self.members.iter_mut().enumerate() {
@@ -246,7 +153,10 @@ impl Scenario for Model {
     fn begin(&mut self, random: &mut Random) -> usize {
         self.members.clear();
         (self.said, self.wrong) = (0, None);
+        self.counts.clear();
         let cores = random.pick(&[1, 2, 2, 3]);
+        self.counted = vec![0; cores];
+        self.answers = vec![Vec::new(); cores];
         self.letters = vec![vec![VecDeque::new(); cores]; cores];
         cores
     }
@@ -271,7 +181,7 @@ impl Scenario for Model {
         let ends = random.pick(&[0, 0, 40]);
         for _ in 0..random.magnitude(1, 30) {
             mask = mask.map(|_| random.below(256) as u8);
-            match random.weighted(&[50, 8, 5, 10, 10, 4, 4, 9]) {
+            match random.weighted(&[40, 8, 5, 10, 10, 4, 4, 9, 10]) {
                 0 => {
                     self.said += 1;
                     let loud = if random.chance(3) { "!" } else { "" };
@@ -294,6 +204,10 @@ impl Scenario for Model {
                 6 => {
                     add(mask, "upgrade", input);
                     mask = Some(0);
+                }
+                8 => {
+                    self.said += 1;
+                    add(mask, &format!("count {}", self.said), input);
                 }
                 _ if random.chance(ends) => add(mask, random.pick(&["bye", "part"]), input),
                 _ => add(mask, "nothing", input),
@@ -342,7 +256,7 @@ impl Scenario for Model {
                 }
                 "upgrade" => member.framed = true,
                 "stream" => member.stream = Some(argument.parse().unwrap()),
-                "join" | "leave" | "say" => posts.push((verb.into(), argument.into())),
+                "join" | "leave" | "say" | "count" => posts.push((verb.into(), argument.into())),
                 _ => {}
             }
             if !expected.closes {
@@ -367,10 +281,19 @@ impl Scenario for Model {
                 _ => {
                     let (core, text) = (self.members[who].core, format!("p {argument}\n"));
                     self.say(core, Some(who), text.as_bytes(), all);
-                    for (to, letters) in self.letters[core].iter_mut().enumerate() {
-                        if to != core {
-                            letters.push_back(text.clone().into_bytes());
-                        }
+                    if verb == "say" {
+                        self.post(core, &Mail::Said(text.into_bytes()));
+                        continue;
+                    }
+                    let ticket = argument.parse().unwrap();
+                    let others = self.letters.len() - 1;
+                    if others == 0 {
+                        self.queued(who, ticket, all);
+                    } else {
+                        self.counted[core] += 1;
+                        let count = Count { core, number: self.counted[core], who, ticket };
+                        self.counts.push((count, others));
+                        self.post(core, &Mail::Counted(text.into_bytes(), count));
                     }
                 }
             }
@@ -388,24 +311,53 @@ impl Scenario for Model {
         self.members[who].left = true;
     }
 
-    fn heard(&mut self, core: usize, letter: &Said, _: Now, all: &mut [Expected]) {
-        let mut from = self.letters.iter_mut().map(|to| &mut to[core]);
+    fn heard(&mut self, core: usize, letter: &Letter<Said>, _: Now, all: &mut [Expected]) {
+        if let Letter::Queued { to, count, .. } = letter {
+            let is_it = |one: &Count| (one.core, one.number) == (*to as usize, *count);
+            match self.answers[core].iter().position(is_it) {
+                Some(at) => {
+                    let count = self.answers[core].swap_remove(at);
+                    self.answered(core, count, all);
+                }
+                None => self.wrong = Some(format!("core {core} hears an answer that nobody gave")),
+            }
+            return;
+        }
         // Each core's come in their order.
-        match from.find(|letters| letters.front().is_some_and(|first| first[..] == *letter.0)) {
-            Some(letters) => drop(letters.pop_front()),
+        let mail = self.take(core, |own, mail| match (letter, mail) {
+            (Letter::Push(_, said), Mail::Said(text)) => *said.0 == text[..],
+            (Letter::Counted { push, from, count, .. }, Mail::Counted(text, own_count)) => {
+                let is_it = (*from as usize, *count) == (own, own_count.number);
+                is_it && *push.0 == text[..]
+            }
+            _ => false,
+        });
+        match mail {
             None => {
-                let letter = letter.0.escape_ascii();
+                let letter = match letter {
+                    Letter::Push(_, said) | Letter::Counted { push: said, .. } => {
+                        said.0.escape_ascii().to_string()
+                    }
+                    Letter::Queued { .. } => unreachable!("it is dealt with above"),
+                };
                 self.wrong = Some(format!("core {core} hears \"{letter}\" out of its order"));
             }
+            Some((_, Mail::Said(text))) => self.say(core, None, &text, all),
+            Some((_, Mail::Counted(text, count))) => {
+                self.say(core, None, &text, all);
+                let others =
+                    self.answers.iter_mut().enumerate().filter(|(other, _)| *other != core);
+                others.for_each(|(_, answers)| answers.push(count));
+            }
         }
-        self.say(core, None, &letter.0, all);
     }
 
     fn over(&mut self) -> Result<(), String> {
         let mut under_way = self.letters.iter().flatten().flatten();
         match (self.wrong.take(), under_way.next()) {
             (Some(wrong), _) => Err(wrong),
-            (None, Some(letter)) => Err(format!("\"{}\" was never heard", letter.escape_ascii())),
+            (None, Some(letter)) => Err(format!("{letter:?} was never heard")),
+            (None, None) if !self.counts.is_empty() => Err("a count was never completed".into()),
             (None, None) => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! One level of a search for a capacity: whether the server held it.
 
 use super::search::Shown;
-use crate::{BUSY, OfServer, SingleLoad, of_load};
+use crate::{BUSY, Limited, OfServer, SingleLoad, of_load};
 use regatta_record::{Errors, Figure, Kind, Latency, Limit, Verdict};
 
 /// How much longer a window may become so that enough replies lie beyond the percentile.
@@ -10,7 +10,7 @@ const MOST_WINDOWS: f64 = 10.0;
 /// By what factor the window must grow so that the percentile has its replies beyond it; `None` if
 /// it has, or if something else decides.
 pub fn more_time(load: &SingleLoad<'_>, limit: Limit) -> Option<f64> {
-    let replies = load.latencies.len() as f64;
+    let replies = load.limited.latencies.len() as f64;
     // A little more than just enough, since replies do not come evenly.
     let needed = 1.2 * Latency::SAMPLES_BEYOND as f64 / (1.0 - limit.quantile);
     // So many without an answer are all beyond the percentile themselves.
@@ -26,10 +26,11 @@ pub fn more_time(load: &SingleLoad<'_>, limit: Limit) -> Option<f64> {
 fn percentile(load: &SingleLoad<'_>, limit: Limit) -> Option<u64> {
     // What was never answered took longer than all that was.
     let unanswered = load.unanswered();
-    let replies = load.latencies.len();
+    let latencies = load.limited.latencies;
+    let replies = latencies.len();
     let rank = ((replies + unanswered) as f64 * limit.quantile).ceil() as u64;
     let known = rank <= replies && replies + unanswered - rank >= Latency::SAMPLES_BEYOND;
-    known.then(|| load.latencies.value_at_quantile((rank as f64 - 0.5) / replies as f64))
+    known.then(|| latencies.value_at_quantile((rank as f64 - 0.5) / replies as f64))
 }
 
 /// What was seen of a level.
@@ -83,7 +84,7 @@ impl Seen {
             piled_up: piled_up(load),
             verdict: Some(of_load(load, server)),
             percentile_ns: percentile(load, limit),
-            replies: load.latencies.len(),
+            replies: load.limited.latencies.len(),
             unanswered: load.unanswered(),
             rate_per_s: load.rate_per_s(),
             window_s: load.window_ns as f64 / 1e9,
@@ -101,14 +102,19 @@ impl Seen {
 /// the limit, so that any window is too short for a rate just above what is held. So the answers
 /// inside the window are counted: a server that keeps up answers as many as are due, but for 2%, and
 /// for what happens to be outstanding at either end: about L = rate × mean latency (Little's law),
-/// with a standard deviation of √L at each end if arrivals are independent.
+/// with a standard deviation of √L at each end if arrivals are independent. The same in closed loop of
+/// what follows from requests: a server may answer them before it has done that.
 fn piled_up(load: &SingleLoad<'_>) -> Option<u64> {
-    let open = load.open_loop.as_ref()?;
-    let window_ns = load.window_ns.max(1) as f64;
-    let due = open.due as f64;
-    let outstanding = due / window_ns * load.latencies.mean();
+    let Limited { latencies, further } = load.limited;
+    let due = match (&load.open_loop, further) {
+        (Some(open), _) => open.due,
+        (None, Some(_)) => load.requests,
+        (None, None) => return None,
+    };
+    let (due, done) = (due as f64, further.unwrap_or(load.requests) as f64);
+    let outstanding = due / load.window_ns.max(1) as f64 * latencies.mean();
     let chance = 3.0 * (2.0 * outstanding + 1.0).sqrt();
-    let behind = due - load.requests as f64;
+    let behind = due - done;
     (behind > 0.02 * due + chance).then_some(behind as u64)
 }
 

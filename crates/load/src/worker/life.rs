@@ -226,7 +226,10 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         self.gauge.settled.store(self.settled, Relaxed);
         // After the window, what is still to be sent is awaited too.
         let line = self.phase == Phase::Draining && self.drive.has_due();
-        self.gauge.awaited.store(self.awaited + u64::from(line), Relaxed);
+        // So are deliveries, of which one thread tells for all.
+        let owes = self.phase == Phase::Draining && self.part.thread == 0 && self.dialect.owes();
+        let more = u64::from(line) + u64::from(owes);
+        self.gauge.awaited.store(self.awaited + more, Relaxed);
         self.gauge.refused.store(self.refused, Relaxed);
         self.gauge.dropped.store(self.dropped, Relaxed);
         if self.phase == Phase::Draining {

@@ -20,7 +20,7 @@ use crate::{
 };
 use regatta_record::Exchange;
 use regatta_script::{At, Cursor, Dialect};
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 use std::ops::Range;
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
@@ -70,6 +70,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     #[inline]
     pub(super) fn came(&mut self, slot: u32, n: usize) {
         self.now = clock::now();
+        if const { D::OPENS } && self.connections[slot as usize].opening {
+            return self.go_on_opening(slot, n);
+        }
         match self.receive(slot, 0..n) {
             Ok(0) => self.end_if_said(slot),
             Ok(replies) => match self.too_early(slot, n) {
@@ -83,6 +86,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
                 None => self.unexpected(slot, exchange, n),
                 Some(exchange) => self.wrong(slot, exchange),
             },
+        }
+        if const { D::OPENS } {
+            self.say_aside(slot);
         }
     }
 
@@ -145,6 +151,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.drive.connects(slot, connection, &self.times);
         let now = clock::now();
         self.tell_dialect(slot, 1, now);
+        if const { D::OPENS } {
+            self.begin_opening(slot);
+        }
         let connection = &mut self.connections[slot as usize];
         self.times.push(&mut connection.sent, 1, now);
         self.left -= 1;
@@ -205,6 +214,8 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         let number = slot * self.part.threads as u32 + self.part.thread as u32;
         self.dialect.renew(&mut connection.talk, number);
         connection.held = None;
+        connection.opening = false;
+        connection.aside.clear();
         connection.ended = false;
         connection.replies = 0;
         connection.sent.clear();
@@ -291,6 +302,11 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// Sends what is unsent; true if it was cut short.
     #[inline]
     fn send(&mut self, slot: u32) -> Result<bool, Loss> {
+        if const { D::OPENS }
+            && let Some(cut) = self.send_aside(slot)?
+        {
+            return Ok(cut);
+        }
         let back = self.holds_back(slot);
         let connection = &mut self.connections[slot as usize];
         let Some(socket) = &connection.socket else { return Ok(false) };
@@ -300,34 +316,33 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
             Back::LastByte => &bytes[..bytes.len() - 1],
             Back::All => return Ok(false),
         };
-        let failed = match connection.state {
-            State::Connecting => Loss::Connect,
-            _ => Loss::Write,
-        };
-        let (n, cut) = match &mut connection.tls {
-            None => {
-                let n = socket::send_some(socket, bytes).map_err(failed)?;
-                (n, n < bytes.len())
-            }
-            Some(session) => {
-                send_sealed(session, socket.as_fd(), bytes).map_err(|fault| match fault {
-                    Fault::System(errno) => failed(errno),
-                    fault => fault.into(),
-                })?
-            }
-        };
+        let (n, cut) = send_bytes(socket, &mut connection.tls, connection.state, bytes)?;
         connection.cursor.wrote(n);
-        if connection.state == State::Connecting && n > 0 {
-            connection.state = State::Unanswered;
-            self.awaited += 1;
-            let is_due = V::SCHEDULED && !connection.beside;
-            if !V::CHURNS && !is_due {
-                // Connecting is not part of the reply time of a connection that is kept; but of a
-                // request that was due and had to be connected for.
-                self.times.set_oldest(&connection.sent, clock::now());
-            }
+        if n > 0 {
+            self.wrote_first(slot);
         }
         Ok(cut)
+    }
+
+    /// Something was written on a connection, maybe the first.
+    #[inline]
+    pub(super) fn wrote_first(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        if connection.state == State::Connecting {
+            connection.state = State::Unanswered;
+            self.awaited += 1;
+            self.begins_now(slot);
+        }
+    }
+
+    /// The first request of a connection counts from now. Connecting is not part of the reply time of a
+    /// connection that is kept; but of a request that was due and had to be connected for.
+    pub(super) fn begins_now(&mut self, slot: u32) {
+        let connection = &self.connections[slot as usize];
+        let is_due = V::SCHEDULED && !connection.beside;
+        if !V::CHURNS && !is_due {
+            self.times.set_oldest(&connection.sent, clock::now());
+        }
     }
 
     #[inline]
@@ -345,5 +360,29 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         if let Err(error) = changed {
             self.lost(slot, Loss::Write(error));
         }
+    }
+}
+
+/// Sends as much as goes, sealed where TLS is between: how many bytes, and whether something waits for room.
+#[inline]
+pub(super) fn send_bytes(
+    socket: &OwnedFd,
+    tls: &mut Option<Box<Session>>,
+    state: State,
+    bytes: &[u8],
+) -> Result<(usize, bool), Loss> {
+    let failed = match state {
+        State::Connecting => Loss::Connect,
+        _ => Loss::Write,
+    };
+    match tls {
+        None => {
+            let n = socket::send_some(socket, bytes).map_err(failed)?;
+            Ok((n, n < bytes.len()))
+        }
+        Some(session) => send_sealed(session, socket.as_fd(), bytes).map_err(|fault| match fault {
+            Fault::System(errno) => failed(errno),
+            fault => fault.into(),
+        }),
     }
 }

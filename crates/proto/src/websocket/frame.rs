@@ -197,6 +197,13 @@ impl<'a> Frame<'a> {
         mask::apply(mask, 0, &mut out[begins..]);
     }
 
+    /// Appends the header of a whole text of so many bytes as a server sends it. They must follow.
+    #[inline]
+    pub fn write_text_header(length: usize, out: &mut Vec<u8>) {
+        out.reserve(Self::MOST_HEADER + length);
+        write_header(FIN | Opcode::Text.bits(), 0, length, out);
+    }
+
     #[inline]
     fn write_header(&self, masked: u8, out: &mut Vec<u8>) {
         debug_assert!(
@@ -204,17 +211,24 @@ impl<'a> Frame<'a> {
             "a control frame is short and whole"
         );
         let bit = |is: bool, bit: u8| if is { bit } else { 0 };
-        out.push(bit(self.fin, FIN) | bit(self.compressed, RSV1) | self.opcode.bits());
-        match self.payload.len() {
-            length @ 0..126 => out.push(masked | length as u8),
-            length @ 126..0x1_0000 => {
-                out.push(masked | 126);
-                out.extend_from_slice(&(length as u16).to_be_bytes());
-            }
-            length => {
-                out.push(masked | 127);
-                out.extend_from_slice(&(length as u64).to_be_bytes());
-            }
+        let first = bit(self.fin, FIN) | bit(self.compressed, RSV1) | self.opcode.bits();
+        write_header(first, masked, self.payload.len(), out);
+    }
+}
+
+/// Appends the first byte of a header and the length in its shortest form (RFC 6455, 5.2).
+#[inline]
+fn write_header(first: u8, masked: u8, length: usize, out: &mut Vec<u8>) {
+    out.push(first);
+    match length {
+        0..126 => out.push(masked | length as u8),
+        126..0x1_0000 => {
+            out.push(masked | 126);
+            out.extend_from_slice(&(length as u16).to_be_bytes());
+        }
+        _ => {
+            out.push(masked | 127);
+            out.extend_from_slice(&(length as u64).to_be_bytes());
         }
     }
 }

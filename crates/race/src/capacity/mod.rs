@@ -158,6 +158,7 @@ fn conclude(
         workload: ready.workload().name().to_string(),
         load: question.load,
         limit: question.limit,
+        limited: ready.workload().limited(),
         fresh_starts: matches!(place, Place::Contender { .. }),
         clients: interval.filter(|_| by_clients),
         rate_per_s: interval.filter(|_| !by_clients),

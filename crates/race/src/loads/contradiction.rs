@@ -17,6 +17,9 @@ impl Loads {
         if self.connections.is_none_or_zero() || self.pipeline.is_none_or_zero() {
             return told("`connections` and `pipeline` must be at least 1");
         }
+        if let Some(because) = self.contradiction_of_in_flight() {
+            return Some(because);
+        }
         let rates = self.rate.iter().flat_map(OneOrMany::values);
         let when_shared = self.rate_when_shared.map(Rate::Number);
         if let Some(because) = rates.clone().chain(&when_shared).find_map(Rate::contradiction) {
@@ -56,6 +59,22 @@ impl Loads {
             .or_else(|| {
                 self.burst.and_then(|burst| self.contradiction_of_burst(burst, rated, idle))
             })
+    }
+
+    fn contradiction_of_in_flight(&self) -> Option<String> {
+        let in_flight = self.in_flight.as_ref()?;
+        if in_flight.is_none_or_zero() {
+            return Some("`in_flight` must be at least 1".into());
+        }
+        let others = [
+            (self.churn, "churn"),
+            (self.rate.is_some(), "rate"),
+            (self.rate_when_shared.is_some(), "rate_when_shared"),
+            (self.burst.is_some(), "burst"),
+        ];
+        others.into_iter().find(|(given, _)| *given).map(|(_, what)| {
+            format!("`in_flight` bounds a closed loop; it does not go with `{what}`")
+        })
     }
 
     fn contradiction_of_requests(&self, rated: bool, idle: bool) -> Option<String> {
@@ -165,6 +184,10 @@ mod tests {
             (format!("rate = 5\n{}", burst(10)), "does not go with `rate`"),
             (format!("idle = 5\n{}", burst(10)), "does not go with `idle`"),
             (burst(0), "must be at least 1"),
+            ("in_flight = [4, 0]".to_owned(), "`in_flight` must be at least 1"),
+            ("in_flight = 4\nchurn = true".to_owned(), "does not go with `churn`"),
+            ("in_flight = 4\nrate = 5".to_owned(), "does not go with `rate`"),
+            (format!("in_flight = 4\n{}", burst(10)), "does not go with `burst`"),
             ("requests = 0".to_owned(), "`requests` must be at least 1"),
             ("requests = 5\nrate = 5".to_owned(), "do not go with `rate`"),
             ("requests = 5\nidle = 5".to_owned(), "do not go with `idle`"),

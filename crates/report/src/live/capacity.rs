@@ -85,7 +85,7 @@ pub fn row(step: &CapacityStep, width: usize) -> String {
 /// `4,850 clients at p95 ≤ 250 ms; every try of 4,600 passed, every try of 5,050 failed`. The two levels
 /// are no 95% interval, so they are not written as one.
 fn capacity(found: &Capacity) -> String {
-    let (unit, limit) = (unit(&found.load), found.limit);
+    let (unit, limit) = (unit(&found.load), limit(found));
     let Some(CapacityInterval { best, low, high }) = found.clients.or(found.rate_per_s) else {
         return match found.steps.last() {
             None => format!("unknown at {limit}: no step came to its end"),
@@ -102,6 +102,14 @@ fn capacity(found: &Capacity) -> String {
         }
         (None, Some(because)) => format!("≥ {} {unit} ({because}) at {limit}", number(low)),
         (None, None) => format!("≥ {} {unit} at {limit}", number(low)),
+    }
+}
+
+/// `p95 ≤ 250 ms`, and of what where that is not the request.
+fn limit(found: &Capacity) -> String {
+    match found.limited.is_request() {
+        true => found.limit.to_string(),
+        false => format!("{} of {}", found.limit, found.limited.several),
     }
 }
 

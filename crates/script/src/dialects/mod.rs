@@ -4,6 +4,7 @@
 pub mod http;
 pub mod line;
 pub mod memcached;
+pub mod websocket;
 
 use crate::{
     dialect::Dialect,
@@ -81,6 +82,13 @@ macro_rules! table {
             pub fn cost_per(&self) -> Operation {
                 match self { $(
                     Workload::$Name(asks) => kinds(asks)[asks.cost_per()].clone()
+                ),* }
+            }
+
+            /// The kind of operation whose latency a capacity is limited by.
+            pub fn limited(&self) -> Operation {
+                match self { $(
+                    Workload::$Name(asks) => kinds(asks)[asks.limited()].clone()
                 ),* }
             }
 
@@ -188,6 +196,7 @@ table! {
     Line: line::Line,
     Http: http::Http1,
     Memcached: memcached::MemcachedText,
+    WebSocket: websocket::WebSocket,
 }
 
 /// Does something with a dialect, whichever it is.

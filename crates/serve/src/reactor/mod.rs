@@ -65,7 +65,7 @@ pub(crate) fn run<E: Engine, R: Readiness>(
         readiness.add(letters.as_fd(), LETTERS, Interest::READ)?;
     }
     Reactor {
-        core: Core::new(engine, host.limits, clock::now()),
+        core: seat.core(engine, host.limits),
         host,
         edge: readiness.is_edge_triggered(),
         readiness,

@@ -6,16 +6,17 @@
 //!
 //! Order of the locks: the members, the state of one of them, what the helper waits for.
 
+mod ends;
 mod helper;
 
 use crate::{
     clock,
-    host::{Host, PAUSE, ServeError, Stop},
+    host::{Host, ServeError, Stop},
     membership::Members,
     open::Entered,
     threads::accept,
 };
-use regatta_engine::{Activity, Context, Flow, Limits, Post, Start};
+use regatta_engine::{Activity, Context, Flow, Heard, Limits, Post, RoomName, Start};
 use regatta_service::Session;
 use regatta_sys::{net, queue};
 use rustix::event::{EventfdFlags, eventfd};
@@ -61,7 +62,7 @@ pub(crate) fn run<F: Members>(start: F, host: &Host) -> Result<(), ServeError> {
 
 /// What the members of a server share.
 struct Room<S: Session> {
-    members: Mutex<Slab<Arc<Member<S>>>>,
+    members: Mutex<HashMap<RoomName, Slab<Arc<Member<S>>>>>,
     waiting: Mutex<Waiting<S>>,
     /// Rung when the helper has more to wait for.
     bell: OwnedFd,
@@ -106,8 +107,8 @@ struct State<S: Session> {
     /// The thread waits until then.
     until: Instant,
     joined: bool,
-    /// Its place among the members.
-    key: Option<usize>,
+    /// Its room, and its place there.
+    seat: Option<(RoomName, usize)>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -125,9 +126,9 @@ impl<S: Session> State<S> {
         // At once: after the reply to a leave, nothing is heard.
         for post in &self.posts {
             match post {
-                Post::Join => self.joined = true,
+                Post::Join(_) => self.joined = true,
                 Post::Leave => self.joined = false,
-                Post::Others(_) => {}
+                Post::Others(_) | Post::Counted(..) => {}
             }
         }
     }
@@ -237,7 +238,7 @@ impl<S: Session> Member<S> {
 impl<S: Session> Room<S> {
     fn new() -> io::Result<Self> {
         Ok(Room {
-            members: Mutex::new(Slab::new()),
+            members: Mutex::new(HashMap::new()),
             waiting: Mutex::new(Waiting { stuck: HashMap::new(), alarms: HashMap::new() }),
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             numbers: AtomicU64::new(0),
@@ -260,15 +261,25 @@ impl<S: Session> Room<S> {
                     pushes.push(push);
                     continue;
                 }
-                Post::Join => {
+                Post::Join(room) => {
                     self.push(from, mem::take(&mut pushes));
-                    let mut members = lock(&self.members);
+                    let mut rooms = lock(&self.members);
                     let mut state = lock(&from.state);
-                    state.key.get_or_insert_with(|| members.insert(Arc::clone(from)));
+                    if state.seat.is_none() {
+                        let key = rooms.entry(room.clone()).or_default().insert(Arc::clone(from));
+                        state.seat = Some((room, key));
+                    }
                 }
                 Post::Leave => {
                     self.push(from, mem::take(&mut pushes));
                     self.leave(from);
+                }
+                Post::Counted(push, ticket) => {
+                    pushes.push(push);
+                    let others = self.push(from, mem::take(&mut pushes));
+                    let mut state = lock(&from.state);
+                    let members = others + u32::from(state.joined);
+                    state.call(|session, context| session.on_queued(context, ticket, members));
                 }
             }
         }
@@ -276,34 +287,49 @@ impl<S: Session> Room<S> {
     }
 
     fn leave(&self, member: &Member<S>) {
-        let key = lock(&member.state).key.take();
-        if let Some(key) = key {
-            lock(&self.members).remove(key);
+        let Some((room, key)) = lock(&member.state).seat.take() else { return };
+        let mut rooms = lock(&self.members);
+        let Some(members) = rooms.get_mut(&room) else { return };
+        members.remove(key);
+        if members.is_empty() {
+            rooms.remove(&room);
         }
     }
 
-    /// Each of the others hears all of these, and gets what it makes of them in one write.
-    fn push(&self, from: &Arc<Member<S>>, pushes: Vec<S::Push>) {
+    /// Each of the others hears all of these, and gets what it makes of them in one write. Returns for how
+    /// many the last is queued.
+    fn push(&self, from: &Arc<Member<S>>, pushes: Vec<S::Push>) -> u32 {
         if pushes.is_empty() {
-            return;
+            return 0;
         }
-        let others: Vec<_> = lock(&self.members).iter().map(|(_, m)| Arc::clone(m)).collect();
+        let mut queued = 0;
+        let room =
+            lock(&from.state).seat.as_ref().map_or(RoomName::LOBBY, |(room, _)| room.clone());
+        let rooms = lock(&self.members);
+        let others: Vec<_> =
+            rooms.get(&room).into_iter().flatten().map(|(_, m)| Arc::clone(m)).collect();
+        drop(rooms);
         for member in others.iter().filter(|member| !Arc::ptr_eq(member, from)) {
             let mut state = lock(&member.state);
             if state.flow != Flow::Continue || !state.joined {
                 continue;
             }
             let State { session, out, flow, .. } = &mut *state;
+            let mut heard = Heard::Missed;
             for push in &pushes {
                 if *flow == Flow::Continue {
-                    *flow = session.on_push(clock::now(), push, out);
+                    heard = session.on_push(clock::now(), push, out);
+                    *flow = if heard == Heard::Close { Flow::Close } else { Flow::Continue };
                 }
             }
             member.called(&mut state, self);
             if state.stuck && state.out.len() > S::BACKLOG {
                 member.give_up(&mut state); // a slow consumer
+            } else {
+                queued += u32::from(heard == Heard::Queued);
             }
         }
+        queued
     }
 }
 
@@ -316,7 +342,11 @@ struct Seat<'a, S: Session> {
 impl<S: Session> Drop for Seat<'_, S> {
     fn drop(&mut self) {
         // Nobody calls the session any more.
-        lock(&self.member.state).flow = Flow::Close;
+        let mut state = lock(&self.member.state);
+        state.flow = Flow::Close;
+        let push = state.session.on_gone();
+        drop(state);
+        self.room.push(&self.member, push.into_iter().collect());
         self.room.leave(&self.member);
         let mut waiting = lock(&self.room.waiting);
         waiting.stuck.remove(&self.member.number);
@@ -349,7 +379,7 @@ fn serve<F: Start>(
             activity: Activity::new(now.instant),
             until: now.instant,
             joined: false,
-            key: None,
+            seat: None,
         }),
         moved: Condvar::new(),
     });
@@ -383,7 +413,12 @@ fn talk<S: Session>(
             state = member.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if state.flow != Flow::Continue {
-            return if state.gone || state.ended { Ok(()) } else { finish(stream, state, stop) };
+            if state.gone || state.ended {
+                return Ok(());
+            }
+            let (flow, cut) = (state.flow, state.cut);
+            drop(state);
+            return ends::finish(stream, flow, cut, stop);
         }
         if state.rings() && !mem::replace(&mut rang, true) {
             state.call(|session, context| session.on_alarm(context));
@@ -446,34 +481,4 @@ fn look<S: Session>(
         true => Err(io::ErrorKind::TimedOut.into()),
         false => Ok(()),
     }
-}
-
-/// Ends our direction, and reads on for a while, so that a reset does not overtake the last bytes.
-fn finish<S: Session>(
-    stream: &TcpStream,
-    state: MutexGuard<'_, State<S>>,
-    stop: &Stop,
-) -> io::Result<()> {
-    let (flow, cut) = (state.flow, state.cut);
-    drop(state);
-    if stop.is_set() {
-        return Ok(());
-    }
-    net::finish_writing(stream)?;
-    let due = Instant::now() + Limits::LINGER;
-    let mut allowed = Limits::LINGER_BYTES;
-    let mut discard = [0; 1024];
-    while flow == Flow::Close && Instant::now() < due {
-        net::set_read_timeout(stream, due.saturating_duration_since(Instant::now()))?;
-        match net::read(stream, &mut discard) {
-            Ok(read) if (1..allowed).contains(&read) => allowed -= read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Its input was ended by us, so this does not say that the client has everything.
-            Ok(0) if cut && queue::unacknowledged(stream).is_ok_and(|bytes| bytes > 0) => {
-                thread::sleep(PAUSE / 4);
-            }
-            _ => break,
-        }
-    }
-    Ok(())
 }

@@ -127,7 +127,7 @@ impl<'h, E: Engine> Driver<'h, E> {
             ring.watch(letters, LETTERS)?;
         }
         Ok(Driver {
-            core: Core::new(engine, host.limits, clock::now()),
+            core: seat.core(engine, host.limits),
             host,
             ring,
             seat,

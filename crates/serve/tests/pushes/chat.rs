@@ -15,7 +15,7 @@
 //! A frame is a length (u32), a mask (4 bytes) and the payload XORed with the mask. The reply is the
 //! length and the checksum of the payload. Numbers are big-endian. A payload is never kept.
 
-use regatta_engine::{Context, Flow, Never, Now, Post, Push, Session, Start};
+use regatta_engine::{Context, Flow, Heard, Never, Now, Post, Push, RoomName, Session, Start};
 use std::{
     sync::{
         Arc,
@@ -105,7 +105,7 @@ impl Session for Talker {
 
     fn on_open(&mut self, context: &mut Context<'_, Self>) -> Flow {
         if self.chat.greets {
-            context.post(Post::Join);
+            context.post(Post::Join(RoomName::LOBBY));
             context.post(Post::Others(Said::Text(b"came"[..].into())));
         }
         Flow::Continue
@@ -149,7 +149,7 @@ impl Session for Talker {
         }
     }
 
-    fn on_push(&mut self, now: Now, push: &Said, out: &mut Vec<u8>) -> Flow {
+    fn on_push(&mut self, now: Now, push: &Said, out: &mut Vec<u8>) -> Heard {
         self.chat.counts.heard.fetch_add(1, SeqCst);
         if let Some(after) = self.remind {
             self.alarm = Some(now.instant + after);
@@ -157,11 +157,11 @@ impl Session for Talker {
         match push {
             Said::Text(text) => {
                 reply(out, b"heard ", text);
-                Flow::Continue
+                Heard::Queued
             }
             Said::Dismiss => {
                 reply(out, b"dismissed", b"");
-                Flow::Close
+                Heard::Close
             }
         }
     }
@@ -195,7 +195,7 @@ impl Talker {
         match word {
             b"ping" => reply(context.out, b"pong", b""),
             b"join" => {
-                context.post(Post::Join);
+                context.post(Post::Join(RoomName::LOBBY));
                 reply(context.out, b"joined", b"");
             }
             b"leave" => {

@@ -6,7 +6,7 @@
 
 use super::{asynchronous, sequential};
 use crate::{Flow, Limits, Never, Now, Session};
-use regatta_engine::{Activity, Context, Post};
+use regatta_engine::{Activity, Context, Heard, Post};
 use std::{future::Future, io, mem, time::Instant};
 
 /// Bytes of output from which on it is written before more is read or heard.
@@ -21,21 +21,23 @@ pub enum Wake<P> {
     Readable,
     /// Another session has posted this.
     Push(P),
+    /// [`Room::is_overrun`] has become true.
+    Overrun,
     /// The deadline has passed.
     Deadline,
 }
 
 /// What all members of a server post to.
 pub trait Room<P> {
-    /// Carries out what this member posts. After [`Post::Leave`], [`Room::next`] returns nothing
-    /// that was pushed before.
-    fn post(&mut self, post: Post<P>);
+    /// Carries out what this member posts. Returns for how many members a [`Post::Counted`] was queued,
+    /// and 0 for others. After [`Post::Leave`], [`Room::next`] returns nothing that was pushed before.
+    fn post(&mut self, post: Post<P>) -> u32;
 
     /// The next push that has come already.
     fn next(&mut self) -> Option<P>;
 
-    /// Whether this member was too slow for what was pushed to it, so that it has missed something
-    /// and is to be closed.
+    /// Whether this member was too slow for what was pushed to it, and is to be closed. Nothing that
+    /// waited for it is left.
     fn is_overrun(&self) -> bool;
 
     /// Whether the connection was reset, or both of its directions have ended.
@@ -123,7 +125,9 @@ impl<S: Session<Job = Never>> Member<S> {
     fn hear(&mut self, now: Now, first: Option<S::Push>, room: &mut impl Room<S::Push>) -> bool {
         let mut next = first;
         while let Some(push) = next {
-            self.flow = self.session.on_push(now, &push, &mut self.out);
+            if self.session.on_push(now, &push, &mut self.out) == Heard::Close {
+                self.flow = Flow::Close;
+            }
             if self.flow != Flow::Continue || self.out.len() >= FULL {
                 return false;
             }
@@ -132,10 +136,39 @@ impl<S: Session<Job = Never>> Member<S> {
         true
     }
 
-    fn post(&mut self, room: &mut impl Room<S::Push>) {
-        self.posts.drain(..).for_each(|post| room.post(post));
+    /// Whether it was too slow for what was pushed to it: its last words are in the output then.
+    fn is_overrun(&mut self, room: &impl Room<S::Push>) -> bool {
+        let is_overrun = room.is_overrun() && self.flow == Flow::Continue;
+        if is_overrun {
+            self.session.on_overrun(&mut self.out);
+            self.flow = Flow::Close;
+        }
+        is_overrun
+    }
+
+    fn post(&mut self, now: Now, room: &mut impl Room<S::Push>) {
+        // What it posts when it hears of a count is carried out, too.
+        while !self.posts.is_empty() {
+            for post in mem::take(&mut self.posts) {
+                let ticket = match post {
+                    Post::Counted(_, ticket) => Some(ticket),
+                    _ => None,
+                };
+                let members = room.post(post);
+                if let Some(ticket) = ticket.filter(|_| self.flow == Flow::Continue) {
+                    self.call(now, |session, context| session.on_queued(context, ticket, members));
+                }
+            }
+        }
         if self.flow != Flow::Continue {
             room.post(Post::Leave);
+        }
+    }
+
+    /// The connection is gone.
+    fn is_gone(&mut self, room: &mut impl Room<S::Push>) {
+        if let Some(push) = self.session.on_gone() {
+            room.post(Post::Others(push));
         }
     }
 
@@ -204,9 +237,9 @@ impl<S: Session<Job = Never>> Member<S> {
     }
 }
 
-/// Fails once a member was too slow for what was pushed to it.
-fn check<P>(room: &impl Room<P>) -> io::Result<()> {
-    match room.is_overrun() {
+/// Fails once a member that has no last words was too slow for what was pushed to it.
+fn check<S: Session>(room: &impl Room<S::Push>) -> io::Result<()> {
+    match !S::LAST_WORDS && room.is_overrun() {
         true => Err(io::Error::other("the client reads too slowly for what is pushed to it")),
         false => Ok(()),
     }
@@ -219,12 +252,27 @@ where
     T: Blocking<S::Push>,
 {
     let mut member = Member::new(session, limits, stream.now());
+    let ended = talk_blocking(&mut member, stream);
+    member.is_gone(stream);
+    ended
+}
+
+fn talk_blocking<S, T>(member: &mut Member<S>, stream: &mut T) -> io::Result<()>
+where
+    S: Session<Job = Never>,
+    T: Blocking<S::Push>,
+{
+    let limits = member.limits;
     loop {
-        member.post(stream);
+        member.post(stream.now(), stream);
         let (bytes, last) = (member.out.len(), member.is_last());
+        let check = check::<S>;
         let at_once = sequential::send_while(stream, &mut member.out, last, limits, check)?;
         member.wrote(bytes);
         check(stream)?;
+        if member.is_overrun(stream) {
+            continue;
+        }
         match member.flow {
             Flow::Continue => {}
             _ if member.ended => return Ok(()),
@@ -248,6 +296,7 @@ where
             Wake::Push(push) => {
                 member.hear(stream.now(), Some(push), stream);
             }
+            Wake::Overrun => {}
             Wake::Deadline => {
                 member.look(stream.now(), stream, || stream.unacknowledged())?;
             }
@@ -262,19 +311,33 @@ where
     T: Waiting<S::Push>,
 {
     let mut member = Member::new(session, limits, stream.now());
+    let ended = talk(&mut member, &mut stream).await;
+    member.is_gone(&mut stream);
+    ended
+}
+
+async fn talk<S, T>(member: &mut Member<S>, stream: &mut T) -> io::Result<()>
+where
+    S: Session<Job = Never, Push: Send, Local: Send> + Send,
+    T: Waiting<S::Push>,
+{
+    let limits = member.limits;
     let mut input = vec![0; READ];
     loop {
-        member.post(&mut stream);
+        member.post(stream.now(), stream);
         let last = member.is_last();
-        let at_once =
-            asynchronous::send_while(&mut stream, &member.out, last, limits, check).await?;
+        let check = check::<S>;
+        let at_once = asynchronous::send_while(stream, &member.out, last, limits, check).await?;
         member.wrote(member.out.len());
-        check(&stream)?;
+        check(stream)?;
+        if member.is_overrun(stream) {
+            continue;
+        }
         match member.flow {
             Flow::Continue => {}
             _ if member.ended => return Ok(()),
-            Flow::Part => return asynchronous::part(&mut stream, at_once).await,
-            Flow::Close => return asynchronous::linger(&mut stream).await,
+            Flow::Part => return asynchronous::part(stream, at_once).await,
+            Flow::Close => return asynchronous::linger(stream).await,
         }
         let now = stream.now();
         if member.goes_on(now) {
@@ -284,16 +347,17 @@ where
             Wake::Readable => {
                 // What was pushed before this input was sent is heard before it.
                 let next = stream.next();
-                if member.hear(stream.now(), next, &mut stream) {
+                if member.hear(stream.now(), next, stream) {
                     let read = stream.read_now(&mut input);
                     member.read(stream.now(), read, &mut input)?;
                 }
             }
             Wake::Push(push) => {
-                member.hear(stream.now(), Some(push), &mut stream);
+                member.hear(stream.now(), Some(push), stream);
             }
+            Wake::Overrun => {}
             Wake::Deadline => {
-                member.look(stream.now(), &stream, || stream.unacknowledged())?;
+                member.look(stream.now(), stream, || stream.unacknowledged())?;
             }
         }
     }

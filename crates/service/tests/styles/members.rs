@@ -7,7 +7,7 @@ use crate::{
     played::{Deed, Played},
 };
 use futures_lite::future::{block_on, yield_now};
-use regatta_engine::{Context, Post, Push};
+use regatta_engine::{Context, Heard, Post, Push, RoomName};
 use regatta_service::{
     Flow, Limits, Never, Now, Session,
     style::member::{self, Room, Wake},
@@ -28,7 +28,10 @@ struct News(String);
 
 impl Push for News {}
 
-/// A member of a chat. It obeys lines: `join`, `leave`, `say …`, `ring n` (in n seconds), `many n`
+/// Members that a counted push is queued for.
+const COUNTED: u32 = 7;
+
+/// A member of a chat. It obeys lines: `join`, `leave`, `say …`, `count n …` (with that ticket), `ring n` (in n seconds), `many n`
 /// (as many lines, one for each call), `pause n` (takes no input for n seconds), `end`, `part`.
 #[derive(Default)]
 struct Chatter {
@@ -43,9 +46,13 @@ impl Chatter {
     fn obey(&mut self, line: &str, context: &mut Context<'_, Self>) -> Flow {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
-            "join" => context.post(Post::Join),
+            "join" => context.post(Post::Join(RoomName::LOBBY)),
             "leave" => context.post(Post::Leave),
             "say" => context.post(Post::Others(News(rest.to_owned()))),
+            "count" => {
+                let (ticket, what) = rest.split_once(' ').unwrap();
+                context.post(Post::Counted(News(what.to_owned()), ticket.parse().unwrap()));
+            }
             "ring" => self.alarm = Some(context.now.instant + secs(rest.parse().unwrap())),
             "pause" => {
                 self.paused = true;
@@ -101,9 +108,18 @@ impl Session for Chatter {
         Flow::Close
     }
 
-    fn on_push(&mut self, _: Now, News(push): &News, out: &mut Vec<u8>) -> Flow {
+    fn on_push(&mut self, _: Now, News(push): &News, out: &mut Vec<u8>) -> Heard {
         out.extend_from_slice(format!("heard {push}\n").as_bytes());
-        if push == "close" { Flow::Close } else { Flow::Continue }
+        if push == "close" { Heard::Close } else { Heard::Queued }
+    }
+
+    /// An even ticket is followed by one more that is counted.
+    fn on_queued(&mut self, context: &mut Context<'_, Self>, ticket: u64, members: u32) -> Flow {
+        context.out.extend_from_slice(format!("queued {ticket} for {members}\n").as_bytes());
+        if ticket.is_multiple_of(2) {
+            context.post(Post::Counted(News("again".to_owned()), ticket + 1));
+        }
+        Flow::Continue
     }
 
     fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {
@@ -175,16 +191,19 @@ impl Others {
 }
 
 impl Others {
-    fn post(&mut self, post: Post<News>) {
+    fn post(&mut self, post: Post<News>) -> u32 {
+        let members = if matches!(post, Post::Counted(..)) { COUNTED } else { 0 };
         self.posted.push(match post {
-            Post::Join => "join".to_owned(),
+            Post::Join(_) => "join".to_owned(),
             Post::Leave => {
                 self.mail.clear();
                 self.to_come.clear();
                 "leave".to_owned()
             }
             Post::Others(News(push)) => format!("say {push}"),
+            Post::Counted(News(push), ticket) => format!("count {ticket} {push}"),
         });
+        members
     }
 }
 
@@ -192,8 +211,8 @@ impl Others {
 macro_rules! room {
     ($stream:ident, $peer:tt, $others:tt) => {
         impl Room<News> for $stream<'_, RefCell<&mut Others>> {
-            fn post(&mut self, post: Post<News>) {
-                self.$others.get_mut().post(post);
+            fn post(&mut self, post: Post<News>) -> u32 {
+                self.$others.get_mut().post(post)
             }
 
             fn next(&mut self) -> Option<News> {
@@ -279,6 +298,17 @@ fn pushes_are_heard_between_requests_and_in_order() {
         assert_eq!((&transcript(played)[..], played.error), (expected, None), "{how}");
         assert_eq!(posted, ["join", "say a", "say b", "leave"], "{how}: its end is a leave");
         assert_eq!((played.finished(), played.closed), (None, secs(6)), "{how}");
+    });
+}
+
+#[test]
+fn who_posts_what_is_counted_hears_for_how_many_it_is_queued() {
+    let client = Client::new().send("join\ncount 2 x\ncount 5 y\n").pause(secs(1)).half_close();
+    play(&client, &[], |played, posted, how| {
+        let expected =
+            "0: hello | ok, ok, ok, queued 2 for 7, queued 5 for 7, queued 3 for 7; 1: bye";
+        assert_eq!((&transcript(played)[..], played.error), (expected, None), "{how}");
+        assert_eq!(posted, ["join", "count 2 x", "count 5 y", "count 3 again", "leave"], "{how}");
     });
 }
 

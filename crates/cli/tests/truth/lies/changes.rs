@@ -35,7 +35,7 @@ fn who_changes_while_it_runs_is_observed_until_it_does_not() {
         contenders: &contenders,
         load: "connections = 2",
         rounds: [2, 3],
-        settle: ["12s", "30s"],
+        settle: ["12s", "24s"],
     };
     assert_named(|| {
         let raced = race.run(&turn, folder().path());

@@ -1,0 +1,165 @@
+//! Who may open a WebSocket.
+
+use crate::{Patient, member, support::Server};
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    time::{SystemTime, UNIX_EPOCH},
+};
+use tempfile::TempDir;
+use tungstenite::client::{IntoClientRequest, client};
+
+/// The status with which a request is answered that has this query and these fields.
+fn status(server: &Server, query: &str, fields: &[(&'static str, &str)]) -> u16 {
+    let url = format!("ws://{}/ws{query}", server.addr);
+    let mut request = url.into_client_request().unwrap();
+    for (name, value) in fields {
+        request.headers_mut().insert(*name, value.parse().unwrap());
+    }
+    match client(request, Patient(server.connect())) {
+        Ok((_, reply)) => reply.status().as_u16(),
+        Err(refused) => {
+            let told = refused.to_string();
+            let refused = [401, 403, 503].into_iter().find(|code| told.contains(&code.to_string()));
+            refused.unwrap_or_else(|| panic!("{told}"))
+        }
+    }
+}
+
+#[test]
+fn pages_of_other_origins_are_refused_and_who_is_no_page_is_not() {
+    let server = Server::of("hub", "epoll", &["--origin", "https://example.com"]);
+    assert_eq!(status(&server, "", &[]), 101);
+    assert_eq!(status(&server, "", &[("Origin", "https://example.com")]), 101);
+    assert_eq!(status(&server, "", &[("Origin", "https://example.org")]), 403);
+    assert_eq!(status(&server, "", &[("Origin", "null")]), 403);
+}
+
+#[test]
+fn a_token_lets_in_who_has_it_in_a_field_or_in_the_query() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("token");
+    fs::write(&path, "s3cret-word\n").unwrap();
+    let server = Server::of("hub", "async", &["--token-file", path.to_str().unwrap()]);
+    assert_eq!(status(&server, "", &[("Authorization", "Bearer s3cret-word")]), 101);
+    assert_eq!(status(&server, "", &[("Authorization", "bearer s3cret-word")]), 101);
+    assert_eq!(status(&server, "?a=b&access_token=s3cret-word", &[]), 101);
+    assert_eq!(status(&server, "", &[]), 401);
+    for wrong in ["Bearer s3cret-wore", "Bearer s3cret-word-", "Bearer ", "Basic s3cret-word"] {
+        assert_eq!(status(&server, "", &[("Authorization", wrong)]), 401, "{wrong}");
+    }
+    assert_eq!(status(&server, "?access_token=s3cret", &[]), 401);
+}
+
+fn claims(valid_s: i64, from_s: i64) -> Value {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
+    json!({"sub": "somebody", "aud": "anything", "exp": now + valid_s, "nbf": now + from_s})
+}
+
+/// A token that is signed as the key says lets in; a late or early one, another key, another algorithm
+/// and an altered one do not.
+fn asks_for_tokens(algorithm: Algorithm, key: &Path, private: &EncodingKey, other: &EncodingKey) {
+    let name = format!("{algorithm:?}");
+    let options = ["--jwt-key", key.to_str().unwrap(), "--jwt-algorithm", &name];
+    let server = Server::of("hub", "epoll", &options);
+    let sign =
+        |claims: &Value, key: &EncodingKey| encode(&Header::new(algorithm), claims, key).unwrap();
+    let enters =
+        |token: &str| status(&server, "", &[("Authorization", &format!("Bearer {token}"))]);
+    let good = sign(&claims(600, -600), private);
+    assert_eq!(enters(&good), 101, "{name}");
+    assert_eq!(enters(&sign(&json!({}), private)), 101, "{name}: no times, no limits");
+    assert_eq!(enters(&sign(&claims(-600, -900), private)), 401, "{name}: expired");
+    assert_eq!(enters(&sign(&claims(900, 600), private)), 401, "{name}: not yet");
+    assert_eq!(enters(&sign(&claims(600, -600), other)), 401, "{name}: another key");
+    let secret = EncodingKey::from_secret(&fs::read(key).unwrap());
+    if algorithm != Algorithm::HS256 {
+        // The public key as a secret (RFC 8725, 2.1).
+        let forged = encode(&Header::new(Algorithm::HS256), &claims(600, -600), &secret).unwrap();
+        assert_eq!(enters(&forged), 401, "{name}: another algorithm");
+    }
+    let (head, signature) = good.rsplit_once('.').unwrap();
+    let unsigned = format!("{}.{}.", "eyJhbGciOiJub25lIn0", head.split_once('.').unwrap().1);
+    assert_eq!(enters(&unsigned), 401, "{name}: alg none");
+    assert_eq!(enters(&format!("{head}x.{signature}")), 401, "{name}: altered");
+    assert_eq!(enters("nonsense"), 401, "{name}");
+    assert_eq!(status(&server, "", &[]), 401, "{name}");
+}
+
+#[test]
+fn a_secret_lets_in_tokens_of_hs256() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("secret");
+    fs::write(&path, [7; 32]).unwrap();
+    let [own, other] = [[7; 32], [8; 32]].map(|secret| EncodingKey::from_secret(&secret));
+    asks_for_tokens(Algorithm::HS256, &path, &own, &other);
+}
+
+#[test]
+fn public_keys_let_in_tokens_of_rs256_and_eddsa() {
+    let folder = TempDir::new().unwrap();
+    for (algorithm, asked) in [
+        (Algorithm::RS256, &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"][..]),
+        (Algorithm::EdDSA, &["-algorithm", "ed25519"]),
+    ] {
+        let [own, other] = ["own", "other"].map(|name| {
+            let path = folder.path().join(name);
+            let mut command = Command::new("openssl");
+            command.arg("genpkey").args(asked).arg("-out").arg(&path);
+            command.output().is_ok_and(|made| made.status.success()).then_some(path)
+        });
+        let (Some(own), Some(other)) = (own, other) else {
+            println!("skipped: openssl is not here, or makes no keys");
+            return;
+        };
+        let public = folder.path().join("public");
+        let mut command = Command::new("openssl");
+        command.args(["pkey", "-pubout", "-in"]).arg(&own).arg("-out").arg(&public);
+        assert!(command.status().unwrap().success());
+        let [own, other] = [own, other].map(|path| {
+            let pem = fs::read(path).unwrap();
+            match algorithm {
+                Algorithm::RS256 => EncodingKey::from_rsa_pem(&pem).unwrap(),
+                _ => EncodingKey::from_ed_pem(&pem).unwrap(),
+            }
+        });
+        asks_for_tokens(algorithm, &public, &own, &other);
+    }
+}
+
+/// What cannot be a key is refused when the server starts, and the file is named.
+#[test]
+fn files_that_hold_no_key_are_named() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("nonsense");
+    fs::write(&path, "no key\nat all").unwrap();
+    let path = path.to_str().unwrap();
+    for (options, expected) in [
+        (&["--jwt-key", path, "--jwt-algorithm", "RS256"][..], "PEM"),
+        (&["--jwt-key", path, "--jwt-algorithm", "EdDSA"], "PEM"),
+        (&["--jwt-key", path, "--jwt-algorithm", "HS256"], "32 bytes"),
+        (&["--token-file", path], "one word"),
+        (&["--token-file", "/nowhere/token"], "cannot read /nowhere/token"),
+        (&["--jwt-key", path], "--jwt-algorithm"),
+        (&["--jwt-key", path, "--jwt-algorithm", "none"], "HS256, RS256, EdDSA"),
+        (&["--slow", "wait"], "close, skip, conflate"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+        let ended = command.args(["serve", "hub"]).args(options).output().unwrap();
+        let told = String::from_utf8(ended.stderr).unwrap();
+        assert!(!ended.status.success() && told.contains(expected), "{options:?}: {told}");
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    let ended = command.args(["serve", "hello", "--slow", "skip"]).output().unwrap();
+    assert!(String::from_utf8(ended.stderr).unwrap().contains("serve hub"));
+}
+
+#[test]
+fn an_open_hub_asks_for_nothing() {
+    let server = Server::of("hub", "green", &[]);
+    drop(member(&server));
+    assert_eq!(status(&server, "?access_token=x", &[("Authorization", "Bearer y")]), 101);
+}

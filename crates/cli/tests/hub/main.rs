@@ -1,0 +1,303 @@
+//! The hub as it is run, on every model that carries it, spoken to by another crate's client.
+
+mod access;
+mod autobahn;
+mod limits;
+mod page;
+mod presence;
+mod sealed;
+mod slow;
+mod storm;
+#[path = "../support/mod.rs"]
+mod support;
+
+use serde_json::{Value, json};
+use std::{
+    io::{self, Read, Write},
+    net::TcpStream,
+    process::Command,
+    time::{Duration, Instant},
+};
+use support::Server;
+use tungstenite::{Error, Message, WebSocket, client::client, protocol::frame::coding::CloseCode};
+
+/// Models of one process, whose connections can hear each other.
+fn models() -> Vec<&'static str> {
+    let mut models = support::models();
+    models.retain(|model| !ALONE.contains(model));
+    models
+}
+
+/// Models whose processes share nothing.
+const ALONE: [&str; 3] = ["fork", "prefork", "cluster"];
+
+/// A stream whose reads go on when a signal interrupts them, as when a child of another test ends.
+struct Patient(TcpStream);
+
+impl Read for Patient {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(into) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
+    }
+}
+
+impl Write for Patient {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+type Socket = WebSocket<Patient>;
+
+fn member(server: &Server) -> Socket {
+    member_of(server, "/ws")
+}
+
+fn member_of(server: &Server, path: &str) -> Socket {
+    let url = format!("ws://{}{path}", server.addr);
+    client(url, Patient(server.connect())).expect("the hub opens a WebSocket").0
+}
+
+fn send(socket: &mut Socket, message: &Value) {
+    socket.send(Message::text(message.to_string())).unwrap();
+}
+
+fn hear(socket: &mut Socket) -> Value {
+    match socket.read().unwrap() {
+        Message::Text(text) => serde_json::from_str(&text).unwrap(),
+        other => panic!("{other:?} instead of a text"),
+    }
+}
+
+/// Both have joined once the first hears the second's broadcast, whatever the model.
+fn members(server: &Server, n: usize) -> Vec<Socket> {
+    let mut members = Vec::new();
+    for all in 1..=n {
+        members.push(member(server));
+        let (last, before) = members.split_last_mut().unwrap();
+        send(last, &json!({"type": "broadcast", "payload": all}));
+        let copy = json!({"type": "broadcast", "payload": all});
+        assert_eq!(hear(last), copy);
+        let result = hear(last);
+        assert_eq!((&result["type"], &result["payload"]), (&json!("broadcastResult"), &json!(all)));
+        before.iter_mut().for_each(|socket| assert_eq!(hear(socket), copy));
+    }
+    members
+}
+
+#[test]
+fn an_echo_is_for_its_sender_and_a_broadcast_for_all() {
+    for model in models() {
+        let server = Server::of("hub", model, &["--cores", "2"]);
+        let mut members = members(&server, 5);
+        let payload = json!({"a": [1, "ü\u{1F600}", null], "b": ""});
+        send(&mut members[1], &json!({"type": "echo", "payload": payload}));
+        assert_eq!(hear(&mut members[1]), json!({"type": "echo", "payload": payload}), "{model}");
+        send(&mut members[0], &json!({"type": "broadcast", "payload": payload}));
+        for socket in &mut members {
+            assert_eq!(hear(socket), json!({"type": "broadcast", "payload": payload}), "{model}");
+        }
+        let result = json!({"type": "broadcastResult", "payload": payload, "listenerCount": 5});
+        assert_eq!(hear(&mut members[0]), result, "{model}");
+    }
+}
+
+/// Members of all cores send at once; each hears everything once, and each sender's in order.
+#[test]
+fn everybody_hears_everything_once_and_in_the_order_of_each_sender() {
+    const MEMBERS: usize = 6;
+    const EACH: u64 = 200;
+    for model in models() {
+        let server = Server::of("hub", model, &["--cores", "2"]);
+        let mut members = members(&server, MEMBERS);
+        for n in 0..EACH {
+            for (sender, socket) in members.iter_mut().enumerate() {
+                send(socket, &json!({"type": "broadcast", "payload": [sender, n]}));
+            }
+        }
+        for (own, socket) in members.iter_mut().enumerate() {
+            let (mut next, mut results) = ([0; MEMBERS], 0);
+            while next != [EACH; MEMBERS] || results < EACH {
+                let heard = hear(socket);
+                let sender = heard["payload"][0].as_u64().unwrap() as usize;
+                let n = heard["payload"][1].as_u64().unwrap();
+                match heard["type"].as_str().unwrap() {
+                    "broadcast" => {
+                        assert_eq!(next[sender], n, "{model}");
+                        next[sender] += 1;
+                    }
+                    "broadcastResult" => {
+                        assert_eq!(
+                            (sender, heard["listenerCount"].as_u64()),
+                            (own, Some(6)),
+                            "{model}"
+                        );
+                        assert!(next[own] > n, "{model}: after its own copy");
+                        results += 1;
+                    }
+                    other => panic!("{model}: {other}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_room_hears_its_own_members_alone() {
+    for model in models() {
+        let server = Server::of("hub", model, &["--cores", "2"]);
+        let mut lobby = member(&server);
+        let mut red: Vec<Socket> = (0..3).map(|_| member_of(&server, "/ws/red")).collect();
+        let mut blue = member_of(&server, "/ws/blue");
+        // Each is answered, and so has joined.
+        for socket in red.iter_mut().chain([&mut lobby, &mut blue]) {
+            send(socket, &json!({"type": "echo", "payload": 0}));
+            assert_eq!(hear(socket)["type"], "echo", "{model}");
+        }
+        for (sender, members) in [(&mut lobby, 1), (&mut blue, 1)] {
+            send(sender, &json!({"type": "broadcast", "payload": "alone"}));
+            assert_eq!(hear(sender)["type"], "broadcast", "{model}");
+            assert_eq!(hear(sender)["listenerCount"], members, "{model}");
+        }
+        send(&mut red[0], &json!({"type": "broadcast", "payload": "red"}));
+        red.iter_mut().for_each(|socket| assert_eq!(hear(socket)["payload"], "red", "{model}"));
+        assert_eq!(hear(&mut red[0])["listenerCount"], 3, "{model}");
+    }
+}
+
+#[test]
+fn a_bad_message_is_answered_and_a_broken_frame_closes() {
+    for model in models() {
+        let server = Server::of("hub", model, &[]);
+        let mut socket = member(&server);
+        for bad in ["", "[]", r#"{"type":"x","payload":1}"#, r#"{"type":"echo"}"#] {
+            socket.send(Message::text(bad)).unwrap();
+            let told = hear(&mut socket);
+            assert_eq!(told["type"], "error", "{model}: {told}");
+            assert!(told["error"].as_str().is_some_and(|why| !why.is_empty()), "{model}: {told}");
+        }
+        send(&mut socket, &json!({"type": "echo", "payload": "still there"}));
+        assert_eq!(hear(&mut socket)["payload"], "still there", "{model}");
+        let long = json!({"type": "echo", "payload": "x".repeat(1 << 20)}).to_string();
+        socket.send(Message::text(long)).unwrap();
+        assert_eq!(closed(&mut socket), Some(CloseCode::Size), "{model}");
+        let mut socket = member(&server);
+        // Not masked.
+        socket.get_mut().write_all(&[0x81, 0]).unwrap();
+        assert_eq!(closed(&mut socket), Some(CloseCode::Protocol), "{model}");
+    }
+}
+
+/// The code with which the hub closes. What it says before is not looked at.
+fn closed(socket: &mut Socket) -> Option<CloseCode> {
+    loop {
+        match socket.read() {
+            Ok(Message::Close(frame)) => return frame.map(|frame| frame.code),
+            Ok(_) => {}
+            Err(Error::ConnectionClosed | Error::AlreadyClosed) => return None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_close_is_answered_and_who_leaves_is_not_counted() {
+    for model in models() {
+        let server = Server::of("hub", model, &["--cores", "2"]);
+        let mut members = members(&server, 4);
+        let mut gone = members.pop().unwrap();
+        gone.close(None).unwrap();
+        assert_eq!(closed(&mut gone), Some(CloseCode::Normal), "{model}");
+        send(&mut members[0], &json!({"type": "broadcast", "payload": 0}));
+        assert_eq!(hear(&mut members[0])["type"], "broadcast", "{model}");
+        assert_eq!(hear(&mut members[0])["listenerCount"], 3, "{model}");
+    }
+}
+
+#[test]
+fn other_requests_are_answered_over_http() {
+    for model in models() {
+        let server = Server::of("hub", model, &[]);
+        for (request, status) in [
+            ("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "404"),
+            ("GET /ws HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "426"),
+            ("nonsense\r\n\r\n", "400"),
+        ] {
+            let mut stream = server.connect();
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut reply = String::new();
+            stream.read_to_string(&mut reply).unwrap();
+            assert!(reply.starts_with(&format!("HTTP/1.1 {status} ")), "{model}: {reply}");
+        }
+    }
+}
+
+#[test]
+fn models_of_processes_refuse_and_say_why() {
+    for model in ALONE {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+        let ended = command.args(["serve", "hub", "--model", model]).output().unwrap();
+        assert!(!ended.status.success(), "{model}");
+        let told = String::from_utf8(ended.stderr).unwrap();
+        assert!(told.contains(model) && told.contains("hub"), "{told}");
+        assert!(told.contains("use "), "{told}: says what to do");
+    }
+}
+
+/// Its pongs keep a member that says nothing; who sends none times out.
+#[test]
+fn a_silent_member_is_pinged_and_who_does_not_answer_is_closed() {
+    let patient = ["--ping-after", "200ms", "--idle-timeout", "1s"];
+    for model in models() {
+        let server = Server::of("hub", model, &patient);
+        let mut socket = member(&server);
+        let mut dead = member(&server);
+        let until = Instant::now() + Duration::from_secs(3);
+        while Instant::now() < until {
+            // Reading sends the pong.
+            let heard = socket.read();
+            assert!(matches!(heard, Ok(Message::Ping(_))), "{model}: {heard:?}");
+            socket.flush().unwrap();
+        }
+        send(&mut socket, &json!({"type": "echo", "payload": 1}));
+        let echoed = (0..9).find_map(|_| match socket.read().unwrap() {
+            Message::Text(text) => Some(text),
+            _ => None,
+        });
+        assert!(echoed.is_some(), "{model}");
+        // Pings, until it is told that it is closed. Its kernel has acknowledged them, which is no answer.
+        let mut rest = Vec::new();
+        let _ = dead.get_mut().read_to_end(&mut rest);
+        assert!(rest.starts_with(&[0x89, 0]), "{model}: {rest:?}");
+        let told = rest.windows(4).position(|four| four[0] == 0x88 && four[2..] == [0x03, 0xE9]);
+        assert!(told.is_some(), "{model}: {rest:?}");
+    }
+}
+
+/// Everybody is told that the server goes away, and has heard what was said before.
+#[test]
+fn a_stop_closes_all_members_with_1001_after_what_they_are_owed() {
+    for model in models() {
+        let mut server = Server::of("hub", model, &["--cores", "2"]);
+        let mut members = members(&server, 3);
+        send(&mut members[0], &json!({"type": "broadcast", "payload": "last"}));
+        assert_eq!(hear(&mut members[0])["type"], "broadcast", "{model}");
+        assert_eq!(hear(&mut members[0])["listenerCount"], 3, "{model}");
+        server.signal("-TERM");
+        for (n, socket) in members.iter_mut().enumerate() {
+            if n > 0 {
+                assert_eq!(hear(socket)["payload"], "last", "{model}");
+            }
+            assert_eq!(closed(socket), Some(CloseCode::Away), "{model}");
+        }
+        assert!(server.ended().success(), "{model}");
+    }
+}

@@ -1,0 +1,142 @@
+//! The page for trying a hub, in a real browser that is told what to do over its debugging protocol
+//! (Chrome DevTools Protocol).
+//!
+//! Skipped, and said so, where no Chromium is installed (scripts/setup gets it).
+
+use crate::{Patient, hear, member_of, send, support::Server};
+use serde_json::{Value, json};
+use std::{
+    env,
+    io::{BufRead, BufReader},
+    net::TcpStream,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use tungstenite::{Message, WebSocket, client::client};
+
+const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A page that is open in a browser of its own.
+struct Page {
+    browser: Child,
+    socket: WebSocket<Patient>,
+    session: String,
+    calls: u64,
+    _profile: TempDir,
+}
+
+impl Page {
+    /// `None` where there is no browser.
+    fn open(url: &str) -> Option<Page> {
+        let path = env::var_os("PATH")?;
+        let is_here = |name: &&str| env::split_paths(&path).any(|dir| dir.join(name).is_file());
+        let name = BROWSERS.into_iter().find(is_here)?;
+        let profile = TempDir::new().unwrap();
+        let mut command = Command::new(name);
+        command
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"])
+            .args(["--no-first-run", "--disable-background-networking", "--disable-sync"])
+            .args(["--disable-component-update", "--remote-debugging-port=0"])
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut browser = command.spawn().unwrap();
+        let told = BufReader::new(browser.stderr.take().unwrap()).lines();
+        let endpoint = told
+            .map_while(Result::ok)
+            .find_map(|line| Some(line.split_once("DevTools listening on ")?.1.to_owned()))
+            .expect("the browser tells where it listens");
+        let address = endpoint.strip_prefix("ws://").unwrap().split('/').next().unwrap();
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        let socket = client(&endpoint, Patient(stream)).unwrap().0;
+        let mut page =
+            Page { browser, socket, session: String::new(), calls: 0, _profile: profile };
+        let target = page.call("Target.createTarget", json!({"url": url}));
+        let target = json!({"targetId": target["targetId"], "flatten": true});
+        let attached = page.call("Target.attachToTarget", target);
+        page.session = attached["sessionId"].as_str().unwrap().to_owned();
+        Some(page)
+    }
+
+    fn call(&mut self, method: &str, params: Value) -> Value {
+        self.calls += 1;
+        let mut call = json!({"id": self.calls, "method": method, "params": params});
+        if !self.session.is_empty() {
+            call["sessionId"] = json!(self.session);
+        }
+        self.socket.send(Message::text(call.to_string())).unwrap();
+        loop {
+            let Message::Text(text) = self.socket.read().unwrap() else { continue };
+            let mut told: Value = serde_json::from_str(&text).unwrap();
+            if told["id"] == json!(self.calls) {
+                assert!(told["error"].is_null(), "{method}: {told}");
+                return told["result"].take();
+            }
+        }
+    }
+
+    /// The value of an expression in the page.
+    fn value(&mut self, expression: &str) -> Value {
+        let params = json!({"expression": expression, "returnByValue": true});
+        let mut result = self.call("Runtime.evaluate", params);
+        assert!(result["exceptionDetails"].is_null(), "{expression}: {result}");
+        result["result"]["value"].take()
+    }
+
+    /// Waits until an expression in the page is true.
+    fn until(&mut self, expression: &str) {
+        let deadline = Instant::now() + DEADLINE;
+        while self.value(expression) != json!(true) {
+            assert!(
+                Instant::now() < deadline,
+                "{expression} is not so, in {}",
+                self.value("document.body?.innerText")
+            );
+        }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        let _ = self.browser.kill();
+        let _ = self.browser.wait();
+    }
+}
+
+#[test]
+fn the_page_joins_a_room_sends_and_shows_who_is_there() {
+    let server = Server::of("hub", "epoll", &["--page", "--presence"]);
+    let Some(mut page) = Page::open(&format!("http://{}/?room=tea%20room&name=Zoë", server.addr))
+    else {
+        println!("skipped: no browser is installed; scripts/setup gets chromium");
+        return;
+    };
+    let mut other = member_of(&server, "/ws/tea%20room?name=Adam");
+    assert_eq!(hear(&mut other)["members"], json!(["Adam"]));
+    page.until(
+        "typeof $ === 'function' && document.readyState === 'complete' && $('text').disabled",
+    );
+    page.value("$('enter').requestSubmit()");
+    let came = hear(&mut other);
+    assert_eq!(
+        (&came["event"], &came["member"], &came["count"]),
+        (&json!("join"), &json!("Zoë"), &json!(2))
+    );
+    page.until("$('here').textContent === '2 here' && $('log').innerText.includes('Adam, Zoë')");
+    page.value("$('text').value = 'Tea? <b>&'; $('say').requestSubmit()");
+    let heard = hear(&mut other);
+    assert_eq!(heard["payload"], json!({"from": "Zoë", "text": "Tea? <b>&"}));
+    page.until(
+        "$('log').innerText.includes('Zoë: Tea? <b>&') && $('log').innerText.includes('sent to 2')",
+    );
+    send(&mut other, &json!({"type": "broadcast", "payload": {"from": "Adam", "text": "Yes."}}));
+    page.until("$('log').innerText.includes('Adam: Yes.')");
+    drop(other);
+    page.until("$('log').innerText.includes('Adam went') && $('here').textContent === '1 here'");
+    drop(server);
+    page.until("$('here').textContent === 'not connected' && $('text').disabled");
+}

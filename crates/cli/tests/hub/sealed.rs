@@ -1,0 +1,110 @@
+//! The hub through TLS, on every model, spoken to by another crate's client.
+
+use crate::{Patient, models, support::Server};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, pki_types::ServerName};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::{Read, Write},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use tungstenite::{
+    Message, WebSocket, client::client, error::Error, protocol::frame::coding::CloseCode,
+};
+
+type Sealed = WebSocket<StreamOwned<ClientConnection, Patient>>;
+
+/// A certificate of localhost and its key, in files; and who trusts it.
+fn made() -> (TempDir, [String; 4], Arc<ClientConfig>) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, pem: String| {
+        let path = folder.path().join(name);
+        fs::write(&path, pem).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let cert = write("cert", made.cert.pem());
+    let key = write("key", made.signing_key.serialize_pem());
+    let mut roots = RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let trusts = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    (folder, ["--tls-cert".into(), cert, "--tls-key".into(), key], Arc::new(trusts))
+}
+
+fn member(server: &Server, trusts: &Arc<ClientConfig>) -> Sealed {
+    let name = ServerName::try_from("localhost").unwrap();
+    let tls = ClientConnection::new(Arc::clone(trusts), name).unwrap();
+    let stream = StreamOwned::new(tls, Patient(server.connect()));
+    client("wss://localhost/ws", stream).expect("the hub opens a WebSocket").0
+}
+
+fn hear(socket: &mut Sealed) -> Value {
+    match socket.read().unwrap() {
+        Message::Text(text) => serde_json::from_str(&text).unwrap(),
+        other => panic!("{other:?} instead of a text"),
+    }
+}
+
+#[test]
+fn members_hear_each_other_through_tls_and_a_stop_is_told() {
+    let (_folder, options, trusts) = made();
+    let mut options: Vec<&str> = options.iter().map(String::as_str).collect();
+    options.extend(["--cores", "2"]);
+    for model in models() {
+        let mut server = Server::of("hub", model, &options);
+        let mut members: Vec<Sealed> = (0..3).map(|_| member(&server, &trusts)).collect();
+        for socket in &mut members {
+            socket.send(Message::text(r#"{"type":"echo","payload":0}"#)).unwrap();
+            assert_eq!(hear(socket)["type"], "echo", "{model}");
+        }
+        // Larger than a record of TLS, than a read, and than what a socket takes at once.
+        let payload = "x".repeat(900_000);
+        let broadcast = json!({"type": "broadcast", "payload": payload});
+        members[0].send(Message::text(broadcast.to_string())).unwrap();
+        for socket in &mut members {
+            assert_eq!(hear(socket), broadcast, "{model}");
+        }
+        assert_eq!(hear(&mut members[0])["listenerCount"], 3, "{model}");
+        server.signal("-TERM");
+        for socket in &mut members {
+            let code = loop {
+                match socket.read() {
+                    Ok(Message::Close(frame)) => break frame.map(|frame| frame.code),
+                    Ok(_) => {}
+                    Err(Error::ConnectionClosed) => break None,
+                    Err(error) => panic!("{model}: {error}"),
+                }
+            };
+            assert_eq!(code, Some(CloseCode::Away), "{model}");
+        }
+        assert!(server.ended().success(), "{model}");
+    }
+}
+
+/// Who speaks something else is told by an alert; who says nothing is closed as one that sends its
+/// request too slowly.
+#[test]
+fn who_does_not_speak_tls_is_closed_and_the_others_go_on() {
+    let (_folder, options, trusts) = made();
+    let mut options: Vec<&str> = options.iter().map(String::as_str).collect();
+    options.extend(["--request-timeout", "1s"]);
+    for model in models() {
+        let server = Server::of("hub", model, &options);
+        let mut plain = server.connect();
+        plain.write_all(b"GET /ws HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let mut told = Vec::new();
+        let _ = plain.read_to_end(&mut told);
+        // A record of the type alert (RFC 8446, 5.1).
+        assert_eq!(told.first(), Some(&21), "{model}: {told:?}");
+        let mut silent = server.connect();
+        silent.write_all(&[22]).unwrap();
+        let began = Instant::now();
+        let _ = silent.read_to_end(&mut told);
+        assert!(began.elapsed() < Duration::from_secs(10), "{model}");
+        let mut good = member(&server, &trusts);
+        good.send(Message::text(r#"{"type":"echo","payload":1}"#)).unwrap();
+        assert_eq!(hear(&mut good)["payload"], 1, "{model}");
+    }
+}

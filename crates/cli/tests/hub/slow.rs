@@ -1,0 +1,134 @@
+//! Members that do not read: what each policy does to them, and that the others do not suffer.
+
+use crate::{
+    Socket, closed, hear,
+    limits::{hub, metric},
+    member, models, send,
+    support::Server,
+};
+use serde_json::json;
+use tungstenite::protocol::frame::coding::CloseCode;
+
+/// Bytes of a payload.
+const LONG: usize = 8 * 1024;
+/// Broadcasts that wait for a slow member at most.
+const WAITING: u64 = 20;
+/// Broadcasts that neither the kernel nor the hub can hold for somebody who does not read.
+const MANY: u64 = 2_000;
+
+/// Members that have joined.
+fn two(server: &Server) -> (Socket, Socket) {
+    let mut both = [member(server), member(server)];
+    for socket in &mut both {
+        send(socket, &json!({"type": "echo", "payload": 0}));
+        assert_eq!(hear(socket)["type"], "echo");
+    }
+    let [slow, quick] = both;
+    (slow, quick)
+}
+
+/// One member broadcasts `MANY` messages, the other reads none of them. Returns how many listeners each
+/// was queued for.
+fn broadcasts(quick: &mut Socket) -> Vec<u64> {
+    let padding = "x".repeat(LONG);
+    let broadcast = |n| {
+        send(quick, &json!({"type": "broadcast", "payload": [n, padding]}));
+        assert_eq!(hear(quick)["payload"][0], n);
+        hear(quick)["listenerCount"].as_u64().unwrap()
+    };
+    (0..MANY).map(broadcast).collect()
+}
+
+const BOUNDS: [&str; 2] = ["--backlog-messages", "20"];
+
+#[test]
+fn a_slow_member_is_closed_with_1013_after_what_it_was_sent_before() {
+    for model in models() {
+        let (server, page) = hub(model, &BOUNDS);
+        let (mut slow, mut quick) = two(&server);
+        let queued = broadcasts(&mut quick);
+        assert_eq!((queued[0], queued[MANY as usize - 1]), (2, 1), "{model}");
+        assert!(queued.is_sorted_by(|a, b| a >= b), "{model}: it does not come back");
+        assert_eq!(metric(page, "regatta_hub_slow_total{policy=\"close\"}"), 1, "{model}");
+        let mut next = 0;
+        let code = loop {
+            match slow.read().unwrap() {
+                tungstenite::Message::Text(text) => {
+                    let heard: serde_json::Value = serde_json::from_str(&text).unwrap();
+                    assert_eq!(heard["payload"][0], next, "{model}");
+                    next += 1;
+                }
+                tungstenite::Message::Close(frame) => break frame.map(|frame| frame.code),
+                _ => {}
+            }
+        };
+        assert_eq!(code, Some(CloseCode::Again), "{model}");
+        let queued = queued.iter().filter(|queued| **queued == 2).count() as u64;
+        assert!(next > 0 && next <= queued && queued < MANY, "{model}: {next} of {queued}");
+    }
+}
+
+/// What a slow member hears once it reads again, up to the echo that it then asks for.
+fn heard_late(slow: &mut Socket) -> Vec<u64> {
+    let mut all = Vec::new();
+    send(slow, &json!({"type": "echo", "payload": "over"}));
+    loop {
+        let heard = hear(slow);
+        match heard["type"].as_str() {
+            Some("broadcast") => all.push(heard["payload"][0].as_u64().unwrap()),
+            Some("echo") => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    all
+}
+
+#[test]
+fn a_slow_member_skips_what_has_no_room_and_hears_the_rest_in_order() {
+    for model in models() {
+        let (server, page) = hub(model, &[&BOUNDS[..], &["--slow", "skip"]].concat());
+        let (mut slow, mut quick) = two(&server);
+        let queued = broadcasts(&mut quick);
+        let for_both = queued.iter().filter(|queued| **queued == 2).count() as u64;
+        let skipped = metric(page, "regatta_hub_slow_total{policy=\"skip\"}");
+        assert_eq!((queued[0], for_both + skipped), (2, MANY), "{model}");
+        assert!(skipped > MANY / 4, "{model}: {skipped}");
+        let mut heard = heard_late(&mut slow);
+        // It may have been given room while it was read; what it hears later is newer.
+        while (heard.len() as u64) < for_both {
+            let late = hear(&mut slow);
+            heard.push(late["payload"][0].as_u64().unwrap());
+        }
+        assert!(heard.is_sorted_by(|a, b| a < b), "{model}: {heard:?}");
+        let expected: Vec<u64> = (0..MANY).filter(|n| queued[*n as usize] == 2).collect();
+        assert_eq!(heard, expected, "{model}: what was counted as queued was delivered");
+        // It has caught up.
+        send(&mut quick, &json!({"type": "broadcast", "payload": ["again"]}));
+        assert_eq!(hear(&mut slow)["payload"][0], "again", "{model}");
+    }
+}
+
+#[test]
+fn a_conflated_member_hears_the_newest() {
+    for model in models() {
+        let (server, page) = hub(model, &[&BOUNDS[..], &["--slow", "conflate"]].concat());
+        let (mut slow, mut quick) = two(&server);
+        let queued = broadcasts(&mut quick);
+        assert!(queued.iter().all(|queued| *queued == 2), "{model}");
+        let dropped = metric(page, "regatta_hub_slow_total{policy=\"conflate\"}");
+        assert!(dropped > MANY / 4, "{model}: {dropped}");
+        let mut heard = Vec::new();
+        while heard.last() != Some(&(MANY - 1)) {
+            heard.push(hear(&mut slow)["payload"][0].as_u64().unwrap());
+        }
+        assert!(heard.is_sorted_by(|a, b| a < b), "{model}: {heard:?}");
+        assert_eq!(heard.len() as u64 + dropped, MANY, "{model}");
+        assert!(WAITING < heard.len() as u64, "{model}");
+        assert_eq!(closed_by(slow), Some(CloseCode::Normal), "{model}");
+    }
+}
+
+fn closed_by(mut socket: Socket) -> Option<CloseCode> {
+    socket.close(None).unwrap();
+    closed(&mut socket)
+}

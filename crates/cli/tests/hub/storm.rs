@@ -1,0 +1,102 @@
+//! Many members that vanish and come back at once: nobody else's deliveries wait for them.
+//!
+//! The short form takes 1,000 members, on models of one kind each; with REGATTA_HUB=full 5,000, on all.
+
+use crate::{Patient, Socket, hear, member, models, send, support::Server};
+use serde_json::json;
+use socket2::SockRef;
+use std::{
+    env,
+    io::{Read, Write},
+    net::TcpStream,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
+    time::{Duration, Instant},
+};
+use tungstenite::client::client;
+
+/// How long a delivery to the others may wait.
+const DELIVERY: Duration = Duration::from_millis(250);
+/// How long a new client may wait.
+const CONNECT: Duration = Duration::from_secs(1);
+/// Between two messages of the others.
+const EVERY: Duration = Duration::from_millis(5);
+
+fn is_full() -> bool {
+    env::var("REGATTA_HUB").is_ok_and(|size| size == "full")
+}
+
+/// Opens a WebSocket in another room, without waiting for the answer.
+fn knock(server: &Server) -> TcpStream {
+    let mut stream = server.connect();
+    let request = "GET /ws/storm HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                   Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    stream
+}
+
+fn answered(stream: &mut TcpStream) {
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 101");
+}
+
+/// Closes by a reset.
+fn vanish(stream: TcpStream) {
+    SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+}
+
+/// One of the others broadcasts until it is told to stop; returns the longest time until the other has
+/// heard it.
+fn talk(mut speaker: Socket, mut listener: Socket, over: &AtomicBool) -> (Duration, u64) {
+    let (mut longest, mut messages) = (Duration::ZERO, 0);
+    while !over.load(Relaxed) {
+        let began = Instant::now();
+        send(&mut speaker, &json!({"type": "broadcast", "payload": messages}));
+        assert_eq!(hear(&mut listener)["payload"], messages);
+        longest = longest.max(began.elapsed());
+        assert_eq!(hear(&mut speaker)["type"], "broadcast");
+        assert_eq!(hear(&mut speaker)["listenerCount"], 2);
+        messages += 1;
+        thread::sleep(EVERY.saturating_sub(began.elapsed()));
+    }
+    (longest, messages)
+}
+
+#[test]
+fn a_storm_of_members_delays_nobody_else() {
+    let (count, models) = match is_full() {
+        true => (5_000, models()),
+        false => (1_000, vec!["epoll", "uring", "green", "async"]),
+    };
+    for model in models {
+        let server = Server::of("hub", model, &["--cores", "1"]);
+        let (speaker, listener) = (member(&server), member(&server));
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let others = scope.spawn(|| talk(speaker, listener, &over));
+            let mut longest_connect = Duration::ZERO;
+            let mut members: Vec<TcpStream> = (0..count).map(|_| knock(&server)).collect();
+            members.iter_mut().for_each(answered);
+            for _ in 0..3 {
+                members.drain(..).for_each(vanish);
+                members.extend((0..count).map(|_| knock(&server)));
+                let began = Instant::now();
+                let newcomer =
+                    client(format!("ws://{}/ws/new", server.addr), Patient(server.connect()));
+                newcomer.expect("a new client is served").0.close(None).unwrap();
+                longest_connect = longest_connect.max(began.elapsed());
+                members.iter_mut().for_each(answered);
+            }
+            over.store(true, Relaxed);
+            let (longest, messages) = others.join().unwrap();
+            println!(
+                "{model}: {messages} messages, the slowest delivery {longest:?}, the slowest of three new \
+                 clients {longest_connect:?}"
+            );
+            assert!(messages > 10, "{model}: {messages}");
+            assert!(longest < DELIVERY, "{model}: a delivery took {longest:?}");
+            assert!(longest_connect < CONNECT, "{model}: a new client waited {longest_connect:?}");
+        });
+    }
+}

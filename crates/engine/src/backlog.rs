@@ -1,0 +1,215 @@
+//! What waits for a slow consumer: pushes that its socket has no room for, within bounds, and what
+//! happens to it beyond them.
+
+use crate::Push;
+use std::{
+    collections::VecDeque,
+    mem,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+/// What becomes of a slow consumer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// It is closed.
+    #[default]
+    Close,
+    /// It misses what is pushed until there is room again.
+    Skip,
+    /// It misses what waits; only the newest push waits instead.
+    Conflate,
+}
+
+/// How much may wait for a consumer, and what happens when more would. One push may wait whatever its
+/// size.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// Maximum sum of the sizes of pushes.
+    pub bytes: usize,
+    /// Maximum number of pushes.
+    pub pushes: usize,
+    /// What happens beyond that.
+    pub policy: Policy,
+    /// How often that has happened, to all consumers together.
+    pub counts: Arc<PolicyCounts>,
+}
+
+/// How often a policy has acted.
+#[derive(Debug, Default)]
+pub struct PolicyCounts {
+    closed: AtomicU64,
+    skipped: AtomicU64,
+    conflated: AtomicU64,
+}
+
+impl PolicyCounts {
+    /// Consumers that were closed.
+    pub fn closed(&self) -> u64 {
+        self.closed.load(Relaxed)
+    }
+
+    /// Pushes that were skipped.
+    pub fn skipped(&self) -> u64 {
+        self.skipped.load(Relaxed)
+    }
+
+    /// Pushes that gave way to newer ones.
+    pub fn conflated(&self) -> u64 {
+        self.conflated.load(Relaxed)
+    }
+}
+
+/// What became of a push to one consumer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// It is in the output, or waits.
+    Queued,
+    /// The consumer misses it.
+    Missed,
+    /// The consumer is closed.
+    Close,
+}
+
+/// What waits for one consumer.
+#[derive(Clone, Debug)]
+pub struct Backlog<P> {
+    waiting: VecDeque<P>,
+    bytes: usize,
+}
+
+impl<P> Default for Backlog<P> {
+    fn default() -> Self {
+        Backlog { waiting: VecDeque::new(), bytes: 0 }
+    }
+}
+
+impl<P: Push> Backlog<P> {
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// One more push, or what the policy makes of it.
+    pub fn add(&mut self, push: P, bounds: &Bounds) -> Heard {
+        let bytes = self.bytes.saturating_add(push.size());
+        let fits = self.waiting.len() < bounds.pushes && bytes <= bounds.bytes;
+        if fits || self.waiting.is_empty() {
+            self.bytes = bytes;
+            self.waiting.push_back(push);
+            return Heard::Queued;
+        }
+        match bounds.policy {
+            Policy::Close => {
+                self.clear();
+                bounds.counts.closed.fetch_add(1, Relaxed);
+                Heard::Close
+            }
+            Policy::Skip => {
+                bounds.counts.skipped.fetch_add(1, Relaxed);
+                Heard::Missed
+            }
+            Policy::Conflate => {
+                bounds.counts.conflated.fetch_add(self.clear(), Relaxed);
+                self.add(push, bounds)
+            }
+        }
+    }
+
+    /// The oldest push.
+    pub fn take(&mut self) -> Option<P> {
+        let push = self.waiting.pop_front()?;
+        self.bytes -= push.size();
+        if self.waiting.is_empty() {
+            // A consumer that has caught up holds nothing.
+            self.clear();
+        }
+        Some(push)
+    }
+
+    /// Forgets what waits: how much that was.
+    pub fn clear(&mut self) -> u64 {
+        let waited = mem::take(self).waiting.len();
+        waited as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Debug, PartialEq)]
+    struct Sized(usize);
+
+    impl Push for Sized {
+        fn size(&self) -> usize {
+            self.0
+        }
+    }
+
+    fn bounds(policy: Policy) -> Bounds {
+        Bounds { bytes: 100, pushes: 3, policy, counts: Arc::default() }
+    }
+
+    fn all(backlog: &mut Backlog<Sized>) -> Vec<usize> {
+        std::iter::from_fn(|| backlog.take()).map(|push| push.0).collect()
+    }
+
+    /// Adds these, which fit.
+    fn filled(sizes: &[usize], bounds: &Bounds) -> Backlog<Sized> {
+        let mut backlog = Backlog::default();
+        for size in sizes {
+            assert_eq!(backlog.add(Sized(*size), bounds), Heard::Queued);
+        }
+        backlog
+    }
+
+    #[test]
+    fn pushes_wait_in_their_order_up_to_both_bounds() {
+        let bounds = bounds(Policy::Skip);
+        let mut backlog = filled(&[60, 40], &bounds);
+        assert_eq!(backlog.add(Sized(1), &bounds), Heard::Missed, "100 bytes");
+        assert_eq!(all(&mut backlog), [60, 40]);
+        assert!(backlog.is_empty() && backlog.waiting.capacity() == 0, "no memory is kept");
+        let mut backlog = filled(&[1, 2, 3], &bounds);
+        assert_eq!(backlog.add(Sized(4), &bounds), Heard::Missed, "three pushes");
+        assert_eq!(backlog.take(), Some(Sized(1)));
+        assert_eq!(backlog.add(Sized(95), &bounds), Heard::Queued);
+        assert_eq!(backlog.take(), Some(Sized(2)));
+        assert_eq!(backlog.add(Sized(3), &bounds), Heard::Missed, "3 + 95 + 3 bytes");
+        assert_eq!(all(&mut backlog), [3, 95]);
+        assert_eq!(bounds.counts.skipped(), 3);
+        assert_eq!((bounds.counts.closed(), bounds.counts.conflated()), (0, 0));
+    }
+
+    #[test]
+    fn one_push_may_wait_whatever_its_size() {
+        let bounds = bounds(Policy::Close);
+        let mut backlog = filled(&[1000], &bounds);
+        assert_eq!(all(&mut backlog), [1000]);
+        assert_eq!(bounds.counts.closed(), 0);
+    }
+
+    #[test]
+    fn who_is_closed_holds_nothing_more() {
+        let bounds = bounds(Policy::Close);
+        let mut backlog = filled(&[1, 1, 1], &bounds);
+        assert_eq!(backlog.add(Sized(1), &bounds), Heard::Close);
+        assert!(backlog.is_empty());
+        assert_eq!(bounds.counts.closed(), 1);
+    }
+
+    #[test]
+    fn who_is_conflated_gets_the_newest() {
+        let bounds = bounds(Policy::Conflate);
+        let mut backlog = filled(&[1, 2, 3], &bounds);
+        assert_eq!(backlog.add(Sized(4), &bounds), Heard::Queued);
+        assert_eq!(backlog.add(Sized(500), &bounds), Heard::Queued);
+        assert_eq!(backlog.add(Sized(5), &bounds), Heard::Queued);
+        assert_eq!(all(&mut backlog), [5]);
+        assert_eq!(bounds.counts.conflated(), 5);
+        assert_eq!(filled(&[96], &bounds).bytes, 96);
+    }
+}

@@ -1,0 +1,33 @@
+//! What sessions post to each other, and the rooms they are in.
+
+use crate::Never;
+use std::sync::Arc;
+
+/// What is pushed from one session to others: cheap to clone, e.g. an `Arc` of encoded bytes.
+pub trait Push: Clone + Send + 'static {
+    /// Whether there can be one. Where not, nothing is compiled for it.
+    const EVER: bool = true;
+
+    /// Its size in bytes, for [`Bounds::bytes`](crate::Bounds::bytes). 0 where only the number of pushes is bounded.
+    fn size(&self) -> usize {
+        0
+    }
+}
+
+impl Push for Never {
+    const EVER: bool = false;
+}
+
+/// A set of sessions that hear each other: the lobby, or a room with a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RoomName(Option<Arc<str>>);
+
+impl RoomName {
+    /// The room without a name.
+    pub const LOBBY: RoomName = RoomName(None);
+
+    /// Returns the room with this name, or the lobby if the name is empty.
+    pub fn of(name: &str) -> RoomName {
+        RoomName((!name.is_empty()).then(|| name.into()))
+    }
+}

@@ -1,0 +1,431 @@
+//! The engine of sessions: calls them, and carries out what they post.
+
+mod members;
+
+use crate::{
+    Conn, Context, Effects, Engine, Flow, Heard, Job, JobId, Post, Push, RoomName, Session, Start,
+    Status,
+};
+use members::Members;
+use std::collections::HashMap;
+
+/// What the sessions of one core post to those of another.
+#[derive(Clone, Debug)]
+pub enum Letter<P> {
+    /// All in this room hear this.
+    Push(RoomName, P),
+    /// The same; the core that it comes from waits for [`Letter::Queued`].
+    Counted {
+        /// Who hears it.
+        room: RoomName,
+        /// What they hear.
+        push: P,
+        /// The core that waits.
+        from: u32,
+        /// Which of its counts this is.
+        count: u64,
+    },
+    /// The answer to [`Letter::Counted`]: queued for so many members of a core.
+    Queued {
+        /// The core that waits for it; others ignore it.
+        to: u32,
+        /// The count.
+        count: u64,
+        /// Members that it was queued for.
+        members: u32,
+    },
+}
+
+/// A count of members that other cores have not all answered.
+#[derive(Debug)]
+struct Count {
+    conn: Conn,
+    ticket: u64,
+    /// Cores that have not answered.
+    missing: u32,
+    members: u32,
+}
+
+/// The engine of sessions.
+pub struct Sessions<F: Start> {
+    start: F,
+    /// This core, and how many there are.
+    core: u32,
+    cores: u32,
+    /// The last count that was begun.
+    counted: u64,
+    counts: HashMap<u64, Count>,
+    local: <F::Session as Session>::Local,
+    /// By the place of their connections.
+    sessions: Vec<Option<F::Session>>,
+    posts: Vec<Post<<F::Session as Session>::Push>>,
+    members: Members,
+}
+
+impl<F: Start> Sessions<F> {
+    /// An engine without sessions.
+    pub fn new(start: F) -> Self {
+        Sessions {
+            start,
+            core: 0,
+            cores: 1,
+            counted: 0,
+            counts: HashMap::new(),
+            local: Default::default(),
+            sessions: Vec::new(),
+            posts: Vec::new(),
+            members: Members::default(),
+        }
+    }
+
+    /// Calls a session, and passes on what it wants.
+    #[inline]
+    fn call(
+        &mut self,
+        conn: Conn,
+        effects: &mut Effects<Self>,
+        what: impl FnOnce(&mut F::Session, &mut Context<'_, F::Session>) -> Flow,
+    ) {
+        let Some(Some(session)) = self.sessions.get_mut(conn.index()) else { return };
+        let now = effects.now();
+        let Some(out) = effects.out(conn) else { return };
+        let (local, posts) = (&mut self.local, &mut self.posts);
+        let flow = what(session, &mut Context { now, local, out, posts });
+        follow(conn, flow, session, effects);
+        if <F::Session as Session>::Push::EVER && !self.posts.is_empty() {
+            self.carry_out_posts(conn, effects);
+        }
+    }
+
+    fn carry_out_posts(&mut self, conn: Conn, effects: &mut Effects<Self>) {
+        let mut posts = std::mem::take(&mut self.posts);
+        for post in posts.drain(..) {
+            match post {
+                Post::Join(room) => self.members.join(conn, room),
+                Post::Leave => {
+                    self.members.leave(conn);
+                }
+                Post::Others(push) => {
+                    let room = self.members.room(conn);
+                    self.push(&room, &push, Some(conn), effects);
+                    effects.post(Letter::Push(room, push));
+                }
+                Post::Counted(push, ticket) => self.count(conn, push, ticket, effects),
+            }
+        }
+        // Room for the next posts, unless a session that was called meanwhile has some of its own.
+        if self.posts.is_empty() {
+            self.posts = posts;
+        }
+    }
+
+    /// Pushes to the members of all cores; the sender hears how many there are.
+    fn count(
+        &mut self,
+        conn: Conn,
+        push: <F::Session as Session>::Push,
+        ticket: u64,
+        effects: &mut Effects<Self>,
+    ) {
+        let room = self.members.room(conn);
+        let own = u32::from(self.members.has(conn));
+        let members = own + self.push(&room, &push, Some(conn), effects);
+        if self.cores == 1 {
+            self.call(conn, effects, |session, context| {
+                session.on_queued(context, ticket, members)
+            });
+            return;
+        }
+        self.counted += 1;
+        let missing = self.cores - 1;
+        self.counts.insert(self.counted, Count { conn, ticket, missing, members });
+        effects.post(Letter::Counted { room, push, from: self.core, count: self.counted });
+    }
+
+    /// Another core has queued what is counted.
+    fn queued(&mut self, count: u64, members: u32, effects: &mut Effects<Self>) {
+        let Some(waiting) = self.counts.get_mut(&count) else { return };
+        waiting.members += members;
+        waiting.missing -= 1;
+        if waiting.missing == 0
+            && let Some(Count { conn, ticket, members, .. }) = self.counts.remove(&count)
+        {
+            self.call(conn, effects, |session, context| {
+                session.on_queued(context, ticket, members)
+            });
+        }
+    }
+
+    /// Returns for how many members it was queued.
+    fn push(
+        &mut self,
+        room: &RoomName,
+        push: &<F::Session as Session>::Push,
+        from: Option<Conn>,
+        effects: &mut Effects<Self>,
+    ) -> u32 {
+        let now = effects.now();
+        let mut queued = 0;
+        for &conn in self.members.of(room) {
+            if from == Some(conn) {
+                continue;
+            }
+            let Some(Some(session)) = self.sessions.get_mut(conn.index()) else { continue };
+            let behind = effects.is_behind(conn, F::Session::BACKLOG);
+            // One that is closing hears nothing more.
+            let Some(out) = effects.out(conn) else { continue };
+            if behind {
+                effects.abort(conn);
+                continue;
+            }
+            let heard = session.on_push(now, push, out);
+            let flow = if heard == Heard::Close { Flow::Close } else { Flow::Continue };
+            follow(conn, flow, session, effects);
+            effects.pushed(conn);
+            queued += u32::from(heard == Heard::Queued);
+        }
+        queued
+    }
+}
+
+/// Passes on what a session wants after a call.
+#[inline]
+fn follow<F: Start>(
+    conn: Conn,
+    flow: Flow,
+    session: &mut F::Session,
+    effects: &mut Effects<Sessions<F>>,
+) {
+    if <F::Session as Session>::Job::EVER
+        && let Some(slots) = session.slots()
+    {
+        while let Some((id, job)) = slots.next_job() {
+            let wanted = slots.wanted();
+            effects.defer(conn, id, job, wanted);
+        }
+    }
+    let status = Status {
+        reads: session.wants_input(),
+        waits: session.is_waited_for(),
+        wants_room: session.wants_room(),
+        inside: session.inside(),
+        alarm: session.alarm(),
+    };
+    effects.set(conn, status);
+    if flow != Flow::Continue {
+        effects.close(conn, flow);
+    }
+}
+
+impl<F: Start> Engine for Sessions<F> {
+    type Job = <F::Session as Session>::Job;
+    type Letter = Letter<<F::Session as Session>::Push>;
+    const POSTS: bool = <F::Session as Session>::Push::EVER;
+
+    fn opened(&mut self, conn: Conn, effects: &mut Effects<Self>) {
+        let place = conn.index();
+        if self.sessions.len() <= place {
+            self.sessions.resize_with(place + 1, || None);
+        }
+        self.sessions[place] = Some(self.start.session(effects.now()));
+        self.call(conn, effects, |session, context| session.on_open(context));
+    }
+
+    #[inline]
+    fn received(&mut self, conn: Conn, bytes: &mut [u8], effects: &mut Effects<Self>) {
+        self.call(conn, effects, |session, context| session.on_bytes(context, bytes));
+    }
+
+    #[inline]
+    fn room(&mut self, conn: Conn, effects: &mut Effects<Self>) {
+        self.call(conn, effects, |session, context| session.on_room(context));
+    }
+
+    fn ended(&mut self, conn: Conn, effects: &mut Effects<Self>) {
+        self.call(conn, effects, |session, context| session.on_end(context));
+    }
+
+    fn closed(&mut self, conn: Conn, effects: &mut Effects<Self>) {
+        if <F::Session as Session>::Push::EVER {
+            let session = self.sessions.get_mut(conn.index()).and_then(Option::as_mut);
+            let push = session.and_then(Session::on_gone);
+            if let Some((room, push)) = self.members.leave(conn).zip(push) {
+                self.push(&room, &push, None, effects);
+                effects.post(Letter::Push(room, push));
+            }
+        }
+        if let Some(place) = self.sessions.get_mut(conn.index()) {
+            *place = None;
+        }
+    }
+
+    fn alarm(&mut self, conn: Conn, effects: &mut Effects<Self>) {
+        self.call(conn, effects, |session, context| session.on_alarm(context));
+    }
+
+    fn done(
+        &mut self,
+        conn: Conn,
+        job: JobId,
+        finish: impl FnOnce(&mut Vec<u8>) -> Flow,
+        effects: &mut Effects<Self>,
+    ) {
+        let Some(Some(session)) = self.sessions.get_mut(conn.index()) else { return };
+        if let Some(slots) = session.slots() {
+            slots.finish(job, finish);
+        }
+        // What the client has not taken yet goes first.
+        if effects.pending(conn) == 0 {
+            self.call(conn, effects, |session, context| session.on_room(context));
+        }
+    }
+
+    fn seated(&mut self, core: u32, cores: u32) {
+        (self.core, self.cores) = (core, cores);
+    }
+
+    fn heard(&mut self, letter: Self::Letter, effects: &mut Effects<Self>) {
+        match letter {
+            Letter::Push(room, push) => {
+                self.push(&room, &push, None, effects);
+            }
+            Letter::Counted { room, push, from, count } => {
+                let members = self.push(&room, &push, None, effects);
+                effects.post(Letter::Queued { to: from, count, members });
+            }
+            Letter::Queued { to, count, members } if to == self.core => {
+                self.queued(count, members, effects);
+            }
+            Letter::Queued { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Core, Limits, Next, Socket};
+    use crate::{Never, Now};
+    use std::time::Instant;
+
+    /// Says what it is sent, and posts what begins with `p`.
+    #[derive(Default)]
+    struct Loud;
+
+    #[derive(Clone)]
+    struct Said;
+
+    impl Push for Said {}
+
+    impl Session for Loud {
+        type Job = Never;
+        type Push = Said;
+        type Local = ();
+        const BACKLOG: usize = 3;
+
+        fn on_open(&mut self, context: &mut Context<'_, Self>) -> Flow {
+            context.post(Post::Join(RoomName::LOBBY));
+            Flow::Continue
+        }
+
+        fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
+            if bytes[0] == b'p' {
+                context.post(Post::Others(Said));
+            } else {
+                context.out.extend_from_slice(bytes);
+            }
+            Flow::Continue
+        }
+
+        fn on_end(&mut self, _: &mut Context<'_, Self>) -> Flow {
+            Flow::Close
+        }
+
+        fn on_push(&mut self, _: Now, _: &Said, out: &mut Vec<u8>) -> Heard {
+            out.push(b'!');
+            Heard::Queued
+        }
+    }
+
+    struct Louds;
+
+    impl Start for Louds {
+        type Session = Loud;
+
+        fn session(&self, _: Now) -> Loud {
+            Loud
+        }
+    }
+
+    /// A socket that nothing is asked of.
+    struct Silent;
+
+    impl Socket for Silent {
+        fn unacknowledged(&self, _: Conn) -> usize {
+            0
+        }
+
+        fn is_readable(&self, _: Conn) -> bool {
+            false
+        }
+
+        fn is_gone(&self, _: Conn) -> bool {
+            false
+        }
+    }
+
+    fn core() -> Core<Sessions<Louds>> {
+        let now = Now { instant: Instant::now(), unix_s: 0 };
+        Core::new(Sessions::new(Louds), Limits::default(), now)
+    }
+
+    #[test]
+    fn a_push_aborts_a_member_beyond_its_backlog() {
+        let mut core = core();
+        let (slow, loud) = (core.accept(), core.accept());
+        core.received(slow, &mut b"abc".to_vec());
+        core.received(loud, &mut b"p".to_vec());
+        assert_eq!(core.output(slow), b"abc!");
+        core.received(loud, &mut b"p".to_vec());
+        assert_eq!(core.output(slow), b"abc!!", "the kernel has not refused anything yet");
+        core.wrote(slow, 2);
+        core.received(loud, &mut b"p".to_vec());
+        assert_eq!(core.output(slow), b"c!!!", "as much as the backlog was not too much");
+        core.received(loud, &mut b"p".to_vec());
+        assert_eq!(core.next(slow, &Silent), Next::Close);
+        assert_eq!(core.next(loud, &Silent), Next::Wait, "the others do not suffer");
+    }
+
+    #[test]
+    fn rooms_forget_who_leaves_and_keep_the_places_of_the_others() {
+        let mut core = core();
+        let conns: Vec<Conn> = (0..4).map(|_| core.accept()).collect();
+        let mut members = Members::default();
+        let red = RoomName::of("red");
+        for (i, conn) in conns.iter().enumerate() {
+            members.join(*conn, if i == 3 { RoomName::of("") } else { red.clone() });
+        }
+        assert_eq!((members.of(&red), members.of(&RoomName::LOBBY)), (&conns[..3], &conns[3..]));
+        members.join(conns[0], RoomName::LOBBY);
+        assert_eq!(members.room(conns[0]), red, "it is in a room already");
+        assert_eq!(members.leave(conns[0]), Some(red.clone()));
+        assert_eq!(members.leave(conns[0]), None);
+        assert_eq!(members.of(&red), [conns[2], conns[1]]);
+        members.leave(conns[2]);
+        assert_eq!(members.of(&red), [conns[1]]);
+        members.leave(conns[1]);
+        assert!(members.of(&red).is_empty() && members.rooms.len() == 1, "no room stays empty");
+        assert!(!members.has(conns[1]) && members.has(conns[3]));
+    }
+
+    #[test]
+    fn a_push_leaves_the_last_replies_of_a_closing_member_alone() {
+        let mut core = core();
+        let (closing, loud) = (core.accept(), core.accept());
+        core.received(closing, &mut b"many replies".to_vec());
+        core.ended(closing);
+        core.received(loud, &mut b"p".to_vec());
+        assert_eq!(core.output(closing), b"many replies");
+        assert_eq!(core.next(closing, &Silent), Next::Write { last: true });
+    }
+}

@@ -1,0 +1,67 @@
+//! Which sessions hear each other.
+
+use crate::{Conn, RoomName};
+use std::collections::HashMap;
+
+/// The sessions that hear what others post.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    /// Those of each room in which somebody is.
+    pub(super) rooms: HashMap<RoomName, Vec<Conn>>,
+    /// Where each is, by the place of its connection.
+    places: Vec<Option<Seat>>,
+}
+
+/// Where a member is: its room, and its place among those in there.
+#[derive(Clone, Debug)]
+struct Seat {
+    room: RoomName,
+    place: u32,
+}
+
+impl Members {
+    pub(super) fn of(&self, room: &RoomName) -> &[Conn] {
+        self.rooms.get(room).map_or(&[], Vec::as_slice)
+    }
+
+    fn seat(&self, conn: Conn) -> Option<&Seat> {
+        self.places.get(conn.index()).and_then(Option::as_ref)
+    }
+
+    pub(super) fn has(&self, conn: Conn) -> bool {
+        self.seat(conn).is_some()
+    }
+
+    /// Its room; the lobby, if it is in none.
+    pub(super) fn room(&self, conn: Conn) -> RoomName {
+        self.seat(conn).map_or(RoomName::LOBBY, |seat| seat.room.clone())
+    }
+
+    pub(super) fn join(&mut self, conn: Conn, room: RoomName) {
+        let index = conn.index();
+        if self.places.len() <= index {
+            self.places.resize(index + 1, None);
+        }
+        if self.places[index].is_none() {
+            let all = self.rooms.entry(room.clone()).or_default();
+            self.places[index] = Some(Seat { room, place: all.len() as u32 });
+            all.push(conn);
+        }
+    }
+
+    /// Returns the room in which it was.
+    pub(super) fn leave(&mut self, conn: Conn) -> Option<RoomName> {
+        let Seat { room, place } = self.places.get_mut(conn.index()).and_then(Option::take)?;
+        let all = self.rooms.get_mut(&room)?;
+        all.swap_remove(place as usize);
+        if let Some(seat) =
+            all.get(place as usize).and_then(|moved| self.places[moved.index()].as_mut())
+        {
+            seat.place = place;
+        }
+        if all.is_empty() {
+            self.rooms.remove(&room);
+        }
+        Some(room)
+    }
+}

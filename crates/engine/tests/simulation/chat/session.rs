@@ -1,0 +1,172 @@
+//! The sessions.
+
+use super::BACKLOG;
+use regatta_engine::{Context, Flow, Heard, Never, Now, Post, Push, RoomName, Session, Start};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// What is said, as its listeners hear it.
+#[derive(Clone)]
+pub struct Said(pub Arc<[u8]>);
+
+impl Push for Said {}
+
+#[derive(Default)]
+pub struct Chat {
+    /// The beginning of a command.
+    held: Vec<u8>,
+    /// Commands come in frames: a length, a mask, and so many masked bytes.
+    framed: bool,
+    /// Bytes of a stream that are to come, and the sum of those that came.
+    stream: Option<(usize, u64)>,
+    alarm: Option<Instant>,
+    /// It takes no input until the alarm.
+    pauses: bool,
+    inside: Option<Instant>,
+}
+
+impl Chat {
+    /// Takes what can be taken of the front of `bytes`. Returns how much that is.
+    fn take(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> (usize, Flow) {
+        let (mut taken, all) = (0, bytes.len());
+        loop {
+            let rest = &mut bytes[taken..];
+            if let Some((left, sum)) = &mut self.stream {
+                let some = rest.len().min(*left);
+                *sum += rest[..some].iter().map(|byte| u64::from(*byte)).sum::<u64>();
+                *left -= some;
+                taken += some;
+                if *left > 0 {
+                    return (taken, Flow::Continue);
+                }
+                context.out.extend_from_slice(format!("sum {sum}\n").as_bytes());
+                self.stream = None;
+                continue;
+            }
+            let (command, whole) = if self.framed {
+                let [length, mask, rest @ ..] = rest else { return (taken, Flow::Continue) };
+                let length = usize::from(*length);
+                let Some(payload) = rest.get_mut(..length) else { return (taken, Flow::Continue) };
+                payload.iter_mut().for_each(|byte| *byte ^= *mask);
+                (&*payload, length + 2)
+            } else {
+                let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
+                    return (taken, Flow::Continue);
+                };
+                (&rest[..end], end + 1)
+            };
+            taken += whole;
+            let command = std::str::from_utf8(command).unwrap_or("");
+            let (verb, argument) = command.split_once(' ').unwrap_or((command, ""));
+            let number = argument.parse().unwrap_or(0);
+            match verb {
+                "join" => context.post(Post::Join(RoomName::LOBBY)),
+                "leave" => context.post(Post::Leave),
+                "say" => {
+                    let said = format!("p {argument}\n").into_bytes();
+                    context.post(Post::Others(Said(said.into())));
+                }
+                "count" => {
+                    let said = format!("p {argument}\n").into_bytes();
+                    context.post(Post::Counted(Said(said.into()), number as u64));
+                }
+                "blob" => context.out.resize(context.out.len() + number, b'b'),
+                "alarm" | "pause" => {
+                    let after = Duration::from_millis(number as u64);
+                    self.pauses |= verb == "pause";
+                    self.alarm = Some(context.now.instant + after);
+                }
+                "stream" => self.stream = Some((number, 0)),
+                "upgrade" => self.framed = true,
+                "part" if taken == all => return (taken, Flow::Part),
+                "bye" | "part" => {
+                    context.out.extend_from_slice(b"bye\n");
+                    return (taken, Flow::Close);
+                }
+                _ => {}
+            }
+            context.out.extend_from_slice(b"ok\n");
+        }
+    }
+}
+
+impl Session for Chat {
+    type Job = Never;
+    type Push = Said;
+    type Local = ();
+    const BACKLOG: usize = BACKLOG;
+
+    fn on_open(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        context.out.extend_from_slice(b"hello\n");
+        Flow::Continue
+    }
+
+    fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
+        let mut held = std::mem::take(&mut self.held);
+        let (taken, flow) = if held.is_empty() {
+            let (taken, flow) = self.take(context, bytes);
+            self.held.extend_from_slice(&bytes[taken..]);
+            (taken, flow)
+        } else {
+            held.extend_from_slice(bytes);
+            let (taken, flow) = self.take(context, &mut held);
+            held.drain(..taken);
+            self.held = held;
+            (taken, flow)
+        };
+        if taken > 0 || self.held.is_empty() {
+            self.inside = None;
+        }
+        if !self.held.is_empty() {
+            self.inside.get_or_insert(context.now.instant);
+        }
+        flow
+    }
+
+    fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        context.out.extend_from_slice(b"over\n");
+        Flow::Close
+    }
+
+    fn on_push(&mut self, _: Now, push: &Said, out: &mut Vec<u8>) -> Heard {
+        out.extend_from_slice(&push.0);
+        if push.0.ends_with(b"!\n") { Heard::Close } else { Heard::Queued }
+    }
+
+    /// For how many is not told: a slow consumer is not counted, and the model does not know who is one.
+    fn on_queued(&mut self, context: &mut Context<'_, Self>, ticket: u64, members: u32) -> Flow {
+        assert!(members <= 1 << 16, "{members}");
+        context.out.extend_from_slice(format!("queued {ticket}\n").as_bytes());
+        Flow::Continue
+    }
+
+    fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        (self.alarm, self.pauses) = (None, false);
+        context.out.extend_from_slice(b"alarm\n");
+        Flow::Continue
+    }
+
+    fn wants_input(&self) -> bool {
+        !self.pauses
+    }
+
+    fn inside(&self) -> Option<Instant> {
+        self.inside
+    }
+
+    fn alarm(&self) -> Option<Instant> {
+        self.alarm
+    }
+}
+
+pub struct Chats;
+
+impl Start for Chats {
+    type Session = Chat;
+
+    fn session(&self, _: Now) -> Chat {
+        Chat::default()
+    }
+}

@@ -1,0 +1,52 @@
+//! WebSocket (RFC 6455), as the workload `hub` speaks it: JSON messages that are sent back to their sender,
+//! or to every member.
+//!
+//! A broadcast is a request: its reply is the result that its sender is told. What else follows from it, a
+//! copy for each member, are deliveries: `roster` knows who is owed which, `member` checks that each comes
+//! once, whole, and in the order of its sender, `message` has the bytes.
+
+mod asks;
+mod member;
+mod message;
+mod receive;
+mod roster;
+
+pub use asks::WebSocketAsks;
+pub use receive::Hub;
+
+use crate::{
+    protocol::{Protocol, Row, Scheme},
+    workload::file::FileText,
+};
+
+/// The protocol.
+#[derive(Debug)]
+pub struct WebSocket;
+
+impl Protocol for WebSocket {
+    type Asks = WebSocketAsks;
+
+    const ROW: Row = Row {
+        name: "websocket",
+        schemes: &[
+            Scheme { name: "ws", port: Some(80), tls: false },
+            Scheme { name: "wss", port: Some(443), tls: true },
+        ],
+        alpn: Some("http/1.1"),
+        url: "ws(s)://HOST[:PORT]/PATH",
+        paths: true,
+        knock: None,
+    };
+
+    fn built_in() -> Vec<WebSocketAsks> {
+        vec![WebSocketAsks::Broadcast, WebSocketAsks::Echo]
+    }
+
+    fn usual(_: Option<&str>) -> WebSocketAsks {
+        WebSocketAsks::Broadcast
+    }
+
+    fn read(_: FileText<'_>) -> Result<WebSocketAsks, String> {
+        Err("WebSocket has no workload files; its workloads are `hub` and `hub-echo`".into())
+    }
+}

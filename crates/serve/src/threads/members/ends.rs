@@ -1,0 +1,31 @@
+//! How the connection of a member ends.
+
+use crate::host::{PAUSE, Stop};
+use regatta_engine::{Flow, Limits};
+use regatta_sys::{net, queue};
+use std::{io, net::TcpStream, thread, time::Instant};
+
+/// Ends our direction, and reads on for a while, so that a reset does not overtake the last bytes. `cut`:
+/// its input was ended by us.
+pub(super) fn finish(stream: &TcpStream, flow: Flow, cut: bool, stop: &Stop) -> io::Result<()> {
+    if stop.is_set() {
+        return Ok(());
+    }
+    net::finish_writing(stream)?;
+    let due = Instant::now() + Limits::LINGER;
+    let mut allowed = Limits::LINGER_BYTES;
+    let mut discard = [0; 1024];
+    while flow == Flow::Close && Instant::now() < due {
+        net::set_read_timeout(stream, due.saturating_duration_since(Instant::now()))?;
+        match net::read(stream, &mut discard) {
+            Ok(read) if (1..allowed).contains(&read) => allowed -= read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // So this does not say that the client has everything.
+            Ok(0) if cut && queue::unacknowledged(stream).is_ok_and(|bytes| bytes > 0) => {
+                thread::sleep(PAUSE / 4);
+            }
+            _ => break,
+        }
+    }
+    Ok(())
+}

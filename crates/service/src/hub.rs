@@ -1,0 +1,414 @@
+//! The WebSocket hub: a broadcast of one member is delivered to all members of its room. A connection
+//! speaks HTTP until its upgrade, and WebSocket messages afterwards.
+
+mod access;
+mod census;
+mod compress;
+mod door;
+mod message;
+mod metrics;
+mod settings;
+
+pub use access::{Access, Jwt};
+pub use census::Limits;
+pub use message::{MalformedMessage, Message};
+pub use metrics::Metrics;
+pub use settings::Settings;
+
+use census::{Census, Presence};
+use compress::compressed;
+use door::Entered;
+use message::{Came, write_broadcast, write_echo, write_presence, write_result, write_roster};
+use regatta_engine::{
+    Backlog, Bounds, Context, Flow, Heard, Never, Now, Post, Push, Session, Start,
+};
+use regatta_proto::{
+    http1::{CONTINUE, Date, server},
+    websocket::{CloseCode, Decoder, Event, Frame, Role},
+};
+use std::{
+    mem,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Instant,
+};
+
+/// Maximum number of names in the list that a new member is sent.
+const NAMES: usize = 100;
+/// Bytes of pending output from which on broadcasts wait in the member's backlog.
+const FULL: usize = 64 * 1024;
+
+/// Makes the members of a hub.
+#[derive(Clone, Debug, Default)]
+pub struct Hub {
+    settings: Arc<Settings>,
+    census: Arc<Census>,
+}
+
+impl Hub {
+    /// A hub with these settings, in which nobody is.
+    pub fn new(settings: Settings) -> Hub {
+        Hub { settings: Arc::new(settings), census: Arc::default() }
+    }
+
+    /// The page that Prometheus reads.
+    pub fn metrics(&self) -> Metrics {
+        Metrics { census: Arc::clone(&self.census), settings: Arc::clone(&self.settings) }
+    }
+}
+
+impl Start for Hub {
+    type Session = Member;
+
+    fn session(&self, now: Now) -> Member {
+        Member {
+            settings: Arc::clone(&self.settings),
+            census: Arc::clone(&self.census),
+            presence: None,
+            state: State::Http(server::Decoder::default()),
+            inflates: false,
+            held: Vec::new(),
+            results: Vec::new(),
+            backlog: Backlog::default(),
+            heard_at: now.instant,
+            pings_at: None,
+        }
+    }
+
+    fn bounds(&self) -> Bounds {
+        self.settings.backlog.clone()
+    }
+}
+
+/// A message for many members, framed once.
+#[derive(Clone, Debug)]
+pub struct Broadcast(Arc<Frames>);
+
+#[derive(Debug)]
+struct Frames {
+    plain: Box<[u8]>,
+    /// Where the hub compresses, and it is shorter.
+    compressed: Option<Box<[u8]>>,
+}
+
+impl Broadcast {
+    /// Of a frame that is not compressed.
+    fn plain(frame: Vec<u8>) -> Self {
+        Broadcast(Arc::new(Frames { plain: frame.into(), compressed: None }))
+    }
+
+    /// The frame for a member, who reads compressed ones or does not.
+    fn frame(&self, inflates: bool) -> &[u8] {
+        let Frames { plain, compressed } = &*self.0;
+        compressed.as_ref().filter(|_| inflates).unwrap_or(plain)
+    }
+}
+
+impl Push for Broadcast {
+    fn size(&self) -> usize {
+        self.0.plain.len()
+    }
+}
+
+/// One connection of the hub.
+#[derive(Debug)]
+pub struct Member {
+    settings: Arc<Settings>,
+    census: Arc<Census>,
+    /// Its place in a room, while it is in one.
+    presence: Option<Presence>,
+    state: State,
+    /// Whether its client reads the frames that are compressed once for all members.
+    inflates: bool,
+    /// The beginning of an incomplete request or frame.
+    held: Vec<u8>,
+    /// Payloads of its broadcasts that are not queued on every core yet, by ticket.
+    results: Vec<(u64, Box<str>)>,
+    /// Broadcasts that wait because too much output is pending.
+    backlog: Backlog<Broadcast>,
+    /// When input last came.
+    heard_at: Instant,
+    /// When to check next whether it has been silent.
+    pings_at: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum State {
+    Http(server::Decoder),
+    Open {
+        decoder: Box<Decoder>,
+        /// Whether it is at `/echo`, and so in no room.
+        echoes: bool,
+        next_ticket: u64,
+    },
+    /// A Close frame was sent; input is ignored.
+    Closed,
+}
+
+impl Session for Member {
+    type Job = Never;
+    type Push = Broadcast;
+    type Local = ();
+    /// The session bounds its own backlog.
+    const BACKLOG: usize = usize::MAX;
+    const LAST_WORDS: bool = true;
+
+    fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
+        self.heard_at = context.now.instant;
+        if self.held.is_empty() {
+            let (taken, flow) = self.take(context, bytes);
+            self.held.extend_from_slice(&bytes[taken..]);
+            return flow;
+        }
+        let mut held = mem::take(&mut self.held);
+        held.extend_from_slice(bytes);
+        let (taken, flow) = self.take(context, &mut held);
+        held.drain(..taken);
+        self.held = held;
+        flow
+    }
+
+    /// The client closed its side, or the server stops.
+    fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        if matches!(self.state, State::Open { .. }) {
+            CloseCode::GOING_AWAY.write("", context.out);
+        }
+        Flow::Close
+    }
+
+    fn on_push(&mut self, _now: Now, push: &Broadcast, out: &mut Vec<u8>) -> Heard {
+        if !matches!(self.state, State::Open { .. }) {
+            return Heard::Missed;
+        }
+        if self.backlog.is_empty() && out.len() < FULL {
+            out.extend_from_slice(push.frame(self.inflates));
+            return Heard::Queued;
+        }
+        let heard = self.backlog.add(push.clone(), &self.settings.backlog);
+        if heard == Heard::Close {
+            self.on_overrun(out);
+        }
+        heard
+    }
+
+    fn on_overrun(&mut self, out: &mut Vec<u8>) {
+        CloseCode::TRY_AGAIN_LATER.write("reads too slowly", out);
+        self.state = State::Closed;
+        self.pings_at = None;
+    }
+
+    fn wants_room(&self) -> bool {
+        !self.backlog.is_empty()
+    }
+
+    fn on_room(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        while context.out.len() < FULL
+            && let Some(push) = self.backlog.take()
+        {
+            context.out.extend_from_slice(push.frame(self.inflates));
+        }
+        Flow::Continue
+    }
+
+    fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        let Some(every) = self.settings.ping else { return Flow::Continue };
+        let now = context.now.instant;
+        let gone = self.heard_at + self.settings.silence;
+        if gone <= now {
+            self.close(context, CloseCode::GOING_AWAY, "no answer to a ping");
+            return Flow::Close;
+        }
+        let due = self.heard_at + every;
+        if due <= now {
+            Frame::ping(b"").write(context.out);
+        }
+        self.pings_at = Some(gone.min(if due <= now { now + every } else { due }));
+        Flow::Continue
+    }
+
+    fn alarm(&self) -> Option<Instant> {
+        self.pings_at
+    }
+
+    fn on_gone(&mut self) -> Option<Broadcast> {
+        let presence = self.presence.take()?;
+        let tells = self.settings.presence;
+        tells.then(|| {
+            let mut frame = Vec::new();
+            let left = presence.here(0).0.saturating_sub(1);
+            write_presence(Came::Out, presence.name(), left, &mut frame);
+            Broadcast::plain(frame)
+        })
+    }
+
+    fn on_queued(&mut self, context: &mut Context<'_, Self>, ticket: u64, members: u32) -> Flow {
+        if let Some(at) = self.results.iter().position(|(own, _)| *own == ticket) {
+            let (_, payload) = self.results.swap_remove(at);
+            self.census.deliveries.fetch_add(members.into(), Relaxed);
+            write_result(&payload, members, context.out);
+        }
+        Flow::Continue
+    }
+}
+
+impl Member {
+    /// Handles all complete requests and frames. Returns the number of bytes taken, and what the connection
+    /// does next.
+    fn take(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> (usize, Flow) {
+        let mut taken = 0;
+        while taken < bytes.len() {
+            let input = &mut bytes[taken..];
+            let (more, flow) = match &mut self.state {
+                State::Closed => return (bytes.len(), Flow::Continue),
+                State::Http(_) => self.request(context, input),
+                State::Open { .. } => self.frame(context, input),
+            };
+            taken += more;
+            if flow != Flow::Continue {
+                return (bytes.len(), flow);
+            }
+            if more == 0 {
+                break;
+            }
+        }
+        (taken, Flow::Continue)
+    }
+
+    fn request(&mut self, context: &mut Context<'_, Self>, input: &[u8]) -> (usize, Flow) {
+        let State::Http(decoder) = &mut self.state else { return (0, Flow::Continue) };
+        let date = Date::at(context.now.unix_s);
+        match decoder.decode(input) {
+            None => (0, Flow::Continue),
+            Some((server::Event::Continue, _)) => {
+                context.out.extend_from_slice(CONTINUE);
+                (0, Flow::Continue)
+            }
+            Some((server::Event::Rejected(rejection), taken)) => {
+                rejection.write(&date, context.out);
+                (taken, Flow::Close)
+            }
+            Some((server::Event::Request(request), taken)) => {
+                let (settings, census) = (&self.settings, &self.census);
+                let (entered, flow) = door::answer(&request, settings, census, &date, context.out);
+                if let Some(entered) = entered {
+                    self.enter(context, entered);
+                }
+                (taken, flow)
+            }
+        }
+    }
+
+    /// Begins the WebSocket of a client whose upgrade was accepted.
+    fn enter(&mut self, context: &mut Context<'_, Self>, Entered { place, agreed }: Entered) {
+        let mut decoder = Decoder::new(Role::Server, self.settings.longest);
+        if let Some(agreed) = agreed {
+            decoder = decoder.inflating(agreed);
+        }
+        self.pings_at = self.settings.ping.map(|every| context.now.instant + every);
+        self.inflates = agreed.is_some_and(compress::is_shared);
+        let (decoder, echoes) = (Box::new(decoder), place.is_none());
+        self.state = State::Open { decoder, echoes, next_ticket: 0 };
+        let Some((room, presence)) = place else { return };
+        context.post(Post::Join(room));
+        if self.settings.presence {
+            let (members, names) = presence.here(NAMES);
+            let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+            write_roster(&names, members, context.out);
+            let mut frame = Vec::new();
+            write_presence(Came::In, presence.name(), members, &mut frame);
+            context.post(Post::Others(Broadcast::plain(frame)));
+        }
+        self.presence = Some(presence);
+    }
+
+    /// Sends a Close frame, leaves the room, and ignores further input.
+    fn close(&mut self, context: &mut Context<'_, Self>, code: CloseCode, why: &str) {
+        code.write(why, context.out);
+        self.state = State::Closed;
+        self.pings_at = None;
+        self.backlog.clear();
+        if let Some(push) = self.on_gone() {
+            context.post(Post::Others(push));
+        }
+        context.post(Post::Leave);
+    }
+
+    /// Takes a frame of an open WebSocket.
+    fn frame(&mut self, context: &mut Context<'_, Self>, input: &mut [u8]) -> (usize, Flow) {
+        let State::Open { decoder, echoes, next_ticket } = &mut self.state else {
+            return (0, Flow::Continue);
+        };
+        let (taken, event) = match decoder.next(input) {
+            Ok(next) => next,
+            Err(violation) => {
+                self.close(context, violation.code, violation.why);
+                return (0, Flow::Close);
+            }
+        };
+        let closes = match event {
+            Some(Event::Text(text)) if *echoes => {
+                send_back(Frame::text(text.as_bytes()), self.inflates, context.out);
+                None
+            }
+            Some(Event::Binary(bytes)) if *echoes => {
+                send_back(Frame::binary(bytes), self.inflates, context.out);
+                None
+            }
+            Some(Event::Text(text)) => {
+                match Message::read(text) {
+                    Ok(Message::Echo(payload)) => {
+                        self.census.echoes.fetch_add(1, Relaxed);
+                        write_echo(payload, context.out);
+                    }
+                    Ok(Message::Broadcast(payload)) => {
+                        self.census.broadcasts.fetch_add(1, Relaxed);
+                        let push = broadcast(payload, self.settings.deflate);
+                        context.out.extend_from_slice(push.frame(self.inflates));
+                        self.results.push((*next_ticket, payload.into()));
+                        context.post(Post::Counted(push, *next_ticket));
+                        *next_ticket += 1;
+                    }
+                    Err(malformed) => {
+                        self.census.malformed.fetch_add(1, Relaxed);
+                        malformed.write(context.out);
+                    }
+                }
+                None
+            }
+            Some(Event::Binary(_)) => {
+                Some((CloseCode::UNSUPPORTED, "only text messages are expected"))
+            }
+            Some(Event::Ping(payload)) => {
+                Frame::pong(payload).write(context.out);
+                None
+            }
+            Some(Event::Close(code)) => {
+                Some((code.map_or(CloseCode::NORMAL, |(code, _)| code), ""))
+            }
+            None | Some(Event::Pong(_)) => None,
+        };
+        match closes {
+            Some((code, why)) => {
+                self.close(context, code, why);
+                (taken, Flow::Close)
+            }
+            None => (taken, Flow::Continue),
+        }
+    }
+}
+
+/// Appends a message as it came, compressed if the client inflates and that is shorter.
+fn send_back(frame: Frame<'_>, inflates: bool, out: &mut Vec<u8>) {
+    match inflates.then(|| compressed(frame)).flatten() {
+        Some(compressed) => out.extend_from_slice(&compressed),
+        None => frame.write(out),
+    }
+}
+
+/// Frames a broadcast, and compresses it too if the hub does.
+fn broadcast(payload: &str, compresses: bool) -> Broadcast {
+    let mut plain = Vec::with_capacity(payload.len() + 64);
+    let header = write_broadcast(payload, &mut plain);
+    let text = Frame::text(&plain[header..]);
+    let compressed = if compresses { compressed(text) } else { None };
+    Broadcast(Arc::new(Frames { plain: plain.into(), compressed: compressed.map(Vec::into) }))
+}

@@ -1,0 +1,122 @@
+//! Who may open a WebSocket: anybody, or who brings a token.
+
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, errors::Error as JwtError};
+use regatta_proto::http1::Fields;
+use serde::Deserialize;
+use std::{borrow::Cow, fmt};
+
+/// Leeway of the times in a token, in seconds: clocks differ.
+const LEEWAY: u64 = 30;
+
+/// Who may open a WebSocket. A token comes in `Authorization: Bearer …` (RFC 6750, 2.1) or, since pages
+/// cannot set fields of a WebSocket's request, in the query as `access_token=…` (2.3).
+#[derive(Clone, Default)]
+pub enum Access {
+    /// Everybody.
+    #[default]
+    Open,
+    /// Who has this token.
+    Token(Box<str>),
+    /// Who has a JSON Web Token (RFC 7519) that was signed with this key, and whose `exp` and `nbf`, where
+    /// it has them, permit it now.
+    Jwt(Box<Jwt>),
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Access::Open => "Open",
+            Access::Token(_) => "Token",
+            Access::Jwt(_) => "Jwt",
+        })
+    }
+}
+
+/// A key, and how tokens are signed with it.
+#[derive(Clone)]
+pub struct Jwt {
+    key: DecodingKey,
+    validation: Validation,
+}
+
+impl Jwt {
+    /// HS256 with this secret.
+    pub fn hs256(secret: &[u8]) -> Jwt {
+        Jwt::new(DecodingKey::from_secret(secret), Algorithm::HS256)
+    }
+
+    /// RS256 with this public key, in PEM.
+    ///
+    /// # Errors
+    /// It is no such key.
+    pub fn rs256(pem: &[u8]) -> Result<Jwt, JwtError> {
+        Ok(Jwt::new(DecodingKey::from_rsa_pem(pem)?, Algorithm::RS256))
+    }
+
+    /// EdDSA with this public key of Ed25519, in PEM.
+    ///
+    /// # Errors
+    /// It is no such key.
+    pub fn eddsa(pem: &[u8]) -> Result<Jwt, JwtError> {
+        Ok(Jwt::new(DecodingKey::from_ed_pem(pem)?, Algorithm::EdDSA))
+    }
+
+    /// Tokens of another algorithm are refused (RFC 8725, 3.1).
+    fn new(key: DecodingKey, algorithm: Algorithm) -> Jwt {
+        let mut validation = Validation::new(algorithm);
+        // The times are compared with those of the turn, below; who the token is for is not known here.
+        validation.validate_exp = false;
+        validation.validate_nbf = false;
+        validation.validate_aud = false;
+        validation.required_spec_claims.clear();
+        Jwt { key, validation }
+    }
+
+    fn permits(&self, token: &str, unix_s: u64) -> bool {
+        #[derive(Deserialize)]
+        struct Times {
+            exp: Option<f64>,
+            nbf: Option<f64>,
+        }
+        let Ok(token) = jsonwebtoken::decode::<Times>(token, &self.key, &self.validation) else {
+            return false;
+        };
+        let Times { exp, nbf } = token.claims;
+        exp.is_none_or(|exp| (unix_s as f64) < exp + LEEWAY as f64)
+            && nbf.is_none_or(|nbf| (unix_s + LEEWAY) as f64 >= nbf)
+    }
+}
+
+impl Access {
+    /// Whether whoever sent a request with these fields and this query may open a WebSocket now.
+    pub(super) fn permits(&self, fields: &Fields<'_>, query: Option<&str>, unix_s: u64) -> bool {
+        match self {
+            Access::Open => true,
+            Access::Token(expected) => {
+                let token = token(fields, query);
+                token.is_some_and(|token| is_same(token.as_bytes(), expected.as_bytes()))
+            }
+            Access::Jwt(jwt) => {
+                token(fields, query).is_some_and(|token| jwt.permits(&token, unix_s))
+            }
+        }
+    }
+}
+
+fn token<'a>(fields: &Fields<'a>, query: Option<&'a str>) -> Option<Cow<'a, str>> {
+    match fields.get("Authorization") {
+        Some(value) => {
+            let (scheme, token) = std::str::from_utf8(value).ok()?.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("Bearer").then(|| token.trim().into())
+        }
+        None => {
+            let mut pairs = form_urlencoded::parse(query?.as_bytes());
+            pairs.find_map(|(key, value)| (key == "access_token").then_some(value))
+        }
+    }
+}
+
+/// In a time that does not tell how much of it is right.
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
+}

@@ -1,0 +1,126 @@
+//! Who comes in: what a request for a WebSocket is answered, and the room that it opens.
+
+use super::{
+    census::{Census, Presence},
+    compress::WANTED,
+    settings::Settings,
+};
+use crate::http::flow;
+use regatta_engine::{Flow, RoomName};
+use regatta_proto::{
+    http1::{Date, Field, Fields, Reply, Status, server::Request},
+    websocket::{
+        DeflateSettings,
+        handshake::{Opening, Refusal},
+    },
+};
+use std::sync::Arc;
+
+/// Where the hub is.
+const PATH: &str = "/ws";
+/// A page for trying the hub.
+const PAGE: Reply<'static> = Reply {
+    content_type: "text/html; charset=utf-8",
+    ..Reply::text(Status::Ok, include_bytes!("page.html"))
+};
+/// Maximum size of the name of a room or of a member, in bytes.
+const LONGEST_NAME: usize = 128;
+
+/// Where messages come back as they are.
+const ECHO: &str = "/echo";
+
+/// Somebody who has opened a WebSocket.
+pub(super) struct Entered {
+    /// The room that it is in; `None` at `/echo`.
+    pub place: Option<(RoomName, Presence)>,
+    /// How messages may be compressed.
+    pub agreed: Option<DeflateSettings>,
+}
+
+/// Answers a request: who has entered by it, and what the connection does then.
+pub(super) fn answer(
+    request: &Request<'_>,
+    settings: &Settings,
+    census: &Arc<Census>,
+    date: &Date,
+    out: &mut Vec<u8>,
+) -> (Option<Entered>, Flow) {
+    let room = room(request.path());
+    let echoes = settings.echo && request.path() == ECHO;
+    if room.is_none() && !echoes {
+        if settings.page && request.path() == "/" {
+            PAGE.write_with(&[policy()], request.terms, date, out);
+            return (None, flow(request.terms));
+        }
+        Reply::not_found().write(request.terms, date, out);
+        return (None, flow(request.terms));
+    }
+    match open(request, settings, census, room.as_ref(), date) {
+        Ok((opening, presence)) => {
+            opening.write(request.terms, date, out);
+            let entered = Entered { place: room.zip(presence), agreed: opening.deflate };
+            (Some(entered), Flow::Continue)
+        }
+        Err(Refusal { status: Status::Unauthorized, why }) => {
+            let challenge = Field::new("WWW-Authenticate", "Bearer").expect("both are fit");
+            let reply = Reply::text(Status::Unauthorized, why.as_bytes());
+            reply.write_with(&[challenge], request.terms, date, out);
+            (None, flow(request.terms))
+        }
+        Err(refusal) => {
+            refusal.write(request.terms, date, out);
+            (None, flow(request.terms))
+        }
+    }
+}
+
+fn open(
+    request: &Request<'_>,
+    settings: &Settings,
+    census: &Arc<Census>,
+    room: Option<&RoomName>,
+    date: &Date,
+) -> Result<(Opening, Option<Presence>), Refusal> {
+    if !is_allowed(&request.fields, &settings.origins) {
+        return Err(Refusal { status: Status::Forbidden, why: "This origin is not allowed here." });
+    }
+    if !settings.access.permits(&request.fields, request.query(), date.unix_s()) {
+        let why = "A token is needed, in `Authorization: Bearer` or as access_token in the query.";
+        return Err(Refusal { status: Status::Unauthorized, why });
+    }
+    let opening = Opening::read(request, settings.deflate.then_some(WANTED))?;
+    let Some(room) = room else { return Ok((opening, None)) };
+    let query = request.query().unwrap_or("").as_bytes();
+    let name = form_urlencoded::parse(query).find(|(key, _)| key == "name").map(|(_, name)| name);
+    let name = name.filter(|name| settings.presence && (1..=LONGEST_NAME).contains(&name.len()));
+    // Last: who is refused for another reason is not counted.
+    let presence = census
+        .enter(room, name.as_deref(), &settings.limits)
+        .map_err(|full| Refusal { status: Status::ServiceUnavailable, why: full.why() })?;
+    Ok((opening, Some(presence)))
+}
+
+/// The page is whole: it loads nothing, and speaks to this hub alone.
+fn policy() -> Field<'static> {
+    let policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+                  connect-src 'self'; base-uri 'none'; form-action 'none'";
+    Field::new("Content-Security-Policy", policy).expect("both are fit")
+}
+
+/// Whether a page of the origin that a request names may open a WebSocket.
+fn is_allowed(fields: &Fields<'_>, origins: &[String]) -> bool {
+    origins.is_empty()
+        || fields.get("Origin").is_none_or(|origin| {
+            origins.iter().any(|one| one.as_bytes().eq_ignore_ascii_case(origin))
+        })
+}
+
+/// The room of a path: `/ws` is the lobby, `/ws/NAME` a room. The name is taken as it stands there.
+fn room(path: &str) -> Option<RoomName> {
+    let rest = path.strip_prefix(PATH)?;
+    if rest.is_empty() {
+        return Some(RoomName::LOBBY);
+    }
+    let name = rest.strip_prefix('/')?;
+    (!name.is_empty() && name.len() <= LONGEST_NAME).then(|| RoomName::of(name))
+}

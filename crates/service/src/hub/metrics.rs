@@ -1,0 +1,34 @@
+//! What a hub tells Prometheus.
+
+use super::{census::Census, settings::Settings};
+use crate::{Called, Never, http, http::Resource};
+use regatta_proto::http1::{Date, Reply, Status, Terms};
+use std::sync::Arc;
+
+/// The page `/metrics` of a hub, to be served on a port of its own.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    pub(super) census: Arc<Census>,
+    pub(super) settings: Arc<Settings>,
+}
+
+impl Resource for Metrics {
+    const PATH: &'static str = "/metrics";
+    type Job = Never;
+    type Local = ();
+
+    fn get(
+        &mut self,
+        (): &mut (),
+        _: Option<&str>,
+        terms: Terms,
+        date: &Date,
+        reply: &mut Vec<u8>,
+    ) -> Called<Never> {
+        let text = self.census.metrics(&self.settings.backlog.counts);
+        let content_type = "text/plain; version=0.0.4; charset=utf-8";
+        let page = Reply { content_type, ..Reply::text(Status::Ok, text.as_bytes()) };
+        page.write(terms, date, reply);
+        http::flow(terms).into()
+    }
+}

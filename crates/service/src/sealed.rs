@@ -1,0 +1,208 @@
+//! TLS around a session. rustls does no input or output of its own, so this runs on every model that
+//! carries sessions.
+
+use crate::{Flow, Now, Session, Start};
+use regatta_engine::{Bounds, Context, Heard, Never};
+use rustls::{ServerConfig, ServerConnection};
+use std::{
+    io::{Read, Write},
+    mem,
+    sync::Arc,
+    time::Instant,
+};
+
+/// Starts sessions that speak through TLS.
+#[derive(Clone, Debug)]
+pub struct Sealed<F> {
+    start: F,
+    config: Arc<ServerConfig>,
+}
+
+impl<F> Sealed<F> {
+    /// The sessions of `start`, with the certificates and versions of `config`.
+    pub fn new(start: F, config: Arc<ServerConfig>) -> Self {
+        Sealed { start, config }
+    }
+}
+
+impl<F: Start<Session: Session<Job = Never>>> Start for Sealed<F> {
+    type Session = SealedSession<F::Session>;
+
+    fn session(&self, now: Now) -> Self::Session {
+        // It fails only where a configuration has no versions, and then none is made.
+        let tls = ServerConnection::new(Arc::clone(&self.config)).ok().map(|mut tls| {
+            // What the session writes is bounded by the session.
+            tls.set_buffer_limit(None);
+            Box::new(tls)
+        });
+        SealedSession { inner: self.start.session(now), tls, began: now.instant, ended: false }
+    }
+
+    fn bounds(&self) -> Bounds {
+        self.start.bounds()
+    }
+}
+
+/// A session that speaks through TLS.
+#[derive(Debug)]
+pub struct SealedSession<S: Session> {
+    inner: S,
+    /// `None` once it has failed.
+    tls: Option<Box<ServerConnection>>,
+    began: Instant,
+    /// The session has heard of the end of its input.
+    ended: bool,
+}
+
+impl<S: Session<Job = Never>> SealedSession<S> {
+    /// Calls the session, and seals what it appends. The session sees how much output is pending.
+    fn call(
+        &mut self,
+        context: &mut Context<'_, Self>,
+        what: impl FnOnce(&mut S, &mut Context<'_, S>) -> Flow,
+    ) -> Flow {
+        let begin = context.out.len();
+        let mut inner = Context {
+            now: context.now,
+            local: &mut *context.local,
+            out: &mut *context.out,
+            posts: &mut *context.posts,
+        };
+        let flow = what(&mut self.inner, &mut inner);
+        if self.seal(context.out, begin, flow != Flow::Continue) { flow } else { Flow::Close }
+    }
+
+    /// Replaces the plaintext from `begin` on by its records. Returns false if TLS has failed.
+    fn seal(&mut self, out: &mut Vec<u8>, begin: usize, last: bool) -> bool {
+        let Some(tls) = &mut self.tls else {
+            out.truncate(begin);
+            return false;
+        };
+        if out.len() > begin {
+            let plain = out.split_off(begin);
+            // Into memory without a limit.
+            if tls.writer().write_all(&plain).is_err() {
+                return false;
+            }
+        }
+        if last {
+            tls.send_close_notify();
+        }
+        flush(tls, out);
+        true
+    }
+
+    /// Decrypts input and passes it to the session.
+    fn open(&mut self, context: &mut Context<'_, Self>, mut bytes: &[u8]) -> Flow {
+        while !bytes.is_empty() {
+            let Some(tls) = &mut self.tls else { return Flow::Close };
+            let read = tls.read_tls(&mut bytes).is_ok();
+            let Some(state) = tls.process_new_packets().ok().filter(|_| read) else {
+                // The alert that names the error.
+                flush(tls, context.out);
+                self.tls = None;
+                return Flow::Close;
+            };
+            flush(tls, context.out);
+            // As much as was read at once, and no more than rustls buffers.
+            let mut plain = vec![0; state.plaintext_bytes_to_read()];
+            if !plain.is_empty() {
+                if tls.reader().read_exact(&mut plain).is_err() {
+                    return Flow::Close;
+                }
+                let flow = self.call(context, |inner, context| inner.on_bytes(context, &mut plain));
+                if flow != Flow::Continue {
+                    return flow;
+                }
+            }
+            if state.peer_has_closed() && !mem::replace(&mut self.ended, true) {
+                return self.call(context, |inner, context| inner.on_end(context));
+            }
+        }
+        Flow::Continue
+    }
+}
+
+/// Appends all records that TLS has to send.
+fn flush(tls: &mut ServerConnection, out: &mut Vec<u8>) {
+    while tls.wants_write() {
+        // Into memory it does not fail.
+        let _ = tls.write_tls(out);
+    }
+}
+
+impl<S: Session<Job = Never>> Session for SealedSession<S> {
+    type Job = Never;
+    type Push = S::Push;
+    type Local = S::Local;
+    const BACKLOG: usize = S::BACKLOG;
+    const LAST_WORDS: bool = S::LAST_WORDS;
+
+    fn on_open(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        self.call(context, |inner, context| inner.on_open(context))
+    }
+
+    fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
+        self.open(context, bytes)
+    }
+
+    fn on_room(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        self.call(context, |inner, context| inner.on_room(context))
+    }
+
+    fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        if mem::replace(&mut self.ended, true) {
+            return Flow::Close;
+        }
+        self.call(context, |inner, context| inner.on_end(context))
+    }
+
+    fn on_push(&mut self, now: Now, push: &S::Push, out: &mut Vec<u8>) -> Heard {
+        let begin = out.len();
+        let heard = self.inner.on_push(now, push, out);
+        match self.seal(out, begin, heard == Heard::Close) {
+            true => heard,
+            false => Heard::Close,
+        }
+    }
+
+    fn on_overrun(&mut self, out: &mut Vec<u8>) {
+        let begin = out.len();
+        self.inner.on_overrun(out);
+        self.seal(out, begin, true);
+    }
+
+    fn on_queued(&mut self, context: &mut Context<'_, Self>, ticket: u64, members: u32) -> Flow {
+        self.call(context, |inner, context| inner.on_queued(context, ticket, members))
+    }
+
+    fn on_gone(&mut self) -> Option<S::Push> {
+        self.inner.on_gone()
+    }
+
+    fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {
+        self.call(context, |inner, context| inner.on_alarm(context))
+    }
+
+    fn wants_input(&self) -> bool {
+        self.inner.wants_input()
+    }
+
+    fn wants_room(&self) -> bool {
+        self.inner.wants_room()
+    }
+
+    fn is_waited_for(&self) -> bool {
+        self.inner.is_waited_for()
+    }
+
+    /// An incomplete handshake counts as an incomplete request, for the request timeout.
+    fn inside(&self) -> Option<Instant> {
+        let opening = self.tls.as_ref().is_some_and(|tls| tls.is_handshaking());
+        if opening { Some(self.began) } else { self.inner.inside() }
+    }
+
+    fn alarm(&self) -> Option<Instant> {
+        self.inner.alarm()
+    }
+}
