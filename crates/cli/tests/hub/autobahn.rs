@@ -6,7 +6,15 @@
 
 use crate::support::Server;
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, env, fs, path::PathBuf, process::Command};
+use std::{
+    collections::BTreeMap,
+    env,
+    fs::{self, File},
+    path::PathBuf,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
 use tempfile::TempDir;
 
 const MODELS: [&str; 5] = ["epoll", "percore", "green", "uring", "async"];
@@ -14,6 +22,24 @@ const MODELS: [&str; 5] = ["epoll", "percore", "green", "uring", "async"];
 fn wstest() -> Option<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     Some(root.join(".tools/autobahn/bin/wstest")).filter(|program| program.is_file())
+}
+
+/// Runs a command to its end, or kills it after `limit`. Returns what it wrote to stderr.
+fn within(limit: Duration, mut command: Command) -> String {
+    let folder = TempDir::new().unwrap();
+    let log = folder.path().join("stderr");
+    command.stdout(Stdio::null()).stderr(File::create(&log).unwrap());
+    let mut child = command.spawn().unwrap();
+    let until = Instant::now() + limit;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > until {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("{command:?} took longer than {limit:?}");
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    fs::read_to_string(log).unwrap()
 }
 
 /// What became of each case, by its number.
@@ -36,9 +62,10 @@ fn play(
     fs::write(folder.path().join("spec.json"), specification.to_string()).unwrap();
     let mut command = Command::new(wstest().unwrap());
     command.args(["-m", "fuzzingclient", "-s", "spec.json"]).current_dir(folder.path());
-    let ended = command.output().unwrap();
+    // Most cases take milliseconds; a case that hangs is ended by the suite itself.
+    let ended = within(Duration::from_secs(240), command);
     let index = fs::read_to_string(folder.path().join("reports/index.json"));
-    let index = index.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&ended.stderr)));
+    let index = index.unwrap_or_else(|_| panic!("{ended}"));
     let index: BTreeMap<String, BTreeMap<String, Value>> = serde_json::from_str(&index).unwrap();
     let all = &index[model];
     all.iter()

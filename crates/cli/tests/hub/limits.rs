@@ -1,4 +1,4 @@
-//! Limits of members and rooms, and what Prometheus is told.
+//! Limits of members and rooms, and the metrics for Prometheus.
 
 use crate::{Patient, Socket, hear, member, member_of, models, send, support::Server};
 use serde_json::json;

@@ -1,14 +1,17 @@
-//! The page for trying a hub, in a real browser that is told what to do over its debugging protocol
+//! The page for trying a hub, in a real browser, driven over its debugging protocol
 //! (Chrome DevTools Protocol).
 //!
 //! Skipped, and said so, where no Chromium is installed (scripts/setup gets it).
 
-use crate::{Patient, hear, member_of, send, support::Server};
+use crate::{
+    Patient, hear, member_of, send,
+    support::{Server, until},
+};
 use serde_json::{Value, json};
 use std::{
-    env,
-    io::{BufRead, BufReader},
+    env, fs,
     net::TcpStream,
+    path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -20,11 +23,27 @@ const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A page that is open in a browser of its own.
 struct Page {
-    browser: Child,
+    _browser: Browser,
     socket: WebSocket<Patient>,
     session: String,
     calls: u64,
     _profile: TempDir,
+}
+
+/// Killed when dropped.
+struct Browser(Child);
+
+/// What the browser's file says, when it is complete.
+fn ready(file: &Path) -> (u16, String) {
+    let mut said = None;
+    until("the browser listens", || {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        said = text.split_once('\n').and_then(|(port, path)| {
+            Some((port.parse().ok()?, path.trim().to_owned())).filter(|(_, path)| !path.is_empty())
+        });
+        said.is_some()
+    });
+    said.unwrap()
 }
 
 impl Page {
@@ -42,19 +61,16 @@ impl Page {
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::piped());
-        let mut browser = command.spawn().unwrap();
-        let told = BufReader::new(browser.stderr.take().unwrap()).lines();
-        let endpoint = told
-            .map_while(Result::ok)
-            .find_map(|line| Some(line.split_once("DevTools listening on ")?.1.to_owned()))
-            .expect("the browser tells where it listens");
-        let address = endpoint.strip_prefix("ws://").unwrap().split('/').next().unwrap();
-        let stream = TcpStream::connect(address).unwrap();
+            .stderr(Stdio::null());
+        let browser = Browser(command.spawn().unwrap());
+        // The browser writes its port, and then a path, once it listens.
+        let (port, path) = ready(&profile.path().join("DevToolsActivePort"));
+        let endpoint = format!("ws://127.0.0.1:{port}{path}");
+        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
         let socket = client(&endpoint, Patient(stream)).unwrap().0;
         let mut page =
-            Page { browser, socket, session: String::new(), calls: 0, _profile: profile };
+            Page { _browser: browser, socket, session: String::new(), calls: 0, _profile: profile };
         let target = page.call("Target.createTarget", json!({"url": url}));
         let target = json!({"targetId": target["targetId"], "flatten": true});
         let attached = page.call("Target.attachToTarget", target);
@@ -100,10 +116,10 @@ impl Page {
     }
 }
 
-impl Drop for Page {
+impl Drop for Browser {
     fn drop(&mut self) {
-        let _ = self.browser.kill();
-        let _ = self.browser.wait();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
