@@ -35,7 +35,7 @@ pub(crate) fn observe(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
         let rounds = passes.iter().map(|&p| by_cell.get(&(name.as_str(), load, p)).copied());
         let skipped =
             asked.entries.iter().find(|e| e.name == *name).and_then(|e| e.skipped.clone());
-        Observed::of(name, skipped, &rounds.collect::<Vec<_>>(), &asked.cost_per)
+        Observed::of(name, skipped, &rounds.collect::<Vec<_>>(), asked)
     };
     asked
         .loads

@@ -29,7 +29,7 @@ pub fn read(rounds: &[&Round]) -> Result<Latencies, String> {
     for round in rounds {
         let unreadable = |why: HistogramError| format!("round {}: {why}", round.round + 1);
         let counts = reader.read(&round.histogram).map_err(unreadable)?;
-        let beyond = beyond(round);
+        let beyond = unanswered(round);
         latencies.by_round.push(counts.percentiles(beyond));
         all.add(&counts);
         beyond_all += beyond;
@@ -53,7 +53,7 @@ pub fn read(rounds: &[&Round]) -> Result<Latencies, String> {
 }
 
 /// Requests that took longer than all in the histogram.
-fn beyond(round: &Round) -> u64 {
+pub fn unanswered(round: &Round) -> u64 {
     match &round.open_loop {
         Some(open) => open.unsent + open.timed_out + open.lost,
         None => round.errors.timeout,

@@ -9,8 +9,8 @@ use crate::{
     took::Took,
 };
 use regatta_record::{
-    Drive, Errors, Exchange, KernelMemorySource, Kind, LoadShape, Operation, Outcome, ReplySeen,
-    Round, Server, Settling, Unseen, UsageSource, Verdict,
+    Asked, Drive, Errors, Exchange, KernelMemorySource, Kind, Latency, LoadShape, Operation,
+    Outcome, ReplySeen, Round, Server, Settling, Unseen, UsageSource, Verdict,
 };
 use std::collections::BTreeSet;
 
@@ -59,6 +59,8 @@ pub struct Observed {
     pub latencies: Latencies,
     /// What was counted of further kinds of operations.
     pub operations: Vec<Operations>,
+    /// The kind of operation whose latency is that of the cell.
+    pub latency_of: Operation,
     /// What the machine did.
     pub signals: Signals,
     /// Why a histogram could not be read, where one could not.
@@ -116,15 +118,16 @@ pub struct Observed {
 
 impl Observed {
     /// Reads a cell: `rounds` by pass, `None` where a pass is not there; `skipped` is why the
-    /// contender did not take part. Costs are per operation of the kind `per`.
+    /// contender did not take part. `asked` says per which kind of operation costs are, and of which kind
+    /// the latency is.
     pub fn of(
         name: &str,
         skipped: Option<String>,
         rounds: &[Option<&Round>],
-        per: &Operation,
+        asked: &Asked,
     ) -> Self {
         let there: Vec<&Round> = rounds.iter().flatten().copied().collect();
-        let settled = settled(skipped, &there, per);
+        let settled = settled(skipped, &there, &asked.cost_per);
         let void = Observed {
             name: name.to_owned(),
             there: there.len() as u32,
@@ -142,17 +145,13 @@ impl Observed {
         match settled {
             Some(verdict) => Observed { settled: Some(verdict), ..void },
             None if there.is_empty() => void,
-            None => void.with_figures(rounds, &there, per),
+            None => void.with_figures(rounds, &there, asked),
         }
     }
 
     /// Adds the figures; every round of `there` finished with answers.
-    fn with_figures(
-        mut self,
-        rounds: &[Option<&Round>],
-        there: &[&Round],
-        per: &Operation,
-    ) -> Self {
+    fn with_figures(mut self, rounds: &[Option<&Round>], there: &[&Round], asked: &Asked) -> Self {
+        let per = &asked.cost_per;
         let by_pass = |figure: &dyn Fn(&Round) -> Option<f64>| -> Series {
             rounds.iter().map(|r| r.and_then(figure).and_then(log)).collect()
         };
@@ -200,11 +199,21 @@ impl Observed {
             Ok(latencies) => self.latencies = latencies,
             Err(why) => self.unreadable = Some(why),
         }
-        match Operations::all(rounds) {
+        match Operations::all(rounds, &asked.latency_of) {
             Ok(operations) => self.operations = operations,
             Err(why) => self.unreadable = Some(why),
         }
+        self.latency_of = asked.latency_of.clone();
         self.with_usage(there, per)
+    }
+
+    /// Latency of the kind of operation that was asked for: percentiles of all rounds, and 50, 90, 95, 99
+    /// and 99.9 of each. `None` where there were none of that kind.
+    pub fn latency(&self) -> Option<(&Latency, &[[Option<u64>; 5]])> {
+        if self.latency_of.is_request() {
+            return Some((&self.latencies.all, &self.latencies.by_round));
+        }
+        self.operations.iter().find_map(|one| one.latency(&self.latency_of))
     }
 
     /// Adds what was read of the contender's processes.

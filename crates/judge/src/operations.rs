@@ -1,6 +1,7 @@
 //! What the rounds of one cell showed of further kinds of operations: how many there were, how many per
 //! second, and how long they took.
 
+use crate::latency::unanswered;
 use crate::statistics::{self, Series, geometric, is_known, known, log, present};
 use regatta_record::{
     CountsReader, CountsSum, Latency, Operation, OperationFigures, Percentiles, Round,
@@ -20,29 +21,40 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// All kinds, in the order of the first round. The error is a sentence that names the round.
-    pub fn all(rounds: &[Option<&Round>]) -> Result<Vec<Operations>, String> {
+    /// All kinds, in the order of the first round. Requests without an answer took longer than every
+    /// operation of the kind `latency_of`, of which each request causes one. The error is a sentence that
+    /// names the round.
+    pub fn all(
+        rounds: &[Option<&Round>],
+        latency_of: &Operation,
+    ) -> Result<Vec<Operations>, String> {
         let Some(first) = rounds.iter().flatten().find(|round| !round.operations.is_empty()) else {
             return Ok(Vec::new());
         };
         let mut reader = CountsReader::default();
         let kinds = first.operations.iter().map(|one| &one.operation);
-        kinds.map(|kind| Operations::of(kind, rounds, &mut reader)).collect()
+        let of = |kind: &Operation| {
+            Operations::of(kind, rounds, kind.name == latency_of.name, &mut reader)
+        };
+        kinds.map(of).collect()
     }
 
     fn of(
         kind: &Operation,
         rounds: &[Option<&Round>],
+        one_for_each: bool,
         reader: &mut CountsReader,
     ) -> Result<Operations, String> {
-        let (mut all, mut by_round) = (CountsSum::default(), Vec::new());
+        let (mut all, mut by_round, mut beyond_all) = (CountsSum::default(), Vec::new(), 0);
         for round in rounds.iter().flatten() {
             let Some(counted) = of_round(round, kind) else { continue };
             let counts = reader
                 .read(&counted.histogram)
                 .map_err(|why| format!("round {}, {}: {why}", round.round + 1, kind.several))?;
-            by_round.push(counts.percentiles(0));
+            let beyond = if one_for_each { unanswered(round) } else { 0 };
+            by_round.push(counts.percentiles(beyond));
             all.add(&counts);
+            beyond_all += beyond;
         }
         let rate =
             |round: &Round| log(round.count_of(kind) as f64 / (round.window_ns as f64 / 1e9));
@@ -50,9 +62,14 @@ impl Operations {
             kind: kind.clone(),
             count: rounds.iter().flatten().map(|round| round.count_of(kind)).sum(),
             rate: rounds.iter().map(|round| round.and_then(rate)).collect(),
-            latency: all.counts().latency(0),
+            latency: all.counts().latency(beyond_all),
             by_round,
         })
+    }
+
+    /// Percentiles of all rounds, and 50, 90, 95, 99 and 99.9 of each; `None` if it is another kind.
+    pub fn latency(&self, kind: &Operation) -> Option<(&Latency, &[[Option<u64>; 5]])> {
+        (self.kind.name == kind.name).then_some((&self.latency, &self.by_round))
     }
 
     /// As a cell has it. Where server and load had to share CPUs, rates and latencies say nothing.

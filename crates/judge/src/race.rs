@@ -3,7 +3,9 @@
 use crate::{
     curves, doubts,
     field::{Field, TIE_MARGIN, observe},
-    gate, little, more_rounds,
+    gate,
+    latency::Latencies,
+    little, more_rounds,
     observed::Observed,
     parallel::in_parallel,
     precision, scaling,
@@ -12,8 +14,8 @@ use crate::{
     },
 };
 use regatta_record::{
-    Asked, Cell, Estimate, Figure, Latency, NULL, Percentile, Percentiles, Relation, Round,
-    Summary, Unknown,
+    Asked, Cell, Estimate, Figure, Latency, NULL, Operation, OperationFigures, Percentile,
+    Percentiles, Relation, Round, Summary, Unknown,
 };
 
 /// Judges a race, finished or not. Of rounds that are there twice (a race resumed) the later one
@@ -131,6 +133,7 @@ impl Field {
         };
         let then = asked.then(&observed.name, &self.load);
         let unless_shared = |estimate: Option<Estimate>| estimate.filter(|_| !cost_only);
+        let latency = observed.latency().filter(|_| !cost_only);
         Cell {
             workload: asked.workload.clone(),
             load: self.load,
@@ -146,19 +149,11 @@ impl Field {
             beside_per_s: beside,
             instance_s: instance,
             slowest_instance_s: observed.slowest_instance_s,
-            latency_ns: match cost_only {
-                true => Latency::default(),
-                false => observed.latencies.all.clone(),
-            },
-            latency_intervals: match cost_only {
-                true => Percentiles::default(),
-                false => statistics::percentiles(&observed.latencies.by_round, asked.seed),
-            },
-            operations: observed
-                .operations
-                .iter()
-                .map(|kind| kind.figures(asked.seed, cost_only))
-                .collect(),
+            latency_ns: latency.map_or_else(Latency::default, |(all, _)| all.clone()),
+            latency_intervals: latency.map_or_else(Percentiles::default, |(_, by_round)| {
+                statistics::percentiles(by_round, asked.seed)
+            }),
+            operations: operations(observed, asked, rate, cost_only),
             open_loop: observed.latencies.open_loop.clone().filter(|_| !cost_only),
             little_residual: little::residual(&self.load, observed).filter(|_| !cost_only),
             steal: observed.signals.steal,
@@ -208,7 +203,9 @@ impl Field {
         if unknown.contains(&Unknown::Rate) && self.load.requests.is_some() {
             unknown.push(Unknown::MsPerRequest);
         }
-        unknown.extend(statistics::unknown_percentiles(&observed.latencies.by_round, seed));
+        if let Some((_, by_round)) = observed.latency() {
+            unknown.extend(statistics::unknown_percentiles(by_round, seed));
+        }
         // Where server and load share CPUs only the cost is told.
         unknown.retain(|figure| self.shared.is_empty() || *figure == Unknown::Cost);
         unknown
@@ -293,4 +290,37 @@ fn ms_per_request(rate: Estimate) -> Estimate {
 fn has_cost(cell: &Cell) -> bool {
     let measured = cell.cost_ns_per_request.is_some() || cell.is_unknown(Unknown::Cost);
     measured && !cell.verdict.voids(Figure::Cost)
+}
+
+/// Figures of all kinds of operations that the cell does not show by itself: where its latency is of another
+/// kind, the requests with their replies stand among them.
+fn operations(
+    observed: &Observed,
+    asked: &Asked,
+    rate: Option<Estimate>,
+    cost_only: bool,
+) -> Vec<OperationFigures> {
+    let further = observed.operations.iter().map(|kind| kind.figures(asked.seed, cost_only));
+    let requests = (!asked.latency_of.is_request() && !observed.operations.is_empty()).then(|| {
+        let Latencies { all, by_round, .. } = &observed.latencies;
+        let none = OperationFigures {
+            operation: Operation::REQUESTS,
+            count: observed.requests,
+            rate_per_s: None,
+            latency_ns: Latency::default(),
+            latency_intervals: Percentiles::default(),
+            not_known: Vec::new(),
+        };
+        match cost_only {
+            true => none,
+            false => OperationFigures {
+                rate_per_s: rate,
+                latency_ns: all.clone(),
+                latency_intervals: statistics::percentiles(by_round, asked.seed),
+                not_known: statistics::unknown_percentiles(by_round, asked.seed),
+                ..none
+            },
+        }
+    });
+    requests.into_iter().chain(further).collect()
 }

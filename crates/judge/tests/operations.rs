@@ -9,9 +9,9 @@ use hdrhistogram::Histogram;
 use regatta_judge::{Side, diff, judge};
 use regatta_record::{
     Arrivals, Asked, Cell, CpuSets, Curve, Drive, Figure, Kind, LoadShape, Operation, Over,
-    RoleUsage, Round, RoundOperation, encode_histogram,
+    Percentile, RoleUsage, Round, RoundOperation, encode_histogram,
 };
-use simulated::{LOAD, QUIET, asked, rounds, truth};
+use simulated::{LOAD, QUIET, asked, open_loop, rounds, truth};
 use std::num::NonZeroU32;
 
 const DELIVERIES: Operation = Operation::new("deliveries", "delivery", "deliveries");
@@ -178,4 +178,64 @@ fn the_line_over_rates_is_per_request() {
     };
     assert_eq!(a, b);
     assert!(a.iter().all(|point| point.cpu_ns_per_s.is_some()), "{a:?}");
+}
+
+const LAST: Operation = Operation::new(
+    "last_deliveries",
+    "delivery to the last member",
+    "deliveries to the last member",
+);
+
+/// A server that replies at once and delivers later is judged by its deliveries: the percentiles of a cell
+/// are theirs, and those of the replies stand apart.
+#[test]
+fn the_latency_of_a_cell_is_of_the_kind_that_was_asked_for() {
+    let (asked, mut rounds) = race(50, 3);
+    let asked = Asked { latency_of: LAST, ..asked };
+    for round in &mut rounds {
+        let mut last = round.operations[0].clone();
+        last.operation = LAST;
+        let mut histogram = Histogram::<u64>::new_with_bounds(1, 240_000_000_000, 3).unwrap();
+        let ms = if round.contender == "hub" { 200 } else { 20 };
+        histogram.record_n(ms * 1_000_000, round.requests).unwrap();
+        (last.count, last.whole_run) = (round.requests, round.requests);
+        last.histogram = encode_histogram(&histogram);
+        round.operations.push(last);
+    }
+    let by_replies = hub(&Asked { latency_of: Operation::REQUESTS, ..asked.clone() }, &rounds);
+    let cell = hub(&asked, &rounds);
+    let p99 = |cell: &Cell| cell.percentile(Percentile::P99).unwrap().ns;
+    assert!((p99(&cell) / 200e6 - 1.0).abs() < 0.01, "{}", p99(&cell));
+    assert!(p99(&by_replies) < 20e6, "{}", p99(&by_replies));
+    assert_eq!(by_replies.operations.len(), 2);
+    let [replies, deliveries, last] = &cell.operations[..] else { panic!("{:?}", cell.operations) };
+    assert_eq!(replies.operation, Operation::REQUESTS);
+    assert_eq!((replies.count, &replies.rate_per_s), (cell.requests, &cell.rate_per_s));
+    assert_eq!(replies.latency_ns, by_replies.latency_ns);
+    assert_eq!(replies.latency_intervals, by_replies.latency_intervals);
+    assert_eq!((&deliveries.operation, &last.operation), (&DELIVERIES, &LAST));
+    assert_eq!(last.latency_ns, cell.latency_ns);
+}
+
+/// A request without a reply has no delivery to a last member either: it took longer than all that have.
+#[test]
+fn what_was_never_sent_counts_as_the_slowest_delivery() {
+    let load = LoadShape {
+        drive: Drive::Open { rate: NonZeroU32::new(1_000).unwrap(), arrivals: Arrivals::Poisson },
+        ..LOAD
+    };
+    let (asked, mut rounds) = race(50, 3);
+    let asked = Asked { latency_of: DELIVERIES, loads: vec![load], ..asked };
+    for round in &mut rounds {
+        round.load = load;
+    }
+    let held = hub(&asked, &rounds);
+    for round in rounds.iter_mut().filter(|round| round.contender == "hub") {
+        let (requests, operations) = (open_loop::quiet(1_000, 1), round.operations.clone());
+        open_loop::set(round, &requests, 100 * round.requests);
+        round.operations = operations;
+    }
+    let overloaded = hub(&asked, &rounds);
+    assert!(held.percentile(Percentile::P50).is_some());
+    assert_eq!(overloaded.percentile(Percentile::P50), None, "most were never sent");
 }

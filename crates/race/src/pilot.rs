@@ -149,6 +149,7 @@ mod tests {
             name: "x".into(),
             workload: "double".into(),
             cost_per: Operation::REQUESTS,
+            latency_of: Operation::REQUESTS,
             contenders: vec![],
             baseline: "fast".into(),
             twin_of: Some("fast".into()),

@@ -167,6 +167,7 @@ pub fn prepare(
         name: contest.name.clone(),
         workload: workload.into(),
         cost_per: spoken.cost_per(),
+        latency_of: spoken.limited(),
         contenders: entries.iter().map(|e| e.name.clone()).collect(),
         baseline,
         twin_of,

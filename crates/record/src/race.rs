@@ -17,6 +17,9 @@ pub struct Asked {
     /// request.
     #[serde(default, skip_serializing_if = "Operation::is_request")]
     pub cost_per: Operation,
+    /// The kind of operation whose latency is that of a cell. Absent: the request.
+    #[serde(default, skip_serializing_if = "Operation::is_request")]
+    pub latency_of: Operation,
     /// Names of the contenders, in the order of the table.
     pub contenders: Vec<String>,
     /// The contender that ratios are taken to.

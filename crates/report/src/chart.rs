@@ -107,8 +107,13 @@ pub fn latency(summary: &Summary, load: &LoadShape) -> Option<Chart> {
         let ends = [dots[0], dots[dots.len() - 1]];
         mark(c, Figure::Latency, figure.join(", "), ends, dots)
     });
-    let axis = "latency: p50, p90, p99, p99.9, geometric means over rounds as in the table";
-    Some(chart(axis.to_owned(), ticks.collect(), None, marks.collect()))
+    let of = match &summary.asked.latency_of {
+        operation if operation.is_request() => String::new(),
+        operation => format!(" of the {}", visible(&operation.one)),
+    };
+    let axis =
+        format!("latency{of}: p50, p90, p99, p99.9, geometric means over rounds as in the table");
+    Some(chart(axis, ticks.collect(), None, marks.collect()))
 }
 
 fn percentiles(cell: &Cell) -> Vec<(Percentile, ShownPercentile)> {

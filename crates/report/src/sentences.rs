@@ -50,6 +50,7 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
         }
     }
     notes.extend(rounds_needed(summary, cells));
+    notes.extend(latency_of(summary, cells));
     notes.extend(open_loop(load, cells));
     notes.extend(one_core(summary, load, cells));
     notes.extend(counted(load, cells));
@@ -68,6 +69,22 @@ fn rounds_needed(summary: &Summary, cells: &[&Cell]) -> Vec<Note> {
         Some((visible(&c.contender), text))
     };
     together("more rounds", cells.iter().filter_map(remark), false).collect()
+}
+
+/// Which operation the latencies are of, where it is not the request.
+fn latency_of(summary: &Summary, cells: &[&Cell]) -> Option<Note> {
+    let operation = &summary.asked.latency_of;
+    let shown = cells.iter().any(|c| c.percentile(Percentile::P50).is_some());
+    (shown && !operation.is_request()).then(|| Note {
+        names: "p50, p99".to_owned(),
+        kind: "latency",
+        because: format!(
+            "of the {}, because a server may reply before the work is done; the table of operations \
+             has the latency of the replies",
+            visible(&operation.one)
+        ),
+        bad: false,
+    })
 }
 
 /// What the latencies of an open loop count from, and whose doing their parts are.

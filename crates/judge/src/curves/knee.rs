@@ -65,7 +65,8 @@ pub(super) fn knee(places: &[Place]) -> Result<Knee, String> {
 /// Logarithm of latency over rate, the reciprocal of power, by pass.
 fn weakness(place: &Place) -> Series {
     const P99: usize = 3;
-    let mut rounds = place.observed.latencies.by_round.iter();
+    let by_round = place.observed.latency().map_or(&[][..], |(_, by_round)| by_round);
+    let mut rounds = by_round.iter();
     let of_pass = |rate: &Option<f64>| {
         // Passes without a rate are not there, and have no percentiles either.
         let percentiles = rate.and_then(|_| rounds.next())?;

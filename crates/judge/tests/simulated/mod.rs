@@ -72,6 +72,7 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
         name: "simulated".to_owned(),
         workload: "double".to_owned(),
         cost_per: Operation::REQUESTS,
+        latency_of: Operation::REQUESTS,
         contenders: names.iter().map(|n| (*n).to_owned()).collect(),
         baseline: names[0].to_owned(),
         twin_of: names.iter().find_map(|n| n.strip_suffix("-twin")).map(str::to_owned),
