@@ -38,6 +38,8 @@ pub struct Core<E: Engine> {
     limits: Limits,
     timers: Timers,
     clients: usize,
+    /// When the turn before this one began.
+    turn_before: Instant,
     /// The deadline of a drain: the remaining connections are cut then.
     cut_at: Option<Instant>,
 }
@@ -51,6 +53,7 @@ impl<E: Engine> Core<E> {
             limits,
             timers: Timers::default(),
             clients: 0,
+            turn_before: now.instant,
             cut_at: None,
         }
     }
@@ -63,6 +66,7 @@ impl<E: Engine> Core<E> {
     /// A turn of the loop begins.
     #[inline]
     pub fn turn(&mut self, now: Now) {
+        self.turn_before = self.effects.now.instant;
         self.effects.now = now;
     }
 
@@ -95,8 +99,15 @@ impl<E: Engine> Core<E> {
     pub fn received(&mut self, conn: Conn, bytes: &mut [u8]) {
         let now = self.now().instant;
         let Some(link) = self.effects.get(conn) else { return };
-        if link.received(now, bytes.len()) {
-            self.call(conn, |engine, effects| engine.received(conn, bytes, effects));
+        if !link.received(now, bytes.len()) {
+            return;
+        }
+        // One that could have rung in the turn before waited for room, which the replies may fill again: where
+        // a peer asks faster than it reads, it would wait for ever.
+        let waited = link.is_due(self.turn_before);
+        self.call(conn, |engine, effects| engine.received(conn, bytes, effects));
+        if waited && self.effects.get(conn).is_some_and(|link| link.rings_late(self.turn_before)) {
+            self.call(conn, |engine, effects| engine.alarm(conn, effects));
         }
     }
 

@@ -1,12 +1,18 @@
 //! The life of connections that an engine opens, and of output that is written in both ways.
 
 use regatta_engine::{Conn, Core, Effects, Engine, Flow, Limits, Never, Next, Now, Socket, Status};
-use std::{net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// An engine that does what a test says, and remembers what happened.
 #[derive(Default)]
 struct Scripted {
     seen: Vec<(&'static str, Conn)>,
+    /// An alarm closes its connection.
+    ends: bool,
 }
 
 /// What it is to do: a letter, because an engine hears of those at any time.
@@ -20,7 +26,15 @@ impl Engine for Scripted {
     fn opened(&mut self, conn: Conn, _: &mut Effects<Self>) {
         self.seen.push(("opened", conn));
     }
-    fn received(&mut self, _: Conn, _: &mut [u8], _: &mut Effects<Self>) {}
+    fn received(&mut self, conn: Conn, _: &mut [u8], _: &mut Effects<Self>) {
+        self.seen.push(("received", conn));
+    }
+    fn alarm(&mut self, conn: Conn, effects: &mut Effects<Self>) {
+        self.seen.push(("alarm", conn));
+        if self.ends {
+            effects.close(conn, Flow::Close);
+        }
+    }
     fn room(&mut self, conn: Conn, _: &mut Effects<Self>) {
         self.seen.push(("room", conn));
     }
@@ -148,4 +162,34 @@ fn output_that_was_partly_written_at_once_is_not_taken_again() {
     assert_eq!(core.engine().seen.last(), Some(&("opened", client)));
     core.completed(client, 3, None);
     assert_eq!(core.engine().seen.last(), Some(&("room", client)));
+}
+
+/// A peer that asks faster than it reads: whenever there is room, input takes it.
+#[test]
+fn an_alarm_that_waited_for_room_rings_after_the_next_input() {
+    for ends in [false, true] {
+        let start = Now { instant: Instant::now(), unix_s: 0 };
+        let alarm = start.instant + Duration::from_millis(20);
+        let mut core =
+            Core::new(Scripted { ends, ..Scripted::default() }, Limits::default(), start);
+        let client = core.accept();
+        core.heard(Arc::new(move |effects| {
+            effects.out(client).expect("it is open").resize(1 << 20, 0);
+            effects.set(client, Status { alarm: Some(alarm), ..Status::default() });
+        }));
+        assert_eq!(core.next(client, &Quiet), Next::Write { last: false });
+        let output = core.take_output(client);
+        core.turn(Now { instant: start.instant + Duration::from_millis(10), unix_s: 0 });
+        core.received(client, &mut [0]);
+        core.turn(Now { instant: start.instant + Duration::from_millis(30), unix_s: 0 });
+        core.received(client, &mut [0]);
+        core.completed(client, 1 << 20, Some(output));
+        core.turn(Now { instant: start.instant + Duration::from_millis(40), unix_s: 0 });
+        core.received(client, &mut [0]);
+        core.received(client, &mut [0]);
+        let seen: Vec<_> = core.engine().seen.iter().map(|(what, _)| *what).collect();
+        let all = ["opened", "received", "received", "received", "alarm", "received"];
+        let expected = if ends { &all[..5] } else { &all[..] };
+        assert_eq!(seen, expected);
+    }
 }

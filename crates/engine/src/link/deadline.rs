@@ -16,6 +16,21 @@ impl Link {
         self.status.alarm.filter(|_| self.is_open() && self.pending() < OUTPUT_FULL)
     }
 
+    /// Whether there is room for an alarm that was due at `at`.
+    #[inline]
+    pub(crate) fn is_due(&self, at: Instant) -> bool {
+        self.alarm().is_some_and(|alarm| alarm <= at)
+    }
+
+    /// Takes the alarm, if it was due at `at`, whether there is room or not.
+    pub(crate) fn rings_late(&mut self, at: Instant) -> bool {
+        let rings = self.is_open() && self.status.alarm.is_some_and(|alarm| alarm <= at);
+        if rings {
+            self.status.alarm = None;
+        }
+        rings
+    }
+
     /// Takes the alarm, if it is due.
     pub(crate) fn rings(&mut self, now: Instant) -> bool {
         let rings = self.alarm().is_some_and(|at| at <= now);
