@@ -3,7 +3,7 @@
 use crate::Tls;
 use regatta_record::{Burst, Drive, Part};
 use regatta_script::{Compiled, Order, Place, Workload};
-use std::{io, net::SocketAddr, time::Duration};
+use std::{io, net::SocketAddr, sync::atomic::AtomicU64, time::Duration};
 
 /// One load: who is asked what, by how many, for how long.
 #[derive(Clone, Debug)]
@@ -25,6 +25,9 @@ pub struct Plan {
     /// and opened again like the others; one that it ends as it said, after a pause that doubles
     /// while the first reply ends it. Only with [`Until::Elapsed`], and not with [`Drive::Churn`].
     pub idle: usize,
+    /// So many of those read nothing after their first reply, with a small receive buffer: where a server
+    /// sends unasked, they are slow readers. They are owed nothing then, and nothing is noticed of their end.
+    pub stalled: usize,
     /// Requests outstanding on each connection, at most [`Plan::MAX_PIPELINE`].
     pub pipeline: usize,
     /// When requests are sent.
@@ -167,6 +170,7 @@ impl Plan {
             path: None,
             connections: 1,
             idle: 0,
+            stalled: 0,
             pipeline: 1,
             drive: Drive::Closed,
             spin: Duration::ZERO,
@@ -223,11 +227,14 @@ impl Plan {
         self.share(share).0 + share(self.idle)
     }
 
-    /// The exchanges of this plan.
-    pub(crate) fn compile(&self) -> Result<Compiled, Error> {
+    /// The exchanges of this plan. `shared` is what load processes share, if there are several.
+    pub(crate) fn compile(
+        &self,
+        shared: Option<&'static [AtomicU64]>,
+    ) -> Result<Compiled, Error> {
         let place =
             Place { host: &self.host, path: self.path.as_deref(), closes: self.drive.churns() };
-        let order = Order { seed: self.seed, pipeline: self.pipeline, place };
+        let order = Order { seed: self.seed, pipeline: self.pipeline, place, shared };
         self.workload.compile(&order).map_err(|too_long| Error::Plan(too_long.to_string()))
     }
 
@@ -277,6 +284,22 @@ impl Plan {
                  requests with it"
                     .into(),
             );
+        }
+        if self.stalled > self.idle {
+            return refuse(format!(
+                "{} connections that do not read are more than the {} idle ones that they are part of",
+                self.stalled, self.idle
+            ));
+        }
+        if self.stalled > 0 && self.tls.is_some() {
+            return refuse("connections that do not read are plain; TLS is not supported".into());
+        }
+        if self.stalled > 0 && !self.workload.is_pushed() {
+            return refuse(format!(
+                "connections that do not read apply to servers that send unasked, such as hub; this load \
+                 runs {}",
+                self.workload.name()
+            ));
         }
         let by_time = matches!(self.until, Until::Elapsed(_));
         if self.idle > 0 && (churns || !by_time) {

@@ -70,6 +70,11 @@ impl Poller {
         epoll::modify(&self.epoll, socket, EventData::new_u64(token.into()), self.flags(interest))
     }
 
+    /// Watches a socket no longer.
+    pub fn remove(&self, socket: impl AsFd) -> io::Result<()> {
+        epoll::delete(&self.epoll, socket)
+    }
+
     /// Waits until something is ready or the time is over, to the nanosecond. Returns how many
     /// are ready; none also when a signal came.
     pub fn wait(&mut self, longest: Nanos) -> usize {

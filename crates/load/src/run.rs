@@ -58,7 +58,7 @@ pub fn run(
     let tls = plan.tls.as_ref().map(|tls| tls.offering(alpn));
     let plan = &Plan { tls, ..plan.clone() };
     let run = Run { plan, edges, progress, stop };
-    plan.compile()?.visit(run)
+    plan.compile(None)?.visit(run)
 }
 
 /// As [`run`], in a dialect instead of the plan's workload. TLS offers no protocol inside.

@@ -82,7 +82,7 @@ pub fn run_slow(
     let poller = Poller::new()
         .map_err(|error| Error::Machine { what: "create an epoll", error: error.into() })?;
     let place = Place { host: &plan.host, path: None, closes: true };
-    let compiled = plan.workload.compile(&Order { seed: 1, pipeline: 1, place });
+    let compiled = plan.workload.compile(&Order { seed: 1, pipeline: 1, place, shared: None });
     let compiled = compiled.map_err(|too_long| Error::Plan(too_long.to_string()))?;
     Ok(compiled.visit(Run { plan, poller, progress, stop }))
 }

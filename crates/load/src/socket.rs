@@ -6,7 +6,7 @@ use rustix::{
     net::{
         AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, bind,
         connect, ipproto, recv, send, sendmsg, socket_with,
-        sockopt::{set_tcp_congestion, set_tcp_nodelay},
+        sockopt::{set_socket_recv_buffer_size, set_tcp_congestion, set_tcp_nodelay},
     },
 };
 use std::{
@@ -15,11 +15,13 @@ use std::{
 };
 
 /// Begins to connect. Over loopback the connection usually stands on return, though the kernel
-/// says "in progress": the first send tells.
+/// says "in progress": the first send tells. `receives` is the size of its receive buffer in bytes, if that
+/// is not the machine's own.
 pub(crate) fn open(
     target: SocketAddr,
     source: Option<Ipv4Addr>,
     no_delay: bool,
+    receives: Option<usize>,
 ) -> io::Result<OwnedFd> {
     let family = if target.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -31,6 +33,9 @@ pub(crate) fn open(
             // the machine's own does.
             let _ = set_tcp_congestion(&socket, "reno");
         }
+    }
+    if let Some(bytes) = receives {
+        set_socket_recv_buffer_size(&socket, bytes)?;
     }
     if let Some(source) = source {
         choose_port_at_connect(&socket)?;

@@ -3,16 +3,16 @@
 
 mod common;
 
-use common::{Server, assert_undisturbed, bounded, plan, run, workload};
+use common::{Called, Server, assert_undisturbed, bounded, plan, run, workload};
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use regatta_load::{Plan, Tally, Until};
+use regatta_load::{Error, Plan, Processes, Tally, Until, run_in_processes};
 use serde_json::{Value, json};
 use std::{
     io::Write,
     net::{SocketAddr, TcpStream},
     sync::{
         Arc, Condvar, Mutex,
-        atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst},
     },
     time::Duration,
 };
@@ -261,5 +261,44 @@ fn one_wrong_delivery_among_many_is_found_whichever_it_is() {
             let wrong = run(&plan).unwrap().first_wrong;
             assert!(wrong.is_some(), "{fault:?} of {requests}");
         }
+    }
+}
+
+/// A load of several processes, whose members hear each other.
+fn run_in(processes: usize, plan: &Plan) -> Result<Tally, Error> {
+    let processes = Processes {
+        program: env!("CARGO_BIN_EXE_load-test-helper").into(),
+        arguments: vec!["load-process".into(), "of-a-hub".into()],
+        least: processes,
+    };
+    let stop = AtomicBool::new(false);
+    run_in_processes(plan, &processes, &mut Called::default(), &mut |_| {}, &stop)
+}
+
+#[test]
+fn members_of_all_processes_are_followed() {
+    let server = serve(Fault::None);
+    let tally = run_in(3, &broadcasts(server.address)).unwrap();
+    assert_eq!(tally.processes, 3);
+    assert_undisturbed(&tally);
+    let (all, last) = (count(&tally, "deliveries"), count(&tally, "last_deliveries"));
+    assert_eq!(last, tally.replies - MEMBERS as u64);
+    // Members joined while others sent already; most were sent when all had joined.
+    assert!(all > last * MEMBERS as u64 / 2 && all <= last * MEMBERS as u64, "{all} of {last}");
+}
+
+#[test]
+fn a_wrong_delivery_to_a_member_of_another_process_is_found() {
+    for (fault, named) in [
+        (Fault::Lost(100), "a copy for each of 8 members"),
+        (Fault::Doubled(100), "each broadcast once"),
+        (Fault::Invented(100), "nothing that no member has sent"),
+        (Fault::Miscounted(100), "a listenerCount of 8"),
+    ] {
+        let server = serve(fault);
+        let plan = Plan { timeout: Duration::from_secs(2), ..broadcasts(server.address) };
+        let tally = run_in(3, &plan).unwrap();
+        let wrong = tally.first_wrong.unwrap_or_else(|| panic!("{fault:?} was not found"));
+        assert!(wrong.expected.contains(named), "{fault:?}: {wrong:?}");
     }
 }

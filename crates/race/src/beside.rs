@@ -39,6 +39,7 @@ pub(crate) fn plan(measured: &Plan, beside: Beside, speaks: Workload) -> Plan {
         workload: speaks,
         connections: beside.connections as usize,
         idle: 0,
+        stalled: 0,
         pipeline: 1,
         drive: Drive::Closed,
         spin: Duration::ZERO,

@@ -16,7 +16,7 @@ pub(crate) fn check_known(
     if contest.bundled {
         return Ok(());
     }
-    let workload = &contest.workload;
+    let workload = contest.service();
     // Several may have one name, each for its workloads.
     let any = |name: &str, holds: &dyn Fn(&Contender) -> bool| {
         known.iter().any(|c| c.manifest.name == name && holds(c))
@@ -49,7 +49,7 @@ pub(crate) fn check_known(
 pub(crate) fn serves(contest: &Contest, contender: &Contender) -> bool {
     let Contender { manifest, .. } = contender;
     let echoes = contest.workload_file.is_some() && manifest.adapter == Some(Adapter::Echo);
-    echoes || manifest.workloads.contains(&contest.workload)
+    echoes || manifest.workloads.contains(&contest.service())
 }
 
 /// In a race file: all contenders that are neither built in nor the file's own.

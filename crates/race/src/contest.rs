@@ -9,7 +9,7 @@ use crate::{
 use regatta_record::{CpuSets, Drive, Heads, LoadShape, Then};
 use regatta_script::Workload;
 use serde::{Deserialize, Deserializer};
-use std::{path::Path, time::Duration};
+use std::{num::NonZeroU32, path::Path, time::Duration};
 
 /// Of a shorter window nothing can be said: slices, and the ticks of CPU clocks, are too coarse.
 pub(crate) const SHORTEST_WINDOW: Duration = Duration::from_millis(50);
@@ -92,6 +92,7 @@ struct Selector {
     connections: Option<u32>,
     idle: Option<u32>,
     pipeline: Option<u32>,
+    in_flight: Option<u32>,
     churn: Option<bool>,
     cores: Option<CoreCount>,
     burst: Option<bool>,
@@ -105,12 +106,25 @@ impl Selector {
         self.connections.is_none_or(|n| n == load.connections)
             && self.idle.is_none_or(|n| n == load.idle)
             && self.pipeline.is_none_or(|n| n == load.pipeline)
+            && self.in_flight.is_none_or(|n| load.drive == bounded(n))
             && self.churn.is_none_or(|churn| churn == load.drive.churns())
             && cores.is_none_or(|cores| cores == load.cores)
             && self.burst.is_none_or(|burst| burst == load.drive.burst().is_some())
             && self.requests.is_none_or(|n| Some(n) == load.requests)
             && self.n.is_none_or(|n| Some(n) == load.n)
     }
+}
+
+/// What a contender must serve to be asked a workload, which is a file's or built in.
+pub(crate) fn service(workload: &str, is_file: bool) -> String {
+    let built_in = Workload::parse(workload).filter(|_| !is_file);
+    built_in.map_or_else(|| workload.to_owned(), |workload| workload.service().to_owned())
+}
+
+/// So many requests in flight over all connections, if that is a number.
+fn bounded(in_flight: u32) -> Drive {
+    let in_flight = NonZeroU32::new(in_flight);
+    in_flight.map_or(Drive::Closed, |in_flight| Drive::Bounded { in_flight })
 }
 
 /// Why a race file cannot be used.
@@ -151,7 +165,7 @@ pub enum ContestError {
     },
 }
 
-const BUNDLED: [(&str, &str); 12] = [
+const BUNDLED: [(&str, &str); 13] = [
     ("quick", include_str!("../../../races/quick.toml")),
     ("double", include_str!("../../../races/double.toml")),
     ("models", include_str!("../../../races/models.toml")),
@@ -162,6 +176,7 @@ const BUNDLED: [(&str, &str); 12] = [
     ("hash", include_str!("../../../races/hash.toml")),
     ("hash-quick", include_str!("../../../races/hash-quick.toml")),
     ("hub", include_str!("../../../races/hub.toml")),
+    ("hub-echo", include_str!("../../../races/hub-echo.toml")),
     ("fairness", include_str!("../../../races/fairness.toml")),
     ("truth", include_str!("../../../races/truth.toml")),
 ];
@@ -178,6 +193,11 @@ pub(crate) fn bundled_races() -> Vec<Contest> {
 }
 
 impl Contest {
+    /// What contenders must serve to take part, as in their manifests: that of the workload.
+    pub fn service(&self) -> String {
+        service(&self.workload, self.workload_file.is_some())
+    }
+
     /// A bundled race by its name, or a file by its path.
     pub fn find(name: &str) -> Result<Self, ContestError> {
         if let Some((_, text)) = BUNDLED.iter().find(|(bundled, _)| *bundled == name) {
@@ -332,6 +352,18 @@ mod tests {
             // One more, at a rate that the pilot pass finds out.
             assert_eq!(race.pilot_loads(&cpus), [LoadShape::closed(64, 1)]);
         }
+    }
+
+    #[test]
+    fn a_service_may_be_asked_in_several_ways() {
+        let (hub, echo) = (Contest::find("hub").unwrap(), Contest::find("hub-echo").unwrap());
+        assert_eq!((hub.service(), echo.service()), ("hub".into(), "hub".into()));
+        assert_eq!(echo.workload, "hub-echo");
+        assert_eq!(service("hub-echo", true), "hub-echo", "a file's own name");
+        let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
+        let then = hub.then(&cpus, &hub.loads(&cpus).0);
+        let bounded = |load: &LoadShape| load.drive == bounded(4);
+        assert!(then.len() >= 5 && then.iter().all(|then| then.loads.iter().all(bounded)));
     }
 
     #[test]

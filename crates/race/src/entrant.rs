@@ -2,6 +2,7 @@
 
 use crate::{
     contender::{Contender, ContenderError},
+    contest::service,
     heads,
     launches::RoleCpus,
     manifest::{Adapter, Limits, Manifest},
@@ -129,7 +130,7 @@ impl Entrant {
         let (server, of_backends) = (asked.cpus.of_server(&load), asked.cpus.of_backends(&load));
         let values = Values {
             port,
-            workload: &asked.workload,
+            workload: &service(&asked.workload, asked.workload_file.is_some()),
             cores: server.len(),
             churn: load.drive.churns(),
             request_bytes: self.canned(load, port).map(|canned| canned.request_bytes),

@@ -20,6 +20,9 @@ pub struct Loads {
     /// Further connections, open and silent.
     #[serde(default = "OneOrMany::zero")]
     idle: OneOrMany<u32>,
+    /// So many of those do not read what the server sends them.
+    #[serde(default)]
+    stalled: u32,
     #[serde(default = "OneOrMany::one")]
     pipeline: OneOrMany<u32>,
     /// Requests outstanding over all connections, at most; absent: as many as `pipeline` lets each have.
@@ -122,6 +125,7 @@ impl Loads {
         vec![Loads {
             connections: OneOrMany::usual(),
             idle: OneOrMany::zero(),
+            stalled: 0,
             pipeline: OneOrMany::one(),
             in_flight: None,
             churn: false,
@@ -206,7 +210,8 @@ impl Loads {
                     let closed = LoadShape::closed(connections, pipeline);
                     shapes.extend(values_or_none(&self.in_flight).into_iter().map(|in_flight| {
                         let drive = self.drive(in_flight);
-                        LoadShape { idle, drive, beside: self.beside, ..closed }
+                        let (stalled, beside) = (self.stalled, self.beside);
+                        LoadShape { idle, stalled, drive, beside, ..closed }
                     }));
                 }
             }

@@ -96,6 +96,7 @@ pub fn prepare(
     setup: Setup,
 ) -> Result<Asked, PrepareError> {
     let workload = contest.workload.as_str();
+    let service = &contest.service();
     let spoken = match &contest.workload_file {
         Some(text) => Workload::from_text(text, workload)
             .map_err(|error| PrepareError(error.to_string()))?,
@@ -118,12 +119,12 @@ pub fn prepare(
     for name in &changes.only {
         let asked_for = |c: &&Contender| c.manifest.name == *name && serves(contest, c);
         if !entries.iter().any(|entry| entry.name == *name) {
-            entries.extend(known.iter().find(asked_for).map(|one| entry(one, workload)));
+            entries.extend(known.iter().find(asked_for).map(|one| entry(one, service)));
         }
     }
     let mut given = Vec::new();
     for argument in &changes.contenders {
-        let entry = of_argument(argument, workload)?;
+        let entry = of_argument(argument, service)?;
         entries.retain(|other| other.name != entry.name);
         given.push(entry.name.clone());
         entries.push(entry);
@@ -235,8 +236,9 @@ fn check_gate(entries: &[Entry], baseline: &str, rounds: u32) -> Result<(), Prep
 /// entry that is skipped.
 fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
     let serves = |c: &&Contender| serves(contest, c);
+    let service = &contest.service();
     if contest.contenders.is_empty() {
-        return known.iter().filter(serves).map(|one| entry(one, &contest.workload)).collect();
+        return known.iter().filter(serves).map(|one| entry(one, service)).collect();
     }
     let mut entries: Vec<Entry> = Vec::new();
     for name in &contest.contenders {
@@ -248,12 +250,12 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
             .iter()
             .filter(serves)
             .filter(called)
-            .map(|one| entry(one, &contest.workload))
+            .map(|one| entry(one, service))
             .collect();
         if found.is_empty() && name != PEERS {
             let serving = known.iter().filter(serves).map(|c| c.manifest.name.as_str());
             let hint = hint(name, serving);
-            let why = format!("no manifest of that name serves {}{hint}", contest.workload);
+            let why = format!("no manifest of that name serves {service}{hint}");
             found.push(Entry { skipped: Some(why), ..blank(name) });
         }
         // A name that `peers` has brought already.
@@ -269,9 +271,9 @@ fn is_built_in(contender: &Contender) -> bool {
 }
 
 /// A contender of the command line. One that is not there is a slip of whoever gave it: an error.
-fn of_argument(argument: &str, workload: &str) -> Result<Entry, PrepareError> {
-    let manifest = Manifest::from_argument(argument, workload).map_err(PrepareError)?;
-    let entry = entry(&Contender { manifest, dir: working_directory()? }, workload);
+fn of_argument(argument: &str, service: &str) -> Result<Entry, PrepareError> {
+    let manifest = Manifest::from_argument(argument, service).map_err(PrepareError)?;
+    let entry = entry(&Contender { manifest, dir: working_directory()? }, service);
     match &entry.skipped {
         None => Ok(entry),
         Some(why) => Err(PrepareError(format!("the contender {} cannot race: {why}", entry.name))),
@@ -314,7 +316,7 @@ fn blank(name: &str) -> Entry {
     }
 }
 
-fn entry(contender: &Contender, workload: &str) -> Entry {
+fn entry(contender: &Contender, service: &str) -> Entry {
     let manifest = &contender.manifest;
     Entry {
         about: manifest.about.clone(),
@@ -323,7 +325,7 @@ fn entry(contender: &Contender, workload: &str) -> Entry {
         released: manifest.released.clone(),
         env: manifest.env.clone(),
         // Sources that are not there (an installed program without its checkout) are not counted.
-        lines_of_code: contender.lines_of_code(workload).unwrap_or_default(),
+        lines_of_code: contender.lines_of_code(service).unwrap_or_default(),
         manifest: toml::to_string(manifest).expect("a manifest has a form in TOML"),
         dir: contender.dir.clone(),
         stand_in_for: manifest.stand_in_for.clone(),

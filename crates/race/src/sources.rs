@@ -31,6 +31,7 @@ pub(crate) fn compare(
         let plan = Plan {
             connections: plan.connections.min(CONNECTIONS),
             idle: 0,
+            stalled: 0,
             warm_up: WarmUp::Fixed(WARM_UP),
             until: Until::Elapsed(WINDOW),
             withholds: false,

@@ -1,5 +1,6 @@
 //! What a load process is asked to do: the whole load, and the part of it that this process runs.
-//! Except for the CPU numbers, nothing here is specific to one machine: no paths, handles or times.
+//! Except for the CPU numbers and memory that is shared, nothing here is specific to one machine: no paths,
+//! handles or times.
 
 use crate::Drive;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,9 @@ pub struct Ask {
     pub connections: u64,
     /// Additional idle connections, over all processes.
     pub idle: u64,
+    /// So many of those do not read, over all processes.
+    #[serde(default)]
+    pub stalled: u64,
     /// Maximum number of requests in flight on each connection.
     pub pipeline: u64,
     /// When requests are sent; its numbers are over all processes.
@@ -50,6 +54,10 @@ pub struct Ask {
     pub draws_sources: bool,
     /// Seed of the requests and of their schedule.
     pub seed: u64,
+    /// The path of memory that all processes of this load share, on one machine, where their connections
+    /// must know of each other. `None`: they need not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<String>,
 }
 
 /// The part of a load that one process runs. The threads of a load are numbered over all processes.

@@ -41,6 +41,9 @@ pub struct LoadResult {
     /// Further connections, open and silent.
     #[serde(default)]
     pub idle: u64,
+    /// So many of those did not read what the server sent them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stalled: u64,
     /// Requests per second that were asked for; `None`: as fast as the replies came.
     #[serde(default)]
     pub target_rate_per_s: Option<u32>,
@@ -127,6 +130,10 @@ pub struct LoadOperation {
     pub latency_ns: Latency,
     /// HDR histogram of these, V2 format, base64.
     pub histogram: String,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn one() -> u32 {

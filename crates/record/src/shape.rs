@@ -17,6 +17,8 @@ pub struct LoadShape {
     pub connections: u32,
     /// Further connections, open and silent.
     pub idle: u32,
+    /// So many of those do not read what the server sends them.
+    pub stalled: u32,
     /// Requests outstanding on each connection, at most.
     pub pipeline: u32,
     /// When requests are sent.
@@ -36,16 +38,18 @@ impl TryFrom<Stored> for LoadShape {
 
     fn try_from(stored: Stored) -> Result<Self, Contradiction> {
         let drive = stored.drive()?;
-        let Stored { connections, idle, pipeline, cores, requests, n, beside, .. } = stored;
-        Ok(LoadShape { connections, idle, pipeline, drive, cores, requests, n, beside })
+        let Stored { connections, idle, stalled, pipeline, cores, requests, n, beside, .. } = stored;
+        Ok(LoadShape { connections, idle, stalled, pipeline, drive, cores, requests, n, beside })
     }
 }
 
 impl From<LoadShape> for Stored {
     fn from(load: LoadShape) -> Self {
-        let LoadShape { connections, idle, pipeline, drive, cores, requests, n, beside } = load;
+        let LoadShape { connections, idle, stalled, pipeline, drive, cores, requests, n, beside } =
+            load;
         let none = Stored::default();
-        Stored { connections, idle, pipeline, cores, requests, n, beside, ..none }.with_drive(drive)
+        Stored { connections, idle, stalled, pipeline, cores, requests, n, beside, ..none }
+            .with_drive(drive)
     }
 }
 
@@ -55,6 +59,7 @@ impl LoadShape {
         LoadShape {
             connections,
             idle: 0,
+            stalled: 0,
             pipeline,
             drive: Drive::Closed,
             cores: None,
@@ -82,6 +87,11 @@ impl fmt::Display for LoadShape {
         write!(f, "{} conn", self.connections)?;
         if self.idle > 0 {
             write!(f, " + {} idle", self.idle)?;
+        }
+        match (self.stalled, self.idle) {
+            (0, _) => {}
+            (stalled, idle) if stalled == idle => write!(f, " that never read")?,
+            (stalled, _) => write!(f, " ({stalled} never read)")?,
         }
         if self.pipeline > 1 {
             write!(f, " × {}", self.pipeline)?;
@@ -201,6 +211,9 @@ mod tests {
         assert_eq!(shape.to_string(), "5000 conn × 3, 1 core, burst of 10 × 10");
         let shape = LoadShape { idle: 10_000, ..at(20_000, Arrivals::Poisson, 10) };
         assert_eq!(shape.to_string(), "10 conn + 10000 idle, 20000/s");
+        let stalled = |idle, stalled| LoadShape { idle, stalled, ..LoadShape::closed(10, 1) }.to_string();
+        assert_eq!(stalled(1, 1), "10 conn + 1 idle that never read");
+        assert_eq!(stalled(100, 1), "10 conn + 100 idle (1 never read)");
         assert_eq!(shape.open(), 10_010);
         let shape =
             LoadShape { requests: Some(2_000), n: Some(1_000), ..LoadShape::closed(300, 1) };

@@ -14,6 +14,8 @@ pub(crate) struct Stored {
     pub connections: u32,
     #[serde(default)]
     pub idle: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stalled: u32,
     pub pipeline: u32,
     /// Absent in what was written before drives had names.
     #[serde(default)]
@@ -37,6 +39,10 @@ pub(crate) struct Stored {
     pub n: Option<u32>,
     #[serde(default)]
     pub beside: Option<Beside>,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Which drive.

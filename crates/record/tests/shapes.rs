@@ -25,14 +25,14 @@ fn shapes() -> impl Strategy<Value = LoadShape> {
     let rest = (any::<[u32; 3]>(), any::<[Option<u32>; 3]>(), beside);
     (drives(), rest).prop_map(|(drive, ([connections, idle, pipeline], options, beside))| {
         let [cores, requests, n] = options;
-        LoadShape { connections, idle, pipeline, drive, cores, requests, n, beside }
+        LoadShape { connections, idle, stalled: 0, pipeline, drive, cores, requests, n, beside }
     })
 }
 
 /// The same load as an earlier version wrote it: no drive, and `arrivals` whether or not there is a
 /// rate. In JSON all keys are there; in TOML those without a value are not.
 fn old(load: &LoadShape, idle_arrivals: Arrivals, with_nulls: bool) -> Value {
-    let LoadShape { connections, idle, pipeline, drive, cores, requests, n, beside } = *load;
+    let LoadShape { connections, idle, pipeline, drive, cores, requests, n, beside, .. } = *load;
     let (rate, arrivals) = match drive {
         Drive::Open { rate, arrivals } => (Some(rate), arrivals),
         _ => (None, idle_arrivals),

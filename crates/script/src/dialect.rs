@@ -50,6 +50,12 @@ pub trait Dialect: Sync {
         *talk = self.talk(number);
     }
 
+    /// The connection has its first reply, and nothing more is read of it: a server owes it nothing that the
+    /// load could check.
+    fn stall(&self, talk: &mut Self::Talk) {
+        let _ = talk;
+    }
+
     /// Goes on with the steps that open a connection, such as an upgrade or a subscription. First
     /// called with no bytes when the connection stands, then with what came, until it returns `true`.
     /// It takes what it has read off the front of `came`; what is left is handed to

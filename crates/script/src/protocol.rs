@@ -6,7 +6,7 @@ use crate::{
 };
 use regatta_record::{Heads, ReplySeen};
 use serde::{Serialize, de::DeserializeOwned};
-use std::fmt::Debug;
+use std::{fmt::Debug, sync::atomic::AtomicU64};
 
 /// A row of the table of dialects.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +66,12 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
     /// Its name, as on the command line and in manifests.
     fn name(&self) -> &str;
 
+    /// The name of what a server must serve to be asked this, as in manifests: one service may be asked in
+    /// several ways.
+    fn service(&self) -> &str {
+        self.name()
+    }
+
     /// Its exchanges, laid out and closed.
     ///
     /// # Errors
@@ -77,6 +83,12 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
     /// deliveries. The kind must be verified (see [`crate::Heard`]), and so must be how many of them a
     /// request entails.
     fn cost_per(&self) -> usize {
+        0
+    }
+
+    /// How many words of memory all load processes share, where a load takes several: see
+    /// [`Order::shared`]. 0: they need to know nothing of each other.
+    fn shared_words(&self) -> usize {
         0
     }
 
@@ -132,6 +144,9 @@ pub struct Order<'a> {
     pub pipeline: usize,
     /// Whom the requests name.
     pub place: Place<'a>,
+    /// Words that this process shares with the other load processes, zeros at first: at least
+    /// [`Asks::shared_words`]. `None`: there is one process.
+    pub shared: Option<&'static [AtomicU64]>,
 }
 
 /// Whom the requests name, and what of them follows from the plan.

@@ -4,7 +4,7 @@ use regatta_script::{Order, Place, Workload};
 use std::path::Path;
 
 fn bytes(workload: &Workload) -> Vec<u8> {
-    let order = Order { seed: 1, pipeline: 1, place: Place::default() };
+    let order = Order { seed: 1, pipeline: 1, place: Place::default(), shared: None };
     let compiled = workload.compile(&order).unwrap();
     compiled.script().requests(0, compiled.script().period().request).to_vec()
 }

@@ -7,7 +7,7 @@ use std::{collections::HashSet, path::Path};
 const EXCHANGES: usize = 1 << 18;
 
 fn compile(workload: &Workload, seed: u64) -> Compiled {
-    workload.compile(&Order { seed, pipeline: 1, place: Place::default() }).unwrap()
+    workload.compile(&Order { seed, pipeline: 1, place: Place::default(), shared: None }).unwrap()
 }
 
 fn compiled(text: &str) -> Compiled {

@@ -18,7 +18,7 @@ fn sent(workload: &Workload) -> Workload {
 
 fn compiled(workload: &Workload) -> Compiled {
     let place = Place { host: "h:1", path: None, closes: false };
-    workload.compile(&Order { seed: 7, pipeline: 3, place }).unwrap()
+    workload.compile(&Order { seed: 7, pipeline: 3, place, shared: None }).unwrap()
 }
 
 fn assert_arrives(workload: &Workload) {

@@ -78,6 +78,9 @@ pub struct LoadArgs {
     /// Further connections that send one request when they open and are silent from then on
     #[arg(long, default_value = "0", value_name = "N", conflicts_with_all = ["requests", "churn"])]
     pub idle: usize,
+    /// So many of the --idle connections read nothing after that: slow members of a hub
+    #[arg(long, default_value = "0", value_name = "N", requires = "idle")]
+    pub stalled: usize,
     /// So many load instances at once, each with so many connections, each of which connects, sends
     /// so many requests and closes; tells how long each instance took
     #[arg(long, value_parser = shape_of_burst, value_name = "INSTANCESxCONNECTIONSxREQUESTS",

@@ -114,7 +114,11 @@ fn shape(args: &LoadArgs) -> String {
              at most {pipeline} outstanding"
         );
     }
-    let idle = if args.idle > 0 { format!(" + {} idle", args.idle) } else { String::new() };
+    let idle = match (args.idle, args.stalled) {
+        (0, _) => String::new(),
+        (idle, 0) => format!(" + {idle} idle"),
+        (idle, stalled) => format!(" + {idle} idle ({stalled} never read)"),
+    };
     let each = match args.in_flight {
         _ if args.churn => "a request each".into(),
         Some(in_flight) => format!("{in_flight} requests under way"),

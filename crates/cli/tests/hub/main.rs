@@ -2,6 +2,7 @@
 
 mod access;
 mod autobahn;
+mod cheat;
 mod limits;
 mod page;
 mod presence;

@@ -100,3 +100,46 @@ fn a_storm_of_members_delays_nobody_else() {
         });
     }
 }
+
+/// Half of the members are reset in the middle of broadcasts: the others miss nothing.
+#[test]
+fn when_half_of_the_members_vanish_the_others_get_all_that_they_are_owed() {
+    const MESSAGES: u64 = 60;
+    let count = if is_full() { 1_000 } else { 200 };
+    for model in models() {
+        let server = Server::of("hub", model, &["--cores", "2"]);
+        let mut sender = member(&server);
+        let mut stay: Vec<Socket> = (0..count / 2).map(|_| member(&server)).collect();
+        let mut vanishing: Vec<Socket> = (0..count / 2).map(|_| member(&server)).collect();
+        for socket in stay.iter_mut().chain(&mut vanishing) {
+            send(socket, &json!({"type": "echo", "payload": "here"}));
+            assert_eq!(hear(socket)["type"], "echo", "{model}");
+        }
+        let mut asked = 0;
+        let mut ask = |sender: &mut Socket, until: u64| {
+            while asked < until {
+                send(sender, &json!({"type": "broadcast", "payload": asked}));
+                asked += 1;
+            }
+        };
+        // Some are on their way when the members go, who have read none of them.
+        ask(&mut sender, MESSAGES / 3);
+        for socket in vanishing {
+            SockRef::from(&socket.get_ref().0).set_linger(Some(Duration::ZERO)).unwrap();
+        }
+        ask(&mut sender, MESSAGES);
+        let (least, most) = (count / 2 + 1, count + 1);
+        for n in 0..MESSAGES {
+            assert_eq!(hear(&mut sender), json!({"type": "broadcast", "payload": n}), "{model}");
+            let result = hear(&mut sender);
+            assert_eq!(result["payload"], n, "{model}");
+            let listeners = result["listenerCount"].as_u64().unwrap();
+            assert!((least..=most).contains(&listeners), "{model}: {result}");
+        }
+        for socket in &mut stay {
+            for n in 0..MESSAGES {
+                assert_eq!(hear(socket), json!({"type": "broadcast", "payload": n}), "{model}");
+            }
+        }
+    }
+}

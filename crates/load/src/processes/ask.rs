@@ -5,8 +5,8 @@ use regatta_record::{Ask, AskedWindow, FORMAT, Part};
 use regatta_script::Workload;
 use std::time::Duration;
 
-/// The message to the process that runs `part`.
-pub(super) fn ask(plan: &Plan, part: Part) -> Ask {
+/// The message to the process that runs `part`. `shared` is where it finds what all of them share.
+pub(super) fn ask(plan: &Plan, part: Part, shared: Option<String>) -> Ask {
     let ns = |duration: Duration| duration.as_nanos() as u64;
     Ask {
         format: FORMAT,
@@ -18,6 +18,7 @@ pub(super) fn ask(plan: &Plan, part: Part) -> Ask {
         path: plan.path.clone(),
         connections: plan.connections as u64,
         idle: plan.idle as u64,
+        stalled: plan.stalled as u64,
         pipeline: plan.pipeline as u64,
         drive: plan.drive,
         spin_ns: ns(plan.spin),
@@ -33,6 +34,7 @@ pub(super) fn ask(plan: &Plan, part: Part) -> Ask {
         withholds: plan.withholds,
         draws_sources: plan.draws_sources,
         seed: plan.seed,
+        shared,
     }
 }
 
@@ -58,6 +60,7 @@ pub(super) fn plan(ask: &Ask) -> Result<Plan, Error> {
         path: ask.path.clone(),
         connections: ask.connections as usize,
         idle: ask.idle as usize,
+        stalled: ask.stalled as usize,
         pipeline: ask.pipeline as usize,
         drive: ask.drive,
         spin: Duration::from_nanos(ask.spin_ns),

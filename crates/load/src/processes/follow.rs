@@ -1,7 +1,7 @@
 //! A load process: carries out its part of a load and follows the leader's orders.
 
 use super::{
-    ask,
+    ask, memory,
     wire::{self, Inbox},
 };
 use crate::{
@@ -39,15 +39,18 @@ const HEARTBEAT: Duration = Duration::from_millis(500);
 /// orders from stdin, and writes reports to stdout. It ends at once when stdin closes or the leader
 /// dies. Not for people.
 pub fn load_process() -> ExitCode {
-    follow(|plan, run| plan.compile()?.visit(run))
+    follow(|plan, shared, run| plan.compile(shared)?.visit(run))
 }
 
 /// Like [`load_process`], in a dialect instead of the plan's workload.
 pub fn load_process_in<D: Dialect>(dialect: impl FnOnce(&Plan) -> D) -> ExitCode {
-    follow(|plan, run| run.visit(&dialect(plan)))
+    follow(|plan, _, run| run.visit(&dialect(plan)))
 }
 
-fn follow(begin: impl FnOnce(&Plan, Run<'_>) -> Result<Counted, Error>) -> ExitCode {
+/// Words that all load processes share.
+type Shares = Option<&'static [AtomicU64]>;
+
+fn follow(begin: impl FnOnce(&Plan, Shares, Run<'_>) -> Result<Counted, Error>) -> ExitCode {
     // Where the kernel refuses, the end of stdin says the same, only later.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let mut inbox = Inbox::new(io::stdin());
@@ -69,13 +72,17 @@ fn follow(begin: impl FnOnce(&Plan, Run<'_>) -> Result<Counted, Error>) -> ExitC
 fn carry_out(
     ask: &Ask,
     orders: Inbox<io::Stdin>,
-    begin: impl FnOnce(&Plan, Run<'_>) -> Result<Counted, Error>,
+    begin: impl FnOnce(&Plan, Shares, Run<'_>) -> Result<Counted, Error>,
 ) -> Result<Counted, Error> {
     let plan = &ask::plan(ask)?;
     let alpn = plan.workload.protocol().alpn;
     let tls = plan.tls.as_ref().map(|tls| tls.offering(alpn));
     let plan = &Plan { tls, ..plan.clone() };
-    begin(plan, Run { plan, part: ask.part, orders })
+    let map = |path: &String| memory::map(path, plan.workload.shared_words());
+    let shared = ask.shared.as_ref().map(map).transpose();
+    let shared =
+        shared.map_err(|error| Error::Machine { what: "map the memory of the load", error })?;
+    begin(plan, shared, Run { plan, part: ask.part, orders })
 }
 
 /// A part of a load that may begin.

@@ -5,6 +5,7 @@ use super::{
     Processes, Split, ask,
     crew::{Crew, Heard},
     follow::{order_of, phase_of},
+    memory::Memory,
 };
 use crate::{
     Edges, Error, Plan, Progress, Tally,
@@ -77,7 +78,13 @@ fn lead(
     shared: &Shared,
     mut director: Director<'_>,
 ) -> Result<Tally, Error> {
-    let asks = (0..split.processes).map(|process| ask::ask(plan, split.part(process))).collect();
+    let words = plan.workload.shared_words();
+    let memory = (words > 0).then(|| Memory::new(words)).transpose();
+    let memory =
+        memory.map_err(|error| Error::Machine { what: "make memory for the load", error })?;
+    let path = memory.as_ref().map(Memory::path);
+    let ask = |process| ask::ask(plan, split.part(process), path.clone());
+    let asks = (0..split.processes).map(ask).collect();
     let led = Crew::start(how, asks)
         .and_then(|crew| Led::new(plan, split, shared, crew).until_counted(&mut director));
     if led.is_err() {

@@ -30,7 +30,7 @@ pub(super) struct Drip {
 impl Drip {
     /// Begins to connect.
     pub fn open(target: SocketAddr, now: Nanos) -> io::Result<Drip> {
-        let socket = socket::open(target, None, true)?;
+        let socket = socket::open(target, None, true, None)?;
         Ok(Drip { socket, opened_at: now, sent: 0, said: Vec::new() })
     }
 

@@ -24,7 +24,7 @@ impl<D: Dialect> Probe<D> {
         let mut cursor = Cursor::new(dialect.script(), 0);
         cursor.ask(1);
         Ok(Probe {
-            socket: socket::open(plan.target, None, true)?,
+            socket: socket::open(plan.target, None, true, None)?,
             began: now,
             gives_up_at: now + plan.timeout.as_nanos() as Nanos,
             cursor,

@@ -23,6 +23,9 @@ use regatta_script::{At, Cursor, Dialect};
 use rustix::fd::{AsFd, OwnedFd};
 use std::ops::Range;
 
+/// Bytes that the kernel may take of one that does not read; it doubles them (socket(7)).
+const STALLED_BUFFER: usize = 4096;
+
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// Reads what there is: usually once, more often only where the buffer was filled or the `end`
     /// is there too. Of one that has still more the poller is to tell again, after the others.
@@ -145,6 +148,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     /// Opens the connection of a free slot and sends its first request, if the kernel has it
     /// connected at once (over loopback it has).
     pub(super) fn connect(&mut self, slot: u32) {
+        let receives = self.stalls(slot).then_some(STALLED_BUFFER);
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Connecting;
         connection.cursor.ask(1);
@@ -158,7 +162,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.times.push(&mut connection.sent, 1, now);
         self.left -= 1;
         let source = self.sources.next(slot as usize * self.part.threads + self.part.thread);
-        match socket::open(self.plan.target, source, !V::CHURNS) {
+        match socket::open(self.plan.target, source, !V::CHURNS, receives) {
             Ok(socket) => connection.socket = Some(socket),
             Err(error) => return self.lost(slot, Loss::Connect(error)),
         }
@@ -289,6 +293,26 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         V::opened(self, slot);
         if !V::CHURNS {
             self.shared.opening_done();
+        }
+        if self.stalls(slot) {
+            self.stall(slot);
+        }
+    }
+
+    /// Whether a slot is one of those that do not read after their first reply.
+    fn stalls(&self, slot: u32) -> bool {
+        let idle = slot.checked_sub(self.active).map(|nth| nth as usize);
+        idle.is_some_and(|nth| nth * self.part.threads + self.part.thread < self.plan.stalled)
+    }
+
+    /// Reads nothing more of this connection.
+    fn stall(&mut self, slot: u32) {
+        let connection = &mut self.connections[slot as usize];
+        self.dialect.stall(&mut connection.talk);
+        if let Some(socket) = &connection.socket
+            && let Err(error) = self.poller.remove(socket)
+        {
+            self.lost(slot, Loss::Read(error));
         }
     }
 

@@ -106,6 +106,7 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
         path: None,
         connections: connections as usize,
         idle: 0,
+        stalled: 0,
         pipeline: pipeline as usize,
         drive,
         // How busy the load is tells whether it was the limit.

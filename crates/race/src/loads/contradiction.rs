@@ -40,6 +40,9 @@ impl Loads {
         if self.churn && idle {
             return told("`churn` leaves no connection open; it does not go with `idle`");
         }
+        if self.idle.values().iter().any(|idle| *idle < self.stalled) {
+            return told("`stalled` are some of the `idle` connections, so it cannot be more than those");
+        }
         if self.rate_when_shared.is_some() && (rated || self.cores.is_none()) {
             return told(
                 "`rate_when_shared` is for `cores` that server and load must share; it does not \
@@ -178,6 +181,8 @@ mod tests {
             ("churn = true\npipeline = [1, 2]".to_owned(), "does not go with `pipeline`"),
             ("churn = true\nrate = 5".to_owned(), "does not go with `rate`"),
             ("churn = true\nidle = [0, 5]".to_owned(), "does not go with `idle`"),
+            ("idle = [1, 5]\nstalled = 2".to_owned(), "some of the `idle` connections"),
+            ("stalled = 1".to_owned(), "some of the `idle` connections"),
             ("rate_when_shared = 5".to_owned(), "nor without `cores`"),
             ("rate = 5\ncores = 1\nrate_when_shared = 5".to_owned(), "does not go with `rate`"),
             (format!("churn = true\n{}", burst(10)), "does not go with `churn`"),
@@ -212,6 +217,7 @@ mod tests {
         assert!(uneven.contains("64 connections") && uneven.contains("10 instances"), "{uneven}");
         assert_eq!(loads(&format!("connections = 60\n{}", burst(10))).contradiction(), None);
         assert_eq!(loads("connections = 10\nidle = [10, 10000]").contradiction(), None);
+        assert_eq!(loads("connections = 10\nidle = [1, 10]\nstalled = 1").contradiction(), None);
         let error = toml::from_str::<Loads>("connections = 1\ncores = \"some\"").unwrap_err();
         assert!(error.to_string().contains("\"all\" in cores"), "{error}");
     }

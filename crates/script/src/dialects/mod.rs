@@ -78,6 +78,11 @@ macro_rules! table {
                 match self { $(Workload::$Name(asks) => asks.name()),* }
             }
 
+            /// The name of what a server must serve to be asked this, as in manifests.
+            pub fn service(&self) -> &str {
+                match self { $(Workload::$Name(asks) => asks.service()),* }
+            }
+
             /// The kind of operation that costs are per.
             pub fn cost_per(&self) -> Operation {
                 match self { $(
@@ -90,6 +95,16 @@ macro_rules! table {
                 match self { $(
                     Workload::$Name(asks) => kinds(asks)[asks.limited()].clone()
                 ),* }
+            }
+
+            /// Whether servers send unasked what follows from it.
+            pub fn is_pushed(&self) -> bool {
+                match self { $(Workload::$Name(asks) => kinds(asks).len() > 1),* }
+            }
+
+            /// How many words of memory several load processes share.
+            pub fn shared_words(&self) -> usize {
+                match self { $(Workload::$Name(asks) => asks.shared_words()),* }
             }
 
             /// The whole text of its workload file, which needs no other file; `None` for others, and

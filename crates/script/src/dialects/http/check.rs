@@ -32,14 +32,14 @@ fn has(came: &Response<'_>, field: &Field, given: &mut Lines<'_>) -> bool {
 
 /// Until when the content stays right; `None` if it is not. A digest is left in `due.answer`.
 pub(super) fn content(due: Due<'_>, came: &[u8]) -> Option<Nanos> {
-    let Due { expected, text, now, wall, .. } = due;
+    let Due { expected, text, now, waited, wall, .. } = due;
     let right = match &expected.content {
         Content::Any => true,
         Content::Text => came == expected.parts(text).content,
         Content::Prefix => came.starts_with(expected.parts(text).content),
         Content::Matches(regex) => regex.is_match(came),
         Content::Json(members) => json::has(came, members, expected.parts(text).members),
-        Content::Clock { within } => return clock(came, *within, now, wall()),
+        Content::Clock { within } => return clock(came, *within, now, waited, wall()),
         // It is another one each time, so each is looked at.
         Content::Digest => return digest(came).map(|digest| due.answer.set(digest)).map(|()| 0),
     };
@@ -63,8 +63,9 @@ fn digest(came: &[u8]) -> Option<Digest> {
     Some(digest)
 }
 
-/// The content of `hello`.
-fn clock(came: &[u8], within: u64, now: Nanos, wall: Nanos) -> Option<Nanos> {
+/// The content of `hello`. It is as old as the reply, which may have waited to be read where the machine or the
+/// load stood still.
+fn clock(came: &[u8], within: u64, now: Nanos, waited: Nanos, wall: Nanos) -> Option<Nanos> {
     let seconds = came.strip_prefix(b"Hello. The time is ")?;
     let digit_or_point = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
     if !seconds.first().is_some_and(u8::is_ascii_digit) || !seconds.iter().all(digit_or_point) {
@@ -75,7 +76,9 @@ fn clock(came: &[u8], within: u64, now: Nanos, wall: Nanos) -> Option<Nanos> {
     let within = within as f64;
     // The clock goes on: what is right stays so until it is too old.
     let stays_s = ahead_s + within;
-    (ahead_s <= within && stays_s >= 0.0).then(|| now + (stays_s * SECOND as f64) as Nanos)
+    let waited_s = waited as f64 / SECOND as f64;
+    (ahead_s <= within && stays_s + waited_s >= 0.0)
+        .then(|| now + (stays_s.max(0.0) * SECOND as f64) as Nanos)
 }
 
 #[cfg(test)]

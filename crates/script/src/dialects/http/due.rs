@@ -11,6 +11,9 @@ pub(super) struct Due<'a> {
     pub text: &'a [u8],
     /// The moment at which it comes.
     pub now: Nanos,
+    /// How long ago it may have been sent at most: until then nothing was read of its connection, or its
+    /// request was not sent yet.
+    pub waited: Nanos,
     /// This machine's time of day.
     pub wall: fn() -> Nanos,
     /// A wrong reply is read to its end all the same.

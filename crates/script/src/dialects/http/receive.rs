@@ -43,6 +43,8 @@ pub struct Talk {
     /// Of the bytes that came last, so many end with a wrong reply that was whole.
     resumes: Option<usize>,
     salts: Salts,
+    /// When it was last read, or asked something: what comes was sent later.
+    since: Option<Nanos>,
 }
 
 impl Http {
@@ -123,7 +125,7 @@ impl Http {
             }
             let begins = came.len() - rest.len();
             let kind = self.of[at as usize];
-            let due = self.due(at, now, desk, &answer);
+            let due = self.due(at, now, talk.since, desk, &answer);
             let known = match talk.part {
                 None => desk.recognise(rest, kind, due),
                 Some(_) => None,
@@ -152,6 +154,7 @@ impl Http {
             at += 1;
             to.talk.ends = ends;
         }
+        to.talk.since = Some(now);
         let complete = at - before;
         if complete > 0 {
             self.answer(complete, to.cursor, to.talk);
@@ -160,10 +163,18 @@ impl Http {
     }
 
     #[inline]
-    fn due<'a>(&'a self, at: u32, now: Nanos, desk: &Desk, answer: &'a Cell<Digest>) -> Due<'a> {
+    fn due<'a>(
+        &'a self,
+        at: u32,
+        now: Nanos,
+        since: Option<Nanos>,
+        desk: &Desk,
+        answer: &'a Cell<Digest>,
+    ) -> Due<'a> {
+        let waited = since.map_or(0, |since| now.saturating_sub(since));
         let expected = &self.kinds[usize::from(self.of[at as usize])];
         let (wall, tolerates) = (desk.wall(), desk.tolerates);
-        Due { expected, text: self.script.reply(at), now, wall, tolerates, answer }
+        Due { expected, text: self.script.reply(at), now, waited, wall, tolerates, answer }
     }
 }
 
@@ -200,6 +211,11 @@ impl Dialect for Http {
     }
 
     #[inline]
+    fn asked(&self, talk: &mut Talk, _: u32, from: Nanos) {
+        talk.since = talk.since.max(Some(from));
+    }
+
+    #[inline]
     fn unsent<'b>(&'b self, cursor: &Cursor, talk: &'b mut Talk, _: Nanos) -> &'b [u8] {
         match &self.salted {
             None => cursor.unsent(&self.script),
@@ -226,7 +242,7 @@ impl Dialect for Http {
         let At { cursor, talk, desk } = &mut to;
         let Some(mut part) = talk.part.take() else { return Ok(false) };
         let (at, answer) = (cursor.answered(), Cell::default());
-        let due = self.due(at, now, desk, &answer);
+        let due = self.due(at, now, talk.since, desk, &answer);
         let completes =
             part.end(due).map_err(|told| told.of_request(&self.request(at, cursor, talk), 0))?;
         if completes {

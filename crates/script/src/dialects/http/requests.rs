@@ -187,7 +187,7 @@ mod tests {
         let of = |target: &str, weight| HttpRequest { weight, ..HttpRequest::get(target) };
         let requests = vec![of("/a", 3), of("/never", 0), of("/b", 1)];
         let workload = HttpWorkload::new("mine", requests).unwrap();
-        let order = Order { seed: 9, pipeline: 100, place: Place::default() };
+        let order = Order { seed: 9, pipeline: 100, place: Place::default(), shared: None };
         let http = workload.compile(&order).unwrap();
         let script = http.script();
         let mut drawn = [0; 3];

@@ -1,6 +1,6 @@
 //! What can be asked of a hub.
 
-use super::{message, receive::Hub};
+use super::{message, receive::Hub, roster};
 use crate::{
     protocol::{Asks, Order, Speech},
     script::{Conversations, Script, TooLarge},
@@ -32,6 +32,10 @@ impl Asks for WebSocketAsks {
         }
     }
 
+    fn service(&self) -> &str {
+        WebSocketAsks::Broadcast.name()
+    }
+
     fn compile(&self, order: &Order<'_>) -> Result<Speech<Hub>, TooLarge> {
         let mut script = Script::new(Conversations::Each(1));
         for _ in 0..EXCHANGES {
@@ -39,13 +43,11 @@ impl Asks for WebSocketAsks {
         }
         script.close(order.pipeline)?;
         let path = order.place.path.filter(|path| !path.is_empty()).unwrap_or(PATH);
-        Ok(Speech::Own(Hub::new(
-            *self == WebSocketAsks::Broadcast,
-            script,
-            order.seed,
-            order.place.host,
-            path,
-        )))
+        Ok(Speech::Own(Hub::new(*self == WebSocketAsks::Broadcast, script, order, path)))
+    }
+
+    fn shared_words(&self) -> usize {
+        roster::WORDS
     }
 
     /// A hub may answer before it has delivered.

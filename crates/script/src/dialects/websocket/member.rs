@@ -98,7 +98,7 @@ mod tests {
 
     /// A roster of broadcasts by these senders.
     fn roster(senders: &[u32]) -> Roster {
-        let roster = Roster::new();
+        let roster = Roster::new(None);
         for (number, sender) in senders.iter().enumerate() {
             assert_eq!(roster.send(*sender, 0), Ok(number as u64));
         }

@@ -8,6 +8,7 @@ use super::{
 use crate::{
     cursor::Cursor,
     dialect::{At, Dialect, Heard},
+    protocol::Order,
     script::Script,
     text::printable,
     time::Nanos,
@@ -79,9 +80,10 @@ impl Hub {
     /// The place of deliveries to the last member.
     pub(super) const LAST_DELIVERIES: usize = 2;
 
-    pub(super) fn new(broadcasts: bool, script: Script, seed: u64, host: &str, path: &str) -> Hub {
-        let (host, path) = (host.to_owned(), path.to_owned());
-        Hub { broadcasts, script, seed, host, path, roster: Roster::new() }
+    pub(super) fn new(broadcasts: bool, script: Script, order: &Order<'_>, path: &str) -> Hub {
+        let (host, path) = (order.place.host.to_owned(), path.to_owned());
+        let roster = Roster::new(order.shared);
+        Hub { broadcasts, script, seed: order.seed, host, path, roster }
     }
 
     /// What is asked next. The first request of a connection is an echo whatever is asked: it shows that
@@ -167,7 +169,7 @@ impl Hub {
                 }
                 // Members that were opening meanwhile may have been counted, too.
                 let members = self.roster.sent(came.id).map_or(0, |sent| u64::from(sent.members));
-                let all = u64::from(self.roster.most());
+                let all = self.roster.most();
                 let counts = listeners.is_none_or(|n| (members..=all.max(members)).contains(&n));
                 if *asked == came && !counts {
                     let expected = format!("a listenerCount of {members}, or up to {all}");
@@ -291,6 +293,14 @@ impl Dialect for Hub {
         }
         if left.has_begun {
             self.roster.end();
+        }
+    }
+
+    /// It stays among those that a server may count.
+    fn stall(&self, talk: &mut Talk) {
+        if mem::take(&mut talk.is_member) {
+            let got = mem::replace(&mut talk.got, Got::from(u64::MAX));
+            self.roster.leave(got.missing(self.roster.next()));
         }
     }
 

@@ -1,45 +1,66 @@
-//! Who is owed which broadcast, over all members and all threads of a load.
+//! Which members must get which broadcast, over all members, threads and processes of a load.
 //!
 //! A broadcast is owed to every member that was answered before it was sent, until that member leaves. The
-//! upgrade alone shows less: many servers enter a member only after they have written it. Each has a number, in the order in which they are sent; a member that has joined is owed all from
-//! the next number on. So a member needs to keep no more than where it joined and what has come since.
+//! upgrade alone shows less: many servers enter a member only after they have written it. Broadcasts are
+//! numbered in the order in which they are sent; a member that has joined is owed all from the next number
+//! on. So a member needs to keep no more than where it joined and what has come since.
+//!
+//! All of it is words of memory, which several load processes may share.
 
 use crate::time::Nanos;
-use std::sync::{
-    Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU32, AtomicU64, Ordering::*},
+use std::{
+    hint,
+    sync::atomic::{AtomicU64, Ordering::*},
+    thread,
 };
 
 /// Broadcasts that may be on their way at a time; a power of two.
 pub(super) const ON_THEIR_WAY: usize = 1 << 14;
 
-/// What is known of all broadcasts.
-#[derive(Debug)]
-pub(super) struct Roster {
-    /// Changes together: a member that joins is owed all that is sent afterwards, and no other is.
-    members: Mutex<u32>,
+/// Words of the whole: [`Head`], then [`Broadcast`] for each number, modulo their count.
+pub(super) const WORDS: usize = BROADCAST * (1 + ON_THEIR_WAY);
+/// Words of a broadcast, and of the head: a cache line.
+const BROADCAST: usize = 8;
+
+/// The words of the head.
+#[derive(Clone, Copy)]
+enum Head {
+    /// 1 while somebody changes what changes together: a member that joins is owed all that is sent
+    /// afterwards, and no other is.
+    Lock,
+    /// Members. Under the lock.
+    Members,
     /// The next number. Changed under the lock, read without.
-    next: AtomicU64,
-    /// By number, modulo their count.
-    broadcasts: Box<[Broadcast]>,
+    Next,
     /// Broadcasts that somebody is still owed.
-    owed: AtomicU64,
+    Owed,
     /// Connections that have begun, members or not.
-    begun: AtomicU32,
+    Begun,
     /// Most of them at a time.
-    most: AtomicU32,
+    Most,
 }
 
-/// One broadcast.
-#[derive(Debug, Default)]
-struct Broadcast {
-    number: AtomicU64,
-    sender: AtomicU32,
-    sent_at: AtomicU64,
+/// The words of a broadcast.
+#[derive(Clone, Copy)]
+enum Broadcast {
+    Number,
+    Sender,
+    SentAt,
     /// Members to whom it was owed.
-    members: AtomicU32,
+    Members,
     /// Of those, how many have not got it.
-    left: AtomicU32,
+    Left,
+}
+
+/// What is known of all broadcasts.
+#[derive(Debug)]
+pub(super) struct Roster(Words);
+
+#[derive(Debug)]
+enum Words {
+    Own(Box<[AtomicU64]>),
+    /// With other processes.
+    Shared(&'static [AtomicU64]),
 }
 
 /// What was said of a broadcast when it was sent.
@@ -55,37 +76,76 @@ pub(super) struct Sent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
+/// Held while what belongs together is changed. A process that dies meanwhile leaves the others waiting;
+/// their leader then ends them.
+struct Lock<'a>(&'a AtomicU64);
+
+impl<'a> Lock<'a> {
+    fn of(word: &'a AtomicU64) -> Self {
+        let mut tries = 0;
+        while word.compare_exchange_weak(0, 1, Acquire, Relaxed).is_err() {
+            tries += 1;
+            match tries % 64 {
+                0 => thread::yield_now(),
+                _ => hint::spin_loop(),
+            }
+        }
+        Lock(word)
+    }
+}
+
+impl Drop for Lock<'_> {
+    fn drop(&mut self) {
+        self.0.store(0, Release);
+    }
+}
+
 impl Roster {
-    pub fn new() -> Roster {
-        Roster {
-            members: Mutex::default(),
-            next: AtomicU64::new(0),
-            broadcasts: (0..ON_THEIR_WAY).map(|_| Broadcast::default()).collect(),
-            owed: AtomicU64::new(0),
-            begun: AtomicU32::new(0),
-            most: AtomicU32::new(0),
+    /// In words of its own, or in `shared` ones: [`WORDS`] of them, zeros at first.
+    pub fn new(shared: Option<&'static [AtomicU64]>) -> Roster {
+        Roster(match shared {
+            Some(words) => {
+                assert!(words.len() >= WORDS, "{} words are too few", words.len());
+                Words::Shared(words)
+            }
+            None => Words::Own((0..WORDS).map(|_| AtomicU64::new(0)).collect()),
+        })
+    }
+
+    #[inline]
+    fn words(&self) -> &[AtomicU64] {
+        match &self.0 {
+            Words::Own(words) => words,
+            Words::Shared(words) => words,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, u32> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    #[inline]
+    fn head(&self, word: Head) -> &AtomicU64 {
+        &self.words()[word as usize]
     }
 
-    fn broadcast(&self, number: u64) -> &Broadcast {
-        &self.broadcasts[number as usize % ON_THEIR_WAY]
+    #[inline]
+    fn broadcast(&self, number: u64, word: Broadcast) -> &AtomicU64 {
+        let at = 1 + number as usize % ON_THEIR_WAY;
+        &self.words()[at * BROADCAST + word as usize]
+    }
+
+    fn lock(&self) -> Lock<'_> {
+        Lock::of(self.head(Head::Lock))
     }
 
     /// One more member: the number of the first broadcast that it is owed.
     pub fn join(&self) -> u64 {
-        let mut members = self.lock();
-        *members += 1;
-        self.next.load(Relaxed)
+        let _lock = self.lock();
+        self.head(Head::Members).fetch_add(1, Relaxed);
+        self.head(Head::Next).load(Relaxed)
     }
 
     /// A member leaves, who has not got these.
     pub fn leave(&self, without: impl Iterator<Item = u64>) {
-        let mut members = self.lock();
-        *members -= 1;
+        let _lock = self.lock();
+        self.head(Head::Members).fetch_sub(1, Relaxed);
         without.for_each(|number| {
             self.one_less(number);
         });
@@ -96,28 +156,29 @@ impl Roster {
     /// # Errors
     /// The one whose place it would take is still owed to somebody.
     pub fn send(&self, sender: u32, at: Nanos) -> Result<u64, TooMany> {
-        let members = self.lock();
-        let number = self.next.load(Relaxed);
-        let broadcast = self.broadcast(number);
-        if broadcast.left.load(Acquire) > 0 {
+        let _lock = self.lock();
+        let number = self.head(Head::Next).load(Relaxed);
+        if self.broadcast(number, Broadcast::Left).load(Acquire) > 0 {
             return Err(TooMany);
         }
-        broadcast.number.store(number, Relaxed);
-        broadcast.sender.store(sender, Relaxed);
-        broadcast.sent_at.store(at, Relaxed);
-        broadcast.members.store(*members, Relaxed);
-        broadcast.left.store(*members, Relaxed);
-        if *members > 0 {
-            self.owed.fetch_add(1, Relaxed);
+        let members = self.head(Head::Members).load(Relaxed);
+        let set = |word, to| self.broadcast(number, word).store(to, Relaxed);
+        set(Broadcast::Number, number);
+        set(Broadcast::Sender, sender.into());
+        set(Broadcast::SentAt, at);
+        set(Broadcast::Members, members);
+        set(Broadcast::Left, members);
+        if members > 0 {
+            self.head(Head::Owed).fetch_add(1, Relaxed);
         }
-        // Who reads the number sees what belongs to it.
-        self.next.store(number + 1, Release);
+        // Whoever reads the number sees what belongs to it.
+        self.head(Head::Next).store(number + 1, Release);
         Ok(number)
     }
 
     /// The number of the next broadcast: those before it were sent.
     pub fn next(&self) -> u64 {
-        self.next.load(Acquire)
+        self.head(Head::Next).load(Acquire)
     }
 
     /// What was said of a broadcast; `None` if it was not sent, or too long ago.
@@ -125,13 +186,13 @@ impl Roster {
         if number >= self.next() {
             return None;
         }
-        let broadcast = self.broadcast(number);
+        let of = |word| self.broadcast(number, word).load(Relaxed);
         let sent = Sent {
-            sender: broadcast.sender.load(Relaxed),
-            at: broadcast.sent_at.load(Relaxed),
-            members: broadcast.members.load(Relaxed),
+            sender: of(Broadcast::Sender) as u32,
+            at: of(Broadcast::SentAt),
+            members: of(Broadcast::Members) as u32,
         };
-        (broadcast.number.load(Relaxed) == number).then_some(sent)
+        (of(Broadcast::Number) == number).then_some(sent)
     }
 
     /// A member that is owed this broadcast has got it: whether it was the last one.
@@ -140,40 +201,40 @@ impl Roster {
     }
 
     fn one_less(&self, number: u64) -> bool {
-        let is_last = self.broadcast(number).left.fetch_sub(1, AcqRel) == 1;
+        let is_last = self.broadcast(number, Broadcast::Left).fetch_sub(1, AcqRel) == 1;
         if is_last {
-            self.owed.fetch_sub(1, Relaxed);
+            self.head(Head::Owed).fetch_sub(1, Relaxed);
         }
         is_last
     }
 
     /// A connection begins, which may become a member.
     pub fn begin(&self) {
-        let begun = self.begun.fetch_add(1, Relaxed) + 1;
-        self.most.fetch_max(begun, Relaxed);
+        let begun = self.head(Head::Begun).fetch_add(1, Relaxed) + 1;
+        self.head(Head::Most).fetch_max(begun, Relaxed);
     }
 
     /// A connection ends.
     pub fn end(&self) {
-        self.begun.fetch_sub(1, Relaxed);
+        self.head(Head::Begun).fetch_sub(1, Relaxed);
     }
 
     /// Most connections at a time so far: a server may count each as a member from its upgrade on.
-    pub fn most(&self) -> u32 {
-        self.most.load(Relaxed)
+    pub fn most(&self) -> u64 {
+        self.head(Head::Most).load(Relaxed)
     }
 
     /// Whether somebody is still owed a broadcast.
     pub fn owes(&self) -> bool {
-        self.owed.load(Relaxed) > 0
+        self.head(Head::Owed).load(Relaxed) > 0
     }
 
     /// The broadcasts that are still owed: what was said of each, and how many members lack it.
-    pub fn missing(&self) -> Vec<(u64, Sent, u32)> {
+    pub fn missing(&self) -> Vec<(u64, Sent, u64)> {
         let next = self.next();
         let first = next.saturating_sub(ON_THEIR_WAY as u64);
         let each = (first..next).filter_map(|number| {
-            let left = self.broadcast(number).left.load(Acquire);
+            let left = self.broadcast(number, Broadcast::Left).load(Acquire);
             let sent = self.sent(number)?;
             (left > 0).then_some((number, sent, left))
         });
@@ -184,11 +245,11 @@ impl Roster {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::thread;
+    use std::sync::atomic::AtomicU32;
 
     #[test]
     fn what_is_owed_is_what_was_sent_after_the_joining_and_before_the_leaving() {
-        let roster = Roster::new();
+        let roster = Roster::new(None);
         assert_eq!(roster.join(), 0);
         assert_eq!(roster.send(7, 100), Ok(0));
         assert_eq!(roster.join(), 1, "the first is not owed to the second");
@@ -208,14 +269,14 @@ mod tests {
 
     #[test]
     fn what_nobody_is_owed_is_not_waited_for() {
-        let roster = Roster::new();
+        let roster = Roster::new(None);
         assert_eq!(roster.send(1, 1), Ok(0));
         assert!(!roster.owes());
     }
 
     #[test]
     fn no_more_are_followed_than_there_is_room_for() {
-        let roster = Roster::new();
+        let roster = Roster::new(None);
         roster.join();
         for number in 0..ON_THEIR_WAY as u64 {
             assert_eq!(roster.send(1, number), Ok(number));
@@ -230,7 +291,7 @@ mod tests {
     fn threads_agree_on_who_was_the_last() {
         const MEMBERS: u32 = 4;
         const BROADCASTS: u64 = 10_000;
-        let roster = Roster::new();
+        let roster = Roster::new(None);
         (0..MEMBERS).for_each(|_| assert_eq!(roster.join(), 0));
         let lasts = AtomicU32::new(0);
         thread::scope(|scope| {
@@ -255,5 +316,22 @@ mod tests {
         });
         assert_eq!(u64::from(lasts.into_inner()), BROADCASTS);
         assert!(!roster.owes());
+    }
+
+    /// As in two processes, whose members hear each other.
+    #[test]
+    fn what_two_share_is_one_roster() {
+        let words = Box::leak((0..WORDS).map(|_| AtomicU64::new(0)).collect::<Box<[_]>>());
+        let (one, other) = (Roster::new(Some(words)), Roster::new(Some(words)));
+        assert_eq!((one.join(), other.join()), (0, 0));
+        (0..3).for_each(|_| other.begin());
+        assert_eq!(one.send(7, 100), Ok(0));
+        assert_eq!(other.sent(0), Some(Sent { sender: 7, at: 100, members: 2 }));
+        assert!(!other.delivered(0) && other.owes());
+        assert!(one.delivered(0) && !other.owes());
+        assert_eq!((one.most(), other.next()), (3, 1));
+        other.leave([].into_iter());
+        assert_eq!(one.send(7, 200), Ok(1));
+        assert_eq!(other.missing(), [(1, Sent { sender: 7, at: 200, members: 1 }, 1)]);
     }
 }

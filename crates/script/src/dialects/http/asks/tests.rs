@@ -11,7 +11,7 @@ fn every_request_has_the_length_that_is_told_and_every_reply_is_the_canned_one()
         let hello = HttpAsks::Hello { heads };
         let (asks, canned) = hello.canned(place).unwrap();
         for seed in [1, 2] {
-            let order = Order { seed, pipeline: 16, place };
+            let order = Order { seed, pipeline: 16, place, shared: None };
             let Ok(Speech::Exact(exact)) = asks.compile(&order) else { panic!("not exact") };
             let Ok(Speech::Own(hello)) = hello.compile(&order) else { panic!("exact") };
             let script = exact.script();

@@ -12,11 +12,15 @@ use std::cell::Cell;
 const WALL: Nanos = 1_000 * SECOND;
 
 fn stays(of: Content, came: &str, text: &str) -> Option<Nanos> {
+    stays_after(0, of, came, text)
+}
+
+fn stays_after(waited: Nanos, of: Content, came: &str, text: &str) -> Option<Nanos> {
     let mut expected = HttpRequest::get("/").expected;
     expected.content = of;
     let answer = Cell::default();
     let (expected, text, now) = (&expected, text.as_bytes(), 50 * SECOND);
-    let due = Due { expected, text, now, wall: || WALL, tolerates: false, answer: &answer };
+    let due = Due { expected, text, now, waited, wall: || WALL, tolerates: false, answer: &answer };
     content(due, came.as_bytes())
 }
 
@@ -32,6 +36,19 @@ fn the_time_of_hello_is_right_as_long_as_it_is_near_the_clock() {
     }
     assert_eq!(clock("hello. The time is 1000"), None);
     assert_eq!(clock("Hello. The time is 1000"), clock("Hello. The time is 1000.0"));
+}
+
+/// Where the load stood still for three seconds, what waited for it is no server's fault.
+#[test]
+fn a_reply_that_waited_to_be_read_may_be_as_much_older() {
+    let clock = |waited, text: &str| {
+        let came = format!("Hello. The time is {text}");
+        stays_after(waited, Content::Clock { within: 2 }, &came, "")
+    };
+    assert_eq!(clock(3 * SECOND, "995"), Some(50 * SECOND), "for no longer than now");
+    assert_eq!(clock(3 * SECOND, "994"), None);
+    assert_eq!(clock(3 * SECOND, "1003"), None, "no reply is younger than it is");
+    assert_eq!(clock(3 * SECOND, "1000"), Some(52 * SECOND));
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn file(text: &str) -> HttpFile {
 }
 
 fn compiled(file: &HttpFile, seed: u64, place: Place<'_>) -> Http {
-    file.compile(&Order { seed, pipeline: 1, place }).unwrap()
+    file.compile(&Order { seed, pipeline: 1, place, shared: None }).unwrap()
 }
 
 /// The first `n` exchanges: request, and the text that the reply is compared with.

@@ -27,7 +27,7 @@ fn requests() -> Vec<HttpRequest> {
 }
 
 fn http(requests: Vec<HttpRequest>) -> Http {
-    let order = Order { seed: 5, pipeline: PIPELINE as usize, place: Place::default() };
+    let order = Order { seed: 5, pipeline: PIPELINE as usize, place: Place::default(), shared: None };
     HttpWorkload::new("x", requests).unwrap().compile(&order).unwrap()
 }
 
@@ -395,6 +395,27 @@ fn a_time_that_was_right_does_not_stay_so() {
         let came = client.receive_at(bytes, now);
         assert_eq!(came.is_ok(), right, "{came:?} at {at}");
         desk = client.desk;
+    }
+}
+
+#[test]
+fn a_time_is_judged_by_when_the_connection_was_read_before() {
+    let mut get = HttpRequest::get("/");
+    get.expected.content = Content::Clock { within: 2 };
+    let http = http(vec![get]);
+    let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 23\r\n\r\nHello. The time is 1000";
+    // The wall is at 1005 whenever it is asked.
+    for (asked, read, right) in [(0, None, true), (4, None, false), (0, Some(4), false), (0, Some(1), true)] {
+        let mut client = Client { desk: http.desk(|| WALL + 5 * SECOND), ..Client::asked(&http, 0, 2) };
+        http.asked(&mut client.talk, 2, asked * SECOND);
+        if let Some(read) = read {
+            client.receive_at(b"HTTP/1.1 200 OK\r\n", read * SECOND).unwrap();
+            let came = client.receive_at(&bytes[17..], 5 * SECOND);
+            assert_eq!(came.is_ok(), right, "read at {read}");
+            continue;
+        }
+        let came = client.receive_at(bytes, 5 * SECOND);
+        assert_eq!(came.is_ok(), right, "asked at {asked}: {came:?}");
     }
 }
 

@@ -13,7 +13,7 @@ const PIPELINE: u32 = 8;
 const N: u32 = 2;
 
 fn hash(seed: u64) -> Http {
-    let order = Order { seed, pipeline: PIPELINE as usize, place: Place::default() };
+    let order = Order { seed, pipeline: PIPELINE as usize, place: Place::default(), shared: None };
     match (HttpAsks::Hash { n: N, heads: Heads::Varied }).compile(&order) {
         Ok(Speech::Own(http)) => http,
         other => panic!("{other:?}"),

@@ -1,0 +1,75 @@
+//! The exhibit that replies before it delivers: a tool that times only the replies finds it the fastest, and
+//! the load disqualifies it. Skipped, and said so, where it is not installed (`regatta peers install`).
+
+use crate::{
+    hear, member, send,
+    support::{Server, until},
+};
+use serde_json::json;
+use std::{
+    net::{TcpListener, TcpStream},
+    os::unix::process::CommandExt,
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+/// A peer on Node.js.
+fn peer(name: &str) -> Option<Server> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../peers").join(name);
+    if !folder.join("build/node").exists() {
+        println!("skipped: {name} is not installed; regatta peers install {name}");
+        return None;
+    }
+    // It cannot choose a port by itself; the listener is gone before the peer starts.
+    let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut command = Command::new(folder.join("build/node"));
+    command.current_dir(&folder).args(["hub.js", "--port", &addr.port().to_string()]);
+    let child = command.stdout(Stdio::null()).process_group(0).spawn().unwrap();
+    let server = Server { child, addr };
+    until("the peer listens", || TcpStream::connect(addr).is_ok());
+    Some(server)
+}
+
+/// The median time of a result, as the sender sees it, with so many members.
+fn result_time(server: &Server, members: usize) -> Duration {
+    let mut all: Vec<_> = (0..members).map(|_| member(server)).collect();
+    for socket in &mut all {
+        send(socket, &json!({"type": "echo", "payload": 0}));
+        assert_eq!(hear(socket)["type"], "echo");
+    }
+    let sender = &mut all[0];
+    let mut times: Vec<Duration> = (0..51)
+        .map(|n| {
+            let begin = Instant::now();
+            send(sender, &json!({"type": "broadcast", "payload": n}));
+            while hear(sender)["type"] != "broadcastResult" {}
+            begin.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+#[test]
+fn a_cheat_wins_by_its_results_and_is_disqualified_by_its_deliveries() {
+    let (Some(cheat), Some(honest)) = (peer("node-ws-cheat"), peer("node-ws")) else { return };
+    // What the article's tool saw.
+    let [crowned, second] = [&cheat, &honest].map(|server| result_time(server, 300));
+    println!("results alone: {crowned:?} for the cheat, {second:?} for the same library used honestly");
+    assert!(crowned * 2 < second, "{crowned:?} and {second:?}");
+    let load = |server: &Server| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+        let url = format!("ws://{}/ws", server.addr);
+        command.args(["load", &url, "-c", "20", "--in-flight", "4", "-d", "1s", "--warm-up", "200ms"]);
+        command.output().unwrap()
+    };
+    let found = load(&cheat);
+    let stderr = String::from_utf8(found.stderr).unwrap();
+    assert!(!found.status.success(), "{stderr}");
+    // Its words are wrapped.
+    let words = stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("its own copy of the broadcast before the result"), "{stderr}");
+    let right = load(&honest);
+    assert!(right.status.success(), "{}", String::from_utf8_lossy(&right.stderr));
+}
