@@ -228,10 +228,7 @@ impl Plan {
     }
 
     /// The exchanges of this plan. `shared` is what load processes share, if there are several.
-    pub(crate) fn compile(
-        &self,
-        shared: Option<&'static [AtomicU64]>,
-    ) -> Result<Compiled, Error> {
+    pub(crate) fn compile(&self, shared: Option<&'static [AtomicU64]>) -> Result<Compiled, Error> {
         let place =
             Place { host: &self.host, path: self.path.as_deref(), closes: self.drive.churns() };
         let order = Order { seed: self.seed, pipeline: self.pipeline, place, shared };

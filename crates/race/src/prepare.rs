@@ -246,12 +246,8 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
             PEERS => !is_built_in(c) && !is_own(contest, c),
             name => c.manifest.name == name,
         };
-        let mut found: Vec<Entry> = known
-            .iter()
-            .filter(serves)
-            .filter(called)
-            .map(|one| entry(one, service))
-            .collect();
+        let mut found: Vec<Entry> =
+            known.iter().filter(serves).filter(called).map(|one| entry(one, service)).collect();
         if found.is_empty() && name != PEERS {
             let serving = known.iter().filter(serves).map(|c| c.manifest.name.as_str());
             let hint = hint(name, serving);

@@ -38,7 +38,8 @@ impl TryFrom<Stored> for LoadShape {
 
     fn try_from(stored: Stored) -> Result<Self, Contradiction> {
         let drive = stored.drive()?;
-        let Stored { connections, idle, stalled, pipeline, cores, requests, n, beside, .. } = stored;
+        let Stored { connections, idle, stalled, pipeline, cores, requests, n, beside, .. } =
+            stored;
         Ok(LoadShape { connections, idle, stalled, pipeline, drive, cores, requests, n, beside })
     }
 }
@@ -211,7 +212,8 @@ mod tests {
         assert_eq!(shape.to_string(), "5000 conn × 3, 1 core, burst of 10 × 10");
         let shape = LoadShape { idle: 10_000, ..at(20_000, Arrivals::Poisson, 10) };
         assert_eq!(shape.to_string(), "10 conn + 10000 idle, 20000/s");
-        let stalled = |idle, stalled| LoadShape { idle, stalled, ..LoadShape::closed(10, 1) }.to_string();
+        let stalled =
+            |idle, stalled| LoadShape { idle, stalled, ..LoadShape::closed(10, 1) }.to_string();
         assert_eq!(stalled(1, 1), "10 conn + 1 idle that never read");
         assert_eq!(stalled(100, 1), "10 conn + 100 idle (1 never read)");
         assert_eq!(shape.open(), 10_010);

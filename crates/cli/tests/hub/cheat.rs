@@ -56,12 +56,25 @@ fn a_cheat_wins_by_its_results_and_is_disqualified_by_its_deliveries() {
     let (Some(cheat), Some(honest)) = (peer("node-ws-cheat"), peer("node-ws")) else { return };
     // What the article's tool saw.
     let [crowned, second] = [&cheat, &honest].map(|server| result_time(server, 300));
-    println!("results alone: {crowned:?} for the cheat, {second:?} for the same library used honestly");
+    println!(
+        "results alone: {crowned:?} for the cheat, {second:?} for the same library used honestly"
+    );
     assert!(crowned * 2 < second, "{crowned:?} and {second:?}");
     let load = |server: &Server| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         let url = format!("ws://{}/ws", server.addr);
-        command.args(["load", &url, "-c", "20", "--in-flight", "4", "-d", "1s", "--warm-up", "200ms"]);
+        command.args([
+            "load",
+            &url,
+            "-c",
+            "20",
+            "--in-flight",
+            "4",
+            "-d",
+            "1s",
+            "--warm-up",
+            "200ms",
+        ]);
         command.output().unwrap()
     };
     let found = load(&cheat);

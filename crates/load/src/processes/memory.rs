@@ -58,7 +58,8 @@ mod tests {
     #[test]
     fn two_mappings_are_one_memory_and_too_little_is_refused() {
         let memory = Memory::new(1_000).unwrap();
-        let (one, other) = (map(&memory.path(), 1_000).unwrap(), map(&memory.path(), 1_000).unwrap());
+        let (one, other) =
+            (map(&memory.path(), 1_000).unwrap(), map(&memory.path(), 1_000).unwrap());
         assert!(one.iter().all(|word| word.load(SeqCst) == 0));
         one[999].fetch_add(7, SeqCst);
         assert_eq!(other[999].load(SeqCst), 7);

@@ -41,7 +41,9 @@ impl Loads {
             return told("`churn` leaves no connection open; it does not go with `idle`");
         }
         if self.idle.values().iter().any(|idle| *idle < self.stalled) {
-            return told("`stalled` are some of the `idle` connections, so it cannot be more than those");
+            return told(
+                "`stalled` are some of the `idle` connections, so it cannot be more than those",
+            );
         }
         if self.rate_when_shared.is_some() && (rated || self.cores.is_none()) {
             return told(

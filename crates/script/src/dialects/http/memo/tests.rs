@@ -19,7 +19,15 @@ fn a_head_that_is_given_anew_is_known_again_for_the_same_text_alone() {
     let answer = Cell::default();
     let mut again = |text: &[u8]| {
         let expected = &expected;
-        let due = Due { expected, text, now: 0, waited: 0, wall: || 0, tolerates: false, answer: &answer };
+        let due = Due {
+            expected,
+            text,
+            now: 0,
+            waited: 0,
+            wall: || 0,
+            tolerates: false,
+            answer: &answer,
+        };
         memo.recognise(bytes, due)
     };
     assert_eq!(again(b"1\n"), Some((bytes.len(), false)));

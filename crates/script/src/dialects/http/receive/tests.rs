@@ -27,7 +27,8 @@ fn requests() -> Vec<HttpRequest> {
 }
 
 fn http(requests: Vec<HttpRequest>) -> Http {
-    let order = Order { seed: 5, pipeline: PIPELINE as usize, place: Place::default(), shared: None };
+    let order =
+        Order { seed: 5, pipeline: PIPELINE as usize, place: Place::default(), shared: None };
     HttpWorkload::new("x", requests).unwrap().compile(&order).unwrap()
 }
 
@@ -405,8 +406,11 @@ fn a_time_is_judged_by_when_the_connection_was_read_before() {
     let http = http(vec![get]);
     let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 23\r\n\r\nHello. The time is 1000";
     // The wall is at 1005 whenever it is asked.
-    for (asked, read, right) in [(0, None, true), (4, None, false), (0, Some(4), false), (0, Some(1), true)] {
-        let mut client = Client { desk: http.desk(|| WALL + 5 * SECOND), ..Client::asked(&http, 0, 2) };
+    for (asked, read, right) in
+        [(0, None, true), (4, None, false), (0, Some(4), false), (0, Some(1), true)]
+    {
+        let mut client =
+            Client { desk: http.desk(|| WALL + 5 * SECOND), ..Client::asked(&http, 0, 2) };
         http.asked(&mut client.talk, 2, asked * SECOND);
         if let Some(read) = read {
             client.receive_at(b"HTTP/1.1 200 OK\r\n", read * SECOND).unwrap();
