@@ -50,14 +50,14 @@ pub struct HubArgs {
     /// Members at most; more are refused with 503. Absent: as many as the model holds
     #[arg(long, value_name = "N")]
     max_members: Option<NonZeroUsize>,
-    /// Members of one room at most
+    /// Members of one room at most. Not on `cluster`, whose processes know their own members only
     #[arg(long, value_name = "N")]
     max_room_members: Option<NonZeroUsize>,
-    /// Rooms at most in which somebody is, the lobby included
+    /// Rooms at most in which somebody is, the lobby included. Not on `cluster`
     #[arg(long, value_name = "N")]
     max_rooms: Option<NonZeroUsize>,
     /// Tell the members of a room who comes and goes, and how many they are. Members name themselves with
-    /// `?name=…`
+    /// `?name=…`. Not on `cluster`
     #[arg(long)]
     presence: bool,
     /// Serve a page at / for trying the hub in a browser
