@@ -260,9 +260,11 @@ impl<F: Start> Engine for Sessions<F> {
     fn heard(&mut self, letter: Self::Letter, effects: &mut Effects<Self>) {
         match letter {
             Letter::Push(room, push) => {
+                let push = self.start.arrived(&room, push);
                 self.push(&room, &push, None, effects);
             }
             Letter::Counted { room, push, from, count } => {
+                let push = self.start.arrived(&room, push);
                 let members = self.push(&room, &push, None, effects);
                 effects.post(Letter::Queued { to: from, count, members });
             }

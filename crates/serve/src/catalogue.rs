@@ -168,8 +168,8 @@ pub fn serve_hub(settings: HubSettings, model: Model, how: HubHost<'_>) -> Resul
     let HubHost { host, metrics, tls } = how;
     if model == Model::Cluster {
         if let Some(option) = of_one_process(&settings) {
-            let because = "each of its processes knows only who is in its own rooms; leave the option \
-                           out, or use percore or uring";
+            let because = "two of its processes could let in a last one at the same moment; leave the \
+                           option out, or use percore or uring";
             let (model, service) = (model.name(), Service::Hub.name());
             return Err(ServeError::NoOption { model, service, option, because });
         }
@@ -195,11 +195,11 @@ pub fn serve_hub(settings: HubSettings, model: Model, how: HubHost<'_>) -> Resul
     })
 }
 
-/// An option that needs to know all members of a room, and so one process.
+/// An option that needs one process: it depends on all members of a room at this moment, and those of other
+/// processes are known a moment later.
 fn of_one_process(settings: &HubSettings) -> Option<&'static str> {
     let limits = settings.limits;
     let asked = [
-        (settings.presence, "--presence"),
         (limits.members_of_room < usize::MAX, "--max-room-members"),
         (limits.rooms < usize::MAX, "--max-rooms"),
     ];

@@ -20,9 +20,10 @@ pub use settings::Settings;
 use census::{Census, Presence};
 use compress::compressed;
 use door::Entered;
-use message::{Came, write_echo, write_presence, write_result, write_roster};
+use message::{Came, write_echo, write_result, write_roster};
 use regatta_engine::{
-    Backlog, Bounds, Context, Counter, Flow, Heard, Never, Now, PolicyCounts, Post, Session, Start,
+    Backlog, Bounds, Context, Counter, Flow, Heard, Never, Now, PolicyCounts, Post, RoomName,
+    Session, Start,
 };
 use regatta_proto::{
     http1::{CONTINUE, Date, server},
@@ -87,6 +88,12 @@ impl Start for Hub {
 
     fn bounds(&self) -> Bounds {
         self.settings.backlog.clone()
+    }
+
+    fn arrived(&self, room: &RoomName, push: Broadcast) -> Broadcast {
+        let Some(note) = push.note() else { return push };
+        let Some(members) = self.census.arrived(room, note) else { return push };
+        Broadcast::presence(note.clone(), members)
     }
 }
 
@@ -214,10 +221,8 @@ impl Session for Member {
         let presence = self.presence.take()?;
         let tells = self.settings.presence;
         tells.then(|| {
-            let mut frame = Vec::new();
             let left = presence.here(0).0.saturating_sub(1);
-            write_presence(Came::Out, presence.name(), left, &mut frame);
-            Broadcast::plain(frame)
+            Broadcast::presence(presence.note(Came::Out), left)
         })
     }
 
@@ -294,9 +299,8 @@ impl Member {
             let (members, names) = presence.here(NAMES);
             let names: Vec<&str> = names.iter().map(|name| &**name).collect();
             write_roster(&names, members, context.out);
-            let mut frame = Vec::new();
-            write_presence(Came::In, presence.name(), members, &mut frame);
-            context.post(Post::Others(Broadcast::plain(frame)));
+            let note = presence.note(Came::In);
+            context.post(Post::Others(Broadcast::presence(note, members)));
         }
         self.presence = Some(presence);
     }

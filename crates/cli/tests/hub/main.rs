@@ -32,13 +32,6 @@ fn models() -> Vec<&'static str> {
 /// Models whose processes share nothing.
 const ALONE: [&str; 2] = ["fork", "prefork"];
 
-/// Models that know all members of a room in one process.
-fn whole() -> Vec<&'static str> {
-    let mut models = models();
-    models.retain(|model| *model != "cluster");
-    models
-}
-
 /// A stream whose reads go on when a signal interrupts them, as when a child of another test ends.
 struct Patient(TcpStream);
 

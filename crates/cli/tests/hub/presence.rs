@@ -1,6 +1,6 @@
 //! Who is told that somebody comes or goes.
 
-use crate::{Socket, closed, hear, member_of, send, support::Server, whole};
+use crate::{Socket, closed, hear, member_of, models, send, support::Server};
 use serde_json::{Value, json};
 use socket2::SockRef;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn told(socket: &mut Socket) -> (String, Value, u64) {
 
 #[test]
 fn the_members_of_a_room_hear_who_comes_and_who_goes_in_whatever_way() {
-    for model in whole() {
+    for model in models() {
         let server = Server::of("hub", model, &["--presence", "--cores", "2"]);
         let mut first = member_of(&server, "/ws/red?name=first");
         assert_eq!(told(&mut first), ("here".into(), json!(["first"]), 1), "{model}");

@@ -1,6 +1,7 @@
 //! Who is where on all cores, and what has happened so far: for limits and for metrics. Nothing here is
 //! touched for a delivery.
 
+use super::message::Came;
 use regatta_engine::{Counter, PolicyCounts, RoomName};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -47,7 +48,7 @@ impl Full {
 #[derive(Debug, Default)]
 pub(super) struct Census {
     rooms: Mutex<HashMap<RoomName, Room>>,
-    /// Other processes have members too, whose rooms are not known here.
+    /// Other processes have members too. What is known of their rooms is what they have posted.
     apart: bool,
     members: Counter,
     entered: Counter,
@@ -65,6 +66,15 @@ struct Room {
     names: BTreeMap<usize, Arc<str>>,
 }
 
+/// Somebody has come into a room, or gone, as other processes hear of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Note {
+    pub came: Came,
+    /// No two members have the same, in whatever process.
+    pub number: usize,
+    pub name: Option<Arc<str>>,
+}
+
 /// Somebody is in a room for as long as this lives.
 #[derive(Debug)]
 pub(super) struct Presence {
@@ -75,9 +85,9 @@ pub(super) struct Presence {
 }
 
 impl Presence {
-    /// Its name, if it has one.
-    pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
+    /// That it has come, or goes.
+    pub fn note(&self, came: Came) -> Note {
+        Note { came, number: self.number, name: self.name.clone() }
     }
 
     /// How many are in its room, and the first of their names, this one's included.
@@ -133,10 +143,22 @@ impl Census {
         }
         let number = self.entered.add(1);
         let name = name.map(Arc::from);
-        let here = rooms.entry(room.clone()).or_default();
-        here.members += 1;
-        here.names.extend(name.clone().map(|name| (number, name)));
+        rooms.entry(room.clone()).or_default().add(number, name.clone());
         Ok(Presence { census: Arc::clone(self), room: room.clone(), name, number })
+    }
+
+    /// Somebody has come or gone in another process. Returns how many are in the room then; `None` where
+    /// all processes, or threads, share this census.
+    pub fn arrived(&self, room: &RoomName, note: &Note) -> Option<usize> {
+        if !self.apart {
+            return None;
+        }
+        let mut rooms = self.rooms();
+        match note.came {
+            Came::In => rooms.entry(room.clone()).or_default().add(note.number, note.name.clone()),
+            Came::Out => remove(&mut rooms, room, note.number),
+        }
+        Some(rooms.get(room).map_or(0, |room| room.members))
     }
 
     /// All figures in the text format of Prometheus, version 0.0.4.
@@ -183,12 +205,23 @@ impl Drop for Presence {
     fn drop(&mut self) {
         let mut rooms = self.census.rooms();
         self.census.members.take_back();
-        let Some(here) = rooms.get_mut(&self.room) else { return };
-        here.members -= 1;
-        here.names.remove(&self.number);
-        if here.members == 0 {
-            rooms.remove(&self.room);
-        }
+        remove(&mut rooms, &self.room, self.number);
+    }
+}
+
+impl Room {
+    fn add(&mut self, number: usize, name: Option<Arc<str>>) {
+        self.members += 1;
+        self.names.extend(name.map(|name| (number, name)));
+    }
+}
+
+fn remove(rooms: &mut HashMap<RoomName, Room>, room: &RoomName, number: usize) {
+    let Some(here) = rooms.get_mut(room) else { return };
+    here.members -= 1;
+    here.names.remove(&number);
+    if here.members == 0 {
+        rooms.remove(room);
     }
 }
 
@@ -231,8 +264,8 @@ mod tests {
         drop(b);
         assert_eq!(names(&a, 9), (2, "a".into()));
         assert_eq!(
-            (names(&other, 9), other.name(), silent.name()),
-            ((1, "c".into()), Some("c"), None)
+            (names(&other, 9), &other.note(Came::In).name, &silent.note(Came::Out).name),
+            ((1, "c".into()), &Some("c".into()), &None)
         );
     }
 
@@ -280,5 +313,31 @@ mod tests {
             assert!(text.lines().any(|one| one == line), "{line} in\n{text}");
         }
         assert!(!text.contains("regatta_hub_rooms"), "{text}");
+    }
+
+    #[test]
+    fn a_process_knows_the_members_of_others_from_what_they_post() {
+        let entered = Counter::default();
+        let process = || {
+            // All are the same counter: none of the others matters here.
+            Arc::new(Census::shared(|| Ok::<_, ()>(entered.clone())).unwrap())
+        };
+        let (one, other) = (process(), process());
+        let (red, limits) = (RoomName::of("red"), Limits::default());
+        let a = one.enter(&red, Some("a"), &limits).unwrap();
+        assert_eq!(other.arrived(&red, &a.note(Came::In)), Some(1));
+        let b = other.enter(&red, Some("b"), &limits).unwrap();
+        assert_eq!(b.here(9), (2, vec!["a".into(), "b".into()]), "in the order in which they came");
+        assert_eq!(one.arrived(&red, &b.note(Came::In)), Some(2));
+        let gone = a.note(Came::Out);
+        drop(a);
+        assert_eq!(other.arrived(&red, &gone), Some(1));
+        assert_eq!(b.here(9), (1, vec!["b".into()]));
+        let gone = b.note(Came::Out);
+        drop(b);
+        assert_eq!(one.arrived(&red, &gone), Some(0));
+        assert!(one.rooms().is_empty() && other.rooms().is_empty());
+        let shared = Arc::new(Census::default());
+        assert_eq!(shared.arrived(&red, &gone), None, "its threads know all of them");
     }
 }
