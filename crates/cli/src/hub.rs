@@ -50,10 +50,10 @@ pub struct HubArgs {
     /// Members at most; more are refused with 503. Absent: as many as the model holds
     #[arg(long, value_name = "N")]
     max_members: Option<NonZeroUsize>,
-    /// Members of one room at most
+    /// Members of one room at most. Not on `cluster`: two processes could let in a last one at the same moment
     #[arg(long, value_name = "N")]
     max_room_members: Option<NonZeroUsize>,
-    /// Rooms at most in which somebody is, the lobby included
+    /// Rooms at most in which somebody is, the lobby included. Not on `cluster`
     #[arg(long, value_name = "N")]
     max_rooms: Option<NonZeroUsize>,
     /// Tell the members of a room who comes and goes, and how many they are. Members name themselves with
@@ -88,7 +88,8 @@ pub struct HubArgs {
     /// Broadcasts that wait for a slow member. Absent: 10,000
     #[arg(long, value_name = "N")]
     backlog_messages: Option<NonZeroUsize>,
-    /// Show Prometheus metrics at /metrics on this address. Absent: nowhere
+    /// Show Prometheus metrics at /metrics on this address; on `cluster` without the number of rooms.
+    /// Absent: nowhere
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
 }

@@ -1,15 +1,8 @@
 //! What waits for a slow consumer: pushes that its socket has no room for, within bounds, and what
 //! happens to it beyond them.
 
-use crate::Push;
-use std::{
-    collections::VecDeque,
-    mem,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-};
+use crate::{Counter, Push};
+use std::{collections::VecDeque, mem, sync::Arc};
 
 /// What becomes of a slow consumer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,25 +33,30 @@ pub struct Bounds {
 /// How often a policy has acted.
 #[derive(Debug, Default)]
 pub struct PolicyCounts {
-    closed: AtomicU64,
-    skipped: AtomicU64,
-    conflated: AtomicU64,
+    closed: Counter,
+    skipped: Counter,
+    conflated: Counter,
 }
 
 impl PolicyCounts {
+    /// Counts in the counters that `counter` makes. Fails where it does.
+    pub fn counting<E>(mut counter: impl FnMut() -> Result<Counter, E>) -> Result<Self, E> {
+        Ok(PolicyCounts { closed: counter()?, skipped: counter()?, conflated: counter()? })
+    }
+
     /// Consumers that were closed.
     pub fn closed(&self) -> u64 {
-        self.closed.load(Relaxed)
+        self.closed.get() as u64
     }
 
     /// Pushes that were skipped.
     pub fn skipped(&self) -> u64 {
-        self.skipped.load(Relaxed)
+        self.skipped.get() as u64
     }
 
     /// Pushes that gave way to newer ones.
     pub fn conflated(&self) -> u64 {
-        self.conflated.load(Relaxed)
+        self.conflated.get() as u64
     }
 }
 
@@ -104,15 +102,15 @@ impl<P: Push> Backlog<P> {
         match bounds.policy {
             Policy::Close => {
                 self.clear();
-                bounds.counts.closed.fetch_add(1, Relaxed);
+                bounds.counts.closed.add(1);
                 Heard::Close
             }
             Policy::Skip => {
-                bounds.counts.skipped.fetch_add(1, Relaxed);
+                bounds.counts.skipped.add(1);
                 Heard::Missed
             }
             Policy::Conflate => {
-                bounds.counts.conflated.fetch_add(self.clear(), Relaxed);
+                bounds.counts.conflated.add(self.clear());
                 self.add(push, bounds)
             }
         }
@@ -130,9 +128,8 @@ impl<P: Push> Backlog<P> {
     }
 
     /// Forgets what waits: how much that was.
-    pub fn clear(&mut self) -> u64 {
-        let waited = mem::take(self).waiting.len();
-        waited as u64
+    pub fn clear(&mut self) -> usize {
+        mem::take(self).waiting.len()
     }
 }
 

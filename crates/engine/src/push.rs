@@ -30,4 +30,9 @@ impl RoomName {
     pub fn of(name: &str) -> RoomName {
         RoomName((!name.is_empty()).then(|| name.into()))
     }
+
+    /// The name; empty for the lobby.
+    pub fn as_str(&self) -> &str {
+        self.0.as_deref().unwrap_or("")
+    }
 }

@@ -152,6 +152,15 @@ pub trait Start {
     /// A session for a new connection.
     fn session(&self, now: Now) -> Self::Session;
 
+    /// Another core has posted this to a room. Returns what the sessions of this core hear.
+    fn arrived(
+        &self,
+        _room: &RoomName,
+        push: <Self::Session as Session>::Push,
+    ) -> <Self::Session as Session>::Push {
+        push
+    }
+
     /// How much may wait for one of its sessions on a model that keeps pushes until they are heard. By
     /// default so many that pushes of 64 bytes fill [`Session::BACKLOG`].
     fn bounds(&self) -> Bounds {

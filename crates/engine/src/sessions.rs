@@ -3,38 +3,11 @@
 mod members;
 
 use crate::{
-    Conn, Context, Effects, Engine, Flow, Heard, Job, JobId, Post, Push, RoomName, Session, Start,
-    Status,
+    Conn, Context, Effects, Engine, Flow, Heard, Job, JobId, Letter, Post, Push, RoomName, Session,
+    Start, Status,
 };
 use members::Members;
 use std::collections::HashMap;
-
-/// What the sessions of one core post to those of another.
-#[derive(Clone, Debug)]
-pub enum Letter<P> {
-    /// All in this room hear this.
-    Push(RoomName, P),
-    /// The same; the core that it comes from waits for [`Letter::Queued`].
-    Counted {
-        /// Who hears it.
-        room: RoomName,
-        /// What they hear.
-        push: P,
-        /// The core that waits.
-        from: u32,
-        /// Which of its counts this is.
-        count: u64,
-    },
-    /// The answer to [`Letter::Counted`]: queued for so many members of a core.
-    Queued {
-        /// The core that waits for it; others ignore it.
-        to: u32,
-        /// The count.
-        count: u64,
-        /// Members that it was queued for.
-        members: u32,
-    },
-}
 
 /// A count of members that other cores have not all answered.
 #[derive(Debug)]
@@ -287,9 +260,11 @@ impl<F: Start> Engine for Sessions<F> {
     fn heard(&mut self, letter: Self::Letter, effects: &mut Effects<Self>) {
         match letter {
             Letter::Push(room, push) => {
+                let push = self.start.arrived(&room, push);
                 self.push(&room, &push, None, effects);
             }
             Letter::Counted { room, push, from, count } => {
+                let push = self.start.arrived(&room, push);
                 let members = self.push(&room, &push, None, effects);
                 effects.post(Letter::Queued { to: from, count, members });
             }

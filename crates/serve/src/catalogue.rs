@@ -4,15 +4,16 @@ use crate::{
     Host, Model, ServeError, asynchronous, burn::Burning, cluster, engines::serve_engine, epoll,
     fork, green, members::serve_members, null, prefork, threads,
 };
-use regatta_engine::Sessions;
+use regatta_engine::{Counter, Sessions};
 use regatta_service::{
     Program, Shared, by_hand, double,
     hash::Hash,
     hello::Hello,
     http::{Resource, Site},
-    hub::{Hub, Settings as HubSettings},
+    hub::{Hub, Metrics, Settings as HubSettings},
     sealed::Sealed,
 };
+use regatta_sys::shared::SharedCounter;
 use rustls::ServerConfig;
 use std::{path::Path, sync::Arc, thread, time::Duration};
 
@@ -165,31 +166,64 @@ pub struct HubHost<'a> {
 /// As [`serve`].
 pub fn serve_hub(settings: HubSettings, model: Model, how: HubHost<'_>) -> Result<(), ServeError> {
     let HubHost { host, metrics, tls } = how;
+    if model == Model::Cluster {
+        if let Some(option) = of_one_process(&settings) {
+            let because = "two of its processes could let in a last one at the same moment; leave the \
+                           option out, or use percore or uring";
+            let (model, service) = (model.name(), Service::Hub.name());
+            return Err(ServeError::NoOption { model, service, option, because });
+        }
+        let hub = Hub::shared(settings, || SharedCounter::new().map(Counter::new))?;
+        let page = hub.metrics();
+        // The page has threads, so the processes are made before.
+        let processes = match tls {
+            Some(config) => cluster::start_members(Sealed::new(hub, config), host)?,
+            None => cluster::start_members(hub, host)?,
+        };
+        return beside(page, metrics, host, || processes.run());
+    }
     let hub = Hub::new(settings);
-    let page = hub.metrics();
-    let serve_it = || match tls {
+    let ended = beside(hub.metrics(), metrics, host, || match tls {
         Some(config) => serve_members(Sealed::new(hub, config), model, host),
         None => serve_members(hub, model, host),
-    };
-    let ended = match metrics {
-        None => serve_it(),
-        Some(metrics) => thread::scope(|scope| {
-            let page = thread::Builder::new().name("metrics".into()).spawn_scoped(scope, || {
-                let ended = run(site(page), Model::Threads, metrics);
-                host.stop.set();
-                ended
-            })?;
-            let ended = serve_it();
-            metrics.stop.set();
-            let page = page.join().expect("serving does not panic");
-            ended.and(page)
-        }),
-    };
+    });
     ended.map_err(|error| match error {
         ServeError::Unsupported { model, because, .. } => {
             ServeError::Unsupported { model, service: Service::Hub.name(), because }
         }
         other => other,
+    })
+}
+
+/// An option that needs one process: it depends on all members of a room at this moment, and those of other
+/// processes are known a moment later.
+fn of_one_process(settings: &HubSettings) -> Option<&'static str> {
+    let limits = settings.limits;
+    let asked = [
+        (limits.members_of_room < usize::MAX, "--max-room-members"),
+        (limits.rooms < usize::MAX, "--max-rooms"),
+    ];
+    asked.into_iter().find_map(|(asked, option)| asked.then_some(option))
+}
+
+/// Serves the hub, and its page where one is wanted. If one ends, so does the other.
+fn beside(
+    page: Metrics,
+    metrics: Option<&Host>,
+    host: &Host,
+    serve: impl FnOnce() -> Result<(), ServeError>,
+) -> Result<(), ServeError> {
+    let Some(metrics) = metrics else { return serve() };
+    thread::scope(|scope| {
+        let page = thread::Builder::new().name("metrics".into()).spawn_scoped(scope, || {
+            let ended = run(site(page), Model::Threads, metrics);
+            host.stop.set();
+            ended
+        })?;
+        let ended = serve();
+        metrics.stop.set();
+        let page = page.join().expect("serving does not panic");
+        ended.and(page)
     })
 }
 

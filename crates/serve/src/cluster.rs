@@ -1,34 +1,86 @@
 //! `cluster`: a process per core, each with callbacks over an epoll(7) and a listener of its own
-//! (SO_REUSEPORT). What the processes share is the count of open connections, no more.
+//! (SO_REUSEPORT). The processes share the count of open connections; those whose sessions post to each
+//! other are connected by a mesh of sockets.
 
 use crate::{
     children::{Children, Side, leave},
     host::{Host, Places, Seat, ServeError},
+    letters::Letters,
+    membership::Members,
+    mesh::Sockets,
     reactor,
 };
 use regatta_engine::Sessions;
 use regatta_service::Program;
 use regatta_sys::epoll::Epoll;
+use std::os::fd::OwnedFd;
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
-    let mut children = Children::new()?;
-    let listeners = host.listen_per_core()?;
-    let places = Places::new(host)?;
-    for i in 0..listeners.len() {
-        if children.fork(host)? == Side::Child {
-            leave(move || {
-                // The other listeners close: connections of a core that is gone are not queued here.
-                let listener = listeners.into_iter().nth(i);
-                let pool = host.pool()?; // each process has one of its own
-                let seat = Seat { listener, places, pool, letters: None };
-                Ok(reactor::run(Sessions::new(program), host, seat, Epoll::edge_triggered()?)?)
-            });
+    let processes = Processes::start(
+        host,
+        |(), _, listener, places| {
+            let pool = host.pool()?; // each process has one of its own
+            let letters = None::<Letters<_>>;
+            let seat = Seat { listener: Some(listener), places, pool, letters };
+            Ok(reactor::run(Sessions::new(program.clone()), host, seat, Epoll::edge_triggered()?)?)
+        },
+        (),
+    )?;
+    processes.run()
+}
+
+/// Starts the processes of a server whose sessions post to each other.
+pub(crate) fn start_members<F: Members>(
+    start: F,
+    host: &Host,
+) -> Result<Processes<'_>, ServeError> {
+    let mesh = Sockets::new(host.cores.get())?;
+    Processes::start(
+        host,
+        |mesh: Sockets, core, listener, places| {
+            let letters = Some(mesh.of(core));
+            let seat = Seat { listener: Some(listener), places, pool: None, letters };
+            Ok(reactor::run(Sessions::new(start.clone()), host, seat, Epoll::edge_triggered()?)?)
+        },
+        mesh,
+    )
+}
+
+/// The processes of a server that serves.
+pub(crate) struct Processes<'h> {
+    host: &'h Host,
+    children: Children,
+}
+
+impl<'h> Processes<'h> {
+    /// Each takes what is `shared`, its number, its listener and the places of all.
+    fn start<S>(
+        host: &'h Host,
+        serve: impl Fn(S, usize, OwnedFd, Places) -> Result<(), ServeError>,
+        shared: S,
+    ) -> Result<Self, ServeError> {
+        let mut children = Children::new()?;
+        let mut listeners = host.listen_per_core()?;
+        let places = Places::new(host)?;
+        for core in 0..listeners.len() {
+            if children.fork(host)? == Side::Child {
+                leave(move || {
+                    // The other listeners close: connections of a core that is gone are not queued here.
+                    let listener = listeners.swap_remove(core);
+                    drop(listeners);
+                    serve(shared, core, listener, places)
+                });
+            }
         }
+        host.ready(&listeners[0])?;
+        Ok(Processes { host, children })
     }
-    host.ready(&listeners[0])?;
-    drop(listeners);
-    let watched = children.watch(host);
-    host.stop.set(); // also where a child has ended: the others finish what they owe
-    children.drain(host)?;
-    watched
+
+    /// Waits until the host stops, or one of them has ended, which is the end of all.
+    pub(crate) fn run(mut self) -> Result<(), ServeError> {
+        let watched = self.children.watch(self.host);
+        self.host.stop.set(); // also where a child has ended: the others finish what they owe
+        self.children.drain(self.host)?;
+        watched
+    }
 }

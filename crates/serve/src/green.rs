@@ -4,7 +4,9 @@ use crate::{
     blocking::finish_writing,
     clock,
     host::{Host, PAUSE, Seat, ServeError, Stop},
-    job, local,
+    job,
+    letters::Letters,
+    local,
     membership::{Bell, Members, Membership, Registry},
     offload::Pool,
     open::Open,
@@ -54,7 +56,7 @@ where
 }
 
 /// The first green thread of a core: accepts, and starts one for each connection.
-fn accept<S>(serve: S, host: Host, seat: Seat<Never>)
+fn accept<S>(serve: S, host: Host, seat: Seat<Letters<Never>>)
 where
     S: Fn(Green<'_>, Limits) -> io::Result<()> + Clone + 'static,
 {

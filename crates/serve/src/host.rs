@@ -1,6 +1,6 @@
 //! What every model is given: where to listen, its limits, and when to stop.
 
-use crate::{clock, letters::Letters, offload::Pool};
+use crate::{clock, letters::Letters, mail::Mail, offload::Pool};
 use regatta_engine::{Core, Engine};
 use regatta_service::{Limits, style::sequential::read_timeout};
 use regatta_sys::{
@@ -39,6 +39,18 @@ pub enum ServeError {
         model: &'static str,
         /// Name of the service.
         service: &'static str,
+        /// Why not, and what to do.
+        because: &'static str,
+    },
+    /// The model runs this service, but not with this option.
+    #[error("the model `{model}` runs `{service}` only without {option}: {because}")]
+    NoOption {
+        /// Name of the model.
+        model: &'static str,
+        /// Name of the service.
+        service: &'static str,
+        /// The option.
+        option: &'static str,
         /// Why not, and what to do.
         because: &'static str,
     },
@@ -128,7 +140,7 @@ impl Host {
     }
 
     /// What a model of one thread serves with.
-    pub(crate) fn alone<L>(&self) -> Result<Seat<L>, ServeError> {
+    pub(crate) fn alone<M>(&self) -> Result<Seat<M>, ServeError> {
         let listener = self.listen()?;
         let places = Places::new(self)?;
         self.ready(&listener)?;
@@ -148,7 +160,7 @@ impl Host {
     pub(crate) fn on_each_core<L: Clone + Send>(
         &self,
         posts: bool,
-        serve: impl Fn(Seat<L>) -> io::Result<()> + Sync,
+        serve: impl Fn(Seat<Letters<L>>) -> io::Result<()> + Sync,
     ) -> Result<(), ServeError> {
         let listeners = self.listen_per_core()?;
         let places = Places::new(self)?;
@@ -193,19 +205,22 @@ impl Host {
 }
 
 /// What a core serves with.
-pub(crate) struct Seat<L> {
+pub(crate) struct Seat<M> {
     /// `None` once the server stops.
     pub(crate) listener: Option<OwnedFd>,
     pub(crate) places: Places,
     /// Does the long jobs; where there is none, the core does them itself.
     pub(crate) pool: Option<Pool>,
     /// To and from the other cores, for those who post.
-    pub(crate) letters: Option<Letters<L>>,
+    pub(crate) letters: Option<M>,
 }
 
-impl<L: Clone> Seat<L> {
+impl<M> Seat<M> {
     /// The core that serves an engine from this seat.
-    pub(crate) fn core<E: Engine<Letter = L>>(&self, engine: E, limits: Limits) -> Core<E> {
+    pub(crate) fn core<E: Engine>(&self, engine: E, limits: Limits) -> Core<E>
+    where
+        M: Mail<E::Letter>,
+    {
         let mut core = Core::new(engine, limits, clock::now());
         if let Some(letters) = &self.letters {
             let (own, cores) = letters.seat();
@@ -216,10 +231,13 @@ impl<L: Clone> Seat<L> {
 
     /// Posts what the engine has for the other cores.
     #[inline]
-    pub(crate) fn post<E: Engine<Letter = L>>(&self, core: &mut Core<E>) {
+    pub(crate) fn post<E: Engine>(&mut self, core: &mut Core<E>)
+    where
+        M: Mail<E::Letter>,
+    {
         if E::POSTS && core.has_letters() {
             let letters = core.letters();
-            match &self.letters {
+            match &mut self.letters {
                 Some(others) => others.post(letters),
                 None => drop(letters),
             }

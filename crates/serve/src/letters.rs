@@ -1,6 +1,8 @@
 //! What the cores of a server post to each other: a box for each core, and a descriptor that is
 //! readable while there is something in it.
 
+use crate::mail::Mail;
+use regatta_sys::{Interest, Readiness};
 use rustix::event::{EventfdFlags, eventfd};
 use std::{
     io, mem,
@@ -45,11 +47,6 @@ impl<L: Clone> Letters<L> {
         Ok((0..cores).map(|own| Letters { all: Arc::clone(&all), own }).collect())
     }
 
-    /// Which core this one is, and how many there are.
-    pub(crate) fn seat(&self) -> (u32, u32) {
-        (self.own as u32, self.all.len() as u32)
-    }
-
     /// Posts to all other cores: one wake-up for each, however many letters these are.
     pub(crate) fn post(&self, letters: impl ExactSizeIterator<Item = L>) {
         if self.all.len() == 1 || letters.len() == 0 {
@@ -83,6 +80,29 @@ impl<L: Clone> Letters<L> {
         let mut letters = own.lock();
         own.any.store(false, Relaxed);
         mem::take(&mut letters)
+    }
+}
+
+impl<L: Clone> Mail<L> for Letters<L> {
+    fn seat(&self) -> (u32, u32) {
+        (self.own as u32, self.all.len() as u32)
+    }
+
+    fn watch(&self, readiness: &mut impl Readiness, token: u64) -> io::Result<()> {
+        readiness.add(self.as_fd(), token, Interest::READ)
+    }
+
+    fn post(&mut self, letters: impl ExactSizeIterator<Item = L>) {
+        Letters::post(self, letters);
+    }
+
+    #[inline]
+    fn has_any(&self) -> bool {
+        Letters::has_any(self)
+    }
+
+    fn take(&mut self) -> io::Result<Vec<L>> {
+        Ok(Letters::take(self))
     }
 }
 

@@ -1,7 +1,7 @@
-//! Servers whose connections hear of each other: on the models that share memory.
+//! Servers whose connections hear of each other.
 
 use crate::{
-    Model, asynchronous,
+    Model, asynchronous, cluster,
     engines::serve_engine,
     green,
     host::{Host, ServeError},
@@ -23,13 +23,10 @@ pub fn serve_members<F: Members>(start: F, model: Model, host: &Host) -> Result<
         Model::Select | Model::Poll | Model::Epoll | Model::Percore | Model::Uring => {
             return serve_engine(|| Sessions::new(start.clone()), model, host);
         }
+        Model::Cluster => return cluster::start_members(start, host)?.run(),
         Model::Fork | Model::Prefork => {
             "a process that blocks in read hears nothing from others, and a second thread in it \
              would make it another model; use threads, green or epoll"
-        }
-        Model::Cluster => {
-            "its processes share no memory, so each would be a server of its own; use percore or \
-             uring"
         }
     };
     let service = "sessions that post to each other";

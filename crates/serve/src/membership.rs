@@ -1,6 +1,6 @@
 //! Members: sessions that post to each other, and the registry of those that get a push.
 
-use regatta_engine::{Backlog, Bounds, Heard, Post, Push, RoomName, Start};
+use regatta_engine::{Backlog, Bounds, Heard, Post, Push, RoomName, Start, Wire};
 use regatta_service::{Never, Session, style::member::Wake};
 use slab::Slab;
 use std::{
@@ -13,7 +13,7 @@ use std::{
 
 /// Sessions that post to each other. `Start` makes one for each connection.
 pub trait Members:
-    Start<Session: Session<Job = Never, Push: Send + Sync, Local: Send> + Send>
+    Start<Session: Session<Job = Never, Push: Wire + Sync, Local: Send> + Send>
     + Clone
     + Send
     + Sync
@@ -22,7 +22,7 @@ pub trait Members:
 }
 
 impl<F> Members for F where
-    F: Start<Session: Session<Job = Never, Push: Send + Sync, Local: Send> + Send>
+    F: Start<Session: Session<Job = Never, Push: Wire + Sync, Local: Send> + Send>
         + Clone
         + Send
         + Sync

@@ -2,6 +2,7 @@
 //! speaks HTTP until its upgrade, and WebSocket messages afterwards.
 
 mod access;
+mod broadcast;
 mod census;
 mod compress;
 mod door;
@@ -10,6 +11,7 @@ mod metrics;
 mod settings;
 
 pub use access::{Access, Jwt};
+pub use broadcast::Broadcast;
 pub use census::Limits;
 pub use message::{MalformedMessage, Message};
 pub use metrics::Metrics;
@@ -18,19 +20,16 @@ pub use settings::Settings;
 use census::{Census, Presence};
 use compress::compressed;
 use door::Entered;
-use message::{Came, write_broadcast, write_echo, write_presence, write_result, write_roster};
+use message::{Came, write_echo, write_result, write_roster};
 use regatta_engine::{
-    Backlog, Bounds, Context, Flow, Heard, Never, Now, Post, Push, Session, Start,
+    Backlog, Bounds, Context, Counter, Flow, Heard, Never, Now, PolicyCounts, Post, RoomName,
+    Session, Start,
 };
 use regatta_proto::{
     http1::{CONTINUE, Date, server},
     websocket::{CloseCode, Decoder, Event, Frame, Role},
 };
-use std::{
-    mem,
-    sync::{Arc, atomic::Ordering::Relaxed},
-    time::Instant,
-};
+use std::{mem, sync::Arc, time::Instant};
 
 /// Maximum number of names in the list that a new member is sent.
 const NAMES: usize = 100;
@@ -48,6 +47,19 @@ impl Hub {
     /// A hub with these settings, in which nobody is.
     pub fn new(settings: Settings) -> Hub {
         Hub { settings: Arc::new(settings), census: Arc::default() }
+    }
+
+    /// As [`Hub::new`], for a hub that is forked into processes, with counters that these share. They share
+    /// the number of members and what is counted, but not who is in which room.
+    ///
+    /// # Errors
+    /// Those of `counter`.
+    pub fn shared<E>(
+        mut settings: Settings,
+        mut counter: impl FnMut() -> Result<Counter, E>,
+    ) -> Result<Hub, E> {
+        settings.backlog.counts = Arc::new(PolicyCounts::counting(&mut counter)?);
+        Ok(Hub { settings: Arc::new(settings), census: Arc::new(Census::shared(counter)?) })
     }
 
     /// The page that Prometheus reads.
@@ -77,35 +89,11 @@ impl Start for Hub {
     fn bounds(&self) -> Bounds {
         self.settings.backlog.clone()
     }
-}
 
-/// A message for many members, framed once.
-#[derive(Clone, Debug)]
-pub struct Broadcast(Arc<Frames>);
-
-#[derive(Debug)]
-struct Frames {
-    plain: Box<[u8]>,
-    /// Where the hub compresses, and it is shorter.
-    compressed: Option<Box<[u8]>>,
-}
-
-impl Broadcast {
-    /// Of a frame that is not compressed.
-    fn plain(frame: Vec<u8>) -> Self {
-        Broadcast(Arc::new(Frames { plain: frame.into(), compressed: None }))
-    }
-
-    /// The frame for a member, who reads compressed ones or does not.
-    fn frame(&self, inflates: bool) -> &[u8] {
-        let Frames { plain, compressed } = &*self.0;
-        compressed.as_ref().filter(|_| inflates).unwrap_or(plain)
-    }
-}
-
-impl Push for Broadcast {
-    fn size(&self) -> usize {
-        self.0.plain.len()
+    fn arrived(&self, room: &RoomName, push: Broadcast) -> Broadcast {
+        let Some(note) = push.note() else { return push };
+        let Some(members) = self.census.arrived(room, note) else { return push };
+        Broadcast::presence(note.clone(), members)
     }
 }
 
@@ -233,17 +221,15 @@ impl Session for Member {
         let presence = self.presence.take()?;
         let tells = self.settings.presence;
         tells.then(|| {
-            let mut frame = Vec::new();
             let left = presence.here(0).0.saturating_sub(1);
-            write_presence(Came::Out, presence.name(), left, &mut frame);
-            Broadcast::plain(frame)
+            Broadcast::presence(presence.note(Came::Out), left)
         })
     }
 
     fn on_queued(&mut self, context: &mut Context<'_, Self>, ticket: u64, members: u32) -> Flow {
         if let Some(at) = self.results.iter().position(|(own, _)| *own == ticket) {
             let (_, payload) = self.results.swap_remove(at);
-            self.census.deliveries.fetch_add(members.into(), Relaxed);
+            self.census.deliveries.add(members as usize);
             write_result(&payload, members, context.out);
         }
         Flow::Continue
@@ -313,9 +299,8 @@ impl Member {
             let (members, names) = presence.here(NAMES);
             let names: Vec<&str> = names.iter().map(|name| &**name).collect();
             write_roster(&names, members, context.out);
-            let mut frame = Vec::new();
-            write_presence(Came::In, presence.name(), members, &mut frame);
-            context.post(Post::Others(Broadcast::plain(frame)));
+            let note = presence.note(Came::In);
+            context.post(Post::Others(Broadcast::presence(note, members)));
         }
         self.presence = Some(presence);
     }
@@ -356,19 +341,19 @@ impl Member {
             Some(Event::Text(text)) => {
                 match Message::read(text) {
                     Ok(Message::Echo(payload)) => {
-                        self.census.echoes.fetch_add(1, Relaxed);
+                        self.census.echoes.add(1);
                         write_echo(payload, context.out);
                     }
                     Ok(Message::Broadcast(payload)) => {
-                        self.census.broadcasts.fetch_add(1, Relaxed);
-                        let push = broadcast(payload, self.settings.deflate);
+                        self.census.broadcasts.add(1);
+                        let push = Broadcast::new(payload, self.settings.deflate);
                         context.out.extend_from_slice(push.frame(self.inflates));
                         self.results.push((*next_ticket, payload.into()));
                         context.post(Post::Counted(push, *next_ticket));
                         *next_ticket += 1;
                     }
                     Err(malformed) => {
-                        self.census.malformed.fetch_add(1, Relaxed);
+                        self.census.malformed.add(1);
                         malformed.write(context.out);
                     }
                 }
@@ -402,13 +387,4 @@ fn send_back(frame: Frame<'_>, inflates: bool, out: &mut Vec<u8>) {
         Some(compressed) => out.extend_from_slice(&compressed),
         None => frame.write(out),
     }
-}
-
-/// Frames a broadcast, and compresses it too if the hub does.
-fn broadcast(payload: &str, compresses: bool) -> Broadcast {
-    let mut plain = Vec::with_capacity(payload.len() + 64);
-    let header = write_broadcast(payload, &mut plain);
-    let text = Frame::text(&plain[header..]);
-    let compressed = if compresses { compressed(text) } else { None };
-    Broadcast(Arc::new(Frames { plain: plain.into(), compressed: compressed.map(Vec::into) }))
 }

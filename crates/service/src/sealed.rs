@@ -2,7 +2,7 @@
 //! carries sessions.
 
 use crate::{Flow, Now, Session, Start};
-use regatta_engine::{Bounds, Context, Heard, Never};
+use regatta_engine::{Bounds, Context, Heard, Never, RoomName};
 use rustls::{ServerConfig, ServerConnection};
 use std::{
     io::{Read, Write},
@@ -40,6 +40,14 @@ impl<F: Start<Session: Session<Job = Never>>> Start for Sealed<F> {
 
     fn bounds(&self) -> Bounds {
         self.start.bounds()
+    }
+
+    fn arrived(
+        &self,
+        room: &RoomName,
+        push: <F::Session as Session>::Push,
+    ) -> <F::Session as Session>::Push {
+        self.start.arrived(room, push)
     }
 }
 

@@ -1,10 +1,11 @@
-//! TCP sockets: listening, accepting, and the calls of a connection, with `recv` and `send`
+//! Sockets: listening, accepting, and the calls of a connection, with `recv` and `send`
 //! because they are the shortest way into the kernel for a socket.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, accept_with, bind,
-    getsockname, ipproto, listen as listen_on, recv, send, shutdown, socket_with, sockopt,
+    getsockname, ipproto, listen as listen_on, recv, send, shutdown, socket_with, socketpair,
+    sockopt,
 };
 use std::{
     io,
@@ -67,6 +68,12 @@ pub fn connect(addr: SocketAddr) -> io::Result<OwnedFd> {
         Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(fd),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Two stream sockets that are connected to each other (AF_UNIX), for processes of one server.
+pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
 /// Why a connection could not be opened (SO_ERROR, socket(7)).

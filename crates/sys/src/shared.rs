@@ -35,6 +35,12 @@ impl Deref for SharedCounter {
     }
 }
 
+impl AsRef<AtomicUsize> for SharedCounter {
+    fn as_ref(&self) -> &AtomicUsize {
+        self
+    }
+}
+
 impl Drop for SharedCounter {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and `self` was the last that points into it.

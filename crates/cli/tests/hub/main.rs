@@ -3,6 +3,7 @@
 mod access;
 mod autobahn;
 mod cheat;
+mod cluster;
 mod limits;
 mod page;
 mod presence;
@@ -22,7 +23,7 @@ use std::{
 use support::Server;
 use tungstenite::{Error, Message, WebSocket, client::client, protocol::frame::coding::CloseCode};
 
-/// Models of one process, whose connections can hear each other.
+/// Models whose connections can hear each other.
 fn models() -> Vec<&'static str> {
     let mut models = support::models();
     models.retain(|model| !ALONE.contains(model));
@@ -30,7 +31,7 @@ fn models() -> Vec<&'static str> {
 }
 
 /// Models whose processes share nothing.
-const ALONE: [&str; 3] = ["fork", "prefork", "cluster"];
+const ALONE: [&str; 2] = ["fork", "prefork"];
 
 /// A stream whose reads go on when a signal interrupts them, as when a child of another test ends.
 struct Patient(TcpStream);

@@ -67,10 +67,12 @@ fn talk(mut speaker: Socket, mut listener: Socket, over: &AtomicBool) -> (Durati
 fn a_storm_of_members_delays_nobody_else() {
     let (count, models) = match is_full() {
         true => (5_000, models()),
-        false => (1_000, vec!["epoll", "uring", "green", "async"]),
+        false => (1_000, vec!["epoll", "uring", "green", "async", "cluster"]),
     };
     for model in models {
-        let server = Server::of("hub", model, &["--cores", "1"]);
+        // The processes of a cluster have something to say to each other.
+        let cores = if model == "cluster" { "2" } else { "1" };
+        let server = Server::of("hub", model, &["--cores", cores]);
         let (speaker, listener) = (member(&server), member(&server));
         let over = AtomicBool::new(false);
         thread::scope(|scope| {

@@ -15,6 +15,8 @@ pub enum Fault {
     MissedTimer,
     /// A letter to another core is lost.
     LostLetter,
+    /// Two letters of one core change places.
+    SwappedLetters,
     /// A connection that was written to is not looked at.
     LostChange,
     /// What has arrived is not read after a stop.

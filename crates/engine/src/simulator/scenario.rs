@@ -90,6 +90,14 @@ pub trait Scenario {
     /// A connection is not open any more: nothing is appended to its output.
     fn left(&mut self, _who: usize, _all: &mut [Expected]) {}
 
+    /// A letter is on its way to another core: it may cross as bytes.
+    fn carried(
+        &mut self,
+        letter: <Self::Engine as Engine>::Letter,
+    ) -> <Self::Engine as Engine>::Letter {
+        letter
+    }
+
     /// An engine is given a letter.
     fn heard(
         &mut self,

@@ -11,7 +11,8 @@ pub(super) struct Station<E: Engine> {
     pub core: Core<E>,
     /// Connections by the places of their names.
     pub table: Vec<usize>,
-    pub inbox: Vec<E::Letter>,
+    /// Letters that it has not heard, and the cores that they come from.
+    pub inbox: Vec<(usize, E::Letter)>,
     pub wake_at: Option<u64>,
     /// Driven by completions; otherwise by readiness.
     pub ring: bool,

@@ -83,8 +83,22 @@ impl<S: Scenario> World<S> {
 
     fn hear(&mut self, index: usize) {
         let now = self.now();
-        let letters = std::mem::take(&mut self.stations[index].inbox);
-        for letter in letters {
+        let mut letters = std::mem::take(&mut self.stations[index].inbox);
+        let same = |place: &usize| letters[*place].0 == letters[place - 1].0;
+        if let Some(place) = (1..letters.len()).find(same)
+            && self.strikes(Fault::SwappedLetters)
+        {
+            letters.swap(place - 1, place);
+        }
+        // Between processes each core has a way of its own: letters of one may come later.
+        let late = !letters.is_empty() && self.random.chance(200);
+        let late = late.then(|| self.random.below(self.stations.len()));
+        for (from, letter) in letters {
+            if late == Some(from) {
+                self.stations[index].inbox.push((from, letter));
+                self.wake(index);
+                continue;
+            }
             note!(self, "core {index}: a letter");
             self.events += 1;
             self.coverage.visit(Visit::Letter);
@@ -265,7 +279,8 @@ impl<S: Scenario> World<S> {
         for other in (0..self.stations.len()).filter(|other| *other != index) {
             for letter in &letters {
                 if !self.strikes(Fault::LostLetter) {
-                    self.stations[other].inbox.push(letter.clone());
+                    let letter = self.scenario.carried(letter.clone());
+                    self.stations[other].inbox.push((index, letter));
                     self.wake(other);
                 }
             }

@@ -5,7 +5,7 @@
 mod session;
 
 use regatta_engine::{
-    Flow, Letter, Never, Now, Sessions,
+    Flow, Letter, LetterDecoder, Never, Now, Sessions,
     simulator::{Expected, Fault, Random, Scenario, Visit, assert_finds, assert_holds},
 };
 use session::{Chats, Said};
@@ -55,6 +55,8 @@ struct Count {
 struct Model {
     members: Vec<Member>,
     said: usize,
+    /// Decides where letters are cut.
+    carried: usize,
     /// Letters under way, of each core to each.
     letters: Vec<Vec<VecDeque<Mail>>>,
     /// Answers to counts that each core has not heard. They tell for whom they are, and not who answers.
@@ -152,7 +154,7 @@ impl Scenario for Model {
 
     fn begin(&mut self, random: &mut Random) -> usize {
         self.members.clear();
-        (self.said, self.wrong) = (0, None);
+        (self.said, self.carried, self.wrong) = (0, 0, None);
         self.counts.clear();
         let cores = random.pick(&[1, 2, 2, 3]);
         self.counted = vec![0; cores];
@@ -311,6 +313,18 @@ impl Scenario for Model {
         self.members[who].left = true;
     }
 
+    /// As between processes: as bytes, cut somewhere.
+    fn carried(&mut self, letter: Letter<Said>) -> Letter<Said> {
+        let (mut bytes, mut letters) = (Vec::new(), Vec::new());
+        letter.write(&mut bytes);
+        self.carried = self.carried.wrapping_mul(5).wrapping_add(3);
+        let (front, rest) = bytes.split_at(self.carried % (bytes.len() + 1));
+        let mut decoder = LetterDecoder::default();
+        let whole = decoder.decode(front, &mut letters).and(decoder.decode(rest, &mut letters));
+        assert_eq!((whole, letters.len()), (Ok(()), 1));
+        letters.remove(0)
+    }
+
     fn heard(&mut self, core: usize, letter: &Letter<Said>, _: Now, all: &mut [Expected]) {
         if let Letter::Queued { to, count, .. } = letter {
             let is_it = |one: &Count| (one.core, one.number) == (*to as usize, *count);
@@ -401,6 +415,7 @@ fn planted_faults_are_found() {
         Fault::NeverCloses,
         Fault::MissedTimer,
         Fault::LostLetter,
+        Fault::SwappedLetters,
         Fault::LostChange,
         Fault::LostInputAtStop,
     ] {

@@ -1,7 +1,10 @@
 //! Connections come: accepted, or opened for the engine.
 
 use super::{ACCEPTS, LISTENER, Reactor, State};
-use crate::host::{PAUSE, Place};
+use crate::{
+    host::{PAUSE, Place},
+    mail::Mail,
+};
 use regatta_engine::{Conn, Engine};
 use regatta_sys::{Interest, Readiness, net};
 use std::{
@@ -9,7 +12,7 @@ use std::{
     os::fd::{AsFd, OwnedFd},
 };
 
-impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
+impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
     pub(super) fn accept(&mut self) -> io::Result<()> {
         for _ in 0..ACCEPTS {
             let Some(listener) = &self.seat.listener else { return Ok(()) };
@@ -53,6 +56,7 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
             ended: false,
             connecting: !connected,
             again: false,
+            held: false,
         };
         self.sockets.insert(conn, socket, place, state);
     }

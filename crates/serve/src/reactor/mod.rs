@@ -10,7 +10,9 @@ mod needs;
 use crate::{
     clock,
     host::{Host, Seat, ServeError},
+    letters::Letters,
     log::Refusals,
+    mail::Mail,
     offload::Desk,
     sockets::Sockets,
 };
@@ -35,7 +37,8 @@ const WRITES: usize = 16;
 const LISTENER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 const DONE: u64 = u64::MAX - 2;
-const LETTERS: u64 = u64::MAX - 3;
+/// Of letters: this one, and those above that are none of the others.
+const LETTERS: u64 = u64::MAX - (1 << 16);
 
 /// Serves in this one thread, with a listener of its own.
 pub(crate) fn run_alone<E: Engine, R: Readiness>(
@@ -43,14 +46,14 @@ pub(crate) fn run_alone<E: Engine, R: Readiness>(
     host: &Host,
     readiness: R,
 ) -> Result<(), ServeError> {
-    Ok(run(engine, host, host.alone()?, readiness)?)
+    Ok(run(engine, host, host.alone::<Letters<_>>()?, readiness)?)
 }
 
 /// Serves connections until the host stops and they have drained.
-pub(crate) fn run<E: Engine, R: Readiness>(
+pub(crate) fn run<E: Engine, R: Readiness, M: Mail<E::Letter>>(
     engine: E,
     host: &Host,
-    seat: Seat<E::Letter>,
+    seat: Seat<M>,
     mut readiness: R,
 ) -> io::Result<()> {
     readiness.add(host.stop.as_fd(), STOP, Interest::READ)?;
@@ -62,7 +65,7 @@ pub(crate) fn run<E: Engine, R: Readiness>(
         readiness.add(desk.as_fd(), DONE, Interest::READ)?;
     }
     if let Some(letters) = &seat.letters {
-        readiness.add(letters.as_fd(), LETTERS, Interest::READ)?;
+        letters.watch(&mut readiness, LETTERS)?;
     }
     Reactor {
         core: seat.core(engine, host.limits),
@@ -75,6 +78,7 @@ pub(crate) fn run<E: Engine, R: Readiness>(
         refusals: Refusals::default(),
         sockets: Sockets::new(),
         again: Vec::new(),
+        held: Vec::new(),
         long: VecDeque::new(),
         input: vec![0; READ].into_boxed_slice(),
         resume_at: None,
@@ -82,13 +86,13 @@ pub(crate) fn run<E: Engine, R: Readiness>(
     .run()
 }
 
-struct Reactor<'h, E: Engine, R> {
+struct Reactor<'h, E: Engine, R, M> {
     core: Core<E>,
     host: &'h Host,
     edge: bool,
     readiness: R,
     /// Its listener is `None` once the server stops.
-    seat: Seat<E::Letter>,
+    seat: Seat<M>,
     /// The listener is not watched: no descriptor or no place is left.
     paused: bool,
     /// Who does the long jobs, if that is not this thread.
@@ -97,6 +101,8 @@ struct Reactor<'h, E: Engine, R> {
     sockets: Sockets<OwnedFd, State>,
     /// Connections that go on in the next turn, whatever happens.
     again: Vec<Conn>,
+    /// Connections that are not read until there is room for letters.
+    held: Vec<Conn>,
     /// Jobs that take long: one in a turn.
     long: VecDeque<Task<E::Job>>,
     /// Input space, shared by all connections: an idle one holds none.
@@ -117,9 +123,11 @@ struct State {
     connecting: bool,
     /// It is among those that go on in the next turn.
     again: bool,
+    /// It is among those that are not read for now.
+    held: bool,
 }
 
-impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
+impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
     fn run(mut self) -> io::Result<()> {
         let mut events: Vec<Event> = Vec::new();
         let mut again = Vec::new();
@@ -132,7 +140,7 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
                     LISTENER => self.accept()?,
                     STOP => self.stop()?,
                     DONE => self.take_done()?,
-                    LETTERS => self.hear()?,
+                    token if token >= LETTERS => self.hear_of((token - LETTERS) as usize, event)?,
                     _ => self.ready(event)?,
                 }
             }
@@ -153,6 +161,9 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
             return Some(Duration::ZERO);
         }
         if E::CONNECTS && self.core.connects() > 0 {
+            return Some(Duration::ZERO);
+        }
+        if E::POSTS && self.has_letters() {
             return Some(Duration::ZERO);
         }
         let due = self.core.due().into_iter().chain(self.resume_at).min()?;
@@ -177,7 +188,7 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
         if self.resume_at.is_some_and(|at| at <= now) {
             self.resume()?;
         }
-        Ok(())
+        if E::POSTS { self.settle_letters() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -256,6 +267,7 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
     fn may_read(&self, conn: Conn) -> bool {
         self.sockets.get(conn).is_some_and(|slot| slot.driver.readable)
             && self.core.wants_read(conn)
+            && !(E::POSTS && self.is_held())
     }
 
     #[inline]
@@ -358,7 +370,11 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
         let write = !state.writable && (state.connecting || !self.core.output(conn).is_empty());
         let wanted = if self.edge {
             if read && state.readable {
-                self.go_on_later(conn);
+                if E::POSTS && self.is_held() {
+                    self.hold(conn);
+                } else {
+                    self.go_on_later(conn);
+                }
                 return self.watch_for(conn, Some(Interest::READ));
             }
             // Room is hardly ever waited for. Once it was, it is reported for good.

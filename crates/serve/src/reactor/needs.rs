@@ -1,15 +1,16 @@
 //! Jobs, and letters to and from other cores.
 
-use super::Reactor;
+use super::{LETTERS, Reactor};
 use crate::{
     job,
+    mail::Mail,
     offload::{Desk, Done},
 };
 use regatta_engine::{Conn, Engine, Job, Task};
-use regatta_sys::Readiness;
-use std::io;
+use regatta_sys::{Event, Readiness};
+use std::{io, mem};
 
-impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
+impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
     // ---- jobs and letters ----
 
     /// Does the jobs that replies have turned out to need, or has them done.
@@ -52,21 +53,62 @@ impl<E: Engine, R: Readiness> Reactor<'_, E, R> {
         self.seat.post(&mut self.core);
     }
 
+    /// Whether other cores have posted something.
+    #[inline]
+    pub(super) fn has_letters(&self) -> bool {
+        self.seat.letters.as_ref().is_some_and(Mail::has_any)
+    }
+
     /// Takes what was posted before an event that is handed over next.
     #[inline]
     pub(super) fn hear_first(&mut self) -> io::Result<()> {
-        match &self.seat.letters {
-            Some(letters) if E::POSTS && letters.has_any() => self.hear(),
-            _ => Ok(()),
+        if E::POSTS && self.has_letters() { self.hear() } else { Ok(()) }
+    }
+
+    /// There are letters, or there is room for some.
+    pub(super) fn hear_of(&mut self, source: usize, event: &Event) -> io::Result<()> {
+        if let Some(letters) = &mut self.seat.letters {
+            letters.ready(source, event);
         }
+        self.hear()
     }
 
     pub(super) fn hear(&mut self) -> io::Result<()> {
-        let letters = self.seat.letters.as_ref().map(|letters| letters.take()).unwrap_or_default();
-        for letter in letters {
+        let Some(letters) = &mut self.seat.letters else { return Ok(()) };
+        for letter in letters.take()? {
             self.core.heard(letter);
             if self.core.is_crowded() {
                 self.flush_changed()?;
+            }
+        }
+        Ok(())
+    }
+
+    // ---- connections that are not read because too many letters wait for a core ----
+
+    #[inline]
+    pub(super) fn is_held(&self) -> bool {
+        self.seat.letters.as_ref().is_some_and(Mail::is_full)
+    }
+
+    pub(super) fn hold(&mut self, conn: Conn) {
+        if let Some(slot) = self.sockets.get_mut(conn)
+            && !mem::replace(&mut slot.driver.held, true)
+        {
+            self.held.push(conn);
+        }
+    }
+
+    /// Before a wait: once there is room again, all are read.
+    pub(super) fn settle_letters(&mut self) -> io::Result<()> {
+        let Some(letters) = &mut self.seat.letters else { return Ok(()) };
+        letters.settle(&mut self.readiness, LETTERS)?;
+        if !letters.is_full() {
+            for conn in mem::take(&mut self.held) {
+                if let Some(slot) = self.sockets.get_mut(conn) {
+                    slot.driver.held = false;
+                    self.go_on_later(conn);
+                }
             }
         }
         Ok(())

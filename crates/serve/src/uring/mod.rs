@@ -10,6 +10,7 @@ mod needs;
 use crate::{
     clock,
     host::{Host, Seat, ServeError},
+    letters::Letters,
     offload::Desk,
     sockets::Sockets,
 };
@@ -53,7 +54,7 @@ struct Driver<'h, E: Engine> {
     core: Core<E>,
     host: &'h Host,
     ring: Ring,
-    seat: Seat<E::Letter>,
+    seat: Seat<Letters<E::Letter>>,
     /// The listener; `None` once the server stops and accepting has ended.
     listener: Option<Rc<OwnedFd>>,
     /// Whether connections are being accepted.
@@ -107,7 +108,7 @@ enum Receiving {
 }
 
 impl<'h, E: Engine> Driver<'h, E> {
-    fn new(engine: E, host: &'h Host, mut seat: Seat<E::Letter>) -> io::Result<Self> {
+    fn new(engine: E, host: &'h Host, mut seat: Seat<Letters<E::Letter>>) -> io::Result<Self> {
         let mut ring = Ring::new()?;
         let listener = seat.listener.take().map(Rc::new);
         // One at a time where places are limited: what the kernel accepts beyond them would wait

@@ -15,7 +15,9 @@
 //! A frame is a length (u32), a mask (4 bytes) and the payload XORed with the mask. The reply is the
 //! length and the checksum of the payload. Numbers are big-endian. A payload is never kept.
 
-use regatta_engine::{Context, Flow, Heard, Never, Now, Post, Push, RoomName, Session, Start};
+use regatta_engine::{
+    Context, Flow, Heard, Never, Now, Post, Push, RoomName, Session, Start, Wire,
+};
 use std::{
     sync::{
         Arc,
@@ -50,6 +52,23 @@ pub enum Said {
 }
 
 impl Push for Said {}
+
+impl Wire for Said {
+    fn write(&self, out: &mut Vec<u8>) {
+        if let Said::Text(text) = self {
+            out.push(b't');
+            out.extend_from_slice(text);
+        }
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        match bytes.split_first() {
+            None => Some(Said::Dismiss),
+            Some((b't', text)) => Some(Said::Text(text.into())),
+            Some(_) => None,
+        }
+    }
+}
 
 pub struct Talker {
     chat: Chat,

@@ -8,7 +8,7 @@ use regatta_serve::{Model, ServeError, Stop, serve_members};
 
 #[test]
 fn models_of_processes_refuse_with_a_reason_and_an_alternative() {
-    for model in [Model::Fork, Model::Prefork, Model::Cluster] {
+    for model in [Model::Fork, Model::Prefork] {
         let host = host(&Setting::default(), Stop::new().unwrap());
         let error = serve_members(Chat::default(), model, &host).expect_err(model.name());
         assert!(matches!(error, ServeError::Unsupported { .. }), "{error}");

@@ -1,13 +1,11 @@
 //! Who is where on all cores, and what has happened so far: for limits and for metrics. Nothing here is
 //! touched for a delivery.
 
-use regatta_engine::{PolicyCounts, RoomName};
+use super::message::Came;
+use regatta_engine::{Counter, PolicyCounts, RoomName};
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 /// Maximum numbers of members and rooms.
@@ -49,26 +47,32 @@ impl Full {
 /// The members of a hub, and its counters.
 #[derive(Debug, Default)]
 pub(super) struct Census {
-    inside: Mutex<Inside>,
-    pub entered: AtomicU64,
-    pub refused: AtomicU64,
-    pub echoes: AtomicU64,
-    pub broadcasts: AtomicU64,
-    pub malformed: AtomicU64,
-    pub deliveries: AtomicU64,
-}
-
-#[derive(Debug, Default)]
-struct Inside {
-    members: usize,
-    rooms: HashMap<RoomName, Room>,
+    rooms: Mutex<HashMap<RoomName, Room>>,
+    /// Other processes have members too. What is known of their rooms is what they have posted.
+    apart: bool,
+    members: Counter,
+    entered: Counter,
+    refused: Counter,
+    pub echoes: Counter,
+    pub broadcasts: Counter,
+    pub malformed: Counter,
+    pub deliveries: Counter,
 }
 
 #[derive(Debug, Default)]
 struct Room {
     members: usize,
     /// Of those who have one, in the order in which they came.
-    names: BTreeMap<u64, Arc<str>>,
+    names: BTreeMap<usize, Arc<str>>,
+}
+
+/// Somebody has come into a room, or gone, as other processes hear of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Note {
+    pub came: Came,
+    /// No two members have the same, in whatever process.
+    pub number: usize,
+    pub name: Option<Arc<str>>,
 }
 
 /// Somebody is in a room for as long as this lives.
@@ -77,28 +81,44 @@ pub(super) struct Presence {
     census: Arc<Census>,
     room: RoomName,
     name: Option<Arc<str>>,
-    number: u64,
+    number: usize,
 }
 
 impl Presence {
-    /// Its name, if it has one.
-    pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
+    /// That it has come, or goes.
+    pub fn note(&self, came: Came) -> Note {
+        Note { came, number: self.number, name: self.name.clone() }
     }
 
     /// How many are in its room, and the first of their names, this one's included.
     pub fn here(&self, most: usize) -> (usize, Vec<Arc<str>>) {
-        let inside = self.census.inside();
-        let room = inside.rooms.get(&self.room);
+        let rooms = self.census.rooms();
+        let room = rooms.get(&self.room);
         let names = room.into_iter().flat_map(|room| room.names.values()).take(most);
         (room.map_or(0, |room| room.members), names.cloned().collect())
     }
 }
 
 impl Census {
-    fn inside(&self) -> MutexGuard<'_, Inside> {
+    /// With counters that several processes share, each of which has rooms of its own. Fails where `counter`
+    /// does.
+    pub fn shared<E>(mut counter: impl FnMut() -> Result<Counter, E>) -> Result<Census, E> {
+        Ok(Census {
+            rooms: Mutex::default(),
+            apart: true,
+            members: counter()?,
+            entered: counter()?,
+            refused: counter()?,
+            echoes: counter()?,
+            broadcasts: counter()?,
+            malformed: counter()?,
+            deliveries: counter()?,
+        })
+    }
+
+    fn rooms(&self) -> MutexGuard<'_, HashMap<RoomName, Room>> {
         // Nothing panics under the lock.
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Somebody enters, unless it would be one too many.
@@ -108,34 +128,42 @@ impl Census {
         name: Option<&str>,
         limits: &Limits,
     ) -> Result<Presence, Full> {
-        let mut inside = self.inside();
-        let here = inside.rooms.get(room).map(|room| room.members);
+        let mut rooms = self.rooms();
+        let here = rooms.get(room).map(|room| room.members);
         let full = match here {
-            _ if inside.members >= limits.members => Some(Full::Hub),
+            _ if self.members.get() >= limits.members => Some(Full::Hub),
             Some(here) if here >= limits.members_of_room => Some(Full::Room),
-            None if inside.rooms.len() >= limits.rooms => Some(Full::Rooms),
-            _ => None,
+            None if rooms.len() >= limits.rooms => Some(Full::Rooms),
+            // Another process may have taken the last place meanwhile.
+            _ => (!self.members.add_below(limits.members)).then_some(Full::Hub),
         };
         if let Some(full) = full {
-            self.refused.fetch_add(1, Relaxed);
+            self.refused.add(1);
             return Err(full);
         }
-        inside.members += 1;
-        let number = self.entered.fetch_add(1, Relaxed);
+        let number = self.entered.add(1);
         let name = name.map(Arc::from);
-        let here = inside.rooms.entry(room.clone()).or_default();
-        here.members += 1;
-        here.names.extend(name.clone().map(|name| (number, name)));
+        rooms.entry(room.clone()).or_default().add(number, name.clone());
         Ok(Presence { census: Arc::clone(self), room: room.clone(), name, number })
+    }
+
+    /// Somebody has come or gone in another process. Returns how many are in the room then; `None` where
+    /// all processes, or threads, share this census.
+    pub fn arrived(&self, room: &RoomName, note: &Note) -> Option<usize> {
+        if !self.apart {
+            return None;
+        }
+        let mut rooms = self.rooms();
+        match note.came {
+            Came::In => rooms.entry(room.clone()).or_default().add(note.number, note.name.clone()),
+            Came::Out => remove(&mut rooms, room, note.number),
+        }
+        Some(rooms.get(room).map_or(0, |room| room.members))
     }
 
     /// All figures in the text format of Prometheus, version 0.0.4.
     pub fn metrics(&self, slow: &PolicyCounts) -> String {
-        let (members, rooms) = {
-            let inside = self.inside();
-            (inside.members, inside.rooms.len())
-        };
-        let read = |counter: &AtomicU64| counter.load(Relaxed);
+        let read = |counter: &Counter| counter.get() as u64;
         let mut text = String::new();
         let mut family = |name: &str, kind: &str, help: &str, samples: &[(&str, u64)]| {
             text +=
@@ -144,8 +172,11 @@ impl Census {
                 text += &format!("regatta_hub_{name}{labels} {value}\n");
             }
         };
-        family("members", "gauge", "Members that are connected.", &[("", members as u64)]);
-        family("rooms", "gauge", "Rooms in which somebody is.", &[("", rooms as u64)]);
+        family("members", "gauge", "Members that are connected.", &[("", read(&self.members))]);
+        if !self.apart {
+            let rooms = self.rooms().len() as u64;
+            family("rooms", "gauge", "Rooms in which somebody is.", &[("", rooms)]);
+        }
         let entered = [("", read(&self.entered))];
         family("members_total", "counter", "Members that have entered.", &entered);
         let refused = [("", read(&self.refused))];
@@ -172,14 +203,25 @@ impl Census {
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        let mut inside = self.census.inside();
-        inside.members -= 1;
-        let Some(here) = inside.rooms.get_mut(&self.room) else { return };
-        here.members -= 1;
-        here.names.remove(&self.number);
-        if here.members == 0 {
-            inside.rooms.remove(&self.room);
-        }
+        let mut rooms = self.census.rooms();
+        self.census.members.take_back();
+        remove(&mut rooms, &self.room, self.number);
+    }
+}
+
+impl Room {
+    fn add(&mut self, number: usize, name: Option<Arc<str>>) {
+        self.members += 1;
+        self.names.extend(name.map(|name| (number, name)));
+    }
+}
+
+fn remove(rooms: &mut HashMap<RoomName, Room>, room: &RoomName, number: usize) {
+    let Some(here) = rooms.get_mut(room) else { return };
+    here.members -= 1;
+    here.names.remove(&number);
+    if here.members == 0 {
+        rooms.remove(room);
     }
 }
 
@@ -200,10 +242,10 @@ mod tests {
         assert_eq!(enter("red").unwrap_err(), Full::Hub);
         drop((red, more));
         let blue = enter("blue").expect("nobody is in red any more");
-        assert_eq!(census.inside().rooms.len(), 2);
+        assert_eq!(census.rooms().len(), 2);
         drop((a, b, blue));
-        assert!(census.inside().members == 0 && census.inside().rooms.is_empty());
-        assert_eq!((census.entered.load(Relaxed), census.refused.load(Relaxed)), (5, 3));
+        assert!(census.members.get() == 0 && census.rooms().is_empty());
+        assert_eq!((census.entered.get(), census.refused.get()), (5, 3));
     }
 
     #[test]
@@ -222,8 +264,8 @@ mod tests {
         drop(b);
         assert_eq!(names(&a, 9), (2, "a".into()));
         assert_eq!(
-            (names(&other, 9), other.name(), silent.name()),
-            ((1, "c".into()), Some("c"), None)
+            (names(&other, 9), &other.note(Came::In).name, &silent.note(Came::Out).name),
+            ((1, "c".into()), &Some("c".into()), &None)
         );
     }
 
@@ -231,7 +273,7 @@ mod tests {
     fn metrics_are_families_with_help_and_type() {
         let census = Arc::new(Census::default());
         let _in = census.enter(&RoomName::LOBBY, None, &Limits::default()).unwrap();
-        census.deliveries.store(7, Relaxed);
+        census.deliveries.add(7);
         let text = census.metrics(&PolicyCounts::default());
         for line in [
             "# TYPE regatta_hub_members gauge",
@@ -244,5 +286,58 @@ mod tests {
         ] {
             assert!(text.lines().any(|one| one == line), "{line} in\n{text}");
         }
+    }
+
+    #[test]
+    fn processes_share_what_is_counted_and_not_their_rooms() {
+        let all: Vec<Counter> = (0..7).map(|_| Counter::default()).collect();
+        let process = || {
+            let mut all = all.iter().cloned();
+            Arc::new(Census::shared(|| all.next().ok_or("too many are made")).unwrap())
+        };
+        let (one, other) = (process(), process());
+        let limits = Limits { members: 2, ..Limits::default() };
+        let _lobby = one.enter(&RoomName::LOBBY, None, &limits).unwrap();
+        let red = other.enter(&RoomName::of("red"), None, &limits).unwrap();
+        assert_eq!(one.enter(&RoomName::LOBBY, None, &limits).unwrap_err(), Full::Hub);
+        drop(red);
+        let _lobby = one.enter(&RoomName::LOBBY, None, &limits).unwrap();
+        other.deliveries.add(7);
+        let text = one.metrics(&PolicyCounts::default());
+        for line in [
+            "regatta_hub_members 2",
+            "regatta_hub_members_total 3",
+            "regatta_hub_refused_total 1",
+            "regatta_hub_deliveries_total 7",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line} in\n{text}");
+        }
+        assert!(!text.contains("regatta_hub_rooms"), "{text}");
+    }
+
+    #[test]
+    fn a_process_knows_the_members_of_others_from_what_they_post() {
+        let entered = Counter::default();
+        let process = || {
+            // All are the same counter: none of the others matters here.
+            Arc::new(Census::shared(|| Ok::<_, ()>(entered.clone())).unwrap())
+        };
+        let (one, other) = (process(), process());
+        let (red, limits) = (RoomName::of("red"), Limits::default());
+        let a = one.enter(&red, Some("a"), &limits).unwrap();
+        assert_eq!(other.arrived(&red, &a.note(Came::In)), Some(1));
+        let b = other.enter(&red, Some("b"), &limits).unwrap();
+        assert_eq!(b.here(9), (2, vec!["a".into(), "b".into()]), "in the order in which they came");
+        assert_eq!(one.arrived(&red, &b.note(Came::In)), Some(2));
+        let gone = a.note(Came::Out);
+        drop(a);
+        assert_eq!(other.arrived(&red, &gone), Some(1));
+        assert_eq!(b.here(9), (1, vec!["b".into()]));
+        let gone = b.note(Came::Out);
+        drop(b);
+        assert_eq!(one.arrived(&red, &gone), Some(0));
+        assert!(one.rooms().is_empty() && other.rooms().is_empty());
+        let shared = Arc::new(Census::default());
+        assert_eq!(shared.arrived(&red, &gone), None, "its threads know all of them");
     }
 }

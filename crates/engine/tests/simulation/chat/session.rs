@@ -1,7 +1,9 @@
 //! The sessions.
 
 use super::BACKLOG;
-use regatta_engine::{Context, Flow, Heard, Never, Now, Post, Push, RoomName, Session, Start};
+use regatta_engine::{
+    Context, Flow, Heard, Never, Now, Post, Push, RoomName, Session, Start, Wire,
+};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -12,6 +14,16 @@ use std::{
 pub struct Said(pub Arc<[u8]>);
 
 impl Push for Said {}
+
+impl Wire for Said {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        Some(Said(bytes.into()))
+    }
+}
 
 #[derive(Default)]
 pub struct Chat {
