@@ -23,9 +23,10 @@ use transcript::Transcript;
 /// The contenders that serve `workload` and can be started here; the others are told as skipped.
 fn contenders(workload: &str) -> Vec<Contender> {
     let mut all = built_in();
-    all.retain(|contender| contender.manifest.adapter.is_none()); // the null server answers nothing
     let folder = peers_folder().expect("this checkout has peers");
     all.extend(Contender::find_all(&folder).expect("the manifests are right"));
+    // The null server answers nothing, and others speak a protocol of their own: their load checks that.
+    all.retain(|contender| contender.manifest.adapter.is_none());
     // An exhibit is there to be shown wrong.
     all.retain(|contender| !contender.manifest.about.starts_with(EXHIBIT));
     all.retain(|contender| contender.manifest.workloads.iter().any(|w| w == workload));
