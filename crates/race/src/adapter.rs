@@ -30,7 +30,9 @@ impl Adapter {
         let name = workload.name();
         match self {
             Adapter::Echo => workload.echoed().ok_or_else(|| {
-                format!("the adapter `echo` does not serve {name}, whose replies are not its requests")
+                format!(
+                    "the adapter `echo` does not serve {name}, whose replies are not its requests"
+                )
             }),
             Adapter::Canned => {
                 let canned = workload.canned(Default::default());

@@ -17,7 +17,7 @@ const THEN: &str = "Haskell 5.30 s on 8 cores, node 8.94 s, node cluster 5.50 s,
 pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
-        writeln!(text, "{name:<12}{value}").expect("a string can be written to");
+        writeln!(text, "{name:<11} {value}").expect("a string can be written to");
     };
     let voided = |figure, value: String| {
         if result.verdict.voids(figure) { format!("({value})") } else { value }

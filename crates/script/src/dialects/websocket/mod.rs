@@ -16,6 +16,8 @@ mod receive;
 mod roster;
 mod talk;
 mod terms;
+#[cfg(test)]
+mod tests;
 
 pub use adapters::Adapter;
 pub use asks::WebSocketAsks;

@@ -34,7 +34,8 @@ impl Upgrade {
         let mut fields = self.key.fields().to_vec();
         fields.extend(asked.subprotocol.map(|name| ("Sec-WebSocket-Protocol", name)));
         let (target, host) = (asked.path, asked.host);
-        client::Ask { method: Method::Get, target, host, fields: &fields, content: None }.write(out);
+        client::Ask { method: Method::Get, target, host, fields: &fields, content: None }
+            .write(out);
     }
 
     /// Takes the reply off the front of what came so far: how many bytes are left behind it, or `None` if it

@@ -212,7 +212,9 @@ impl Hub {
             let (said, taken) = match adapter.next(&bytes[at..]) {
                 Next::Said(said, taken) => (said, taken),
                 Next::Part => return Ok(at),
-                Next::Unknown => return Err(self.terms.wrong(talk, &self.terms.due(talk), &bytes[at..])),
+                Next::Unknown => {
+                    return Err(self.terms.wrong(talk, &self.terms.due(talk), &bytes[at..]));
+                }
             };
             let text = &bytes[at..at + taken];
             at += taken;
@@ -323,7 +325,9 @@ impl Hub {
                     Frame::pong(payload).write_masked(mask, &mut talk.asides);
                     continue;
                 }
-                Some(Event::Binary(_)) => break Err(self.terms.wrong(talk, "text, not bytes", came)),
+                Some(Event::Binary(_)) => {
+                    break Err(self.terms.wrong(talk, "text, not bytes", came));
+                }
                 Some(Event::Text(_)) => break Err(self.terms.wrong(talk, "bytes, not text", came)),
                 Some(Event::Close(_)) => {
                     break Err(self.terms.wrong(talk, "that the server does not close", came));

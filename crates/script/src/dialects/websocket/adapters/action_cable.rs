@@ -19,8 +19,7 @@ pub const PATH: &str = "/cable";
 pub const SUBPROTOCOL: &str = "actioncable-v1-json";
 
 const IDENTIFIER: &str = r#"{"channel":"HubChannel"}"#;
-const SUBSCRIBE: &str =
-    r#"{"command":"subscribe","identifier":"{\"channel\":\"HubChannel\"}""#;
+const SUBSCRIBE: &str = r#"{"command":"subscribe","identifier":"{\"channel\":\"HubChannel\"}""#;
 const MESSAGE: &str = r#"{"command":"message","identifier":"{\"channel\":\"HubChannel\"}","data":"{\"action\":\"broadcast\",\"payload\":\""#;
 const END: &str = r#"\"}"}"#;
 const LENGTH: usize = MESSAGE.len() + Payload::DIGITS + END.len();

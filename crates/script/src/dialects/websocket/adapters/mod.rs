@@ -128,3 +128,6 @@ impl Adapter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
