@@ -3,10 +3,9 @@
 # Action Cable speaks a protocol of its own on top of WebSocket (subprotocol actioncable-v1-json): a client
 # waits for a welcome, subscribes to HubChannel, and wraps each message as the data of a `message` command.
 #
-# The order of messages needs care. The adapter `async` gives each delivery to one of ten threads, and a
-# channel's transmit overtakes what is streamed. With the adapter `inline` and a single worker, deliveries
-# are queued in order; MRI runs one thread at a time anyway. The result is streamed, too, by a stream of
-# its own, so that it follows the sender's copy.
+# The order of messages needs care: the adapter `async` gives each delivery to one of ten threads. With the
+# adapter `inline` and a single worker, deliveries are queued in order; MRI runs one thread at a time anyway.
+# Nothing answers an action, and nothing needs to: the sender is a subscriber, too.
 #
 # What waits for a slow member is queued without a bound: Action Cable has no setting for it.
 require 'logger'
@@ -37,24 +36,10 @@ class HubChannel < ActionCable::Channel::Base
 
   def subscribed
     stream_from EVERYBODY
-    stream_from own
-  end
-
-  def echo(data)
-    transmit({ type: 'echo', payload: data['payload'] })
   end
 
   def broadcast(data)
-    count = ActionCable.server.connections.size
-    ActionCable.server.broadcast(EVERYBODY, { type: 'broadcast', payload: data['payload'] })
-    result = { type: 'broadcastResult', payload: data['payload'], listenerCount: count }
-    ActionCable.server.broadcast(own, result)
-  end
-
-  private
-
-  def own
-    "member #{object_id}"
+    ActionCable.server.broadcast(EVERYBODY, { payload: data['payload'] })
   end
 end
 

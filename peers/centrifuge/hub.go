@@ -1,5 +1,5 @@
 // A hub on Centrifuge, the library that Centrifugo is made of: one node with its broker in memory, every
-// member on one channel, to which it publishes. Echoes are remote procedure calls.
+// member on one channel, to which it publishes.
 //
 // Centrifuge bounds what is queued for a member by bytes (1 MiB) and disconnects who has more.
 package main
@@ -37,9 +37,6 @@ func main() {
 		// Centrifuge publishes, queues the copies, and then replies.
 		member.OnPublish(func(_ centrifuge.PublishEvent, reply centrifuge.PublishCallback) {
 			reply(centrifuge.PublishReply{}, nil)
-		})
-		member.OnRPC(func(event centrifuge.RPCEvent, reply centrifuge.RPCCallback) {
-			reply(centrifuge.RPCReply{Data: event.Data}, nil)
 		})
 	})
 	if err := node.Run(); err != nil {

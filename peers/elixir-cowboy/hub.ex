@@ -1,5 +1,6 @@
 # A WebSocket hub with Cowboy, a process per member, and Elixir's Registry, which Phoenix.PubSub is made
-# of. Phoenix's channels, which the article used, would add a process per member and wrap each message.
+# of. Phoenix's channels, which the article used, add a process per member and wrap each message: see
+# elixir-channels.
 #
 # Nobody waits for a slow member: a message to a process is queued, and a write that takes longer than
 # send_timeout ends the member. Cowboy checks UTF-8, and closes what breaks the protocol. permessage-deflate

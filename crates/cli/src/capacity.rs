@@ -4,7 +4,7 @@
 use crate::{
     exit::Done,
     interrupt,
-    load::{tls::TlsArgs, url},
+    load::{adapter::AdapterArgs, tls::TlsArgs, url},
     output,
     race::known,
     screen::Screen,
@@ -79,6 +79,8 @@ pub struct CapacityArgs {
     /// hello or hash. If absent, double, and of an http:// URL a GET of its path
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     workload: Option<Workload>,
+    #[command(flatten)]
+    adapter: AdapterArgs,
     /// Length of a step's measured window; 1s, or twice the limit if that is longer. A window
     /// becomes longer where the percentile needs more replies
     #[arg(long, value_parser = duration, value_name = "TIME")]
@@ -163,6 +165,7 @@ pub fn run(args: CapacityArgs) -> anyhow::Result<Done> {
             let asked = url::Asked::of(url, args.workload.as_ref())?;
             let tls = args.tls.of(&asked)?;
             let url::Asked { target: addr, workload, host, path, .. } = asked;
+            let workload = args.adapter.applied(workload)?;
             let (url, pid, binary) = (url.clone(), args.pid, binary.as_path());
             Place::Address { url, addr, tls, workload, host, path, pid, binary }
         }
@@ -222,6 +225,9 @@ fn ask(args: &CapacityArgs, contender: &str) -> anyhow::Result<Asked> {
     }
     let setup = read_setup(env!("CARGO_PKG_VERSION"), None, env::args().collect());
     let (server_cpus, load_cpus) = (args.server_cpus.clone(), args.cpus.clone());
+    if args.adapter.is_given() {
+        bail!("--adapter is for a URL; of a contender, its manifest says how it is spoken to");
+    }
     let workload = args.workload.clone().unwrap_or_default();
     Ok(capacity::alone(contender, &workload, server_cpus, load_cpus, &known()?, setup)?)
 }

@@ -1,5 +1,6 @@
 //! `regatta load`: the load engine on its own, against any server.
 
+pub mod adapter;
 mod args;
 mod cpus;
 mod http;
@@ -67,7 +68,7 @@ pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
         output::write(path, &format!("{json}\n"))?;
     }
     if args.json.as_deref() != Some("-".as_ref()) {
-        output::print(&text::text(&args, plan.workload.name(), &result))?;
+        output::print(&text::text(&args, &args.adapter.told(plan.workload.name()), &result))?;
     }
     Ok(match () {
         () if tally.interrupted => Done::Interrupted,
@@ -92,7 +93,7 @@ fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
     let plan = Plan {
         target: asked.target,
         tls: args.tls.of(&asked)?,
-        workload: with_heads(asked.workload, args.heads)?,
+        workload: args.adapter.applied(with_heads(asked.workload, args.heads)?)?,
         host: asked.host,
         path: asked.path,
         connections: args.connections(),

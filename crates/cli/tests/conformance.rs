@@ -4,7 +4,7 @@
 mod support;
 mod transcript;
 
-use regatta_race::{Contender, Manifest, RoleCpus, built_in, peers_folder};
+use regatta_race::{Adapter, Contender, Manifest, RoleCpus, built_in, peers_folder};
 use regatta_record::EXHIBIT;
 use regatta_script::hash_file;
 use std::{
@@ -13,6 +13,7 @@ use std::{
     iter,
     net::{SocketAddr, TcpStream},
     path::Path,
+    process::Command,
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
     thread,
     time::Duration,
@@ -23,9 +24,10 @@ use transcript::Transcript;
 /// The contenders that serve `workload` and can be started here; the others are told as skipped.
 fn contenders(workload: &str) -> Vec<Contender> {
     let mut all = built_in();
-    all.retain(|contender| contender.manifest.adapter.is_none()); // the null server answers nothing
     let folder = peers_folder().expect("this checkout has peers");
     all.extend(Contender::find_all(&folder).expect("the manifests are right"));
+    // The null server answers nothing.
+    all.retain(|contender| !contender.manifest.adapter.is_some_and(Adapter::is_null));
     // An exhibit is there to be shown wrong.
     all.retain(|contender| !contender.manifest.about.starts_with(EXHIBIT));
     all.retain(|contender| contender.manifest.workloads.iter().any(|w| w == workload));
@@ -197,5 +199,24 @@ fn every_contender_holds_back_a_client_that_does_not_read() {
             left -= part;
         }
         Ok(())
+    });
+}
+
+/// The load checks every delivery. Some hubs speak a protocol of their own, through an adapter.
+#[test]
+fn every_hub_delivers_to_its_members_what_they_are_owed() {
+    with_each("hub", |Served { manifest, addr, .. }| {
+        let url = format!("ws://{addr}{}", manifest.path.as_deref().unwrap_or("/ws"));
+        let mut load = Command::new(env!("CARGO_BIN_EXE_regatta"));
+        load.args(["load", &url, "-c", "8", "-n", "200", "--timeout", "30s"]);
+        if let Some(Adapter::Speaks(name)) = manifest.adapter {
+            load.args(["--adapter", name]);
+        }
+        let output = load.output().map_err(|error| error.to_string())?;
+        let told = [output.stdout, output.stderr].concat();
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(format!("{}: {}", output.status, String::from_utf8_lossy(&told)))
     });
 }

@@ -172,6 +172,8 @@ fn what_makes_no_sense_is_refused_with_what_is_permitted() {
             vec!["--workload", "triple"],
             "hello, hash, cache, hub, hub-echo, or the path of a workload file",
         ),
+        (vec!["--adapter", "cable"], "phoenix, actioncable, centrifuge, nats"),
+        (vec!["--adapter", "nats"], "--adapter applies to the workload hub; this load runs double"),
         (vec!["--workload", "no/such.toml"], "the workload no/such.toml: cannot read"),
     ] {
         let output = load(&server, &args);

@@ -1,6 +1,6 @@
 //! Which contenders take part, and whether their names are right. An error is a sentence.
 
-use crate::{contender::Contender, contest::Contest, manifest::Adapter, nearest::hint};
+use crate::{adapter::Adapter, contender::Contender, contest::Contest, nearest::hint};
 use regatta_record::{Entry, NULL};
 use std::collections::BTreeSet;
 

@@ -1,11 +1,12 @@
 //! An entrant: a contender in a race, under the name that it has there, as `race.toml` stores it.
 
 use crate::{
+    adapter::Adapter,
     contender::{Contender, ContenderError},
     contest::service,
     heads,
     launches::RoleCpus,
-    manifest::{Adapter, Limits, Manifest},
+    manifest::{Limits, Manifest},
     placeholders::{BackendPorts, Values},
 };
 use regatta_host::{Containment, RoleLaunch};
@@ -61,20 +62,8 @@ impl Entrant {
         let manifest = Manifest::parse(&entry.manifest).map_err(error)?;
         let workload = workload.map_err(|because| error(because.clone()))?;
         let speaks = match manifest.adapter {
-            Some(Adapter::Echo) => workload.echoed().ok_or_else(|| {
-                error(format!(
-                    "the adapter `echo` does not serve {}, whose replies are not its requests",
-                    workload.name()
-                ))
-            })?,
-            Some(Adapter::Canned) => canned(workload).ok_or_else(|| {
-                error(format!(
-                    "the adapter `canned` serves hello, whose requests it counts by their bytes; this \
-                     race runs {}",
-                    workload.name()
-                ))
-            })?,
-            _ => workload.clone(),
+            Some(adapter) => adapter.asked(workload).map_err(error)?,
+            None => workload.clone(),
         };
         let contender = Contender { manifest, dir: entry.dir.clone() };
         Ok(Entrant { name: entry.name.clone(), speaks, contender })
@@ -144,11 +133,6 @@ impl Entrant {
         let cpus = RoleCpus { server: &server, backends: &of_backends };
         self.contender.launches(&self.name, &values, &cpus, containment)
     }
-}
-
-/// What is asked of a server that does not look.
-fn canned(workload: &Workload) -> Option<Workload> {
-    workload.canned(Place::default()).map(|(workload, _)| workload)
 }
 
 /// The workload of a race: its file's, else the built-in one of its name.

@@ -4,6 +4,7 @@
 //!
 //! Servers are known by manifests alone; this crate never links one.
 
+mod adapter;
 mod backend;
 mod beside;
 mod canned_reply;
@@ -44,6 +45,7 @@ mod warm;
 
 pub mod capacity;
 
+pub use adapter::Adapter;
 pub use backend::Backend;
 pub use contender::{Contender, ContenderError};
 pub use contest::{Contest, ContestError, Once};
@@ -56,7 +58,7 @@ pub use fingerprint::{ChangedError, fingerprint, may_go_on};
 pub use launches::RoleCpus;
 pub use lines_of_code::lines_of_code;
 pub use loads::{All, CoreCount, Loads};
-pub use manifest::{Adapter, Limits, Manifest, WORKLOADS};
+pub use manifest::{Limits, Manifest, WORKLOADS};
 pub use pilot::{PilotError, pilot};
 pub use placeholders::{BackendPorts, UnknownPlaceholder, Values};
 pub use plan::plan;

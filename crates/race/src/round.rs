@@ -2,6 +2,7 @@
 //! fresh start to nothing left of it.
 
 use crate::{
+    adapter::Adapter,
     beside,
     course::{Course, MachineError},
     edges::{AtEdges, Served},
@@ -79,7 +80,8 @@ pub(crate) fn run(
     let (warm_up, until) = (warm.up(usual), warm.until(plan.until));
     // A null server replies to bytes, not to whole requests. Whether a server of a workload file may do
     // so, only its author knows.
-    let is_null = entrant.contender.manifest.adapter.is_some() || entrant.name == NULL;
+    let adapter = entrant.contender.manifest.adapter;
+    let is_null = adapter.is_some_and(Adapter::is_null) || entrant.name == NULL;
     let withholds = !is_null && asked.workload_file.is_none();
     let plan = Plan { path, warm_up, until, withholds, ..plan };
     let watched = Watched::new(&roles, &asked.cpus, &load);

@@ -21,6 +21,9 @@ pub struct Row {
     pub url: &'static str,
     /// Whether such a URL has a path with its query.
     pub paths: bool,
+    /// The names of its adapters: servers that speak it in their own way, in which
+    /// [`Asks::adapted`] asks.
+    pub adapters: &'static [&'static str],
     /// How to ask a server of a host for a path, to see whether it is ready; `None`: accepting a
     /// connection is all that there is to see.
     pub knock: Option<fn(path: &str, host: &str) -> Knock>,
@@ -118,6 +121,13 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
     /// The same with these heads; `None` where they are not built in.
     fn with_heads(&self, heads: Heads) -> Option<Self> {
         let _ = heads;
+        None
+    }
+
+    /// The same of a server that speaks the protocol in its own way, by the name of the adapter;
+    /// `None` where there is no such adapter.
+    fn adapted(&self, adapter: &str) -> Option<Self> {
+        let _ = adapter;
         None
     }
 

@@ -4,6 +4,7 @@
 use regatta_record::AskedWorkload;
 use regatta_script::{
     Compiled, Order, Place, Workload,
+    dialects::adapters,
     dialects::http::{
         Content, Expected, Field, HttpAsks, HttpRequest, HttpWorkload, Is, Member, Status, Value,
         rules,
@@ -39,7 +40,8 @@ fn built_in_workloads_arrive_unchanged() {
     for workload in Workload::built_in() {
         assert_arrives(&workload);
         let derived = [workload.echoed(), workload.with_n(77)];
-        derived.into_iter().flatten().for_each(|workload| assert_arrives(&workload));
+        let adapted = adapters().filter_map(|adapter| workload.adapted(adapter));
+        derived.into_iter().flatten().chain(adapted).for_each(|workload| assert_arrives(&workload));
         if let Some((canned, _)) = workload.canned(Place::default()) {
             assert_arrives(&canned);
         }

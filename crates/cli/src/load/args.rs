@@ -1,6 +1,6 @@
 //! What `regatta load` is asked for.
 
-use super::{http::HttpArgs, tls::TlsArgs, url};
+use super::{adapter::AdapterArgs, http::HttpArgs, tls::TlsArgs, url};
 use crate::values::{count, duration, limit, one_of, percent, rate, workload};
 use regatta_load::{Arrivals, Drive};
 use regatta_record::{Burst, Heads};
@@ -32,6 +32,7 @@ use std::{
   regatta load https://localhost:8443/ --cacert my-roots.pem
   regatta load memcached://127.0.0.1:11211 -p 16
   regatta load ws://127.0.0.1:8080/ws -c 1000 --in-flight 4
+  regatta load ws://127.0.0.1:8080/ -c 1000 --in-flight 4 --adapter nats
   regatta load http://127.0.0.1:8080/ --slow headers -c 5000 -d 30s
 
 With --rate requests are sent when they are due, whatever became of those before, and latency counts
@@ -113,6 +114,8 @@ pub struct LoadArgs {
     /// cache (if absent), or a workload file; to ws:// hub (broadcasts; if absent) or hub-echo
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     pub workload: Option<Workload>,
+    #[command(flatten)]
+    pub adapter: AdapterArgs,
     /// The heads of the requests of hello and hash: varied as users' are (if absent), or identical
     #[arg(long, value_name = "varied|identical", requires = "workload")]
     pub heads: Option<Heads>,

@@ -108,11 +108,13 @@ impl Key {
     }
 
     /// Checks the 101 of a server (RFC 6455, 4.1). Returns what it has agreed to of permessage-deflate;
-    /// `offered`: whether it was offered that.
+    /// `offered`: whether it was offered that. `subprotocol`: the one that it was offered and must choose;
+    /// `None`: it may not choose any.
     pub fn check(
         &self,
         fields: Fields<'_>,
         offered: bool,
+        subprotocol: Option<&str>,
     ) -> Result<Option<DeflateSettings>, &'static str> {
         if !lists(fields, "Upgrade", "websocket") {
             return Err("the reply does not switch to websocket");
@@ -123,8 +125,12 @@ impl Key {
         if fields.get("Sec-WebSocket-Accept") != Some(&accept(self.0.as_bytes())[..]) {
             return Err("Sec-WebSocket-Accept does not answer the key");
         }
-        if fields.get("Sec-WebSocket-Protocol").is_some() {
-            return Err("the reply chooses a subprotocol, and none was offered");
+        match (fields.get("Sec-WebSocket-Protocol"), subprotocol.map(str::as_bytes)) {
+            (Some(_), None) => return Err("the reply chooses a subprotocol, and none was offered"),
+            (chosen, offered) if chosen != offered => {
+                return Err("the reply does not choose the subprotocol that was offered");
+            }
+            _ => {}
         }
         let mut extensions = named(fields, "Sec-WebSocket-Extensions");
         match (extensions.next(), extensions.next()) {
@@ -187,7 +193,7 @@ mod tests {
         let (mut reply, mut decoder) = (reply, client::Decoder::default());
         let event = decoder.next(&mut reply, Method::Get).unwrap();
         let Some(client::Event::Switched(response)) = event else { panic!("no 101") };
-        key.check(response.fields, offered)
+        key.check(response.fields, offered, None)
     }
 
     fn reply(opening: Opening, terms: Terms) -> String {
@@ -264,6 +270,30 @@ mod tests {
             ] {
                 assert!(answered(&key, reply.replace(from, to).as_bytes(), offer).is_err(), "{to}");
             }
+        }
+    }
+    #[test]
+    fn the_subprotocol_that_is_offered_must_be_chosen() {
+        let key = Key::new([7; 16]);
+        let (chosen, none) = ("Sec-WebSocket-Protocol: a.b\r\n", "");
+        for (line, offered, is_right) in [
+            (none, None, true),
+            (chosen, Some("a.b"), true),
+            (chosen, Some("a"), false),
+            (chosen, None, false),
+            (none, Some("a.b"), false),
+        ] {
+            let accept = accept(key.0.as_bytes());
+            let reply = format!(
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                 Sec-WebSocket-Accept: {}\r\n{line}\r\n",
+                str::from_utf8(&accept).unwrap()
+            );
+            let (mut reply, mut decoder) = (reply.as_bytes(), client::Decoder::default());
+            let event = decoder.next(&mut reply, Method::Get).unwrap();
+            let Some(client::Event::Switched(response)) = event else { panic!("no 101") };
+            let checked = key.check(response.fields, false, offered);
+            assert_eq!(checked.is_ok(), is_right, "{line:?} of {offered:?}: {checked:?}");
         }
     }
 }

@@ -137,6 +137,14 @@ macro_rules! table {
                 ),* }
             }
 
+            /// The same of a server that speaks the protocol in its own way, by the name of the
+            /// adapter; `None` where there is no such adapter.
+            pub fn adapted(&self, adapter: &str) -> Option<Workload> {
+                match self { $(
+                    Workload::$Name(asks) => asks.adapted(adapter).map(Workload::$Name)
+                ),* }
+            }
+
             /// A request to see what a reply is like; `None` where nothing is told of replies.
             pub fn sample(&self, place: Place<'_>) -> Option<Sample> {
                 match self { $(Workload::$Name(asks) => asks.sample(place)),* }
@@ -292,6 +300,11 @@ impl Workload {
 /// The kinds of operations that are counted of what is asked so.
 fn kinds<A: Asks>(_: &A) -> &'static [Operation] {
     A::Dialect::OPERATIONS
+}
+
+/// The names of all adapters: see [`Workload::adapted`].
+pub fn adapters() -> impl Iterator<Item = &'static str> {
+    ROWS.iter().flat_map(|row| row.adapters.iter().copied())
 }
 
 /// The protocol of this URL scheme, whose name is in lower case.

@@ -53,6 +53,7 @@ impl Protocol for Http1 {
         alpn: Some("http/1.1"),
         url: "http(s)://HOST[:PORT]/PATH",
         paths: true,
+        adapters: &[],
         knock: Some(knock::knock),
     };
 

@@ -32,6 +32,7 @@ impl Protocol for Line {
         alpn: None,
         url: "line://HOST:PORT",
         paths: false,
+        adapters: &[],
         knock: None,
     };
 

@@ -34,6 +34,7 @@ impl Protocol for MemcachedText {
         alpn: None,
         url: "memcached://HOST[:PORT]",
         paths: false,
+        adapters: &[],
         knock: None,
     };
 

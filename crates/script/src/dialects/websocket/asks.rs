@@ -1,6 +1,6 @@
 //! What can be asked of a hub.
 
-use super::{message, receive::Hub, roster};
+use super::{adapters::Adapter, receive::Hub, roster, terms::Terms};
 use crate::{
     protocol::{Asks, Order, Speech},
     script::{Conversations, Script, TooLarge},
@@ -20,6 +20,17 @@ pub enum WebSocketAsks {
     Broadcast,
     /// Each message comes back to its sender.
     Echo,
+    /// Broadcasts, in the protocol of a hub that speaks one of its own on top of WebSocket.
+    Through(Adapter),
+}
+
+impl WebSocketAsks {
+    fn adapter(self) -> Option<Adapter> {
+        match self {
+            WebSocketAsks::Through(adapter) => Some(adapter),
+            _ => None,
+        }
+    }
 }
 
 impl Asks for WebSocketAsks {
@@ -27,7 +38,7 @@ impl Asks for WebSocketAsks {
 
     fn name(&self) -> &str {
         match self {
-            WebSocketAsks::Broadcast => "hub",
+            WebSocketAsks::Broadcast | WebSocketAsks::Through(_) => "hub",
             WebSocketAsks::Echo => "hub-echo",
         }
     }
@@ -37,30 +48,40 @@ impl Asks for WebSocketAsks {
     }
 
     fn compile(&self, order: &Order<'_>) -> Result<Speech<Hub>, TooLarge> {
+        let adapter = self.adapter();
         let mut script = Script::new(Conversations::Each(1));
         for _ in 0..EXCHANGES {
-            script.push(&[0; message::FRAME], b"");
+            script.push(&vec![0; Hub::frame_bytes(adapter)], b"");
         }
         script.close(order.pipeline)?;
-        let path = order.place.path.filter(|path| !path.is_empty()).unwrap_or(PATH);
-        Ok(Speech::Own(Hub::new(*self == WebSocketAsks::Broadcast, script, order, path)))
+        let usual = adapter.map_or(PATH, Adapter::path);
+        let path = order.place.path.filter(|path| !path.is_empty()).unwrap_or(usual);
+        let terms = Terms { broadcasts: *self != WebSocketAsks::Echo, adapter };
+        Ok(Speech::Own(Hub::new(terms, script, order, path)))
     }
 
     fn shared_words(&self) -> usize {
         roster::WORDS
     }
 
+    fn adapted(&self, adapter: &str) -> Option<WebSocketAsks> {
+        match self {
+            WebSocketAsks::Echo => None,
+            _ => Adapter::parse(adapter).map(WebSocketAsks::Through),
+        }
+    }
+
     /// A hub may answer before it has delivered.
     fn limited(&self) -> usize {
         match self {
-            WebSocketAsks::Broadcast => Hub::LAST_DELIVERIES,
+            WebSocketAsks::Broadcast | WebSocketAsks::Through(_) => Hub::LAST_DELIVERIES,
             WebSocketAsks::Echo => 0,
         }
     }
 
     fn cost_per(&self) -> usize {
         match self {
-            WebSocketAsks::Broadcast => Hub::DELIVERIES,
+            WebSocketAsks::Broadcast | WebSocketAsks::Through(_) => Hub::DELIVERIES,
             WebSocketAsks::Echo => 0,
         }
     }

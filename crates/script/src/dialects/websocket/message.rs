@@ -12,7 +12,7 @@ const MESSAGE: usize = 73;
 /// Bytes of its frame: two, a mask, and the message.
 pub(super) const FRAME: usize = 2 + 4 + MESSAGE;
 /// Bytes of a payload, with its quotes.
-const PAYLOAD: usize = 2 + 8 + 16 + 16;
+const PAYLOAD: usize = 2 + Payload::DIGITS;
 
 const BROADCAST: &str = r#"{"type":"broadcast","payload":"#;
 const RESULT: &str = r#"{"type":"broadcastResult","payload":"#;
@@ -30,17 +30,27 @@ pub(super) struct Payload {
 }
 
 impl Payload {
-    /// `"` 8, 16 and 16 hexadecimal digits `"`.
-    fn write(self, out: &mut [u8; PAYLOAD]) {
-        out[0] = b'"';
-        hex(u64::from(self.sender), &mut out[1..9]);
-        hex(self.id, &mut out[9..25]);
-        hex(self.at, &mut out[25..41]);
-        out[41] = b'"';
+    /// How many it has.
+    pub const DIGITS: usize = 8 + 16 + 16;
+
+    /// 8, 16 and 16 hexadecimal digits.
+    pub fn digits(self) -> [u8; Self::DIGITS] {
+        let mut digits = [0; Self::DIGITS];
+        hex(u64::from(self.sender), &mut digits[..8]);
+        hex(self.id, &mut digits[8..24]);
+        hex(self.at, &mut digits[24..]);
+        digits
     }
 
-    /// `None`: no payload is written so.
-    fn read(text: &[u8]) -> Option<Payload> {
+    /// The digits between quotes.
+    fn write(self, out: &mut [u8; PAYLOAD]) {
+        out[0] = b'"';
+        out[1..=Self::DIGITS].copy_from_slice(&self.digits());
+        out[PAYLOAD - 1] = b'"';
+    }
+
+    /// Of the digits between quotes; `None`: no payload is written so.
+    pub fn read(text: &[u8]) -> Option<Payload> {
         let digits = text.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         let (sender, rest) = digits.split_at_checked(8)?;
         let (id, at) = rest.split_at_checked(16)?;
@@ -131,7 +141,7 @@ impl Message {
 /// What is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
-    /// To be sent back.
+    /// To be sent back. Through an adapter: to subscribe, which is the first request of each member, too.
     Echo(Payload),
     /// To be sent to all.
     Broadcast(Payload),

@@ -3,14 +3,23 @@
 //!
 //! A broadcast is a request: its reply is the result that its sender is told. What else follows from it, a
 //! copy for each member, are deliveries: `roster` knows who is owed which, `member` checks that each comes
-//! once, whole, and in the order of its sender, `message` has the bytes.
+//! once, whole, and in the order of its sender, `message` has the bytes, `adapters` those of the protocols
+//! that hubs of others speak on top of WebSocket.
 
+mod adapters;
 mod asks;
+mod frames;
 mod member;
 mod message;
+mod opening;
 mod receive;
 mod roster;
+mod talk;
+mod terms;
+#[cfg(test)]
+mod tests;
 
+pub use adapters::Adapter;
 pub use asks::WebSocketAsks;
 pub use receive::Hub;
 
@@ -35,6 +44,7 @@ impl Protocol for WebSocket {
         alpn: Some("http/1.1"),
         url: "ws(s)://HOST[:PORT]/PATH",
         paths: true,
+        adapters: &Adapter::NAMES,
         knock: None,
     };
 

@@ -1,25 +1,25 @@
 //! How a member of a hub is spoken to, and how what comes is checked.
 
 use super::{
+    adapters::{Adapter, Next, Said},
+    frames,
     member::Got,
-    message::{Message, Payload, Request},
+    message::{self, Message, Payload, Request},
+    opening::Asked,
     roster::{Roster, TooMany},
+    talk::{Stage, Talk},
+    terms::Terms,
 };
 use crate::{
     cursor::Cursor,
     dialect::{At, Dialect, Heard},
     protocol::Order,
     script::Script,
-    text::printable,
     time::Nanos,
 };
-use rand::{RngCore, SeedableRng, rngs::SmallRng};
-use regatta_proto::{
-    http1::{Method, client},
-    websocket::{Decoder, Event, Frame, Role, handshake::Key},
-};
+use regatta_proto::websocket::{Decoder, Event, Frame, Role};
 use regatta_record::{Exchange, Operation};
-use std::{collections::VecDeque, mem};
+use std::mem;
 
 /// Most bytes of a message that a member takes.
 const LONGEST: usize = 1 << 20;
@@ -27,51 +27,20 @@ const LONGEST: usize = 1 << 20;
 const WRITTEN: usize = 4096;
 /// Broadcasts that lack copies in the end, and are told.
 const TOLD: usize = 1;
+/// How long a member is silent at most, where a server is to hear from it.
+const SILENCE: Nanos = 25_000_000_000;
 
 /// A hub that is asked.
 #[derive(Debug)]
 pub struct Hub {
-    /// Messages go to every member, not only back to their sender.
-    broadcasts: bool,
+    terms: Terms,
+    /// The first byte of the frames that it writes.
+    first: u8,
     script: Script,
     seed: u64,
     host: String,
     path: String,
     roster: Roster,
-}
-
-/// What is kept of a member.
-pub struct Talk {
-    number: u32,
-    random: SmallRng,
-    stage: Stage,
-    /// Requests that were asked: their frames, of which the last bytes are unsent.
-    out: Vec<u8>,
-    /// Those without a reply.
-    asked: VecDeque<Request>,
-    /// Echoes so far.
-    echoes: u64,
-    /// Bytes that came of something that is not whole.
-    part: Vec<u8>,
-    /// It asked for its upgrade.
-    has_begun: bool,
-    /// It was answered, and is owed all that is sent from then on.
-    is_member: bool,
-    got: Got,
-    /// Answers to pings, to be sent.
-    pongs: Vec<u8>,
-    /// A request could not be followed.
-    too_many: bool,
-}
-
-/// How far a connection is.
-enum Stage {
-    /// HTTP, until the upgrade.
-    Opening { key: Key, decoder: client::Decoder },
-    /// Whole texts in one frame each, as all servers write them that need no more.
-    Plain,
-    /// Something else came, and is read by the codec from then on.
-    Coded(Box<Decoder>),
 }
 
 impl Hub {
@@ -80,17 +49,27 @@ impl Hub {
     /// The place of deliveries to the last member.
     pub(super) const LAST_DELIVERIES: usize = 2;
 
-    pub(super) fn new(broadcasts: bool, script: Script, order: &Order<'_>, path: &str) -> Hub {
+    pub(super) fn new(terms: Terms, script: Script, order: &Order<'_>, path: &str) -> Hub {
         let (host, path) = (order.place.host.to_owned(), path.to_owned());
+        let is_stream = terms.adapter.is_some_and(Adapter::is_stream);
+        let first = if is_stream { frames::BINARY } else { frames::TEXT };
         let roster = Roster::new(order.shared);
-        Hub { broadcasts, script, seed: order.seed, host, path, roster }
+        Hub { terms, first, script, seed: order.seed, host, path, roster }
     }
 
-    /// What is asked next. The first request of a connection is an echo whatever is asked: it shows that
-    /// the member is there, also of one that will be idle.
+    /// Bytes of the frame of a request.
+    pub(super) fn frame_bytes(adapter: Option<Adapter>) -> usize {
+        let Some(adapter) = adapter else { return message::FRAME };
+        let mut frame = Vec::new();
+        adapter.write(Request::Echo(Payload { sender: 0, id: 0, at: 0 }), 1, [0; 4], &mut frame);
+        frame.len()
+    }
+
+    /// What is asked next. The first request of a connection is an echo whatever is asked, or through an
+    /// adapter the subscription: it shows that the member is there, also of one that will be idle.
     fn next_request(&self, talk: &mut Talk, at: Nanos) -> Request {
         let sender = talk.number;
-        if self.broadcasts && talk.echoes > 0 {
+        if self.terms.broadcasts && talk.echoes > 0 {
             match self.roster.send(sender, at) {
                 Ok(id) => return Request::Broadcast(Payload { sender, id, at }),
                 Err(TooMany) => talk.too_many = true,
@@ -101,27 +80,30 @@ impl Hub {
         Request::Echo(Payload { sender, id, at })
     }
 
-    /// A message came: whether it is the reply to the oldest request.
+    /// A message came.
+    #[inline]
     fn take(
         &self,
         talk: &mut Talk,
-        text: &[u8],
+        message: &[u8],
         heard: &mut impl Heard,
-    ) -> Result<bool, Box<Exchange>> {
+        replies: &mut u32,
+    ) -> Result<(), Box<Exchange>> {
         if talk.too_many {
             let expected = "the copies of the broadcasts before it, of which too many are missing";
-            return Err(wrong(talk, expected, text));
+            return Err(self.terms.wrong(talk, expected, message));
         }
-        match Message::read(text) {
-            Some(Message::Broadcast(payload)) => {
-                self.take_copy(talk, payload, text, heard)?;
-                Ok(false)
-            }
+        if let Some(adapter) = self.terms.adapter {
+            return self.take_adapted(adapter, talk, message, heard, replies);
+        }
+        match Message::read(message) {
+            Some(Message::Broadcast(payload)) => self.take_copy(talk, payload, message, heard),
             Some(reply @ (Message::Echo(_) | Message::Result(..))) => {
-                self.take_reply(talk, reply, text)?;
-                Ok(true)
+                self.take_reply(talk, reply, message)?;
+                *replies += 1;
+                Ok(())
             }
-            None => Err(wrong(talk, &due(talk), text)),
+            None => Err(self.terms.wrong(talk, &self.terms.due(talk), message)),
         }
     }
 
@@ -135,11 +117,11 @@ impl Hub {
         let Payload { sender, id, at } = payload;
         let sent = self.roster.sent(id).filter(|sent| sent.sender == sender && sent.at == at);
         if sent.is_none() {
-            let expected = match id < talk.got_all_before() {
+            let expected = match id < talk.got.first() {
                 true => "each broadcast once; this one came before",
                 false => "nothing that no member has sent",
             };
-            return Err(wrong(talk, expected, text));
+            return Err(self.terms.wrong(talk, expected, text));
         }
         match talk.got.take(id, &self.roster) {
             Ok(false) => {}
@@ -149,7 +131,7 @@ impl Hub {
                     heard.heard(Hub::LAST_DELIVERIES, at);
                 }
             }
-            Err(unowed) => return Err(wrong(talk, unowed.in_words(), text)),
+            Err(unowed) => return Err(self.terms.wrong(talk, unowed.in_words(), text)),
         }
         Ok(())
     }
@@ -164,8 +146,7 @@ impl Hub {
             (Some(Request::Echo(asked)), Message::Echo(came)) => *asked == came,
             (Some(Request::Broadcast(asked)), Message::Result(came, listeners)) => {
                 if *asked == came && !talk.got.has(came.id) {
-                    let expected = "its own copy of the broadcast before the result";
-                    return Err(wrong(talk, expected, text));
+                    return Err(self.terms.wrong(talk, COPY_FIRST, text));
                 }
                 // Members that were opening meanwhile may have been counted, too.
                 let members = self.roster.sent(came.id).map_or(0, |sent| u64::from(sent.members));
@@ -173,76 +154,200 @@ impl Hub {
                 let counts = listeners.is_none_or(|n| (members..=all.max(members)).contains(&n));
                 if *asked == came && !counts {
                     let expected = format!("a listenerCount of {members}, or up to {all}");
-                    return Err(wrong(talk, &expected, text));
+                    return Err(self.terms.wrong(talk, &expected, text));
                 }
                 *asked == came
             }
             _ => false,
         };
         if !is_right {
-            return Err(wrong(talk, &due(talk), text));
+            return Err(self.terms.wrong(talk, &self.terms.due(talk), text));
         }
+        self.answered(talk);
+        Ok(())
+    }
+
+    /// The oldest request has its reply.
+    fn answered(&self, talk: &mut Talk) {
         talk.asked.pop_front();
+        talk.answered += 1;
         if !talk.is_member {
             talk.is_member = true;
             talk.got = Got::from(self.roster.join());
         }
+    }
+
+    /// The payload of a frame came from a server that speaks a protocol of its own.
+    fn take_adapted(
+        &self,
+        adapter: Adapter,
+        talk: &mut Talk,
+        payload: &[u8],
+        heard: &mut impl Heard,
+        replies: &mut u32,
+    ) -> Result<(), Box<Exchange>> {
+        if talk.held.is_empty() {
+            let taken = self.take_said(adapter, talk, payload, heard, replies)?;
+            talk.held.extend_from_slice(&payload[taken..]);
+            return Ok(());
+        }
+        let mut held = mem::take(&mut talk.held);
+        held.extend_from_slice(payload);
+        let taken = self.take_said(adapter, talk, &held, heard, replies)?;
+        held.drain(..taken);
+        talk.held = held;
         Ok(())
     }
-}
 
-impl Talk {
-    fn got_all_before(&self) -> u64 {
-        self.got.first()
+    /// Takes all that is whole: how many bytes.
+    #[inline]
+    fn take_said(
+        &self,
+        adapter: Adapter,
+        talk: &mut Talk,
+        bytes: &[u8],
+        heard: &mut impl Heard,
+        replies: &mut u32,
+    ) -> Result<usize, Box<Exchange>> {
+        let mut at = 0;
+        loop {
+            let (said, taken) = match adapter.next(&bytes[at..]) {
+                Next::Said(said, taken) => (said, taken),
+                Next::Part => return Ok(at),
+                Next::Unknown => {
+                    return Err(self.terms.wrong(talk, &self.terms.due(talk), &bytes[at..]));
+                }
+            };
+            let text = &bytes[at..at + taken];
+            at += taken;
+            let is_reply = match said {
+                Said::Copy(payload) => {
+                    self.take_copy(talk, payload, text, heard)?;
+                    adapter.copy_is_result() && talk.waits_for(payload)
+                }
+                Said::Joined => match talk.asked.front() {
+                    Some(Request::Echo(_)) => true,
+                    _ => return Err(self.terms.wrong(talk, &self.terms.due(talk), text)),
+                },
+                Said::Done(number) => {
+                    if number.is_some_and(|number| number != talk.answered + 1) {
+                        return Err(self.terms.wrong(talk, &self.terms.due(talk), text));
+                    }
+                    match talk.asked.front() {
+                        Some(Request::Broadcast(asked))
+                            if adapter.copy_comes_first() && !talk.got.has(asked.id) =>
+                        {
+                            return Err(self.terms.wrong(talk, COPY_FIRST, text));
+                        }
+                        Some(_) => true,
+                        None => return Err(self.terms.wrong(talk, &self.terms.due(talk), text)),
+                    }
+                }
+                Said::Asks => {
+                    let mask = talk.mask();
+                    adapter.frame(adapter.answer().as_bytes(), mask, &mut talk.asides);
+                    false
+                }
+                Said::Greeting => {
+                    talk.is_greeted = true;
+                    false
+                }
+                Said::Aside => false,
+            };
+            if is_reply {
+                self.answered(talk);
+                *replies += 1;
+            }
+            if at == bytes.len() {
+                return Ok(at);
+            }
+        }
+    }
+
+    fn asked(&self) -> Asked<'_> {
+        let subprotocol = self.terms.adapter.and_then(Adapter::subprotocol);
+        Asked { host: &self.host, path: &self.path, subprotocol }
+    }
+
+    /// Takes bytes of frames.
+    #[inline]
+    fn take_bytes(
+        &self,
+        talk: &mut Talk,
+        came: &[u8],
+        heard: &mut impl Heard,
+        replies: &mut u32,
+    ) -> Result<(), Box<Exchange>> {
+        let held = mem::take(&mut talk.part);
+        let mut rest = if held.is_empty() { came } else { &[&held, came].concat() };
+        while matches!(talk.stage, Stage::Plain)
+            && let Some((message, taken)) = frames::whole(self.first, rest)
+        {
+            rest = &rest[taken..];
+            self.take(talk, message, heard, replies)?;
+        }
+        if matches!(talk.stage, Stage::Plain) {
+            if frames::may_become_whole(self.first, rest) {
+                talk.part.extend_from_slice(rest);
+                return Ok(());
+            }
+            talk.stage = Stage::Coded(Box::new(Decoder::new(Role::Client, LONGEST)));
+        }
+        self.take_coded(talk, rest, heard, replies)
+    }
+
+    /// What is no whole message in one frame.
+    #[cold]
+    fn take_coded(
+        &self,
+        talk: &mut Talk,
+        came: &[u8],
+        heard: &mut impl Heard,
+        replies: &mut u32,
+    ) -> Result<(), Box<Exchange>> {
+        let Stage::Coded(decoder) = &mut talk.stage else { return Ok(()) };
+        // It is put back below, unless the run ends here.
+        let mut decoder = mem::replace(decoder, Box::new(Decoder::new(Role::Client, 0)));
+        let mut bytes = came.to_vec();
+        let mut at = 0;
+        let result = loop {
+            let (taken, event) = match decoder.next(&mut bytes[at..]) {
+                Ok(next) => next,
+                Err(violation) => break Err(self.terms.wrong(talk, violation.why, came)),
+            };
+            at += taken;
+            let message = match event {
+                Some(Event::Text(text)) if self.first == frames::TEXT => text.as_bytes(),
+                Some(Event::Binary(bytes)) if self.first == frames::BINARY => bytes,
+                Some(Event::Pong(_)) => {
+                    break Err(self.terms.wrong(talk, "no pong that nobody asked for", came));
+                }
+                Some(Event::Ping(payload)) => {
+                    let mask = talk.mask();
+                    Frame::pong(payload).write_masked(mask, &mut talk.asides);
+                    continue;
+                }
+                Some(Event::Binary(_)) => {
+                    break Err(self.terms.wrong(talk, "text, not bytes", came));
+                }
+                Some(Event::Text(_)) => break Err(self.terms.wrong(talk, "bytes, not text", came)),
+                Some(Event::Close(_)) => {
+                    break Err(self.terms.wrong(talk, "that the server does not close", came));
+                }
+                None if taken == 0 => break Ok(()),
+                None => continue,
+            };
+            if let Err(exchange) = self.take(talk, message, heard, replies) {
+                break Err(exchange);
+            }
+        };
+        talk.part.extend_from_slice(&bytes[at.min(bytes.len())..]);
+        talk.stage = Stage::Coded(decoder);
+        result
     }
 }
 
-/// What had to come next, in words.
-fn due(talk: &Talk) -> String {
-    match talk.asked.front() {
-        None => "copies of broadcasts alone: every request on this connection has its reply".into(),
-        Some(Request::Echo(payload)) => Message::Echo(*payload).text(),
-        Some(Request::Broadcast(payload)) => Message::Result(*payload, None).text(),
-    }
-}
-
-#[cold]
-fn wrong(talk: &Talk, expected: &str, text: &[u8]) -> Box<Exchange> {
-    let sent = match talk.asked.front() {
-        None => String::new(),
-        Some(Request::Echo(payload)) => Message::Echo(*payload).text(),
-        Some(Request::Broadcast(payload)) => Message::Broadcast(*payload).text(),
-    };
-    Box::new(Exchange {
-        sent,
-        expected: expected.into(),
-        received: printable(text),
-        reply_index: 0,
-    })
-}
-
-/// A whole text in one frame at the front of `bytes`, as a server sends it: its payload and the bytes that
-/// it takes. `None`: it is something else, or not whole.
-#[inline]
-fn whole_text(bytes: &[u8]) -> Option<(&[u8], usize)> {
-    const WHOLE_TEXT: u8 = 0x81;
-    let [WHOLE_TEXT, length, ..] = *bytes else { return None };
-    let (begin, length) = match length {
-        0..126 => (2, usize::from(length)),
-        126 => (4, usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]))),
-        _ => return None,
-    };
-    Some((bytes.get(begin..begin + length)?, begin + length))
-}
-
-/// Whether more bytes may make a whole text of this, of less than 64 KiB.
-fn may_become_text(bytes: &[u8]) -> bool {
-    match *bytes {
-        [0x81] => true,
-        [0x81, length, ..] => length <= 126,
-        _ => bytes.is_empty(),
-    }
-}
+const COPY_FIRST: &str = "its own copy of the broadcast before the result";
 
 impl Dialect for Hub {
     type Desk = ();
@@ -267,23 +372,7 @@ impl Dialect for Hub {
     fn desk(&self, _: fn() -> Nanos) {}
 
     fn talk(&self, number: u32) -> Talk {
-        let mut random = SmallRng::seed_from_u64(self.seed ^ u64::from(number).rotate_left(32));
-        let mut nonce = [0; 16];
-        random.fill_bytes(&mut nonce);
-        Talk {
-            number,
-            random,
-            stage: Stage::Opening { key: Key::new(nonce), decoder: client::Decoder::default() },
-            out: Vec::new(),
-            asked: VecDeque::new(),
-            echoes: 0,
-            part: Vec::new(),
-            has_begun: false,
-            is_member: false,
-            got: Got::from(u64::MAX),
-            pongs: Vec::new(),
-            too_many: false,
-        }
+        Talk::new(number, self.seed)
     }
 
     fn renew(&self, talk: &mut Talk, number: u32) {
@@ -310,57 +399,42 @@ impl Dialect for Hub {
         came: &mut &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Box<Exchange>> {
-        let Stage::Opening { key, decoder } = &mut talk.stage else { return Ok(true) };
-        let fields = key.fields();
-        let ask = client::Ask {
-            method: Method::Get,
-            target: &self.path,
-            host: &self.host,
-            fields: &fields,
-            content: None,
-        };
-        if came.is_empty() {
-            ask.write(out);
-            talk.has_begun = true;
-            self.roster.begin();
-            return Ok(false);
-        }
-        let wrong = |why: &str, received: &[u8]| {
-            let mut sent = Vec::new();
-            ask.write(&mut sent);
-            let expected = format!("101 Switching Protocols, to WebSocket: {why}");
-            let (sent, received) = (printable(&sent), printable(received));
-            Err(Box::new(Exchange { sent, expected, received, reply_index: 0 }))
-        };
-        talk.part.extend_from_slice(came);
-        let mut rest = &talk.part[..];
-        match decoder.next(&mut rest, Method::Get) {
-            Ok(None) => {
-                // Without the interim replies that were skipped.
-                let from = talk.part.len() - rest.len();
-                talk.part.drain(..from);
-                *came = &[];
+        if let Stage::Opening(upgrade) = &mut talk.stage {
+            if came.is_empty() {
+                upgrade.ask(self.asked(), out);
+                talk.has_begun = true;
+                self.roster.begin();
                 return Ok(false);
             }
-            Ok(Some(client::Event::Switched(response))) => {
-                if let Err(why) = key.check(response.fields, false) {
-                    return wrong(why, &talk.part);
-                }
+            talk.part.extend_from_slice(came);
+            let left = upgrade.take(self.asked(), &mut talk.part)?;
+            *came = &came[came.len() - left.unwrap_or(0)..];
+            if left.is_none() {
+                return Ok(false);
             }
-            Ok(Some(_)) => return wrong("it refuses", &talk.part),
-            Err(malformed) => return wrong(malformed.0, &talk.part),
+            talk.part = Vec::new();
+            talk.stage = Stage::Plain;
         }
-        *came = &came[came.len() - rest.len()..];
-        talk.part = Vec::new();
-        talk.stage = Stage::Plain;
-        Ok(true)
+        if !self.terms.adapter.is_some_and(Adapter::greets) {
+            return Ok(true);
+        }
+        let taken = self.take_bytes(talk, mem::take(came), &mut (), &mut 0);
+        out.append(&mut talk.asides);
+        taken.map(|()| talk.is_greeted)
     }
 
     fn asked(&self, talk: &mut Talk, k: u32, from: Nanos) {
         for _ in 0..k {
             let request = self.next_request(talk, from);
-            let mask = talk.random.next_u32().to_ne_bytes();
-            request.write(mask, &mut talk.out);
+            let mask = talk.mask();
+            match self.terms.adapter {
+                None => request.write(mask, &mut talk.out),
+                Some(adapter) => {
+                    talk.said_at = from;
+                    let number = talk.answered + talk.asked.len() as u64 + 1;
+                    adapter.write(request, number, mask, &mut talk.out);
+                }
+            }
             talk.asked.push_back(request);
         }
     }
@@ -379,54 +453,33 @@ impl Dialect for Hub {
         &self,
         At { cursor, talk, .. }: At<'_, Self>,
         came: &[u8],
-        _: Nanos,
+        now: Nanos,
         heard: &mut impl Heard,
     ) -> Result<u32, Box<Exchange>> {
-        let held = mem::take(&mut talk.part);
-        let bytes = if held.is_empty() { came } else { &[&held, came].concat() };
-        let (mut rest, mut replies) = (bytes, 0);
-        let taken = loop {
-            let text = match &mut talk.stage {
-                Stage::Plain => whole_text(rest),
-                _ => None,
-            };
-            match text {
-                Some((text, taken)) => {
-                    rest = &rest[taken..];
-                    match self.take(talk, text, heard) {
-                        Ok(is_reply) => replies += u32::from(is_reply),
-                        Err(exchange) => break Err(exchange),
-                    }
-                }
-                None => break Ok(()),
-            }
-        };
-        let taken = taken.and_then(|()| {
-            if matches!(talk.stage, Stage::Plain) {
-                if may_become_text(rest) {
-                    talk.part.extend_from_slice(rest);
-                    return Ok(());
-                }
-                talk.stage = Stage::Coded(Box::new(Decoder::new(Role::Client, LONGEST)));
-            }
-            self.receive_coded(talk, rest, heard, &mut replies)
-        });
-        match taken {
-            Ok(()) => {
-                if replies > 0 {
-                    cursor.answer(replies, &self.script);
-                }
-                Ok(replies)
-            }
-            Err(exchange) => Err(Box::new(Exchange { reply_index: replies.into(), ..*exchange })),
+        let mut replies = 0;
+        if let Err(exchange) = self.take_bytes(talk, came, heard, &mut replies) {
+            return Err(Box::new(Exchange { reply_index: replies.into(), ..*exchange }));
         }
+        if replies > 0 {
+            cursor.answer(replies, &self.script);
+        }
+        if let Some(adapter) = self.terms.adapter
+            && let Some(heartbeat) = adapter.heartbeat()
+            && now.saturating_sub(talk.said_at) > SILENCE
+        {
+            talk.said_at = now;
+            let mask = talk.mask();
+            adapter.frame(heartbeat.as_bytes(), mask, &mut talk.asides);
+        }
+        Ok(replies)
     }
 
     fn verify(&self, _: &mut (), _: &dyn Fn() -> bool, wrong: &mut dyn FnMut(Exchange)) {
         for (id, sent, left) in self.roster.missing().into_iter().take(TOLD) {
             let payload = Payload { sender: sent.sender, id, at: sent.at };
             wrong(Exchange {
-                sent: Message::Broadcast(payload).text(),
+                // Which request of its connection it was is not known any more.
+                sent: self.terms.sent(Request::Broadcast(payload), 0),
                 expected: format!("a copy for each of {} members", sent.members),
                 received: format!("none for {left} of them, though the load has waited"),
                 reply_index: 0,
@@ -440,53 +493,6 @@ impl Dialect for Hub {
 
     #[inline]
     fn asides(&self, talk: &mut Talk, out: &mut Vec<u8>) {
-        out.append(&mut talk.pongs);
-    }
-}
-
-impl Hub {
-    /// What is no whole text in one frame.
-    #[cold]
-    fn receive_coded(
-        &self,
-        talk: &mut Talk,
-        came: &[u8],
-        heard: &mut impl Heard,
-        replies: &mut u32,
-    ) -> Result<(), Box<Exchange>> {
-        let Stage::Coded(decoder) = &mut talk.stage else { return Ok(()) };
-        // It is put back below, unless the run ends here.
-        let mut decoder = mem::replace(decoder, Box::new(Decoder::new(Role::Client, 0)));
-        let mut bytes = came.to_vec();
-        let mut at = 0;
-        let result = loop {
-            let (taken, event) = match decoder.next(&mut bytes[at..]) {
-                Ok(next) => next,
-                Err(violation) => break Err(wrong(talk, violation.why, came)),
-            };
-            at += taken;
-            match event {
-                Some(Event::Text(text)) => match self.take(talk, text.as_bytes(), heard) {
-                    Ok(is_reply) => *replies += u32::from(is_reply),
-                    Err(exchange) => break Err(exchange),
-                },
-                Some(Event::Pong(_)) => {
-                    break Err(wrong(talk, "no pong that nobody asked for", came));
-                }
-                Some(Event::Ping(payload)) => {
-                    let mask = talk.random.next_u32().to_ne_bytes();
-                    Frame::pong(payload).write_masked(mask, &mut talk.pongs);
-                }
-                Some(Event::Binary(_)) => break Err(wrong(talk, "text, not bytes", came)),
-                Some(Event::Close(_)) => {
-                    break Err(wrong(talk, "that the server does not close", came));
-                }
-                None if taken == 0 => break Ok(()),
-                None => {}
-            }
-        };
-        talk.part.extend_from_slice(&bytes[at.min(bytes.len())..]);
-        talk.stage = Stage::Coded(decoder);
-        result
+        out.append(&mut talk.asides);
     }
 }

@@ -1,0 +1,25 @@
+//! The load of hubs against a small hub, whose end of WebSocket is another crate's, and against hubs that get
+//! it wrong: each wrong delivery is found and named. In the project's own messages, and through adapters.
+
+mod adapters;
+#[path = "../common/mod.rs"]
+mod common;
+mod own;
+mod server;
+
+use common::plan;
+use regatta_load::{Plan, Tally, Until};
+use regatta_script::Workload;
+use std::net::SocketAddr;
+
+/// Of each load that broadcasts.
+const MEMBERS: usize = 8;
+
+fn broadcasts(address: SocketAddr, workload: Workload) -> Plan {
+    let until = Until::Requests(400);
+    Plan { connections: MEMBERS, until, workload, ..plan(address) }
+}
+
+fn count(tally: &Tally, name: &str) -> u64 {
+    tally.operations.iter().find(|one| one.operation.name == name).unwrap().whole_run
+}

@@ -1,0 +1,168 @@
+//! The project's own messages.
+
+use crate::{
+    MEMBERS, broadcasts,
+    common::{Called, Server, assert_undisturbed, bounded, plan, run, workload},
+    count,
+    server::{Fault, Heard, Protocol, serve},
+};
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use regatta_load::{Error, Plan, Processes, Tally, Until, run_in_processes};
+use serde_json::{Value, json};
+use std::{io::Write, sync::atomic::AtomicBool, time::Duration};
+
+/// The project's own messages.
+pub struct Own;
+
+impl Protocol for Own {
+    fn read(&self, message: &[u8], _: &mut Vec<u8>) -> Vec<Heard> {
+        let message: Value = serde_json::from_slice(message).unwrap();
+        let payload = &message["payload"];
+        vec![match message["type"].as_str().unwrap() {
+            // Written otherwise than the contract does, which is as good.
+            "echo" => Heard::Joins(json!({"payload": payload, "type": "echo"}).to_string()),
+            _ => Heard::Broadcast {
+                digits: payload.as_str().expect("it is a text").into(),
+                number: String::new(),
+            },
+        }]
+    }
+
+    fn copy(&self, digits: &str) -> String {
+        json!({"type": "broadcast", "payload": digits}).to_string()
+    }
+
+    fn result(&self, digits: &str, _: &str, members: usize, misreports: bool) -> Option<String> {
+        let members = members - usize::from(misreports);
+        let result =
+            json!({"type": "broadcastResult", "payload": digits, "listenerCount": members});
+        Some(result.to_string())
+    }
+}
+
+#[test]
+fn each_broadcast_is_delivered_to_every_member_and_to_a_last_one() {
+    for threads in [1, 3] {
+        let server = serve(Own, Fault::None, MEMBERS);
+        let tally = run(&Plan { threads, ..broadcasts(server.address, workload("hub")) }).unwrap();
+        assert_undisturbed(&tally);
+        let (all, last) = (count(&tally, "deliveries"), count(&tally, "last_deliveries"));
+        // The first request of each member is an echo, and the members that came first were fewer.
+        assert_eq!(last, tally.replies - 8, "{threads} threads");
+        assert!(last < all && all <= 8 * last, "{all} deliveries of {last}");
+    }
+}
+
+#[test]
+fn a_wrong_delivery_is_found_and_named() {
+    for (fault, named) in [
+        (Fault::Doubled(100), "each broadcast once"),
+        (Fault::Reordered(100), "in their order"),
+        (Fault::Altered(100), "nothing that no member has sent"),
+        (Fault::Invented(100), "nothing that no member has sent"),
+        (Fault::ResultFirst(100), "its own copy of the broadcast before the result"),
+        (Fault::Misreported(100), "a listenerCount of 8"),
+    ] {
+        let server = serve(Own, fault, MEMBERS);
+        let tally = run(&broadcasts(server.address, workload("hub"))).unwrap();
+        let wrong = tally.first_wrong.unwrap_or_else(|| panic!("{fault:?} was not found"));
+        assert!(wrong.expected.contains(named), "{fault:?}: {wrong:?}");
+    }
+}
+
+#[test]
+fn a_lost_delivery_is_found_when_the_load_has_waited_for_it() {
+    let server = serve(Own, Fault::Lost(100), MEMBERS);
+    let timeout = Duration::from_secs(1);
+    let tally = run(&Plan { timeout, ..broadcasts(server.address, workload("hub")) }).unwrap();
+    let wrong = tally.first_wrong.expect("a delivery is missing");
+    assert!(wrong.expected.contains("a copy for each of 8 members"), "{wrong:?}");
+    assert!(wrong.received.contains("none for 1 of them"), "{wrong:?}");
+}
+
+#[test]
+fn an_echo_comes_back_to_its_sender_alone() {
+    let server = serve(Own, Fault::None, MEMBERS);
+    let (drive, workload) = (bounded(4), workload("hub-echo"));
+    let tally = run(&Plan { connections: 5, drive, workload, ..plan(server.address) }).unwrap();
+    assert_undisturbed(&tally);
+    assert!(tally.requests > 0);
+    assert_eq!(count(&tally, "deliveries"), 0);
+}
+
+#[test]
+fn what_does_not_upgrade_is_named() {
+    let server = Server::start(|mut stream, _| {
+        let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+        // The client has seen it once it closes.
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    });
+    let tally = run(&broadcasts(server.address, workload("hub"))).unwrap();
+    let wrong = tally.first_wrong.expect("it is no WebSocket");
+    assert!(wrong.sent.starts_with("GET /ws HTTP/1.1"), "{wrong:?}");
+    assert!(wrong.expected.contains("101") && wrong.received.contains("404"), "{wrong:?}");
+}
+
+/// A single delivery among many, chosen by the seed, is lost, doubled or reordered. The short form looks
+/// among some 15,000; with REGATTA_HUB=full, 20 seeds each among a million.
+#[test]
+fn one_wrong_delivery_among_many_is_found_whichever_it_is() {
+    let full = std::env::var("REGATTA_HUB").is_ok_and(|size| size == "full");
+    let (seeds, deliveries) = if full { (20, 1_000_000) } else { (2, 15_000) };
+    let requests = deliveries / MEMBERS as u64;
+    for seed in 0..seeds {
+        let mut random = StdRng::seed_from_u64(seed);
+        // Something of the same sender must follow what is reordered.
+        let at = random.random_range(1..requests * 9 / 10);
+        for fault in [Fault::Lost(at), Fault::Doubled(at), Fault::Reordered(at)] {
+            let server = serve(Own, fault, MEMBERS);
+            let plan = Plan {
+                until: Until::Requests(requests),
+                timeout: Duration::from_secs(2),
+                ..broadcasts(server.address, workload("hub"))
+            };
+            let wrong = run(&plan).unwrap().first_wrong;
+            assert!(wrong.is_some(), "{fault:?} of {requests}");
+        }
+    }
+}
+
+/// A load of several processes, whose members hear each other.
+fn run_in(processes: usize, plan: &Plan) -> Result<Tally, Error> {
+    let processes = Processes {
+        program: env!("CARGO_BIN_EXE_load-test-helper").into(),
+        arguments: vec!["load-process".into(), "of-a-hub".into()],
+        least: processes,
+    };
+    let stop = AtomicBool::new(false);
+    run_in_processes(plan, &processes, &mut Called::default(), &mut |_| {}, &stop)
+}
+
+#[test]
+fn members_of_all_processes_are_followed() {
+    let server = serve(Own, Fault::None, MEMBERS);
+    let tally = run_in(3, &broadcasts(server.address, workload("hub"))).unwrap();
+    assert_eq!(tally.processes, 3);
+    assert_undisturbed(&tally);
+    let (all, last) = (count(&tally, "deliveries"), count(&tally, "last_deliveries"));
+    assert_eq!(last, tally.replies - MEMBERS as u64);
+    // The members that came first were fewer.
+    assert!(last < all && all <= last * MEMBERS as u64, "{all} of {last}");
+}
+
+#[test]
+fn a_wrong_delivery_to_a_member_of_another_process_is_found() {
+    for (fault, named) in [
+        (Fault::Lost(100), "a copy for each of 8 members"),
+        (Fault::Doubled(100), "each broadcast once"),
+        (Fault::Invented(100), "nothing that no member has sent"),
+        (Fault::Misreported(100), "a listenerCount of 8"),
+    ] {
+        let server = serve(Own, fault, MEMBERS);
+        let timeout = Duration::from_secs(2);
+        let plan = Plan { timeout, ..broadcasts(server.address, workload("hub")) };
+        let tally = run_in(3, &plan).unwrap();
+        let wrong = tally.first_wrong.unwrap_or_else(|| panic!("{fault:?} was not found"));
+        assert!(wrong.expected.contains(named), "{fault:?}: {wrong:?}");
+    }
+}

@@ -1,0 +1,255 @@
+//! A small hub, whose end of WebSocket is another crate's, and which can get one broadcast wrong.
+
+use crate::common::Server;
+use std::{
+    io::Write,
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
+    },
+};
+use tungstenite::{
+    Message, WebSocket, accept_hdr,
+    handshake::server::{ErrorResponse, Request, Response},
+    http::HeaderValue,
+};
+
+/// What a hub does wrong, with the broadcast of this number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    None,
+    /// One member does not get it.
+    Lost(u64),
+    /// One member gets it twice.
+    Doubled(u64),
+    /// The next of the same sender comes before it, for one member.
+    Reordered(u64),
+    /// One byte of it is another, for one member.
+    Altered(u64),
+    /// Its sender is told the result before it has its own copy.
+    ResultFirst(u64),
+    /// What else is in the result is wrong.
+    Misreported(u64),
+    /// A copy comes of something that nobody has sent.
+    Invented(u64),
+}
+
+/// What a member said.
+pub enum Heard {
+    /// It joins, or asks for an echo: the reply.
+    Joins(String),
+    /// To be sent to all: the payload, a text, and what the result names, if anything.
+    Broadcast { digits: String, number: String },
+    /// It has answered what the hub had asked.
+    IsThere,
+}
+
+/// How a hub writes and reads.
+pub trait Protocol: Send + Sync + 'static {
+    /// What is chosen in the upgrade.
+    fn subprotocol(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What a member is told first.
+    fn greeting(&self) -> Option<String> {
+        None
+    }
+
+    /// What a member is told when it has joined, and answers before it broadcasts twice.
+    fn asks(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What `message` says. `kept` is for what has come in part.
+    fn read(&self, message: &[u8], kept: &mut Vec<u8>) -> Vec<Heard>;
+
+    fn copy(&self, digits: &str) -> String;
+
+    /// What tells a sender that its broadcast is done; `misreports`: with something wrong in it.
+    fn result(
+        &self,
+        digits: &str,
+        number: &str,
+        members: usize,
+        misreports: bool,
+    ) -> Option<String>;
+
+    /// The frames of a message.
+    fn frames(&self, text: &str) -> Vec<u8> {
+        frame(0x81, text.as_bytes())
+    }
+}
+
+/// A message in one frame, in a form that another crate reads: its tests are not ours to repeat.
+pub fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![kind];
+    match u16::try_from(payload.len()).expect("it is short") {
+        length @ 0..126 => frame.push(length as u8),
+        length => {
+            frame.push(126);
+            frame.extend_from_slice(&length.to_be_bytes());
+        }
+    }
+    [&frame, payload].concat()
+}
+
+/// Members, to all of whom it writes in turn.
+struct Hub<P> {
+    protocol: P,
+    fault: Fault,
+    /// How many must have joined before any broadcast is delivered, so that each fault has its victim.
+    complete: usize,
+    joined: Condvar,
+    members: Mutex<Vec<(usize, Arc<Mutex<TcpStream>>)>>,
+    /// Members that have joined, those who left included.
+    ever: AtomicUsize,
+    broadcasts: AtomicU64,
+    /// Of [`Fault::Reordered`]: what is owed to a member, and by whom it was sent.
+    kept: Mutex<Option<(usize, Vec<u8>)>>,
+}
+
+/// Serves `members` at least, where there is a fault.
+pub fn serve<P: Protocol>(protocol: P, fault: Fault, members: usize) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let complete = if fault == Fault::None { 0 } else { members };
+    let hub = Hub {
+        protocol,
+        fault,
+        complete,
+        joined: Condvar::new(),
+        members: Mutex::default(),
+        ever: AtomicUsize::new(0),
+        broadcasts: AtomicU64::new(0),
+        kept: Mutex::default(),
+    };
+    Server::numbered(listener, move |number, stream, _| hub.serve(number, stream))
+}
+
+impl<P: Protocol> Hub<P> {
+    fn broadcast(&self, sender: usize, digits: &str, number_of: &str) {
+        // Under the lock, so that all hear all in one order.
+        let members = self.members.lock().unwrap();
+        let members =
+            self.joined.wait_while(members, |_| self.ever.load(SeqCst) < self.complete).unwrap();
+        let (fault, number) = (self.fault, self.broadcasts.fetch_add(1, SeqCst));
+        let copy = self.protocol.frames(&self.protocol.copy(digits));
+        let write = |stream: &Mutex<TcpStream>, bytes: &[u8]| {
+            // Who has left is no matter.
+            let _ = stream.lock().unwrap().write_all(bytes);
+        };
+        let misreports = fault == Fault::Misreported(number);
+        let result = self.protocol.result(digits, number_of, members.len(), misreports);
+        let own = members.iter().find(|(member, _)| *member == sender);
+        let is_first = fault == Fault::ResultFirst(number);
+        let tell_result = || {
+            if let (Some((_, stream)), Some(result)) = (own, &result) {
+                write(stream, &self.protocol.frames(result));
+            }
+        };
+        if is_first {
+            tell_result();
+        }
+        // Not the sender: then its result would be what is wrong.
+        let victim = members.iter().map(|(member, _)| *member).find(|member| *member != sender);
+        for (member, stream) in members.iter() {
+            let is_victim = Some(*member) == victim;
+            match fault {
+                Fault::Lost(n) if n == number && is_victim => {}
+                Fault::Reordered(n) if n == number && is_victim => {
+                    *self.kept.lock().unwrap() = Some((sender, copy.clone()));
+                }
+                Fault::Doubled(n) if n == number && is_victim => {
+                    write(stream, &[&copy[..], &copy[..]].concat());
+                }
+                Fault::Altered(n) if n == number && is_victim => {
+                    let mut altered = digits.as_bytes().to_vec();
+                    altered[30] = if altered[30] == b'0' { b'1' } else { b'0' };
+                    let altered = String::from_utf8(altered).unwrap();
+                    write(stream, &self.protocol.frames(&self.protocol.copy(&altered)));
+                }
+                Fault::Invented(n) if n == number && is_victim => {
+                    let invented = self.protocol.copy(&"f".repeat(40));
+                    write(stream, &[copy.clone(), self.protocol.frames(&invented)].concat());
+                }
+                _ => write(stream, &copy),
+            }
+            let mut kept = self.kept.lock().unwrap();
+            let is_next = kept.as_ref().is_some_and(|(of, late)| *of == sender && *late != copy);
+            if is_victim && is_next {
+                let (_, late) = kept.take().expect("it is kept");
+                write(stream, &late);
+            }
+        }
+        if !is_first {
+            tell_result();
+        }
+    }
+
+    #[expect(clippy::result_large_err, reason = "this is how tungstenite has it")]
+    fn serve(&self, number: usize, stream: TcpStream) {
+        let writer = Arc::new(Mutex::new(stream.try_clone().unwrap()));
+        let Ok(mut socket) = accept_hdr(stream, |_: &Request, reply: Response| self.accept(reply))
+        else {
+            return;
+        };
+        let tell = |text: &str| {
+            let _ = writer.lock().unwrap().write_all(&self.protocol.frames(text));
+        };
+        self.protocol.greeting().iter().for_each(|greeting| tell(greeting));
+        self.answer(number, &mut socket, &writer, tell);
+        self.members.lock().unwrap().retain(|(member, _)| *member != number);
+    }
+
+    #[expect(clippy::result_large_err, reason = "this is how tungstenite has it")]
+    fn accept(&self, mut reply: Response) -> Result<Response, ErrorResponse> {
+        if let Some(name) = self.protocol.subprotocol() {
+            reply.headers_mut().insert("Sec-WebSocket-Protocol", HeaderValue::from_static(name));
+        }
+        Ok(reply)
+    }
+
+    fn answer(
+        &self,
+        number: usize,
+        socket: &mut WebSocket<TcpStream>,
+        writer: &Arc<Mutex<TcpStream>>,
+        tell: impl Fn(&str),
+    ) {
+        let (mut part, mut is_member, mut asked, mut broadcasts) = (Vec::new(), false, false, 0);
+        while let Ok(message) = socket.read() {
+            let message = match message {
+                Message::Text(text) => text.as_bytes().to_vec(),
+                Message::Binary(bytes) => bytes.to_vec(),
+                _ => return,
+            };
+            for heard in self.protocol.read(&message, &mut part) {
+                match heard {
+                    Heard::Joins(reply) => {
+                        if !is_member {
+                            is_member = true;
+                            let mut members = self.members.lock().unwrap();
+                            members.push((number, writer.clone()));
+                            self.ever.fetch_add(1, SeqCst);
+                            drop(members);
+                            self.joined.notify_all();
+                        }
+                        self.protocol.asks().iter().for_each(|asks| tell(asks));
+                        asked = self.protocol.asks().is_some();
+                        tell(&reply);
+                    }
+                    Heard::Broadcast { digits, number: of } => {
+                        broadcasts += 1;
+                        // Who does not answer is not there.
+                        if asked && broadcasts > 1 {
+                            return;
+                        }
+                        self.broadcast(number, &digits, &of);
+                    }
+                    Heard::IsThere => asked = false,
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Action Cable, the subprotocol `actioncable-v1-json`.
+//!
+//! The server welcomes a member, who subscribes to `HubChannel` and performs its action `broadcast` with a
+//! `payload`. The channel streams `{"payload": …}` to all subscribers. Nothing answers an action: the
+//! sender's own copy is its result. The server pings every three seconds, and wants no answer.
+
+use super::{
+    super::message::{Payload, Request},
+    said::Said,
+    text::Text,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// Where the server is mounted.
+pub const PATH: &str = "/cable";
+/// What is offered in the upgrade.
+pub const SUBPROTOCOL: &str = "actioncable-v1-json";
+
+const IDENTIFIER: &str = r#"{"channel":"HubChannel"}"#;
+const SUBSCRIBE: &str = r#"{"command":"subscribe","identifier":"{\"channel\":\"HubChannel\"}""#;
+const MESSAGE: &str = r#"{"command":"message","identifier":"{\"channel\":\"HubChannel\"}","data":"{\"action\":\"broadcast\",\"payload\":\""#;
+const END: &str = r#"\"}"}"#;
+const LENGTH: usize = MESSAGE.len() + Payload::DIGITS + END.len();
+
+const COPY: &str = r#"{"identifier":"{\"channel\":\"HubChannel\"}","message":{"payload":"#;
+
+pub fn write(request: Request) -> Text {
+    match request {
+        Request::Echo(_) => Text::of(SUBSCRIBE).ended("}", LENGTH),
+        Request::Broadcast(payload) => Text::of(MESSAGE).with_digits(payload).ended(END, LENGTH),
+    }
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a str>,
+    #[serde(borrow, default)]
+    identifier: Cow<'a, str>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Streamed<'a> {
+    #[serde(borrow)]
+    payload: &'a RawValue,
+}
+
+#[inline]
+pub fn read(text: &[u8]) -> Option<Said> {
+    if let Some(payload) = text.strip_prefix(COPY.as_bytes())
+        && let Some(payload) = payload.strip_suffix(b"}}").and_then(Payload::read)
+    {
+        return Some(Said::Copy(payload));
+    }
+    let Message { kind, identifier, message } = serde_json::from_slice(text).ok()?;
+    match kind {
+        Some("welcome") => Some(Said::Greeting),
+        Some("ping") => Some(Said::Aside),
+        Some("confirm_subscription") if identifier == IDENTIFIER => Some(Said::Joined),
+        None if identifier == IDENTIFIER => {
+            let Streamed { payload } = serde_json::from_str(message?.get()).ok()?;
+            Payload::read(payload.get().as_bytes()).map(Said::Copy)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,74 @@
+//! How a WebSocket is opened: the upgrade, in HTTP.
+
+use crate::text::printable;
+use regatta_proto::{
+    http1::{Method, client},
+    websocket::handshake::Key,
+};
+use regatta_record::Exchange;
+
+/// An upgrade that is under way.
+#[derive(Debug)]
+pub(super) struct Upgrade {
+    key: Key,
+    decoder: client::Decoder,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub host: &'a str,
+    pub path: &'a str,
+    /// It is offered and must be chosen.
+    pub subprotocol: Option<&'a str>,
+}
+
+impl Upgrade {
+    /// One with a key of 16 random bytes.
+    pub fn new(nonce: [u8; 16]) -> Upgrade {
+        Upgrade { key: Key::new(nonce), decoder: client::Decoder::default() }
+    }
+
+    /// Appends the request.
+    pub fn ask(&self, asked: Asked<'_>, out: &mut Vec<u8>) {
+        let mut fields = self.key.fields().to_vec();
+        fields.extend(asked.subprotocol.map(|name| ("Sec-WebSocket-Protocol", name)));
+        let (target, host) = (asked.path, asked.host);
+        client::Ask { method: Method::Get, target, host, fields: &fields, content: None }
+            .write(out);
+    }
+
+    /// Takes the reply off the front of what came so far: how many bytes are left behind it, or `None` if it
+    /// is not whole.
+    pub fn take(
+        &mut self,
+        asked: Asked<'_>,
+        came: &mut Vec<u8>,
+    ) -> Result<Option<usize>, Box<Exchange>> {
+        let mut rest = &came[..];
+        let why = match self.decoder.next(&mut rest, Method::Get) {
+            Ok(None) => {
+                // Without the interim replies that were skipped.
+                let from = came.len() - rest.len();
+                came.drain(..from);
+                return Ok(None);
+            }
+            Ok(Some(client::Event::Switched(response))) => {
+                match self.key.check(response.fields, false, asked.subprotocol) {
+                    Ok(_) => return Ok(Some(rest.len())),
+                    Err(why) => why,
+                }
+            }
+            Ok(Some(_)) => "it refuses",
+            Err(malformed) => malformed.0,
+        };
+        let mut sent = Vec::new();
+        self.ask(asked, &mut sent);
+        Err(Box::new(Exchange {
+            sent: printable(&sent),
+            expected: format!("101 Switching Protocols, to WebSocket: {why}"),
+            received: printable(came),
+            reply_index: 0,
+        }))
+    }
+}

@@ -1,0 +1,90 @@
+//! What is kept of a member.
+
+use super::{
+    member::Got,
+    message::{Payload, Request},
+    opening::Upgrade,
+};
+use crate::time::Nanos;
+use rand::{RngCore, SeedableRng, rngs::SmallRng};
+use regatta_proto::websocket::Decoder;
+use std::collections::VecDeque;
+
+/// What is kept of a member.
+pub struct Talk {
+    pub(super) number: u32,
+    pub(super) random: SmallRng,
+    pub(super) stage: Stage,
+    /// Requests that were asked: their frames, of which the last bytes are unsent.
+    pub(super) out: Vec<u8>,
+    /// Those without a reply.
+    pub(super) asked: VecDeque<Request>,
+    /// Requests with a reply.
+    pub(super) answered: u64,
+    /// Echoes so far.
+    pub(super) echoes: u64,
+    /// Bytes that came of something that is not whole.
+    pub(super) part: Vec<u8>,
+    /// It asked for its upgrade.
+    pub(super) has_begun: bool,
+    /// The server has spoken first, where it is to.
+    pub(super) is_greeted: bool,
+    /// It was answered, and is owed all that is sent from then on.
+    pub(super) is_member: bool,
+    pub(super) got: Got,
+    /// Answers to pings and the like, to be sent.
+    pub(super) asides: Vec<u8>,
+    /// A request could not be followed.
+    pub(super) too_many: bool,
+    /// Through an adapter: bytes of a stream whose end has not come.
+    pub(super) held: Vec<u8>,
+    /// Through an adapter: when it last said something, of a server that is to hear from it.
+    pub(super) said_at: Nanos,
+}
+
+/// How far a connection is.
+pub(super) enum Stage {
+    /// HTTP, until the upgrade.
+    Opening(Upgrade),
+    /// Whole messages in one frame each.
+    Plain,
+    /// Something else came, and is read by the codec from then on.
+    Coded(Box<Decoder>),
+}
+
+impl Talk {
+    /// Of a fresh connection.
+    pub(super) fn new(number: u32, seed: u64) -> Talk {
+        let mut random = SmallRng::seed_from_u64(seed ^ u64::from(number).rotate_left(32));
+        let mut nonce = [0; 16];
+        random.fill_bytes(&mut nonce);
+        Talk {
+            number,
+            random,
+            stage: Stage::Opening(Upgrade::new(nonce)),
+            out: Vec::new(),
+            asked: VecDeque::new(),
+            answered: 0,
+            echoes: 0,
+            part: Vec::new(),
+            has_begun: false,
+            is_greeted: false,
+            is_member: false,
+            got: Got::from(u64::MAX),
+            asides: Vec::new(),
+            too_many: false,
+            held: Vec::new(),
+            said_at: 0,
+        }
+    }
+
+    /// Four bytes to mask a frame with.
+    pub(super) fn mask(&mut self) -> [u8; 4] {
+        self.random.next_u32().to_ne_bytes()
+    }
+
+    /// Whether the oldest request without a reply is this broadcast.
+    pub(super) fn waits_for(&self, payload: Payload) -> bool {
+        self.asked.front() == Some(&Request::Broadcast(payload))
+    }
+}

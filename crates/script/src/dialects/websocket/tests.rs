@@ -1,0 +1,313 @@
+//! A member's whole conversation, however the bytes are cut.
+
+use super::{Adapter, Hub, WebSocketAsks, frames, message::Payload, talk::Talk};
+use crate::{
+    cursor::Cursor,
+    dialect::{At, Dialect, Heard},
+    protocol::{Asks, Order, Place, Speech},
+};
+use proptest::prelude::*;
+use regatta_proto::{
+    http1::{Date, server},
+    websocket::{Decoder, Event, Frame, Role, handshake::Opening},
+};
+
+const ALL: [WebSocketAsks; 5] = [
+    WebSocketAsks::Broadcast,
+    WebSocketAsks::Through(Adapter::Phoenix),
+    WebSocketAsks::Through(Adapter::ActionCable),
+    WebSocketAsks::Through(Adapter::Centrifuge),
+    WebSocketAsks::Through(Adapter::Nats),
+];
+
+/// Where what comes in one step is cut.
+#[derive(Clone, Debug, Default)]
+struct Cuts {
+    /// Into pieces, as they are read.
+    reads: Vec<usize>,
+    /// Places at which a stream is cut into frames.
+    frames: Vec<usize>,
+}
+
+/// A member of a hub, without sockets.
+struct Member<'h> {
+    hub: &'h Hub,
+    talk: Talk,
+    cursor: Cursor,
+    is_open: bool,
+    counts: Counts,
+}
+
+/// What was reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    deliveries: u32,
+    last: u32,
+}
+
+impl Heard for Counts {
+    fn heard(&mut self, kind: usize, _: u64) {
+        match kind {
+            Hub::DELIVERIES => self.deliveries += 1,
+            Hub::LAST_DELIVERIES => self.last += 1,
+            other => panic!("an operation of the kind {other}"),
+        }
+    }
+}
+
+/// `bytes` in pieces that end at these places, modulo their length.
+fn pieces<'b>(bytes: &'b [u8], cuts: &[usize]) -> Vec<&'b [u8]> {
+    let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
+    ends.push(bytes.len());
+    ends.sort_unstable();
+    let mut begin = 0;
+    let each = ends.into_iter().map(|end| {
+        let piece = &bytes[begin..end];
+        begin = end;
+        piece
+    });
+    each.filter(|piece| !piece.is_empty()).collect()
+}
+
+impl<'h> Member<'h> {
+    fn new(hub: &'h Hub) -> Member<'h> {
+        let cursor = Cursor::new(hub.script(), 0);
+        Member { hub, talk: hub.talk(0), cursor, is_open: false, counts: Counts::default() }
+    }
+
+    /// Takes one piece: the replies in it, and what it says beside requests.
+    fn take(&mut self, mut came: &[u8], out: &mut Vec<u8>) -> u32 {
+        if !self.is_open {
+            self.is_open = self.hub.open(&mut self.talk, &mut came, out).unwrap();
+            if !self.is_open || came.is_empty() {
+                return 0;
+            }
+        }
+        let at = At { cursor: &mut self.cursor, talk: &mut self.talk, desk: &mut () };
+        let replies = self.hub.receive(at, came, 0, &mut self.counts).unwrap();
+        self.hub.asides(&mut self.talk, out);
+        replies
+    }
+
+    /// Takes all pieces: the replies in them, and what it says beside requests.
+    fn take_all(&mut self, bytes: &[u8], cuts: &[usize]) -> (u32, Vec<u8>) {
+        let mut said = Vec::new();
+        let replies = pieces(bytes, cuts).iter().map(|piece| self.take(piece, &mut said)).sum();
+        (replies, said)
+    }
+
+    /// Asks for one more request: its frame.
+    fn ask(&mut self, at: u64) -> Vec<u8> {
+        self.cursor.ask(1);
+        self.hub.asked(&mut self.talk, 1, at);
+        let unsent = self.hub.unsent(&self.cursor, &mut self.talk, at).to_vec();
+        self.cursor.wrote(unsent.len());
+        unsent
+    }
+}
+
+/// The payloads of the frames of a client.
+fn payloads(mut bytes: Vec<u8>) -> Vec<String> {
+    let (mut server, mut at, mut all) = (Decoder::new(Role::Server, 1 << 20), 0, Vec::new());
+    while at < bytes.len() {
+        let (taken, event) = server.next(&mut bytes[at..]).unwrap();
+        assert!(taken > 0, "a frame is whole");
+        at += taken;
+        match event.unwrap() {
+            Event::Text(text) => all.push(text.into()),
+            Event::Binary(bytes) => all.push(str::from_utf8(bytes).unwrap().into()),
+            other => panic!("{other:?}"),
+        }
+    }
+    all
+}
+
+/// The frames of a server, in which a stream is cut at these places.
+fn frames(adapter: Option<Adapter>, said: &[String], cuts: &[usize]) -> Vec<u8> {
+    let mut out = Vec::new();
+    if adapter.is_some_and(Adapter::is_stream) {
+        for piece in pieces(said.concat().as_bytes(), cuts) {
+            Frame::binary(piece).write(&mut out);
+        }
+    } else {
+        said.iter().for_each(|text| Frame::text(text.as_bytes()).write(&mut out));
+    }
+    out
+}
+
+/// What a server of each protocol says: when it is open, when the member joins, and to its first broadcast.
+fn said(adapter: Option<Adapter>, own: &str, joins: &str) -> [Vec<String>; 3] {
+    let all = |texts: &[&str]| texts.iter().map(|text| text.to_string()).collect();
+    let cable = r#"{"identifier":"{\"channel\":\"HubChannel\"}","#;
+    match adapter {
+        None => [
+            vec![],
+            all(&[joins]),
+            vec![
+                format!(r#"{{"type":"broadcast","payload":{own}}}"#),
+                format!(r#"{{"type":"broadcastResult","payload":{own},"listenerCount":1}}"#),
+            ],
+        ],
+        Some(Adapter::Phoenix) => [
+            vec![],
+            all(&[r#"["1","1","room:lobby","phx_reply",{"response":{},"status":"ok"}]"#]),
+            vec![
+                format!(r#"[null,null,"room:lobby","broadcast",{{"body":{own}}}]"#),
+                r#"["1","2","room:lobby","phx_reply",{"response":{},"status":"ok"}]"#.into(),
+            ],
+        ],
+        Some(Adapter::ActionCable) => [
+            all(&[r#"{"type":"welcome"}"#]),
+            vec![format!(r#"{cable}"type":"confirm_subscription"}}"#)],
+            vec![
+                r#"{"type":"ping","message":1}"#.into(),
+                format!(r#"{cable}"message":{{"payload":{own}}}}}"#),
+            ],
+        ],
+        Some(Adapter::Centrifuge) => [
+            vec![],
+            all(&[concat!(r#"{"id":1,"connect":{}}"#, "\n", r#"{"id":2,"subscribe":{}}"#)]),
+            vec![
+                "{}".into(),
+                format!(
+                    "{{\"push\":{{\"channel\":\"hub\",\"pub\":{{\"data\":{own}}}}}}}\n\
+                     {{\"id\":3,\"publish\":{{}}}}"
+                ),
+            ],
+        ],
+        Some(Adapter::Nats) => [
+            all(&["INFO {\"server_id\":\"x\"}\r\n"]),
+            all(&["PONG\r\n"]),
+            vec![format!("PING\r\nMSG hub 1 42\r\n{own}\r\nPONG\r\n")],
+        ],
+    }
+}
+
+/// The whole conversation of a member that is alone; `cuts` are of each of its three steps.
+fn converse(asks: WebSocketAsks, cuts: &[Cuts; 3]) {
+    let place = Place { host: "h", path: None, closes: false };
+    let order = Order { seed: 1, pipeline: 1, place, shared: None };
+    let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };
+    let adapter = match asks {
+        WebSocketAsks::Through(adapter) => Some(adapter),
+        _ => None,
+    };
+    let mut member = Member::new(&hub);
+    let mut upgrade = Vec::new();
+    assert!(!hub.open(&mut member.talk, &mut &[][..], &mut upgrade).unwrap());
+    let mut decoder = server::Decoder::default();
+    let Some((server::Event::Request(request), _)) = decoder.decode(&upgrade) else {
+        panic!("an upgrade is asked for")
+    };
+    let mut reply = Vec::new();
+    Opening::read(&request, None).unwrap().write(request.terms, &Date::at(0), &mut reply);
+    let mut reply = String::from_utf8(reply).unwrap();
+    if let Some(name) = adapter.and_then(Adapter::subprotocol) {
+        let offered = format!("\r\nSec-WebSocket-Protocol: {name}\r\n");
+        assert!(str::from_utf8(&upgrade).unwrap().contains(&offered));
+        reply = reply.replacen("\r\n", &offered, 1);
+    }
+    let [greeting, ..] = said(adapter, "", "");
+    let opens = [reply.as_bytes(), &frames(adapter, &greeting, &cuts[0].frames)].concat();
+    let (replies, _) = member.take_all(&opens, &cuts[0].reads);
+    assert!(member.is_open && replies == 0);
+
+    let joins = payloads(member.ask(7)).concat();
+    let [_, joined, _] = said(adapter, "", &joins);
+    let joined = frames(adapter, &joined, &cuts[1].frames);
+    assert_eq!(member.take_all(&joined, &cuts[1].reads).0, 1, "{asks:?}: it has joined");
+    assert_eq!(member.counts, Counts::default());
+
+    let asked = payloads(member.ask(9)).concat();
+    let own = Payload { sender: 0, id: 0, at: 9 }.digits();
+    let own = str::from_utf8(&own).unwrap();
+    assert!(asked.contains(own), "{asked}");
+    let [_, _, done] = said(adapter, &format!("\"{own}\""), &joins);
+    let done = frames(adapter, &done, &cuts[2].frames);
+    let (replies, answered) = member.take_all(&done, &cuts[2].reads);
+    assert_eq!(replies, 1, "{asks:?}: it is done");
+    assert_eq!(member.counts, Counts { deliveries: 1, last: 1 }, "{asks:?}");
+    assert!(!hub.owes() && member.cursor.owed() == 0);
+    let answer = match adapter {
+        Some(Adapter::Centrifuge) => vec!["{}"],
+        Some(Adapter::Nats) => vec!["PONG\r\n"],
+        _ => vec![],
+    };
+    assert_eq!(payloads(answered), answer, "{asks:?}");
+}
+
+#[test]
+fn one_cut_anywhere_changes_nothing() {
+    for asks in ALL {
+        converse(asks, &Default::default());
+        for step in 0..3 {
+            for cut in 0..260 {
+                let mut cuts: [Cuts; 3] = Default::default();
+                cuts[step].reads = vec![cut];
+                converse(asks, &cuts);
+                if asks == WebSocketAsks::Through(Adapter::Nats) {
+                    cuts[step] = Cuts { reads: vec![], frames: vec![cut] };
+                    converse(asks, &cuts);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_byte_at_a_time_is_as_good() {
+    let each = Cuts { reads: (0..300).collect(), frames: (0..300).collect() };
+    ALL.into_iter().for_each(|asks| converse(asks, &[each.clone(), each.clone(), each.clone()]));
+}
+
+proptest! {
+    #[test]
+    fn any_cuts_change_nothing(
+        reads in prop::collection::vec(prop::collection::vec(0..300_usize, 0..9), 3),
+        framed in prop::collection::vec(prop::collection::vec(0..300_usize, 0..5), 3),
+    ) {
+        let cuts = |i: usize| Cuts { reads: reads[i].clone(), frames: framed[i].clone() };
+        for asks in ALL {
+            converse(asks, &[cuts(0), cuts(1), cuts(2)]);
+        }
+    }
+
+    /// The short way finds the same as the codec, and never takes what is not whole.
+    #[test]
+    fn a_whole_frame_is_found_when_it_is_whole(payload: Vec<u8>, cut: usize) {
+        let mut frame = Vec::new();
+        Frame::binary(&payload).write(&mut frame);
+        let whole = Some((&payload[..], frame.len()));
+        prop_assert_eq!(frames::whole(frames::BINARY, &frame), whole);
+        prop_assert_eq!(frames::whole(frames::TEXT, &frame), None);
+        let cut = cut % frame.len();
+        prop_assert_eq!(frames::whole(frames::BINARY, &frame[..cut]), None);
+        prop_assert!(frames::may_become_whole(frames::BINARY, &frame[..cut]));
+        prop_assert_eq!(frames::may_become_whole(frames::TEXT, &frame[..cut]), cut == 0);
+    }
+}
+
+#[test]
+fn a_silent_member_of_phoenix_tells_that_it_is_there() {
+    let place = Place { host: "h", path: None, closes: false };
+    let order = Order { seed: 1, pipeline: 1, place, shared: None };
+    let asks = WebSocketAsks::Through(Adapter::Phoenix);
+    let Ok(Speech::Own(hub)) = asks.compile(&order) else { panic!("a hub is a dialect") };
+    let mut member = Member::new(&hub);
+    member.talk.stage = super::talk::Stage::Plain;
+    member.ask(0);
+    let joined = frames(Some(Adapter::Phoenix), &said(Some(Adapter::Phoenix), "", "")[1], &[]);
+    let mut out = Vec::new();
+    let mut receive = |member: &mut Member<'_>, came: &[u8], now| {
+        let at = At { cursor: &mut member.cursor, talk: &mut member.talk, desk: &mut () };
+        hub.receive(at, came, now, &mut ()).unwrap();
+        hub.asides(&mut member.talk, &mut out);
+        payloads(std::mem::take(&mut out))
+    };
+    assert_eq!(receive(&mut member, &joined, 1_000_000_000), [""; 0]);
+    let heartbeat = Adapter::Phoenix.heartbeat().unwrap();
+    let copy = r#"[null,"0","phoenix","phx_reply",{"response":{},"status":"ok"}]"#.to_string();
+    let copy = frames(Some(Adapter::Phoenix), &[copy], &[]);
+    assert_eq!(receive(&mut member, &copy, 26_000_000_000), [heartbeat]);
+    assert_eq!(receive(&mut member, &copy, 27_000_000_000), [""; 0]);
+}
