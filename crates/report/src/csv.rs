@@ -2,7 +2,8 @@
 
 use crate::table::visible;
 use regatta_record::{
-    Arrivals, Cell, Estimate, OpenLoopFigures, Percentile, Percentiles, Relation, Summary, Unknown,
+    Arrivals, Cell, Drive, Estimate, OpenLoopFigures, Percentile, Percentiles, Relation, Summary,
+    Unknown,
 };
 
 const COLUMNS: &str = "workload,connections,pipeline,churn,contender,rounds,requests,\
@@ -19,7 +20,8 @@ p99_9_over_rounds_ns,p99_9_low,p99_9_high,due,unsent,late,timed_out,lost,misshap
 wait_p50_ns,wait_p99_ns,lag_p50_ns,lag_p99_ns,service_p50_ns,service_p99_ns,\
 little_residual,steal,server_run_delay,load_run_delay,\
 counted_requests,n,beside_connections,beside_n,ms_per_request,ms_per_request_low,\
-ms_per_request_high,beside_per_s,beside_low,beside_high,then_in_words,cost_per";
+ms_per_request_high,beside_per_s,beside_low,beside_high,then_in_words,cost_per,\
+in_flight,stalled,latency_of";
 
 /// All cells; a figure that is not there, or that is not known, is empty. Which figures must not be believed stands under
 /// `void`, parted by spaces.
@@ -65,6 +67,12 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<String> {
     fields.extend(open_loop(cell));
     fields.extend(counted(cell));
     fields.push(text(&summary.asked.cost_per.name));
+    let in_flight = match cell.load.drive {
+        Drive::Bounded { in_flight } => Some(in_flight),
+        _ => None,
+    };
+    fields.extend([optional(in_flight), cell.load.stalled.to_string()]);
+    fields.push(text(&summary.asked.latency_of.name));
     fields
 }
 
