@@ -197,12 +197,17 @@ impl Plan {
         Plan { connections, ..self.clone() }
     }
 
-    /// How many load threads have something to do at most.
+    /// How many load threads have something to do at most. Connections that never ask read what is pushed to
+    /// them, so their threads have something to do even if they may have no request in flight.
     pub(crate) fn most_threads(&self) -> usize {
         match self.drive {
             Drive::Burst(burst) => burst.instances as usize,
-            Drive::Bounded { in_flight } => self.connections.min(in_flight.get() as usize),
-            Drive::Closed | Drive::Open { .. } | Drive::Churn => self.connections,
+            Drive::Bounded { in_flight } if !self.workload.is_pushed() => {
+                self.connections.min(in_flight.get() as usize)
+            }
+            Drive::Bounded { .. } | Drive::Closed | Drive::Open { .. } | Drive::Churn => {
+                self.connections
+            }
         }
     }
 

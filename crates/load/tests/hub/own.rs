@@ -151,6 +151,20 @@ fn members_of_all_processes_are_followed() {
 }
 
 #[test]
+fn processes_whose_members_only_hear_are_started_too() {
+    let server = serve(Own, Fault::None, MEMBERS);
+    let plan = Plan {
+        drive: bounded(1),
+        until: Until::Elapsed(Duration::from_millis(300)),
+        ..broadcasts(server.address, workload("hub"))
+    };
+    let tally = run_in(3, &plan).unwrap();
+    assert_eq!(tally.processes, 3);
+    assert_undisturbed(&tally);
+    assert!(count(&tally, "deliveries") >= MEMBERS as u64);
+}
+
+#[test]
 fn a_wrong_delivery_to_a_member_of_another_process_is_found() {
     for (fault, named) in [
         (Fault::Lost(100), "a copy for each of 8 members"),
