@@ -13,6 +13,11 @@ use std::{
 /// Timers that are served in a turn: a storm of them does not hold up everything else.
 const TIMERS: usize = 256;
 
+/// The fewest connections that [`Core::slice`] permits.
+const SLICE: usize = 64;
+/// Pushes that take about as long as a write.
+const PUSHES: usize = 32;
+
 /// What a driver does with a connection next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
@@ -262,17 +267,33 @@ impl<E: Engine> Core<E> {
         self.effects.look(conn).is_some()
     }
 
-    /// The next connection that the engine has changed while it was called for another one. At the
-    /// end of a turn the driver asks [`Core::next`] for each of them.
+    /// The next connection that the engine has changed while it was called for another one, in the order of
+    /// these changes. At the end of a turn the driver asks [`Core::next`] for [so many](Core::slice) of them.
     #[inline]
     pub fn next_changed(&mut self) -> Option<Conn> {
-        while let Some(conn) = self.effects.dirty.pop() {
+        while let Some(conn) = self.effects.dirty.pop_front() {
             if let Some(link) = self.effects.get(conn) {
                 link.in_dirty = false;
                 return Some(conn);
             }
         }
         None
+    }
+
+    /// How many of [`Core::next_changed`] a driver serves at the end of this turn. All of them, unless the engine
+    /// [posts](Engine::POSTS): then a push to thousands of connections is written in slices, and input is read
+    /// between them. So nobody waits for the whole sweep before it is read, and a connection that comes late in
+    /// the sweep gets all that was pushed meanwhile in one write. A slice takes at least as long as this turn's
+    /// pushes did, so that the sweep comes to its end however much is pushed.
+    pub fn slice(&mut self) -> usize {
+        let pushes = std::mem::take(&mut self.effects.pushes);
+        if E::POSTS { SLICE.max(pushes / PUSHES) } else { usize::MAX }
+    }
+
+    /// Whether some of [`Core::next_changed`] are left.
+    #[inline]
+    pub fn has_changed(&self) -> bool {
+        !self.effects.dirty.is_empty()
     }
 
     /// Whether some of [`Core::next_changed`] have so much output that it is written now, before the
@@ -347,7 +368,7 @@ impl<E: Engine> Core<E> {
             let Some(link) = self.effects.links.get_mut(place) else { continue };
             if !link.in_dirty {
                 link.in_dirty = true;
-                self.effects.dirty.push(conn);
+                self.effects.dirty.push_back(conn);
             }
             if let Some(due) = link.due(&self.limits) {
                 self.timers.ensure(place, due);
@@ -392,7 +413,7 @@ impl<E: Engine> Core<E> {
         for (place, link) in &mut self.effects.links {
             link.end(End::Cut);
             if !std::mem::replace(&mut link.in_dirty, true) {
-                self.effects.dirty.push(Conn::new(place, link.generation));
+                self.effects.dirty.push_back(Conn::new(place, link.generation));
             }
         }
         // All are closed in this turn.

@@ -82,13 +82,15 @@ pub struct Effects<E: Engine> {
     generation: u32,
     /// The connection that the engine was called for: the driver goes on with it anyway.
     pub(crate) current: Option<Conn>,
-    /// Others that the engine has changed.
-    pub(crate) dirty: Vec<Conn>,
+    /// Others that the engine has changed, in the order in which they were.
+    pub(crate) dirty: VecDeque<Conn>,
     pub(crate) connects: VecDeque<(Conn, SocketAddr)>,
     pub(crate) jobs: VecDeque<Task<E::Job>>,
     pub(crate) letters: Vec<E::Letter>,
     /// So much output is pending that it is written before the end of the turn.
     pub(crate) crowded: bool,
+    /// Pushes since [`Core::slice`](crate::Core::slice) was asked.
+    pub(crate) pushes: usize,
     spare: Vec<Vec<u8>>,
 }
 
@@ -99,11 +101,12 @@ impl<E: Engine> Effects<E> {
             links: Slab::new(),
             generation: 0,
             current: None,
-            dirty: Vec::new(),
+            dirty: VecDeque::new(),
             connects: VecDeque::new(),
             jobs: VecDeque::new(),
             letters: Vec::new(),
             crowded: false,
+            pushes: 0,
             spare: Vec::new(),
         }
     }
@@ -131,7 +134,7 @@ impl<E: Engine> Effects<E> {
         let link = links.get_mut(conn.index()).filter(|l| l.generation == conn.generation())?;
         if *current != Some(conn) && !link.in_dirty {
             link.in_dirty = true;
-            dirty.push(conn);
+            dirty.push_back(conn);
         }
         Some(link)
     }
@@ -168,7 +171,7 @@ impl<E: Engine> Effects<E> {
         }
         if *current != Some(conn) && !link.in_dirty {
             link.in_dirty = true;
-            dirty.push(conn);
+            dirty.push_back(conn);
         }
         let out = link.out();
         if out.capacity() == 0
@@ -194,6 +197,7 @@ impl<E: Engine> Effects<E> {
     /// Output was appended for an event of another connection. If it is much, the driver writes it
     /// before it hands over the next event.
     pub(crate) fn pushed(&mut self, conn: Conn) {
+        self.pushes += 1;
         self.crowded |= self.look(conn).is_some_and(Link::is_crowded);
     }
 

@@ -163,7 +163,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         if E::CONNECTS && self.core.connects() > 0 {
             return Some(Duration::ZERO);
         }
-        if E::POSTS && self.has_letters() {
+        if E::POSTS && (self.has_letters() || self.core.has_changed()) {
             return Some(Duration::ZERO);
         }
         let due = self.core.due().into_iter().chain(self.resume_at).min()?;
@@ -192,19 +192,24 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.flush_changed()?;
+        let slice = self.core.slice();
+        self.flush_changed(slice)?;
         if E::CONNECTS && self.core.connects() > 0 {
             self.connect()?;
             // One that failed at once may have changed others.
-            self.flush_changed()?;
+            self.flush_changed(usize::MAX)?;
         }
         Ok(())
     }
 
-    fn flush_changed(&mut self) -> io::Result<()> {
+    /// Writes the output of `most` of the connections that others have written to.
+    fn flush_changed(&mut self, mut most: usize) -> io::Result<()> {
         loop {
             self.post();
-            while let Some(conn) = self.core.next_changed() {
+            while most > 0
+                && let Some(conn) = self.core.next_changed()
+            {
+                most -= 1;
                 self.flush_one(conn)?;
             }
             // A connection that has room, or is closed, may post too.
@@ -248,7 +253,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         for _ in 0..READS {
             self.read(conn)?;
             if E::POSTS && self.core.is_crowded() {
-                self.flush_changed()?;
+                self.flush_changed(usize::MAX)?;
             }
             if E::Job::EVER {
                 self.take_on_jobs(conn);

@@ -78,7 +78,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         for letter in letters.take()? {
             self.core.heard(letter);
             if self.core.is_crowded() {
-                self.flush_changed()?;
+                self.flush_changed(usize::MAX)?;
             }
         }
         Ok(())

@@ -193,6 +193,9 @@ impl<'h, E: Engine> Driver<'h, E> {
         if E::CONNECTS && self.core.connects() > 0 {
             return Some(Duration::ZERO);
         }
+        if E::POSTS && self.core.has_changed() {
+            return Some(Duration::ZERO);
+        }
         let due = self.core.due().into_iter().chain(self.resume_at).min()?;
         Some(due.saturating_duration_since(self.core.now().instant))
     }
@@ -259,6 +262,7 @@ impl<'h, E: Engine> Driver<'h, E> {
     }
 
     fn flush_changed(&mut self) -> io::Result<()> {
+        let mut slice = self.core.slice();
         loop {
             self.post();
             while let Some(conn) = self.changed.pop() {
@@ -267,7 +271,10 @@ impl<'h, E: Engine> Driver<'h, E> {
                     self.serve(conn)?;
                 }
             }
-            while let Some(conn) = self.core.next_changed() {
+            while slice > 0
+                && let Some(conn) = self.core.next_changed()
+            {
+                slice -= 1;
                 self.serve(conn)?;
             }
             // A connection that has room, or is closed, may post too.
