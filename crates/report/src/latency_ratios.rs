@@ -20,29 +20,28 @@ pub fn latency_ratios(summary: &Summary) -> Vec<Table> {
         .collect()
 }
 
-/// Why no latency is compared with the baseline's under a load at which it could be.
+/// Why latencies are not compared under a load at which they could be, where there is no table for it.
 pub fn notes(summary: &Summary, load: &LoadShape) -> Vec<Note> {
-    let each = parts(summary, load, of_baseline);
     // One round has no intervals at all, which a doubt says; nor has a load on shared CPUs.
-    let expected = load.compares_latency()
-        && summary.asked.rounds > 1
-        && !summary.asked.cpus.are_shared(load)
-        && !is_shown(load, &each);
+    let expected =
+        load.compares_latency() && summary.asked.rounds > 1 && !summary.asked.cpus.are_shared(load);
+    let each = [OF_BASELINE, OF_ALL_READING].map(|of| parts(summary, load, of));
+    let each: Vec<_> = each.into_iter().filter(|each| !is_shown(load, each)).flatten().collect();
     if expected { reasons(&each) } else { Vec::new() }
 }
 
-fn of_baseline(cell: &Cell) -> &[LatencyRatio] {
-    cell.latency_to_baseline.as_slice()
-}
+/// The ratio that a cell has, or none.
+type Of = fn(&Cell) -> &[LatencyRatio];
+const OF_BASELINE: Of = |cell| cell.latency_to_baseline.as_slice();
+const OF_ALL_READING: Of = |cell| cell.latency_to_all_reading.as_slice();
 
 fn to_baseline(summary: &Summary, load: &LoadShape) -> Option<Table> {
-    let with = &summary.asked.baseline;
-    table(summary, load, with, parts(summary, load, of_baseline))
+    table(summary, load, &summary.asked.baseline, parts(summary, load, OF_BASELINE))
 }
 
 fn to_all_reading(summary: &Summary, load: &LoadShape) -> Option<Table> {
-    let each = parts(summary, load, |cell| cell.latency_to_all_reading.as_slice());
-    table(summary, load, "the load of which all connections read", each)
+    let with = "the load of which all connections read";
+    table(summary, load, with, parts(summary, load, OF_ALL_READING))
 }
 
 fn is_shown(load: &LoadShape, each: &[(&Cell, &LatencyRatio)]) -> bool {
@@ -85,8 +84,14 @@ fn table(
 
 /// Why ratios are missing: a note for each reason.
 fn reasons(each: &[(&Cell, &LatencyRatio)]) -> Vec<Note> {
-    let remarks = each.iter().filter_map(|(cell, ratio)| {
-        Some((visible(&cell.contender), visible(ratio.missing.as_deref()?)))
-    });
+    let mut remarks: Vec<(String, String)> = Vec::new();
+    for (cell, ratio) in each {
+        let Some(missing) = &ratio.missing else { continue };
+        let remark = (visible(&cell.contender), visible(missing));
+        // Its own latency may be void, whatever it would be compared with.
+        if !remarks.contains(&remark) {
+            remarks.push(remark);
+        }
+    }
     together("no latency ratio", remarks, false).collect()
 }

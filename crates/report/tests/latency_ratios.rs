@@ -86,6 +86,16 @@ fn connections_that_do_not_read_have_a_table_of_their_own() {
     assert_eq!(note, 1, "once for all that have the same reason");
     let csv = csv(&s);
     let (names, p95) = (column(&csv, "contender"), column(&csv, "p95_to_all_reading"));
+    for cell in s.cells.iter_mut().filter(|cell| cell.load == stalled) {
+        let missing = Some("its latency is void".to_owned());
+        let none = Some(LatencyRatio { missing, ..LatencyRatio::default() });
+        (cell.latency_to_baseline, cell.latency_to_all_reading) = (none.clone(), none);
+    }
+    let text = terminal(&s, 120, false);
+    assert!(!text.contains("compared with"), "{text}");
+    let first = table(&text, "double · 64 conn + 1 idle that never read, 10000/s").join(" ");
+    assert!(first.contains("no latency ratio · "), "{first}");
+    assert_eq!(first.matches("its latency is void").count(), 1, "{first}");
     assert_eq!(p95[names.iter().position(|name| name == "epoll").unwrap()], "1.5");
     let why = column(&csv, "to_all_reading_missing");
     assert!(why[names.iter().position(|name| name == "node").unwrap()].starts_with("p99: 2 of 7"));
