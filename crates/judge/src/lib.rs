@@ -2,8 +2,9 @@
 //!
 //! Pure: reads no file, clock or machine, so any figure of a report can be recomputed from a result
 //! directory. `observed` reads one cell's rounds, `verdict` judges the cell, `scaling` compares loads
-//! that differ in cores alone, `curves` tells what loads that differ in one number say together,
-//! `doubts` looks at the race as a whole, and `race` compares the cells of a load with each other.
+//! that differ in cores alone, `latency_ratios` compares latencies, `curves` tells what loads that
+//! differ in one number say together, `doubts` looks at the race as a whole, and `race` compares the
+//! costs of the cells of a load with each other.
 //! `of_load` judges a load without a race, `capacity` the levels of a search.
 
 pub mod capacity;
@@ -14,6 +15,7 @@ mod fault;
 mod field;
 mod gate;
 mod latency;
+mod latency_ratios;
 mod little;
 mod more_rounds;
 mod observed;

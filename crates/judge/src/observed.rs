@@ -216,6 +216,15 @@ impl Observed {
         self.operations.iter().find_map(|one| one.latency(&self.latency_of))
     }
 
+    /// The percentiles of that latency by pass: 50, 90, 95, 99 and 99.9, each where the pass has it.
+    /// `None`: the pass was not run.
+    pub fn latency_by_pass(&self) -> Vec<Option<[Option<u64>; 5]>> {
+        let mut by_round = self.latency().map_or(&[][..], |(_, by_round)| by_round).iter();
+        // Every round that was run has a rate; one without an answer fails its cell.
+        let of_pass = |rate: &Option<f64>| rate.and_then(|_| by_round.next().copied());
+        self.rate.iter().map(of_pass).collect()
+    }
+
     /// Adds what was read of the contender's processes.
     fn with_usage(mut self, there: &[&Round], per: &Operation) -> Self {
         let seen: Vec<_> = there.iter().filter_map(|r| Some((*r, r.server.as_ref()?))).collect();

@@ -16,7 +16,7 @@ pub struct Operations {
     /// Logarithm of those per second by pass.
     rate: Series,
     latency: Latency,
-    /// 50, 90, 95, 99 and 99.9 of each round.
+    /// 50, 90, 95, 99 and 99.9 of each round that is there.
     by_round: Vec<[Option<u64>; 5]>,
 }
 
@@ -47,7 +47,10 @@ impl Operations {
     ) -> Result<Operations, String> {
         let (mut all, mut by_round, mut beyond_all) = (CountsSum::default(), Vec::new(), 0);
         for round in rounds.iter().flatten() {
-            let Some(counted) = of_round(round, kind) else { continue };
+            let Some(counted) = of_round(round, kind) else {
+                by_round.push([None; 5]);
+                continue;
+            };
             let counts = reader
                 .read(&counted.histogram)
                 .map_err(|why| format!("round {}, {}: {why}", round.round + 1, kind.several))?;

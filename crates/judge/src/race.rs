@@ -5,7 +5,7 @@ use crate::{
     field::{Field, TIE_MARGIN, observe},
     gate,
     latency::Latencies,
-    little, more_rounds,
+    latency_ratios, little, more_rounds,
     observed::Observed,
     parallel::in_parallel,
     precision, scaling,
@@ -32,6 +32,7 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     let mut cells: Vec<Cell> =
         observed.iter().flat_map(|field| field.judged(asked, margins, as_read)).collect();
     scaling::scale(asked, &observed, &mut cells);
+    latency_ratios::compare(asked, &observed, &mut cells);
     precision::plan(asked, &observed, &mut cells);
     let parts = Floor::of(&twin_ratios);
     more_rounds::plan(asked, &observed, &mut cells, parts);
@@ -179,6 +180,8 @@ impl Field {
             rounds_needed_at_most: None,
             rounds_to_tell: None,
             band: None,
+            latency_to_baseline: None,
+            latency_to_all_reading: None,
             scaling: None,
             not_known,
             then: then.and_then(|then| then.figure.clone()),

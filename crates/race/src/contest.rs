@@ -278,11 +278,12 @@ impl Contest {
         (without_repetitions(shapes.into_iter().flatten()), left_out.concat())
     }
 
-    /// The closed-loop loads whose rates a pilot pass must find out, without repetitions.
+    /// The closed-loop loads whose rates a pilot pass must find out, without repetitions. In these, all
+    /// connections read.
     pub(crate) fn pilot_loads(&self, cpus: &CpuSets) -> Vec<LoadShape> {
         let entries = self.loads.iter().filter(|entry| entry.needs_pilot());
         let shapes = entries.flat_map(|entry| entry.shapes(cpus, &Paces::default()).0);
-        let closed = |load: LoadShape| LoadShape { drive: Drive::Closed, ..load };
+        let closed = |load: LoadShape| LoadShape { drive: Drive::Closed, stalled: 0, ..load };
         without_repetitions(shapes.map(closed))
     }
 

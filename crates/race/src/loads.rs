@@ -20,9 +20,10 @@ pub struct Loads {
     /// Further connections, open and silent.
     #[serde(default = "OneOrMany::zero")]
     idle: OneOrMany<u32>,
-    /// So many of those do not read what the server sends them.
-    #[serde(default)]
-    stalled: u32,
+    /// So many of those do not read what the server sends them. With 0 among several, the latencies of
+    /// the others are compared with those of the load of which all read.
+    #[serde(default = "OneOrMany::zero")]
+    stalled: OneOrMany<u32>,
     #[serde(default = "OneOrMany::one")]
     pipeline: OneOrMany<u32>,
     /// Requests outstanding over all connections, at most; absent: as many as `pipeline` lets each have.
@@ -125,7 +126,7 @@ impl Loads {
         vec![Loads {
             connections: OneOrMany::usual(),
             idle: OneOrMany::zero(),
-            stalled: 0,
+            stalled: OneOrMany::zero(),
             pipeline: OneOrMany::one(),
             in_flight: None,
             churn: false,
@@ -188,7 +189,9 @@ impl Loads {
                     for &rate in &rates {
                         shapes.extend(counts.iter().map(|&cores| {
                             let closed = LoadShape { requests, n, cores, ..closed };
-                            let of_file = |rate: &Rate| rate.resolve(&closed, paces);
+                            // Loads that are to be compared have the same rate.
+                            let all_reading = LoadShape { stalled: 0, ..closed };
+                            let of_file = |rate: &Rate| rate.resolve(&all_reading, paces);
                             match rate.map_or(when_shared, of_file).and_then(NonZeroU32::new) {
                                 Some(rate) => LoadShape { drive: self.open(rate), ..closed },
                                 None => closed,
@@ -208,11 +211,16 @@ impl Loads {
             for &idle in self.idle.values() {
                 for &pipeline in self.pipeline.values() {
                     let closed = LoadShape::closed(connections, pipeline);
-                    shapes.extend(values_or_none(&self.in_flight).into_iter().map(|in_flight| {
+                    for in_flight in values_or_none(&self.in_flight) {
                         let drive = self.drive(in_flight);
-                        let (stalled, beside) = (self.stalled, self.beside);
-                        LoadShape { idle, stalled, drive, beside, ..closed }
-                    }));
+                        shapes.extend(self.stalled.values().iter().map(|&stalled| LoadShape {
+                            idle,
+                            stalled,
+                            drive,
+                            beside: self.beside,
+                            ..closed
+                        }));
+                    }
                 }
             }
         }
@@ -378,6 +386,20 @@ mod tests {
             loads("connections = 9\nin_flight = 4\ncores = [1, 2]").shapes(&two, &Paces::default());
         assert_eq!(shapes.len(), 1);
         assert!(left_out[0].contains("a load with so many `in_flight` has none"), "{left_out:?}");
+    }
+
+    #[test]
+    fn loads_with_and_without_connections_that_do_not_read_have_the_same_rate() {
+        let two = cpus(&[0], &[1]);
+        let text = "connections = 999\nidle = 1\nstalled = [0, 1]\nrate = \"30% of slowest\"";
+        assert_eq!(loads(text).contradiction(), None);
+        let all_reading = LoadShape { idle: 1, ..LoadShape::closed(999, 1) };
+        let paces = Paces::assumed(&[all_reading]);
+        let (shapes, _) = loads(text).shapes(&two, &paces);
+        let told: Vec<String> = shapes.iter().map(LoadShape::to_string).collect();
+        let expected = ["999 conn + 1 idle, 30000/s", "999 conn + 1 idle that never read, 30000/s"];
+        assert_eq!(told, expected);
+        assert_eq!(shapes[0], LoadShape { stalled: 0, ..shapes[1] });
     }
 
     #[test]

@@ -230,6 +230,20 @@ mod tests {
     }
 
     #[test]
+    fn a_load_with_connections_that_do_not_read_has_the_rate_of_the_one_without() {
+        let stalled = "[[load]]\nconnections = 99\nidle = 1\nstalled = [0, 1]\n\
+                       rate = \"30% of slowest\"\n";
+        let contest = contest(stalled);
+        let asked = asked(CpuSets { server: vec![0], load: vec![1], spare: vec![] });
+        let all_reading = LoadShape { idle: 1, ..LoadShape::closed(99, 1) };
+        assert_eq!(contest.pilot_loads(&asked.cpus), [all_reading], "one pilot for both");
+        let rate = PilotRate { load: all_reading, ..rate_of("hub", 99, 1_000.0) };
+        let loads = settled(&contest, asked, vec![rate], &[]).unwrap().loads;
+        let told: Vec<String> = loads.iter().map(LoadShape::to_string).collect();
+        assert_eq!(told, ["99 conn + 1 idle, 300/s", "99 conn + 1 idle that never read, 300/s"]);
+    }
+
+    #[test]
     fn a_pilot_that_nobody_finished_is_an_error_with_the_reason() {
         let contest = contest(SWEPT);
         let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };

@@ -82,8 +82,8 @@ pub use shape::{CpuSets, LoadShape};
 pub use shown::ShownPercentile;
 pub use slow::{Ages, SlowClients};
 pub use summary::{
-    Band, Cell, OpenLoopFigures, OperationFigures, Percentiles, Precision, Relation, RoleCost,
-    Scaling, Summary,
+    Band, Cell, LatencyRatio, OpenLoopFigures, OperationFigures, Percentiles, Precision, Relation,
+    RoleCost, Scaling, Summary,
 };
 pub use topology::Core;
 pub use unknown::{Percentile, Unknown};

@@ -76,6 +76,21 @@ impl LoadShape {
         self.connections.saturating_add(self.idle).saturating_add(beside)
     }
 
+    /// Whether latencies under this load may be compared between cells: in open loop, and where
+    /// `in_flight` leaves fewer requests outstanding than the connections could have. In closed loop each
+    /// connection waits for its reply before it sends again: then a mean latency is outstanding requests
+    /// over rate (Little's law), and a server that stalls is asked less often while it does (coordinated
+    /// omission). Counted loads measure cold starts.
+    pub fn compares_latency(&self) -> bool {
+        let could_have = u64::from(self.connections) * u64::from(self.pipeline);
+        match self.drive {
+            _ if self.is_counted() => false,
+            Drive::Open { .. } => true,
+            Drive::Bounded { in_flight } => u64::from(in_flight.get()) < could_have,
+            Drive::Closed | Drive::Churn | Drive::Burst(_) => false,
+        }
+    }
+
     /// Whether it ends with its last reply, and not with a window of time.
     pub fn is_counted(&self) -> bool {
         self.drive.burst().is_some() || self.requests.is_some()
@@ -203,6 +218,22 @@ mod tests {
         assert_eq!(cpus.of_backends(&with(None)), [2]);
         assert_eq!(cpus.of_backends(&with(Some(3))), [4, 5, 2], "none is left but the contender's");
         assert!(!cpus.are_shared(&with(None)));
+    }
+
+    #[test]
+    fn closed_loops_do_not_compare_latencies() {
+        let bounded = |in_flight| {
+            let drive = Drive::Bounded { in_flight: NonZeroU32::new(in_flight).unwrap() };
+            LoadShape { drive, ..LoadShape::closed(64, 2) }
+        };
+        assert!(at(7, Arrivals::Poisson, 2).compares_latency());
+        assert!(bounded(1).compares_latency() && bounded(127).compares_latency());
+        assert!(!bounded(128).compares_latency(), "the bound bounds nothing");
+        let counted = LoadShape { requests: Some(9), ..bounded(1) };
+        let churn = LoadShape { drive: Drive::Churn, ..LoadShape::closed(64, 1) };
+        for load in [LoadShape::closed(64, 1), counted, churn] {
+            assert!(!load.compares_latency(), "{load}");
+        }
     }
 
     #[test]

@@ -46,6 +46,26 @@ pub struct Scaling {
     pub rate: Option<Estimate>,
 }
 
+/// Latency percentiles of a cell over those of another cell, paired by round: the geometric mean of the
+/// rounds' ratios and its 95% interval. The latency is that of a cell, of [`Asked::latency_of`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencyRatio {
+    /// Ratio of the 95th percentiles.
+    pub p95: Option<Estimate>,
+    /// Ratio of the 99th percentiles.
+    pub p99: Option<Estimate>,
+    /// Why there is no ratio, or only one of them: a sentence. Absent: both are there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+}
+
+impl LatencyRatio {
+    /// Whether at least one of the ratios is there.
+    pub fn is_there(&self) -> bool {
+        self.p95.is_some() || self.p99.is_some()
+    }
+}
+
 /// A contender under a load, judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
@@ -159,6 +179,15 @@ pub struct Cell {
     /// the limit, or where more than 1,000 would be needed.
     #[serde(default)]
     pub rounds_to_tell: Option<u32>,
+    /// Latency over the baseline's under the same load. Absent: it is the baseline, or one of the two
+    /// was not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_to_baseline: Option<LatencyRatio>,
+    /// Where some connections do not read: latency over that of the same contender under the load that
+    /// differs in this alone, that all of them read. Absent: all read, or there is no such load, or one
+    /// of the two was not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_to_all_reading: Option<LatencyRatio>,
     /// Ranks that it could hold among the contenders of this load.
     pub band: Option<Band>,
     /// Against the same load with the fewest cores, where this one has more.

@@ -2,8 +2,8 @@
 
 use crate::table::visible;
 use regatta_record::{
-    Arrivals, Cell, Drive, Estimate, OpenLoopFigures, Percentile, Percentiles, Relation, Summary,
-    Unknown,
+    Arrivals, Cell, Drive, Estimate, LatencyRatio, OpenLoopFigures, Percentile, Percentiles,
+    Relation, Summary, Unknown,
 };
 
 const COLUMNS: &str = "workload,connections,pipeline,churn,contender,rounds,requests,\
@@ -21,7 +21,10 @@ wait_p50_ns,wait_p99_ns,lag_p50_ns,lag_p99_ns,service_p50_ns,service_p99_ns,\
 little_residual,steal,server_run_delay,load_run_delay,\
 counted_requests,n,beside_connections,beside_n,ms_per_request,ms_per_request_low,\
 ms_per_request_high,beside_per_s,beside_low,beside_high,then_in_words,cost_per,\
-in_flight,stalled,latency_of";
+in_flight,stalled,latency_of,\
+p95_ratio,p95_ratio_low,p95_ratio_high,p99_ratio,p99_ratio_low,p99_ratio_high,\
+latency_ratio_missing,p95_to_all_reading,p95_to_all_reading_low,p95_to_all_reading_high,\
+p99_to_all_reading,p99_to_all_reading_low,p99_to_all_reading_high,to_all_reading_missing";
 
 /// All cells; a figure that is not there, or that is not known, is empty. Which figures must not be believed stands under
 /// `void`, parted by spaces.
@@ -73,6 +76,15 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<String> {
     };
     fields.extend([optional(in_flight), cell.load.stalled.to_string()]);
     fields.push(text(&summary.asked.latency_of.name));
+    fields.extend(latency_ratio(cell.latency_to_baseline.as_ref()));
+    fields.extend(latency_ratio(cell.latency_to_all_reading.as_ref()));
+    fields
+}
+
+fn latency_ratio(ratio: Option<&LatencyRatio>) -> Vec<String> {
+    let each = [ratio.and_then(|r| r.p95), ratio.and_then(|r| r.p99)];
+    let mut fields: Vec<String> = each.into_iter().flat_map(estimate).collect();
+    fields.push(ratio.and_then(|r| r.missing.as_deref()).map_or_else(String::new, text));
     fields
 }
 

@@ -30,6 +30,7 @@ fn alone(gate: &Gate) -> View {
         warm_ups: Vec::new(),
         contenders: None,
         operations: Vec::new(),
+        latency_ratios: Vec::new(),
         scaling: Vec::new(),
         sweeps: Vec::new(),
         skipped: Vec::new(),

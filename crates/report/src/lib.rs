@@ -20,6 +20,7 @@ mod gate;
 mod heads;
 mod html;
 mod json;
+mod latency_ratios;
 mod live;
 mod markdown;
 mod numbers;

@@ -2,7 +2,7 @@
 
 use crate::{
     columns::{MEMORY_FROM, word},
-    numbers,
+    latency_ratios, numbers,
     table::{Note, visible},
     then,
     why::{together, why},
@@ -52,6 +52,7 @@ pub fn notes(summary: &Summary, load: &LoadShape, cells: &[&Cell]) -> Vec<Note> 
     notes.extend(rounds_needed(summary, cells));
     notes.extend(latency_of(summary, cells));
     notes.extend(open_loop(load, cells));
+    notes.extend(latency_ratios::notes(summary, load));
     notes.extend(one_core(summary, load, cells));
     notes.extend(counted(load, cells));
     notes.extend(beside(load, cells));

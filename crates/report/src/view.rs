@@ -9,6 +9,7 @@ use crate::{
     curves::{Sweep, sweeps},
     gate,
     heads::heads_in_words,
+    latency_ratios::latency_ratios,
     numbers,
     operations::operations,
     roles::roles,
@@ -34,6 +35,8 @@ pub struct View {
     pub roles: Vec<Table>,
     /// Further kinds of operations: a table for each load under which there were any.
     pub operations: Vec<Table>,
+    /// Latencies compared: tables for each load under which any can be.
+    pub latency_ratios: Vec<Table>,
     /// How contenders warmed up: a table for each load under which not all were steady at once.
     pub warm_ups: Vec<Table>,
     /// What more cores changed: a table for each load that was run on several counts of them.
@@ -52,9 +55,10 @@ pub struct View {
 impl View {
     /// All tables, in the order in which they are shown.
     pub fn all_tables(&self) -> impl Iterator<Item = &Table> {
-        let View { gate, tables, roles, operations, warm_ups, scaling, contenders, .. } = self;
+        let View { gate, tables, roles, operations, latency_ratios, .. } = self;
+        let View { warm_ups, scaling, contenders, .. } = self;
         let first = gate.iter().chain(tables).chain(roles).chain(operations);
-        first.chain(warm_ups).chain(scaling).chain(contenders)
+        first.chain(latency_ratios).chain(warm_ups).chain(scaling).chain(contenders)
     }
 }
 
@@ -78,6 +82,7 @@ pub fn view(summary: &Summary) -> View {
         tables,
         roles: roles(summary),
         operations: operations(summary),
+        latency_ratios: latency_ratios(summary),
         warm_ups: warm_ups(summary),
         contenders: contenders(summary),
         scaling: scaling(summary),

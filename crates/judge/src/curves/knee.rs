@@ -65,12 +65,7 @@ pub(super) fn knee(places: &[Place]) -> Result<Knee, String> {
 /// Logarithm of latency over rate, the reciprocal of power, by pass.
 fn weakness(place: &Place) -> Series {
     const P99: usize = 3;
-    let by_round = place.observed.latency().map_or(&[][..], |(_, by_round)| by_round);
-    let mut rounds = by_round.iter();
-    let of_pass = |rate: &Option<f64>| {
-        // Passes without a rate are not there, and have no percentiles either.
-        let percentiles = rate.and_then(|_| rounds.next())?;
-        log(percentiles[P99]? as f64 / f64::from(place.n))
-    };
-    place.observed.rate.iter().map(of_pass).collect()
+    let of_pass =
+        |percentiles: Option<[Option<u64>; 5]>| log(percentiles?[P99]? as f64 / f64::from(place.n));
+    place.observed.latency_by_pass().into_iter().map(of_pass).collect()
 }

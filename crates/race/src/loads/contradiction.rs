@@ -40,7 +40,11 @@ impl Loads {
         if self.churn && idle {
             return told("`churn` leaves no connection open; it does not go with `idle`");
         }
-        if self.idle.values().iter().any(|idle| *idle < self.stalled) {
+        let stalled = self.stalled.values().iter().max();
+        if stalled.is_none() {
+            return told("`stalled` must be a number or a list of numbers; leave it out for none");
+        }
+        if self.idle.values().iter().any(|idle| Some(idle) < stalled) {
             return told(
                 "`stalled` are some of the `idle` connections, so it cannot be more than those",
             );
@@ -185,6 +189,8 @@ mod tests {
             ("churn = true\nidle = [0, 5]".to_owned(), "does not go with `idle`"),
             ("idle = [1, 5]\nstalled = 2".to_owned(), "some of the `idle` connections"),
             ("stalled = 1".to_owned(), "some of the `idle` connections"),
+            ("idle = 1\nstalled = [0, 2]".to_owned(), "some of the `idle` connections"),
+            ("stalled = []".to_owned(), "leave it out for none"),
             ("rate_when_shared = 5".to_owned(), "nor without `cores`"),
             ("rate = 5\ncores = 1\nrate_when_shared = 5".to_owned(), "does not go with `rate`"),
             (format!("churn = true\n{}", burst(10)), "does not go with `churn`"),

@@ -17,3 +17,26 @@ pub fn words(line: &str) -> String {
 pub fn row<'a>(table: &[&'a str], name: &str) -> &'a str {
     table.iter().find(|line| line.starts_with(name)).unwrap()
 }
+
+/// The values of a column of CSV (RFC 4180), by rising line.
+#[allow(dead_code)]
+pub fn column(csv: &str, name: &str) -> Vec<String> {
+    let mut lines = csv.lines().map(fields);
+    let titles = lines.next().expect("titles");
+    let at = titles.iter().position(|title| title == name);
+    let at = at.unwrap_or_else(|| panic!("no column {name:?}: {titles:?}"));
+    lines.map(|mut fields| fields.swap_remove(at)).collect()
+}
+
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            c => fields.last_mut().expect("a field").push(c),
+        }
+    }
+    fields
+}

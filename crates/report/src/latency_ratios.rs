@@ -1,0 +1,97 @@
+//! Latencies compared, as tables: with the baseline's under the same load, and where connections do not
+//! read, with the load that differs in this alone. A load in which no latency can be compared has no
+//! table; a note under its first table says why.
+
+use crate::{
+    columns::{none, plain},
+    numbers,
+    parts::parts,
+    table::{Column, Note, Row, Table, visible},
+    why::together,
+};
+use regatta_record::{Cell, Estimate, LatencyRatio, LoadShape, Summary};
+
+/// The tables, in the order of the loads.
+pub fn latency_ratios(summary: &Summary) -> Vec<Table> {
+    let loads = summary.asked.loads.iter();
+    loads
+        .flat_map(|load| [to_baseline(summary, load), to_all_reading(summary, load)])
+        .flatten()
+        .collect()
+}
+
+/// Why latencies are not compared under a load at which they could be, where there is no table for it.
+pub fn notes(summary: &Summary, load: &LoadShape) -> Vec<Note> {
+    // One round has no intervals at all, which a doubt says; nor has a load on shared CPUs.
+    let expected =
+        load.compares_latency() && summary.asked.rounds > 1 && !summary.asked.cpus.are_shared(load);
+    let each = [OF_BASELINE, OF_ALL_READING].map(|of| parts(summary, load, of));
+    let each: Vec<_> = each.into_iter().filter(|each| !is_shown(load, each)).flatten().collect();
+    if expected { reasons(&each) } else { Vec::new() }
+}
+
+/// The ratio that a cell has, or none.
+type Of = fn(&Cell) -> &[LatencyRatio];
+const OF_BASELINE: Of = |cell| cell.latency_to_baseline.as_slice();
+const OF_ALL_READING: Of = |cell| cell.latency_to_all_reading.as_slice();
+
+fn to_baseline(summary: &Summary, load: &LoadShape) -> Option<Table> {
+    table(summary, load, &summary.asked.baseline, parts(summary, load, OF_BASELINE))
+}
+
+fn to_all_reading(summary: &Summary, load: &LoadShape) -> Option<Table> {
+    let with = "the load of which all connections read";
+    table(summary, load, with, parts(summary, load, OF_ALL_READING))
+}
+
+fn is_shown(load: &LoadShape, each: &[(&Cell, &LatencyRatio)]) -> bool {
+    load.compares_latency() && each.iter().any(|(_, ratio)| ratio.is_there())
+}
+
+fn table(
+    summary: &Summary,
+    load: &LoadShape,
+    with: &str,
+    each: Vec<(&Cell, &LatencyRatio)>,
+) -> Option<Table> {
+    if !is_shown(load, &each) {
+        return None;
+    }
+    let asked = &summary.asked;
+    let of = match &asked.latency_of {
+        operation if operation.is_request() => String::new(),
+        operation => format!(" of the {}", operation.one),
+    };
+    let column =
+        |title: &str, right, goes| Column { title: title.to_owned(), right, goes, brief: false };
+    let ratio = |e: Option<Estimate>| e.map_or_else(none, |e| plain(numbers::ratio(&e)));
+    let row = |(cell, of): &(&Cell, &LatencyRatio)| Row {
+        reference: asked.is_reference(&cell.contender),
+        cells: vec![plain(visible(&cell.contender)), ratio(of.p95), ratio(of.p99)],
+    };
+    Some(Table {
+        title: visible(&format!("latency{of} compared with {with} · {} · {load}", asked.workload)),
+        result: String::new(),
+        columns: vec![
+            column("contender", false, 0),
+            column("p95 ratio", true, 1),
+            column("p99 ratio", true, 2),
+        ],
+        rows: each.iter().map(row).collect(),
+        notes: reasons(&each),
+    })
+}
+
+/// Why ratios are missing: a note for each reason.
+fn reasons(each: &[(&Cell, &LatencyRatio)]) -> Vec<Note> {
+    let mut remarks: Vec<(String, String)> = Vec::new();
+    for (cell, ratio) in each {
+        let Some(missing) = &ratio.missing else { continue };
+        let remark = (visible(&cell.contender), visible(missing));
+        // Its own latency may be void, whatever it would be compared with.
+        if !remarks.contains(&remark) {
+            remarks.push(remark);
+        }
+    }
+    together("no latency ratio", remarks, false).collect()
+}
