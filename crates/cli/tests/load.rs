@@ -2,10 +2,12 @@
 
 mod support;
 
+use rustix::process::Signal;
 use std::{
     fs,
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
+    time::{Duration, Instant},
 };
 use support::Server;
 
@@ -181,4 +183,30 @@ fn what_makes_no_sense_is_refused_with_what_is_permitted() {
         assert_eq!(output.status.code(), Some(2), "{args:?}: {told}");
         assert!(told.contains(said), "{args:?}: {told}");
     }
+}
+
+/// The load is stopped for longer than a reply may take. What arrived meanwhile is no timeout, though not all of
+/// it can be read in one turn.
+#[test]
+fn replies_that_the_load_has_not_read_yet_are_not_missing() {
+    let server = Server::double("epoll", &[]);
+    let url = format!("line://{}", server.addr);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["load", &url, "-c", "4000", "--timeout", "300ms"]);
+    command.args(["--warm-up", "100ms", "-d", "2s", "--json", "-"]);
+    let load = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = rustix::process::Pid::from_child(&load);
+    let opened = || fs::read_dir(format!("/proc/{}/fd", load.id())).unwrap().count();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while opened() < 4000 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for _ in 0..3 {
+        rustix::process::kill_process(pid, Signal::STOP).unwrap();
+        std::thread::sleep(Duration::from_millis(400));
+        rustix::process::kill_process(pid, Signal::CONT).unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let result = json(&load.wait_with_output().unwrap());
+    assert_eq!(result["errors"]["timeout"], 0, "{result:#}");
 }

@@ -372,6 +372,31 @@ mod tests {
     }
 
     #[test]
+    fn a_slice_grows_with_what_is_pushed_and_the_oldest_changes_come_first() {
+        let mut core = core();
+        let conns: Vec<Conn> = (0..101).map(|_| core.accept()).collect();
+        core.slice();
+        assert_eq!((core.slice(), core.has_changed()), (64, false));
+        core.received(conns[5], &mut b"p".to_vec());
+        assert_eq!(core.slice(), 64, "100 pushes are cheap");
+        for _ in 0..64 {
+            core.received(conns[7], &mut b"p".to_vec());
+        }
+        assert_eq!((core.slice(), core.slice()), (6400 / 32, 64));
+        let mut changed: Vec<Conn> = std::iter::from_fn(|| core.next_changed()).take(3).collect();
+        assert!(core.has_changed());
+        assert_eq!(changed, conns[..3]);
+        // One that has been served is the last that is served again.
+        core.received(conns[5], &mut b"p".to_vec());
+        changed.extend(std::iter::from_fn(|| core.next_changed()));
+        let rest = conns[3..].iter().filter(|conn| **conn != conns[5]).chain([&conns[5]]);
+        let again = &conns[..3];
+        let expected: Vec<Conn> = again.iter().chain(rest).chain(again).copied().collect();
+        assert_eq!(changed, expected);
+        assert!(!core.has_changed());
+    }
+
+    #[test]
     fn rooms_forget_who_leaves_and_keep_the_places_of_the_others() {
         let mut core = core();
         let conns: Vec<Conn> = (0..4).map(|_| core.accept()).collect();

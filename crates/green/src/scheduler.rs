@@ -1,8 +1,8 @@
 //! One scheduler per OS thread: its coroutines, and the loop that lets them go on.
 //!
 //! A turn of the loop: wait in epoll; read the clock; let each coroutine go on whose descriptor
-//! became ready, straight from the event; then those that were queued (new ones, timers, messages,
-//! yields). A coroutine runs until it must wait, and then switches back into the loop.
+//! became ready, straight from the event; then the oldest of those that were queued (new ones, timers,
+//! messages, yields). A coroutine runs until it must wait, and then switches back into the loop.
 //!
 //! Waking is always allowed to be wrong: whoever parks checks, when it runs again, whether what it
 //! waited for has come. So wake-ups carry a number only, and one that comes late harms nobody.
@@ -28,6 +28,12 @@ use std::time::{Duration, Instant};
 /// the others have a turn. A peer that sends faster than it is served would otherwise keep the
 /// whole thread.
 const OPERATIONS_PER_TURN: u32 = 64;
+
+/// How many queued coroutines go on in one turn: at least so many, and at least this part of the queue. So the
+/// kernel is asked for events in the middle of a long queue, and each coroutine of it goes on after a bounded
+/// number of turns, however many events there are.
+const QUEUED_PER_TURN: usize = 64;
+const TURNS_PER_QUEUE: usize = 8;
 
 /// Events taken from the kernel at once.
 const EVENTS_PER_TURN: usize = 512;
@@ -124,10 +130,10 @@ impl Core {
         }
     }
 
-    /// Those queued by now, once each: what they queue waits until the kernel was asked again.
+    /// The oldest of those queued by now, once each: what they queue waits until the kernel was asked again.
     fn run_queued(&self) {
-        let count = self.queue.borrow().len();
-        for _ in 0..count {
+        let queued = self.queue.borrow().len();
+        for _ in 0..queued.min(QUEUED_PER_TURN.max(queued / TURNS_PER_QUEUE)) {
             let Some(task) = self.queue.borrow_mut().pop_front() else { return };
             if let Some(entry) = self.tasks.borrow_mut().get_mut(task as usize) {
                 entry.queued = false;

@@ -47,6 +47,11 @@ pub(crate) fn open(
     }
 }
 
+/// Whether bytes have arrived that were not read.
+pub(crate) fn has_unread(socket: impl AsFd) -> bool {
+    io::ioctl_fionread(socket).is_ok_and(|bytes| bytes > 0)
+}
+
 /// Sends what the kernel takes; `Ok(0)` if it takes nothing now, or is still connecting.
 #[inline]
 pub(crate) fn send_some(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {

@@ -251,19 +251,30 @@ impl<S: Scenario> World<S> {
         self.scenario.ticked(index, now, &mut self.expected[..self.used]);
     }
 
-    /// Serves what has changed until nothing changes. What is served may read, and post: so letters
-    /// leave last.
+    /// Serves what has changed, or a part of it where the engine posts. What is served may read, and post: so
+    /// letters leave last.
     fn flush(&mut self, index: usize) {
+        let mut slice = self.stations[index].core.slice();
+        if S::Engine::POSTS && self.random.chance(200) {
+            // A scenario has fewer connections than a slice.
+            slice = self.random.below(4);
+        }
         loop {
             if self.stations[index].ring {
                 self.ring_changed(index);
             }
-            let Some(conn) = self.stations[index].core.next_changed() else {
+            let core = &mut self.stations[index].core;
+            if slice == 0 && core.has_changed() {
+                self.wake(index);
+                break;
+            }
+            let Some(conn) = core.next_changed() else {
                 if S::Engine::CONNECTS && self.connect(index) {
                     continue;
                 }
                 break;
             };
+            slice = slice.saturating_sub(1);
             let Some(who) = self.who(index, conn) else { continue };
             if !self.strikes(Fault::LostChange) {
                 self.serve(who);

@@ -14,6 +14,7 @@ use crate::{
     poller::Poller,
     schedule::Part,
     shared::{Gauge, Phase, Shared},
+    socket,
     source::Sources,
     tally::Count,
     tls::Session,
@@ -185,7 +186,8 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
     }
 
     /// Gives up connections whose oldest request has waited too long. A coarse look: every tenth
-    /// of the limit, at least every 100 ms.
+    /// of the limit, at least every 100 ms. One whose bytes this thread has not read yet waits for the load, not
+    /// for the server: its reply may be among them.
     pub fn scan(&mut self) {
         if self.now < self.next_scan {
             return;
@@ -200,6 +202,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             if connection.state != State::Closed
                 && connection.cursor.owed() > 0
                 && self.now.saturating_sub(self.times.oldest(&connection.sent)) > limit
+                && !connection.socket.as_ref().is_some_and(socket::has_unread)
             {
                 self.lost(slot, Loss::TimedOut);
             }
