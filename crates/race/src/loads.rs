@@ -23,6 +23,9 @@ pub struct Loads {
     /// So many of those do not read what the server sends them.
     #[serde(default)]
     stalled: u32,
+    /// Further connections whose members come and go, each for 1 s on average.
+    #[serde(default = "OneOrMany::zero")]
+    passing: OneOrMany<u32>,
     #[serde(default = "OneOrMany::one")]
     pipeline: OneOrMany<u32>,
     /// Requests outstanding over all connections, at most; absent: as many as `pipeline` lets each have.
@@ -126,6 +129,7 @@ impl Loads {
             connections: OneOrMany::usual(),
             idle: OneOrMany::zero(),
             stalled: 0,
+            passing: OneOrMany::zero(),
             pipeline: OneOrMany::one(),
             in_flight: None,
             churn: false,
@@ -206,13 +210,19 @@ impl Loads {
         let mut shapes = Vec::new();
         for &connections in self.connections.values() {
             for &idle in self.idle.values() {
-                for &pipeline in self.pipeline.values() {
-                    let closed = LoadShape::closed(connections, pipeline);
-                    shapes.extend(values_or_none(&self.in_flight).into_iter().map(|in_flight| {
-                        let drive = self.drive(in_flight);
+                for &passing in self.passing.values() {
+                    for &pipeline in self.pipeline.values() {
+                        let closed = LoadShape::closed(connections, pipeline);
                         let (stalled, beside) = (self.stalled, self.beside);
-                        LoadShape { idle, stalled, drive, beside, ..closed }
-                    }));
+                        let closed = LoadShape { idle, stalled, passing, beside, ..closed };
+                        let in_flight = values_or_none(&self.in_flight).into_iter();
+                        shapes.extend(
+                            in_flight.map(|in_flight| LoadShape {
+                                drive: self.drive(in_flight),
+                                ..closed
+                            }),
+                        );
+                    }
                 }
             }
         }
@@ -374,6 +384,9 @@ mod tests {
         ];
         assert_eq!(told(hub, &two), expected);
         assert_eq!(loads(hub).contradiction(), None);
+        let passing = "connections = 100\npassing = [0, 50]\nin_flight = 4";
+        let expected = ["100 conn, 4 in flight", "100 conn + 50 passing, 4 in flight"];
+        assert_eq!(told(passing, &two), expected);
         let (shapes, left_out) =
             loads("connections = 9\nin_flight = 4\ncores = [1, 2]").shapes(&two, &Paces::default());
         assert_eq!(shapes.len(), 1);

@@ -21,7 +21,7 @@ wait_p50_ns,wait_p99_ns,lag_p50_ns,lag_p99_ns,service_p50_ns,service_p99_ns,\
 little_residual,steal,server_run_delay,load_run_delay,\
 counted_requests,n,beside_connections,beside_n,ms_per_request,ms_per_request_low,\
 ms_per_request_high,beside_per_s,beside_low,beside_high,then_in_words,cost_per,\
-in_flight,stalled,latency_of";
+in_flight,stalled,latency_of,passing";
 
 /// All cells; a figure that is not there, or that is not known, is empty. Which figures must not be believed stands under
 /// `void`, parted by spaces.
@@ -73,6 +73,7 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<String> {
     };
     fields.extend([optional(in_flight), cell.load.stalled.to_string()]);
     fields.push(text(&summary.asked.latency_of.name));
+    fields.push(cell.load.passing.to_string());
     fields
 }
 
