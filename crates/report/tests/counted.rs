@@ -58,7 +58,7 @@ fn words_of_long_ago_stand_beside_the_order_of_now() {
     assert!(now.ends_with("ms per request, the fastest first, as measured here"), "{now}");
     assert!(html(&s).contains("now · node 52.2"));
     assert!(markdown(&s).contains("- now · node 52.2"));
-    assert!(csv(&s).lines().any(|line| line.ends_with(",\"far back\",\"requests\"")));
+    assert!(csv(&s).lines().any(|line| line.contains(",\"far back\",\"requests\",")));
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use super::{
     driver::{Driver, Share},
     loss::Loss,
-    passing::Passing,
     state::Worker,
 };
 use crate::{
@@ -12,6 +11,7 @@ use crate::{
     connection::{Connection, State, Times},
     held::Holding,
     leads::Leads,
+    passing::Passing,
     poller::Poller,
     schedule::Part,
     shared::{Gauge, Phase, Shared},

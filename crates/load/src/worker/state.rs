@@ -1,11 +1,11 @@
 //! What a load thread keeps.
 
-use super::passing::Passing;
 use crate::{
     Plan,
     clock::Nanos,
     connection::{Connection, Times},
     held::Holding,
+    passing::Passing,
     poller::Poller,
     schedule::Part,
     shared::{Gauge, Phase, Shared},

@@ -2,6 +2,7 @@
 
 use crate::{
     MEMBERS,
+    adapters::{ALL, Named, through},
     common::{assert_undisturbed, at, bounded, plan, run, workload},
     count,
     own::{Own, run_in},
@@ -54,6 +55,18 @@ fn members_come_and_go_in_open_loop_and_in_every_process() {
         assert_eq!(tally.processes, processes);
         assert!(tally.passed > PASSING as u64 / 2, "{} came and went", tally.passed);
         assert!(count(&tally, "deliveries") > MEMBERS as u64 * count(&tally, "last_deliveries"));
+    }
+}
+
+#[test]
+fn members_come_and_go_through_each_adapter() {
+    for Named { name, hub, .. } in ALL {
+        let server = hub(Fault::None);
+        let plan = Plan { workload: through(name), ..passing(server.address, 1) };
+        let tally = run(&plan).unwrap();
+        assert_undisturbed(&tally);
+        assert!(tally.passed > PASSING as u64 / 6, "{name}: {}", tally.passed);
+        assert!(count(&tally, "deliveries") > 0, "{name}");
     }
 }
 
