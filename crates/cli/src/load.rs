@@ -99,6 +99,7 @@ fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
         connections: args.connections(),
         idle: args.idle,
         stalled: args.stalled,
+        passing: args.passing,
         pipeline: args.pipeline(),
         drive: args.drive(),
         busy_poll: args.busy_poll,
@@ -124,7 +125,7 @@ fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
     };
     let split = processes.split(&plan).with_context(|| args.url.clone())?;
     if split.processes > args.processes {
-        eprintln!("{}", processes_in_words(plan.connections + plan.idle, split));
+        eprintln!("{}", processes_in_words(plan.connections + plan.idle + plan.passing, split));
     }
     if args.busy_poll {
         cpus::check_busy_poll(&args.cpus, split.threads, args.pid)?;
@@ -204,6 +205,8 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
         tls: tally.tls.clone(),
         idle: args.idle as u64,
         stalled: args.stalled as u64,
+        passing: args.passing as u64,
+        passed: tally.passed,
         target_rate_per_s: args.rate.map(NonZeroU32::get),
         open_loop: None,
         unsent: 0,

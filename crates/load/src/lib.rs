@@ -30,6 +30,7 @@ mod leads;
 mod limits;
 mod open_tally;
 mod operations;
+mod passing;
 mod plan;
 mod poller;
 mod processes;

@@ -28,6 +28,13 @@ pub struct Plan {
     /// So many of those read nothing after their first reply, with a small receive buffer: where a server
     /// sends unasked, they are slow readers. They are owed nothing then, and nothing is noticed of their end.
     pub stalled: usize,
+    /// Further connections whose members come and go from the warm-up to the end of the window, where servers
+    /// send unasked: each stays for a random time of 0 to 2 s after its first reply, so about as many leave per
+    /// second as there are. One that leaves is owed what was sent before, waits until it has that, and then
+    /// ends its connection: half of them by a Close frame and the server's answer to it, half by a reset.
+    /// Another one comes in its place at once. They ask nothing but the request that opens them. Only with
+    /// [`Until::Elapsed`], and not with [`Drive::Churn`].
+    pub passing: usize,
     /// Requests outstanding on each connection, at most [`Plan::MAX_PIPELINE`].
     pub pipeline: usize,
     /// When requests are sent.
@@ -171,6 +178,7 @@ impl Plan {
             connections: 1,
             idle: 0,
             stalled: 0,
+            passing: 0,
             pipeline: 1,
             drive: Drive::Closed,
             spin: Duration::ZERO,
@@ -226,10 +234,15 @@ impl Plan {
         }
     }
 
-    /// How many connections the threads of `part` open, the idle ones included.
+    /// How many connections are open at a time, at most.
+    pub(crate) fn most_open(&self) -> usize {
+        self.connections + self.idle + self.passing
+    }
+
+    /// How many of them are those of `part`.
     pub(crate) fn connections_of(&self, part: Part) -> usize {
         let share = |n: usize| part.of_process(n as u64) as usize;
-        self.share(share).0 + share(self.idle)
+        self.share(share).0 + share(self.idle) + share(self.passing)
     }
 
     /// The exchanges of this plan. `shared` is what load processes share, if there are several.
@@ -261,7 +274,7 @@ impl Plan {
             ));
         }
         let outstanding = self.connections.saturating_mul(self.pipeline);
-        if outstanding.saturating_add(self.idle) > Self::MAX_OUTSTANDING {
+        if outstanding.saturating_add(self.idle + self.passing) > Self::MAX_OUTSTANDING {
             return refuse(format!(
                 "{} connections with {} requests each are more than {} outstanding requests",
                 self.connections,
@@ -303,7 +316,20 @@ impl Plan {
                 self.workload.name()
             ));
         }
+        if self.passing > 0 && !self.workload.is_pushed() {
+            return refuse(format!(
+                "members that come and go apply to servers that send unasked, such as hub; this load runs {}, \
+                 for which churn is a connection per request",
+                self.workload.name()
+            ));
+        }
         let by_time = matches!(self.until, Until::Elapsed(_));
+        if self.passing > 0 && (churns || !by_time) {
+            return refuse(
+                "members that come and go need a window of time, and members that stay beside them"
+                    .into(),
+            );
+        }
         if self.idle > 0 && (churns || !by_time) {
             return refuse(
                 "idle connections need a window of time, and connections that are kept beside them"

@@ -102,7 +102,7 @@ fn carry_out<D: Dialect>(
 ) -> Result<Tally, Error> {
     let plan = &plan.needed();
     let threads = plan.threads.min(plan.most_threads());
-    limits::make_room(plan.connections + plan.idle, threads)?;
+    limits::make_room(plan.most_open(), threads)?;
     let _kept = KeptOn::cpus(&plan.cpus);
     let shared = Shared::new(threads, 1);
     let mut director = Director::new(plan, &shared, stop, edges);

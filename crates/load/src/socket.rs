@@ -6,12 +6,15 @@ use rustix::{
     net::{
         AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, bind,
         connect, ipproto, recv, send, sendmsg, socket_with,
-        sockopt::{set_socket_recv_buffer_size, set_tcp_congestion, set_tcp_nodelay},
+        sockopt::{
+            set_socket_linger, set_socket_recv_buffer_size, set_tcp_congestion, set_tcp_nodelay,
+        },
     },
 };
 use std::{
     io::IoSlice,
     net::{Ipv4Addr, SocketAddr, SocketAddrV4},
+    time::Duration,
 };
 
 /// Begins to connect. Over loopback the connection usually stands on return, though the kernel
@@ -67,6 +70,11 @@ pub(crate) fn send_pieces(socket: impl AsFd, pieces: &[IoSlice<'_>]) -> io::Resu
         Err(Errno::AGAIN | Errno::INTR) => Ok(0),
         sent => sent,
     }
+}
+
+/// From now on, closing it resets the connection.
+pub(crate) fn reset_on_close(socket: impl AsFd) -> io::Result<()> {
+    set_socket_linger(socket, Some(Duration::ZERO))
 }
 
 /// What a read brought.

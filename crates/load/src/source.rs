@@ -38,13 +38,14 @@ impl Sources {
     }
 
     /// The source of the next connection of slot `slot`, counted over all threads; `None` leaves it
-    /// to the kernel. With a connection per request all addresses take turns; else each address
-    /// takes 25,000 slots, the first of them as the kernel chooses unless a network was drawn.
-    pub fn next(&mut self, slot: usize) -> Option<Ipv4Addr> {
+    /// to the kernel. With a connection per request, and where members come and go (`passes`), all addresses
+    /// take turns; else each address takes 25,000 slots, the first of them as the kernel chooses unless a
+    /// network was drawn.
+    pub fn next(&mut self, slot: usize, passes: bool) -> Option<Ipv4Addr> {
         if !self.loopback {
             return None;
         }
-        if self.churn {
+        if self.churn || passes {
             self.turn += 1;
             return Some(self.address(self.turn));
         }

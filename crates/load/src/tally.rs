@@ -63,8 +63,11 @@ pub struct Tally {
     pub load_run_delay_ns: Option<u64>,
     /// How often load threads inside the window were given a CPU, likewise.
     pub load_turns: Option<u64>,
-    /// Connections that came open over the whole run, reopened ones included.
+    /// Connections that came open over the whole run, reopened ones included, those of members that come and
+    /// go left out.
     pub connections_opened: u64,
+    /// Members that have come and gone over the whole run: see [`Plan::passing`].
+    pub passed: u64,
     /// Wall time of each instance of a burst in nanoseconds, from the window's begin (before its
     /// first connect) to its last reply; 0 for one that got none; empty without a burst.
     pub instances_ns: Vec<u64>,
@@ -101,6 +104,8 @@ pub(crate) struct Count {
     /// See [`Tally::operations`].
     pub operations: Operations,
     pub connections_opened: u64,
+    /// See [`Tally::passed`].
+    pub passed: u64,
     pub load_cpu_ns: Nanos,
     /// See [`Tally::spun_ns`].
     pub spun_ns: Nanos,
@@ -129,6 +134,7 @@ impl Count {
             histogram: new_histogram(),
             operations: Operations::new(kinds, plan),
             connections_opened: 0,
+            passed: 0,
             load_cpu_ns: 0,
             spun_ns: 0,
             last_reply: 0,
@@ -231,6 +237,7 @@ pub(crate) fn count(
             run_delay_ns: count.run_delay.inside(),
             turns: count.run_delay.turns(),
             connections_opened: count.connections_opened,
+            passed: count.passed,
             instances_ns: instances.filter(|_| is_burst && window.is_some()).map(took).collect(),
             open_loop: count.open_loop.map(OpenCount::counted),
             ..nothing()
@@ -276,6 +283,7 @@ impl Tally {
             load_run_delay_ns: counted.run_delay_ns,
             load_turns: counted.turns,
             connections_opened: counted.connections_opened,
+            passed: counted.passed,
             instances_ns: counted.instances_ns.into_values().collect(),
             open_loop: OpenTally::of(counted.open_loop, plan, threads, counted.window_ns),
             warm_up_ns: frame.warm_up_ns,

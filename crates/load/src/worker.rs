@@ -1,5 +1,6 @@
 //! A load thread: its state, its life (the loop and the phases), when it asks (`drives`), and what
-//! happens on one connection (`talk`, `opening`, `ends`, `loss`, `unexpected`, `sealed`).
+//! happens on one connection (`talk`, `opening`, `ends`, `loss`, `unexpected`, `sealed`), and members that
+//! come and go (`passing`).
 
 mod driver;
 mod drives;
@@ -9,6 +10,7 @@ mod holding;
 mod life;
 mod loss;
 mod opening;
+mod passing;
 mod sealed;
 mod state;
 mod talk;

@@ -40,6 +40,7 @@ pub(crate) fn plan(measured: &Plan, beside: Beside, speaks: Workload) -> Plan {
         connections: beside.connections as usize,
         idle: 0,
         stalled: 0,
+        passing: 0,
         pipeline: 1,
         drive: Drive::Closed,
         spin: Duration::ZERO,

@@ -91,6 +91,7 @@ pub struct Once {
 struct Selector {
     connections: Option<u32>,
     idle: Option<u32>,
+    passing: Option<u32>,
     pipeline: Option<u32>,
     in_flight: Option<u32>,
     churn: Option<bool>,
@@ -105,6 +106,7 @@ impl Selector {
         let cores = self.cores.map(|cores| Some(cores.resolve(available)));
         self.connections.is_none_or(|n| n == load.connections)
             && self.idle.is_none_or(|n| n == load.idle)
+            && self.passing.is_none_or(|n| n == load.passing)
             && self.pipeline.is_none_or(|n| n == load.pipeline)
             && self.in_flight.is_none_or(|n| load.drive == bounded(n))
             && self.churn.is_none_or(|churn| churn == load.drive.churns())

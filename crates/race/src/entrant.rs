@@ -98,11 +98,15 @@ impl Entrant {
         let limit = connections?;
         let open = load.open();
         (open > limit).then(|| {
-            let idle = match load.idle {
-                0 => String::new(),
-                idle => format!(" ({} and {idle} idle)", load.connections),
+            let of_those = match (load.idle, load.passing) {
+                (0, 0) => String::new(),
+                (idle, 0) => format!(" ({} and {idle} idle)", load.connections),
+                (0, passing) => format!(" ({} and {passing} passing)", load.connections),
+                (idle, passing) => {
+                    format!(" ({}, {idle} idle and {passing} passing)", load.connections)
+                }
             };
-            format!("{name} states a limit of {limit} connections; this load has {open}{idle}")
+            format!("{name} states a limit of {limit} connections; this load has {open}{of_those}")
         })
     }
 
@@ -183,6 +187,10 @@ mod tests {
         assert_eq!(
             told(LoadShape { idle: 1, ..closed }).unwrap(),
             "few states a limit of 100 connections; this load has 101 (100 and 1 idle)"
+        );
+        assert_eq!(
+            told(LoadShape { idle: 1, passing: 5, ..closed }).unwrap(),
+            "few states a limit of 100 connections; this load has 106 (100, 1 idle and 5 passing)"
         );
         let drive = Drive::Burst(Burst { instances: 10, requests: 1 });
         assert_eq!(

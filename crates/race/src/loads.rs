@@ -24,6 +24,9 @@ pub struct Loads {
     /// the others are compared with those of the load of which all read.
     #[serde(default = "OneOrMany::zero")]
     stalled: OneOrMany<u32>,
+    /// Further connections whose members come and go, each for 1 s on average.
+    #[serde(default = "OneOrMany::zero")]
+    passing: OneOrMany<u32>,
     #[serde(default = "OneOrMany::one")]
     pipeline: OneOrMany<u32>,
     /// Requests outstanding over all connections, at most; absent: as many as `pipeline` lets each have.
@@ -127,6 +130,7 @@ impl Loads {
             connections: OneOrMany::usual(),
             idle: OneOrMany::zero(),
             stalled: OneOrMany::zero(),
+            passing: OneOrMany::zero(),
             pipeline: OneOrMany::one(),
             in_flight: None,
             churn: false,
@@ -209,17 +213,20 @@ impl Loads {
         let mut shapes = Vec::new();
         for &connections in self.connections.values() {
             for &idle in self.idle.values() {
-                for &pipeline in self.pipeline.values() {
-                    let closed = LoadShape::closed(connections, pipeline);
-                    for in_flight in values_or_none(&self.in_flight) {
-                        let drive = self.drive(in_flight);
-                        shapes.extend(self.stalled.values().iter().map(|&stalled| LoadShape {
-                            idle,
-                            stalled,
-                            drive,
-                            beside: self.beside,
-                            ..closed
-                        }));
+                for &passing in self.passing.values() {
+                    for &pipeline in self.pipeline.values() {
+                        let closed = LoadShape::closed(connections, pipeline);
+                        for in_flight in values_or_none(&self.in_flight) {
+                            let drive = self.drive(in_flight);
+                            shapes.extend(self.stalled.values().iter().map(|&stalled| LoadShape {
+                                idle,
+                                stalled,
+                                passing,
+                                drive,
+                                beside: self.beside,
+                                ..closed
+                            }));
+                        }
                     }
                 }
             }
@@ -382,6 +389,9 @@ mod tests {
         ];
         assert_eq!(told(hub, &two), expected);
         assert_eq!(loads(hub).contradiction(), None);
+        let passing = "connections = 100\npassing = [0, 50]\nin_flight = 4";
+        let expected = ["100 conn, 4 in flight", "100 conn + 50 passing, 4 in flight"];
+        assert_eq!(told(passing, &two), expected);
         let (shapes, left_out) =
             loads("connections = 9\nin_flight = 4\ncores = [1, 2]").shapes(&two, &Paces::default());
         assert_eq!(shapes.len(), 1);

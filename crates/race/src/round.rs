@@ -339,6 +339,7 @@ pub(crate) fn plan(asked: &Asked, speaks: Workload, port: u16, load: LoadShape, 
         connections: load.connections as usize,
         idle: load.idle as usize,
         stalled: load.stalled as usize,
+        passing: load.passing as usize,
         pipeline: load.pipeline as usize,
         drive: load.drive,
         // Where they share CPUs, a load that spins takes them from the server.

@@ -32,6 +32,7 @@ pub(crate) fn compare(
             connections: plan.connections.min(CONNECTIONS),
             idle: 0,
             stalled: 0,
+            passing: 0,
             warm_up: WarmUp::Fixed(WARM_UP),
             until: Until::Elapsed(WINDOW),
             withholds: false,

@@ -20,7 +20,7 @@ pub fn split_loads(asked: &Asked, binary: &Path) -> Vec<String> {
         if let Ok(split) = processes.split(&plan)
             && split.processes > 1
         {
-            sentences.push(processes_in_words(plan.connections + plan.idle, split));
+            sentences.push(processes_in_words(plan.connections + plan.idle + plan.passing, split));
         }
     }
     sentences.dedup();

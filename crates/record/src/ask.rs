@@ -32,6 +32,9 @@ pub struct Ask {
     /// So many of those do not read, over all processes.
     #[serde(default)]
     pub stalled: u64,
+    /// Additional connections whose members come and go, over all processes.
+    #[serde(default)]
+    pub passing: u64,
     /// Maximum number of requests in flight on each connection.
     pub pipeline: u64,
     /// When requests are sent; its numbers are over all processes.

@@ -55,6 +55,9 @@ pub struct Counted {
     pub turns: Option<u64>,
     /// Connections opened during the whole run.
     pub connections_opened: u64,
+    /// Members that have come and gone during the whole run.
+    #[serde(default)]
+    pub passed: u64,
     /// In a burst: time from the start of the window to the last reply of each instance, by instance
     /// number, in nanoseconds; 0 for an instance without a reply.
     pub instances_ns: BTreeMap<u32, u64>,
@@ -129,6 +132,7 @@ impl Counted {
             run_delay_ns: Some(0),
             turns: Some(0),
             connections_opened: 0,
+            passed: 0,
             instances_ns: BTreeMap::new(),
             open_loop: None,
             tls: None,
@@ -168,6 +172,7 @@ impl Counted {
         self.run_delay_ns = self.run_delay_ns.zip(other.run_delay_ns).map(|(a, b)| a + b);
         self.turns = self.turns.zip(other.turns).map(|(a, b)| a + b);
         self.connections_opened += other.connections_opened;
+        self.passed += other.passed;
         self.instances_ns.extend(other.instances_ns);
         match (&mut self.open_loop, other.open_loop) {
             (Some(ours), Some(theirs)) => ours.add(&theirs)?,

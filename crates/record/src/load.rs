@@ -44,6 +44,12 @@ pub struct LoadResult {
     /// So many of those did not read what the server sent them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stalled: u64,
+    /// Further connections whose members came and went.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub passing: u64,
+    /// Members that came and went over the whole run.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub passed: u64,
     /// Requests per second that were asked for; `None`: as fast as the replies came.
     #[serde(default)]
     pub target_rate_per_s: Option<u32>,

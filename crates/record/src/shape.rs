@@ -19,6 +19,9 @@ pub struct LoadShape {
     pub idle: u32,
     /// So many of those do not read what the server sends them.
     pub stalled: u32,
+    /// Further connections whose members come and go, each for 1 s on average, so that about as many leave per
+    /// second as there are.
+    pub passing: u32,
     /// Requests outstanding on each connection, at most.
     pub pipeline: u32,
     /// When requests are sent.
@@ -38,19 +41,19 @@ impl TryFrom<Stored> for LoadShape {
 
     fn try_from(stored: Stored) -> Result<Self, Contradiction> {
         let drive = stored.drive()?;
-        let Stored { connections, idle, stalled, pipeline, cores, requests, n, beside, .. } =
-            stored;
-        Ok(LoadShape { connections, idle, stalled, pipeline, drive, cores, requests, n, beside })
+        let Stored { connections, idle, stalled, passing, pipeline, .. } = stored;
+        let Stored { cores, requests, n, beside, .. } = stored;
+        let closed = LoadShape::closed(connections, pipeline);
+        Ok(LoadShape { idle, stalled, passing, drive, cores, requests, n, beside, ..closed })
     }
 }
 
 impl From<LoadShape> for Stored {
     fn from(load: LoadShape) -> Self {
-        let LoadShape { connections, idle, stalled, pipeline, drive, cores, requests, n, beside } =
-            load;
-        let none = Stored::default();
-        Stored { connections, idle, stalled, pipeline, cores, requests, n, beside, ..none }
-            .with_drive(drive)
+        let LoadShape { connections, idle, stalled, passing, pipeline, .. } = load;
+        let LoadShape { drive, cores, requests, n, beside, .. } = load;
+        let open = Stored { connections, idle, stalled, passing, pipeline, ..Stored::default() };
+        Stored { cores, requests, n, beside, ..open }.with_drive(drive)
     }
 }
 
@@ -61,6 +64,7 @@ impl LoadShape {
             connections,
             idle: 0,
             stalled: 0,
+            passing: 0,
             pipeline,
             drive: Drive::Closed,
             cores: None,
@@ -70,10 +74,12 @@ impl LoadShape {
         }
     }
 
-    /// Connections open at once: those that send, the silent ones, and those of the load beside.
+    /// Most connections open at once: those that send, the silent ones, those of members that come and go, and
+    /// those of the load beside.
     pub fn open(&self) -> u32 {
         let beside = self.beside.map_or(0, |beside| beside.connections);
-        self.connections.saturating_add(self.idle).saturating_add(beside)
+        let all = [self.idle, self.passing, beside].into_iter();
+        all.fold(self.connections, u32::saturating_add)
     }
 
     /// Whether latencies under this load may be compared between cells: in open loop, and where
@@ -108,6 +114,9 @@ impl fmt::Display for LoadShape {
             (0, _) => {}
             (stalled, idle) if stalled == idle => write!(f, " that never read")?,
             (stalled, _) => write!(f, " ({stalled} never read)")?,
+        }
+        if self.passing > 0 {
+            write!(f, " + {} passing", self.passing)?;
         }
         if self.pipeline > 1 {
             write!(f, " × {}", self.pipeline)?;
@@ -248,6 +257,8 @@ mod tests {
         assert_eq!(stalled(1, 1), "10 conn + 1 idle that never read");
         assert_eq!(stalled(100, 1), "10 conn + 100 idle (1 never read)");
         assert_eq!(shape.open(), 10_010);
+        let shape = LoadShape { passing: 50, ..LoadShape::closed(10, 1) };
+        assert_eq!((shape.to_string().as_str(), shape.open()), ("10 conn + 50 passing", 60));
         let shape =
             LoadShape { requests: Some(2_000), n: Some(1_000), ..LoadShape::closed(300, 1) };
         assert_eq!(shape.to_string(), "300 conn, 2000 requests, n=1000");

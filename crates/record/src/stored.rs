@@ -16,6 +16,8 @@ pub(crate) struct Stored {
     pub idle: u32,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stalled: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub passing: u32,
     pub pipeline: u32,
     /// Absent in what was written before drives had names.
     #[serde(default)]

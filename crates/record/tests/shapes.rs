@@ -25,7 +25,8 @@ fn shapes() -> impl Strategy<Value = LoadShape> {
     let rest = (any::<[u32; 3]>(), any::<[Option<u32>; 3]>(), beside);
     (drives(), rest).prop_map(|(drive, ([connections, idle, pipeline], options, beside))| {
         let [cores, requests, n] = options;
-        LoadShape { connections, idle, stalled: 0, pipeline, drive, cores, requests, n, beside }
+        let closed = LoadShape::closed(connections, pipeline);
+        LoadShape { idle, drive, cores, requests, n, beside, ..closed }
     })
 }
 

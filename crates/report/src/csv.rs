@@ -21,7 +21,7 @@ wait_p50_ns,wait_p99_ns,lag_p50_ns,lag_p99_ns,service_p50_ns,service_p99_ns,\
 little_residual,steal,server_run_delay,load_run_delay,\
 counted_requests,n,beside_connections,beside_n,ms_per_request,ms_per_request_low,\
 ms_per_request_high,beside_per_s,beside_low,beside_high,then_in_words,cost_per,\
-in_flight,stalled,latency_of,\
+in_flight,stalled,latency_of,passing,\
 p95_ratio,p95_ratio_low,p95_ratio_high,p99_ratio,p99_ratio_low,p99_ratio_high,\
 latency_ratio_missing,p95_to_all_reading,p95_to_all_reading_low,p95_to_all_reading_high,\
 p99_to_all_reading,p99_to_all_reading_low,p99_to_all_reading_high,to_all_reading_missing";
@@ -76,6 +76,7 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<String> {
     };
     fields.extend([optional(in_flight), cell.load.stalled.to_string()]);
     fields.push(text(&summary.asked.latency_of.name));
+    fields.push(cell.load.passing.to_string());
     fields.extend(latency_ratio(cell.latency_to_baseline.as_ref()));
     fields.extend(latency_ratio(cell.latency_to_all_reading.as_ref()));
     fields

@@ -56,6 +56,24 @@ pub trait Dialect: Sync {
         let _ = talk;
     }
 
+    /// The member of this connection, which has its first reply, begins to leave: a server owes it nothing
+    /// that follows from what is sent from now on.
+    fn leave(&self, talk: &mut Self::Talk) {
+        let _ = talk;
+    }
+
+    /// Whether a member that has begun to leave has all that it is owed: until then it stays connected.
+    fn may_go(&self, talk: &Self::Talk) -> bool {
+        let _ = talk;
+        true
+    }
+
+    /// Appends to `out` what tells the server that this member leaves. When its answer has come,
+    /// [`Dialect::ends`] says so. What else comes until then is checked as ever.
+    fn say_goodbye(&self, talk: &mut Self::Talk, out: &mut Vec<u8>) {
+        let _ = (talk, out);
+    }
+
     /// Goes on with the steps that open a connection, such as an upgrade or a subscription. First
     /// called with no bytes when the connection stands, then with what came, until it returns `true`.
     /// It takes what it has read off the front of `came`; what is left is handed to

@@ -59,7 +59,12 @@ impl Member {
             select! {
                 incoming = self.socket.next() => match incoming {
                     Some(Ok(Message::Text(text))) => reply = Some(self.answer(&text)),
-                    Some(Ok(_)) => {} // pings and closing are answered by the library
+                    // the library has made the answer, behind which nothing may be put
+                    Some(Ok(Message::Close(_))) => {
+                        let _ = timeout(WRITE_TIMEOUT, self.socket.flush()).await;
+                        return Ok(());
+                    }
+                    Some(Ok(_)) => {} // pings are answered by the library
                     Some(Err(error)) => return Err(code_of(&error)),
                     None => return Ok(()),
                 },

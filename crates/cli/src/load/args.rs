@@ -32,6 +32,7 @@ use std::{
   regatta load https://localhost:8443/ --cacert my-roots.pem
   regatta load memcached://127.0.0.1:11211 -p 16
   regatta load ws://127.0.0.1:8080/ws -c 1000 --in-flight 4
+  regatta load ws://127.0.0.1:8080/ws -c 1000 --in-flight 4 --passing 50
   regatta load ws://127.0.0.1:8080/ -c 1000 --in-flight 4 --adapter nats
   regatta load http://127.0.0.1:8080/ --slow headers -c 5000 -d 30s
 
@@ -82,6 +83,12 @@ pub struct LoadArgs {
     /// So many of the --idle connections read nothing after that: slow members of a hub
     #[arg(long, default_value = "0", value_name = "N", requires = "idle")]
     pub stalled: usize,
+    /// Further members that come and go the whole time, about N of them per second: each stays for up to
+    /// 2 s, then leaves by a Close frame or a reset, and another comes. A broadcast that is sent while it
+    /// is a member must reach it once, as everybody. For hubs: --churn is a connection for every
+    /// request there, an echo, and no broadcast
+    #[arg(long, default_value = "0", value_name = "N", conflicts_with_all = ["requests", "churn", "burst", "slow"])]
+    pub passing: usize,
     /// So many load instances at once, each with so many connections, each of which connects, sends
     /// so many requests and closes; tells how long each instance took
     #[arg(long, value_parser = shape_of_burst, value_name = "INSTANCESxCONNECTIONSxREQUESTS",

@@ -71,6 +71,9 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
         line(&operation.several, format!("{} in {seconds:.2} s: {rate}", HumanCount(*count)));
         line("  latency", voided(Figure::Latency, percentiles(latency_ns)));
     }
+    if args.passing > 0 {
+        line("passed", format!("{} members came and went", HumanCount(result.passed)));
+    }
     if args.settle.is_some() {
         line("warm-up", warm_up_in_words(result.settling.as_ref()));
     }
@@ -119,12 +122,16 @@ fn shape(args: &LoadArgs) -> String {
         (idle, 0) => format!(" + {idle} idle"),
         (idle, stalled) => format!(" + {idle} idle ({stalled} never read)"),
     };
+    let passing = match args.passing {
+        0 => String::new(),
+        n => format!(" + {n} passing"),
+    };
     let each = match args.in_flight {
         _ if args.churn => "a request each".into(),
         Some(in_flight) => format!("{in_flight} requests under way"),
         None => format!("× {pipeline}"),
     };
-    format!("{} connections{idle}, {each}", args.connections())
+    format!("{} connections{idle}{passing}, {each}", args.connections())
 }
 
 /// How many replies had which status, and their share: `200: 990 (99.0%), 503: 10 (1.0%)`.

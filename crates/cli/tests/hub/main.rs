@@ -6,6 +6,7 @@ mod cheat;
 mod cluster;
 mod limits;
 mod page;
+mod passing;
 mod presence;
 mod sealed;
 mod slow;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::{
     fs,
     io::{Read, Write},
+    process::Command,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -80,6 +81,23 @@ fn members_hear_each_other_through_tls_and_a_stop_is_told() {
             assert_eq!(code, Some(CloseCode::Away), "{model}");
         }
         assert!(server.ended().success(), "{model}");
+    }
+}
+
+/// Members of a load come and go through TLS.
+#[test]
+fn members_come_and_go_through_tls() {
+    let (_folder, options, _) = made();
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    for model in ["epoll", "async"] {
+        let server = Server::of("hub", model, &options);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+        let url = format!("wss://{}/ws", server.addr);
+        command.args(["load", &url, "--insecure", "-c", "4", "--passing", "20", "--json", "-"]);
+        let ended = command.args(["-d", "2s", "--warm-up", "100ms"]).output().unwrap();
+        assert!(ended.status.success(), "{model}: {ended:?}");
+        let result: Value = serde_json::from_slice(&ended.stdout).unwrap();
+        assert!(result["passed"].as_u64().unwrap() > 10, "{model}: {result}");
     }
 }
 

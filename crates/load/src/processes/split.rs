@@ -53,7 +53,7 @@ impl Processes {
                 return Ok(split);
             }
             if processes == most {
-                let wanted = plan.connections + plan.idle;
+                let wanted = plan.most_open();
                 return Err(Error::Descriptors { wanted, possible: possible * processes });
             }
             processes += 1;

@@ -16,11 +16,11 @@ fn drawn(seed: u64) -> Plan {
 #[test]
 fn kept_connections_take_a_further_address_every_25_000() {
     let mut sources = Sources::new(&plan("127.0.0.1"), false, 0);
-    assert_eq!(sources.next(24_999), None);
-    assert_eq!(sources.next(25_000), Some(Ipv4Addr::new(127, 0, 0, 2)));
-    assert_eq!(sources.next(75_000), Some(Ipv4Addr::new(127, 0, 0, 4)));
+    assert_eq!(sources.next(24_999, false), None);
+    assert_eq!(sources.next(25_000, false), Some(Ipv4Addr::new(127, 0, 0, 2)));
+    assert_eq!(sources.next(75_000, false), Some(Ipv4Addr::new(127, 0, 0, 4)));
     let mut sources = Sources::new(&drawn(1), false, 0);
-    let [first, second] = [24_999, 25_000].map(|slot| sources.next(slot).unwrap().octets());
+    let [first, second] = [24_999, 25_000].map(|slot| sources.next(slot, false).unwrap().octets());
     assert_eq!((first[3], second[3]), (2, 3));
     assert_eq!(first[..3], second[..3]);
 }
@@ -29,7 +29,7 @@ fn kept_connections_take_a_further_address_every_25_000() {
 fn churn_takes_all_addresses_in_turn() {
     for (plan, network) in [(plan("127.0.0.1"), Some([127, 0, 0])), (drawn(1), None)] {
         let mut sources = Sources::new(&plan, true, 0);
-        let seen: BTreeSet<_> = (0..ADDRESSES).map(|_| sources.next(0).unwrap()).collect();
+        let seen: BTreeSet<_> = (0..ADDRESSES).map(|_| sources.next(0, false).unwrap()).collect();
         assert_eq!(seen.len(), ADDRESSES);
         let (first, last) = (seen.first().unwrap().octets(), seen.last().unwrap().octets());
         assert_eq!((first[3], last[3]), (2, 127));
@@ -40,7 +40,9 @@ fn churn_takes_all_addresses_in_turn() {
 #[test]
 fn nobody_knows_the_addresses_of_the_next_seed() {
     let seen = |churn: bool| -> BTreeSet<_> {
-        (0..1_000).map(|seed| Sources::new(&drawn(seed), churn, 0).next(0).unwrap()).collect()
+        (0..1_000)
+            .map(|seed| Sources::new(&drawn(seed), churn, 0).next(0, false).unwrap())
+            .collect()
     };
     for churn in [false, true] {
         let seen = seen(churn);
@@ -54,6 +56,6 @@ fn nobody_knows_the_addresses_of_the_next_seed() {
 fn other_targets_are_left_to_the_kernel() {
     for target in ["10.0.0.1", "::1"] {
         let plan = Plan { draws_sources: true, ..plan(target) };
-        assert_eq!(Sources::new(&plan, true, 0).next(60_000), None);
+        assert_eq!(Sources::new(&plan, true, 0).next(60_000, false), None);
     }
 }

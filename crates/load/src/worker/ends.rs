@@ -50,6 +50,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         if V::CHURNS {
             return V::goes_on(self, slot);
         }
+        if self.passing.has(slot) {
+            return self.has_left(slot);
+        }
         let owed = self.connections[slot as usize].cursor.owed();
         self.close(slot);
         if V::SCHEDULED {

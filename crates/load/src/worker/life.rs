@@ -11,6 +11,7 @@ use crate::{
     connection::{Connection, State, Times},
     held::Holding,
     leads::Leads,
+    passing::Passing,
     poller::Poller,
     schedule::Part,
     shared::{Gauge, Phase, Shared},
@@ -45,7 +46,8 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
     ) -> Result<Self, Error> {
         let Part { thread, threads } = part;
         let (active, left) = plan.share(|n| part.share(n));
-        let slots = active + part.share(plan.idle);
+        let kept = active + part.share(plan.idle);
+        let slots = kept + part.share(plan.passing);
         let number = |slot: usize| (slot * threads + thread) as u32;
         let script = dialect.script();
         let cursor = |slot: usize| Cursor::new(script, start(number(slot), script));
@@ -78,10 +80,11 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             connections,
             active: active as u32,
             times: Times::new(first(slots), plan.pipeline),
-            waiting: (0..slots as u32).map(|slot| Reverse((0, slot))).collect(),
+            waiting: (0..kept as u32).map(|slot| Reverse((0, slot))).collect(),
             ended: Vec::new(),
             sources: Sources::new(plan, V::CHURNS, thread),
             holding: Holding::new(plan, thread, active),
+            passing: Passing::new(plan, thread, kept, slots),
             drive: V::new(plan, share),
             part,
             phase: Phase::Starting,
@@ -122,6 +125,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             self.open_due();
             self.release(self.now);
             V::turns(&mut self);
+            self.pass();
             self.tell();
             if let Some(leader) = &mut leader {
                 leader.turn(self.now);
@@ -195,13 +199,15 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         let limit = self.plan.timeout.as_nanos() as Nanos;
         self.next_scan = self.now + (limit / 10).clamp(MS, 100 * MS);
         // Where all are open, the idle ones owe nothing.
-        let all = self.connections.len();
-        let slots = if self.open == all { self.active } else { all as u32 };
-        for slot in 0..slots {
+        let passing = self.passing.slots();
+        let kept = passing.start;
+        let slots = if self.open == kept as usize { self.active } else { kept };
+        for slot in (0..slots).chain(passing) {
             let connection = &self.connections[slot as usize];
             if connection.state != State::Closed
-                && connection.cursor.owed() > 0
-                && self.now.saturating_sub(self.times.oldest(&connection.sent)) > limit
+                && (connection.cursor.owed() > 0
+                    && self.now.saturating_sub(self.times.oldest(&connection.sent)) > limit
+                    || self.passing.is_overdue(slot, self.now))
                 && !connection.socket.as_ref().is_some_and(socket::has_unread)
             {
                 self.lost(slot, Loss::TimedOut);
@@ -231,7 +237,8 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         let line = self.phase == Phase::Draining && self.drive.has_due();
         // So are deliveries, of which one thread tells for all.
         let owes = self.phase == Phase::Draining && self.part.thread == 0 && self.dialect.owes();
-        let more = u64::from(line) + u64::from(owes);
+        let closing = if self.phase == Phase::Draining { self.passing.closing() } else { 0 };
+        let more = u64::from(line) + u64::from(owes) + closing;
         self.gauge.awaited.store(self.awaited + more, Relaxed);
         self.gauge.refused.store(self.refused, Relaxed);
         self.gauge.dropped.store(self.dropped, Relaxed);
@@ -265,6 +272,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
                     self.open_again(slot);
                 }
                 V::begins(self);
+                self.begin_to_pass();
             }
             Phase::Draining => self.stop_sending(),
             Phase::Ended => {

@@ -39,18 +39,21 @@ struct Lost {
     over_tls: bool,
     /// Every request has its reply.
     rests: bool,
+    /// It waits for the answer to its Close frame.
+    closing: bool,
     timeout: Duration,
 }
 
 impl Loss {
     /// What the server did, or the system said.
     fn in_words(&self, lost: Lost) -> String {
-        let Lost { state, over_tls, rests, timeout } = lost;
+        let Lost { state, over_tls, rests, closing, timeout } = lost;
         let opening = state == State::Connecting;
         match self {
             Loss::Connect(errno) | Loss::Read(errno) | Loss::Write(errno) => {
                 let said = io::Error::from_raw_os_error(errno.raw_os_error());
                 let when = match () {
+                    () if closing => ", though the answer to a Close frame is owed",
                     () if opening && over_tls => " before the TLS handshake was done",
                     () if rests => ", with no reply owed",
                     () => "",
@@ -60,6 +63,10 @@ impl Loss {
             Loss::Closed | Loss::CutOff if opening => {
                 "the server closed the connection during the TLS handshake".into()
             }
+            Loss::Closed | Loss::CutOff if closing => {
+                "the server closed the connection and did not answer a Close frame".into()
+            }
+            Loss::TimedOut if closing => format!("no answer to a Close frame within {timeout:?}"),
             Loss::Closed if rests => "the server closed the connection after its first reply, \
                                       without announcing it"
                 .into(),
@@ -89,7 +96,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         };
         self.left -= unsent;
         self.settled += unsent;
-        let lost = owed + unsent;
+        // So is the answer to a Close frame.
+        let closing = self.passing.is_closing(slot);
+        let lost = owed + unsent + u64::from(closing);
         // Of a connection that nothing more is asked of, no end is an error.
         let is_through = V::ENDS_CONNECTIONS || self.phase > Phase::Measuring;
         let is_wrong = matches!(loss, Loss::Wrong);
@@ -113,8 +122,8 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
             }
         }
         let over_tls = self.plan.tls.is_some();
-        let cause =
-            loss.in_words(Lost { state, over_tls, rests: lost == 0, timeout: self.plan.timeout });
+        let (rests, timeout) = (lost == 0, self.plan.timeout);
+        let cause = loss.in_words(Lost { state, over_tls, rests, closing, timeout });
         self.count.lost(&cause);
         if self.count.first_unfinished.is_none() && !is_wrong {
             let Connection { cursor, talk, replies, .. } = &self.connections[slot as usize];

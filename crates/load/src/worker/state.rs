@@ -5,6 +5,7 @@ use crate::{
     clock::Nanos,
     connection::{Connection, Times},
     held::Holding,
+    passing::Passing,
     poller::Poller,
     schedule::Part,
     shared::{Gauge, Phase, Shared},
@@ -30,7 +31,7 @@ pub(super) struct Worker<'a, D: Dialect, V> {
     pub sealed: Box<[u8]>,
     /// What the dialect keeps for all connections of the thread.
     pub desk: D::Desk,
-    /// The active ones, then the idle ones.
+    /// The active ones, then the idle ones, then those of members that come and go.
     pub connections: Vec<Connection<D::Talk>>,
     /// How many of them are active.
     pub active: u32,
@@ -43,6 +44,7 @@ pub(super) struct Worker<'a, D: Dialect, V> {
     pub sources: Sources,
     /// Of which requests the last byte is held back.
     pub holding: Holding,
+    pub passing: Passing,
     /// When it asks.
     pub drive: V,
     /// The thread's number, of how many: slot `i` is slot `thread + i * threads` of the plan.
@@ -67,6 +69,7 @@ pub(super) struct Worker<'a, D: Dialect, V> {
     pub unexpected: u64,
     /// Replies by their status, when the window opened.
     pub statuses: Vec<u64>,
+    /// Connections whose first reply came and that stand, those of members that come and go left out.
     pub open: usize,
     /// Connections that stay open though they are not used any more.
     pub kept: u32,

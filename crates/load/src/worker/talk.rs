@@ -161,7 +161,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         let connection = &mut self.connections[slot as usize];
         self.times.push(&mut connection.sent, 1, now);
         self.left -= 1;
-        let source = self.sources.next(slot as usize * self.part.threads + self.part.thread);
+        let passes = self.passing.has(slot);
+        let source =
+            self.sources.next(slot as usize * self.part.threads + self.part.thread, passes);
         match socket::open(self.plan.target, source, !V::CHURNS, receives) {
             Ok(socket) => connection.socket = Some(socket),
             Err(error) => return self.lost(slot, Loss::Connect(error)),
@@ -201,11 +203,14 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
                 self.settled += owed;
             }
         }
-        if connection.state == State::Open {
+        if connection.state != State::Open {
+            if !V::CHURNS {
+                self.shared.opening_done();
+            }
+        } else if !self.passing.has(slot) {
             self.open -= 1;
-        } else if !V::CHURNS {
-            self.shared.opening_done();
         }
+        self.passing.is_away(slot);
         let script = self.dialect.script();
         let start = connection.cursor.next_start(script);
         if let (Some(session), Some(socket)) = (connection.tls.take(), &connection.socket) {
@@ -288,8 +293,12 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         if slot < self.active || !self.dialect.ends(&connection.talk) {
             connection.pause = SHORTEST_PAUSE;
         }
-        self.open += 1;
-        self.count.connections_opened += 1;
+        if self.passing.has(slot) {
+            self.passing.comes(slot, self.now);
+        } else {
+            self.open += 1;
+            self.count.connections_opened += 1;
+        }
         V::opened(self, slot);
         if !V::CHURNS {
             self.shared.opening_done();

@@ -13,16 +13,16 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// A protocol by the name of its adapter.
-struct Named {
-    name: &'static str,
-    hub: fn(Fault) -> Server,
+pub struct Named {
+    pub name: &'static str,
+    pub hub: fn(Fault) -> Server,
     /// It says that a broadcast is done, and that follows the sender's copy.
     results_follow: bool,
     /// What says that a broadcast is done names it.
     results_name: bool,
 }
 
-const ALL: [Named; 4] = [
+pub const ALL: [Named; 4] = [
     Named {
         name: "phoenix",
         hub: |fault| serve(Phoenix, fault, MEMBERS),
@@ -49,7 +49,7 @@ const ALL: [Named; 4] = [
     },
 ];
 
-fn through(name: &str) -> Workload {
+pub fn through(name: &str) -> Workload {
     workload("hub").adapted(name).expect("there is such an adapter")
 }
 

@@ -5,6 +5,7 @@ mod adapters;
 #[path = "../common/mod.rs"]
 mod common;
 mod own;
+mod passing;
 mod server;
 
 use common::plan;

@@ -128,7 +128,7 @@ fn one_wrong_delivery_among_many_is_found_whichever_it_is() {
 }
 
 /// A load of several processes, whose members hear each other.
-fn run_in(processes: usize, plan: &Plan) -> Result<Tally, Error> {
+pub fn run_in(processes: usize, plan: &Plan) -> Result<Tally, Error> {
     let processes = Processes {
         program: env!("CARGO_BIN_EXE_load-test-helper").into(),
         arguments: vec!["load-process".into(), "of-a-hub".into()],

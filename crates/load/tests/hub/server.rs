@@ -2,8 +2,8 @@
 
 use crate::common::Server;
 use std::{
-    io::Write,
-    net::{TcpListener, TcpStream},
+    io::{self, Write},
+    net::{Shutdown, TcpListener, TcpStream},
     sync::{
         Arc, Condvar, Mutex,
         atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
@@ -33,6 +33,16 @@ pub enum Fault {
     Misreported(u64),
     /// A copy comes of something that nobody has sent.
     Invented(u64),
+    /// The member that came last does not get it.
+    LostToNewcomer(u64),
+    /// The member that came last gets it twice.
+    DoubledToNewcomer(u64),
+    /// From it on, results count half of the members.
+    CountsHalf(u64),
+    /// Results count members that have left, too.
+    CountsAll,
+    /// Of three Close frames one is answered, one is not, and after one the connection is ended.
+    Rude,
 }
 
 /// What a member said.
@@ -140,7 +150,12 @@ impl<P: Protocol> Hub<P> {
             let _ = stream.lock().unwrap().write_all(bytes);
         };
         let misreports = fault == Fault::Misreported(number);
-        let result = self.protocol.result(digits, number_of, members.len(), misreports);
+        let listeners = match fault {
+            Fault::CountsHalf(n) if n <= number => members.len() / 2,
+            Fault::CountsAll => self.ever.load(SeqCst),
+            _ => members.len(),
+        };
+        let result = self.protocol.result(digits, number_of, listeners, misreports);
         let own = members.iter().find(|(member, _)| *member == sender);
         let is_first = fault == Fault::ResultFirst(number);
         let tell_result = || {
@@ -153,10 +168,16 @@ impl<P: Protocol> Hub<P> {
         }
         // Not the sender: then its result would be what is wrong.
         let victim = members.iter().map(|(member, _)| *member).find(|member| *member != sender);
+        let newcomer = members.last().map(|(member, _)| *member);
         for (member, stream) in members.iter() {
+            let is_newcomer = Some(*member) == newcomer;
             let is_victim = Some(*member) == victim;
             match fault {
                 Fault::Lost(n) if n == number && is_victim => {}
+                Fault::LostToNewcomer(n) if n == number && is_newcomer => {}
+                Fault::DoubledToNewcomer(n) if n == number && is_newcomer => {
+                    write(stream, &[&copy[..], &copy[..]].concat());
+                }
                 Fault::Reordered(n) if n == number && is_victim => {
                     *self.kept.lock().unwrap() = Some((sender, copy.clone()));
                 }
@@ -199,6 +220,17 @@ impl<P: Protocol> Hub<P> {
         };
         self.protocol.greeting().iter().for_each(|greeting| tell(greeting));
         self.answer(number, &mut socket, &writer, tell);
+        self.leaves(number);
+        let is_rude = self.fault == Fault::Rude;
+        let _ = match number % 3 {
+            1 if is_rude => Ok(()),
+            2 if is_rude => socket.get_ref().shutdown(Shutdown::Both),
+            // The answer to a Close frame; nothing else is written any more.
+            _ => socket.flush().map_err(io::Error::other),
+        };
+    }
+
+    fn leaves(&self, number: usize) {
         self.members.lock().unwrap().retain(|(member, _)| *member != number);
     }
 

@@ -107,6 +107,7 @@ fn plan(question: &Question, ready: &Ready<'_>, level: u32, window: Duration, se
         connections: connections as usize,
         idle: 0,
         stalled: 0,
+        passing: 0,
         pipeline: pipeline as usize,
         drive,
         // How busy the load is tells whether it was the limit.

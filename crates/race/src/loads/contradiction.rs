@@ -49,6 +49,12 @@ impl Loads {
                 "`stalled` are some of the `idle` connections, so it cannot be more than those",
             );
         }
+        if self.passing.values().iter().any(|n| *n > 0) && (self.churn || self.is_counted()) {
+            return told(
+                "`passing` members come and go beside those that stay, for a window of time; it does not \
+                 go with `churn`, `burst` or `requests`",
+            );
+        }
         if self.rate_when_shared.is_some() && (rated || self.cores.is_none()) {
             return told(
                 "`rate_when_shared` is for `cores` that server and load must share; it does not \
@@ -191,6 +197,9 @@ mod tests {
             ("stalled = 1".to_owned(), "some of the `idle` connections"),
             ("idle = 1\nstalled = [0, 2]".to_owned(), "some of the `idle` connections"),
             ("stalled = []".to_owned(), "leave it out for none"),
+            ("passing = 5\nchurn = true".to_owned(), "`passing` members come and go beside"),
+            ("passing = [0, 5]\nrequests = 9".to_owned(), "`passing` members come and go beside"),
+            (format!("passing = 5\n{}", burst(10)), "`passing` members come and go beside"),
             ("rate_when_shared = 5".to_owned(), "nor without `cores`"),
             ("rate = 5\ncores = 1\nrate_when_shared = 5".to_owned(), "does not go with `rate`"),
             (format!("churn = true\n{}", burst(10)), "does not go with `churn`"),
@@ -226,6 +235,7 @@ mod tests {
         assert_eq!(loads(&format!("connections = 60\n{}", burst(10))).contradiction(), None);
         assert_eq!(loads("connections = 10\nidle = [10, 10000]").contradiction(), None);
         assert_eq!(loads("connections = 10\nidle = [1, 10]\nstalled = 1").contradiction(), None);
+        assert_eq!(loads("connections = 10\npassing = [0, 5]").contradiction(), None);
         let error = toml::from_str::<Loads>("connections = 1\ncores = \"some\"").unwrap_err();
         assert!(error.to_string().contains("\"all\" in cores"), "{error}");
     }

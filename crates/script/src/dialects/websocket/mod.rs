@@ -6,6 +6,7 @@
 //! once, whole, and in the order of its sender, `message` has the bytes, `adapters` those of the protocols
 //! that hubs of others speak on top of WebSocket.
 
+mod adapted;
 mod adapters;
 mod asks;
 mod frames;

@@ -1,13 +1,12 @@
 //! How a member of a hub is spoken to, and how what comes is checked.
 
 use super::{
-    adapters::{Adapter, Next, Said},
+    adapters::Adapter,
     frames,
-    member::Got,
     message::{self, Message, Payload, Request},
     opening::Asked,
     roster::{Roster, TooMany},
-    talk::{Stage, Talk},
+    talk::{Stage, Standing, Talk},
     terms::Terms,
 };
 use crate::{
@@ -17,7 +16,7 @@ use crate::{
     script::Script,
     time::Nanos,
 };
-use regatta_proto::websocket::{Decoder, Event, Frame, Role};
+use regatta_proto::websocket::{CloseCode, Decoder, Event, Frame, Role};
 use regatta_record::{Exchange, Operation};
 use std::mem;
 
@@ -33,7 +32,7 @@ const SILENCE: Nanos = 25_000_000_000;
 /// A hub that is asked.
 #[derive(Debug)]
 pub struct Hub {
-    terms: Terms,
+    pub(super) terms: Terms,
     /// The first byte of the frames that it writes.
     first: u8,
     script: Script,
@@ -107,7 +106,7 @@ impl Hub {
         }
     }
 
-    fn take_copy(
+    pub(super) fn take_copy(
         &self,
         talk: &mut Talk,
         payload: Payload,
@@ -148,12 +147,10 @@ impl Hub {
                 if *asked == came && !talk.got.has(came.id) {
                     return Err(self.terms.wrong(talk, COPY_FIRST, text));
                 }
-                // Members that were opening meanwhile may have been counted, too.
-                let members = self.roster.sent(came.id).map_or(0, |sent| u64::from(sent.members));
-                let all = self.roster.most();
-                let counts = listeners.is_none_or(|n| (members..=all.max(members)).contains(&n));
-                if *asked == came && !counts {
-                    let expected = format!("a listenerCount of {members}, or up to {all}");
+                let may_be = self.roster.listeners(came.id);
+                if *asked == came && listeners.is_some_and(|n| !may_be.contains(&n)) {
+                    let (least, most) = may_be.into_inner();
+                    let expected = format!("a listenerCount of {least}, or up to {most}");
                     return Err(self.terms.wrong(talk, &expected, text));
                 }
                 *asked == came
@@ -168,100 +165,10 @@ impl Hub {
     }
 
     /// The oldest request has its reply.
-    fn answered(&self, talk: &mut Talk) {
+    pub(super) fn answered(&self, talk: &mut Talk) {
         talk.asked.pop_front();
         talk.answered += 1;
-        if !talk.is_member {
-            talk.is_member = true;
-            talk.got = Got::from(self.roster.join());
-        }
-    }
-
-    /// The payload of a frame came from a server that speaks a protocol of its own.
-    fn take_adapted(
-        &self,
-        adapter: Adapter,
-        talk: &mut Talk,
-        payload: &[u8],
-        heard: &mut impl Heard,
-        replies: &mut u32,
-    ) -> Result<(), Box<Exchange>> {
-        if talk.held.is_empty() {
-            let taken = self.take_said(adapter, talk, payload, heard, replies)?;
-            talk.held.extend_from_slice(&payload[taken..]);
-            return Ok(());
-        }
-        let mut held = mem::take(&mut talk.held);
-        held.extend_from_slice(payload);
-        let taken = self.take_said(adapter, talk, &held, heard, replies)?;
-        held.drain(..taken);
-        talk.held = held;
-        Ok(())
-    }
-
-    /// Takes all that is whole: how many bytes.
-    #[inline]
-    fn take_said(
-        &self,
-        adapter: Adapter,
-        talk: &mut Talk,
-        bytes: &[u8],
-        heard: &mut impl Heard,
-        replies: &mut u32,
-    ) -> Result<usize, Box<Exchange>> {
-        let mut at = 0;
-        loop {
-            let (said, taken) = match adapter.next(&bytes[at..]) {
-                Next::Said(said, taken) => (said, taken),
-                Next::Part => return Ok(at),
-                Next::Unknown => {
-                    return Err(self.terms.wrong(talk, &self.terms.due(talk), &bytes[at..]));
-                }
-            };
-            let text = &bytes[at..at + taken];
-            at += taken;
-            let is_reply = match said {
-                Said::Copy(payload) => {
-                    self.take_copy(talk, payload, text, heard)?;
-                    adapter.copy_is_result() && talk.waits_for(payload)
-                }
-                Said::Joined => match talk.asked.front() {
-                    Some(Request::Echo(_)) => true,
-                    _ => return Err(self.terms.wrong(talk, &self.terms.due(talk), text)),
-                },
-                Said::Done(number) => {
-                    if number.is_some_and(|number| number != talk.answered + 1) {
-                        return Err(self.terms.wrong(talk, &self.terms.due(talk), text));
-                    }
-                    match talk.asked.front() {
-                        Some(Request::Broadcast(asked))
-                            if adapter.copy_comes_first() && !talk.got.has(asked.id) =>
-                        {
-                            return Err(self.terms.wrong(talk, COPY_FIRST, text));
-                        }
-                        Some(_) => true,
-                        None => return Err(self.terms.wrong(talk, &self.terms.due(talk), text)),
-                    }
-                }
-                Said::Asks => {
-                    let mask = talk.mask();
-                    adapter.frame(adapter.answer().as_bytes(), mask, &mut talk.asides);
-                    false
-                }
-                Said::Greeting => {
-                    talk.is_greeted = true;
-                    false
-                }
-                Said::Aside => false,
-            };
-            if is_reply {
-                self.answered(talk);
-                *replies += 1;
-            }
-            if at == bytes.len() {
-                return Ok(at);
-            }
-        }
+        talk.is_answered(&self.roster);
     }
 
     fn asked(&self) -> Asked<'_> {
@@ -322,6 +229,8 @@ impl Hub {
                 Some(Event::Pong(_)) => {
                     break Err(self.terms.wrong(talk, "no pong that nobody asked for", came));
                 }
+                // After its Close frame a member says nothing more.
+                Some(Event::Ping(_)) if talk.standing == Standing::Closing => continue,
                 Some(Event::Ping(payload)) => {
                     let mask = talk.mask();
                     Frame::pong(payload).write_masked(mask, &mut talk.asides);
@@ -331,6 +240,10 @@ impl Hub {
                     break Err(self.terms.wrong(talk, "text, not bytes", came));
                 }
                 Some(Event::Text(_)) => break Err(self.terms.wrong(talk, "bytes, not text", came)),
+                Some(Event::Close(_)) if talk.standing == Standing::Closing => {
+                    talk.standing = Standing::Closed;
+                    break Ok(());
+                }
                 Some(Event::Close(_)) => {
                     break Err(self.terms.wrong(talk, "that the server does not close", came));
                 }
@@ -347,7 +260,7 @@ impl Hub {
     }
 }
 
-const COPY_FIRST: &str = "its own copy of the broadcast before the result";
+pub(super) const COPY_FIRST: &str = "its own copy of the broadcast before the result";
 
 impl Dialect for Hub {
     type Desk = ();
@@ -376,10 +289,8 @@ impl Dialect for Hub {
     }
 
     fn renew(&self, talk: &mut Talk, number: u32) {
-        let left = mem::replace(talk, self.talk(number));
-        if left.is_member {
-            self.roster.leave(left.got.missing(self.roster.next()));
-        }
+        let mut left = mem::replace(talk, self.talk(number));
+        left.is_over(&self.roster);
         if left.has_begun {
             self.roster.end();
         }
@@ -387,10 +298,26 @@ impl Dialect for Hub {
 
     /// It stays among those that a server may count.
     fn stall(&self, talk: &mut Talk) {
-        if mem::take(&mut talk.is_member) {
-            let got = mem::replace(&mut talk.got, Got::from(u64::MAX));
-            self.roster.leave(got.missing(self.roster.next()));
-        }
+        talk.is_over(&self.roster);
+    }
+
+    fn leave(&self, talk: &mut Talk) {
+        talk.leaves(&self.roster);
+    }
+
+    fn may_go(&self, talk: &Talk) -> bool {
+        talk.got.has_all()
+    }
+
+    /// With a Close frame (RFC 6455, section 5.5.1).
+    fn say_goodbye(&self, talk: &mut Talk, out: &mut Vec<u8>) {
+        talk.standing = Standing::Closing;
+        CloseCode::NORMAL.write_masked("", talk.mask(), out);
+    }
+
+    #[inline]
+    fn ends(&self, talk: &Talk) -> bool {
+        talk.standing == Standing::Closed
     }
 
     fn open(

@@ -1,15 +1,17 @@
 //! Which members must get which broadcast, over all members, threads and processes of a load.
 //!
-//! A broadcast is owed to every member that was answered before it was sent, until that member leaves. The
-//! upgrade alone shows less: many servers enter a member only after they have written it. Broadcasts are
-//! numbered in the order in which they are sent; a member that has joined is owed all from the next number
-//! on. So a member needs to keep no more than where it joined and what has come since.
+//! A broadcast is owed to every member that was answered before it was sent and has not begun to leave by
+//! then. The upgrade alone shows less: many servers enter a member only after they have written it.
+//! Broadcasts are numbered in the order in which they are sent; a member is owed all from the number that is
+//! next when it joins, up to the one that is next when it begins to leave. So a member needs to keep no more
+//! than these two and what has come since.
 //!
 //! All of it is words of memory, which several load processes may share.
 
 use crate::time::Nanos;
 use std::{
     hint,
+    ops::RangeInclusive,
     sync::atomic::{AtomicU64, Ordering::*},
     thread,
 };
@@ -17,9 +19,14 @@ use std::{
 /// Broadcasts that may be on their way at a time; a power of two.
 pub(super) const ON_THEIR_WAY: usize = 1 << 14;
 
+/// A server has noticed after this long that a connection has ended, and counts it no more.
+const NOTICED: Nanos = 2_000_000_000;
+
 /// Words of the whole: [`Head`], then [`Broadcast`] for each number, modulo their count.
-pub(super) const WORDS: usize = BROADCAST * (1 + ON_THEIR_WAY);
-/// Words of a broadcast, and of the head: a cache line.
+pub(super) const WORDS: usize = HEAD + BROADCAST * ON_THEIR_WAY;
+/// Words of the head: two cache lines.
+const HEAD: usize = 2 * BROADCAST;
+/// Words of a broadcast: a cache line.
 const BROADCAST: usize = 8;
 
 /// The words of the head.
@@ -34,10 +41,19 @@ enum Head {
     Next,
     /// Broadcasts that somebody is still owed.
     Owed,
-    /// Connections that have begun, members or not.
-    Begun,
-    /// Most of them at a time.
-    Most,
+    /// Connections that have begun so far, members or not.
+    Begun = BROADCAST as isize,
+    /// Those that have ended so far.
+    Ended,
+    /// Members that have begun to leave so far.
+    Leavers,
+    /// When [`Head::EndedThen`] was last read. Under the lock.
+    LookedAt,
+    /// Connections that had ended then. Under the lock.
+    EndedThen,
+    /// Connections that had ended at the look before that one, so at least [`NOTICED`] earlier. Under the
+    /// lock.
+    Forgotten,
 }
 
 /// The words of a broadcast.
@@ -50,6 +66,10 @@ enum Broadcast {
     Members,
     /// Of those, how many have not got it.
     Left,
+    /// [`Head::Leavers`] when it was sent.
+    Leavers,
+    /// [`Head::Forgotten`] when it was sent.
+    Forgotten,
 }
 
 /// What is known of all broadcasts.
@@ -127,8 +147,8 @@ impl Roster {
 
     #[inline]
     fn broadcast(&self, number: u64, word: Broadcast) -> &AtomicU64 {
-        let at = 1 + number as usize % ON_THEIR_WAY;
-        &self.words()[at * BROADCAST + word as usize]
+        let at = number as usize % ON_THEIR_WAY;
+        &self.words()[HEAD + at * BROADCAST + word as usize]
     }
 
     fn lock(&self) -> Lock<'_> {
@@ -142,10 +162,16 @@ impl Roster {
         self.head(Head::Next).load(Relaxed)
     }
 
-    /// A member leaves, who has not got these.
-    pub fn leave(&self, without: impl Iterator<Item = u64>) {
+    /// A member begins to leave: the number of the first broadcast that it is not owed.
+    pub fn leave(&self) -> u64 {
         let _lock = self.lock();
         self.head(Head::Members).fetch_sub(1, Relaxed);
+        self.head(Head::Leavers).fetch_add(1, Relaxed);
+        self.head(Head::Next).load(Relaxed)
+    }
+
+    /// A connection has ended whose member was owed these and has not got them: nobody waits for them.
+    pub fn forgive(&self, without: impl Iterator<Item = u64>) {
         without.for_each(|number| {
             self.one_less(number);
         });
@@ -168,6 +194,8 @@ impl Roster {
         set(Broadcast::SentAt, at);
         set(Broadcast::Members, members);
         set(Broadcast::Left, members);
+        set(Broadcast::Leavers, self.head(Head::Leavers).load(Relaxed));
+        set(Broadcast::Forgotten, self.forgotten(at));
         if members > 0 {
             self.head(Head::Owed).fetch_add(1, Relaxed);
         }
@@ -208,20 +236,43 @@ impl Roster {
         is_last
     }
 
+    /// Connections that had ended so long before this moment that no server counts them any more. Under the
+    /// lock.
+    fn forgotten(&self, at: Nanos) -> u64 {
+        let [looked_at, then, forgotten] =
+            [Head::LookedAt, Head::EndedThen, Head::Forgotten].map(|word| self.head(word));
+        if at.saturating_sub(looked_at.load(Relaxed)) >= NOTICED {
+            forgotten.store(then.load(Relaxed), Relaxed);
+            then.store(self.head(Head::Ended).load(Relaxed), Relaxed);
+            looked_at.store(at, Relaxed);
+        }
+        forgotten.load(Relaxed)
+    }
+
     /// A connection begins, which may become a member.
     pub fn begin(&self) {
-        let begun = self.head(Head::Begun).fetch_add(1, Relaxed) + 1;
-        self.head(Head::Most).fetch_max(begun, Relaxed);
+        self.head(Head::Begun).fetch_add(1, Relaxed);
     }
 
     /// A connection ends.
     pub fn end(&self) {
-        self.head(Head::Begun).fetch_sub(1, Relaxed);
+        self.head(Head::Ended).fetch_add(1, Relaxed);
     }
 
-    /// Most connections at a time so far: a server may count each as a member from its upgrade on.
-    pub fn most(&self) -> u64 {
-        self.head(Head::Most).load(Relaxed)
+    /// How many listeners a server may count that tells the result of a broadcast now. It counts at least
+    /// the members that were there when it was sent and have not begun to leave since. It counts at most all
+    /// connections that have begun (it may enter one with its upgrade), but for those that had ended long
+    /// before it was sent.
+    pub fn listeners(&self, number: u64) -> RangeInclusive<u64> {
+        let of = |word| self.broadcast(number, word).load(Relaxed);
+        let (members, leavers) = (of(Broadcast::Members), of(Broadcast::Leavers));
+        let (forgotten, is_known) = (of(Broadcast::Forgotten), self.sent(number).is_some());
+        let begun = self.head(Head::Begun).load(Relaxed);
+        if !is_known {
+            return 0..=begun;
+        }
+        let left_since = self.head(Head::Leavers).load(Relaxed).saturating_sub(leavers);
+        members.saturating_sub(left_since)..=begun.saturating_sub(forgotten).max(members)
     }
 
     /// Whether somebody is still owed a broadcast.
@@ -261,10 +312,39 @@ mod tests {
         assert!(!roster.delivered(1));
         assert!(roster.owes());
         assert_eq!(roster.missing(), [(1, Sent { sender: 8, at: 200, members: 2 }, 1)]);
-        roster.leave([1].into_iter());
+        assert_eq!(roster.leave(), 2, "it is owed what was sent before");
+        assert!(roster.owes());
+        roster.forgive([1].into_iter());
         assert!(!roster.owes() && roster.missing().is_empty());
         assert_eq!(roster.send(8, 300), Ok(2));
         assert_eq!(roster.sent(2).unwrap().members, 1);
+    }
+
+    #[test]
+    fn listeners_are_those_who_are_there_from_the_send_to_the_result_and_who_may_be() {
+        let roster = Roster::new(None);
+        (0..5).for_each(|_| roster.begin());
+        (0..4).for_each(|_| assert_eq!(roster.join(), 0));
+        let at = |second: u64| (100 + second) * 1_000_000_000;
+        assert_eq!(roster.send(7, at(0)), Ok(0));
+        assert_eq!(roster.listeners(0), 4..=5, "one has no answer yet");
+        roster.leave();
+        assert_eq!(roster.listeners(0), 3..=5, "it may have left before it was counted");
+        roster.end();
+        roster.begin();
+        for second in 1..4 {
+            assert_eq!(roster.send(7, at(second)), Ok(second));
+            assert_eq!(
+                roster.listeners(second),
+                3..=6,
+                "the server may not know that one has ended"
+            );
+        }
+        // That was seen to have ended after 2 s, which is 2 s ago.
+        assert_eq!(roster.send(7, at(4)), Ok(4));
+        assert_eq!(roster.listeners(4), 3..=5);
+        assert_eq!(roster.listeners(3), 3..=6, "for what was sent before, it may have been there");
+        assert_eq!(*roster.listeners(99).start(), 0, "nothing is known of it");
     }
 
     #[test]
@@ -329,8 +409,8 @@ mod tests {
         assert_eq!(other.sent(0), Some(Sent { sender: 7, at: 100, members: 2 }));
         assert!(!other.delivered(0) && other.owes());
         assert!(one.delivered(0) && !other.owes());
-        assert_eq!((one.most(), other.next()), (3, 1));
-        other.leave([].into_iter());
+        assert_eq!((one.listeners(0), other.next()), (2..=3, 1));
+        assert_eq!(other.leave(), 1);
         assert_eq!(one.send(7, 200), Ok(1));
         assert_eq!(other.missing(), [(1, Sent { sender: 7, at: 200, members: 1 }, 1)]);
     }

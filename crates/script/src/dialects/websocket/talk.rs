@@ -4,11 +4,12 @@ use super::{
     member::Got,
     message::{Payload, Request},
     opening::Upgrade,
+    roster::Roster,
 };
 use crate::time::Nanos;
 use rand::{RngCore, SeedableRng, rngs::SmallRng};
 use regatta_proto::websocket::Decoder;
-use std::collections::VecDeque;
+use std::{collections::VecDeque, mem};
 
 /// What is kept of a member.
 pub struct Talk {
@@ -29,8 +30,7 @@ pub struct Talk {
     pub(super) has_begun: bool,
     /// The server has spoken first, where it is to.
     pub(super) is_greeted: bool,
-    /// It was answered, and is owed all that is sent from then on.
-    pub(super) is_member: bool,
+    pub(super) standing: Standing,
     pub(super) got: Got,
     /// Answers to pings and the like, to be sent.
     pub(super) asides: Vec<u8>,
@@ -40,6 +40,21 @@ pub struct Talk {
     pub(super) held: Vec<u8>,
     /// Through an adapter: when it last said something, of a server that is to hear from it.
     pub(super) said_at: Nanos,
+}
+
+/// Whether a connection is that of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It has no answer yet.
+    New,
+    /// It was answered, and is owed all that is sent from then on.
+    Member,
+    /// It has begun to leave, and is owed what was sent before.
+    Leaving,
+    /// It has said so to the server, in a Close frame.
+    Closing,
+    /// The server has answered that.
+    Closed,
 }
 
 /// How far a connection is.
@@ -69,8 +84,8 @@ impl Talk {
             part: Vec::new(),
             has_begun: false,
             is_greeted: false,
-            is_member: false,
-            got: Got::from(u64::MAX),
+            standing: Standing::New,
+            got: Got::nothing(),
             asides: Vec::new(),
             too_many: false,
             held: Vec::new(),
@@ -86,5 +101,28 @@ impl Talk {
     /// Whether the oldest request without a reply is this broadcast.
     pub(super) fn waits_for(&self, payload: Payload) -> bool {
         self.asked.front() == Some(&Request::Broadcast(payload))
+    }
+
+    /// It has an answer: with the first it joins.
+    pub(super) fn is_answered(&mut self, roster: &Roster) {
+        if self.standing == Standing::New {
+            self.standing = Standing::Member;
+            self.got.joins(roster.join());
+        }
+    }
+
+    /// A member begins to leave.
+    pub(super) fn leaves(&mut self, roster: &Roster) {
+        if self.standing == Standing::Member {
+            self.standing = Standing::Leaving;
+            self.got.leaves(roster.leave());
+        }
+    }
+
+    /// Nothing more is read: what has not come will not.
+    pub(super) fn is_over(&mut self, roster: &Roster) {
+        self.leaves(roster);
+        let got = mem::replace(&mut self.got, Got::nothing());
+        roster.forgive(got.missing(roster.next()));
     }
 }

@@ -1,0 +1,61 @@
+//! Members that come and go while others broadcast: the load's own, on every model.
+
+use crate::{models, support::Server};
+use serde_json::Value;
+use std::process::{Command, Output};
+
+fn load(url: &str, options: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["load", url, "-c", "8", "--warm-up", "500ms"]).args(options);
+    command.output().unwrap()
+}
+
+/// The count of the whole run of one kind of operation.
+fn count(result: &Value, name: &str) -> u64 {
+    let all = result["operations"].as_array().unwrap();
+    let one = all.iter().find(|one| one["operation"]["name"] == name).unwrap();
+    one["whole_run"].as_u64().unwrap()
+}
+
+#[test]
+fn no_delivery_is_lost_while_members_come_and_go() {
+    for model in models() {
+        let server = Server::of("hub", model, &["--cores", "2"]);
+        let url = format!("ws://{}/ws", server.addr);
+        let churn = ["--in-flight", "4", "--passing", "40", "-d", "3s", "--json", "-"];
+        let ended = load(&url, &churn);
+        assert!(ended.status.success(), "{model}: {ended:?}");
+        let result: Value = serde_json::from_slice(&ended.stdout).unwrap();
+        let errors = result["errors"].as_object().unwrap();
+        assert!(errors.values().all(|count| *count == 0), "{model}: {errors:?}");
+        let (deliveries, last) = (count(&result, "deliveries"), count(&result, "last_deliveries"));
+        assert!(deliveries > 5_000 && deliveries > 8 * last, "{model}: {deliveries} of {last}");
+        let passed = result["passed"].as_u64().unwrap();
+        assert!(passed > 50, "{model}: {passed}");
+        assert_eq!(result["passing"], 40, "{model}");
+        println!("{model}: {deliveries} deliveries, {passed} came and went");
+    }
+}
+
+#[test]
+fn several_processes_have_members_that_come_and_go() {
+    let server = Server::of("hub", "percore", &["--cores", "2"]);
+    let url = format!("ws://{}/ws", server.addr);
+    let ended = load(&url, &["--rate", "300/s", "--passing", "30", "--processes", "3", "-d", "2s"]);
+    let printed = String::from_utf8(ended.stdout).unwrap();
+    assert!(ended.status.success(), "{printed}");
+    assert!(printed.contains("8 connections + 30 passing, × 1"), "{printed}");
+    assert!(printed.contains("members came and went"), "{printed}");
+}
+
+#[test]
+fn other_workloads_refuse_and_say_what_churn_is_there() {
+    for (url, workload) in [("line://127.0.0.1:1", "double"), ("http://127.0.0.1:1/", "hello")] {
+        let ended = load(url, &["--workload", workload, "--passing", "5"]);
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{said}");
+        assert!(said.contains(&format!("this load runs {workload}, for which churn")), "{said}");
+    }
+    let ended = load("ws://127.0.0.1:1/ws", &["--churn", "--passing", "5"]);
+    assert_eq!(ended.status.code(), Some(2));
+}

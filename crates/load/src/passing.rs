@@ -1,0 +1,205 @@
+//! Members that come and go, of one load thread: who stays until when, and who has begun to leave. What that is
+//! for stands in `worker::passing`.
+
+use crate::{
+    Plan,
+    clock::{Nanos, SECOND},
+};
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
+
+/// Longest stay; the mean is half of it.
+const LONGEST_STAY: Nanos = 2 * SECOND;
+
+/// The members of one load thread that come and go.
+pub(crate) struct Passing {
+    /// The first of their slots.
+    first: u32,
+    /// How far the member of each slot is.
+    members: Vec<Member>,
+    /// When to look at which slot, since its member may leave.
+    due: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// Those that have begun to leave, and others that were lost since then.
+    leaving: Vec<u32>,
+    has_begun: bool,
+    timeout: Nanos,
+    random: SmallRng,
+}
+
+/// How far a member is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Member {
+    /// It is not there, or on its way.
+    Away,
+    /// It stays until this moment.
+    Stays(Nanos),
+    /// It waits for what it is owed.
+    Leaves,
+    /// It has sent a Close frame, and the answer is due until this moment.
+    Closes(Nanos),
+}
+
+impl Passing {
+    /// Of the thread of this number, whose slots they have from `first` to `end`. Nobody has come.
+    pub fn new(plan: &Plan, thread: usize, first: usize, end: usize) -> Passing {
+        let seed = plan.seed ^ (thread as u64 + 1) << 40;
+        Passing {
+            first: first as u32,
+            members: vec![Member::Away; end - first],
+            due: BinaryHeap::new(),
+            leaving: Vec::new(),
+            has_begun: false,
+            timeout: plan.timeout.as_nanos() as Nanos,
+            random: SmallRng::seed_from_u64(seed),
+        }
+    }
+
+    /// Their slots.
+    pub fn slots(&self) -> Range<u32> {
+        self.first..self.first + self.members.len() as u32
+    }
+
+    /// Whether this slot is one of theirs.
+    #[inline]
+    pub fn has(&self, slot: u32) -> bool {
+        slot >= self.first
+    }
+
+    /// Whether there are none at all.
+    #[inline]
+    pub fn is_none(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Whether the first of them are yet to come; from now on they are not.
+    pub fn begin(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_begun, true)
+    }
+
+    fn member(&mut self, slot: u32) -> &mut Member {
+        &mut self.members[(slot - self.first) as usize]
+    }
+
+    /// The first reply came in this slot.
+    pub fn comes(&mut self, slot: u32, now: Nanos) {
+        let until = now + self.random.random_range(0..LONGEST_STAY);
+        *self.member(slot) = Member::Stays(until);
+        self.due.push(Reverse((until, slot)));
+    }
+
+    /// The connection of a slot is closed, if it is one of theirs.
+    pub fn is_away(&mut self, slot: u32) {
+        if self.has(slot) {
+            *self.member(slot) = Member::Away;
+        }
+    }
+
+    /// Whether the answer to a Close frame is due in this slot.
+    pub fn is_closing(&self, slot: u32) -> bool {
+        matches!(self.at(slot), Some(Member::Closes(_)))
+    }
+
+    /// In how many slots it is.
+    pub fn closing(&self) -> u64 {
+        let closing = self.members.iter().filter(|member| matches!(member, Member::Closes(_)));
+        closing.count() as u64
+    }
+
+    /// Whether it has not come in time.
+    pub fn is_overdue(&self, slot: u32, now: Nanos) -> bool {
+        matches!(self.at(slot), Some(Member::Closes(until)) if until < now)
+    }
+
+    fn at(&self, slot: u32) -> Option<Member> {
+        let nth = slot.checked_sub(self.first)?;
+        self.members.get(nth as usize).copied()
+    }
+
+    /// The next slot whose member has stayed long enough: it begins to leave.
+    pub fn next_due(&mut self, now: Nanos) -> Option<u32> {
+        while let Some(&Reverse((due, slot))) = self.due.peek()
+            && due <= now
+        {
+            self.due.pop();
+            // Its connection may have been lost meanwhile, and another member have come.
+            if self.at(slot) == Some(Member::Stays(due)) {
+                *self.member(slot) = Member::Leaves;
+                self.leaving.push(slot);
+                return Some(slot);
+            }
+        }
+        None
+    }
+
+    /// Takes one that has begun to leave and may go now, by what `may_go` says of its slot.
+    pub fn next_to_go(&mut self, may_go: impl Fn(u32) -> bool) -> Option<u32> {
+        let members = &self.members;
+        let leaves = |slot: u32| members[(slot - self.first) as usize] == Member::Leaves;
+        self.leaving.retain(|slot| leaves(*slot));
+        let nth = self.leaving.iter().position(|slot| may_go(*slot))?;
+        Some(self.leaving.swap_remove(nth))
+    }
+
+    /// Draws how a member goes: by a reset, or else by a Close frame.
+    pub fn resets(&mut self) -> bool {
+        self.random.random()
+    }
+
+    /// The member of this slot sends a Close frame, whose answer is due from now on.
+    pub fn closes(&mut self, slot: u32, now: Nanos) {
+        *self.member(slot) = Member::Closes(now + self.timeout);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regatta_script::Workload;
+
+    const FIRST: u32 = 5;
+
+    /// Three slots from the fifth on.
+    fn passing() -> Passing {
+        let hub = Workload::parse("hub").unwrap();
+        let plan = Plan::closed(([127, 0, 0, 1], 1).into(), hub);
+        Passing::new(&plan, 0, FIRST as usize, FIRST as usize + 3)
+    }
+
+    #[test]
+    fn a_member_leaves_after_its_stay_and_goes_when_it_may() {
+        let mut passing = passing();
+        assert!(passing.begin() && !passing.begin() && !passing.is_none());
+        assert!(passing.slots().eq(5..8) && !passing.has(4));
+        (5..8).for_each(|slot| passing.comes(slot, 100));
+        let due: Vec<u32> = std::iter::from_fn(|| passing.next_due(100 + LONGEST_STAY)).collect();
+        assert_eq!(due.len(), 3, "nobody stays for longer");
+        assert_eq!(passing.next_to_go(|_| false), None);
+        assert_eq!(passing.next_to_go(|slot| slot == 6), Some(6));
+        assert_eq!(passing.next_to_go(|slot| slot == 6), None, "it goes once");
+        // Its connection is lost, and another member comes in its place.
+        passing.is_away(7);
+        passing.comes(7, 200);
+        assert_eq!(passing.next_to_go(|slot| slot == 7), None, "this one stays");
+        assert_eq!(passing.next_to_go(|_| true), Some(5));
+    }
+
+    #[test]
+    fn who_is_lost_is_not_due_any_more() {
+        let mut passing = passing();
+        passing.comes(5, 0);
+        passing.is_away(5);
+        assert_eq!(passing.next_due(LONGEST_STAY), None);
+    }
+
+    #[test]
+    fn the_answer_to_a_close_frame_is_due_for_as_long_as_a_reply() {
+        let mut passing = passing();
+        passing.closes(6, 100);
+        let until = 100 + 10 * SECOND;
+        assert!(passing.is_closing(6) && !passing.is_closing(5) && !passing.is_closing(2));
+        assert!(!passing.is_overdue(6, until) && passing.is_overdue(6, until + 1));
+        assert_eq!(passing.closing(), 1);
+        passing.is_away(6);
+        assert_eq!((passing.is_closing(6), passing.closing()), (false, 0));
+    }
+}

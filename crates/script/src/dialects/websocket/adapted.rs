@@ -1,0 +1,100 @@
+//! What comes from a server that speaks a protocol of its own on top of WebSocket.
+
+use super::{
+    adapters::{Adapter, Next, Said},
+    message::Request,
+    receive::{COPY_FIRST, Hub},
+    talk::Talk,
+};
+use crate::dialect::Heard;
+use regatta_record::Exchange;
+use std::mem;
+
+impl Hub {
+    /// The payload of a frame came from a server that speaks a protocol of its own.
+    pub(super) fn take_adapted(
+        &self,
+        adapter: Adapter,
+        talk: &mut Talk,
+        payload: &[u8],
+        heard: &mut impl Heard,
+        replies: &mut u32,
+    ) -> Result<(), Box<Exchange>> {
+        if talk.held.is_empty() {
+            let taken = self.take_said(adapter, talk, payload, heard, replies)?;
+            talk.held.extend_from_slice(&payload[taken..]);
+            return Ok(());
+        }
+        let mut held = mem::take(&mut talk.held);
+        held.extend_from_slice(payload);
+        let taken = self.take_said(adapter, talk, &held, heard, replies)?;
+        held.drain(..taken);
+        talk.held = held;
+        Ok(())
+    }
+
+    /// Takes all that is whole: how many bytes.
+    #[inline]
+    fn take_said(
+        &self,
+        adapter: Adapter,
+        talk: &mut Talk,
+        bytes: &[u8],
+        heard: &mut impl Heard,
+        replies: &mut u32,
+    ) -> Result<usize, Box<Exchange>> {
+        let mut at = 0;
+        loop {
+            let (said, taken) = match adapter.next(&bytes[at..]) {
+                Next::Said(said, taken) => (said, taken),
+                Next::Part => return Ok(at),
+                Next::Unknown => {
+                    return Err(self.terms.wrong(talk, &self.terms.due(talk), &bytes[at..]));
+                }
+            };
+            let text = &bytes[at..at + taken];
+            at += taken;
+            let is_reply = match said {
+                Said::Copy(payload) => {
+                    self.take_copy(talk, payload, text, heard)?;
+                    adapter.copy_is_result() && talk.waits_for(payload)
+                }
+                Said::Joined => match talk.asked.front() {
+                    Some(Request::Echo(_)) => true,
+                    _ => return Err(self.terms.wrong(talk, &self.terms.due(talk), text)),
+                },
+                Said::Done(number) => {
+                    if number.is_some_and(|number| number != talk.answered + 1) {
+                        return Err(self.terms.wrong(talk, &self.terms.due(talk), text));
+                    }
+                    match talk.asked.front() {
+                        Some(Request::Broadcast(asked))
+                            if adapter.copy_comes_first() && !talk.got.has(asked.id) =>
+                        {
+                            return Err(self.terms.wrong(talk, COPY_FIRST, text));
+                        }
+                        Some(_) => true,
+                        None => return Err(self.terms.wrong(talk, &self.terms.due(talk), text)),
+                    }
+                }
+                Said::Asks => {
+                    let mask = talk.mask();
+                    adapter.frame(adapter.answer().as_bytes(), mask, &mut talk.asides);
+                    false
+                }
+                Said::Greeting => {
+                    talk.is_greeted = true;
+                    false
+                }
+                Said::Aside => false,
+            };
+            if is_reply {
+                self.answered(talk);
+                *replies += 1;
+            }
+            if at == bytes.len() {
+                return Ok(at);
+            }
+        }
+    }
+}
