@@ -44,9 +44,11 @@ expensive; 2 wrong usage or an unusable machine; 3 --fail-over is not decided,
 because an interval contains the limit; 130 after Ctrl-C, with all finished
 rounds saved.")]
 pub struct RaceArgs {
-    /// A bundled race by name (quick, double, models, sweep, dialogue, hello,
-    /// readiness, hash, hash-quick, fairness, truth), or a race file
-    #[arg(default_value = "quick", value_name = "FILE.toml | NAME")]
+    #[arg(
+        default_value = "quick",
+        value_name = "FILE.toml | NAME",
+        help = format!("A bundled race by name ({}), or a race file", regatta_race::bundled_names())
+    )]
     race: String,
     /// Passes over all cells; with --precision the most of them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

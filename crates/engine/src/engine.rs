@@ -14,7 +14,8 @@ const SPARE_BYTES: usize = 128 * 1024;
 /// What one core serves: bytes and events of its connections in, effects out.
 ///
 /// The driver calls it for one connection at a time. What it writes to that connection leaves at
-/// once; what it writes to others leaves at the end of the turn, in one write for each of them.
+/// once; what it writes to others leaves at the end of the turn, in one write for each of them, or in a
+/// later turn if there are [many](crate::Core::slice).
 pub trait Engine: Sized {
     /// What its replies may need; [`Never`](crate::Never) if nothing.
     type Job: Job;

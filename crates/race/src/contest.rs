@@ -167,7 +167,7 @@ pub enum ContestError {
     },
 }
 
-const BUNDLED: [(&str, &str); 13] = [
+const BUNDLED: [(&str, &str); 14] = [
     ("quick", include_str!("../../../races/quick.toml")),
     ("double", include_str!("../../../races/double.toml")),
     ("models", include_str!("../../../races/models.toml")),
@@ -179,11 +179,13 @@ const BUNDLED: [(&str, &str); 13] = [
     ("hash-quick", include_str!("../../../races/hash-quick.toml")),
     ("hub", include_str!("../../../races/hub.toml")),
     ("hub-echo", include_str!("../../../races/hub-echo.toml")),
+    ("hub-slow", include_str!("../../../races/hub-slow.toml")),
     ("fairness", include_str!("../../../races/fairness.toml")),
     ("truth", include_str!("../../../races/truth.toml")),
 ];
 
-fn bundled_names() -> String {
+/// The names of the bundled races, in words.
+pub fn bundled_names() -> String {
     BUNDLED.map(|(name, _)| name).join(", ")
 }
 

@@ -48,7 +48,7 @@ pub mod capacity;
 pub use adapter::Adapter;
 pub use backend::Backend;
 pub use contender::{Contender, ContenderError};
-pub use contest::{Contest, ContestError, Once};
+pub use contest::{Contest, ContestError, Once, bundled_names};
 pub use course::MachineError;
 pub use ended::RaceError;
 pub use entrant::EntrantError;

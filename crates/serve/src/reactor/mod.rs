@@ -2,7 +2,8 @@
 //! except `uring`.
 //!
 //! One read and one write for all that is buffered. What the engine writes to the connection that it
-//! was called for leaves at once; what it writes to others leaves at the end of the turn.
+//! was called for leaves at once; what it writes to others leaves at the end of a turn, in slices if they are
+//! many.
 
 mod accept;
 mod needs;
