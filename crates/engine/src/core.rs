@@ -416,7 +416,7 @@ impl<E: Engine> Core<E> {
                 self.effects.dirty.push_back(Conn::new(place, link.generation));
             }
         }
-        // All are closed in this turn.
+        // All are closed from now on.
         self.cut_at = Some(self.now().instant + Duration::from_secs(3600));
     }
 }
