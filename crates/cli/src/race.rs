@@ -47,7 +47,7 @@ pub struct RaceArgs {
     #[arg(
         default_value = "quick",
         value_name = "FILE.toml | NAME",
-        help = format!("A bundled race by name ({}), or a race file", regatta_race::bundled_names())
+        help = format!("A bundled race by name ({}), or a race file", regatta_race::bundled::names())
     )]
     race: String,
     /// Passes over all cells; with --precision the most of them

@@ -1,6 +1,7 @@
 //! A race as asked: `races/*.toml`, bundled or the user's own, and what the command line changes.
 
 use crate::{
+    bundled,
     loads::{CoreCount, Loads, available},
     manifest::Manifest,
     nearest::hint_of_key,
@@ -159,7 +160,7 @@ pub enum ContestError {
     /// Neither a file nor the name of a bundled race.
     #[error(
         "there is no race `{name}`: expected a path to a .toml file, or one of the bundled races: {}",
-        bundled_names()
+        bundled::names()
     )]
     Unknown {
         /// What was asked for.
@@ -167,33 +168,11 @@ pub enum ContestError {
     },
 }
 
-const BUNDLED: [(&str, &str); 14] = [
-    ("quick", include_str!("../../../races/quick.toml")),
-    ("double", include_str!("../../../races/double.toml")),
-    ("models", include_str!("../../../races/models.toml")),
-    ("sweep", include_str!("../../../races/sweep.toml")),
-    ("dialogue", include_str!("../../../races/dialogue.toml")),
-    ("hello", include_str!("../../../races/hello.toml")),
-    ("readiness", include_str!("../../../races/readiness.toml")),
-    ("hash", include_str!("../../../races/hash.toml")),
-    ("hash-quick", include_str!("../../../races/hash-quick.toml")),
-    ("hub", include_str!("../../../races/hub.toml")),
-    ("hub-echo", include_str!("../../../races/hub-echo.toml")),
-    ("hub-slow", include_str!("../../../races/hub-slow.toml")),
-    ("fairness", include_str!("../../../races/fairness.toml")),
-    ("truth", include_str!("../../../races/truth.toml")),
-];
-
-/// The names of the bundled races, in words.
-pub fn bundled_names() -> String {
-    BUNDLED.map(|(name, _)| name).join(", ")
-}
-
 /// All bundled races.
 #[cfg(test)]
 pub(crate) fn bundled_races() -> Vec<Contest> {
     let found = |(name, _)| Contest::find(name).expect("a bundled race is right");
-    BUNDLED.into_iter().map(found).collect()
+    bundled::RACES.into_iter().map(found).collect()
 }
 
 impl Contest {
@@ -204,7 +183,7 @@ impl Contest {
 
     /// A bundled race by its name, or a file by its path.
     pub fn find(name: &str) -> Result<Self, ContestError> {
-        if let Some((_, text)) = BUNDLED.iter().find(|(bundled, _)| *bundled == name) {
+        if let Some((_, text)) = bundled::RACES.iter().find(|(bundled, _)| *bundled == name) {
             return Ok(Contest { bundled: true, ..Contest::parse(text, name)? });
         }
         if Path::new(name).extension().is_none_or(|extension| extension != "toml") {
@@ -343,7 +322,7 @@ mod tests {
 
     #[test]
     fn the_bundled_races_can_be_run() {
-        for (name, _) in BUNDLED {
+        for (name, _) in bundled::RACES {
             assert_eq!(Contest::find(name).unwrap().name, name);
         }
         let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };

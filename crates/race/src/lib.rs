@@ -43,12 +43,13 @@ mod store;
 mod under_load;
 mod warm;
 
+pub mod bundled;
 pub mod capacity;
 
 pub use adapter::Adapter;
 pub use backend::Backend;
 pub use contender::{Contender, ContenderError};
-pub use contest::{Contest, ContestError, Once, bundled_names};
+pub use contest::{Contest, ContestError, Once};
 pub use course::MachineError;
 pub use ended::RaceError;
 pub use entrant::EntrantError;
