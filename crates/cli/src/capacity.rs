@@ -75,8 +75,10 @@ pub struct CapacityArgs {
     /// By rate: how requests arrive, poisson or constant; poisson if absent
     #[arg(long, value_parser = |text: &str| one_of(text, &Arrivals::ALL, Arrivals::name))]
     arrivals: Option<Arrivals>,
-    /// What to send, and what must come back: double, dialogue, echo, or a workload file; over HTTP
-    /// hello or hash. If absent, double, and of an http:// URL a GET of its path
+    /// What to send, and what must come back: to line:// double (if absent), dialogue, echo, or a
+    /// workload file of your own; to http:// a GET of the path (if absent), hello, hash, or a workload
+    /// file; to memcached:// cache (if absent), or a workload file; to ws:// hub (broadcasts; if absent)
+    /// or hub-echo
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     workload: Option<Workload>,
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! Members that come and go, of one load thread: who stays until when, and who has begun to leave. What that is
-//! for stands in `worker::passing`.
+//! Members that come and go, of one load thread: how long each stays, and which have begun to leave.
+//! `worker::passing` says what that is for.
 
 use crate::{
     Plan,
@@ -40,7 +40,7 @@ enum Member {
 }
 
 impl Passing {
-    /// Of the thread of this number, whose slots they have from `first` to `end`. Nobody has come.
+    /// The passing members of load thread `thread`, in its slots `first..end`. None is connected yet.
     pub fn new(plan: &Plan, thread: usize, first: usize, end: usize) -> Passing {
         let seed = plan.seed ^ (thread as u64 + 1) << 40;
         Passing {

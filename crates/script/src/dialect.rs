@@ -68,8 +68,8 @@ pub trait Dialect: Sync {
         true
     }
 
-    /// Appends to `out` what tells the server that this member leaves. When its answer has come,
-    /// [`Dialect::ends`] says so. What else comes until then is checked as ever.
+    /// Appends to `out` the message that says goodbye to the server. [`Dialect::ends`] becomes true with the
+    /// server's answer. Whatever arrives before that is checked as usual.
     fn say_goodbye(&self, talk: &mut Self::Talk, out: &mut Vec<u8>) {
         let _ = (talk, out);
     }

@@ -89,7 +89,7 @@ fn a_broadcast_reaches_the_members_of_all_processes_and_counts_them() {
     }
 }
 
-/// Whoever waits for a result of a dead process is told that the server goes away.
+/// Members that wait for a result from a dead process are closed with 1001 (going away).
 #[test]
 fn a_killed_process_ends_the_cluster_and_nobody_waits_for_it() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));

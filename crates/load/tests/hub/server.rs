@@ -27,7 +27,7 @@ pub enum Fault {
     Reordered(u64),
     /// One byte of it is another, for one member.
     Altered(u64),
-    /// Its sender is told the result before it has its own copy.
+    /// The sender gets the result before its own copy.
     ResultFirst(u64),
     /// What else is in the result is wrong.
     Misreported(u64),
@@ -62,17 +62,17 @@ pub trait Protocol: Send + Sync + 'static {
         None
     }
 
-    /// What a member is told first.
+    /// The first message that a member gets, before it sends anything.
     fn greeting(&self) -> Option<String> {
         None
     }
 
-    /// What a member is told when it has joined, and answers before it broadcasts twice.
+    /// What the server asks a member that has joined. The member must answer before its second broadcast.
     fn asks(&self) -> Option<&'static str> {
         None
     }
 
-    /// What `message` says. `kept` is for what has come in part.
+    /// Parses `message`. `kept` holds an incomplete part until the next call.
     fn read(&self, message: &[u8], kept: &mut Vec<u8>) -> Vec<Heard>;
 
     fn copy(&self, digits: &str) -> String;

@@ -57,7 +57,7 @@ impl Got {
         self.until = number;
     }
 
-    /// Whether all has come that it is owed; never true of one that stays.
+    /// Whether a leaving member has everything that it is owed. Always false for a member that stays.
     pub fn has_all(&self) -> bool {
         self.first >= self.until
     }
