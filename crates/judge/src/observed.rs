@@ -93,6 +93,8 @@ pub struct Observed {
     pub reply: Option<ReplySeen>,
     /// Rounds whose warm-up was shorter than was seen to be needed, out of `finished`.
     pub cut_short: u32,
+    /// Members that came and went, warm-ups included.
+    pub passed: u64,
     /// What it did that voids no figure: how many rounds remark on it, and what the first says.
     pub remark: Option<(u32, String)>,
     /// Somebody else served its port: in how many rounds, and what the first says.
@@ -183,6 +185,7 @@ impl Observed {
         self.settling = there.iter().find_map(|round| round.settling);
         self.reply = there.iter().find_map(|round| round.reply);
         self.cut_short = there.iter().filter(|round| is_cut_short(round)).count() as u32;
+        self.passed = there.iter().map(|round| round.passed).sum();
         self.remark = said(there, |r| r.remark.as_ref());
         self.served_by_others = said(there, |r| r.served_by_others.as_ref());
         self.left_its_cpus = said(there, |r| r.left_its_cpus.as_ref());

@@ -142,6 +142,7 @@ impl Field {
             contender: observed.name.clone(),
             rounds: observed.finished,
             requests: observed.requests,
+            passed: observed.passed,
             reply: observed.reply,
             cost_ns_per_request: cost,
             rate_per_s: unless_shared(rate),

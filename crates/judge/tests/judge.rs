@@ -362,3 +362,21 @@ fn a_doubt_on_several_cells_is_one_sentence_with_their_names() {
     let said = "epoll at 64 conn and node at 64 conn met errors (3–5 timeout) beside ";
     assert!(doubt.starts_with(said), "{doubt}");
 }
+
+#[test]
+fn a_load_whose_members_hardly_came_and_went_is_doubted() {
+    let load = LoadShape { passing: 10, ..LOAD };
+    let mut rounds = rounds(&field(), &[load], 7, QUIET, 7);
+    // Ten members, each for a second, in seven windows of 2 s.
+    for round in &mut rounds {
+        round.passed = if round.contender == "node" { 4 } else { 5 };
+    }
+    let summary = judge(&asked(&NAMES, 7, &[load]), &rounds);
+    let told: Vec<_> =
+        summary.doubts.iter().filter(|doubt| doubt.contains("came and went")).collect();
+    let [doubt] = told[..] else { panic!("{:?}", summary.doubts) };
+    let said =
+        "node at 64 conn + 10 passing had 28 members that came and went where about 140 were to:";
+    assert!(doubt.starts_with(said), "{doubt}");
+    assert_eq!((cell(&summary, "node").passed, cell(&summary, "epoll").passed), (28, 35));
+}

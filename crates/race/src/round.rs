@@ -228,6 +228,7 @@ fn begun(
         served_by_others: None,
         left_its_cpus: None,
         instances_ns: Vec::new(),
+        passed: 0,
         operations: Vec::new(),
         open_loop: None,
         background: None,
@@ -246,6 +247,7 @@ fn record(round: &mut Round, tally: Tally) {
     round.errors = tally.errors;
     round.slices = tally.slices;
     round.instances_ns = tally.instances_ns;
+    round.passed = tally.passed;
     round.load_cpu_ns = tally.load_cpu_ns;
     round.load_spun_ns = tally.spun_ns;
     round.histogram = encode_histogram(&tally.histogram);

@@ -92,3 +92,8 @@ pub use verdict::{Figure, Kind, Verdict};
 
 /// Version of every file of a result directory; a reader refuses what it does not know.
 pub const FORMAT: u32 = 1;
+
+/// Whether a field is left out of a file, since it is 0.
+fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
+    *number == N::default()
+}

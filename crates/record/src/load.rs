@@ -42,13 +42,13 @@ pub struct LoadResult {
     #[serde(default)]
     pub idle: u64,
     /// So many of those did not read what the server sent them.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub stalled: u64,
     /// Further connections whose members came and went.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub passing: u64,
     /// Members that came and went over the whole run.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub passed: u64,
     /// Requests per second that were asked for; `None`: as fast as the replies came.
     #[serde(default)]
@@ -136,10 +136,6 @@ pub struct LoadOperation {
     pub latency_ns: Latency,
     /// HDR histogram of these, V2 format, base64.
     pub histogram: String,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 fn one() -> u32 {

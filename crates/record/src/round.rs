@@ -57,6 +57,9 @@ pub struct Round {
     /// Wall time of each instance of a burst, nanoseconds, connecting included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances_ns: Vec<u64>,
+    /// Members that came and went over the whole round, warm-up included. Absent: 0.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub passed: u64,
     /// Operations of further kinds, in the order of the dialect. Absent: requests are all there is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<RoundOperation>,

@@ -14,9 +14,9 @@ pub(crate) struct Stored {
     pub connections: u32,
     #[serde(default)]
     pub idle: u32,
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub stalled: u32,
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub passing: u32,
     pub pipeline: u32,
     /// Absent in what was written before drives had names.
@@ -41,10 +41,6 @@ pub(crate) struct Stored {
     pub n: Option<u32>,
     #[serde(default)]
     pub beside: Option<Beside>,
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 /// Which drive.

@@ -82,6 +82,9 @@ pub struct Cell {
     pub rounds: u32,
     /// Right answers in all of those.
     pub requests: u64,
+    /// Members that came and went in all of those, warm-ups included. Absent: 0.
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
+    pub passed: u64,
     /// A reply, as it was seen beside the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<ReplySeen>,

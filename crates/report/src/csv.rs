@@ -24,7 +24,7 @@ ms_per_request_high,beside_per_s,beside_low,beside_high,then_in_words,cost_per,\
 in_flight,stalled,latency_of,passing,\
 p95_ratio,p95_ratio_low,p95_ratio_high,p99_ratio,p99_ratio_low,p99_ratio_high,\
 latency_ratio_missing,p95_to_all_reading,p95_to_all_reading_low,p95_to_all_reading_high,\
-p99_to_all_reading,p99_to_all_reading_low,p99_to_all_reading_high,to_all_reading_missing";
+p99_to_all_reading,p99_to_all_reading_low,p99_to_all_reading_high,to_all_reading_missing,passed";
 
 /// All cells; a figure that is not there, or that is not known, is empty. Which figures must not be believed stands under
 /// `void`, parted by spaces.
@@ -79,6 +79,7 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<String> {
     fields.push(cell.load.passing.to_string());
     fields.extend(latency_ratio(cell.latency_to_baseline.as_ref()));
     fields.extend(latency_ratio(cell.latency_to_all_reading.as_ref()));
+    fields.push(cell.passed.to_string());
     fields
 }
 

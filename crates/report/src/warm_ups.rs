@@ -2,11 +2,11 @@
 //! sentence that all were.
 
 use crate::{
-    columns::{per, plain},
+    columns::plain,
     numbers,
     table::{Column, Row, Table, visible},
 };
-use regatta_record::{Cell, LoadShape, Settling, Summary, WarmUpClass};
+use regatta_record::{Cell, LoadShape, Operation, Settling, Summary, WarmUpClass};
 
 /// The tables, in the order of the loads.
 pub fn warm_ups(summary: &Summary) -> Vec<Table> {
@@ -81,7 +81,8 @@ fn table(summary: &Summary, load: &LoadShape) -> Option<Table> {
             ],
         }
     };
-    let unit_per = format!("{}/{}", unit.name, per(summary));
+    // A warm-up is observed by requests, whatever costs are per.
+    let unit_per = format!("{}/{}", unit.name, Operation::REQUESTS.one);
     Some(Table {
         title: visible(&format!("warm-up · {} · {load}", summary.asked.workload)),
         result: String::new(),

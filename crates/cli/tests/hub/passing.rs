@@ -2,7 +2,10 @@
 
 use crate::{models, support::Server};
 use serde_json::Value;
-use std::process::{Command, Output};
+use std::{
+    fs,
+    process::{Command, Output},
+};
 
 fn load(url: &str, options: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
@@ -58,4 +61,31 @@ fn other_workloads_refuse_and_say_what_churn_is_there() {
     }
     let ended = load("ws://127.0.0.1:1/ws", &["--churn", "--passing", "5"]);
     assert_eq!(ended.status.code(), Some(2));
+}
+
+#[test]
+fn a_race_counts_the_members_that_came_and_went() {
+    let dir = tempfile::tempdir().unwrap();
+    let race = "name = \"churn\"\nworkload = \"hub\"\ncontenders = [\"epoll\"]\nbaseline = \"epoll\"\n\
+                rounds = 2\nwindow = \"500ms\"\n\n[[load]]\nconnections = 8\nin_flight = 4\npassing = 20\n";
+    fs::write(dir.path().join("race.toml"), race).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args([
+        "race",
+        "race.toml",
+        "--debug-build",
+        "--settle",
+        "0s",
+        "--out",
+        "out",
+        "--json",
+        "-",
+    ]);
+    let ended = command.current_dir(dir.path()).output().unwrap();
+    let summary: Value =
+        serde_json::from_slice(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}"));
+    let cell = &summary["cells"][0];
+    assert!(cell["passed"].as_u64().is_some_and(|passed| passed > 5), "{cell}");
+    let doubts = summary["doubts"].to_string();
+    assert!(!doubts.contains("came and went"), "{doubts}");
 }

@@ -67,6 +67,21 @@ pub fn arrivals(fields: &[Field]) -> Vec<String> {
     })
 }
 
+/// Loads whose members were to come and go and hardly did: such a load is lighter than it says.
+pub fn passing(fields: &[Field]) -> Vec<String> {
+    told(fields, |field, o| {
+        // A member stays for about a second, and the warm-up is not counted here.
+        let expected = f64::from(field.load.passing) * o.window_s;
+        (o.passed as f64 * 4.0 < expected).then(|| {
+            format!(
+                "had {} members that came and went where about {expected:.0} were to: it admitted or \
+                 dismissed them slowly, so its load was lighter than it says",
+                o.passed
+            )
+        })
+    })
+}
+
 /// What is said of cells, each sentence after the names of all cells that it is said of.
 fn told(fields: &[Field], of: impl Fn(&Field, &Observed) -> Option<String>) -> Vec<String> {
     let cells = fields.iter().flat_map(|field| field.contenders.iter().map(move |o| (field, o)));

@@ -57,6 +57,7 @@ pub fn doubts(
     doubts.extend(cells::errors_and_gaps(fields));
     doubts.extend(fields.iter().filter_map(cells::little));
     doubts.extend(cells::arrivals(fields));
+    doubts.extend(cells::passing(fields));
     doubts.extend(cells::warm_ups(fields));
     doubts
 }

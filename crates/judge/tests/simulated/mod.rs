@@ -188,6 +188,7 @@ fn round(
         served_by_others: None,
         left_its_cpus: None,
         instances_ns: Vec::new(),
+        passed: 0,
         background: None,
         warm_up: None,
         settling: None,

@@ -14,6 +14,15 @@ const FULL: usize = 64 * 1024;
 /// Bytes of one read, and of output space that is kept for the next output.
 const READ: usize = 4096;
 
+/// Where a member reads. The members of a thread share it, so one that waits has none.
+struct Input([u8; READ]);
+
+impl Default for Input {
+    fn default() -> Self {
+        Input([0; READ])
+    }
+}
+
 /// What a member waited for.
 #[derive(Debug)]
 pub enum Wake<P> {
@@ -288,9 +297,11 @@ where
                 // What was pushed before this input was sent is heard before it.
                 let next = stream.next();
                 if member.hear(stream.now(), next, stream) {
-                    let mut input = [0; READ];
-                    let read = stream.read_now(&mut input);
-                    member.read(stream.now(), read, &mut input)?;
+                    let mut input = stream.take::<Input>();
+                    let read = stream.read_now(&mut input.0);
+                    let heard = member.read(stream.now(), read, &mut input.0);
+                    stream.give_back(input);
+                    heard?;
                 }
             }
             Wake::Push(push) => {
@@ -322,7 +333,6 @@ where
     T: Waiting<S::Push>,
 {
     let limits = member.limits;
-    let mut input = vec![0; READ];
     loop {
         member.post(stream.now(), stream);
         let last = member.is_last();
@@ -348,8 +358,11 @@ where
                 // What was pushed before this input was sent is heard before it.
                 let next = stream.next();
                 if member.hear(stream.now(), next, stream) {
-                    let read = stream.read_now(&mut input);
-                    member.read(stream.now(), read, &mut input)?;
+                    let mut input = stream.take::<Input>();
+                    let read = stream.read_now(&mut input.0);
+                    let heard = member.read(stream.now(), read, &mut input.0);
+                    stream.give_back(input);
+                    heard?;
                 }
             }
             Wake::Push(push) => {
