@@ -96,6 +96,9 @@ pub struct CapacityArgs {
     /// absent; 0s: none
     #[arg(long, value_parser = duration, value_name = "TIME", conflicts_with = "warm_up")]
     settle: Option<Duration>,
+    /// End the search after this time, with what was found until then
+    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "15m")]
+    time_limit: Duration,
     /// How long a reply may take before it is an error; 5s, or twice the limit if that is longer
     #[arg(long, value_parser = duration, value_name = "TIME")]
     timeout: Option<Duration>,
@@ -286,6 +289,7 @@ fn question(args: &CapacityArgs, asked: Option<&Asked>) -> anyhow::Result<Questi
         window: args.window.unwrap_or(Duration::from_secs(1).max(twice)),
         warm_up: args.warm_up.unwrap_or(Duration::from_millis(300)),
         settle,
+        time_limit: args.time_limit,
         timeout,
         threads,
         cpus,

@@ -32,9 +32,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// After this long no further level is tried.
-const LONGEST: Duration = Duration::from_secs(15 * 60);
-
 /// Searches, and emits how it goes to `events`, all but what was found. `stop` ends the search within
 /// moments, with what is known by then.
 ///
@@ -68,8 +65,8 @@ pub fn run(
     let began = Instant::now();
     let mut cut_short = None;
     while let Some((level, why)) = search.next() {
-        if began.elapsed() > LONGEST {
-            cut_short = Some(format!("it ended after {} minutes", LONGEST.as_secs() / 60));
+        if began.elapsed() > question.time_limit {
+            cut_short = Some(format!("it ended after {:?} (--time-limit)", question.time_limit));
             break;
         }
         let phase = phase(why);

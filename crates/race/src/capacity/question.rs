@@ -25,6 +25,8 @@ pub struct Question {
     /// How long the server is observed before the first step at most, to see how long it takes to warm
     /// up; zero: it is not.
     pub settle: Duration,
+    /// The search ends after this time, with what was found until then.
+    pub time_limit: Duration,
     /// How long a reply may take before it is an error.
     pub timeout: Duration,
     /// Load threads.

@@ -65,17 +65,23 @@ pub fn text(found: &Capacity, width: usize) -> String {
     text
 }
 
+/// Whether the server held the level of a step.
+pub fn verdict(step: &CapacityStep) -> &'static str {
+    match step.passed {
+        Some(true) => "passed",
+        Some(false) => "failed",
+        None => "not judged",
+    }
+}
+
 /// A step in a line, or in several where it says why it did not pass.
 pub fn row(step: &CapacityStep, width: usize) -> String {
     let level = grouped(step.level.into());
     let percentile = step.percentile_ns.map_or("–".into(), |ns| time(ns as f64));
     let rate = grouped(step.reply_rate_per_s.round() as u64);
-    let showed = match (step.passed, &step.because) {
-        (Some(true), _) => "passed".to_string(),
-        (Some(false), Some(because)) => format!("failed: {because}"),
-        (None, Some(because)) => format!("not judged: {because}"),
-        (Some(false), None) => "failed".to_string(),
-        (None, None) => "not judged".to_string(),
+    let showed = match &step.because {
+        Some(because) if step.passed != Some(true) => format!("{}: {because}", verdict(step)),
+        _ => verdict(step).to_string(),
     };
     let line =
         format!("{:7}  {level:>10}  {percentile:>9}  {rate:>11}  {showed}", phase(step.phase));

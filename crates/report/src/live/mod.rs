@@ -274,10 +274,12 @@ impl Live {
         self.progress(ns).into_iter().collect()
     }
 
-    /// The rows stand in the result as well, so they are only shown early where somebody looks.
+    /// On a terminal the row that stands in the result as well; else a short line.
     fn level_ends(&self, step: &CapacityStep) -> Vec<Shown> {
-        let row = || Shown::Stderr(capacity::row(step, capacity::WIDEST));
-        self.looks.progress.then(row).into_iter().collect()
+        match self.looks.progress {
+            true => vec![Shown::Stderr(capacity::row(step, capacity::WIDEST))],
+            false => self.line(format!("{}: {}", self.task.name, capacity::verdict(step))),
+        }
     }
 
     fn capacity_found(&self, found: &Capacity, stdout: Form) -> Vec<Shown> {
