@@ -62,8 +62,8 @@ fn play(
     fs::write(folder.path().join("spec.json"), specification.to_string()).unwrap();
     let mut command = Command::new(wstest().unwrap());
     command.args(["-m", "fuzzingclient", "-s", "spec.json"]).current_dir(folder.path());
-    // Most cases take milliseconds; a case that hangs is ended by the suite itself.
-    let ended = within(Duration::from_secs(240), command);
+    // Most cases take milliseconds, some of compression seconds; the suite itself ends a case that hangs.
+    let ended = within(Duration::from_secs(if is_full() { 1200 } else { 240 }), command);
     let index = fs::read_to_string(folder.path().join("reports/index.json"));
     let index = index.unwrap_or_else(|_| panic!("{ended}"));
     let index: BTreeMap<String, BTreeMap<String, Value>> = serde_json::from_str(&index).unwrap();

@@ -5,6 +5,7 @@ mod autobahn;
 mod cheat;
 mod cluster;
 mod limits;
+mod malformed;
 mod page;
 mod passing;
 mod presence;

@@ -22,7 +22,7 @@ const CONNECT: Duration = Duration::from_secs(1);
 /// Between two messages of the others.
 const EVERY: Duration = Duration::from_millis(5);
 
-fn is_full() -> bool {
+pub fn is_full() -> bool {
     env::var("REGATTA_HUB").is_ok_and(|size| size == "full")
 }
 

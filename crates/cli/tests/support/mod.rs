@@ -91,14 +91,18 @@ impl Server {
         status.unwrap()
     }
 
-    /// Memory of all its processes in bytes, shared pages counted once.
+    /// Memory of all its processes in bytes, shared pages counted once. Pages of the program are left out: how
+    /// many share them changes with the servers of other tests.
     pub fn memory(&self) -> u64 {
         let of_one = |(pid, _): (u32, Vec<String>)| {
-            let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-            let line = rollup.lines().find(|l| l.starts_with("Pss:"))?;
-            line.split_whitespace().nth(1)?.parse::<u64>().ok()
+            let rollup =
+                fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+            let counts =
+                |line: &&str| line.starts_with("Pss_Anon:") || line.starts_with("Pss_Shmem:");
+            let kib = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
+            rollup.lines().filter(counts).filter_map(kib).sum::<u64>()
         };
-        self.processes().into_iter().filter_map(of_one).sum::<u64>() * 1024
+        self.processes().into_iter().map(of_one).sum::<u64>() * 1024
     }
 
     /// CPU time used so far by those of its processes that are alive.
