@@ -145,3 +145,19 @@ fn log_ratios(fields: &[Field], cell: &Cell, other: &Cell) -> [LogRatios; 2] {
         Ok(logs.into_iter().flatten().collect())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::missing;
+
+    #[test]
+    fn a_reason_that_both_percentiles_have_is_said_once() {
+        let (few, void) = ("few".to_owned(), "void".to_owned());
+        let said = |p95, p99| missing(p95, p99).unwrap_or_default();
+        assert_eq!(said(Some(&few), Some(&few)), "few");
+        assert_eq!(said(Some(&few), Some(&void)), "p95: few; p99: void");
+        assert_eq!(said(Some(&few), None), "p95: few");
+        assert_eq!(said(None, Some(&void)), "p99: void");
+        assert_eq!(missing(None, None), None);
+    }
+}
