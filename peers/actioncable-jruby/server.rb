@@ -28,5 +28,6 @@ class TCPServer
   end)
 end
 
+require 'action_cable_in_parallel'
 require 'puma/cli'
 Puma::CLI.new(ARGV).run

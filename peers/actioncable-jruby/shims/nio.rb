@@ -19,7 +19,7 @@ module NIO
     end
 
     def interests=(interests)
-      @key.interest_ops(OPERATIONS.fetch(interests))
+      @key.interest_ops(OPERATIONS.fetch(interests)) if @key.valid?
     end
 
     def readable?
