@@ -30,4 +30,8 @@ end
 
 require 'action_cable_in_parallel'
 require 'puma/cli'
+
+# JRuby would wait at its end for a thread that waits in a selector.
+at_exit { ActionCable.server.event_loop.stop }
+
 Puma::CLI.new(ARGV).run
