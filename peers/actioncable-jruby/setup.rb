@@ -21,5 +21,5 @@ File.write('build/load_path', folders.join("\n"))
 exit if File.exist?('build/jruby')
 jar = File.join(File.dirname(File.realpath('build/java')), 'jar')
 FileUtils.mkdir_p('build/concurrent')
-system(jar, '--create', '--file', 'build/concurrent/concurrent_ruby.jar', '-C', 'build/classes', '.') or exit 1
+system(jar, 'cf', 'build/concurrent/concurrent_ruby.jar', '-C', 'build/classes', '.') or exit 1
 File.symlink('java', 'build/jruby')

@@ -18,7 +18,8 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// How long each process of a contender may take until it is ready: Rails on JRuby needs 15 s of one CPU.
+/// How long each process of a contender may take until it is ready. Rails on JRuby needs 15 s of
+/// one CPU.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 /// How long each may take to end after SIGTERM.
 pub(crate) const STOP_WITHIN: Duration = Duration::from_secs(2);
