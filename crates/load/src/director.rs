@@ -105,24 +105,33 @@ impl<'a> Director<'a> {
         if !sums.together {
             return;
         }
-        match (self.plan.until, self.plan.drive.churns()) {
-            (Until::Requests(_) | Until::Done, _) => {
-                self.edges.before_window();
-                self.open_window();
-            }
-            (Until::Elapsed(_), true) => self.warm_up(now, sums),
-            (Until::Elapsed(_), false) => {
-                self.most_open = (0, now);
-                self.enter(Phase::Connecting, now);
-            }
+        match self.plan.until {
+            Until::Elapsed(_) if self.plan.drive.churns() => self.warm_up(now, sums),
+            Until::Elapsed(_) => self.connect(now),
+            Until::Requests(_) if self.plan.joins_first() => self.connect(now),
+            Until::Requests(_) | Until::Done => self.open_counted(),
         }
+    }
+
+    fn connect(&mut self, now: Nanos) {
+        self.most_open = (0, now);
+        self.enter(Phase::Connecting, now);
+    }
+
+    /// The window of a counted load, which has no warm-up.
+    fn open_counted(&mut self) {
+        self.edges.before_window();
+        self.open_window();
     }
 
     fn connecting(&mut self, now: Nanos, sums: Sums) {
         let wanted = self.plan.connections + self.plan.idle;
         if sums.open == wanted {
             self.edges.connected();
-            return self.warm_up(clock::now(), sums);
+            return match self.plan.until {
+                Until::Elapsed(_) => self.warm_up(clock::now(), sums),
+                Until::Requests(_) | Until::Done => self.open_counted(),
+            };
         }
         if sums.open > self.most_open.0 {
             self.most_open = (sums.open, now);
@@ -206,6 +215,9 @@ impl<'a> Director<'a> {
                 self.next_look = self.next_look.min(end.max(now));
                 now >= end
             }
+            Until::Requests(n) if self.plan.joins_first() => {
+                sums.settled >= n + self.plan.connections as u64
+            }
             Until::Requests(n) => sums.settled >= n,
             Until::Done => {
                 let each = self.plan.drive.burst().map_or(0, |burst| burst.requests);
@@ -271,6 +283,7 @@ impl<'a> Director<'a> {
     }
 
     fn end_early(&mut self, now: Nanos) {
+        self.shared.cut_short();
         if self.shared.phase() == Phase::Measuring {
             self.close_window();
         }

@@ -196,9 +196,10 @@ impl Plan {
         }
     }
 
-    /// The same plan with no more connections than requests.
+    /// The same plan with no more connections than requests, unless each of them is owed what the others send.
     pub(crate) fn needed(&self) -> Plan {
         let connections = match self.until {
+            Until::Requests(_) if self.joins_first() => self.connections,
             Until::Requests(n) => self.connections.min(usize::try_from(n).unwrap_or(usize::MAX)),
             Until::Elapsed(_) | Until::Done => self.connections,
         };
@@ -229,9 +230,21 @@ impl Plan {
                 let connections = self.connections / instances * share(instances);
                 (connections, connections as u64 * u64::from(burst.requests))
             }
-            (_, Until::Requests(n)) => (share(self.connections), share(n as usize) as u64),
+            (_, Until::Requests(n)) => {
+                let connections = share(self.connections);
+                let joins = if self.joins_first() { connections } else { 0 };
+                (connections, (share(n as usize) + joins) as u64)
+            }
             (_, Until::Elapsed(_) | Until::Done) => (share(self.connections), u64::MAX),
         }
+    }
+
+    /// Whether a number of requests is counted from when all connections are open: what is broadcast before that
+    /// is owed to a few of them. The first request of each is not among that number.
+    pub(crate) fn joins_first(&self) -> bool {
+        matches!(self.until, Until::Requests(_))
+            && self.workload.is_pushed()
+            && !self.drive.churns()
     }
 
     /// How many connections are open at a time, at most.

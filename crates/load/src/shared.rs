@@ -92,6 +92,7 @@ pub(crate) struct Shared {
     opened: AtomicUsize,
     /// Servers had long enough to close connections whose last request told them to.
     closes_overdue: AtomicBool,
+    cut_short: AtomicBool,
     /// Connections that wait for their first reply.
     opening: AtomicUsize,
     /// Most of these at a time.
@@ -118,6 +119,7 @@ impl Shared {
             spoken: OnceLock::new(),
             opened: AtomicUsize::new(0),
             closes_overdue: AtomicBool::new(false),
+            cut_short: AtomicBool::new(false),
             opening: AtomicUsize::new(0),
             most_opening: (Self::MOST_OPENING / processes).max(1),
             gauges: (0..threads).map(|_| Gauge::default()).collect(),
@@ -234,6 +236,16 @@ impl Shared {
     /// Whether it has.
     pub fn closes_are_overdue(&self) -> bool {
         self.closes_overdue.load(Relaxed)
+    }
+
+    /// The load ends before the server could send all that it owes: it was stopped, or the server died.
+    pub fn cut_short(&self) {
+        self.cut_short.store(true, Relaxed);
+    }
+
+    /// Whether it does.
+    pub fn is_cut_short(&self) -> bool {
+        self.cut_short.load(Relaxed)
     }
 
     /// Asks to open a connection; to be given back by [`Shared::opening_done`].

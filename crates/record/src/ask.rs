@@ -169,19 +169,22 @@ pub enum Order {
     StopSending,
     /// The server had long enough to close connections that it should close.
     ClosesOverdue,
+    /// The load ends before the server could send all that it owes: nothing is said of what is missing.
+    CutShort,
     /// Close all connections and report what was counted.
     End,
 }
 
 impl Order {
     /// All of them, in order.
-    pub const ALL: [Order; 7] = [
+    pub const ALL: [Order; 8] = [
         Order::Connect,
         Order::WarmUp,
         Order::OpenWindow,
         Order::AllOpened,
         Order::StopSending,
         Order::ClosesOverdue,
+        Order::CutShort,
         Order::End,
     ];
 }

@@ -179,6 +179,12 @@ pub trait Dialect: Sync {
         let _ = (desk, is_late, wrong);
     }
 
+    /// Calls `wrong` for what [`Dialect::owes`] and never came. Called once for each desk when the load has
+    /// ended, if it has waited for it.
+    fn missing(&self, wrong: &mut dyn FnMut(Exchange)) {
+        let _ = wrong;
+    }
+
     /// Whether the server said that the connection ends with what came.
     #[inline]
     fn ends(&self, talk: &Self::Talk) -> bool {

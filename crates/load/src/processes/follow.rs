@@ -187,7 +187,7 @@ pub(super) fn phase_of(order: Option<Order>) -> Phase {
         Some(Order::Connect) => Phase::Connecting,
         Some(Order::WarmUp) => Phase::WarmingUp,
         Some(Order::OpenWindow | Order::AllOpened) => Phase::Measuring,
-        Some(Order::StopSending | Order::ClosesOverdue) => Phase::Draining,
+        Some(Order::StopSending | Order::ClosesOverdue | Order::CutShort) => Phase::Draining,
         Some(Order::End) => Phase::Ended,
     }
 }
@@ -223,6 +223,7 @@ impl Follower {
         match order {
             Order::AllOpened => return self.shared.set_opened(self.connections),
             Order::ClosesOverdue => return self.shared.closes_overdue(),
+            Order::CutShort => return self.shared.cut_short(),
             _ => {}
         }
         // Held throughout, since the window may end by itself meanwhile.

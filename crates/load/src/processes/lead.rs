@@ -149,6 +149,9 @@ impl<'a> Led<'a> {
                 if phase == Phase::Ended && self.shared.closes_are_overdue() {
                     self.crew.order(Order::ClosesOverdue);
                 }
+                if phase == Phase::Ended && self.shared.is_cut_short() {
+                    self.crew.order(Order::CutShort);
+                }
                 if let Some(order) = order_of(phase) {
                     self.crew.order(order);
                 }

@@ -13,7 +13,8 @@ use regatta_script::Dialect;
 const VERIFIES: Nanos = 2 * SECOND;
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
-    /// The load is over: verifies the replies that could only be kept, unless it has failed anyway.
+    /// The load is over: verifies the replies that could only be kept, unless it has failed anyway, and
+    /// looks for what never came, if it had the time to come.
     pub(super) fn verify(&mut self) {
         if self.shared.ends_early() {
             return;
@@ -29,6 +30,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         };
         let until = clock::now() + VERIFIES;
         self.dialect.verify(&mut self.desk, &|| clock::now() >= until, &mut wrong);
+        if !self.shared.is_cut_short() {
+            self.dialect.missing(&mut wrong);
+        }
     }
 
     /// Of the `n` bytes in the buffer some are not what had to come.

@@ -7,9 +7,13 @@ use crate::{
     server::{Fault, Heard, Protocol, serve},
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use regatta_load::{Error, Plan, Processes, Tally, Until, run_in_processes};
+use regatta_load::{Error, Phase, Plan, Processes, Progress, Tally, Until, run_in_processes};
 use serde_json::{Value, json};
-use std::{io::Write, sync::atomic::AtomicBool, time::Duration};
+use std::{
+    io::Write,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 /// The project's own messages.
 pub struct Own;
@@ -47,9 +51,39 @@ fn each_broadcast_is_delivered_to_every_member_and_to_a_last_one() {
         let tally = run(&Plan { threads, ..broadcasts(server.address, workload("hub")) }).unwrap();
         assert_undisturbed(&tally);
         let (all, last) = (count(&tally, "deliveries"), count(&tally, "last_deliveries"));
-        // The first request of each member is an echo, and the members that came first were fewer.
-        assert_eq!(last, tally.replies - 8, "{threads} threads");
-        assert!(last < all && all <= 8 * last, "{all} deliveries of {last}");
+        // The first request of each member is an echo, and all are there before the first broadcast.
+        assert_eq!((tally.requests, tally.replies), (400, 408), "{threads} threads");
+        assert_eq!((all, last), (8 * 400, 400), "{threads} threads");
+    }
+}
+
+#[test]
+fn the_deliveries_of_a_single_broadcast_are_waited_for_and_a_lost_one_is_found() {
+    for lost in [None, Some(0)] {
+        let server = serve(Own, lost.map_or(Fault::None, Fault::Lost), MEMBERS);
+        let (until, timeout) = (Until::Requests(1), Duration::from_secs(1));
+        let plan = Plan { until, timeout, ..broadcasts(server.address, workload("hub")) };
+        let tally = run(&plan).unwrap();
+        assert_eq!(tally.requests, 1);
+        assert_eq!(count(&tally, "deliveries"), MEMBERS as u64 - u64::from(lost.is_some()));
+        assert_eq!(tally.first_wrong.is_some(), lost.is_some(), "{:?}", tally.first_wrong);
+    }
+}
+
+/// Nobody waits any more for what was under way.
+#[test]
+fn nothing_is_missing_from_a_load_that_is_stopped() {
+    let server = serve(Own, Fault::None, MEMBERS);
+    let until = Until::Elapsed(Duration::from_secs(60));
+    let plan = Plan { until, pipeline: 4, ..broadcasts(server.address, workload("hub")) };
+    for processes in [1, 2, 1, 2] {
+        let stop = AtomicBool::new(false);
+        let mut stop_inside = |progress: &Progress| {
+            stop.fetch_or(progress.phase == Phase::Measuring, Ordering::Relaxed);
+        };
+        let tally = run_until(processes, &plan, &mut stop_inside, &stop).unwrap();
+        assert!(tally.interrupted && tally.requests > 0);
+        assert!(tally.first_wrong.is_none(), "{processes}: {:?}", tally.first_wrong);
     }
 }
 
@@ -129,13 +163,21 @@ fn one_wrong_delivery_among_many_is_found_whichever_it_is() {
 
 /// A load of several processes, whose members hear each other.
 pub fn run_in(processes: usize, plan: &Plan) -> Result<Tally, Error> {
+    run_until(processes, plan, &mut |_| {}, &AtomicBool::new(false))
+}
+
+fn run_until(
+    processes: usize,
+    plan: &Plan,
+    progress: &mut dyn FnMut(&Progress),
+    stop: &AtomicBool,
+) -> Result<Tally, Error> {
     let processes = Processes {
         program: env!("CARGO_BIN_EXE_load-test-helper").into(),
         arguments: vec!["load-process".into(), "of-a-hub".into()],
         least: processes,
     };
-    let stop = AtomicBool::new(false);
-    run_in_processes(plan, &processes, &mut Called::default(), &mut |_| {}, &stop)
+    run_in_processes(plan, &processes, &mut Called::default(), progress, stop)
 }
 
 #[test]
@@ -144,10 +186,9 @@ fn members_of_all_processes_are_followed() {
     let tally = run_in(3, &broadcasts(server.address, workload("hub"))).unwrap();
     assert_eq!(tally.processes, 3);
     assert_undisturbed(&tally);
+    assert_eq!((tally.requests, tally.replies), (400, 400 + MEMBERS as u64));
     let (all, last) = (count(&tally, "deliveries"), count(&tally, "last_deliveries"));
-    assert_eq!(last, tally.replies - MEMBERS as u64);
-    // The members that came first were fewer.
-    assert!(last < all && all <= last * MEMBERS as u64, "{all} of {last}");
+    assert_eq!((all, last), (400 * MEMBERS as u64, 400));
 }
 
 #[test]

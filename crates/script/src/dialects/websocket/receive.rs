@@ -401,7 +401,7 @@ impl Dialect for Hub {
         Ok(replies)
     }
 
-    fn verify(&self, _: &mut (), _: &dyn Fn() -> bool, wrong: &mut dyn FnMut(Exchange)) {
+    fn missing(&self, wrong: &mut dyn FnMut(Exchange)) {
         for (id, sent, left) in self.roster.missing().into_iter().take(TOLD) {
             let payload = Payload { sender: sent.sender, id, at: sent.at };
             wrong(Exchange {
