@@ -29,6 +29,7 @@ use std::{env, num::NonZeroU32, time::Duration};
 
 /// Loads the server.
 pub fn run(args: LoadArgs) -> anyhow::Result<Done> {
+    args.json.iter().try_for_each(|path| output::check(path))?;
     regatta_serve::raise_open_files();
     let stop = interrupt::flag()?;
     if let Some(part) = args.slow.slow {

@@ -233,6 +233,14 @@ impl Contest {
                 contest.workload
             ));
         }
+        let is_pushed = Workload::parse(&contest.workload).is_some_and(|w| w.is_pushed());
+        let of_hub = contest.loads.iter().find_map(Loads::of_hub_alone);
+        if let Some(what) = of_hub.filter(|_| !is_pushed) {
+            return wrong(&format!(
+                "`{what}` is of the workloads hub and hub-echo, and this race is of {}; leave it out",
+                contest.workload
+            ));
+        }
         if let Some(because) = contest.own.iter().find_map(|own| own.check().err()) {
             return wrong(&because);
         }
@@ -460,6 +468,14 @@ mod tests {
             (
                 format!("{valid}{load}n=5"),
                 "`n` is of the workload hash, and this race is of double",
+            ),
+            (
+                format!("{valid}{load}passing=[0, 5]"),
+                "`passing` is of the workloads hub and hub-echo, and this race is of double",
+            ),
+            (
+                format!("{valid}{load}idle=1\nstalled=1"),
+                "`stalled` is of the workloads hub and hub-echo",
             ),
             (
                 format!(

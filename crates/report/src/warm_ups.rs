@@ -30,8 +30,12 @@ pub fn in_words(settling: &Settling) -> String {
     let class = settling.class.in_words();
     let time = |ns: u64| numbers::time(ns as f64);
     let costs = || {
-        let [cold, warm] = [settling.cold_ns_per_request, settling.warm_ns_per_request];
-        format!("{} a request at first, then {}", numbers::time(cold), numbers::time(warm))
+        let [cold, warm] =
+            [settling.cold_ns_per_request, settling.warm_ns_per_request].map(numbers::time);
+        match cold == warm {
+            true => format!("about {warm} a request, up and down"),
+            false => format!("{cold} a request at first, then {warm}"),
+        }
     };
     match settling.class {
         WarmUpClass::Flat => class.to_owned(),

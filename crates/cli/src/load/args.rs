@@ -59,7 +59,7 @@ pub struct LoadArgs {
     /// Length of the measured window
     #[arg(short, long, default_value = "10s", value_parser = duration, value_name = "TIME")]
     pub duration: Duration,
-    /// Send exactly so many requests instead, without a warm-up
+    /// Send exactly so many requests instead, without a warm-up; over ws:// after all members have joined
     #[arg(short = 'n', long, value_parser = count, value_name = "N", conflicts_with = "duration")]
     pub requests: Option<u64>,
     /// Requests outstanding on each connection, at most; 1 if absent, 3 with --burst

@@ -79,7 +79,10 @@ impl HttpArgs {
     /// The flags say nothing of lines.
     fn refuse_for_lines(&self) -> anyhow::Result<()> {
         match self.given().first() {
-            Some(flag) => bail!("{flag} is for HTTP; write the URL as http://HOST:PORT/PATH"),
+            Some(flag) => bail!(
+                "{flag} is for HTTP: URLs as http://HOST:PORT/PATH. A token for a hub goes into its URL, as \
+                 ws://HOST:PORT/ws?access_token=TOKEN"
+            ),
             None => Ok(()),
         }
     }

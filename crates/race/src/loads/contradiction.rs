@@ -140,6 +140,14 @@ impl Loads {
         }
     }
 
+    /// What only the workloads of hubs have, where it is named.
+    pub(crate) fn of_hub_alone(&self) -> Option<&'static str> {
+        let named = |values: &OneOrMany<u32>| values.values().iter().any(|n| *n > 0);
+        [(&self.passing, "passing"), (&self.stalled, "stalled")]
+            .into_iter()
+            .find_map(|(values, name)| named(values).then_some(name))
+    }
+
     pub(super) fn is_counted(&self) -> bool {
         self.burst.is_some() || self.requests.is_some()
     }
