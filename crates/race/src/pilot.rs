@@ -233,7 +233,8 @@ mod tests {
     fn a_load_with_connections_that_do_not_read_has_the_rate_of_the_one_without() {
         let stalled = "[[load]]\nconnections = 99\nidle = 1\nstalled = [0, 1]\n\
                        rate = \"30% of slowest\"\n";
-        let contest = contest(stalled);
+        let head = "name='x'\nworkload='hub'\nrounds=1\nwindow='1s'\nwarm_up='0s'\n";
+        let contest = Contest::parse(&format!("{head}{stalled}"), "x").unwrap();
         let asked = asked(CpuSets { server: vec![0], load: vec![1], spare: vec![] });
         let all_reading = LoadShape { idle: 1, ..LoadShape::closed(99, 1) };
         assert_eq!(contest.pilot_loads(&asked.cpus), [all_reading], "one pilot for both");

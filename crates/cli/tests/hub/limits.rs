@@ -1,6 +1,9 @@
 //! Limits of members and rooms, and the metrics for Prometheus.
 
-use crate::{Patient, Socket, hear, member, member_of, models, send, support::Server};
+use crate::{
+    Patient, Socket, hear, member, member_of, models, send,
+    support::{Server, until},
+};
 use serde_json::json;
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -103,4 +106,20 @@ fn messages_and_deliveries_are_counted() {
         }
         assert_eq!(metric(page, "regatta_hub_deliveries_total"), 6, "{model}");
     }
+}
+
+#[test]
+fn a_load_of_a_hub_that_is_stopped_names_the_code_it_closed_with() {
+    let (server, page) = hub("epoll", &[]);
+    let url = format!("ws://{}/ws", server.addr);
+    let mut load = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    load.args(["load", &url, "-c", "4", "-d", "60s"]);
+    let load = load.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("the load broadcasts", || metric(page, "regatta_hub_deliveries_total") > 0);
+    server.signal("-TERM");
+    let ended = load.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stdout).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("that the server does not close"), "{said}");
+    assert!(said.contains("a Close frame with code 1001"), "{said}");
 }

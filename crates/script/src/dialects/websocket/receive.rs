@@ -244,8 +244,14 @@ impl Hub {
                     talk.standing = Standing::Closed;
                     break Ok(());
                 }
-                Some(Event::Close(_)) => {
-                    break Err(self.terms.wrong(talk, "that the server does not close", came));
+                Some(Event::Close(why)) => {
+                    let wrong = self.terms.wrong(talk, "that the server does not close", came);
+                    let received = match why {
+                        None => "a Close frame without a code".to_owned(),
+                        Some((code, "")) => format!("a Close frame with code {}", code.0),
+                        Some((code, why)) => format!("a Close frame with code {}: {why}", code.0),
+                    };
+                    break Err(Box::new(Exchange { received, ..*wrong }));
                 }
                 None if taken == 0 => break Ok(()),
                 None => continue,
