@@ -82,6 +82,7 @@ impl Start for Hub {
             results: Vec::new(),
             backlog: Backlog::default(),
             heard_at: now.instant,
+            inside: None,
             pings_at: None,
         }
     }
@@ -115,6 +116,8 @@ pub struct Member {
     backlog: Backlog<Broadcast>,
     /// When input last came.
     heard_at: Instant,
+    /// Since when its client is inside a request or a message.
+    inside: Option<Instant>,
     /// When to check next whether it has been silent.
     pings_at: Option<Instant>,
 }
@@ -142,16 +145,21 @@ impl Session for Member {
 
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
         self.heard_at = context.now.instant;
-        if self.held.is_empty() {
+        let flow = if self.held.is_empty() {
             let (taken, flow) = self.take(context, bytes);
             self.held.extend_from_slice(&bytes[taken..]);
-            return flow;
+            flow
+        } else {
+            let mut held = mem::take(&mut self.held);
+            held.extend_from_slice(bytes);
+            let (taken, flow) = self.take(context, &mut held);
+            held.drain(..taken);
+            self.held = held;
+            flow
+        };
+        if !self.held.is_empty() || self.is_inside_message() {
+            self.inside.get_or_insert(context.now.instant);
         }
-        let mut held = mem::take(&mut self.held);
-        held.extend_from_slice(bytes);
-        let (taken, flow) = self.take(context, &mut held);
-        held.drain(..taken);
-        self.held = held;
         flow
     }
 
@@ -194,6 +202,8 @@ impl Session for Member {
         {
             context.out.extend_from_slice(push.frame(self.inflates));
         }
+        // It was not read while so much waited for it.
+        self.inside = self.inside.map(|_| context.now.instant);
         Flow::Continue
     }
 
@@ -215,6 +225,10 @@ impl Session for Member {
 
     fn alarm(&self) -> Option<Instant> {
         self.pings_at
+    }
+
+    fn inside(&self) -> Option<Instant> {
+        self.inside.filter(|_| matches!(self.state, State::Http(_) | State::Open { .. }))
     }
 
     fn on_gone(&mut self) -> Option<Broadcast> {
@@ -249,6 +263,10 @@ impl Member {
                 State::Open { .. } => self.frame(context, input),
             };
             taken += more;
+            // A control frame between the frames of a message does not end it (RFC 6455, 5.4).
+            if more > 0 && !self.is_inside_message() {
+                self.inside = None;
+            }
             if flow != Flow::Continue {
                 return (bytes.len(), flow);
             }
@@ -257,6 +275,11 @@ impl Member {
             }
         }
         (taken, Flow::Continue)
+    }
+
+    /// Whether a part of a message has been taken, and more of it must come.
+    fn is_inside_message(&self) -> bool {
+        matches!(&self.state, State::Open { decoder, .. } if decoder.is_inside())
     }
 
     fn request(&mut self, context: &mut Context<'_, Self>, input: &[u8]) -> (usize, Flow) {

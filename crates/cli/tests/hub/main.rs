@@ -2,6 +2,7 @@
 
 mod access;
 mod autobahn;
+mod begun;
 mod cheat;
 mod cluster;
 mod limits;
