@@ -131,6 +131,8 @@ enum State {
         echoes: bool,
         next_ticket: u64,
     },
+    /// No more input comes, but broadcasts wait. A Close frame is sent after them.
+    Leaving,
     /// A Close frame was sent; input is ignored.
     Closed,
 }
@@ -163,12 +165,15 @@ impl Session for Member {
         flow
     }
 
-    /// The client closed its side, or the server stops.
+    /// The client closed its side, or the server stops. It gets what waits for it, and then a Close frame.
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
-        if matches!(self.state, State::Open { .. }) {
-            CloseCode::GOING_AWAY.write("", context.out);
+        if !matches!(self.state, State::Open { .. }) {
+            return Flow::Close;
         }
-        Flow::Close
+        self.state = State::Leaving;
+        // It cannot answer any more.
+        self.pings_at = None;
+        self.on_room(context)
     }
 
     fn on_push(&mut self, _now: Now, push: &Broadcast, out: &mut Vec<u8>) -> Heard {
@@ -201,6 +206,11 @@ impl Session for Member {
             && let Some(push) = self.backlog.take()
         {
             context.out.extend_from_slice(push.frame(self.inflates));
+        }
+        if matches!(self.state, State::Leaving) && self.backlog.is_empty() {
+            CloseCode::GOING_AWAY.write("", context.out);
+            self.state = State::Closed;
+            return Flow::Close;
         }
         // It was not read while so much waited for it.
         self.inside = self.inside.map(|_| context.now.instant);
@@ -258,7 +268,7 @@ impl Member {
         while taken < bytes.len() {
             let input = &mut bytes[taken..];
             let (more, flow) = match &mut self.state {
-                State::Closed => return (bytes.len(), Flow::Continue),
+                State::Leaving | State::Closed => return (bytes.len(), Flow::Continue),
                 State::Http(_) => self.request(context, input),
                 State::Open { .. } => self.frame(context, input),
             };

@@ -217,7 +217,8 @@ impl<S: Session<Job = Never>> Session for SealedSession<S> {
 
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
         if mem::replace(&mut self.ended, true) {
-            return Flow::Close;
+            // It may have more to say, though it has heard of the end.
+            return if self.inner.wants_room() { Flow::Continue } else { Flow::Close };
         }
         self.call(context, |inner, context| inner.on_end(context))
     }

@@ -12,6 +12,7 @@ mod passing;
 mod presence;
 mod sealed;
 mod slow;
+mod stop;
 mod storm;
 #[path = "../support/mod.rs"]
 mod support;
