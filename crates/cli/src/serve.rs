@@ -64,7 +64,8 @@ pub struct ServeArgs {
     /// Close a connection after so long a silence
     #[arg(long, default_value = "60s", value_parser = limit, value_name = "TIME")]
     idle_timeout: Duration,
-    /// Close a connection whose request takes longer than this to arrive
+    /// Close a connection whose request takes longer than this to arrive; in `hub` also one whose WebSocket
+    /// message, or frame, does
     #[arg(long, default_value = "10s", value_parser = limit, value_name = "TIME")]
     request_timeout: Duration,
     /// Open connections at most; more wait. Absent: as many as the model holds (`regatta models`)

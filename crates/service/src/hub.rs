@@ -82,6 +82,7 @@ impl Start for Hub {
             results: Vec::new(),
             backlog: Backlog::default(),
             heard_at: now.instant,
+            inside: None,
             pings_at: None,
         }
     }
@@ -115,6 +116,8 @@ pub struct Member {
     backlog: Backlog<Broadcast>,
     /// When input last came.
     heard_at: Instant,
+    /// Since when its client is inside a request or a message.
+    inside: Option<Instant>,
     /// When to check next whether it has been silent.
     pings_at: Option<Instant>,
 }
@@ -128,6 +131,8 @@ enum State {
         echoes: bool,
         next_ticket: u64,
     },
+    /// No more input comes, but broadcasts wait. A Close frame is sent after them.
+    Leaving,
     /// A Close frame was sent; input is ignored.
     Closed,
 }
@@ -142,25 +147,33 @@ impl Session for Member {
 
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
         self.heard_at = context.now.instant;
-        if self.held.is_empty() {
+        let flow = if self.held.is_empty() {
             let (taken, flow) = self.take(context, bytes);
             self.held.extend_from_slice(&bytes[taken..]);
-            return flow;
+            flow
+        } else {
+            let mut held = mem::take(&mut self.held);
+            held.extend_from_slice(bytes);
+            let (taken, flow) = self.take(context, &mut held);
+            held.drain(..taken);
+            self.held = held;
+            flow
+        };
+        if !self.held.is_empty() || self.is_inside_message() {
+            self.inside.get_or_insert(context.now.instant);
         }
-        let mut held = mem::take(&mut self.held);
-        held.extend_from_slice(bytes);
-        let (taken, flow) = self.take(context, &mut held);
-        held.drain(..taken);
-        self.held = held;
         flow
     }
 
-    /// The client closed its side, or the server stops.
+    /// The client closed its side, or the server stops. It gets what waits for it, and then a Close frame.
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
-        if matches!(self.state, State::Open { .. }) {
-            CloseCode::GOING_AWAY.write("", context.out);
+        if !matches!(self.state, State::Open { .. }) {
+            return Flow::Close;
         }
-        Flow::Close
+        self.state = State::Leaving;
+        // It cannot answer any more.
+        self.pings_at = None;
+        self.on_room(context)
     }
 
     fn on_push(&mut self, _now: Now, push: &Broadcast, out: &mut Vec<u8>) -> Heard {
@@ -194,6 +207,13 @@ impl Session for Member {
         {
             context.out.extend_from_slice(push.frame(self.inflates));
         }
+        if matches!(self.state, State::Leaving) && self.backlog.is_empty() {
+            CloseCode::GOING_AWAY.write("", context.out);
+            self.state = State::Closed;
+            return Flow::Close;
+        }
+        // It was not read while so much waited for it.
+        self.inside = self.inside.map(|_| context.now.instant);
         Flow::Continue
     }
 
@@ -215,6 +235,10 @@ impl Session for Member {
 
     fn alarm(&self) -> Option<Instant> {
         self.pings_at
+    }
+
+    fn inside(&self) -> Option<Instant> {
+        self.inside.filter(|_| matches!(self.state, State::Http(_) | State::Open { .. }))
     }
 
     fn on_gone(&mut self) -> Option<Broadcast> {
@@ -244,11 +268,15 @@ impl Member {
         while taken < bytes.len() {
             let input = &mut bytes[taken..];
             let (more, flow) = match &mut self.state {
-                State::Closed => return (bytes.len(), Flow::Continue),
+                State::Leaving | State::Closed => return (bytes.len(), Flow::Continue),
                 State::Http(_) => self.request(context, input),
                 State::Open { .. } => self.frame(context, input),
             };
             taken += more;
+            // A control frame between the frames of a message does not end it (RFC 6455, 5.4).
+            if more > 0 && !self.is_inside_message() {
+                self.inside = None;
+            }
             if flow != Flow::Continue {
                 return (bytes.len(), flow);
             }
@@ -257,6 +285,11 @@ impl Member {
             }
         }
         (taken, Flow::Continue)
+    }
+
+    /// Whether a part of a message has been taken, and more of it must come.
+    fn is_inside_message(&self) -> bool {
+        matches!(&self.state, State::Open { decoder, .. } if decoder.is_inside())
     }
 
     fn request(&mut self, context: &mut Context<'_, Self>, input: &[u8]) -> (usize, Flow) {

@@ -35,7 +35,14 @@ impl<F: Start<Session: Session<Job = Never>>> Start for Sealed<F> {
             tls.set_buffer_limit(None);
             Box::new(tls)
         });
-        SealedSession { inner: self.start.session(now), tls, began: now.instant, ended: false }
+        SealedSession {
+            inner: self.start.session(now),
+            tls,
+            began: now.instant,
+            records: Records::default(),
+            inside: None,
+            ended: false,
+        }
     }
 
     fn bounds(&self) -> Bounds {
@@ -58,6 +65,9 @@ pub struct SealedSession<S: Session> {
     /// `None` once it has failed.
     tls: Option<Box<ServerConnection>>,
     began: Instant,
+    records: Records,
+    /// Since when a record is incomplete.
+    inside: Option<Instant>,
     /// The session has heard of the end of its input.
     ended: bool,
 }
@@ -131,6 +141,47 @@ impl<S: Session<Job = Never>> SealedSession<S> {
     }
 }
 
+/// Follows the records of an input (RFC 8446, 5.1).
+#[derive(Clone, Copy, Debug, Default)]
+struct Records {
+    /// Bytes of a record's header that have come.
+    header: u8,
+    /// Its length as far as it has come, then the bytes of its content that are missing.
+    missing: usize,
+}
+
+impl Records {
+    /// Bytes of a header: the type, a version, and the length in two bytes.
+    const HEADER: u8 = 5;
+
+    /// More has come. Returns whether a record has become whole.
+    fn follow(&mut self, mut bytes: &[u8]) -> bool {
+        let mut whole = false;
+        while let Some((first, rest)) = bytes.split_first() {
+            if self.header < Self::HEADER {
+                self.header += 1;
+                if self.header > Self::HEADER - 2 {
+                    self.missing = self.missing << 8 | usize::from(*first);
+                }
+                bytes = rest;
+            } else {
+                let taken = self.missing.min(bytes.len());
+                self.missing -= taken;
+                bytes = &bytes[taken..];
+            }
+            if self.header == Self::HEADER && self.missing == 0 {
+                (*self, whole) = (Records::default(), true);
+            }
+        }
+        whole
+    }
+
+    /// Whether the last record is incomplete.
+    fn is_inside(&self) -> bool {
+        self.header > 0
+    }
+}
+
 /// Appends all records that TLS has to send.
 fn flush(tls: &mut ServerConnection, out: &mut Vec<u8>) {
     while tls.wants_write() {
@@ -151,6 +202,12 @@ impl<S: Session<Job = Never>> Session for SealedSession<S> {
     }
 
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow {
+        if self.records.follow(bytes) {
+            self.inside = None;
+        }
+        if self.records.is_inside() {
+            self.inside.get_or_insert(context.now.instant);
+        }
         self.open(context, bytes)
     }
 
@@ -160,7 +217,8 @@ impl<S: Session<Job = Never>> Session for SealedSession<S> {
 
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow {
         if mem::replace(&mut self.ended, true) {
-            return Flow::Close;
+            // It may have more to say, though it has heard of the end.
+            return if self.inner.wants_room() { Flow::Continue } else { Flow::Close };
         }
         self.call(context, |inner, context| inner.on_end(context))
     }
@@ -204,13 +262,49 @@ impl<S: Session<Job = Never>> Session for SealedSession<S> {
         self.inner.is_waited_for()
     }
 
-    /// An incomplete handshake counts as an incomplete request, for the request timeout.
+    /// An incomplete handshake or record counts as an incomplete request, for the request timeout.
     fn inside(&self) -> Option<Instant> {
         let opening = self.tls.as_ref().is_some_and(|tls| tls.is_handshaking());
-        if opening { Some(self.began) } else { self.inner.inside() }
+        if opening {
+            return Some(self.began);
+        }
+        self.inside.into_iter().chain(self.inner.inside()).min()
     }
 
     fn alarm(&self) -> Option<Instant> {
         self.inner.alarm()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn records_are_followed_however_they_are_cut(
+            lengths in proptest::collection::vec(0..600_usize, 1..6),
+            cuts in proptest::collection::vec(1..50_usize, 1..20),
+        ) {
+            let mut bytes = Vec::new();
+            let mut ends = Vec::new();
+            for length in lengths {
+                bytes.extend([23, 3, 3, (length >> 8) as u8, length as u8]);
+                bytes.resize(bytes.len() + length, 3);
+                ends.push(bytes.len());
+            }
+            let (mut records, mut at) = (Records::default(), 0);
+            for cut in cuts.into_iter().cycle() {
+                let to = (at + cut).min(bytes.len());
+                let whole = ends.iter().any(|end| (at + 1..=to).contains(end));
+                prop_assert_eq!(records.follow(&bytes[at..to]), whole);
+                prop_assert_eq!(records.is_inside(), !ends.contains(&to));
+                at = to;
+                if at == bytes.len() {
+                    break;
+                }
+            }
+        }
     }
 }

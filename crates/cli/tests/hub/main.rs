@@ -2,6 +2,7 @@
 
 mod access;
 mod autobahn;
+mod begun;
 mod cheat;
 mod cluster;
 mod limits;
@@ -11,6 +12,7 @@ mod passing;
 mod presence;
 mod sealed;
 mod slow;
+mod stop;
 mod storm;
 #[path = "../support/mod.rs"]
 mod support;

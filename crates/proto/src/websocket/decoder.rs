@@ -79,6 +79,12 @@ impl Decoder {
         self.assembled.capacity()
     }
 
+    /// Whether part of a message, or of a frame, has been taken, and the rest has not come. Bytes of a frame
+    /// header that were not taken do not count.
+    pub fn is_inside(&self) -> bool {
+        !self.closed && (self.frame.is_some() || self.message.is_some())
+    }
+
     /// Takes bytes off the front of `input`: returns how many, and what is whole with them. The bytes
     /// taken may have been unmasked. Nothing taken and no event: more must come, behind those that are
     /// there; it never asks for more than [`Frame::MOST_HEADER`](super::Frame::MOST_HEADER) +

@@ -42,6 +42,8 @@ fn decode(mut decoder: Decoder, bytes: &[u8], cuts: &[usize]) -> (Vec<Came>, Opt
                     return (came, Some(violation.code.0));
                 }
             };
+            let is_message = matches!(event, Some(Came::Text(_) | Came::Binary(_)));
+            assert!(!(is_message && decoder.is_inside()), "a message has just ended");
             let goes_on = taken > 0 || event.is_some();
             held.drain(..taken);
             came.extend(event);
@@ -308,4 +310,23 @@ fn a_connection_that_waits_holds_no_long_message() {
     assert!(decoder.held() >= 100_000);
     assert_eq!(decoder.next(&mut []), Ok((0, None)));
     assert!(decoder.held() <= KEPT, "{}", decoder.held());
+}
+
+#[test]
+fn it_is_inside_a_message_from_its_first_frame_to_its_last_byte() {
+    let mut decoder = client();
+    let mut steps = |bytes: &[u8], event: bool| {
+        let (taken, came) =
+            decoder.next(&mut bytes.to_vec()).map(|(n, e)| (n, e.is_some())).unwrap();
+        assert_eq!((taken, came), (bytes.len(), event));
+        decoder.is_inside()
+    };
+    assert!(!steps(&[0x89, 0], true), "a ping");
+    assert!(steps(&[0x01, 2, b'a'], false), "half a frame");
+    assert!(steps(b"b", false), "the first frame of two");
+    assert!(steps(&[0x89, 0], true), "a ping between them");
+    assert!(steps(&[0x80, 1], false), "the header of the last");
+    assert!(!steps(b"c", true));
+    assert!(!steps(&[0x82, 1, b'd'], true), "all at once");
+    assert!(!steps(&[0x88, 0], true), "a Close frame");
 }

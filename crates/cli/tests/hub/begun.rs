@@ -1,0 +1,108 @@
+//! Requests and messages that are begun and not finished.
+
+use crate::{hear, member, models, send, support::Server};
+use serde_json::json;
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::TcpStream,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// The longest time from the first byte to the last.
+const LIMIT: Duration = Duration::from_secs(1);
+
+/// A client that sends one byte after the other, and never all of them.
+struct Dripping {
+    what: &'static str,
+    stream: TcpStream,
+    begun: Instant,
+    bytes: Box<dyn Iterator<Item = u8>>,
+}
+
+impl Dripping {
+    fn new(what: &'static str, mut stream: TcpStream, first: &[u8], then: &'static [u8]) -> Self {
+        let begun = Instant::now();
+        stream.write_all(first).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        Dripping { what, stream, begun, bytes: Box::new(then.iter().copied().cycle()) }
+    }
+
+    /// Sends its next byte. Returns whether the server has closed it.
+    fn goes_on(&mut self) -> bool {
+        // A write to a connection that is closed fails, and so does the next read.
+        let _ = self.bytes.next().map(|byte| self.stream.write(&[byte]));
+        loop {
+            match self.stream.read(&mut [0; 64]) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                Err(_) => return true,
+            }
+        }
+    }
+}
+
+/// A client that is inside a WebSocket, without the library around it.
+fn opened(server: &Server) -> TcpStream {
+    member(server).get_ref().0.try_clone().unwrap()
+}
+
+#[test]
+fn a_handshake_and_a_message_must_be_whole_within_the_request_timeout() {
+    for model in models() {
+        let server = Server::of("hub", model, &["--request-timeout", "1s"]);
+        let mut patient = member(&server);
+        let head = b"GET /ws HTTP/1.1\r\n";
+        // A masked text frame of 100 bytes; one of 1 byte that is not the last of its message.
+        let (begun, first) = (&[0x81, 0x80 | 100, 0, 0, 0, 0][..], &[0x01, 0x81, 0, 0, 0, 0, b'x']);
+        let mut all = vec![
+            Dripping::new("a head, and nothing more", server.connect(), head, b""),
+            Dripping::new("a head, byte by byte", server.connect(), head, b"x"),
+            Dripping::new("a frame, and nothing more", opened(&server), begun, b""),
+            Dripping::new("a frame, byte by byte", opened(&server), begun, b"x"),
+            Dripping::new("half a frame header", opened(&server), &begun[..1], b""),
+            // A ping is no part of the message.
+            Dripping::new("fragments", opened(&server), first, &[0x89, 0x80, 0, 0, 0, 0]),
+        ];
+        while !all.is_empty() {
+            all.retain_mut(|client| {
+                let (is_closed, after) = (client.goes_on(), client.begun.elapsed());
+                let what = client.what;
+                assert!(!is_closed || after > LIMIT / 2, "{model}: {what}: closed after {after:?}");
+                assert!(is_closed || after < 3 * LIMIT, "{model}: {what}: open after {after:?}");
+                !is_closed
+            });
+            thread::sleep(Duration::from_millis(50));
+        }
+        // It was silent for longer than that, and is inside nothing.
+        send(&mut patient, &json!({"type": "echo", "payload": 1}));
+        assert_eq!(hear(&mut patient)["payload"], 1, "{model}");
+    }
+}
+
+/// Frames that are cut anywhere, and whole in time, are no such thing.
+#[test]
+fn messages_that_arrive_in_parts_are_measured_one_by_one() {
+    const PING: [u8; 6] = [0x89, 0x80, 0, 0, 0, 0];
+    for model in models() {
+        let server = Server::of("hub", model, &["--request-timeout", "1s"]);
+        let mut client = member(&server);
+        let begun = Instant::now();
+        // Every read ends inside of a frame.
+        client.get_mut().write_all(&PING[..3]).unwrap();
+        while begun.elapsed() < 2 * LIMIT {
+            thread::sleep(LIMIT / 10);
+            client.get_mut().write_all(&[&PING[3..], &PING[..3]].concat()).unwrap();
+        }
+        client.get_mut().write_all(&PING[3..]).unwrap();
+        send(&mut client, &json!({"type": "echo", "payload": 1}));
+        let echoed = loop {
+            match client.read().unwrap_or_else(|error| panic!("{model}: {error}")) {
+                tungstenite::Message::Text(text) => break text,
+                _ => {}
+            }
+        };
+        assert!(echoed.contains("echo"), "{model}: {echoed}");
+    }
+}

@@ -1,0 +1,83 @@
+//! What a stop owes to members that are behind.
+
+use crate::{Patient, Socket, hear, member, models, send, support::Server};
+use serde_json::{Value, json};
+use socket2::{Domain, SockRef, Socket as Raw, Type};
+use std::net::TcpStream;
+use tungstenite::{
+    Message,
+    client::client,
+    protocol::{CloseFrame, frame::coding::CloseCode},
+};
+
+/// Broadcasts, of so many bytes each: more than the kernel holds for somebody who does not read.
+const MANY: u64 = 250;
+const LONG: usize = 20_000;
+
+/// A member for which the kernel holds little.
+fn slow_member(server: &Server) -> Socket {
+    let socket = Raw::new(Domain::for_address(server.addr), Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    socket.connect(&server.addr.into()).unwrap();
+    let stream = TcpStream::from(socket);
+    let usual = server.connect();
+    stream.set_read_timeout(usual.read_timeout().unwrap()).unwrap();
+    let url = format!("ws://{}/ws", server.addr);
+    let mut slow = client(url, Patient(stream)).unwrap().0;
+    send(&mut slow, &json!({"type": "echo", "payload": 0}));
+    assert_eq!(hear(&mut slow)["type"], "echo");
+    slow
+}
+
+/// What it hears, up to the Close frame.
+fn heard_to_the_end(socket: &mut Socket, model: &str) -> (Vec<u64>, Option<CloseFrame>) {
+    let mut heard = Vec::new();
+    loop {
+        match socket.read().unwrap_or_else(|error| panic!("{model}: {error}, after {heard:?}")) {
+            Message::Text(text) => {
+                let message: Value = serde_json::from_str(&text).unwrap();
+                heard.push(message["payload"][0].as_u64().unwrap());
+            }
+            Message::Close(frame) => return (heard, frame),
+            _ => {}
+        }
+    }
+}
+
+/// A hub, and a member for which all of the broadcasts are queued.
+fn behind(model: &str) -> (Server, Socket) {
+    let server = Server::of("hub", model, &["--cores", "2", "--backlog", "10000000"]);
+    let (slow, mut quick) = (slow_member(&server), member(&server));
+    let padding = "x".repeat(LONG);
+    for n in 0..MANY {
+        send(&mut quick, &json!({"type": "broadcast", "payload": [n, padding]}));
+        assert_eq!(hear(&mut quick)["payload"][0], n, "{model}");
+        assert_eq!(hear(&mut quick)["listenerCount"], 2, "{model}");
+    }
+    (server, slow)
+}
+
+#[test]
+fn a_member_that_is_behind_gets_all_that_is_queued_for_it_before_1001() {
+    for model in models() {
+        let (mut server, mut slow) = behind(model);
+        server.signal("-TERM");
+        let (heard, close) = heard_to_the_end(&mut slow, model);
+        assert_eq!(heard.len() as u64, MANY, "{model}: {:?}", heard.last());
+        assert!(heard.is_sorted(), "{model}");
+        assert_eq!(close.map(|close| close.code), Some(CloseCode::Away), "{model}");
+        assert!(server.ended().success(), "{model}");
+    }
+}
+
+/// It sends nothing more, and reads on.
+#[test]
+fn a_member_that_closes_its_side_gets_all_that_is_queued_for_it_too() {
+    for model in models() {
+        let (_server, mut slow) = behind(model);
+        SockRef::from(&slow.get_ref().0).shutdown(std::net::Shutdown::Write).unwrap();
+        let (heard, close) = heard_to_the_end(&mut slow, model);
+        assert_eq!(heard.len() as u64, MANY, "{model}: {:?}", heard.last());
+        assert_eq!(close.map(|close| close.code), Some(CloseCode::Away), "{model}");
+    }
+}
