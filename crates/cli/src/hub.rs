@@ -74,8 +74,8 @@ pub struct HubArgs {
     /// Send every message at /echo back as it came, for suites that test WebSocket itself
     #[arg(long)]
     echo: bool,
-    /// Send a ping to a member of whom nothing was heard for so long; 0s: to nobody. Absent: 20s,
-    /// or a third of --idle-timeout if that is less
+    /// Send a ping to a member of whom nothing was heard for so long, which is less than --idle-timeout; 0s:
+    /// to nobody. Absent: 20s, or a third of --idle-timeout if that is less
     #[arg(long, value_parser = duration, value_name = "TIME")]
     ping_after: Option<Duration>,
     /// The longest message, in bytes; who sends a longer one is closed. Absent: 1 MiB
@@ -159,6 +159,16 @@ pub fn serve(
 
 impl HubArgs {
     fn settings(&self, host: &Host) -> anyhow::Result<HubSettings> {
+        let idle = host.limits.idle;
+        if let Some(after) = self.ping_after.filter(|after| *after >= idle) {
+            let (after, idle) =
+                (humantime::format_duration(after), humantime::format_duration(idle));
+            bail!(
+                "--ping-after {after} is not shorter than --idle-timeout {idle}: a silent member would be \
+                 closed before it is sent a ping; lower the one or raise the other, or write \
+                 --ping-after 0s for no pings"
+            );
+        }
         let usual = HubSettings::default();
         let or = |number: Option<NonZeroUsize>, usual| number.map_or(usual, NonZeroUsize::get);
         Ok(HubSettings {
@@ -176,9 +186,9 @@ impl HubArgs {
             echo: self.echo,
             ping: match self.ping_after {
                 Some(after) => (!after.is_zero()).then_some(after),
-                None => usual.ping.map(|after| after.min(host.limits.idle / 3)),
+                None => usual.ping.map(|after| after.min(idle / 3)),
             },
-            silence: host.limits.idle,
+            silence: idle,
             backlog: Bounds {
                 bytes: or(self.backlog, usual.backlog.bytes),
                 pushes: or(self.backlog_messages, usual.backlog.pushes),

@@ -241,9 +241,26 @@ fn files_that_hold_no_key_and_what_is_no_origin_are_named() {
         let told = String::from_utf8(refused(command)).unwrap();
         assert!(told.contains(expected), "{options:?}: {told}");
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    let ended = command.args(["serve", "hello", "--slow", "skip"]).output().unwrap();
-    assert!(String::from_utf8(ended.stderr).unwrap().contains("serve hub"));
+}
+
+#[test]
+fn options_that_contradict_each_other_or_have_no_effect_are_refused() {
+    for (options, expected) in [
+        (&["hello", "--slow", "skip"][..], "serve hub"),
+        (&["double", "--by-hand", "--slow", "skip"], "serve hub"),
+        (&["hub", "--by-hand", "--slow", "skip"], "leave --by-hand out"),
+        (&["hub", "--file", "x"], "--file is what `hash` reads"),
+        (&["hub", "--offload", "2"], "leave --offload out"),
+        (&["hub", "--token-file", "x", "--jwt-key", "y"], "cannot be used with"),
+        (&["hub", "--ping-after", "60s"], "--idle-timeout 1m"),
+        (&["hub", "--ping-after", "3s", "--idle-timeout", "2s"], "--ping-after 0s"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+        command.arg("serve").args(options);
+        let told = String::from_utf8(refused(command)).unwrap();
+        assert!(told.contains(expected), "{options:?}: {told}");
+    }
+    let _without_pings = Server::of("hub", "epoll", &["--ping-after", "0s"]);
 }
 
 #[test]
