@@ -61,7 +61,7 @@ pub struct HubArgs {
     #[arg(long, value_name = "N")]
     max_rooms: Option<NonZeroUsize>,
     /// Tell the members of a room who comes and goes, and how many they are. Members name themselves with
-    /// `?name=…`
+    /// `?name=…`; names may repeat, and one of more than 128 bytes is left out
     #[arg(long)]
     presence: bool,
     /// Serve a page at / for trying the hub in a browser
