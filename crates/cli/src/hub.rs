@@ -4,7 +4,7 @@ use crate::values::{duration, one_of};
 use anyhow::{Context, bail};
 use clap::Args;
 use regatta_serve::{
-    Bounds, Host, HubAccess, HubHost, HubLimits, HubSettings, Jwt, Model, Policy, Service,
+    Bounds, Host, HubAccess, HubHost, HubLimits, HubSettings, Jwt, Model, Origin, Policy, Service,
     serve_hub,
 };
 use rustls::{
@@ -25,16 +25,20 @@ use std::{
 #[command(next_help_heading = "Options of `hub`")]
 #[group(id = "of_the_hub", multiple = true)]
 pub struct HubArgs {
-    /// Let pages of this origin alone open a WebSocket, such as https://example.com; may be given several
-    /// times. Absent: all
+    /// Let pages of this origin alone open a WebSocket: a scheme, a host, and a port unless it is the
+    /// scheme's own, such as https://example.com; may be given several times. Clients that name no origin
+    /// are no pages, and may. Absent: all
     #[arg(long = "origin", value_name = "ORIGIN")]
-    origins: Vec<String>,
+    origins: Vec<Origin>,
     /// Let only those in who bring the token in this file, in `Authorization: Bearer …` or as
-    /// `access_token=…` in the query
+    /// `access_token=…` in the query. Not together with --jwt-key
     #[arg(long, value_name = "PATH", conflicts_with = "jwt_key")]
     token_file: Option<PathBuf>,
-    /// Let only those in who bring a JSON Web Token that was signed with the key in this file: a secret for
-    /// HS256, a public key in PEM for the others
+    /// Let only those in who bring, in the same places, a JSON Web Token that was signed with the key in this
+    /// file: a secret for HS256, of which a line end at the end of the file is no part; a public key in PEM
+    /// for the others. A token holds until 30 s after its `exp` and from 30 s before its `nbf`; one without
+    /// them holds for ever. Other claims, such as `aud` and `iss`, are not looked at. The token is checked
+    /// when the WebSocket opens: a member stays when it expires. Not together with --token-file
     #[arg(long, value_name = "PATH", requires = "jwt_algorithm")]
     jwt_key: Option<PathBuf>,
     /// How the JSON Web Tokens are signed: HS256, RS256 or EdDSA
@@ -57,7 +61,7 @@ pub struct HubArgs {
     #[arg(long, value_name = "N")]
     max_rooms: Option<NonZeroUsize>,
     /// Tell the members of a room who comes and goes, and how many they are. Members name themselves with
-    /// `?name=…`
+    /// `?name=…`; names may repeat, and one of more than 128 bytes is left out
     #[arg(long)]
     presence: bool,
     /// Serve a page at / for trying the hub in a browser
@@ -70,8 +74,8 @@ pub struct HubArgs {
     /// Send every message at /echo back as it came, for suites that test WebSocket itself
     #[arg(long)]
     echo: bool,
-    /// Send a ping to a member of whom nothing was heard for so long; 0s: to nobody. Absent: 20s,
-    /// or a third of --idle-timeout if that is less
+    /// Send a ping to a member of whom nothing was heard for so long, which is less than --idle-timeout; 0s:
+    /// to nobody. Absent: 20s, or a third of --idle-timeout if that is less
     #[arg(long, value_parser = duration, value_name = "TIME")]
     ping_after: Option<Duration>,
     /// The longest message, in bytes; who sends a longer one is closed. Absent: 1 MiB
@@ -155,6 +159,16 @@ pub fn serve(
 
 impl HubArgs {
     fn settings(&self, host: &Host) -> anyhow::Result<HubSettings> {
+        let idle = host.limits.idle;
+        if let Some(after) = self.ping_after.filter(|after| *after >= idle) {
+            let (after, idle) =
+                (humantime::format_duration(after), humantime::format_duration(idle));
+            bail!(
+                "--ping-after {after} is not shorter than --idle-timeout {idle}: a silent member would be \
+                 closed before it is sent a ping; lower the one or raise the other, or write \
+                 --ping-after 0s for no pings"
+            );
+        }
         let usual = HubSettings::default();
         let or = |number: Option<NonZeroUsize>, usual| number.map_or(usual, NonZeroUsize::get);
         Ok(HubSettings {
@@ -172,9 +186,9 @@ impl HubArgs {
             echo: self.echo,
             ping: match self.ping_after {
                 Some(after) => (!after.is_zero()).then_some(after),
-                None => usual.ping.map(|after| after.min(host.limits.idle / 3)),
+                None => usual.ping.map(|after| after.min(idle / 3)),
             },
-            silence: host.limits.idle,
+            silence: idle,
             backlog: Bounds {
                 bytes: or(self.backlog, usual.backlog.bytes),
                 pushes: or(self.backlog_messages, usual.backlog.pushes),
@@ -226,18 +240,24 @@ impl HubArgs {
         let wrong =
             || format!("{} holds no public key in PEM for {}", path.display(), signed.name());
         let jwt = match signed {
-            Signed::Hs256 if key.len() < 32 => {
+            Signed::Hs256 if secret(&key).len() < 32 => {
                 bail!(
                     "{} is too short a secret for HS256: expected 32 bytes at least (RFC 7518, 3.2)",
                     path.display()
                 )
             }
-            Signed::Hs256 => Jwt::hs256(&key),
+            Signed::Hs256 => Jwt::hs256(secret(&key)),
             Signed::Rs256 => Jwt::rs256(&key).with_context(wrong)?,
             Signed::EdDsa => Jwt::eddsa(&key).with_context(wrong)?,
         };
         Ok(HubAccess::Jwt(Box::new(jwt)))
     }
+}
+
+/// The secret in a file, without the line end that an editor or `echo` appends.
+fn secret(file: &[u8]) -> &[u8] {
+    let Some(line) = file.strip_suffix(b"\n") else { return file };
+    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {

@@ -102,9 +102,14 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
         },
         stop,
     };
+    if args.file.is_some() && args.service != Service::Hash {
+        bail!("--file is what `hash` reads; leave it out");
+    }
+    // `serve` refuses the hub by hand.
+    let by_hand = args.by_hand && args.service == Service::Hub;
     if args.planted.serve(args.service, args.model, &host)?
         || args.canned.serve(args.service, args.model, &host)?
-        || !args.by_hand && hub::serve(args.hub, args.service, args.model, &host)?
+        || !by_hand && hub::serve(args.hub, args.service, args.model, &host)?
     {
         return Ok(Done::Well);
     }
@@ -113,7 +118,6 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
         Service::Hash => {
             Some(args.file.map_or_else(HashFile::find, |path| Ok(HashFile::Named(path)))?)
         }
-        _ if args.file.is_some() => bail!("--file is what `hash` reads; leave it out"),
         _ => None,
     };
     serve(args.service, written, args.model, file.as_ref().map(HashFile::path), &host)?;

@@ -95,12 +95,7 @@ pub fn serve(
 ) -> Result<(), ServeError> {
     let unsupported =
         |because| ServeError::Unsupported { model: model.name(), service: service.name(), because };
-    if host.offload.is_some()
-        && let Some(because) = nothing_to_offload(service, model)
-    {
-        let (model, service) = (model.name(), service.name());
-        return Err(ServeError::NoOffload { model, service, because });
-    }
+    check_offload(service, model, host)?;
     match (service, written) {
         (Service::Double, Written::Shared) => run(Shared(double::Double), model, host),
         (Service::Double, Written::ByHand) => run(by_hand::Double, model, host),
@@ -123,6 +118,17 @@ pub fn serve(
         (Service::Null, _) => {
             Err(unsupported("the null server is an epoll loop of its own; use --model epoll"))
         }
+    }
+}
+
+/// Fails where there is nothing to offload, and it was asked for.
+fn check_offload(service: Service, model: Model, host: &Host) -> Result<(), ServeError> {
+    match nothing_to_offload(service, model).filter(|_| host.offload.is_some()) {
+        Some(because) => {
+            let (model, service) = (model.name(), service.name());
+            Err(ServeError::NoOffload { model, service, because })
+        }
+        None => Ok(()),
     }
 }
 
@@ -166,6 +172,7 @@ pub struct HubHost<'a> {
 /// As [`serve`].
 pub fn serve_hub(settings: HubSettings, model: Model, how: HubHost<'_>) -> Result<(), ServeError> {
     let HubHost { host, metrics, tls } = how;
+    check_offload(Service::Hub, model, host)?;
     if model == Model::Cluster {
         if let Some(option) = of_one_process(&settings) {
             let because = "two of its processes could let in a last one at the same moment; leave the \

@@ -50,6 +50,6 @@ pub use model::{Model, Traits};
 pub use null::{Canned, serve_canned};
 pub use regatta_engine::{Bounds, Policy};
 pub use regatta_service::hub::{
-    Access as HubAccess, Jwt, Limits as HubLimits, Settings as HubSettings,
+    Access as HubAccess, Jwt, Limits as HubLimits, Origin, Settings as HubSettings,
 };
 pub use regatta_sys::limit::raise_open_files;

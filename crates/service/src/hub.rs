@@ -8,6 +8,7 @@ mod compress;
 mod door;
 mod message;
 mod metrics;
+mod origin;
 mod settings;
 
 pub use access::{Access, Jwt};
@@ -15,6 +16,7 @@ pub use broadcast::Broadcast;
 pub use census::Limits;
 pub use message::{MalformedMessage, Message};
 pub use metrics::Metrics;
+pub use origin::{NoOrigin, Origin};
 pub use settings::Settings;
 
 use census::{Census, Presence};

@@ -1,13 +1,18 @@
 //! Who may open a WebSocket.
 
-use crate::{Patient, member, support::Server};
+use crate::{
+    Patient, member,
+    support::{self, Server},
+};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
 use std::{
     fs,
+    io::{Read, Write},
     path::Path,
-    process::Command,
-    time::{SystemTime, UNIX_EPOCH},
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 use tempfile::TempDir;
 use tungstenite::client::{IntoClientRequest, client};
@@ -36,6 +41,16 @@ fn pages_of_other_origins_are_refused_and_who_is_no_page_is_not() {
     assert_eq!(status(&server, "", &[("Origin", "https://example.com")]), 101);
     assert_eq!(status(&server, "", &[("Origin", "https://example.org")]), 403);
     assert_eq!(status(&server, "", &[("Origin", "null")]), 403);
+}
+
+#[test]
+fn origins_are_equal_whatever_their_case_and_their_default_port() {
+    let options = ["--origin", "HTTPS://Example.com:443", "--origin", "http://localhost:3000"];
+    let server = Server::of("hub", "epoll", &options);
+    assert_eq!(status(&server, "", &[("Origin", "https://example.com")]), 101);
+    assert_eq!(status(&server, "", &[("Origin", "http://localhost:3000")]), 101);
+    assert_eq!(status(&server, "", &[("Origin", "http://example.com")]), 403);
+    assert_eq!(status(&server, "", &[("Origin", "http://localhost")]), 403);
 }
 
 #[test]
@@ -98,6 +113,76 @@ fn a_secret_lets_in_tokens_of_hs256() {
     asks_for_tokens(Algorithm::HS256, &path, &own, &other);
 }
 
+/// `echo secret > key` makes the same key as `printf %s secret > key`.
+#[test]
+fn a_line_end_at_the_end_of_the_file_is_no_part_of_a_secret() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("secret");
+    let secret = "a secret of thirty-two bytes or more";
+    for (end, of_secret) in [("\n", ""), ("\r\n", ""), ("\n\n", "\n")] {
+        fs::write(&path, format!("{secret}{end}")).unwrap();
+        let options = ["--jwt-key", path.to_str().unwrap(), "--jwt-algorithm", "HS256"];
+        let server = Server::of("hub", "epoll", &options);
+        let key = EncodingKey::from_secret(format!("{secret}{of_secret}").as_bytes());
+        let token = encode(&Header::default(), &claims(600, -600), &key).unwrap();
+        assert_eq!(status(&server, &format!("?access_token={token}"), &[]), 101, "{end:?}");
+    }
+    // The line end does not make up for what is missing either.
+    fs::write(&path, format!("{}\n", "x".repeat(31))).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["serve", "hub", "--jwt-algorithm", "HS256", "--jwt-key"]).arg(&path);
+    let told = String::from_utf8(refused(command)).unwrap();
+    assert!(told.contains("32 bytes"), "{told}");
+}
+
+/// What a server says that does not start. One that starts is ended, and the test fails.
+fn refused(mut command: Command) -> Vec<u8> {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let until = Instant::now() + support::DEADLINE;
+    let status = loop {
+        match child.try_wait().unwrap() {
+            None if Instant::now() < until => thread::sleep(Duration::from_millis(5)),
+            status => break status,
+        }
+    };
+    let _ = child.kill();
+    let ended = child.wait_with_output().unwrap();
+    assert!(status.is_some_and(|status| !status.success()), "{command:?} serves");
+    ended.stderr
+}
+
+/// Who brings a token hears that it is not valid, and who brings none that one is needed.
+#[test]
+fn a_missing_token_and_a_wrong_one_are_told_apart() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("token");
+    fs::write(&path, "s3cret-word-of-more-than-thirty-two-bytes\n").unwrap();
+    let path = path.to_str().unwrap();
+    for options in [&["--token-file", path][..], &["--jwt-key", path, "--jwt-algorithm", "HS256"]] {
+        let server = Server::of("hub", "epoll", options);
+        let reply = |query: &str| {
+            let mut stream = server.connect();
+            let request = format!(
+                "GET /ws{query} HTTP/1.1\r\nHost: x\r\nConnection: close, Upgrade\r\n\
+                 Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                 Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+            );
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut reply = String::new();
+            stream.read_to_string(&mut reply).unwrap();
+            reply
+        };
+        let none = reply("");
+        assert!(none.starts_with("HTTP/1.1 401 "), "{none}");
+        assert!(none.contains("WWW-Authenticate: Bearer\r\n"), "{none}");
+        assert!(none.contains("A token is needed"), "{none}");
+        let wrong = reply("?access_token=wrong");
+        assert!(wrong.starts_with("HTTP/1.1 401 "), "{wrong}");
+        assert!(wrong.contains("WWW-Authenticate: Bearer error=\"invalid_token\"\r\n"), "{wrong}");
+        assert!(wrong.ends_with("The token is not valid."), "{wrong}");
+    }
+}
+
 #[test]
 fn public_keys_let_in_tokens_of_rs256_and_eddsa() {
     let folder = TempDir::new().unwrap();
@@ -130,9 +215,9 @@ fn public_keys_let_in_tokens_of_rs256_and_eddsa() {
     }
 }
 
-/// What cannot be a key is refused when the server starts, and the file is named.
+/// What can never let anybody in is refused when the server starts, and a file is named.
 #[test]
-fn files_that_hold_no_key_are_named() {
+fn files_that_hold_no_key_and_what_is_no_origin_are_named() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("nonsense");
     fs::write(&path, "no key\nat all").unwrap();
@@ -146,15 +231,36 @@ fn files_that_hold_no_key_are_named() {
         (&["--jwt-key", path], "--jwt-algorithm"),
         (&["--jwt-key", path, "--jwt-algorithm", "none"], "HS256, RS256, EdDSA"),
         (&["--slow", "wait"], "close, skip, conflate"),
+        (&["--origin", "example.com"], "write https://example.com"),
+        (&["--origin", "https://example.com/"], "write https://example.com"),
+        (&["--origin", "https://example.com/path"], "write https://example.com"),
+        (&["--origin", "*"], "such as https://example.com"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-        let ended = command.args(["serve", "hub"]).args(options).output().unwrap();
-        let told = String::from_utf8(ended.stderr).unwrap();
-        assert!(!ended.status.success() && told.contains(expected), "{options:?}: {told}");
+        command.args(["serve", "hub"]).args(options);
+        let told = String::from_utf8(refused(command)).unwrap();
+        assert!(told.contains(expected), "{options:?}: {told}");
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
-    let ended = command.args(["serve", "hello", "--slow", "skip"]).output().unwrap();
-    assert!(String::from_utf8(ended.stderr).unwrap().contains("serve hub"));
+}
+
+#[test]
+fn options_that_contradict_each_other_or_have_no_effect_are_refused() {
+    for (options, expected) in [
+        (&["hello", "--slow", "skip"][..], "serve hub"),
+        (&["double", "--by-hand", "--slow", "skip"], "serve hub"),
+        (&["hub", "--by-hand", "--slow", "skip"], "leave --by-hand out"),
+        (&["hub", "--file", "x"], "--file is what `hash` reads"),
+        (&["hub", "--offload", "2"], "leave --offload out"),
+        (&["hub", "--token-file", "x", "--jwt-key", "y"], "cannot be used with"),
+        (&["hub", "--ping-after", "60s"], "--idle-timeout 1m"),
+        (&["hub", "--ping-after", "3s", "--idle-timeout", "2s"], "--ping-after 0s"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+        command.arg("serve").args(options);
+        let told = String::from_utf8(refused(command)).unwrap();
+        assert!(told.contains(expected), "{options:?}: {told}");
+    }
+    let _without_pings = Server::of("hub", "epoll", &["--ping-after", "0s"]);
 }
 
 #[test]

@@ -98,9 +98,9 @@ fn messages_that_arrive_in_parts_are_measured_one_by_one() {
         client.get_mut().write_all(&PING[3..]).unwrap();
         send(&mut client, &json!({"type": "echo", "payload": 1}));
         let echoed = loop {
-            match client.read().unwrap_or_else(|error| panic!("{model}: {error}")) {
-                tungstenite::Message::Text(text) => break text,
-                _ => {}
+            let heard = client.read().unwrap_or_else(|error| panic!("{model}: {error}"));
+            if let tungstenite::Message::Text(text) = heard {
+                break text;
             }
         };
         assert!(echoed.contains("echo"), "{model}: {echoed}");

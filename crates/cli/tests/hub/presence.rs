@@ -38,3 +38,20 @@ fn the_members_of_a_room_hear_who_comes_and_who_goes_in_whatever_way() {
         assert_eq!(hear(&mut elsewhere)["type"], "echo", "{model}: another room hears none of it");
     }
 }
+
+#[test]
+fn names_may_repeat_and_one_that_is_too_long_is_none() {
+    let server = Server::of("hub", "epoll", &["--presence"]);
+    let named = |name: &str| member_of(&server, &format!("/ws?name={name}"));
+    let mut first = named("same");
+    assert_eq!(notice(&mut first).2, 1);
+    let mut second = named("same");
+    assert_eq!(notice(&mut second), ("here".into(), json!(["same", "same"]), 2));
+    assert_eq!(notice(&mut first), ("join".into(), json!("same"), 2));
+    let long = "x".repeat(128);
+    let _third = named(&long);
+    assert_eq!(notice(&mut first), ("join".into(), json!(long), 3));
+    // Of two bytes each.
+    let _fourth = named(&"%C3%BC".repeat(65));
+    assert_eq!(notice(&mut first), ("join".into(), Value::Null, 4));
+}

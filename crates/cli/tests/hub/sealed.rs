@@ -1,11 +1,16 @@
 //! The hub through TLS, on every model, spoken to by another crate's client.
 
-use crate::{Patient, models, support::Server};
+use crate::{
+    Patient, models,
+    stop::{LONG, MANY, slow_connection},
+    support::Server,
+};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, pki_types::ServerName};
 use serde_json::{Value, json};
 use std::{
     fs,
     io::{self, Read, Write},
+    net::{Shutdown, TcpStream},
     process::Command,
     sync::Arc,
     time::{Duration, Instant},
@@ -35,9 +40,13 @@ fn made() -> (TempDir, [String; 4], Arc<ClientConfig>) {
 }
 
 fn member(server: &Server, trusts: &Arc<ClientConfig>) -> Sealed {
+    member_on(server.connect(), trusts)
+}
+
+fn member_on(stream: TcpStream, trusts: &Arc<ClientConfig>) -> Sealed {
     let name = ServerName::try_from("localhost").unwrap();
     let tls = ClientConnection::new(Arc::clone(trusts), name).unwrap();
-    let stream = StreamOwned::new(tls, Patient(server.connect()));
+    let stream = StreamOwned::new(tls, Patient(stream));
     client("wss://localhost/ws", stream).expect("the hub opens a WebSocket").0
 }
 
@@ -81,6 +90,42 @@ fn members_hear_each_other_through_tls_and_a_stop_is_told() {
             assert_eq!(code, Some(CloseCode::Away), "{model}");
         }
         assert!(server.ended().success(), "{model}");
+    }
+}
+
+/// A stop ends the input once, and a client that closes its side does it twice: in TLS, and below it.
+#[test]
+fn a_member_that_is_behind_gets_all_that_is_queued_for_it_through_tls() {
+    let (_folder, options, trusts) = made();
+    let mut options: Vec<&str> = options.iter().map(String::as_str).collect();
+    options.extend(["--cores", "2", "--backlog", "10000000"]);
+    for (model, stops) in models().into_iter().flat_map(|model| [(model, true), (model, false)]) {
+        let server = Server::of("hub", model, &options);
+        let mut slow = member_on(slow_connection(&server), &trusts);
+        let mut quick = member(&server, &trusts);
+        slow.send(Message::text(r#"{"type":"echo","payload":0}"#)).unwrap();
+        assert_eq!(hear(&mut slow)["type"], "echo", "{model}");
+        let padding = "x".repeat(LONG);
+        for n in 0..MANY {
+            let broadcast = json!({"type": "broadcast", "payload": [n, padding]});
+            quick.send(Message::text(broadcast.to_string())).unwrap();
+            assert_eq!(hear(&mut quick)["payload"][0], n, "{model}");
+            assert_eq!(hear(&mut quick)["listenerCount"], 2, "{model}");
+        }
+        if stops {
+            server.signal("-TERM");
+        } else {
+            let stream = slow.get_mut();
+            stream.conn.send_close_notify();
+            stream.flush().unwrap();
+            stream.sock.0.shutdown(Shutdown::Write).unwrap();
+        }
+        for n in 0..MANY {
+            assert_eq!(hear(&mut slow)["payload"][0], n, "{model}: stops: {stops}");
+        }
+        let last = slow.read().unwrap();
+        let Message::Close(Some(close)) = last else { panic!("{model}: {last:?}") };
+        assert_eq!(close.code, CloseCode::Away, "{model}: stops: {stops}");
     }
 }
 

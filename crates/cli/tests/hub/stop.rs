@@ -11,17 +11,22 @@ use tungstenite::{
 };
 
 /// Broadcasts, of so many bytes each: more than the kernel holds for somebody who does not read.
-const MANY: u64 = 250;
-const LONG: usize = 20_000;
+pub const MANY: u64 = 250;
+pub const LONG: usize = 20_000;
 
-/// A member for which the kernel holds little.
-fn slow_member(server: &Server) -> Socket {
+/// A connection for which the kernel holds little.
+pub fn slow_connection(server: &Server) -> TcpStream {
     let socket = Raw::new(Domain::for_address(server.addr), Type::STREAM, None).unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     socket.connect(&server.addr.into()).unwrap();
     let stream = TcpStream::from(socket);
     let usual = server.connect();
     stream.set_read_timeout(usual.read_timeout().unwrap()).unwrap();
+    stream
+}
+
+fn slow_member(server: &Server) -> Socket {
+    let stream = slow_connection(server);
     let url = format!("ws://{}/ws", server.addr);
     let mut slow = client(url, Patient(stream)).unwrap().0;
     send(&mut slow, &json!({"type": "echo", "payload": 0}));

@@ -87,18 +87,53 @@ impl Jwt {
     }
 }
 
+/// Why somebody may not open a WebSocket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Denied {
+    NoToken,
+    /// It is wrong, altered, late or early. Which of these is nobody's business.
+    NotValid,
+}
+
 impl Access {
     /// Whether whoever sent a request with these fields and this query may open a WebSocket now.
-    pub(super) fn permits(&self, fields: &Fields<'_>, query: Option<&str>, unix_s: u64) -> bool {
-        match self {
+    pub(super) fn permits(
+        &self,
+        fields: &Fields<'_>,
+        query: Option<&str>,
+        unix_s: u64,
+    ) -> Result<(), Denied> {
+        let is_valid = match self {
             Access::Open => true,
             Access::Token(expected) => {
-                let token = token(fields, query);
-                token.is_some_and(|token| is_same(token.as_bytes(), expected.as_bytes()))
+                let token = token(fields, query).ok_or(Denied::NoToken)?;
+                is_same(token.as_bytes(), expected.as_bytes())
             }
             Access::Jwt(jwt) => {
-                token(fields, query).is_some_and(|token| jwt.permits(&token, unix_s))
+                let token = token(fields, query).ok_or(Denied::NoToken)?;
+                jwt.permits(&token, unix_s)
             }
+        };
+        if is_valid { Ok(()) } else { Err(Denied::NotValid) }
+    }
+}
+
+impl Denied {
+    /// A sentence for whoever is kept out.
+    pub fn why(self) -> &'static str {
+        match self {
+            Denied::NoToken => {
+                "A token is needed, in `Authorization: Bearer` or as access_token in the query."
+            }
+            Denied::NotValid => "The token is not valid.",
+        }
+    }
+
+    /// The value of WWW-Authenticate (RFC 6750, 3.1).
+    pub fn challenge(self) -> &'static str {
+        match self {
+            Denied::NoToken => "Bearer",
+            Denied::NotValid => "Bearer error=\"invalid_token\"",
         }
     }
 }

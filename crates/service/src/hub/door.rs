@@ -1,8 +1,10 @@
 //! Who comes in: what a request for a WebSocket is answered, and the room that it opens.
 
 use super::{
+    access::Denied,
     census::{Census, Presence},
     compress::WANTED,
+    origin::Origin,
     settings::Settings,
 };
 use crate::http::flow;
@@ -61,16 +63,34 @@ pub(super) fn answer(
             let entered = Entered { place: room.zip(presence), agreed: opening.deflate };
             (Some(entered), Flow::Continue)
         }
-        Err(Refusal { status: Status::Unauthorized, why }) => {
-            let challenge = Field::new("WWW-Authenticate", "Bearer").expect("both are fit");
-            let reply = Reply::text(Status::Unauthorized, why.as_bytes());
-            reply.write_with(&[challenge], request.terms, date, out);
+        Err(Kept::Out(denied)) => {
+            let field = Field::new("WWW-Authenticate", denied.challenge()).expect("both are fit");
+            let reply = Reply::text(Status::Unauthorized, denied.why().as_bytes());
+            reply.write_with(&[field], request.terms, date, out);
             (None, flow(request.terms))
         }
-        Err(refusal) => {
+        Err(Kept::Refused(refusal)) => {
             refusal.write(request.terms, date, out);
             (None, flow(request.terms))
         }
+    }
+}
+
+/// Why a WebSocket is not opened.
+enum Kept {
+    Out(Denied),
+    Refused(Refusal),
+}
+
+impl From<Denied> for Kept {
+    fn from(denied: Denied) -> Self {
+        Kept::Out(denied)
+    }
+}
+
+impl From<Refusal> for Kept {
+    fn from(refusal: Refusal) -> Self {
+        Kept::Refused(refusal)
     }
 }
 
@@ -80,14 +100,12 @@ fn open(
     census: &Arc<Census>,
     room: Option<&RoomName>,
     date: &Date,
-) -> Result<(Opening, Option<Presence>), Refusal> {
+) -> Result<(Opening, Option<Presence>), Kept> {
     if !is_allowed(&request.fields, &settings.origins) {
-        return Err(Refusal { status: Status::Forbidden, why: "This origin is not allowed here." });
+        let why = "This origin is not allowed here.";
+        return Err(Refusal { status: Status::Forbidden, why }.into());
     }
-    if !settings.access.permits(&request.fields, request.query(), date.unix_s()) {
-        let why = "A token is needed, in `Authorization: Bearer` or as access_token in the query.";
-        return Err(Refusal { status: Status::Unauthorized, why });
-    }
+    settings.access.permits(&request.fields, request.query(), date.unix_s())?;
     let opening = Opening::read(request, settings.deflate.then_some(WANTED))?;
     let Some(room) = room else { return Ok((opening, None)) };
     let query = request.query().unwrap_or("").as_bytes();
@@ -108,11 +126,10 @@ fn policy() -> Field<'static> {
 }
 
 /// Whether a page of the origin that a request names may open a WebSocket.
-fn is_allowed(fields: &Fields<'_>, origins: &[String]) -> bool {
-    origins.is_empty()
-        || fields.get("Origin").is_none_or(|origin| {
-            origins.iter().any(|one| one.as_bytes().eq_ignore_ascii_case(origin))
-        })
+fn is_allowed(fields: &Fields<'_>, origins: &[Origin]) -> bool {
+    let of_page = |value| std::str::from_utf8(value).ok()?.parse::<Origin>().ok();
+    let is_one = |value| of_page(value).is_some_and(|origin| origins.contains(&origin));
+    origins.is_empty() || fields.get("Origin").is_none_or(is_one)
 }
 
 /// The room of a path: `/ws` is the lobby, `/ws/NAME` a room. The name is taken as it stands there.

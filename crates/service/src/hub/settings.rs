@@ -1,6 +1,6 @@
 //! What can be set of a hub.
 
-use super::{access::Access, census::Limits};
+use super::{access::Access, census::Limits, origin::Origin};
 use regatta_engine::{Bounds, Policy};
 use std::{sync::Arc, time::Duration};
 
@@ -9,9 +9,9 @@ use std::{sync::Arc, time::Duration};
 pub struct Settings {
     /// Maximum size of a message, in bytes. A longer one closes its connection with 1009.
     pub longest: usize,
-    /// Origins whose pages may open a WebSocket, e.g. `https://example.com`; all, if there are none. A
+    /// Origins whose pages may open a WebSocket; all, if there are none. A
     /// client that names no origin is no page, and may (RFC 6454, 7.3; RFC 6455, 10.2).
-    pub origins: Vec<String>,
+    pub origins: Vec<Origin>,
     /// Who may open a WebSocket.
     pub access: Access,
     /// How many may be there.
