@@ -262,7 +262,7 @@ fn a_resumed_race_says_again_what_it_lacks_and_announces_its_passes() {
 }
 
 #[test]
-fn a_capacity_shows_its_steps_early_on_a_terminal_and_all_at_its_end() {
+fn a_capacity_shows_each_step_early_and_all_at_its_end() {
     let load = CapacityLoad::Clients { pipeline: 1, in_flight: None };
     let limit = Limit { quantile: 0.95, ns: 1_000_000 };
     let step = CapacityStep {
@@ -320,11 +320,14 @@ fn a_capacity_shows_its_steps_early_on_a_terminal_and_all_at_its_end() {
     );
     assert_eq!(lines(&on_terminal), "step up       1,500     900 µs       20,000  passed\n");
     let plain = shown(PLAIN, events(Form::Text));
-    let [Shown::NoProgress, Shown::Stdout(text)] = &plain[..] else { panic!("{plain:?}") };
+    let [Shown::Stderr(line), Shown::NoProgress, Shown::Stdout(text)] = &plain[..] else {
+        panic!("{plain:?}")
+    };
+    assert_eq!(line, "step 1 · step up · 1,500 clients: passed\n");
     assert!(text.contains("step up       1,500     900 µs       20,000  passed\n"), "{text}");
     assert!(text.contains("capacity  ≥ 1,500 clients (--max) at p95 ≤ 1 ms\n"), "{text}");
     let as_json = shown(PLAIN, events(Form::Json));
-    let [_, Shown::Stdout(text)] = &as_json[..] else { panic!("{as_json:?}") };
+    let [.., Shown::Stdout(text)] = &as_json[..] else { panic!("{as_json:?}") };
     assert_eq!(serde_json::from_str::<Capacity>(text).unwrap(), found);
 }
 
