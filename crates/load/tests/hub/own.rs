@@ -135,6 +135,14 @@ fn what_does_not_upgrade_is_named() {
     let wrong = tally.first_wrong.expect("it is no WebSocket");
     assert!(wrong.sent.starts_with("GET /ws HTTP/1.1"), "{wrong:?}");
     assert!(wrong.expected.contains("101") && wrong.received.contains("404"), "{wrong:?}");
+    // A fatal alert: a server that expects TLS (RFC 8446, 6).
+    let server = Server::start(|mut stream, _| {
+        let _ = stream.write_all(&[0x15, 3, 3, 0, 2, 2, 50]);
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    });
+    let tally = run(&broadcasts(server.address, workload("hub"))).unwrap();
+    let wrong = tally.first_wrong.expect("it is no plain WebSocket");
+    assert!(wrong.received.contains("write the URL as wss://"), "{wrong:?}");
 }
 
 /// A single delivery among many, chosen by the seed, is lost, doubled or reordered. The short form looks
