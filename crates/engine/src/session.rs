@@ -94,7 +94,7 @@ pub trait Session: Sized + 'static {
         false
     }
 
-    /// Since when its client is inside a request.
+    /// Since when its client is inside a request, or a message.
     #[inline]
     fn inside(&self) -> Option<Instant> {
         None

@@ -1,6 +1,8 @@
 //! Which contenders take part, and whether their names are right. An error is a sentence.
 
-use crate::{adapter::Adapter, contender::Contender, contest::Contest, nearest::hint};
+use crate::{
+    adapter::Adapter, contender::Contender, contest::Contest, nearest::hint, prepare::is_built_in,
+};
 use regatta_record::{Entry, NULL};
 use std::collections::BTreeSet;
 
@@ -30,9 +32,13 @@ pub(crate) fn check_known(
     });
     let Some(name) = wrong else { return Ok(()) };
     if any(name, &|_| true) {
+        let remedy = match any(name, &is_built_in) {
+            true => String::new(),
+            false => format!(", or add {workload} to its manifest"),
+        };
         return Err(format!(
             "the race file names the contender {name}, which does not serve {workload}; leave it \
-             out, or add {workload} to its manifest"
+             out{remedy}"
         ));
     }
     let serving = || known.iter().filter(|c| serves(contest, c)).map(|c| c.manifest.name.as_str());

@@ -249,9 +249,12 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
         let mut found: Vec<Entry> =
             known.iter().filter(serves).filter(called).map(|one| entry(one, service)).collect();
         if found.is_empty() && name != PEERS {
+            let is_known = known.iter().any(|c| c.manifest.name == *name);
             let serving = known.iter().filter(serves).map(|c| c.manifest.name.as_str());
-            let hint = hint(name, serving);
-            let why = format!("no manifest of that name serves {service}{hint}");
+            let why = match is_known {
+                true => format!("it does not serve {service}"),
+                false => format!("there is no manifest of that name{}", hint(name, serving)),
+            };
             found.push(Entry { skipped: Some(why), ..blank(name) });
         }
         // A name that `peers` has brought already.
@@ -262,7 +265,7 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
 }
 
 /// The built-in ones are started by this program itself.
-fn is_built_in(contender: &Contender) -> bool {
+pub(crate) fn is_built_in(contender: &Contender) -> bool {
     contender.manifest.start.first().is_some_and(|program| program == "{regatta}")
 }
 

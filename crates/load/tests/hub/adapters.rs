@@ -291,5 +291,5 @@ fn a_hub_without_the_subprotocol_is_named() {
     let tally = run(&broadcasts(server.address, through("actioncable"))).unwrap();
     let wrong = tally.first_wrong.expect("it is no Action Cable");
     assert!(wrong.sent.contains("Sec-WebSocket-Protocol: actioncable-v1-json"), "{wrong:?}");
-    assert!(wrong.expected.contains("does not choose the subprotocol"), "{wrong:?}");
+    assert!(wrong.received.contains("does not choose the subprotocol"), "{wrong:?}");
 }

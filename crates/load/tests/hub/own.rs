@@ -78,8 +78,12 @@ fn nothing_is_missing_from_a_load_that_is_stopped() {
     let plan = Plan { until, pipeline: 4, ..broadcasts(server.address, workload("hub")) };
     for processes in [1, 2, 1, 2] {
         let stop = AtomicBool::new(false);
+        let mut first = None;
         let mut stop_inside = |progress: &Progress| {
-            stop.fetch_or(progress.phase == Phase::Measuring, Ordering::Relaxed);
+            if progress.phase == Phase::Measuring {
+                let since = progress.replies - *first.get_or_insert(progress.replies);
+                stop.fetch_or(since > 100, Ordering::Relaxed);
+            }
         };
         let tally = run_until(processes, &plan, &mut stop_inside, &stop).unwrap();
         assert!(tally.interrupted && tally.requests > 0);
@@ -135,6 +139,14 @@ fn what_does_not_upgrade_is_named() {
     let wrong = tally.first_wrong.expect("it is no WebSocket");
     assert!(wrong.sent.starts_with("GET /ws HTTP/1.1"), "{wrong:?}");
     assert!(wrong.expected.contains("101") && wrong.received.contains("404"), "{wrong:?}");
+    // A fatal alert: a server that expects TLS (RFC 8446, 6).
+    let server = Server::start(|mut stream, _| {
+        let _ = stream.write_all(&[0x15, 3, 3, 0, 2, 2, 50]);
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    });
+    let tally = run(&broadcasts(server.address, workload("hub"))).unwrap();
+    let wrong = tally.first_wrong.expect("it is no plain WebSocket");
+    assert!(wrong.received.contains("write the URL as wss://"), "{wrong:?}");
 }
 
 /// A single delivery among many, chosen by the seed, is lost, doubled or reordered. The short form looks

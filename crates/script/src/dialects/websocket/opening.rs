@@ -56,19 +56,27 @@ impl Upgrade {
             Ok(Some(client::Event::Switched(response))) => {
                 match self.key.check(response.fields, false, asked.subprotocol) {
                     Ok(_) => return Ok(Some(rest.len())),
-                    Err(why) => why,
+                    Err(why) => Some(why),
                 }
             }
-            Ok(Some(_)) => "it refuses",
-            Err(malformed) => malformed.0,
+            // Its status says it all.
+            Ok(Some(_)) => None,
+            Err(_) if is_tls(came) => Some("this is TLS; write the URL as wss://"),
+            Err(malformed) => Some(malformed.0),
         };
+        let why = why.map_or_else(String::new, |why| format!(" ({why})"));
         let mut sent = Vec::new();
         self.ask(asked, &mut sent);
         Err(Box::new(Exchange {
             sent: printable(&sent),
-            expected: format!("101 Switching Protocols, to WebSocket: {why}"),
-            received: printable(came),
+            expected: "101 Switching Protocols, to WebSocket".into(),
+            received: printable(came) + &why,
             reply_index: 0,
         }))
     }
+}
+
+/// Whether a server answers in TLS: with an alert or a handshake of version 3 (RFC 8446, 5.1).
+fn is_tls(came: &[u8]) -> bool {
+    matches!(came, [0x15 | 0x16, 3, ..])
 }
