@@ -1,8 +1,6 @@
 //! Which contenders take part, and whether their names are right. An error is a sentence.
 
-use crate::{
-    adapter::Adapter, contender::Contender, contest::Contest, nearest::hint, prepare::is_built_in,
-};
+use crate::{adapter::Adapter, contender::Contender, contest::Contest, nearest::hint};
 use regatta_record::{Entry, NULL};
 use std::collections::BTreeSet;
 
@@ -32,7 +30,7 @@ pub(crate) fn check_known(
     });
     let Some(name) = wrong else { return Ok(()) };
     if any(name, &|_| true) {
-        let remedy = match any(name, &is_built_in) {
+        let remedy = match any(name, &Contender::is_built_in) {
             true => String::new(),
             false => format!(", or add {workload} to its manifest"),
         };

@@ -40,6 +40,11 @@ impl ContenderError {
 }
 
 impl Contender {
+    /// Whether it is one of this program's own: started by the program itself.
+    pub(crate) fn is_built_in(&self) -> bool {
+        self.manifest.start.first().is_some_and(|program| program == "{regatta}")
+    }
+
     /// Reads one `manifest.toml`.
     pub fn read(path: &Path) -> Result<Contender, ContenderError> {
         let at = |because: String| ContenderError::new(path, because);

@@ -243,7 +243,7 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     for name in &contest.contenders {
         let called = |c: &&Contender| match name.as_str() {
-            PEERS => !is_built_in(c) && !is_own(contest, c),
+            PEERS => !c.is_built_in() && !is_own(contest, c),
             name => c.manifest.name == name,
         };
         let mut found: Vec<Entry> =
@@ -262,11 +262,6 @@ fn named(contest: &Contest, known: &[Contender]) -> Vec<Entry> {
         entries.append(&mut found);
     }
     entries
-}
-
-/// The built-in ones are started by this program itself.
-pub(crate) fn is_built_in(contender: &Contender) -> bool {
-    contender.manifest.start.first().is_some_and(|program| program == "{regatta}")
 }
 
 /// A contender of the command line. One that is not there is a slip of whoever gave it: an error.
