@@ -139,7 +139,8 @@ fn closed_by(mut socket: Socket) -> Option<CloseCode> {
 fn a_load_with_a_member_that_never_reads_is_undisturbed() {
     let policies = ["close", "skip", "conflate"].into_iter().cycle();
     for (model, policy) in models().into_iter().zip(policies) {
-        let (server, page) = hub(model, &["--slow", policy, "--backlog", "262144"]);
+        // Where other tests take the CPU, members that read may be behind by a quarter of that.
+        let (server, page) = hub(model, &["--slow", policy, "--backlog", "1048576"]);
         let url = format!("ws://{}/ws", server.addr);
         let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
         command.args(["load", &url, "-c", "4", "--idle", "2", "--stalled", "1"]);
