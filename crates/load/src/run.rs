@@ -7,9 +7,8 @@ use crate::{
     leads::Leads,
     limits, schedule,
     shared::Shared,
-    tally::{self, Count},
-    tls,
-    worker::Work,
+    tally, tls,
+    worker::{Done, Work},
 };
 use regatta_record::Part;
 use regatta_script::{Dialect, Visitor};
@@ -107,8 +106,9 @@ fn carry_out<D: Dialect>(
     let shared = Shared::new(threads, 1);
     let mut director = Director::new(plan, &shared, stop, edges);
     let part = Part::whole(threads as u32);
-    let counts =
+    let done =
         work(dialect, plan, part, &shared, &mut director, |ended| tell(&shared, ended, progress))?;
+    let counts = done.into_iter().map(|done| done.count).collect();
     let frame = director.outcome()?;
     let (wrong, tls) = (shared.first_wrong(), shared.spoken());
     let counted = tally::count(counts, D::OPERATIONS, part, frame.window, plan, wrong, tls);
@@ -124,9 +124,9 @@ pub(crate) fn work<D: Dialect>(
     shared: &Shared,
     leader: &mut dyn Leads,
     watch: impl FnOnce(&mpsc::Receiver<()>),
-) -> Result<Vec<Count>, Error> {
+) -> Result<Vec<Done>, Error> {
     let mut leads = Some(leader);
-    let counts = thread::scope(|scope| {
+    let done = thread::scope(|scope| {
         let (alive, ended) = mpsc::channel::<()>();
         let mut joins = Vec::new();
         for (number, gauge) in part.numbers().zip(&shared.gauges) {
@@ -151,10 +151,10 @@ pub(crate) fn work<D: Dialect>(
         watch(&ended);
         joins.into_iter().map(|join| join.join().expect("a load thread panicked")).collect()
     });
-    let counts: Vec<_> = counts?;
+    let done: Vec<_> = done?;
     match shared.no_tls() {
         Some(error) => Err(Error::Tls(tls::explain(&error))),
-        None => Ok(counts),
+        None => Ok(done),
     }
 }
 

@@ -29,6 +29,15 @@ use drives::{Bounded, Burst, Churn, Closed, Open};
 use regatta_record::Drive;
 use regatta_script::Dialect;
 use state::Worker;
+use std::os::fd::OwnedFd;
+
+/// What a load thread leaves behind.
+pub(crate) struct Done {
+    pub count: Count,
+    /// Connections that are open still. They are closed when no thread of the load reads any more: a hub tells
+    /// the members that are left of one that goes, and counts it no longer.
+    pub open: Vec<OwnedFd>,
+}
 
 /// What a load thread works with.
 #[derive(Clone, Copy)]
@@ -45,7 +54,7 @@ pub(crate) struct Work<'a, D> {
 impl<D: Dialect> Work<'_, D> {
     /// Does this thread's share of the plan, by its drive, until the run is over. The first thread of
     /// a process brings who leads it.
-    pub fn run(self, leader: Option<&mut dyn Leads>) -> Result<Count, Error> {
+    pub fn run(self, leader: Option<&mut dyn Leads>) -> Result<Done, Error> {
         match self.plan.drive {
             Drive::Closed => self.by::<Closed>(leader),
             Drive::Bounded { .. } => self.by::<Bounded>(leader),
@@ -55,7 +64,7 @@ impl<D: Dialect> Work<'_, D> {
         }
     }
 
-    fn by<V: Driver>(self, leader: Option<&mut dyn Leads>) -> Result<Count, Error> {
+    fn by<V: Driver>(self, leader: Option<&mut dyn Leads>) -> Result<Done, Error> {
         let Work { plan, dialect, shared, gauge, part } = self;
         Ok(Worker::<D, V>::new(plan, dialect, shared, gauge, part)?.run(leader))
     }

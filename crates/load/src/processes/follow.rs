@@ -18,6 +18,7 @@ use regatta_script::{Dialect, Visitor};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::{
     io::{self, Read},
+    os::fd::OwnedFd,
     process::{self, ExitCode},
     sync::{
         Arc, Mutex,
@@ -37,7 +38,7 @@ const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// The whole life of a load process: reads an [`Ask`] from stdin, carries out its part, follows the
 /// orders from stdin, and writes reports to stdout. It ends at once when stdin closes or the leader
-/// dies. Not for people.
+/// dies, and keeps its connections until then. Not for people.
 pub fn load_process() -> ExitCode {
     follow(|plan, shared, run| plan.compile(shared)?.visit(run))
 }
@@ -50,30 +51,39 @@ pub fn load_process_in<D: Dialect>(dialect: impl FnOnce(&Plan) -> D) -> ExitCode
 /// Words that all load processes share.
 type Shares = Option<&'static [AtomicU64]>;
 
-fn follow(begin: impl FnOnce(&Plan, Shares, Run<'_>) -> Result<Counted, Error>) -> ExitCode {
+/// What a part of a load counted, and its connections that are open still.
+type Outcome = Result<(Counted, Vec<OwnedFd>), Error>;
+
+fn follow(begin: impl FnOnce(&Plan, Shares, Run<'_>) -> Outcome) -> ExitCode {
     // Where the kernel refuses, the end of stdin says the same, only later.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let mut inbox = Inbox::new(io::stdin());
-    let report = match inbox.next::<Ask>() {
+    let failure = match inbox.next::<Ask>() {
         Ok(None) => return ExitCode::FAILURE,
-        Err(error) => Report::Failed(Failure::Other(format!("cannot read its part: {error}"))),
+        Err(error) => Failure::Other(format!("cannot read its part: {error}")),
         Ok(Some(ask)) => match carry_out(&ask, inbox, begin) {
-            Ok(counted) => Report::Counted(Box::new(counted)),
-            Err(Error::Tls(because)) => Report::Failed(Failure::Tls(because)),
-            Err(error) => Report::Failed(Failure::Other(format!("cannot go on: {error}"))),
+            Ok((counted, _open)) => {
+                if wire::send(io::stdout(), &Report::Counted(Box::new(counted))).is_err() {
+                    return ExitCode::FAILURE;
+                }
+                // Other processes may read still. The leader ends this one when all have counted.
+                loop {
+                    thread::park();
+                }
+            }
+            Err(Error::Tls(because)) => Failure::Tls(because),
+            Err(error) => Failure::Other(format!("cannot go on: {error}")),
         },
     };
-    match wire::send(io::stdout(), &report) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
+    let _ = wire::send(io::stdout(), &Report::Failed(failure));
+    ExitCode::FAILURE
 }
 
 fn carry_out(
     ask: &Ask,
     orders: Inbox<io::Stdin>,
-    begin: impl FnOnce(&Plan, Shares, Run<'_>) -> Result<Counted, Error>,
-) -> Result<Counted, Error> {
+    begin: impl FnOnce(&Plan, Shares, Run<'_>) -> Outcome,
+) -> Outcome {
     let plan = &ask::plan(ask)?;
     let alpn = plan.workload.protocol().alpn;
     let tls = plan.tls.as_ref().map(|tls| tls.offering(alpn));
@@ -93,7 +103,7 @@ struct Run<'a> {
 }
 
 impl Visitor for Run<'_> {
-    type Out = Result<Counted, Error>;
+    type Out = Outcome;
 
     fn visit<D: Dialect>(self, dialect: &D) -> Self::Out {
         let Run { plan, part, orders } = self;
@@ -107,9 +117,13 @@ impl Visitor for Run<'_> {
             .map_err(|error| Error::Machine { what: "start its threads", error })?;
         let shared = &follower.shared;
         let leader = &mut Turns(&follower);
-        let counts = work(dialect, plan, part, shared, leader, |ended| report(&follower, ended))?;
+        let done = work(dialect, plan, part, shared, leader, |ended| report(&follower, ended))?;
+        let (counts, open): (_, Vec<_>) =
+            done.into_iter().map(|done| (done.count, done.open)).unzip();
         let (wrong, tls) = (shared.first_wrong(), shared.spoken());
-        Ok(tally::count(counts, D::OPERATIONS, part, follower.window(), plan, wrong, tls))
+        let counted =
+            tally::count(counts, D::OPERATIONS, part, follower.window(), plan, wrong, tls);
+        Ok((counted, open.into_iter().flatten().collect()))
     }
 }
 

@@ -19,6 +19,7 @@ use crate::{
     source::Sources,
     tally::Count,
     tls::Session,
+    worker::Done,
 };
 use regatta_script::{Cursor, Dialect, Script};
 use rustix::thread::set_current_timer_slack;
@@ -107,7 +108,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
     }
 
     /// Works until the phase is [`Phase::Ended`].
-    pub fn run(mut self, mut leader: Option<&mut dyn Leads>) -> Count {
+    pub fn run(mut self, mut leader: Option<&mut dyn Leads>) -> Done {
         if V::SCHEDULED {
             // By default the kernel may wake a thread 50 µs late, to save wakes. Where it refuses
             // to be exact, requests go out that much later.
@@ -138,7 +139,9 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         self.verify();
         self.count.replies = self.replies;
         self.drive.count(&mut self.count);
-        self.count
+        let open =
+            self.connections.into_iter().filter_map(|connection| connection.socket).collect();
+        Done { count: self.count, open }
     }
 
     fn take(&mut self, ready: usize) {
