@@ -36,9 +36,9 @@ pub struct HubArgs {
     token_file: Option<PathBuf>,
     /// Let only those in who bring, in the same places, a JSON Web Token that was signed with the key in this
     /// file: a secret for HS256, of which a line end at the end of the file is no part; a public key in PEM
-    /// for the others. A token holds until 30 s after its `exp` and from 30 s before its `nbf`; one without
-    /// them holds for ever. Other claims, such as `aud` and `iss`, are not looked at. The token is checked
-    /// when the WebSocket opens: a member stays when it expires. Not together with --token-file
+    /// for the others. A token is valid from 30 s before its `nbf` until 30 s after its `exp`; without these
+    /// it is always valid. Other claims, such as `aud` and `iss`, are ignored. The token is checked when the
+    /// WebSocket opens: a member whose token expires later stays connected. Not together with --token-file
     #[arg(long, value_name = "PATH", requires = "jwt_algorithm")]
     jwt_key: Option<PathBuf>,
     /// How the JSON Web Tokens are signed: HS256, RS256 or EdDSA
@@ -74,8 +74,8 @@ pub struct HubArgs {
     /// Send every message at /echo back as it came, for suites that test WebSocket itself
     #[arg(long)]
     echo: bool,
-    /// Send a ping to a member of whom nothing was heard for so long, which is less than --idle-timeout; 0s:
-    /// to nobody. Absent: 20s, or a third of --idle-timeout if that is less
+    /// Send a ping to a member that has been silent for this long, which must be less than --idle-timeout;
+    /// 0s: no pings. Absent: 20s, or a third of --idle-timeout if that is less
     #[arg(long, value_parser = duration, value_name = "TIME")]
     ping_after: Option<Duration>,
     /// The longest message, in bytes; who sends a longer one is closed. Absent: 1 MiB

@@ -215,10 +215,7 @@ impl<'a> Director<'a> {
                 self.next_look = self.next_look.min(end.max(now));
                 now >= end
             }
-            Until::Requests(n) if self.plan.joins_first() => {
-                sums.settled >= n + self.plan.connections as u64
-            }
-            Until::Requests(n) => sums.settled >= n,
+            Until::Requests(n) => sums.settled >= n + self.plan.joining() as u64,
             Until::Done => {
                 let each = self.plan.drive.burst().map_or(0, |burst| burst.requests);
                 sums.settled >= self.plan.connections as u64 * u64::from(each)

@@ -146,7 +146,8 @@ pub enum Until {
     /// exactly so many in all, and those once more that it left behind a connection's end that it had
     /// said; there is no warm-up, and the window opens before the first connect,
     /// so that connecting is included. With fewer requests than connections, only as many
-    /// connections as requests are opened.
+    /// connections as requests are opened. On a hub all connections are opened first, each sends one more
+    /// request to join, and then the window opens.
     Requests(u64),
     /// When every connection of a burst has done its part: with [`Drive::Burst`], and only with it.
     Done,
@@ -196,7 +197,7 @@ impl Plan {
         }
     }
 
-    /// The same plan with no more connections than requests, unless each of them is owed what the others send.
+    /// The same plan with no more connections than requests. On a hub all stay: each is owed what others send.
     pub(crate) fn needed(&self) -> Plan {
         let connections = match self.until {
             Until::Requests(_) if self.joins_first() => self.connections,
@@ -231,20 +232,24 @@ impl Plan {
                 (connections, connections as u64 * u64::from(burst.requests))
             }
             (_, Until::Requests(n)) => {
-                let connections = share(self.connections);
-                let joins = if self.joins_first() { connections } else { 0 };
-                (connections, (share(n as usize) + joins) as u64)
+                let requests = share(n as usize) + share(self.joining());
+                (share(self.connections), requests as u64)
             }
             (_, Until::Elapsed(_) | Until::Done) => (share(self.connections), u64::MAX),
         }
     }
 
-    /// Whether a number of requests is counted from when all connections are open: what is broadcast before that
-    /// is owed to a few of them. The first request of each is not among that number.
+    /// Whether all connections are opened before a number of requests is counted. Otherwise a hub would owe the
+    /// first broadcasts to a few members only.
     pub(crate) fn joins_first(&self) -> bool {
         matches!(self.until, Until::Requests(_))
             && self.workload.is_pushed()
             && !self.drive.churns()
+    }
+
+    /// Requests with which connections join before those that are counted: the first of each connection.
+    pub(crate) fn joining(&self) -> usize {
+        if self.joins_first() { self.connections } else { 0 }
     }
 
     /// How many connections are open at a time, at most.

@@ -92,6 +92,7 @@ pub(crate) struct Shared {
     opened: AtomicUsize,
     /// Servers had long enough to close connections whose last request told them to.
     closes_overdue: AtomicBool,
+    /// The load ends before it has waited for what the server owes.
     cut_short: AtomicBool,
     /// Connections that wait for their first reply.
     opening: AtomicUsize,
@@ -238,7 +239,7 @@ impl Shared {
         self.closes_overdue.load(Relaxed)
     }
 
-    /// The load ends before the server could send all that it owes: it was stopped, or the server died.
+    /// The load ends before it has waited for what the server owes: it was stopped, or the server died.
     pub fn cut_short(&self) {
         self.cut_short.store(true, Relaxed);
     }

@@ -169,7 +169,7 @@ pub enum Order {
     StopSending,
     /// The server had long enough to close connections that it should close.
     ClosesOverdue,
-    /// The load ends before the server could send all that it owes: nothing is said of what is missing.
+    /// The load ends early, so deliveries that have not come are not reported as missing.
     CutShort,
     /// Close all connections and report what was counted.
     End,

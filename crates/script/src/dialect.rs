@@ -179,8 +179,8 @@ pub trait Dialect: Sync {
         let _ = (desk, is_late, wrong);
     }
 
-    /// Calls `wrong` for what [`Dialect::owes`] and never came. Called once for each desk when the load has
-    /// ended, if it has waited for it.
+    /// Calls `wrong` for everything that the server still owes ([`Dialect::owes`]). Each load thread calls this
+    /// once, at its end, and only after the load has waited.
     fn missing(&self, wrong: &mut dyn FnMut(Exchange)) {
         let _ = wrong;
     }

@@ -144,9 +144,10 @@ impl<S: Session<Job = Never>> SealedSession<S> {
 /// Follows the records of an input (RFC 8446, 5.1).
 #[derive(Clone, Copy, Debug, Default)]
 struct Records {
-    /// Bytes of a record's header that have come.
+    /// Bytes of the record's header that have been read.
     header: u8,
-    /// Its length as far as it has come, then the bytes of its content that are missing.
+    /// While the header is incomplete: the length, as far as it has been read. Then: bytes of the content that
+    /// are still to come.
     missing: usize,
 }
 
@@ -154,7 +155,7 @@ impl Records {
     /// Bytes of a header: the type, a version, and the length in two bytes.
     const HEADER: u8 = 5;
 
-    /// More has come. Returns whether a record has become whole.
+    /// Reads the next bytes of the input. Returns whether they complete a record.
     fn follow(&mut self, mut bytes: &[u8]) -> bool {
         let mut whole = false;
         while let Some((first, rest)) = bytes.split_first() {

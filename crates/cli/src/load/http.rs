@@ -51,7 +51,7 @@ impl HttpArgs {
     /// What the URL and the workload ask for, with what the flags say besides.
     pub fn applied(&self, asked: Asked, workload: Option<&Workload>) -> anyhow::Result<Asked> {
         if !matches!(asked.workload, Workload::Http(_)) {
-            self.refuse_for_lines()?;
+            self.refuse_without_http()?;
             return Ok(asked);
         }
         let host = self.host()?.map_or(asked.host, str::to_owned);
@@ -76,8 +76,8 @@ impl HttpArgs {
         Ok(Asked { host, workload, ..asked })
     }
 
-    /// The flags say nothing of lines.
-    fn refuse_for_lines(&self) -> anyhow::Result<()> {
+    /// The flags apply to HTTP alone.
+    fn refuse_without_http(&self) -> anyhow::Result<()> {
         match self.given().first() {
             Some(flag) => bail!(
                 "{flag} is for HTTP: URLs as http://HOST:PORT/PATH. A token for a hub goes into its URL, as \

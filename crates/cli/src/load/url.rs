@@ -38,16 +38,16 @@ impl Asked {
             let (name, scheme) = (workload.name(), of_workload.schemes[0].name);
             bail!("the workload {name} is asked over {scheme}://HOST:PORT");
         }
-        let is_http = !workload.is_pushed();
+        let is_hub = workload.is_pushed();
         let with_port = scheme.port.map(|port| with_port(authority, port));
         Ok(Asked {
             target: address(with_port.as_deref().unwrap_or(authority))?,
             workload,
             host: authority.to_owned(),
             certified: scheme.tls.then(|| without_port(authority).to_owned()),
-            // A built-in workload has a path of its own, unless the URL has one. Of HTTP, `/` is none, since
-            // it is the same as nothing (RFC 3986, 6.2.3).
-            path: path.filter(|path| !(is_http && path == "/")),
+            // A built-in workload has a path of its own, unless the URL has one. `/` counts as none, but for a
+            // hub, which may well be there.
+            path: path.filter(|path| is_hub || path != "/"),
         })
     }
 }

@@ -73,6 +73,7 @@ fn a_handshake_and_a_message_must_be_whole_within_the_request_timeout() {
                 assert!(is_closed || after < 3 * LIMIT, "{model}: {what}: open after {after:?}");
                 !is_closed
             });
+            // Between two bytes: what is tested is a slow sender.
             thread::sleep(Duration::from_millis(50));
         }
         // It was silent for longer than that, and is inside nothing.
@@ -92,6 +93,7 @@ fn messages_that_arrive_in_parts_are_measured_one_by_one() {
         // Every read ends inside of a frame.
         client.get_mut().write_all(&PING[..3]).unwrap();
         while begun.elapsed() < 2 * LIMIT {
+            // The parts of a message are this far apart.
             thread::sleep(LIMIT / 10);
             client.get_mut().write_all(&[&PING[3..], &PING[..3]].concat()).unwrap();
         }

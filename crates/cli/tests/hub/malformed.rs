@@ -36,9 +36,14 @@ fn frame(head: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// What is sent, the code, and the class.
-fn cases() -> Vec<(Vec<u8>, u16, &'static str)> {
-    let two = |first: Vec<u8>, second: Vec<u8>| [first, second].concat();
+/// What is sent, the code that must come, and the class.
+type Case = (Vec<u8>, u16, &'static str);
+
+fn two(first: Vec<u8>, second: Vec<u8>) -> Vec<u8> {
+    [first, second].concat()
+}
+
+fn cases() -> Vec<Case> {
     let close = |code: u16, reason: &[u8]| frame(0x88, &[&code.to_be_bytes(), reason].concat());
     let mut cases = vec![
         (vec![0x81, 0x01, b'a'], 1002, "a frame without a mask"),
@@ -93,8 +98,7 @@ fn cases() -> Vec<(Vec<u8>, u16, &'static str)> {
 }
 
 /// With permessage-deflate (RFC 7692).
-fn compressed() -> Vec<(Vec<u8>, u16, &'static str)> {
-    let two = |first: Vec<u8>, second: Vec<u8>| [first, second].concat();
+fn compressed() -> Vec<Case> {
     vec![
         (frame(0xc1, &[0xff; 9]), 1002, "what no compressor writes"),
         (frame(0xc9, b""), 1002, "a compressed ping"),
@@ -142,7 +146,7 @@ impl Bits {
     }
 }
 
-fn closes(model: &str, options: &[&str], cases: &[(Vec<u8>, u16, &str)]) {
+fn closes(model: &str, options: &[&str], cases: &[Case]) {
     let longest = LONGEST.to_string();
     let options = [&["--longest-message", &longest], options].concat();
     let server = Server::of("hub", model, &options);

@@ -13,8 +13,8 @@ use regatta_script::Dialect;
 const VERIFIES: Nanos = 2 * SECOND;
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
-    /// The load is over: verifies the replies that could only be kept, unless it has failed anyway, and
-    /// looks for what never came, if it had the time to come.
+    /// The load is over: verifies the replies that could only be kept, and reports what never came if the load
+    /// has waited for it. Does nothing if the load has failed already.
     pub(super) fn verify(&mut self) {
         if self.shared.ends_early() {
             return;

@@ -276,10 +276,11 @@ impl Live {
 
     /// On a terminal the row that stands in the result as well; else a short line.
     fn level_ends(&self, step: &CapacityStep) -> Vec<Shown> {
-        match self.looks.progress {
-            true => vec![Shown::Stderr(capacity::row(step, capacity::WIDEST))],
-            false => self.line(format!("{}: {}", self.task.name, capacity::verdict(step))),
-        }
+        let text = match self.looks.progress {
+            true => capacity::row(step, capacity::WIDEST),
+            false => format!("{}: {}\n", self.task.name, capacity::verdict(step)),
+        };
+        vec![Shown::Stderr(text)]
     }
 
     fn capacity_found(&self, found: &Capacity, stdout: Form) -> Vec<Shown> {

@@ -90,13 +90,14 @@ impl Jwt {
 /// Why somebody may not open a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Denied {
+    /// The request has no token.
     NoToken,
-    /// It is wrong, altered, late or early. Which of these is nobody's business.
+    /// The token is wrong, altered, expired, or not valid yet. The client is not told which.
     NotValid,
 }
 
 impl Access {
-    /// Whether whoever sent a request with these fields and this query may open a WebSocket now.
+    /// Checks whether a request with these fields and this query may open a WebSocket now.
     pub(super) fn permits(
         &self,
         fields: &Fields<'_>,
@@ -119,7 +120,7 @@ impl Access {
 }
 
 impl Denied {
-    /// A sentence for whoever is kept out.
+    /// The sentence that the client gets.
     pub fn why(self) -> &'static str {
         match self {
             Denied::NoToken => {

@@ -63,13 +63,13 @@ pub(super) fn answer(
             let entered = Entered { place: room.zip(presence), agreed: opening.deflate };
             (Some(entered), Flow::Continue)
         }
-        Err(Kept::Out(denied)) => {
+        Err(NotOpened::Denied(denied)) => {
             let field = Field::new("WWW-Authenticate", denied.challenge()).expect("both are fit");
             let reply = Reply::text(Status::Unauthorized, denied.why().as_bytes());
             reply.write_with(&[field], request.terms, date, out);
             (None, flow(request.terms))
         }
-        Err(Kept::Refused(refusal)) => {
+        Err(NotOpened::Refused(refusal)) => {
             refusal.write(request.terms, date, out);
             (None, flow(request.terms))
         }
@@ -77,20 +77,22 @@ pub(super) fn answer(
 }
 
 /// Why a WebSocket is not opened.
-enum Kept {
-    Out(Denied),
+enum NotOpened {
+    /// For want of a token.
+    Denied(Denied),
+    /// For another reason.
     Refused(Refusal),
 }
 
-impl From<Denied> for Kept {
+impl From<Denied> for NotOpened {
     fn from(denied: Denied) -> Self {
-        Kept::Out(denied)
+        NotOpened::Denied(denied)
     }
 }
 
-impl From<Refusal> for Kept {
+impl From<Refusal> for NotOpened {
     fn from(refusal: Refusal) -> Self {
-        Kept::Refused(refusal)
+        NotOpened::Refused(refusal)
     }
 }
 
@@ -100,7 +102,7 @@ fn open(
     census: &Arc<Census>,
     room: Option<&RoomName>,
     date: &Date,
-) -> Result<(Opening, Option<Presence>), Kept> {
+) -> Result<(Opening, Option<Presence>), NotOpened> {
     if !is_allowed(&request.fields, &settings.origins) {
         let why = "This origin is not allowed here.";
         return Err(Refusal { status: Status::Forbidden, why }.into());

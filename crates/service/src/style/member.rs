@@ -14,7 +14,7 @@ const FULL: usize = 64 * 1024;
 /// Bytes of one read, and of output space that is kept for the next output.
 const READ: usize = 4096;
 
-/// Where a member reads. The members of a thread share it, so one that waits has none.
+/// A read buffer. All members of a thread share one, so a member that waits holds none.
 struct Input([u8; READ]);
 
 impl Default for Input {
