@@ -223,6 +223,24 @@ fn closed_loops_and_cells_on_shared_cpus_have_no_ratio() {
 }
 
 #[test]
+fn what_was_not_run_is_not_compared() {
+    let loads = [BOUNDED, LoadShape { stalled: 1, ..BOUNDED }];
+    for without in NAMES {
+        let (asked, mut rounds) =
+            race(&loads, PASSES, Truth { tail: &alike, machine: &steady, seed: 9 });
+        rounds.retain(|round| round.contender != without);
+        let cell = hub(&asked, &rounds, loads[1]);
+        assert_eq!(cell.rounds > 0, without != "hub");
+        assert!(cell.latency_to_baseline.is_none(), "{without}: {:?}", cell.latency_to_baseline);
+        // A contender is compared with itself whether or not there is a baseline.
+        assert_eq!(cell.latency_to_all_reading.is_some(), without != "hub");
+    }
+    let (asked, mut rounds) = race(&loads, PASSES, Truth { tail: &alike, machine: &steady, seed: 9 });
+    rounds.retain(|round| round.load.stalled > 0);
+    assert!(hub(&asked, &rounds, loads[1]).latency_to_all_reading.is_none());
+}
+
+#[test]
 fn void_and_overloaded_latencies_have_no_ratio() {
     let load = LoadShape { drive: open(1_000), ..LOAD };
     let (asked, mut rounds) =
