@@ -235,7 +235,8 @@ fn what_was_not_run_is_not_compared() {
         // A contender is compared with itself whether or not there is a baseline.
         assert_eq!(cell.latency_to_all_reading.is_some(), without != "hub");
     }
-    let (asked, mut rounds) = race(&loads, PASSES, Truth { tail: &alike, machine: &steady, seed: 9 });
+    let (asked, mut rounds) =
+        race(&loads, PASSES, Truth { tail: &alike, machine: &steady, seed: 9 });
     rounds.retain(|round| round.load.stalled > 0);
     assert!(hub(&asked, &rounds, loads[1]).latency_to_all_reading.is_none());
 }
