@@ -283,6 +283,10 @@ fn random_bytes_do_no_harm() {
             if connections == 100 {
                 before = server.memory();
             }
+            // One that is silent for too long is asked by a ping.
+            if connections % 100 == 0 {
+                assert!(is_served(&mut witness), "{model}, after {connections} connections");
+            }
         }
         let after = server.memory();
         println!(
