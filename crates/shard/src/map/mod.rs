@@ -1,0 +1,148 @@
+//! The shard map: which node has which key.
+//!
+//! A [`Map`] is an immutable snapshot. A new assignment is a new map with a higher epoch; the proxy swaps
+//! it whole. A map does no I/O, and a lookup allocates nothing.
+
+mod error;
+mod redis_sharding;
+mod slots;
+pub mod twemproxy;
+
+pub use error::{MAX_NODES, MapError};
+pub use redis_sharding::RedisSharding;
+pub use slots::{SLOTS, Slots, slot};
+pub use twemproxy::Twemproxy;
+
+/// A snapshot of the assignment of keys to nodes.
+///
+/// Nodes are numbered from 0, in the order in which they were given.
+#[derive(Clone, Debug)]
+pub struct Map {
+    epoch: u64,
+    mode: Mode,
+}
+
+/// How a map assigns keys to nodes.
+#[derive(Clone, Debug)]
+pub enum Mode {
+    /// 16,384 slots, as in Redis Cluster, over plain nodes.
+    Slots(Slots),
+    /// CRC-32 modulo the number of nodes, as in RedisSharding.
+    RedisSharding(RedisSharding),
+    /// A pool of twemproxy.
+    Twemproxy(Twemproxy),
+}
+
+impl From<Slots> for Mode {
+    fn from(slots: Slots) -> Self {
+        Mode::Slots(slots)
+    }
+}
+
+impl From<RedisSharding> for Mode {
+    fn from(nodes: RedisSharding) -> Self {
+        Mode::RedisSharding(nodes)
+    }
+}
+
+impl From<Twemproxy> for Mode {
+    fn from(pool: Twemproxy) -> Self {
+        Mode::Twemproxy(pool)
+    }
+}
+
+impl Map {
+    /// A map. `epoch`: number of this snapshot; a later one has a higher number.
+    pub fn new(epoch: u64, mode: impl Into<Mode>) -> Self {
+        Map { epoch, mode: mode.into() }
+    }
+
+    /// The number of this snapshot.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The number of nodes, 1 to [`MAX_NODES`].
+    pub fn nodes(&self) -> usize {
+        match &self.mode {
+            Mode::Slots(slots) => slots.nodes(),
+            Mode::RedisSharding(nodes) => nodes.nodes(),
+            Mode::Twemproxy(pool) => pool.nodes(),
+        }
+    }
+
+    /// The node that has the key: a number below [`Map::nodes`].
+    #[inline]
+    pub fn node(&self, key: &[u8]) -> usize {
+        match &self.mode {
+            Mode::Slots(slots) => slots.node(key),
+            Mode::RedisSharding(nodes) => nodes.node(key),
+            Mode::Twemproxy(pool) => pool.node(key),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use twemproxy::{Distribution, Hash, Server};
+
+    /// A map of each mode over so many nodes.
+    fn maps(nodes: usize) -> Vec<Map> {
+        let servers: Vec<Server> =
+            (0..nodes).map(|i| format!("node{i}:6379:{}", i % 3 + 1).parse().unwrap()).collect();
+        let pool = |distribution, hash| {
+            Map::new(3, Twemproxy::new(distribution, hash, Some(*b"{}"), &servers).unwrap())
+        };
+        vec![
+            Map::new(1, Slots::even(nodes).unwrap()),
+            Map::new(2, RedisSharding::new(nodes).unwrap()),
+            pool(Distribution::Ketama, Hash::Md5),
+            pool(Distribution::Modula, Hash::Murmur),
+        ]
+    }
+
+    #[test]
+    fn a_map_has_its_epoch_and_its_number_of_nodes() {
+        let maps = maps(5);
+        assert_eq!(maps.iter().map(Map::nodes).collect::<Vec<_>>(), [5; 4]);
+        assert_eq!(maps.iter().map(Map::epoch).collect::<Vec<_>>(), [1, 2, 3, 3]);
+    }
+
+    #[test]
+    fn every_node_gets_keys() {
+        for map in maps(7) {
+            let mut seen = [0; 7];
+            (0..7000).for_each(|i| seen[map.node(format!("key:{i}").as_bytes())] += 1);
+            assert!(seen.iter().all(|keys| *keys > 200), "{map:?}: {seen:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_key_has_one_node_of_the_map(
+            key in proptest::collection::vec(any::<u8>(), 0..80),
+            nodes in 1usize..8,
+        ) {
+            for map in maps(nodes) {
+                let node = map.node(&key);
+                prop_assert!(node < nodes);
+                prop_assert_eq!(map.clone().node(&key), node);
+            }
+        }
+
+        /// All modes agree on tags of this form: at the end of the key, without further braces.
+        #[test]
+        fn keys_with_the_same_tag_share_a_node(
+            (a, b, tag) in ("[a-z:]{0,9}", "[a-z:]{0,9}", "[a-z0-9]{1,9}"),
+            nodes in 1usize..8,
+        ) {
+            for map in maps(nodes) {
+                let node = |key: &str| map.node(format!("{key}{{{tag}}}").as_bytes());
+                prop_assert_eq!(node(&a), node(&b));
+                prop_assert_eq!(node(&a), map.node(tag.as_bytes()));
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Which keys of a request go to which node.
+
+use crate::{arguments::Arguments, map::Map};
+
+/// Which keys of a request go to which node. A plan is used again for the next request, so that
+/// splitting allocates nothing in the long run.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// For each key its node (upper half) and its position among the arguments (lower half), sorted.
+    keys: Vec<u64>,
+    /// The position of the first key.
+    first: usize,
+    /// How many arguments belong to a key, itself included.
+    width: usize,
+}
+
+/// The keys of a request that go to one node.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    /// The node.
+    pub node: usize,
+    keys: &'a [u64],
+    first: usize,
+    width: usize,
+}
+
+impl Plan {
+    /// Plans a request whose keys begin at `first`, each with `width` arguments, itself included. Keys
+    /// without all of their arguments must have been refused before.
+    pub(super) fn make<A: Arguments + ?Sized>(
+        &mut self,
+        args: &A,
+        (first, width): (usize, usize),
+        map: &Map,
+    ) {
+        (self.first, self.width) = (first, width);
+        self.keys.clear();
+        self.keys.extend((first..args.count()).step_by(width).filter_map(|position| {
+            let node = map.node(args.get(position)?) as u64;
+            Some(node << 32 | position as u64)
+        }));
+        self.keys.sort_unstable();
+    }
+
+    /// The parts, by node. A node without keys has none.
+    pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        let groups = self.keys.chunk_by(|one, other| one >> 32 == other >> 32);
+        groups.map(move |keys| Part {
+            node: (keys[0] >> 32) as usize,
+            keys,
+            first: self.first,
+            width: self.width,
+        })
+    }
+
+    /// The number of keys.
+    pub fn keys(&self) -> usize {
+        self.keys.len()
+    }
+}
+
+impl<'a> Part<'a> {
+    /// The positions of this part's arguments in the request, in order: of keys, and of what belongs to
+    /// them.
+    pub fn arguments(self) -> impl ExactSizeIterator<Item = usize> + 'a {
+        let (keys, width) = (self.keys, self.width);
+        (0..keys.len() * width).map(move |at| keys[at / width] as u32 as usize + at % width)
+    }
+
+    /// Which keys of the request these are: the first key is 0.
+    pub fn keys(self) -> impl ExactSizeIterator<Item = usize> + 'a {
+        let (first, width) = (self.first, self.width);
+        self.keys.iter().map(move |key| (*key as u32 as usize - first) / width)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::{RedisSharding, Slots};
+    use proptest::prelude::*;
+
+    #[test]
+    fn keys_keep_their_order_and_their_values() {
+        let map = Map::new(0, RedisSharding::new(2).unwrap());
+        let args = ["mset", "a", "1", "b", "2", "a", "3", "d", "4"];
+        let mut plan = Plan::default();
+        plan.make(&args[..], (1, 2), &map);
+        assert_eq!(plan.keys(), 4);
+        let parts: Vec<(usize, Vec<&str>, Vec<usize>)> = plan
+            .parts()
+            .map(|part| {
+                let words = part.arguments().map(|position| args[position]).collect();
+                (part.node, words, part.keys().collect())
+            })
+            .collect();
+        let nodes = ["a", "b", "d"].map(|key| map.node(key.as_bytes()));
+        assert_eq!(nodes, [1, 1, 0]);
+        assert_eq!(parts[0], (0, vec!["d", "4"], vec![3]));
+        assert_eq!(parts[1], (1, vec!["a", "1", "b", "2", "a", "3"], vec![0, 1, 2]));
+    }
+
+    proptest! {
+        #[test]
+        fn every_key_is_in_the_part_of_its_node(
+            keys in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9), 1..60),
+            nodes in 1usize..9,
+        ) {
+            let map = Map::new(0, Slots::even(nodes).unwrap());
+            let args: Vec<Vec<u8>> = std::iter::once(b"mget".to_vec()).chain(keys.clone()).collect();
+            let mut plan = Plan::default();
+            // The plan of an earlier request leaves nothing behind.
+            plan.make(&["del", "x", "y", "z"][..], (1, 1), &map);
+            plan.make(&args[..], (1, 1), &map);
+            let mut seen = vec![0; keys.len()];
+            let mut before = None;
+            for part in plan.parts() {
+                prop_assert!(before < Some(part.node));
+                before = Some(part.node);
+                for (position, key) in part.arguments().zip(part.keys()) {
+                    prop_assert_eq!(&args[position], &keys[key]);
+                    prop_assert_eq!(map.node(&args[position]), part.node);
+                    seen[key] += 1;
+                }
+            }
+            prop_assert_eq!(seen, vec![1; keys.len()]);
+        }
+    }
+}

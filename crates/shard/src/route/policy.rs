@@ -1,0 +1,302 @@
+//! What is done with each command of the table.
+//!
+//! A command with keys goes to the node of its keys, unless a rule says otherwise. A command without
+//! keys needs a rule; without one it is refused, so nothing new is forwarded blindly.
+
+use super::{decision::Local, merge::Merge};
+use crate::command::{Command, flag};
+
+/// What is done with a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Policy {
+    /// To the node that has all keys.
+    Keys,
+    /// The same; arguments come in pairs.
+    KeysInPairs,
+    /// The same; the client may wait for a reply.
+    BlockingKeys,
+    /// XREAD and XREADGROUP: the same, with the option BLOCK.
+    Streams,
+    /// SORT and SORT_RO: to the node of the keys, unless other keys are read.
+    Sort,
+    /// A script or a function: to the node of the keys, of which there must be some.
+    Script,
+    /// By key. `first`: the position of the first key; `width`: how many arguments belong to a key,
+    /// itself included.
+    Split { first: u8, width: u8, merge: Merge },
+    /// To all nodes.
+    AllNodes(Merge),
+    /// To any node.
+    AnyNode,
+    /// SCAN.
+    Scan,
+    /// To the node of the channel in the first argument.
+    Channel,
+    /// Subscribes channels, or unsubscribes them.
+    Channels,
+    /// Subscribes patterns, or unsubscribes them.
+    Patterns,
+    /// WATCH.
+    Watch,
+    /// MULTI and what belongs to it.
+    Transaction,
+    /// Answered by the proxy.
+    Here(Local),
+    /// A command of Redis Cluster, which the proxy does not speak.
+    Cluster,
+    /// Refused, for this reason.
+    Refused(&'static str),
+}
+
+const ONE_SERVER: &str = "it concerns one server; send it to the node itself";
+const CONNECTIONS: &str = "it concerns the connections of one server";
+const TRACKING: &str = "client-side caching needs the replies of one server";
+const REPLICATION: &str = "replication is set up on the nodes";
+const NO_RULE: &str = "the proxy does not know where to send it";
+
+/// The first rule that fits a command decides. `x*` fits names that begin with x, `*x` those that end
+/// with it.
+const RULES: &[(&str, Policy)] = &[
+    ("asking", Policy::Cluster),
+    ("cluster*", Policy::Cluster),
+    ("readonly", Policy::Cluster),
+    ("readwrite", Policy::Cluster),
+    ("*|help", Policy::AnyNode),
+    // Answered by the proxy.
+    ("auth", Policy::Here(Local::Auth)),
+    ("client|getname", Policy::Here(Local::Client)),
+    ("client|getredir", Policy::Here(Local::Client)),
+    ("client|id", Policy::Here(Local::Client)),
+    ("client|info", Policy::Here(Local::Client)),
+    ("client|setname", Policy::Here(Local::Client)),
+    ("command*", Policy::Here(Local::Command)),
+    ("echo", Policy::Here(Local::Echo)),
+    ("hello", Policy::Here(Local::Hello)),
+    ("info", Policy::Here(Local::Info)),
+    ("ping", Policy::Here(Local::Ping)),
+    ("quit", Policy::Here(Local::Quit)),
+    ("reset", Policy::Here(Local::Reset)),
+    ("select", Policy::Here(Local::Select)),
+    // Split by key.
+    ("mget", Policy::Split { first: 1, width: 1, merge: Merge::InOrder(1) }),
+    ("mset", Policy::Split { first: 1, width: 2, merge: Merge::Ok }),
+    ("del", Policy::Split { first: 1, width: 1, merge: Merge::Sum }),
+    ("exists", Policy::Split { first: 1, width: 1, merge: Merge::Sum }),
+    ("touch", Policy::Split { first: 1, width: 1, merge: Merge::Sum }),
+    ("unlink", Policy::Split { first: 1, width: 1, merge: Merge::Sum }),
+    ("pubsub|numsub", Policy::Split { first: 2, width: 1, merge: Merge::InOrder(2) }),
+    ("pubsub|shardnumsub", Policy::Split { first: 2, width: 1, merge: Merge::InOrder(2) }),
+    // To all nodes.
+    ("config|get", Policy::AllNodes(Merge::Same)),
+    ("dbsize", Policy::AllNodes(Merge::Sum)),
+    ("flushall", Policy::AllNodes(Merge::Ok)),
+    ("flushdb", Policy::AllNodes(Merge::Ok)),
+    ("function|delete", Policy::AllNodes(Merge::Same)),
+    ("function|flush", Policy::AllNodes(Merge::Same)),
+    ("function|load", Policy::AllNodes(Merge::Same)),
+    ("function|restore", Policy::AllNodes(Merge::Same)),
+    ("keys", Policy::AllNodes(Merge::Concatenation)),
+    ("pubsub|channels", Policy::AllNodes(Merge::Union)),
+    ("pubsub|shardchannels", Policy::AllNodes(Merge::Union)),
+    ("randomkey", Policy::AllNodes(Merge::AnyValue)),
+    ("scan", Policy::Scan),
+    ("script|exists", Policy::AllNodes(Merge::Least)),
+    ("script|flush", Policy::AllNodes(Merge::Same)),
+    ("script|load", Policy::AllNodes(Merge::Same)),
+    ("swapdb", Policy::AllNodes(Merge::Ok)),
+    // To any node.
+    ("lolwut", Policy::AnyNode),
+    // Patterns are subscribed on every node.
+    ("pubsub|numpat", Policy::AnyNode),
+    ("time", Policy::AnyNode),
+    // To the node of the keys, with conditions.
+    ("eval*", Policy::Script),
+    ("fcall*", Policy::Script),
+    ("msetnx", Policy::KeysInPairs),
+    ("sort", Policy::Sort),
+    ("sort_ro", Policy::Sort),
+    ("xread", Policy::Streams),
+    ("xreadgroup", Policy::Streams),
+    // Publish and subscribe. A channel has a node as a key has.
+    ("publish", Policy::Channel),
+    ("spublish", Policy::Channel),
+    ("subscribe", Policy::Channels),
+    ("ssubscribe", Policy::Channels),
+    ("sunsubscribe", Policy::Channels),
+    ("unsubscribe", Policy::Channels),
+    ("psubscribe", Policy::Patterns),
+    ("punsubscribe", Policy::Patterns),
+    // Transactions.
+    ("discard", Policy::Transaction),
+    ("exec", Policy::Transaction),
+    ("multi", Policy::Transaction),
+    ("unwatch", Policy::Transaction),
+    ("watch", Policy::Watch),
+    // Refused.
+    ("acl*", Policy::Refused("users are defined on the nodes")),
+    ("bgrewriteaof", Policy::Refused(ONE_SERVER)),
+    ("bgsave", Policy::Refused(ONE_SERVER)),
+    ("client|caching", Policy::Refused(TRACKING)),
+    ("client|kill", Policy::Refused(CONNECTIONS)),
+    ("client|list", Policy::Refused(CONNECTIONS)),
+    ("client|no-evict", Policy::Refused(CONNECTIONS)),
+    ("client|pause", Policy::Refused(CONNECTIONS)),
+    (
+        "client|reply",
+        Policy::Refused("connections to the nodes are shared, so each reply is needed"),
+    ),
+    ("client|tracking*", Policy::Refused(TRACKING)),
+    ("client|unblock", Policy::Refused(CONNECTIONS)),
+    ("client|unpause", Policy::Refused(CONNECTIONS)),
+    ("config*", Policy::Refused(ONE_SERVER)),
+    ("debug", Policy::Refused(ONE_SERVER)),
+    ("failover", Policy::Refused(REPLICATION)),
+    ("function|dump", Policy::Refused(ONE_SERVER)),
+    ("function|kill", Policy::Refused(ONE_SERVER)),
+    ("function|list", Policy::Refused(ONE_SERVER)),
+    ("function|stats", Policy::Refused(ONE_SERVER)),
+    ("lastsave", Policy::Refused(ONE_SERVER)),
+    ("latency*", Policy::Refused(ONE_SERVER)),
+    ("memory|doctor", Policy::Refused(ONE_SERVER)),
+    ("memory|malloc-stats", Policy::Refused(ONE_SERVER)),
+    ("memory|purge", Policy::Refused(ONE_SERVER)),
+    ("memory|stats", Policy::Refused(ONE_SERVER)),
+    ("migrate", Policy::Refused("it moves keys away from the nodes of the shard map")),
+    ("module*", Policy::Refused(ONE_SERVER)),
+    ("monitor", Policy::Refused(ONE_SERVER)),
+    ("pfselftest", Policy::Refused(ONE_SERVER)),
+    ("psync", Policy::Refused(REPLICATION)),
+    ("replconf", Policy::Refused(REPLICATION)),
+    ("replicaof", Policy::Refused(REPLICATION)),
+    ("restore-asking", Policy::Refused("it belongs to the migration of slots in Redis Cluster")),
+    ("role", Policy::Refused(REPLICATION)),
+    ("save", Policy::Refused(ONE_SERVER)),
+    ("script|debug", Policy::Refused(ONE_SERVER)),
+    ("script|kill", Policy::Refused(ONE_SERVER)),
+    ("shutdown", Policy::Refused(ONE_SERVER)),
+    ("slaveof", Policy::Refused(REPLICATION)),
+    ("slowlog*", Policy::Refused(ONE_SERVER)),
+    ("sync", Policy::Refused(REPLICATION)),
+    (
+        "wait",
+        Policy::Refused(
+            "it waits for the replicas of one server, for the writes of one connection",
+        ),
+    ),
+];
+
+const COUNT: usize = Command::all().len();
+
+/// By the commands' numbers. The compiler applies the rules.
+static POLICIES: [Policy; COUNT] = {
+    let mut policies = [Policy::Refused(NO_RULE); COUNT];
+    let mut number = 0;
+    while number < COUNT {
+        policies[number] = policy(&Command::all()[number]);
+        number += 1;
+    }
+    policies
+};
+
+impl Policy {
+    #[inline]
+    pub(super) fn of(command: &Command) -> Policy {
+        POLICIES[command.number()]
+    }
+}
+
+const fn policy(command: &Command) -> Policy {
+    let mut at = 0;
+    while at < RULES.len() {
+        if fits(RULES[at].0.as_bytes(), command.name.as_bytes()) {
+            return RULES[at].1;
+        }
+        at += 1;
+    }
+    at = 0;
+    while at < command.specs.len() {
+        if command.specs[at].flags & flag::NOT_KEY == 0 {
+            let blocks = command.has(flag::BLOCKING);
+            return if blocks { Policy::BlockingKeys } else { Policy::Keys };
+        }
+        at += 1;
+    }
+    Policy::Refused(NO_RULE)
+}
+
+const fn fits(rule: &[u8], name: &[u8]) -> bool {
+    match rule {
+        [rule @ .., b'*'] => name.len() >= rule.len() && same(rule, name, 0),
+        [b'*', rule @ ..] => name.len() >= rule.len() && same(rule, name, name.len() - rule.len()),
+        _ => name.len() == rule.len() && same(rule, name, 0),
+    }
+}
+
+/// Whether these bytes are in the name from this place on. The name must be long enough.
+const fn same(bytes: &[u8], name: &[u8], from: usize) -> bool {
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at] != name[from + at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(name: &str) -> Policy {
+        Policy::of(Command::all().iter().find(|command| command.name == name).unwrap())
+    }
+
+    #[test]
+    fn every_command_has_a_rule_or_keys() {
+        let without: Vec<&str> = Command::all()
+            .iter()
+            .filter(|command| {
+                !command.is_container && Policy::of(command) == Policy::Refused(NO_RULE)
+            })
+            .map(|command| command.name)
+            .collect();
+        assert!(without.is_empty(), "{without:?}");
+    }
+
+    #[test]
+    fn every_rule_decides_for_a_command() {
+        for (number, (rule, policy)) in RULES.iter().enumerate() {
+            let decides = |command: &&Command| {
+                let first = RULES
+                    .iter()
+                    .position(|(rule, _)| fits(rule.as_bytes(), command.name.as_bytes()));
+                first == Some(number)
+            };
+            let command = Command::all().iter().find(decides);
+            assert_eq!(command.map(Policy::of), Some(*policy), "{rule}");
+        }
+    }
+
+    #[test]
+    fn at_most_a_quarter_is_refused() {
+        let refused = |command: &&Command| matches!(Policy::of(command), Policy::Refused(_));
+        let commands = || Command::all().iter().filter(|command| !command.is_container);
+        let (refused, all) = (commands().filter(refused).count(), commands().count());
+        println!("{refused} of {all} are refused");
+        assert!(refused * 4 <= all, "{refused} of {all}");
+    }
+
+    #[test]
+    fn keys_decide_where_no_rule_does() {
+        for name in ["get", "hset", "zunionstore", "rename", "object|encoding", "pfdebug"] {
+            assert_eq!(of(name), Policy::Keys, "{name}");
+        }
+        for name in ["blpop", "bzmpop", "blmove"] {
+            assert_eq!(of(name), Policy::BlockingKeys, "{name}");
+        }
+        assert_eq!(of("cluster|help"), Policy::Cluster);
+        assert_eq!(of("config|help"), Policy::AnyNode);
+        assert_eq!(of("command"), Policy::Here(Local::Command));
+    }
+}

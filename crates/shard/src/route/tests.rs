@@ -1,0 +1,339 @@
+//! The decisions, command by command.
+
+use super::{Cursor, Decision, Lease, Local, Merge, Place, Plan, Route, decide};
+use crate::{
+    command::Command,
+    map::{Map, Slots, slot},
+};
+use proptest::prelude::*;
+
+/// Four nodes, with slots in ranges.
+fn map() -> Map {
+    Map::new(1, Slots::even(4).unwrap())
+}
+
+/// The route of a line of words. `a0`, `b0` are keys of node 0, `a1` is a key of node 1, and so on.
+fn route(line: &str) -> Route {
+    route_over(&map(), line)
+}
+
+fn route_over(map: &Map, line: &str) -> Route {
+    let words: Vec<String> = line.split(' ').map(word).collect();
+    decide(&words[..], map, &mut Plan::default()).route
+}
+
+/// A word with the keys in it made keys of their nodes: `a1` becomes `a1{…}`.
+fn word(word: &str) -> String {
+    match word.as_bytes() {
+        [b'a'..=b'e', node @ b'0'..=b'3'] => format!("{word}{{{}}}", tag(usize::from(node - b'0'))),
+        _ => word.to_owned(),
+    }
+}
+
+/// A tag whose keys are on this node.
+fn tag(node: usize) -> String {
+    let mut tags = (0_u32..).map(|i| i.to_string());
+    tags.find(|tag| map().node(tag.as_bytes()) == node).unwrap()
+}
+
+fn refused(text: &str) -> Route {
+    Route::Refused(text.as_bytes().to_vec())
+}
+
+fn unsupported(line: &str) {
+    let Route::Refused(text) = route(line) else { panic!("{line} is not refused") };
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.starts_with("ERR the proxy does not support '"), "{line}: {text}");
+}
+
+#[test]
+fn the_map_of_these_tests_has_a_tag_for_each_node() {
+    for node in 0..4 {
+        assert_eq!(map().node(word(&format!("c{node}")).as_bytes()), node);
+    }
+    assert_eq!(slot(word("a2").as_bytes()), slot(word("b2").as_bytes()));
+}
+
+#[test]
+fn a_command_with_one_key_goes_to_its_node() {
+    for node in 0..4 {
+        for line in ["get aN", "SET bN v", "hset cN f v", "object encoding dN", "xadd eN * f v"] {
+            let line = line.replace('N', &node.to_string());
+            assert_eq!(route(&line), Route::OneNode(node), "{line}");
+        }
+    }
+}
+
+#[test]
+fn keys_on_one_node_go_there_together() {
+    assert_eq!(route("rename a1 b1"), Route::OneNode(1));
+    assert_eq!(route("zunionstore a2 2 b2 c2"), Route::OneNode(2));
+    assert_eq!(route("sort a3 by nosort store b3"), Route::OneNode(3));
+    assert_eq!(route("eval s 2 a0 b0 c1"), Route::OneNode(0));
+    assert_eq!(route("msetnx a1 1 b1 2"), Route::OneNode(1));
+    assert_eq!(route("xread streams a1 b1 0 0"), Route::OneNode(1));
+    assert_eq!(route("mget a1 b1"), Route::OneNode(1));
+    assert_eq!(route("mset a1 1 b1 2"), Route::OneNode(1));
+    assert_eq!(route("del a1"), Route::OneNode(1));
+}
+
+#[test]
+fn keys_on_several_nodes_are_an_error() {
+    let error = refused("CROSSSLOT Keys in request don't hash to the same slot");
+    for line in [
+        "rename a1 b2",
+        "zunionstore a2 2 b2 c1",
+        "sort a3 store b0",
+        "eval s 2 a0 b1",
+        "msetnx a1 1 b2 2",
+        "xread streams a1 b2 0 0",
+        "blpop a1 b2 0",
+        "watch a1 b2",
+        "smove a0 b3 x",
+        "georadius a0 1 2 3 m store b3",
+        "pfcount a0 b1",
+    ] {
+        assert_eq!(route(line), error, "{line}");
+    }
+}
+
+#[test]
+fn commands_are_split_by_key() {
+    assert_eq!(route("mget a0 b1"), Route::Split(Merge::InOrder(1)));
+    assert_eq!(route("mset a0 1 b1 2"), Route::Split(Merge::Ok));
+    for line in ["del a0 b1", "UNLINK a0 b1 c2", "exists a0 a0 b3", "touch a1 b0"] {
+        assert_eq!(route(line), Route::Split(Merge::Sum), "{line}");
+    }
+    assert_eq!(route("pubsub numsub a0 b1"), Route::Split(Merge::InOrder(2)));
+    assert_eq!(route("pubsub numsub a2"), Route::OneNode(2));
+    assert_eq!(route("pubsub numsub"), Route::AnyNode);
+}
+
+#[test]
+fn a_split_has_its_parts_in_the_plan() {
+    let words: Vec<String> = "mset a2 1 b0 2 c2 3".split(' ').map(word).collect();
+    let mut plan = Plan::default();
+    let decision = decide(&words[..], &map(), &mut plan);
+    assert_eq!(decision.route, Route::Split(Merge::Ok));
+    let parts: Vec<(usize, Vec<usize>)> =
+        plan.parts().map(|part| (part.node, part.arguments().collect())).collect();
+    assert_eq!(parts, [(0, vec![3, 4]), (2, vec![1, 2, 5, 6])]);
+}
+
+#[test]
+fn commands_about_all_keys_go_to_all_nodes() {
+    for (line, merge) in [
+        ("dbsize", Merge::Sum),
+        ("flushall", Merge::Ok),
+        ("FLUSHDB async", Merge::Ok),
+        ("keys *", Merge::Concatenation),
+        ("randomkey", Merge::AnyValue),
+        ("script load x", Merge::Same),
+        ("script exists x y", Merge::Least),
+        ("pubsub channels", Merge::Union),
+        ("swapdb 0 1", Merge::Ok),
+    ] {
+        assert_eq!(route(line), Route::AllNodes(merge), "{line}");
+    }
+    for line in ["time", "lolwut", "object help", "pubsub numpat"] {
+        assert_eq!(route(line), Route::AnyNode, "{line}");
+    }
+}
+
+#[test]
+fn a_scan_begins_with_the_first_node() {
+    assert_eq!(route("scan 0 count 5"), Route::Scan(Cursor { node: 0, cursor: 0 }));
+    let third = (2_u64 << 48) + 9;
+    assert_eq!(route(&format!("scan {third}")), Route::Scan(Cursor { node: 2, cursor: 9 }));
+    let fifth = 4_u64 << 48;
+    assert_eq!(route(&format!("scan {fifth}")), refused("ERR invalid cursor"));
+    assert_eq!(route("scan x"), refused("ERR invalid cursor"));
+    assert_eq!(route("sscan a1 0"), Route::OneNode(1));
+}
+
+#[test]
+fn the_proxy_answers_what_concerns_the_connection() {
+    for (line, local) in [
+        ("ping", Local::Ping),
+        ("PING hello", Local::Ping),
+        ("echo a", Local::Echo),
+        ("hello 3", Local::Hello),
+        ("client id", Local::Client),
+        ("client setname x", Local::Client),
+        ("quit", Local::Quit),
+        ("command", Local::Command),
+        ("command count", Local::Command),
+        ("info", Local::Info),
+        ("select 1", Local::Select),
+        ("auth user password", Local::Auth),
+        ("reset", Local::Reset),
+    ] {
+        assert_eq!(route(line), Route::Here(local), "{line}");
+    }
+}
+
+#[test]
+fn blocking_commands_and_transactions_need_a_connection_of_their_own() {
+    for (line, lease, place) in [
+        ("multi", Lease::Transaction, Place::Open),
+        ("exec", Lease::Transaction, Place::Open),
+        ("discard", Lease::Transaction, Place::Open),
+        ("unwatch", Lease::Transaction, Place::Open),
+        ("watch a1 b1", Lease::Watch, Place::Node(1)),
+        ("blpop a2 b2 0", Lease::Blocking, Place::Node(2)),
+        ("blmpop 0 1 a3 left", Lease::Blocking, Place::Node(3)),
+        ("xread block 0 streams a1 $", Lease::Blocking, Place::Node(1)),
+        ("xreadgroup group g c block 0 streams a1 >", Lease::Blocking, Place::Node(1)),
+    ] {
+        assert_eq!(route(line), Route::Lease(lease, place), "{line}");
+    }
+    assert_eq!(route("xreadgroup group g c streams a1 >"), Route::OneNode(1));
+}
+
+#[test]
+fn a_channel_has_a_node_as_a_key_has() {
+    for (line, place) in [
+        ("subscribe a1", Place::Node(1)),
+        ("subscribe a1 b1", Place::Node(1)),
+        ("ssubscribe a1 b2", Place::Parts),
+        ("unsubscribe a3", Place::Node(3)),
+        ("unsubscribe", Place::AllNodes),
+        ("psubscribe a*", Place::AllNodes),
+        ("subscribe a1 __keyspace@0__:x", Place::AllNodes),
+        ("subscribe __keyevent@0__:del", Place::AllNodes),
+    ] {
+        assert_eq!(route(line), Route::Lease(Lease::Subscription, place), "{line}");
+    }
+    assert_eq!(route("publish a1 hello"), Route::OneNode(1));
+    assert_eq!(route("spublish a2 hello"), Route::OneNode(2));
+}
+
+#[test]
+fn unknown_commands_and_wrong_numbers_of_arguments_are_errors_in_the_words_of_redis() {
+    for (line, text) in [
+        ("foo a b", "ERR unknown command 'foo', with args beginning with: 'a' 'b' "),
+        ("client foo", "ERR unknown subcommand 'foo'. Try CLIENT HELP."),
+        ("client", "ERR wrong number of arguments for 'client' command"),
+        ("GET", "ERR wrong number of arguments for 'get' command"),
+        ("get a b", "ERR wrong number of arguments for 'get' command"),
+        ("xgroup create a", "ERR wrong number of arguments for 'xgroup|create' command"),
+        ("mset a0 1 b1", "ERR wrong number of arguments for 'mset' command"),
+        ("msetnx a0 1 b1", "ERR wrong number of arguments for 'msetnx' command"),
+        ("readonly", "ERR This instance has cluster support disabled"),
+        ("cluster info", "ERR This instance has cluster support disabled"),
+    ] {
+        assert_eq!(route(line), refused(text), "{line}");
+    }
+}
+
+#[test]
+fn what_the_proxy_cannot_do_right_is_refused_with_the_reason() {
+    for line in [
+        "migrate h 1 a1 0 5",
+        "wait 1 0",
+        "monitor",
+        "shutdown",
+        "client tracking on",
+        "acl list",
+        "config set a b",
+        "eval s 0",
+        "fcall f 0 a",
+        "sort a1 by w_*",
+        "sort_ro a1 get w_*->f",
+    ] {
+        unsupported(line);
+    }
+}
+
+#[test]
+fn malformed_requests_are_left_to_a_node() {
+    for line in [
+        "eval s -1",
+        "zunion 0 a1",
+        "zunion x a1",
+        "xread count 1 streams a1",
+        "blmpop 0 9 a1 left",
+    ] {
+        assert_eq!(route(line), Route::AnyNode, "{line}");
+    }
+}
+
+#[test]
+fn one_node_does_everything_itself() {
+    let map = Map::new(1, Slots::even(1).unwrap());
+    for line in [
+        "mget a b",
+        "mset a 1 b 2",
+        "rename a b",
+        "keys *",
+        "dbsize",
+        "sort a by w_*",
+        "sunionstore a b c",
+    ] {
+        assert_eq!(route_over(&map, line), Route::OneNode(0), "{line}");
+    }
+    assert_eq!(route_over(&map, "eval s 0"), Route::AnyNode);
+    let cursor = Cursor { node: 0, cursor: u64::MAX };
+    assert_eq!(route_over(&map, &format!("scan {}", u64::MAX)), Route::Scan(cursor));
+}
+
+#[test]
+fn a_decision_names_the_command() {
+    let mut plan = Plan::default();
+    let decided = |line: &[&str], plan: &mut Plan| decide(line, &map(), plan);
+    let Decision { command, .. } = decided(&["client", "id"], &mut plan);
+    assert_eq!(command.map(|command| command.name), Some("client|id"));
+    assert_eq!(decided(&["get"], &mut plan).command, Command::find(b"get"));
+    assert_eq!(decided(&["x"], &mut plan).command, None);
+    assert_eq!(decided(&[], &mut plan).command, None);
+}
+
+/// Arguments of which some are numbers, options, or keys with a tag.
+fn argument() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        prop::sample::select(
+            &["0", "1", "2", "3", "-1", "store", "by", "get", "streams", "block"][..]
+        )
+        .prop_map(|word| word.as_bytes().to_vec()),
+        "[a-f]\\{[0-9]\\}".prop_map(String::into_bytes),
+        proptest::collection::vec(any::<u8>(), 0..9),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_decision_is_in_line_with_the_keys(
+        number in 0..Command::all().len(),
+        rest in proptest::collection::vec(argument(), 0..9),
+        nodes in 1usize..6,
+    ) {
+        let map = Map::new(0, Slots::even(nodes).unwrap());
+        let name = Command::all()[number].name;
+        let args: Vec<Vec<u8>> = name.split('|').map(|part| part.as_bytes().to_vec()).chain(rest).collect();
+        let mut plan = Plan::default();
+        let Decision { command, route } = decide(&args[..], &map, &mut plan);
+        let keys: Vec<usize> = command
+            .and_then(|command| command.keys(&args[..]).ok())
+            .map_or(vec![], Iterator::collect);
+        let mut of_keys: Vec<usize> = keys.iter().map(|key| map.node(&args[*key])).collect();
+        of_keys.sort_unstable();
+        of_keys.dedup();
+        match route {
+            Route::OneNode(node) | Route::Lease(_, Place::Node(node)) => {
+                prop_assert!(node < nodes);
+                prop_assert!(of_keys.is_empty() || of_keys == [node]);
+            }
+            Route::Split(_) => {
+                let parts: Vec<usize> = plan.parts().map(|part| part.node).collect();
+                prop_assert!(parts.len() > 1);
+                prop_assert!(of_keys.is_empty() || of_keys == parts);
+            }
+            Route::Scan(cursor) => prop_assert!(cursor.node < nodes),
+            Route::Refused(text) => {
+                prop_assert!(!text.is_empty() && !text.contains(&b'\n') && !text.contains(&b'\r'));
+            }
+            Route::AnyNode | Route::AllNodes(_) | Route::Here(_) => prop_assert!(of_keys.is_empty()),
+            Route::Lease(..) => {}
+        }
+    }
+}
