@@ -146,8 +146,8 @@ impl<S: Session<Job = Never>> SealedSession<S> {
 struct Records {
     /// Bytes of the record's header that have been read.
     header: u8,
-    /// While the header is incomplete: the length, as far as it has been read. Then: bytes of the content that
-    /// are still to come.
+    /// How many bytes of the content are still to come. While the header is being read: as much of the length
+    /// as has been read.
     missing: usize,
 }
 

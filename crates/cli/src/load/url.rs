@@ -45,8 +45,8 @@ impl Asked {
             workload,
             host: authority.to_owned(),
             certified: scheme.tls.then(|| without_port(authority).to_owned()),
-            // A built-in workload has a path of its own, unless the URL has one. `/` counts as none, but for a
-            // hub, which may well be there.
+            // Without a path in the URL the workload's own is asked for. `http://HOST/` has no path either; but
+            // `ws://HOST/` means `/`, where a hub may be.
             path: path.filter(|path| is_hub || path != "/"),
         })
     }

@@ -46,16 +46,8 @@ impl Command {
 
     /// Whether it is a subcommand.
     #[inline]
-    pub const fn is_subcommand(&self) -> bool {
-        let name = self.name.as_bytes();
-        let mut at = 0;
-        while at < name.len() {
-            if name[at] == b'|' {
-                return true;
-            }
-            at += 1;
-        }
-        false
+    pub fn is_subcommand(&self) -> bool {
+        self.name.contains('|')
     }
 }
 
