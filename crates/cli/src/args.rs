@@ -3,6 +3,7 @@
 use crate::{
     capacity::CapacityArgs, diff::DiffArgs, doctor::DoctorArgs, load::LoadArgs, peers::PeersArgs,
     race::RaceArgs, report::ReportArgs, serve::ServeArgs,
+    shard::ShardArgs,
 };
 use clap::{Parser, Subcommand};
 
@@ -34,6 +35,8 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Run one of the built-in servers
     Serve(Box<ServeArgs>),
+    /// Put several Redis nodes behind one port
+    Shard(Box<ShardArgs>),
     /// List the I/O models
     Models,
     /// List the services

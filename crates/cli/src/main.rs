@@ -17,6 +17,7 @@ mod race;
 mod report;
 mod screen;
 mod serve;
+mod shard;
 mod values;
 
 use args::{Args, Command};
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Peers(args) => peers::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Serve(args) => serve::run(*args),
+        Command::Shard(args) => shard::run(*args),
         Command::Models => serve::models(),
         Command::Services => serve::services(),
         Command::Completions { shell } => manual::completions(shell),

@@ -94,12 +94,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
         connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
         offload: args.offload,
         grace: args.grace,
-        on_ready: |addr| {
-            if let Err(error) = writeln!(std::io::stdout(), "listening on {addr}") {
-                // Whoever started us may have stopped listening to us; we serve all the same.
-                eprintln!("regatta: listening on {addr}, but stdout cannot be told: {error}");
-            }
-        },
+        on_ready: print_address,
         stop,
     };
     if args.file.is_some() && args.service != Service::Hash {
@@ -122,6 +117,14 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
     };
     serve(args.service, written, args.model, file.as_ref().map(HashFile::path), &host)?;
     Ok(Done::Well)
+}
+
+/// Says where a server listens.
+pub fn print_address(addr: SocketAddr) {
+    if let Err(error) = writeln!(std::io::stdout(), "listening on {addr}") {
+        // Whoever started us may have stopped listening to us; we serve all the same.
+        eprintln!("regatta: listening on {addr}, but stdout cannot be told: {error}");
+    }
 }
 
 /// The file that `hash` reads.

@@ -6,10 +6,12 @@
 //! - [`map`]: the shard map, an immutable snapshot that maps a key to a node.
 //! - [`command`]: the commands of Redis, and where their keys are.
 //! - [`route`]: the decision for one request: which nodes get it, or why it is refused.
+//! - [`proxy`]: the engine between clients and nodes.
 
 mod arguments;
 pub mod command;
 pub mod map;
+pub mod proxy;
 pub mod route;
 
 pub use arguments::Arguments;

@@ -165,11 +165,14 @@ fn split<A: Arguments + ?Sized>(
 /// Where channels are subscribed. Each node publishes the notifications about its own keys, so these
 /// channels concern all nodes. Without channels, UNSUBSCRIBE concerns every node that has some.
 fn channels<A: Arguments + ?Sized>(args: &A, map: &Map, plan: &mut Plan) -> Place {
-    let is_notification =
-        |channel: &[u8]| channel.starts_with(b"__keyspace@") || channel.starts_with(b"__keyevent@");
     let mut channels = (1..args.count()).filter_map(|position| args.get(position));
     if args.count() == 1 || channels.any(is_notification) {
         return Place::AllNodes;
     }
     split(args, (1, 1), map, plan).map_or(Place::Parts, Place::Node)
+}
+
+/// Whether each node publishes to this channel what concerns its own keys.
+pub(crate) fn is_notification(channel: &[u8]) -> bool {
+    channel.starts_with(b"__keyspace@") || channel.starts_with(b"__keyevent@")
 }

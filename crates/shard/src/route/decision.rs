@@ -42,8 +42,6 @@ pub enum Local {
     Auth,
     /// A subcommand of CLIENT about the client's own connection.
     Client,
-    /// COMMAND, and its subcommands.
-    Command,
     /// ECHO.
     Echo,
     /// HELLO.

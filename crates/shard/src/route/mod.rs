@@ -18,6 +18,8 @@ mod tests;
 
 pub use cursor::Cursor;
 pub use decide::decide;
+pub(crate) use decide::is_notification;
 pub use decision::{Decision, Lease, Local, Place, Route};
 pub use merge::Merge;
 pub use plan::{Part, Plan};
+pub(crate) use refusal::cross_slot;

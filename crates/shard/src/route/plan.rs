@@ -60,6 +60,11 @@ impl Plan {
 }
 
 impl<'a> Part<'a> {
+    /// How many arguments are in front of the keys, the command's name among them.
+    pub fn prefix(self) -> usize {
+        self.first
+    }
+
     /// The positions of this part's arguments in the request, in order: of keys, and of what belongs to
     /// them.
     pub fn arguments(self) -> impl ExactSizeIterator<Item = usize> + 'a {

@@ -69,7 +69,6 @@ const RULES: &[(&str, Policy)] = &[
     ("client|id", Policy::Here(Local::Client)),
     ("client|info", Policy::Here(Local::Client)),
     ("client|setname", Policy::Here(Local::Client)),
-    ("command*", Policy::Here(Local::Command)),
     ("echo", Policy::Here(Local::Echo)),
     ("hello", Policy::Here(Local::Hello)),
     ("info", Policy::Here(Local::Info)),
@@ -105,6 +104,7 @@ const RULES: &[(&str, Policy)] = &[
     ("script|load", Policy::AllNodes(Merge::Same)),
     ("swapdb", Policy::AllNodes(Merge::Ok)),
     // To any node.
+    ("command*", Policy::AnyNode),
     ("lolwut", Policy::AnyNode),
     // Patterns are subscribed on every node.
     ("pubsub|numpat", Policy::AnyNode),
@@ -297,6 +297,6 @@ mod tests {
         }
         assert_eq!(of("cluster|help"), Policy::Cluster);
         assert_eq!(of("config|help"), Policy::AnyNode);
-        assert_eq!(of("command"), Policy::Here(Local::Command));
+        assert_eq!(of("command"), Policy::AnyNode);
     }
 }

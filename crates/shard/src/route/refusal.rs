@@ -41,7 +41,7 @@ pub(super) fn arity(command: &Command) -> Vec<u8> {
 }
 
 /// The keys of a request are on several nodes.
-pub(super) fn cross_slot() -> Vec<u8> {
+pub(crate) fn cross_slot() -> Vec<u8> {
     b"CROSSSLOT Keys in request don't hash to the same slot".to_vec()
 }
 

@@ -1,0 +1,209 @@
+//! `regatta shard`: the proxy in front of Redis nodes.
+
+use crate::{
+    exit::Done,
+    serve::print_address,
+    values::{duration, limit, one_of},
+};
+use anyhow::{Context, bail, ensure};
+use regatta_serve::{Host, Model, Stop, serve_engine};
+use regatta_service::Limits;
+use regatta_shard::{
+    map::{
+        Map, RedisSharding, Slots, Twemproxy,
+        twemproxy::{Distribution, Hash, Server},
+    },
+    proxy::{Auth, Credentials, Nodes, Proxy, Settings, Shared},
+};
+use std::{
+    fs,
+    net::{SocketAddr, ToSocketAddrs},
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread::available_parallelism,
+    time::Duration,
+};
+
+/// Put several Redis (or Valkey) nodes behind one port. Each key has a node; MGET, MSET, DEL and others
+/// are split over the nodes and their replies merged. What cannot be answered as a single Redis would is
+/// refused with the reason. It prints `listening on ADDR` once it does, and answers what it has read
+/// before it ends on SIGTERM or SIGINT.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  regatta shard --listen 127.0.0.1:6400 --nodes 127.0.0.1:6379,127.0.0.1:6380
+  redis-cli -p 6400 mset a 1 b 2
+  regatta shard --map ketama --hash fnv1a_64 --hash-tag '{}' \\
+      --nodes '10.0.0.1:6379:1 one,10.0.0.2:6379:1 two'")]
+pub struct ShardArgs {
+    /// The nodes, as HOST:PORT, separated by commas. With --map ketama or modula as in twemproxy's
+    /// configuration: HOST:PORT:WEIGHT, with a name behind a space if it has one there
+    #[arg(long, value_name = "NODES", required = true, value_delimiter = ',')]
+    nodes: Vec<String>,
+    /// Which node has which key. slots: as in Redis Cluster, 16,384 slots in equal ranges;
+    /// redissharding: as the program RedisSharding; ketama, modula: as twemproxy
+    #[arg(long, default_value = "slots", value_name = "MAP",
+          value_parser = |text: &str| one_of(text, &MapName::ALL, MapName::name))]
+    map: MapName,
+    /// The hash of --map ketama and modula, by twemproxy's name
+    #[arg(long, default_value = "fnv1a_64", value_name = "NAME",
+          value_parser = |text: &str| one_of(text, &Hash::ALL, Hash::name))]
+    hash: Hash,
+    /// The two characters around the part of a key that --map ketama and modula hash, as twemproxy's
+    /// hash_tag. Absent: the whole key
+    #[arg(long, value_name = "CHARS")]
+    hash_tag: Option<String>,
+    /// How to wait: epoll (one thread), percore or uring (a thread per core), poll or select
+    #[arg(long, default_value = "percore",
+          value_parser = |text: &str| one_of(text, &Model::ALL, Model::name))]
+    model: Model,
+    /// Where to listen; port 0 lets the system choose
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
+    listen: SocketAddr,
+    /// Threads of the models that have one per core; all that this process may use, if absent
+    #[arg(long, value_name = "N")]
+    cores: Option<NonZeroUsize>,
+    /// Clients must say the password in this file with AUTH, as the user `default`; a line end at the end
+    /// of the file is no part of it
+    #[arg(long, value_name = "PATH")]
+    password_file: Option<PathBuf>,
+    /// The proxy says the password in this file to the nodes
+    #[arg(long, value_name = "PATH")]
+    node_password_file: Option<PathBuf>,
+    /// The user as whom it says it
+    #[arg(long, default_value = "default", value_name = "NAME", requires = "node_password_file")]
+    node_user: String,
+    /// Longest time that a node may take for a reply, except to a command that blocks
+    #[arg(long, default_value = "10s", value_parser = limit, value_name = "TIME")]
+    node_timeout: Duration,
+    /// Close the connection of a client that sends nothing for so long. Absent: never
+    #[arg(long, value_parser = limit, value_name = "TIME")]
+    idle_timeout: Option<Duration>,
+    /// MiB of replies that a client may leave unread before it is disconnected
+    #[arg(long, default_value = "32", value_name = "MIB")]
+    client_buffer: NonZeroUsize,
+    /// MiB of unread replies of all clients of a core together before those that hold most are
+    /// disconnected
+    #[arg(long, default_value = "256", value_name = "MIB")]
+    all_buffers: NonZeroUsize,
+    /// Most MiB of one request
+    #[arg(long, default_value = "64", value_name = "MIB")]
+    max_request: NonZeroUsize,
+    /// Open client connections at most; more wait
+    #[arg(long, value_name = "N")]
+    max_connections: Option<NonZeroUsize>,
+    /// How long clients may wait for what they are owed after SIGTERM or SIGINT
+    #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
+    grace: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MapName {
+    Slots,
+    RedisSharding,
+    Ketama,
+    Modula,
+}
+
+impl MapName {
+    const ALL: [MapName; 4] =
+        [MapName::Slots, MapName::RedisSharding, MapName::Ketama, MapName::Modula];
+
+    fn name(self) -> &'static str {
+        match self {
+            MapName::Slots => "slots",
+            MapName::RedisSharding => "redissharding",
+            MapName::Ketama => "ketama",
+            MapName::Modula => "modula",
+        }
+    }
+}
+
+/// Runs the proxy until a signal.
+pub fn run(args: ShardArgs) -> anyhow::Result<Done> {
+    regatta_serve::raise_open_files();
+    let (map, nodes) = map(&args)?;
+    let mut settings = Settings::new(map, nodes);
+    settings.auth = Auth {
+        clients: args.password_file.as_deref().map(|path| credentials("default", path)).transpose()?,
+        nodes: args
+            .node_password_file
+            .as_deref()
+            .map(|path| credentials(&args.node_user, path))
+            .transpose()?,
+    };
+    let bytes = |mib: NonZeroUsize| mib.get().saturating_mul(1 << 20);
+    settings.node_timeout = args.node_timeout;
+    settings.client_bytes = bytes(args.client_buffer);
+    settings.all_bytes = bytes(args.all_buffers);
+    settings.request.bulk = bytes(args.max_request);
+    settings.request.command = bytes(args.max_request);
+    settings.patient = args.idle_timeout.is_none();
+    let stop = Stop::new()?;
+    stop.on_signals()?;
+    let limits = Limits::default();
+    let host = Host {
+        listen: args.listen,
+        cores: args.cores.map_or_else(available_parallelism, Ok)?,
+        limits: Limits { idle: args.idle_timeout.unwrap_or(limits.idle), ..limits },
+        connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
+        offload: None,
+        grace: args.grace,
+        on_ready: print_address,
+        stop,
+    };
+    let shared = Arc::new(Shared::new(settings));
+    serve_engine(|| Proxy::new(Arc::clone(&shared), rand::random()), args.model, &host)?;
+    Ok(Done::Well)
+}
+
+fn map(args: &ShardArgs) -> anyhow::Result<(Map, Nodes)> {
+    let is_twemproxy = matches!(args.map, MapName::Ketama | MapName::Modula);
+    if args.hash_tag.is_some() && !is_twemproxy {
+        bail!("--hash-tag belongs to --map ketama and modula; leave it out");
+    }
+    let count = args.nodes.len();
+    if !is_twemproxy {
+        let nodes: Vec<_> = args
+            .nodes
+            .iter()
+            .map(|node| Ok((node.clone(), resolve(node)?)))
+            .collect::<anyhow::Result<_>>()?;
+        let map = match args.map {
+            MapName::RedisSharding => Map::new(1, RedisSharding::new(count)?),
+            _ => Map::new(1, Slots::even(count)?),
+        };
+        return Ok((map, Nodes::new(nodes)));
+    }
+    let servers: Vec<Server> =
+        args.nodes.iter().map(|line| Ok(line.parse()?)).collect::<anyhow::Result<_>>()?;
+    let tag = args.hash_tag.as_deref().map(|tag| {
+        <[u8; 2]>::try_from(tag.as_bytes())
+            .with_context(|| format!("--hash-tag {tag}: expected two characters, as {{}}"))
+    });
+    let distribution = match args.map {
+        MapName::Modula => Distribution::Modula,
+        _ => Distribution::Ketama,
+    };
+    let nodes: Vec<_> = servers
+        .iter()
+        .map(|server| Ok((server.name().to_owned(), resolve(server.address())?)))
+        .collect::<anyhow::Result<_>>()?;
+    let map = Twemproxy::new(distribution, args.hash, tag.transpose()?, &servers)?;
+    Ok((Map::new(1, map), Nodes::new(nodes)))
+}
+
+fn resolve(node: &str) -> anyhow::Result<SocketAddr> {
+    let mut addresses = node
+        .to_socket_addrs()
+        .with_context(|| format!("the node {node}: expected HOST:PORT, as 127.0.0.1:6379"))?;
+    addresses.next().with_context(|| format!("the node {node} has no address"))
+}
+
+fn credentials(user: &str, path: &Path) -> anyhow::Result<Credentials> {
+    let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = text.strip_suffix(b"\n").unwrap_or(&text);
+    let password = text.strip_suffix(b"\r").unwrap_or(text).to_vec();
+    ensure!(!password.is_empty(), "{} has no password in it", path.display());
+    Ok(Credentials { user: user.as_bytes().to_vec(), password })
+}

@@ -1,0 +1,72 @@
+//! A client that shows the bytes of replies.
+
+use regatta_proto::resp::{Replies, write_command};
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    time::Duration,
+};
+
+/// Longest wait for a reply.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A connection to a server or to the proxy.
+pub struct Client {
+    pub stream: TcpStream,
+    replies: Replies,
+    bytes: Vec<u8>,
+}
+
+impl Client {
+    pub fn connect(addr: SocketAddr) -> Client {
+        let stream = TcpStream::connect(addr).expect("a connection");
+        stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+        stream.set_write_timeout(Some(DEADLINE)).expect("a timeout");
+        stream.set_nodelay(true).expect("no delay");
+        Client { stream, replies: Replies::default(), bytes: Vec::new() }
+    }
+
+    /// Sends a command.
+    pub fn send<T: AsRef<[u8]>>(&mut self, args: &[T]) {
+        let mut request = Vec::new();
+        write_command(args.iter().map(AsRef::as_ref).collect::<Vec<&[u8]>>(), &mut request);
+        self.raw(&request);
+    }
+
+    /// Sends bytes.
+    pub fn raw(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).expect("it is read");
+    }
+
+    /// The next reply, as it came. `None` if the connection has ended.
+    pub fn next(&mut self) -> Option<Vec<u8>> {
+        let mut taken = 0;
+        let mut buffer = [0; 65536];
+        loop {
+            let found = self.replies.next(&self.bytes[taken..]).expect("RESP");
+            taken += found.bytes;
+            if found.whole {
+                return Some(self.bytes.drain(..taken).collect());
+            }
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return None,
+                Ok(read) => self.bytes.extend_from_slice(&buffer[..read]),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+                Err(error) => panic!("no reply in time: {error}"),
+            }
+        }
+    }
+
+    /// The reply to a command, as it came.
+    pub fn ask<T: AsRef<[u8]>>(&mut self, args: &[T]) -> Vec<u8> {
+        self.send(args);
+        self.next().expect("a reply")
+    }
+
+    /// The reply to a line of words, as text.
+    pub fn say(&mut self, line: &str) -> String {
+        let words: Vec<&str> = line.split(' ').collect();
+        String::from_utf8_lossy(&self.ask(&words)).into_owned()
+    }
+}

@@ -1,0 +1,36 @@
+//! redis-py with its default settings: the same through the proxy as with one server.
+
+use super::{Node, sharded};
+use std::{path::Path, process::Command};
+
+fn lines(library: &Path, port: u16, protocol: &str) -> Vec<String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shard/everyday.py");
+    let run = Command::new("python3")
+        .env("PYTHONPATH", library)
+        .arg(script)
+        .args([&port.to_string(), protocol])
+        .output()
+        .expect("python3 runs");
+    let errors = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{errors}");
+    String::from_utf8_lossy(&run.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn redis_py_does_what_it_does_with_one_server() {
+    let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/redis-py");
+    if !library.join("redis").is_dir() {
+        return eprintln!("skipped: there is no redis-py; scripts/setup installs it");
+    }
+    let Some((_nodes, proxy)) = sharded("epoll", 4, &[]) else { return };
+    let one = Node::start(&[]).expect("there are others");
+    for protocol in ["2", "3"] {
+        let expected = lines(&library, one.addr().port(), protocol);
+        let found = lines(&library, proxy.addr.port(), protocol);
+        assert!(expected.len() > 50, "{expected:#?}");
+        assert_eq!(expected.len(), found.len());
+        for (expected, found) in expected.iter().zip(&found) {
+            assert_eq!(expected, found, "RESP{protocol}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Nodes that are killed and come back, under load.
+
+use super::{Client, Node, client, models, proxy};
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use regatta_shard::map::{Map, Slots};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+const NODES: usize = 4;
+const CLIENTS: usize = 8;
+
+/// When each node was down, from the kill to its return.
+#[derive(Default)]
+struct Downtimes(Mutex<Vec<(usize, Instant, Option<Instant>)>>);
+
+impl Downtimes {
+    /// Whether a request to this node that began and ended so may have failed.
+    fn explain(&self, node: usize, began: Instant, ended: Instant) -> bool {
+        // After its return the proxy needs some time to find out, and to connect again.
+        let until = |end: Option<Instant>| end.map_or(ended, |end| end + Duration::from_secs(2));
+        let all = self.0.lock().expect("no panic");
+        all.iter().any(|(of, from, end)| *of == node && ended >= *from && began <= until(*end))
+    }
+}
+
+/// What a client knows of its keys: what they hold, or may hold.
+#[derive(Default)]
+struct Known(BTreeMap<String, BTreeSet<String>>);
+
+impl Known {
+    fn read(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let may = self.0.entry(key.into()).or_insert_with(|| [String::new()].into());
+        if may.contains(value) {
+            return Ok(());
+        }
+        Err(format!("GET {key}: '{value}', not one of {may:?}"))
+    }
+
+    fn wrote(&mut self, key: &str, value: String, is_certain: bool) {
+        let may = self.0.entry(key.into()).or_insert_with(|| [String::new()].into());
+        if is_certain {
+            may.clear();
+        }
+        may.insert(value);
+    }
+}
+
+fn value_of(reply: &str) -> Option<&str> {
+    if reply == "$-1\r\n" {
+        return Some("");
+    }
+    reply.strip_prefix('$')?.split_once("\r\n")?.1.strip_suffix("\r\n")
+}
+
+/// Asks until it is stopped. Returns how many requests were answered, and how many failed.
+fn ask(
+    mut client: Client,
+    number: u64,
+    downtimes: &Downtimes,
+    stop: &AtomicBool,
+    served: &[AtomicU64],
+) -> Result<(u64, u64), String> {
+    let map = Map::new(1, Slots::even(NODES).expect("few nodes"));
+    let mut random = SmallRng::seed_from_u64(number);
+    let (mut known, mut answered, mut failed, mut serial) = (Known::default(), 0, 0, 0);
+    while !stop.load(SeqCst) {
+        let key = format!("c{number}:{}", random.random_range(0..40));
+        let node = map.node(key.as_bytes());
+        let began = Instant::now();
+        let writes = random.random_bool(0.5);
+        serial += 1;
+        let value = format!("{number}.{serial}");
+        let reply = match writes {
+            true => client.say(&format!("SET {key} {value}")),
+            false => client.say(&format!("GET {key}")),
+        };
+        let is_error = reply.starts_with("-SHARDDOWN ") || reply.starts_with("-LOADING ");
+        if is_error {
+            failed += 1;
+            if !downtimes.explain(node, began, Instant::now()) {
+                return Err(format!("a key of node {node}, which is up: {reply}"));
+            }
+        } else {
+            answered += 1;
+            served[node].fetch_add(1, SeqCst);
+        }
+        if writes {
+            if !is_error && reply != "+OK\r\n" {
+                return Err(format!("SET {key}: {reply}"));
+            }
+            known.wrote(&key, value, !is_error);
+        } else if !is_error {
+            let value = value_of(&reply).ok_or_else(|| format!("GET {key}: {reply}"))?;
+            known.read(&key, value)?;
+        }
+    }
+    Ok((answered, failed))
+}
+
+#[test]
+fn nodes_are_killed_and_come_back() {
+    let is_full = env::var("REGATTA_SHARD").is_ok_and(|how| how == "full");
+    let models = if is_full { models() } else { vec!["epoll", "uring"] };
+    for model in models {
+        one_minute(model, Duration::from_secs(if is_full { 60 } else { 6 }));
+    }
+}
+
+fn one_minute(model: &str, long: Duration) {
+    // What a node has answered is on its disk.
+    let more = ["--appendonly", "yes", "--appendfsync", "always"];
+    let nodes: Option<Vec<Node>> = (0..NODES).map(|_| Node::start(&more)).collect();
+    let Some(mut nodes) = nodes else {
+        return eprintln!("skipped: there is no redis-server on the PATH; scripts/setup installs it");
+    };
+    let proxy = proxy(model, &nodes, &[]);
+    let (downtimes, stop) = (Downtimes::default(), AtomicBool::new(false));
+    let served: Vec<AtomicU64> = (0..NODES).map(|_| AtomicU64::new(0)).collect();
+    let mut random = SmallRng::seed_from_u64(1);
+    let (mut kills, mut back) = (0, Duration::ZERO);
+    let (mut first, mut last) = (0, 0);
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS as u64)
+            .map(|number| {
+                let (client, downtimes, stop, served) = (client(&proxy), &downtimes, &stop, &served);
+                scope.spawn(move || {
+                    let done = ask(client, number, downtimes, stop, served);
+                    stop.store(done.is_err() || stop.load(SeqCst), SeqCst);
+                    done
+                })
+            })
+            .collect();
+        let end = Instant::now() + long;
+        while Instant::now() < end && !stop.load(SeqCst) {
+            let node = random.random_range(0..NODES);
+            downtimes.0.lock().expect("no panic").push((node, Instant::now(), None));
+            nodes[node].kill();
+            kills += 1;
+            thread::sleep(Duration::from_millis(random.random_range(0..400)));
+            nodes[node].revive();
+            let returned = Instant::now();
+            let before = served[node].load(SeqCst);
+            while served[node].load(SeqCst) == before && returned.elapsed() < Duration::from_secs(5) {
+                thread::sleep(Duration::from_millis(2));
+            }
+            back = back.max(returned.elapsed());
+            downtimes.0.lock().expect("no panic").last_mut().expect("it").2 = Some(returned);
+            thread::sleep(Duration::from_millis(random.random_range(0..300)));
+            last = proxy.memory();
+            if kills == 3 {
+                first = last;
+            }
+        }
+        stop.store(true, SeqCst);
+        let mut all = (0, 0);
+        for client in clients {
+            let (answered, failed) = client.join().expect("no panic").unwrap_or_else(|error| {
+                panic!("{model}: {error}");
+            });
+            all = (all.0 + answered, all.1 + failed);
+        }
+        println!(
+            "{model}: {kills} kills, {} answers, {} errors; back after {back:?} at most; memory {} KiB more",
+            all.0,
+            all.1,
+            last.saturating_sub(first) / 1024
+        );
+    });
+    assert!(back < Duration::from_secs(2), "{model}: back after {back:?}");
+    assert!(last.saturating_sub(first) < 4 << 20, "{model}: {first} bytes became {last}");
+}

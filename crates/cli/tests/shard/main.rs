@@ -1,0 +1,52 @@
+//! The proxy as it is run, in front of real redis-servers. Without redis-server on the PATH its tests are
+//! skipped, and say so.
+
+mod client;
+mod differential;
+mod everyday;
+mod generate;
+mod killed;
+mod nodes;
+mod regressions;
+mod same;
+mod unread;
+#[path = "../support/mod.rs"]
+mod support;
+
+use client::Client;
+use nodes::Node;
+use std::process::Command;
+use support::Server;
+
+/// The models that carry the proxy.
+const MODELS: [&str; 5] = ["select", "poll", "epoll", "percore", "uring"];
+
+/// Those of them that run here.
+fn models() -> Vec<&'static str> {
+    let mut models = support::models();
+    models.retain(|model| MODELS.contains(model));
+    models
+}
+
+/// So many nodes, and the proxy in front of them on this model. `None`, and a line that says so, if
+/// there is no redis-server.
+fn sharded(model: &str, count: usize, more: &[&str]) -> Option<(Vec<Node>, Server)> {
+    let nodes: Option<Vec<Node>> = (0..count).map(|_| Node::start(&[])).collect();
+    let Some(nodes) = nodes else {
+        eprintln!("skipped: there is no redis-server on the PATH; scripts/setup installs it");
+        return None;
+    };
+    let proxy = proxy(model, &nodes, more);
+    Some((nodes, proxy))
+}
+
+fn proxy(model: &str, nodes: &[Node], more: &[&str]) -> Server {
+    let addresses: Vec<String> = nodes.iter().map(|node| node.addr().to_string()).collect();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    command.args(["shard", "--model", model, "--nodes", &addresses.join(",")]).args(more);
+    Server::start(command)
+}
+
+fn client(proxy: &Server) -> Client {
+    Client::connect(proxy.addr)
+}

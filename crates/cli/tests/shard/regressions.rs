@@ -1,0 +1,161 @@
+//! What other proxies got wrong: one test for each case at the end of the proxy's design.
+
+use super::{client, models, proxy, sharded};
+use crate::{Node, support::until};
+use regatta_proto::resp::write_command;
+
+/// A key of each of four nodes, in their order. Keys are in ranges of slots.
+fn keys(nodes: &[Node], proxy: &super::Server) -> Vec<String> {
+    let mut found = vec![None; nodes.len()];
+    for number in 0.. {
+        let key = format!("k{number}");
+        client(proxy).ask(&["SET", &key, "v"]);
+        for (node, found) in nodes.iter().zip(&mut found) {
+            if found.is_none() && node.client().say(&format!("EXISTS {key}")) == ":1\r\n" {
+                *found = Some(key.clone());
+            }
+        }
+        if found.iter().all(Option::is_some) {
+            break;
+        }
+    }
+    found.into_iter().flatten().collect()
+}
+
+#[test]
+fn a_node_without_memory_inside_mset_is_an_error() {
+    let Some((nodes, proxy)) = sharded("epoll", 4, &[]) else { return };
+    let keys = keys(&nodes, &proxy);
+    nodes[2].client().say("CONFIG SET maxmemory 1");
+    let mut client = client(&proxy);
+    let reply = client.say(&format!("MSET {} a {} b {} c", keys[0], keys[2], keys[3]));
+    assert!(reply.starts_with("-OOM applied on 2 of 3 nodes; node 127.0.0.1:"), "{reply}");
+    assert_eq!(client.say(&format!("GET {}", keys[0])), "$1\r\na\r\n");
+}
+
+#[test]
+fn an_unknown_command_is_answered_in_order() {
+    for model in models() {
+        let Some((_nodes, proxy)) = sharded(model, 2, &[]) else { return };
+        let mut client = client(&proxy);
+        client.raw(b"SET a 1\r\nGET a\r\nNONSENSE x\r\nGET a\r\nGET b\r\nPING\r\n");
+        let replies: Vec<Vec<u8>> = (0..6).filter_map(|_| client.next()).collect();
+        let expected = "+OK\r\n$1\r\n1\r\n-ERR unknown command 'NONSENSE', with args beginning with: \
+                        'x' \r\n$1\r\n1\r\n$-1\r\n+PONG\r\n";
+        assert_eq!(String::from_utf8_lossy(&replies.concat()), expected, "{model}");
+    }
+}
+
+#[test]
+fn get_without_a_key_is_answered() {
+    let Some((_nodes, proxy)) = sharded("epoll", 2, &[]) else { return };
+    let error = "-ERR wrong number of arguments for 'get' command\r\n";
+    assert_eq!(client(&proxy).say("GET"), error);
+}
+
+#[test]
+fn an_empty_array_is_skipped() {
+    let Some((_nodes, proxy)) = sharded("epoll", 2, &[]) else { return };
+    let mut client = client(&proxy);
+    client.raw(b"*0\r\n*-1\r\n\r\n*0\r\n");
+    assert_eq!(client.say("PING"), "+PONG\r\n");
+}
+
+#[test]
+fn a_failed_node_inside_mget_is_an_error_and_the_client_goes_on() {
+    for model in models() {
+        let Some((mut nodes, proxy)) = sharded(model, 4, &[]) else { return };
+        let keys = keys(&nodes, &proxy);
+        let mut client = client(&proxy);
+        let mget = format!("MGET {} {} {}", keys[0], keys[1], keys[3]);
+        assert!(client.say(&mget).starts_with("*3\r\n"), "{model}");
+        nodes[1].kill();
+        let reply = client.say(&mget);
+        assert!(reply.starts_with("-SHARDDOWN node 127.0.0.1:"), "{model}: {reply}");
+        assert_eq!(client.say(&format!("GET {}", keys[0])), "$1\r\nv\r\n", "{model}");
+    }
+}
+
+#[test]
+fn a_dead_node_fails_only_its_own_keys_and_comes_back() {
+    for model in models() {
+        let Some((mut nodes, proxy)) = sharded(model, 4, &[]) else { return };
+        let keys = keys(&nodes, &proxy);
+        nodes[2].kill();
+        let mut client = client(&proxy);
+        for (number, key) in keys.iter().enumerate() {
+            let reply = client.say(&format!("GET {key}"));
+            let failed = reply.starts_with("-SHARDDOWN node ");
+            assert_eq!(failed, number == 2, "{model}: {key}: {reply}");
+        }
+        nodes[2].revive();
+        let again = format!("SET {} again", keys[2]);
+        until("the node is used again", || client.say(&again) == "+OK\r\n");
+    }
+}
+
+#[test]
+fn select_does_not_leak_to_other_clients() {
+    for model in models() {
+        let Some((_nodes, proxy)) = sharded(model, 2, &[]) else { return };
+        let (mut one, mut other) = (client(&proxy), client(&proxy));
+        assert_eq!(one.say("SELECT 3"), "+OK\r\n");
+        assert_eq!(one.say("SET a three"), "+OK\r\n");
+        assert_eq!(other.say("GET a"), "$-1\r\n", "{model}");
+        assert_eq!(other.say("SET a zero"), "+OK\r\n");
+        assert_eq!(one.say("GET a"), "$5\r\nthree\r\n", "{model}");
+        assert_eq!(one.say("SELECT 0"), "+OK\r\n");
+        assert_eq!(one.say("GET a"), "$4\r\nzero\r\n", "{model}");
+        assert_eq!(one.say("SELECT 99"), "-ERR DB index is out of range\r\n");
+        assert_eq!(one.say("GET a"), "$4\r\nzero\r\n", "{model}");
+    }
+}
+
+#[test]
+fn multi_does_not_leak_to_other_clients() {
+    for model in models() {
+        let Some((_nodes, proxy)) = sharded(model, 2, &[]) else { return };
+        let (mut one, mut other) = (client(&proxy), client(&proxy));
+        assert_eq!(one.say("MULTI"), "+OK\r\n");
+        assert_eq!(one.say("SET a 1"), "+QUEUED\r\n");
+        assert_eq!(other.say("GET a"), "$-1\r\n", "{model}");
+        assert_eq!(other.say("SET a 2"), "+OK\r\n", "{model}");
+        assert_eq!(one.say("INCR a"), "+QUEUED\r\n");
+        assert_eq!(one.say("EXEC"), "*2\r\n+OK\r\n:2\r\n", "{model}");
+        assert_eq!(other.say("GET a"), "$1\r\n2\r\n", "{model}");
+    }
+}
+
+#[test]
+fn the_buffers_of_a_large_pipeline_are_given_back() {
+    for model in models() {
+        let Some((_nodes, proxy)) = sharded(model, 2, &["--cores", "1"]) else { return };
+        let mut client = client(&proxy);
+        client.say("SET a 1");
+        let before = proxy.memory();
+        let mut pipeline = Vec::new();
+        let value = vec![b'x'; 1000];
+        for number in 0..20_000 {
+            let key = format!("k{number}");
+            write_command([&b"SET"[..], key.as_bytes(), &value], &mut pipeline);
+        }
+        let mut writer = client.stream.try_clone().expect("a second handle");
+        std::thread::scope(|scope| {
+            scope.spawn(move || std::io::Write::write_all(&mut writer, &pipeline).expect("it is read"));
+            for _ in 0..20_000 {
+                assert_eq!(client.next().as_deref(), Some(&b"+OK\r\n"[..]), "{model}");
+            }
+        });
+        let growth = proxy.memory().saturating_sub(before);
+        assert!(growth < 8 << 20, "{model}: {growth} bytes are kept");
+    }
+}
+
+#[test]
+fn a_node_that_was_never_there_is_named() {
+    let Some(mut node) = Node::start(&[]) else { return };
+    node.kill();
+    let proxy = proxy("epoll", &[node], &[]);
+    let reply = client(&proxy).say("GET a");
+    assert!(reply.starts_with("-SHARDDOWN node 127.0.0.1:"), "{reply}");
+}

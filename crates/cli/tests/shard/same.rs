@@ -1,0 +1,138 @@
+//! When two replies are the same: the list of commands whose replies are in no order, or random.
+
+use regatta_proto::resp::Value;
+
+/// A reply.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tree {
+    Null,
+    Integer(i64),
+    Text(Vec<u8>),
+    Error(Vec<u8>),
+    List(Vec<Tree>),
+}
+
+impl Tree {
+    pub fn read(bytes: &[u8]) -> Tree {
+        Tree::take(bytes).0
+    }
+
+    fn take(bytes: &[u8]) -> (Tree, usize) {
+        let (value, mut taken) = Value::read(bytes).expect("RESP");
+        let tree = match value {
+            Value::Null => Tree::Null,
+            Value::Integer(number) => Tree::Integer(number),
+            Value::Boolean(is) => Tree::Integer(is.into()),
+            Value::Error(text) => Tree::Error(text.to_vec()),
+            Value::Simple(text) | Value::Bulk(text) | Value::Number(text) => Tree::Text(text.to_vec()),
+            Value::Elements(_, count, _) => Tree::List(
+                (0..count)
+                    .map(|_| {
+                        let (element, length) = Tree::take(&bytes[taken..]);
+                        taken += length;
+                        element
+                    })
+                    .collect(),
+            ),
+        };
+        (tree, taken)
+    }
+
+    pub fn text(&self) -> String {
+        match self {
+            Tree::Text(text) | Tree::Error(text) => String::from_utf8_lossy(text).into_owned(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    /// Names and values in turn.
+    pub fn pairs(&self) -> impl Iterator<Item = (&Tree, &Tree)> {
+        let elements: &[Tree] = if let Tree::List(elements) = self { elements } else { &[] };
+        elements.chunks_exact(2).map(|pair| (&pair[0], &pair[1]))
+    }
+
+    /// The value of a name.
+    pub fn value(&self, name: &str) -> Option<&Tree> {
+        self.pairs().find(|(one, _)| one.text() == name).map(|(_, value)| value)
+    }
+
+    /// Without the order of its elements.
+    fn sorted(mut self) -> Tree {
+        if let Tree::List(elements) = &mut self {
+            elements.sort();
+        }
+        self
+    }
+
+    /// All lists within it, without their order.
+    fn sorted_within(self) -> Tree {
+        match self {
+            Tree::List(elements) => {
+                Tree::List(elements.into_iter().map(Tree::sorted_within).collect()).sorted()
+            }
+            other => other,
+        }
+    }
+
+    /// Only what kind of reply it is.
+    fn shape(self) -> Tree {
+        match self {
+            Tree::Integer(_) => Tree::Integer(0),
+            Tree::Text(_) => Tree::Text(Vec::new()),
+            Tree::List(elements) => Tree::List(elements.into_iter().map(Tree::shape).collect()),
+            other => other,
+        }
+    }
+
+    /// Without its numbers.
+    fn without_numbers(self) -> Tree {
+        match self {
+            Tree::Integer(number) => Tree::Integer(number.signum()),
+            Tree::List(elements) => {
+                Tree::List(elements.into_iter().map(Tree::without_numbers).collect())
+            }
+            other => other,
+        }
+    }
+}
+
+/// What of a reply must be the same. Reviewed: each line says why.
+pub fn comparable(command: &str, reply: Tree) -> Tree {
+    if matches!(reply, Tree::Error(_)) {
+        return reply;
+    }
+    match command {
+        // Sets and hashes have no order.
+        "keys" | "smembers" | "sunion" | "sinter" | "sdiff" | "hkeys" | "hvals" | "hgetall"
+        | "pubsub|channels" | "pubsub|shardchannels" | "sort" | "sort_ro" => reply.sorted(),
+        "sscan" | "hscan" | "zscan" => reply.sorted_within(),
+        // The server's table of commands has no order.
+        "command" | "command|list" | "command|docs" | "command|info" => reply.sorted_within(),
+        // Random.
+        "randomkey" | "srandmember" | "hrandfield" | "zrandmember" | "spop" | "lolwut" => reply.shape(),
+        // The cursor says how far the scan of one node is; a test of its own scans everything.
+        "scan" => match reply {
+            Tree::List(_) => Tree::List(Vec::new()),
+            other => other,
+        },
+        // Times, and what depends on them.
+        "time" => reply.shape(),
+        "ttl" | "pttl" | "object|idletime" | "xpending" | "xinfo|consumers" | "xinfo|groups"
+        | "xinfo|stream" | "expiretime" | "pexpiretime" => reply.without_numbers(),
+        // Depends on how a hash table has grown.
+        "memory|usage" => reply.shape(),
+        // About the connection, or the server itself.
+        "client|id" | "client|info" | "hello" | "info" => Tree::Text(Vec::new()),
+        _ => reply,
+    }
+}
+
+/// The refusals of the proxy, by how their text begins. Each says why in the text itself.
+const REFUSALS: [&str; 3] =
+    ["CROSSSLOT ", "ERR the proxy does not support '", "ERR the nodes give different answers"];
+
+/// Whether the proxy refused a request, and said why.
+pub fn is_refusal(reply: &Tree) -> bool {
+    let Tree::Error(text) = reply else { return false };
+    REFUSALS.iter().any(|begin| text.starts_with(begin.as_bytes()))
+}

@@ -1,0 +1,88 @@
+//! The proxy as the engine of a core: what happens to its connections.
+
+use super::{
+    client::Client,
+    state::{Fx, Proxy},
+    peers::Peer,
+    replies::Loss,
+};
+use regatta_engine::{Conn, Engine, Never};
+use std::{mem, sync::atomic::Ordering::Relaxed, time::Instant};
+
+impl Engine for Proxy {
+    type Job = Never;
+    type Letter = Never;
+    const CONNECTS: bool = true;
+
+    fn opened(&mut self, conn: Conn, effects: &mut Fx) {
+        if let Some(upstream) = self.peers.upstream(conn) {
+            upstream.is_open = true;
+            return;
+        }
+        let id = self.shared.counts.connections.fetch_add(1, Relaxed) + 1;
+        let is_trusted = self.shared.settings.auth.clients.is_none();
+        let mut client = Box::new(Client::new(conn, id, is_trusted));
+        self.pools.enter(client.pool);
+        self.look(&mut client, effects);
+        self.peers.put(conn, Peer::Client(client));
+    }
+
+    fn received(&mut self, conn: Conn, bytes: &mut [u8], effects: &mut Fx) {
+        match self.peers.take(conn) {
+            Some(Peer::Client(mut client)) => {
+                self.input(&mut client, bytes, effects);
+                self.look(&mut client, effects);
+                self.peers.put(conn, Peer::Client(client));
+            }
+            Some(Peer::Upstream(upstream)) => self.replies(upstream, bytes, effects),
+            None => {}
+        }
+        self.look_again(effects);
+    }
+
+    fn room(&mut self, conn: Conn, effects: &mut Fx) {
+        if let Some(upstream) = self.peers.upstream(conn) {
+            let held = mem::take(&mut upstream.held);
+            upstream.wants_room(false, effects);
+            self.release(held);
+        } else {
+            self.look_later(conn);
+        }
+        self.look_again(effects);
+    }
+
+    fn ended(&mut self, conn: Conn, effects: &mut Fx) {
+        match self.peers.take(conn) {
+            Some(Peer::Client(mut client)) => {
+                client.has_ended = true;
+                self.look(&mut client, effects);
+                self.peers.put(conn, Peer::Client(client));
+            }
+            Some(Peer::Upstream(upstream)) => {
+                self.lose(upstream, Loss::Closed, effects);
+            }
+            None => {}
+        }
+        self.look_again(effects);
+    }
+
+    fn closed(&mut self, conn: Conn, effects: &mut Fx) {
+        match self.peers.take(conn) {
+            Some(Peer::Client(client)) => self.leave(client, effects),
+            Some(Peer::Upstream(upstream)) => {
+                self.lose(upstream, Loss::Closed, effects);
+            }
+            None => {}
+        }
+        self.look_again(effects);
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.tick_at
+    }
+
+    fn tick(&mut self, effects: &mut Fx) {
+        self.look_at_nodes(effects);
+        self.look_again(effects);
+    }
+}

@@ -1,0 +1,50 @@
+//! The errors that a client gets from the proxy itself.
+
+/// Appends an error. The parts make its text, without the `-` in front; what would end the line
+/// becomes a space.
+pub(super) fn write(out: &mut Vec<u8>, parts: &[&[u8]]) {
+    out.push(b'-');
+    let begin = out.len();
+    parts.iter().for_each(|part| out.extend_from_slice(part));
+    for byte in &mut out[begin..] {
+        if matches!(byte, b'\r' | b'\n') {
+            *byte = b' ';
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// An error as bytes of its own.
+pub(super) fn line(parts: &[&[u8]]) -> Vec<u8> {
+    let mut out = Vec::new();
+    write(&mut out, parts);
+    out
+}
+
+/// The code in front of an error's text, e.g. `OOM`, and the text behind it. `ERR` if there is none.
+pub(super) fn split_code(text: &[u8]) -> (&[u8], &[u8]) {
+    match text.iter().position(|byte| *byte == b' ') {
+        Some(end) if end > 0 && text[..end].iter().all(u8::is_ascii_uppercase) => {
+            (&text[..end], &text[end + 1..])
+        }
+        _ => (b"ERR", text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_line() {
+        assert_eq!(line(&[b"ERR a\r\nb", b" c"]), b"-ERR a  b c\r\n");
+    }
+
+    #[test]
+    fn a_code_is_in_upper_case() {
+        assert_eq!(split_code(b"OOM no memory"), (&b"OOM"[..], &b"no memory"[..]));
+        assert_eq!(split_code(b"no memory"), (&b"ERR"[..], &b"no memory"[..]));
+        assert_eq!(split_code(b" x"), (&b"ERR"[..], &b" x"[..]));
+        assert_eq!(split_code(b"OOM"), (&b"ERR"[..], &b"OOM"[..]));
+    }
+}

@@ -1,0 +1,59 @@
+//! Looks at the nodes once in a while: who takes too long, and who is tried again.
+
+use super::{
+    state::{Fx, Proxy},
+    nodes::Health,
+    peers::Peer,
+    replies::Loss,
+    upstream::{Upstream, Use},
+};
+use rand::Rng;
+use regatta_engine::Conn;
+use std::{sync::atomic::Ordering::Relaxed, time::Duration};
+
+/// While a node owes a reply, or is down, it is looked at this often.
+const LOOK: Duration = Duration::from_millis(100);
+
+impl Proxy {
+    pub(super) fn look_at_nodes(&mut self, effects: &mut Fx) {
+        let now = effects.now().instant;
+        let timeout = self.shared.settings.node_timeout;
+        let owes = |upstream: &Upstream| {
+            !upstream.waiting.is_empty() && !upstream.may_block(&self.peers)
+        };
+        let late = |upstream: &&Upstream| owes(upstream) && now >= upstream.since + timeout;
+        let late: Vec<Conn> = self.peers.upstreams().filter(late).map(|one| one.conn).collect();
+        for conn in late {
+            if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {
+                self.shared.counts.timeouts.fetch_add(1, Relaxed);
+                self.lose(upstream, Loss::TimedOut, effects);
+            }
+        }
+        for node in 0..self.health.len() {
+            if self.health[node].probes(now) {
+                self.connect(0, node, Use::Probe, effects);
+            }
+        }
+        let is_busy = self.peers.upstreams().any(|one| !one.waiting.is_empty());
+        let due = self.health.iter().filter_map(Health::due).min();
+        let due = due.map(|due| due.saturating_duration_since(now));
+        self.tick_in(due.into_iter().chain(is_busy.then_some(LOOK)).min(), effects);
+    }
+
+    /// A node could not be reached, or did not answer in time.
+    pub(super) fn fails(&mut self, node: usize, why: &str, effects: &mut Fx) {
+        let jitter = self.random.random();
+        self.health[node].failed(effects.now().instant, why.to_string(), jitter);
+        self.tick_at.get_or_insert(effects.now().instant + LOOK);
+        if let Some(due) = self.health[node].due() {
+            self.tick_at = self.tick_at.min(Some(due));
+        }
+    }
+
+    /// The error for a request to a node that is down, without the `-` in front.
+    pub(super) fn down(&self, node: usize) -> Vec<u8> {
+        let name = self.shared.settings.nodes.name(node);
+        let why = self.health[node].why_down().unwrap_or("its connection has just been lost");
+        format!("SHARDDOWN node {name}: {why}").into_bytes()
+    }
+}

@@ -1,0 +1,77 @@
+//! Who is at the other end of each connection.
+
+use super::{client::Client, upstream::Upstream};
+use regatta_engine::Conn;
+
+/// Who is at the other end of a connection.
+#[derive(Debug)]
+pub(super) enum Peer {
+    Client(Box<Client>),
+    Upstream(Box<Upstream>),
+}
+
+impl Peer {
+    fn conn(&self) -> Conn {
+        match self {
+            Peer::Client(client) => client.conn,
+            Peer::Upstream(upstream) => upstream.conn,
+        }
+    }
+}
+
+/// The peers of all connections, by their places.
+#[derive(Debug, Default)]
+pub(super) struct Peers(Vec<Option<Peer>>);
+
+impl Peers {
+    /// Takes a peer out, so that others can be reached while it is served.
+    #[inline]
+    pub(super) fn take(&mut self, conn: Conn) -> Option<Peer> {
+        self.0.get_mut(conn.index())?.take_if(|peer| peer.conn() == conn)
+    }
+
+    #[inline]
+    pub(super) fn put(&mut self, conn: Conn, peer: Peer) {
+        if self.0.len() <= conn.index() {
+            self.0.resize_with(conn.index() + 1, || None);
+        }
+        self.0[conn.index()] = Some(peer);
+    }
+
+    #[inline]
+    pub(super) fn client(&mut self, conn: Conn) -> Option<&mut Client> {
+        match self.0.get_mut(conn.index()) {
+            Some(Some(Peer::Client(client))) if client.conn == conn => Some(client),
+            _ => None,
+        }
+    }
+
+    pub(super) fn look(&self, conn: Conn) -> Option<&Client> {
+        match self.0.get(conn.index()) {
+            Some(Some(Peer::Client(client))) if client.conn == conn => Some(client),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn upstream(&mut self, conn: Conn) -> Option<&mut Upstream> {
+        match self.0.get_mut(conn.index()) {
+            Some(Some(Peer::Upstream(upstream))) if upstream.conn == conn => Some(upstream),
+            _ => None,
+        }
+    }
+
+    pub(super) fn upstreams(&self) -> impl Iterator<Item = &Upstream> {
+        self.0.iter().filter_map(|peer| match peer {
+            Some(Peer::Upstream(upstream)) => Some(&**upstream),
+            _ => None,
+        })
+    }
+
+    pub(super) fn clients(&self) -> impl Iterator<Item = &Client> {
+        self.0.iter().filter_map(|peer| match peer {
+            Some(Peer::Client(client)) => Some(&**client),
+            _ => None,
+        })
+    }
+}

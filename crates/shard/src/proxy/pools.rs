@@ -1,0 +1,140 @@
+//! The connections to nodes, in pools.
+
+use regatta_engine::Conn;
+
+/// Connections to one node that are kept for the next lease.
+const IDLE: usize = 16;
+
+/// What the clients of a pool have in common: what they would be told on any of its connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Key {
+    pub(super) database: u32,
+    pub(super) resp3: bool,
+}
+
+/// The connections for clients of one key.
+#[derive(Debug)]
+pub(super) struct Pool {
+    pub(super) key: Key,
+    /// To each node, the one that all clients share.
+    pub(super) shared: Vec<Option<Conn>>,
+    /// To each node, those that were leased and are not now.
+    pub(super) idle: Vec<Vec<Conn>>,
+    /// How many clients use it.
+    users: usize,
+    /// A node has accepted its database.
+    pub(super) is_proved: bool,
+}
+
+/// The pools of a core. The first is that of clients which have not asked for anything else.
+#[derive(Debug)]
+pub(super) struct Pools {
+    pools: Vec<Pool>,
+    nodes: usize,
+}
+
+impl Pools {
+    pub(super) fn new(nodes: usize) -> Self {
+        let mut pools = Pools { pools: Vec::new(), nodes };
+        pools.of(Key::default());
+        pools.pools[0].is_proved = true;
+        pools
+    }
+
+    /// The pool for this key.
+    pub(super) fn of(&mut self, key: Key) -> usize {
+        if let Some(place) = self.pools.iter().position(|pool| pool.key == key) {
+            return place;
+        }
+        // A pool that nobody uses has no connections.
+        let pool = Pool {
+            key,
+            shared: vec![None; self.nodes],
+            idle: vec![Vec::new(); self.nodes],
+            users: 0,
+            is_proved: false,
+        };
+        match self.pools.iter().skip(1).position(|pool| pool.users == 0) {
+            Some(place) => {
+                self.pools[place + 1] = pool;
+                place + 1
+            }
+            None => {
+                self.pools.push(pool);
+                self.pools.len() - 1
+            }
+        }
+    }
+
+    /// One more client uses a pool.
+    pub(super) fn enter(&mut self, pool: usize) {
+        self.pools[pool].users += 1;
+    }
+
+    /// One client fewer uses a pool. Returns the connections that nobody needs any more.
+    pub(super) fn leave(&mut self, pool: usize) -> Vec<Conn> {
+        let pool_ = &mut self.pools[pool];
+        pool_.users -= 1;
+        if pool == 0 || pool_.users > 0 {
+            return Vec::new();
+        }
+        let shared = pool_.shared.iter_mut().filter_map(Option::take);
+        let idle = pool_.idle.iter_mut().flat_map(std::mem::take);
+        shared.chain(idle).collect()
+    }
+
+    #[inline]
+    pub(super) fn get(&mut self, pool: usize) -> &mut Pool {
+        &mut self.pools[pool]
+    }
+}
+
+impl Pool {
+    /// Keeps a connection for the next lease. Returns whether there was room.
+    pub(super) fn keep(&mut self, node: usize, conn: Conn) -> bool {
+        let has_room = self.idle[node].len() < IDLE;
+        if has_room {
+            self.idle[node].push(conn);
+        }
+        has_room
+    }
+
+    /// A connection is gone.
+    pub(super) fn forget(&mut self, node: usize, conn: Conn) {
+        self.shared[node].take_if(|shared| *shared == conn);
+        self.idle[node].retain(|idle| *idle != conn);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_that_nobody_uses_is_used_again() {
+        let mut pools = Pools::new(2);
+        let key = |database| Key { database, resp3: false };
+        assert_eq!(pools.of(key(0)), 0);
+        let one = pools.of(key(1));
+        pools.enter(one);
+        let conn = Conn::from_bits(7);
+        pools.get(one).shared[1] = Some(conn);
+        assert!(pools.get(one).keep(0, Conn::from_bits(8)));
+        let two = pools.of(key(2));
+        assert_ne!(one, two);
+        pools.enter(two);
+        assert_eq!(pools.leave(one), [conn, Conn::from_bits(8)]);
+        assert_eq!(pools.of(key(3)), one);
+        assert_eq!(pools.get(one).shared, [None, None]);
+        assert!(!pools.get(one).is_proved);
+    }
+
+    #[test]
+    fn the_first_pool_stays() {
+        let mut pools = Pools::new(1);
+        pools.enter(0);
+        pools.get(0).shared[0] = Some(Conn::from_bits(7));
+        assert_eq!(pools.leave(0), []);
+        assert_eq!(pools.get(0).shared[0], Some(Conn::from_bits(7)));
+    }
+}

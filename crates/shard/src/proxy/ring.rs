@@ -1,0 +1,247 @@
+//! The replies that a client is owed, in the order of its requests.
+
+use super::merging::Merging;
+use std::collections::VecDeque;
+
+/// Memory for stashed replies that a client keeps when none is stashed, in bytes.
+const KEPT: usize = 4096;
+
+/// The replies that a client is owed, in the order of its requests.
+///
+/// A reply whose turn it is goes out at once, without a copy. One that comes too early is stashed until
+/// all in front of it are there.
+#[derive(Debug, Default)]
+pub(super) struct Ring {
+    slots: VecDeque<Slot>,
+    /// The number of the first slot.
+    first: u32,
+    /// The bytes of the replies that came too early.
+    stash: Vec<u8>,
+    /// How many bytes of them are still to go out.
+    stashed: usize,
+    /// How many bytes the parts of unfinished merges hold.
+    merging: usize,
+}
+
+#[derive(Debug)]
+enum Slot {
+    /// Its reply is to come.
+    Waiting,
+    /// Its reply is in the stash.
+    Stashed { at: u32, length: u32 },
+    /// Its reply is put together from several.
+    Merging(Box<Merging>),
+}
+
+impl Ring {
+    /// How many replies are owed.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// How many bytes of replies are held.
+    #[inline]
+    pub(super) fn held(&self) -> usize {
+        self.stashed + self.merging
+    }
+
+    /// Keeps a place for the reply to the next request. Returns its number.
+    #[inline]
+    pub(super) fn wait(&mut self) -> u32 {
+        self.slots.push_back(Slot::Waiting);
+        self.last()
+    }
+
+    /// Keeps a place for a reply that is put together from several.
+    pub(super) fn merge(&mut self, merging: Box<Merging>) -> u32 {
+        self.slots.push_back(Slot::Merging(merging));
+        self.last()
+    }
+
+    fn last(&self) -> u32 {
+        self.first.wrapping_add(self.slots.len() as u32 - 1)
+    }
+
+    /// Adds a reply that is there already.
+    pub(super) fn answer(&mut self, reply: &[u8], out: &mut Vec<u8>) {
+        if self.slots.is_empty() {
+            out.extend_from_slice(reply);
+        } else {
+            let slot = self.stash(reply);
+            self.slots.push_back(slot);
+        }
+    }
+
+    /// Whether it is this reply's turn.
+    #[inline]
+    pub(super) fn is_first(&self, number: u32) -> bool {
+        number == self.first && !self.slots.is_empty()
+    }
+
+    /// The whole reply of a slot, or the end of one whose beginning went out already. Appends to `out`
+    /// the replies whose turn has come.
+    #[inline]
+    pub(super) fn complete(&mut self, number: u32, reply: &[u8], out: &mut Vec<u8>) {
+        if self.is_first(number) {
+            out.extend_from_slice(reply);
+            self.slots.pop_front();
+            self.first = self.first.wrapping_add(1);
+            if !self.slots.is_empty() {
+                self.flush(out);
+            }
+        } else if let Some(place) = self.place(number) {
+            self.slots[place] = self.stash(reply);
+        }
+    }
+
+    /// A part of a merged reply, or the error that came instead of it. Appends to `out` the replies
+    /// whose turn has come.
+    pub(super) fn part(
+        &mut self,
+        number: u32,
+        out: &mut Vec<u8>,
+        part: impl FnOnce(&mut Merging),
+    ) {
+        let Some(place) = self.place(number) else { return };
+        let Slot::Merging(merging) = &mut self.slots[place] else { return };
+        let before = merging.held();
+        part(merging);
+        self.merging = self.merging - before + merging.held();
+        if !merging.is_done() {
+            return;
+        }
+        self.merging -= merging.held();
+        let mut reply = Vec::new();
+        merging.write(&mut reply);
+        self.complete(number, &reply, out);
+    }
+
+    fn place(&self, number: u32) -> Option<usize> {
+        let place = number.wrapping_sub(self.first) as usize;
+        (place < self.slots.len()).then_some(place)
+    }
+
+    fn stash(&mut self, reply: &[u8]) -> Slot {
+        if self.stash.len() > KEPT && self.stashed < self.stash.len() / 2 {
+            self.compact();
+        }
+        // The stash of a client is bounded far below 4 GiB.
+        let (at, length) = (self.stash.len() as u32, reply.len() as u32);
+        self.stash.extend_from_slice(reply);
+        self.stashed += reply.len();
+        Slot::Stashed { at, length }
+    }
+
+    /// Moves the stashed replies together. Each byte is moved once on average.
+    fn compact(&mut self) {
+        let mut stash = Vec::with_capacity(self.stashed * 2);
+        for slot in &mut self.slots {
+            if let Slot::Stashed { at, length } = slot {
+                let begin = *at as usize;
+                *at = stash.len() as u32;
+                stash.extend_from_slice(&self.stash[begin..begin + *length as usize]);
+            }
+        }
+        self.stash = stash;
+    }
+
+    fn flush(&mut self, out: &mut Vec<u8>) {
+        while let Some(Slot::Stashed { at, length }) = self.slots.front() {
+            let (begin, length) = (*at as usize, *length as usize);
+            out.extend_from_slice(&self.stash[begin..begin + length]);
+            self.stashed -= length;
+            self.slots.pop_front();
+            self.first = self.first.wrapping_add(1);
+        }
+        if self.stashed == 0 {
+            self.stash.clear();
+            self.stash.shrink_to(KEPT);
+        }
+        if self.slots.is_empty() {
+            self.slots.shrink_to(KEPT / size_of::<Slot>());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_reply_whose_turn_it_is_goes_out_at_once() {
+        let (mut ring, mut out) = (Ring::default(), Vec::new());
+        let (one, two, three) = (ring.wait(), ring.wait(), ring.wait());
+        ring.answer(b"four", &mut out);
+        ring.complete(two, b"two", &mut out);
+        assert_eq!((out.len(), ring.held()), (0, 7));
+        ring.complete(one, b"one", &mut out);
+        assert_eq!(out, b"onetwo");
+        ring.complete(three, b"three", &mut out);
+        assert_eq!(out, b"onetwothreefour");
+        assert!(ring.is_empty() && ring.held() == 0);
+        ring.answer(b"five", &mut out);
+        assert!(out.ends_with(b"five"));
+    }
+
+    #[test]
+    fn the_memory_of_a_burst_is_given_back() {
+        let (mut ring, mut out) = (Ring::default(), Vec::new());
+        let numbers: Vec<u32> = (0..10_000).map(|_| ring.wait()).collect();
+        for number in numbers.iter().rev() {
+            ring.complete(*number, &[b'x'; 100], &mut out);
+        }
+        assert_eq!(out.len(), 1_000_000);
+        assert!(ring.stash.capacity() <= KEPT && ring.slots.capacity() * size_of::<Slot>() <= KEPT);
+    }
+
+    #[test]
+    fn the_stash_stays_in_proportion_to_what_is_in_it() {
+        let (mut ring, mut out) = (Ring::default(), Vec::new());
+        // The queue is never empty, and every second reply comes too early.
+        let mut first = ring.wait();
+        for _ in 0..10_000 {
+            let (early, next) = (ring.wait(), ring.wait());
+            ring.complete(early, &[b'x'; 1000], &mut out);
+            ring.complete(first, b"y", &mut out);
+            first = next;
+            assert!(ring.stash.len() < 10_000, "{} bytes", ring.stash.len());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn replies_go_out_in_the_order_of_the_requests(
+            sizes in proptest::collection::vec(0usize..3000, 1..40),
+            order in proptest::collection::vec(any::<u32>(), 40),
+            begin in any::<u32>(),
+        ) {
+            let mut ring = Ring { first: begin, ..Ring::default() };
+            let replies: Vec<Vec<u8>> =
+                sizes.iter().enumerate().map(|(i, size)| vec![i as u8; *size]).collect();
+            let (mut out, mut open) = (Vec::new(), Vec::new());
+            for (i, reply) in replies.iter().enumerate() {
+                match order[i] % 4 {
+                    0 => ring.answer(reply, &mut out),
+                    _ => open.push((ring.wait(), i)),
+                }
+                if order[i] % 3 == 0 && !open.is_empty() {
+                    let (number, i) = open.swap_remove(order[i] as usize % open.len());
+                    ring.complete(number, &replies[i], &mut out);
+                }
+            }
+            while !open.is_empty() {
+                let (number, i) = open.swap_remove(order[open.len()] as usize % open.len());
+                ring.complete(number, &replies[i], &mut out);
+            }
+            prop_assert_eq!(out, replies.concat());
+            prop_assert!(ring.is_empty() && ring.held() == 0);
+        }
+    }
+}

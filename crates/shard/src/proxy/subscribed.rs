@@ -1,0 +1,47 @@
+//! What a client is subscribed to.
+
+use regatta_engine::Conn;
+use std::collections::BTreeSet;
+
+/// What a client is subscribed to.
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions {
+    /// To each node the connection, where there is one.
+    pub(super) conns: Vec<Option<Conn>>,
+    channels: BTreeSet<Vec<u8>>,
+    patterns: BTreeSet<Vec<u8>>,
+    shard_channels: BTreeSet<Vec<u8>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Channels,
+    Patterns,
+    ShardChannels,
+}
+
+impl Subscriptions {
+    pub(super) fn of(&mut self, kind: Kind) -> &mut BTreeSet<Vec<u8>> {
+        match kind {
+            Kind::Channels => &mut self.channels,
+            Kind::Patterns => &mut self.patterns,
+            Kind::ShardChannels => &mut self.shard_channels,
+        }
+    }
+
+    /// As a node would count them.
+    pub(super) fn count(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Channels | Kind::Patterns => self.channels.len() + self.patterns.len(),
+            Kind::ShardChannels => self.shard_channels.len(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count(Kind::Channels) + self.count(Kind::ShardChannels) == 0
+    }
+
+    pub(super) fn conns(&self) -> impl Iterator<Item = Conn> {
+        self.conns.iter().flatten().copied()
+    }
+}

@@ -1,0 +1,222 @@
+//! What a client knows of its own keys, and whether a reply can be explained by it.
+
+use regatta_proto::resp::{Replies, Value};
+use std::collections::BTreeMap;
+
+/// What a key may hold.
+#[derive(Clone, Debug)]
+struct Known {
+    /// One of these now.
+    now: Vec<Option<Vec<u8>>>,
+    /// Writes whose outcome is not known. Each may be applied at any later time, too.
+    late: Vec<Option<Vec<u8>>>,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Known { now: vec![None], late: Vec::new() }
+    }
+}
+
+impl Known {
+    fn set(&mut self, value: Option<Vec<u8>>) {
+        self.now = vec![value];
+    }
+
+    fn maybe(&mut self, value: Option<Vec<u8>>) {
+        self.now.push(value.clone());
+        self.late.push(value);
+    }
+
+    fn read(&mut self, value: Option<&[u8]>) -> bool {
+        let is = |known: &Option<Vec<u8>>| known.as_deref() == value;
+        let fits = self.now.iter().any(is) || self.late.iter().any(is);
+        self.now = vec![value.map(<[u8]>::to_vec)];
+        fits
+    }
+
+    /// The fewest and the most keys that a DEL may have found here.
+    fn present(&self) -> (usize, usize) {
+        let all = self.now.iter().chain(&self.late);
+        let surely = self.now.iter().all(Option::is_some) && self.late.iter().all(Option::is_some);
+        (usize::from(surely), usize::from(all.into_iter().any(Option::is_some)))
+    }
+}
+
+/// A counter: INCR counts up from here, and of so many it is not known whether they were applied.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counter {
+    at: i64,
+    maybe: i64,
+}
+
+/// What a client knows of its own keys.
+#[derive(Debug, Default)]
+pub struct Model {
+    pub database: u32,
+    pub resp3: bool,
+    keys: BTreeMap<(u32, Vec<u8>), Known>,
+    counters: BTreeMap<(u32, Vec<u8>), Counter>,
+}
+
+/// What a client has asked, and so what reply it expects.
+#[derive(Clone, Debug)]
+pub enum Expected {
+    /// These bytes, whatever happens.
+    Exactly(Vec<u8>),
+    /// These bytes, or an error.
+    Simply(&'static str),
+    Get(Vec<u8>),
+    Set(Vec<u8>, Vec<u8>),
+    Mget(Vec<Vec<u8>>),
+    Mset(Vec<(Vec<u8>, Vec<u8>)>),
+    Del(Vec<Vec<u8>>),
+    Incr(Vec<u8>),
+    /// RPUSH to a key that has no list.
+    Push,
+    /// BLPOP of what was pushed before, if it was.
+    Pop(Vec<u8>, Vec<u8>),
+    Queued,
+    Exec(Vec<Expected>),
+    Select(u32),
+    Hello(bool),
+    Publish,
+    /// So many confirmations.
+    Subscribed(usize),
+}
+
+/// An error that a node's failure explains.
+pub fn is_failure(reply: &[u8]) -> bool {
+    [&b"-SHARDDOWN "[..], b"-SHARDTIMEOUT ", b"-EXECABORT "].iter().any(|code| reply.starts_with(code))
+}
+
+impl Model {
+    fn known(&mut self, key: &[u8]) -> &mut Known {
+        self.keys.entry((self.database, key.to_vec())).or_default()
+    }
+
+    /// Whether a reply is right. `may_fail`: something in this history may have failed.
+    pub fn check(&mut self, expected: &Expected, reply: &[u8], may_fail: bool) -> Result<(), String> {
+        if is_failure(reply) && may_fail && !matches!(expected, Expected::Exactly(_) | Expected::Hello(_)) {
+            self.fail(expected);
+            return Ok(());
+        }
+        let value = Value::read(reply).map(|(value, _)| value);
+        let is_right = match (expected, value) {
+            (Expected::Exactly(bytes), _) => reply == bytes,
+            (Expected::Simply(text), Some(Value::Simple(said))) => said == text.as_bytes(),
+            (Expected::Set(key, value), Some(Value::Simple(b"OK"))) => {
+                self.known(key).set(Some(value.clone()));
+                true
+            }
+            (Expected::Get(key), Some(Value::Bulk(value))) => self.known(key).read(Some(value)),
+            (Expected::Get(key), Some(Value::Null)) => self.is_null(reply) && self.known(key).read(None),
+            (Expected::Mget(keys), Some(Value::Elements(b'*', count, bytes))) => {
+                count == keys.len() && self.all(keys, bytes)
+            }
+            (Expected::Mset(pairs), Some(Value::Simple(b"OK"))) => {
+                for (key, value) in pairs {
+                    self.known(key).set(Some(value.clone()));
+                }
+                true
+            }
+            (Expected::Del(keys), Some(Value::Integer(count))) => {
+                let (mut least, mut most) = (0, 0);
+                for key in keys {
+                    let (low, high) = self.known(key).present();
+                    (least, most) = (least + low, most + high);
+                    self.known(key).set(None);
+                }
+                (least as i64..=most as i64).contains(&count)
+            }
+            (Expected::Incr(key), Some(Value::Integer(number))) => {
+                let counter = self.counters.entry((self.database, key.clone())).or_default();
+                let more = number - counter.at - 1;
+                let fits = (0..=counter.maybe).contains(&more);
+                *counter = Counter { at: number, maybe: counter.maybe - more };
+                fits
+            }
+            (Expected::Push, Some(Value::Integer(count))) => count == 1,
+            (Expected::Pop(key, element), Some(Value::Elements(_, 2, bytes))) => {
+                let first = Value::read(bytes);
+                let second = first.and_then(|(_, at)| Value::read(&bytes[at..]));
+                let is = |value: Option<(Value<'_>, usize)>, text: &[u8]| {
+                    matches!(value, Some((Value::Bulk(said), _)) if said == text)
+                };
+                is(first, key) && is(second, element)
+            }
+            // Its RPUSH failed.
+            (Expected::Pop(..), Some(Value::Null)) => may_fail,
+            (Expected::Queued, Some(Value::Simple(text))) => text == b"QUEUED",
+            (Expected::Exec(queued), Some(Value::Elements(_, count, bytes))) => {
+                count == queued.len() && self.each(queued, bytes, may_fail)?
+            }
+            // A watched key was changed by a write that came late.
+            (Expected::Exec(_), Some(Value::Null)) => may_fail,
+            (Expected::Select(database), Some(Value::Simple(b"OK"))) => {
+                self.database = *database;
+                true
+            }
+            (Expected::Hello(resp3), Some(Value::Elements(kind, ..))) => {
+                self.resp3 = *resp3;
+                (kind == b'%') == *resp3
+            }
+            (Expected::Publish, Some(Value::Integer(count))) => count == 1,
+            _ => false,
+        };
+        if is_right {
+            return Ok(());
+        }
+        let expected = format!("{expected:?}");
+        Err(format!(
+            "\"{}\" is no reply to {}",
+            reply[..reply.len().min(120)].escape_ascii(),
+            &expected[..expected.len().min(300)]
+        ))
+    }
+
+    fn is_null(&self, reply: &[u8]) -> bool {
+        reply == if self.resp3 { &b"_\r\n"[..] } else { b"$-1\r\n" }
+    }
+
+    fn all(&mut self, keys: &[Vec<u8>], bytes: &[u8]) -> bool {
+        let mut at = 0;
+        keys.iter().all(|key| {
+            let Some((value, taken)) = Value::read(&bytes[at..]) else { return false };
+            at += taken;
+            match value {
+                Value::Bulk(value) => self.known(key).read(Some(value)),
+                Value::Null => self.known(key).read(None),
+                _ => false,
+            }
+        })
+    }
+
+    fn each(&mut self, queued: &[Expected], bytes: &[u8], may_fail: bool) -> Result<bool, String> {
+        let (mut replies, mut at) = (Replies::default(), 0);
+        for expected in queued {
+            let found = replies.next(&bytes[at..]).map_err(|error| error.to_string())?;
+            self.check(expected, &bytes[at..at + found.bytes], may_fail)?;
+            at += found.bytes;
+        }
+        Ok(at == bytes.len())
+    }
+
+    /// It is not known whether this was applied.
+    fn fail(&mut self, expected: &Expected) {
+        match expected {
+            Expected::Set(key, value) => self.known(key).maybe(Some(value.clone())),
+            Expected::Mset(pairs) => {
+                for (key, value) in pairs {
+                    self.known(key).maybe(Some(value.clone()));
+                }
+            }
+            Expected::Del(keys) => keys.iter().for_each(|key| self.known(key).maybe(None)),
+            Expected::Incr(key) => {
+                self.counters.entry((self.database, key.clone())).or_default().maybe += 1;
+            }
+            Expected::Exec(queued) => queued.iter().for_each(|queued| self.fail(queued)),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! A node: a small Redis server.
+
+use regatta_proto::resp::{Command, CommandLimits, Commands, write_command};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::{Duration, Instant},
+};
+
+/// The data of a node, which outlives its process.
+#[derive(Default)]
+pub struct Data {
+    strings: BTreeMap<(u32, Vec<u8>), Vec<u8>>,
+    lists: BTreeMap<(u32, Vec<u8>), VecDeque<Vec<u8>>>,
+    /// How often each key was changed, for WATCH.
+    changes: BTreeMap<(u32, Vec<u8>), u64>,
+}
+
+/// One connection to a node, as the node sees it.
+pub struct Session {
+    commands: Commands,
+    input: Vec<u8>,
+    database: u32,
+    resp3: bool,
+    /// What is queued since MULTI.
+    multi: Option<Vec<Vec<Vec<u8>>>>,
+    watched: Vec<((u32, Vec<u8>), u64)>,
+    pub channels: Vec<Vec<u8>>,
+    /// It waits for an element of a list.
+    blocked: Option<(Vec<u8>, Instant)>,
+}
+
+/// A message for subscribers.
+pub struct Published {
+    pub channel: Vec<u8>,
+    pub text: Vec<u8>,
+}
+
+impl Session {
+    pub fn new() -> Self {
+        Session {
+            commands: Commands::new(CommandLimits::default()),
+            input: Vec::new(),
+            database: 0,
+            resp3: false,
+            multi: None,
+            watched: Vec::new(),
+            channels: Vec::new(),
+            blocked: None,
+        }
+    }
+
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.input.extend_from_slice(bytes);
+    }
+
+    /// Carries out the next command, if a whole one is there. Returns whether there was one.
+    pub fn step(
+        &mut self,
+        data: &mut Data,
+        now: Instant,
+        out: &mut Vec<u8>,
+        published: &mut Vec<Published>,
+    ) -> bool {
+        if let Some((key, until)) = self.blocked.take() {
+            if !self.pop(data, &key, out) {
+                if now < until {
+                    self.blocked = Some((key, until));
+                    return false;
+                }
+                out.extend_from_slice(if self.resp3 { b"_\r\n" } else { b"*-1\r\n" });
+            }
+            return true;
+        }
+        let args = loop {
+            let (taken, command) = self.commands.next(&self.input).expect("the proxy speaks RESP");
+            let args: Option<Vec<Vec<u8>>> =
+                command.map(|command: Command<'_>| command.args().map(<[u8]>::to_vec).collect());
+            self.input.drain(..taken);
+            match args {
+                Some(args) => break args,
+                None if taken == 0 => return false,
+                None => {}
+            }
+        };
+        self.command(&args, data, now, out, published);
+        true
+    }
+
+    fn command(
+        &mut self,
+        args: &[Vec<u8>],
+        data: &mut Data,
+        now: Instant,
+        out: &mut Vec<u8>,
+        published: &mut Vec<Published>,
+    ) {
+        let name = String::from_utf8_lossy(&args[0]).to_ascii_uppercase();
+        if let Some(queue) = &mut self.multi
+            && !matches!(&name[..], "EXEC" | "DISCARD" | "MULTI" | "WATCH")
+        {
+            queue.push(args.to_vec());
+            return out.extend_from_slice(b"+QUEUED\r\n");
+        }
+        let place = |at: usize| (self.database, args[at].clone());
+        match &name[..] {
+            "PING" => out.extend_from_slice(b"+PONG\r\n"),
+            "SELECT" => match std::str::from_utf8(&args[1]).unwrap().parse() {
+                Ok(database @ 0..=15) => {
+                    self.database = database;
+                    out.extend_from_slice(b"+OK\r\n");
+                }
+                _ => out.extend_from_slice(b"-ERR DB index is out of range\r\n"),
+            },
+            "HELLO" => {
+                self.resp3 = args[1] == b"3";
+                out.extend_from_slice(b"%1\r\n$6\r\nserver\r\n$4\r\nfake\r\n");
+            }
+            "SET" => {
+                data.change(place(1));
+                data.strings.insert(place(1), args[2].clone());
+                out.extend_from_slice(b"+OK\r\n");
+            }
+            "GET" => self.value(data.strings.get(&place(1)), out),
+            "MGET" => {
+                out.extend_from_slice(format!("*{}\r\n", args.len() - 1).as_bytes());
+                (1..args.len()).for_each(|at| self.value(data.strings.get(&place(at)), out));
+            }
+            "MSET" => {
+                for at in (1..args.len()).step_by(2) {
+                    data.change(place(at));
+                    data.strings.insert(place(at), args[at + 1].clone());
+                }
+                out.extend_from_slice(b"+OK\r\n");
+            }
+            "DEL" => {
+                let mut count = 0;
+                for at in 1..args.len() {
+                    data.change(place(at));
+                    count += usize::from(data.strings.remove(&place(at)).is_some());
+                }
+                out.extend_from_slice(format!(":{count}\r\n").as_bytes());
+            }
+            "INCR" => {
+                let value = data.strings.entry(place(1)).or_insert_with(|| b"0".to_vec());
+                let number = std::str::from_utf8(value).unwrap().parse::<i64>().unwrap() + 1;
+                *value = number.to_string().into_bytes();
+                data.change(place(1));
+                out.extend_from_slice(format!(":{number}\r\n").as_bytes());
+            }
+            "RPUSH" => {
+                let list = data.lists.entry(place(1)).or_default();
+                list.push_back(args[2].clone());
+                out.extend_from_slice(format!(":{}\r\n", list.len()).as_bytes());
+            }
+            "BLPOP" => {
+                if !self.pop(data, &args[1], out) {
+                    let seconds: u64 = std::str::from_utf8(&args[2]).unwrap().parse().unwrap();
+                    self.blocked = Some((args[1].clone(), now + Duration::from_secs(seconds)));
+                }
+            }
+            "MULTI" => {
+                self.multi = Some(Vec::new());
+                out.extend_from_slice(b"+OK\r\n");
+            }
+            "DISCARD" => {
+                self.multi = None;
+                self.watched.clear();
+                out.extend_from_slice(b"+OK\r\n");
+            }
+            "WATCH" => {
+                let version = data.changes.get(&place(1)).copied().unwrap_or(0);
+                self.watched.push((place(1), version));
+                out.extend_from_slice(b"+OK\r\n");
+            }
+            "UNWATCH" => {
+                self.watched.clear();
+                out.extend_from_slice(b"+OK\r\n");
+            }
+            "EXEC" => {
+                let queue = self.multi.take().unwrap_or_default();
+                let changed = |(key, version): &((u32, Vec<u8>), u64)| {
+                    data.changes.get(key).copied().unwrap_or(0) != *version
+                };
+                let is_dirty = self.watched.iter().any(changed);
+                self.watched.clear();
+                if is_dirty {
+                    return out.extend_from_slice(if self.resp3 { b"_\r\n" } else { b"*-1\r\n" });
+                }
+                out.extend_from_slice(format!("*{}\r\n", queue.len()).as_bytes());
+                for args in queue {
+                    self.command(&args, data, now, out, published);
+                }
+            }
+            "SUBSCRIBE" | "UNSUBSCRIBE" => {
+                self.channels.retain(|channel| *channel != args[1]);
+                if name == "SUBSCRIBE" {
+                    self.channels.push(args[1].clone());
+                }
+                let count = self.channels.len();
+                let kind = name.to_ascii_lowercase();
+                out.extend_from_slice(if self.resp3 { b">3\r\n" } else { b"*3\r\n" });
+                out.extend_from_slice(format!("${}\r\n{kind}\r\n", kind.len()).as_bytes());
+                self.value(Some(&args[1]), out);
+                out.extend_from_slice(format!(":{count}\r\n").as_bytes());
+            }
+            "PUBLISH" => {
+                published.push(Published { channel: args[1].clone(), text: args[2].clone() });
+                out.extend_from_slice(b":1\r\n");
+            }
+            _ => panic!("a node got {name}"),
+        }
+    }
+
+    /// The bytes of a message for this session.
+    pub fn message(&self, published: &Published, out: &mut Vec<u8>) {
+        let mut message = Vec::new();
+        write_command([&b"message"[..], &published.channel, &published.text], &mut message);
+        message[0] = if self.resp3 { b'>' } else { b'*' };
+        out.extend_from_slice(&message);
+    }
+
+    fn value(&self, value: Option<&Vec<u8>>, out: &mut Vec<u8>) {
+        match value {
+            Some(value) => {
+                out.extend_from_slice(format!("${}\r\n", value.len()).as_bytes());
+                out.extend_from_slice(value);
+                out.extend_from_slice(b"\r\n");
+            }
+            None if self.resp3 => out.extend_from_slice(b"_\r\n"),
+            None => out.extend_from_slice(b"$-1\r\n"),
+        }
+    }
+
+    fn pop(&self, data: &mut Data, key: &[u8], out: &mut Vec<u8>) -> bool {
+        let list = data.lists.get_mut(&(self.database, key.to_vec()));
+        let Some(element) = list.and_then(VecDeque::pop_front) else { return false };
+        write_command([key, &element], out);
+        true
+    }
+}
+
+impl Data {
+    fn change(&mut self, key: (u32, Vec<u8>)) {
+        *self.changes.entry(key).or_default() += 1;
+    }
+}

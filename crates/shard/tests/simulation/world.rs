@@ -1,0 +1,546 @@
+//! The world of one history: the proxy's core, its sockets, and both sides of them.
+
+use super::{
+    client::Client,
+    node::{Data, Published, Session},
+};
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use regatta_engine::{Conn, Core, Limits, Next, Now, Socket};
+use regatta_shard::{
+    map::{Map, Slots},
+    proxy::{Nodes, Proxy, Settings, Shared},
+};
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// Something that the checks must find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Two replies of a node change places.
+    Crossed,
+    /// A reply of a node is lost.
+    Lost,
+    /// A reply of a node comes twice.
+    Doubled,
+    /// A byte of a value is changed on the way to a client.
+    Changed,
+    /// A node applies a write twice.
+    AppliedTwice,
+}
+
+impl Fault {
+    pub const ALL: [Fault; 5] =
+        [Fault::Crossed, Fault::Lost, Fault::Doubled, Fault::Changed, Fault::AppliedTwice];
+}
+
+macro_rules! seen {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// How often things happened, over all histories.
+        #[derive(Clone, Debug, Default)]
+        pub struct Seen { $($(#[$doc])* pub $name: u64),* }
+
+        impl Seen {
+            pub fn add(&mut self, other: &Seen) {
+                $(self.$name += other.$name;)*
+            }
+
+            /// What never happens is not tested.
+            pub fn assert_everything_happened(&self) {
+                $(assert!(self.$name > 0, concat!("this never happened: ", stringify!($name)));)*
+            }
+        }
+    };
+}
+
+seen!(
+    replies, failures, transactions, pops, messages, deaths, refusals, stalls, resets,
+    half_closes, slow_reads
+);
+
+/// A connection, between the proxy and whoever is at the other end.
+struct Wire {
+    end: End,
+    /// On the way to the proxy, and from it.
+    to_proxy: Vec<u8>,
+    from_proxy: Vec<u8>,
+    /// The other end sends nothing more, or has reset the connection.
+    has_ended: bool,
+    end_is_known: bool,
+    is_reset: bool,
+    /// The proxy's direction has ended.
+    is_finished: bool,
+}
+
+enum End {
+    Client(Client),
+    /// A node; whether the connection is open.
+    Node(usize, bool, Session),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Health {
+    Well,
+    Dead,
+    Stalled,
+}
+
+pub struct World {
+    random: SmallRng,
+    core: Core<Proxy>,
+    now: Instant,
+    nodes: Vec<(Health, Data)>,
+    wires: BTreeMap<Conn, Wire>,
+    fault: Option<Fault>,
+    /// Nodes fail now, and at any time in this history.
+    fails: bool,
+    may_fail: bool,
+    prints: bool,
+    /// Bytes that a socket takes.
+    window: usize,
+}
+
+/// What the kernel would know.
+struct Kernel<'w>(&'w BTreeMap<Conn, Wire>);
+
+impl Socket for Kernel<'_> {
+    fn unacknowledged(&self, conn: Conn) -> usize {
+        self.0.get(&conn).map_or(0, |wire| if wire.is_reset { 0 } else { wire.from_proxy.len() })
+    }
+
+    fn is_readable(&self, conn: Conn) -> bool {
+        self.0.get(&conn).is_some_and(|wire| !wire.to_proxy.is_empty())
+    }
+
+    fn is_gone(&self, conn: Conn) -> bool {
+        self.0.get(&conn).is_none_or(|wire| wire.is_reset || wire.has_ended && wire.is_finished)
+    }
+}
+
+const STEPS: usize = 250;
+
+impl World {
+    pub fn new(seed: u64, fault: Option<Fault>, prints: bool) -> Self {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let count = random.random_range(1..=4);
+        let address = |node: usize| SocketAddr::from(([127, 0, 0, 1], 1 + node as u16));
+        let nodes = Nodes::new((0..count).map(|node| (format!("n{node}"), address(node))));
+        let map = Map::new(1, Slots::even(count).expect("few nodes"));
+        let mut settings = Settings::new(map, nodes);
+        // A node is slow where a socket takes little, and then it is not to blame.
+        let fails = fault.is_none() && random.random_bool(0.6);
+        settings.node_timeout = Duration::from_secs(if fails { 2 } else { 3000 });
+        let now = Instant::now();
+        let proxy = Proxy::new(Arc::new(Shared::new(settings)), seed);
+        let limits = Limits { idle: Duration::from_secs(3600), request: Duration::from_secs(3600) };
+        let core = Core::new(proxy, limits, Now { instant: now, unix_s: 0 });
+        World {
+            fails,
+            may_fail: fails,
+            window: *[300, 5000, 200_000].get(random.random_range(0..3)).unwrap_or(&300),
+            random,
+            core,
+            now,
+            nodes: (0..count).map(|_| (Health::Well, Data::default())).collect(),
+            wires: BTreeMap::new(),
+            fault,
+            prints,
+        }
+    }
+
+    fn note(&self, text: impl FnOnce() -> String) {
+        if self.prints {
+            println!("{}", text());
+        }
+    }
+
+    pub fn run(mut self, seen: &mut Seen) -> Result<(), String> {
+        for number in 0..self.random.random_range(1..5) {
+            self.turn();
+            let conn = self.core.accept();
+            let client = Client::new(number, &mut self.random);
+            self.wires.insert(conn, Wire::new(End::Client(client)));
+            self.serve(conn);
+            self.end_turn();
+        }
+        for _ in 0..STEPS {
+            self.step(seen)?;
+        }
+        // From now on nothing fails any more: everybody gets what is owed.
+        self.fails = false;
+        for node in &mut self.nodes {
+            node.0 = Health::Well;
+        }
+        self.settle(seen)?;
+        for wire in self.wires.values() {
+            if let End::Client(client) = &wire.end
+                && client.owes() > 0
+                && !wire.is_finished
+                && !wire.is_reset
+                && !wire.has_ended
+            {
+                return Err(format!("a client waits for {} replies for ever", client.owes()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on until nothing happens any more.
+    fn settle(&mut self, seen: &mut Seen) -> Result<(), String> {
+        let mut quiet = 0;
+        for _ in 0..20_000 {
+            let before = seen.replies;
+            let moved = self.everything(seen)?;
+            if moved || seen.replies > before {
+                quiet = 0;
+                continue;
+            }
+            quiet += 1;
+            if quiet > 60 {
+                return Ok(());
+            }
+            self.now += Duration::from_millis(100);
+        }
+        Err("it does not come to rest".into())
+    }
+
+    /// One step of each connection. Returns whether bytes moved.
+    fn everything(&mut self, seen: &mut Seen) -> Result<bool, String> {
+        let mut moved = false;
+        self.turn();
+        for conn in self.conns() {
+            moved |= self.to_proxy(conn, usize::MAX, seen);
+        }
+        self.end_turn();
+        for conn in self.conns() {
+            moved |= self.from_proxy(conn, usize::MAX, seen)?;
+        }
+        Ok(moved)
+    }
+
+    fn conns(&self) -> Vec<Conn> {
+        self.wires.keys().copied().collect()
+    }
+
+    fn step(&mut self, seen: &mut Seen) -> Result<(), String> {
+        if self.fails {
+            self.trouble(seen);
+        }
+        self.now += Duration::from_micros(match self.random.random_range(0..40) {
+            0 => self.random.random_range(0..400_000),
+            _ => self.random.random_range(0..3000),
+        });
+        for conn in self.conns() {
+            let Some(wire) = self.wires.get_mut(&conn) else { continue };
+            if let End::Client(client) = &mut wire.end
+                && !wire.has_ended
+                && !wire.is_reset
+            {
+                while self.random.random_bool(0.7) {
+                    client.send(&mut self.random, &mut wire.to_proxy);
+                }
+            }
+        }
+        self.turn();
+        for conn in self.conns() {
+            if self.random.random_bool(0.6) {
+                let most = self.cut();
+                self.to_proxy(conn, most, seen);
+            }
+        }
+        self.end_turn();
+        for conn in self.conns() {
+            if self.random.random_bool(0.6) {
+                let most = self.cut();
+                self.from_proxy(conn, most, seen)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn cut(&mut self) -> usize {
+        match self.random.random_range(0..4) {
+            0 => self.random.random_range(1..10),
+            1 => self.random.random_range(1..2000),
+            _ => usize::MAX,
+        }
+    }
+
+    fn trouble(&mut self, seen: &mut Seen) {
+        if self.random.random_bool(0.04) {
+            let node = self.random.random_range(0..self.nodes.len());
+            let health = match self.nodes[node].0 {
+                Health::Well if self.random.random_bool(0.7) => Health::Dead,
+                Health::Well => Health::Stalled,
+                Health::Dead | Health::Stalled => Health::Well,
+            };
+            self.note(|| format!("node {node} is {health:?}"));
+            self.nodes[node].0 = health;
+            if health == Health::Dead {
+                seen.deaths += 1;
+                for wire in self.wires.values_mut() {
+                    if matches!(&wire.end, End::Node(of, true, _) if *of == node) {
+                        // Some of what it has sent may still arrive.
+                        match self.random.random_bool(0.5) {
+                            true => wire.is_reset = true,
+                            false => wire.has_ended = true,
+                        }
+                    }
+                }
+            } else if health == Health::Stalled {
+                seen.stalls += 1;
+                self.now += Duration::from_millis(self.random.random_range(0..3000));
+            }
+        }
+        if self.random.random_bool(0.01)
+            && let Some(conn) = self.some_client()
+            && let Some(wire) = self.wires.get_mut(&conn)
+        {
+            if self.random.random_bool(0.5) {
+                wire.is_reset = true;
+                seen.resets += 1;
+            } else {
+                wire.has_ended = true;
+                seen.half_closes += 1;
+            }
+        }
+    }
+
+    fn some_client(&mut self) -> Option<Conn> {
+        let clients: Vec<Conn> = self
+            .wires
+            .iter()
+            .filter(|(_, wire)| matches!(wire.end, End::Client(_)))
+            .map(|(conn, _)| *conn)
+            .collect();
+        (!clients.is_empty()).then(|| clients[self.random.random_range(0..clients.len())])
+    }
+
+    // ---- the driver ----
+
+    fn turn(&mut self) {
+        self.core.turn(Now { instant: self.now, unix_s: 0 });
+    }
+
+    fn end_turn(&mut self) {
+        if self.core.due().is_some_and(|due| due <= self.now) {
+            self.core.tick(&Kernel(&self.wires));
+        }
+        for _ in 0..1000 {
+            while let Some(conn) = self.core.next_changed() {
+                self.serve(conn);
+            }
+            let Some((conn, to)) = self.core.next_connect() else { return };
+            let node = usize::from(to.port()) - 1;
+            self.wires.insert(conn, Wire::new(End::Node(node, false, Session::new())));
+        }
+        panic!("a turn does not end");
+    }
+
+    /// What arrives at the proxy. Returns whether something did.
+    fn to_proxy(&mut self, conn: Conn, most: usize, seen: &mut Seen) -> bool {
+        let Some(wire) = self.wires.get_mut(&conn) else { return false };
+        if let End::Node(node, is_open @ false, _) = &mut wire.end {
+            match self.nodes[*node].0 {
+                Health::Stalled => return false,
+                Health::Well => {
+                    *is_open = true;
+                    self.core.connected(conn);
+                }
+                Health::Dead => {
+                    seen.refusals += 1;
+                    self.core.failed(conn);
+                }
+            }
+            self.serve(conn);
+            return true;
+        }
+        if wire.is_reset {
+            self.core.failed(conn);
+            self.serve(conn);
+            return true;
+        }
+        if !self.core.wants_read(conn) {
+            return false;
+        }
+        let count = wire.to_proxy.len().min(most).min(64 * 1024);
+        if count == 0 {
+            if wire.has_ended && !std::mem::replace(&mut wire.end_is_known, true) {
+                self.core.ended(conn);
+                self.serve(conn);
+                return true;
+            }
+            return false;
+        }
+        let mut bytes: Vec<u8> = wire.to_proxy.drain(..count).collect();
+        self.core.received(conn, &mut bytes);
+        self.serve(conn);
+        true
+    }
+
+    fn serve(&mut self, conn: Conn) {
+        loop {
+            match self.core.next(conn, &Kernel(&self.wires)) {
+                Next::Wait => break,
+                Next::Write { .. } => {
+                    let output = self.core.output(conn);
+                    let Some(wire) = self.wires.get_mut(&conn) else { break };
+                    if matches!(wire.end, End::Node(_, false, _)) {
+                        break;
+                    }
+                    let room = self.window.saturating_sub(wire.from_proxy.len());
+                    let count = output.len().min(room);
+                    if count == 0 {
+                        self.core.wrote(conn, 0);
+                        break;
+                    }
+                    wire.from_proxy.extend_from_slice(&output[..count]);
+                    self.core.wrote(conn, count);
+                }
+                Next::FinishWriting => {
+                    if let Some(wire) = self.wires.get_mut(&conn) {
+                        wire.is_finished = true;
+                    }
+                    self.core.finished(conn, true);
+                }
+                Next::Close => {
+                    let wire = self.wires.remove(&conn);
+                    self.note(|| format!("{conn:?} is closed"));
+                    // What a node has got before it may still carry out.
+                    if let Some(Wire { end: End::Node(node, true, mut session), from_proxy, .. }) = wire
+                        && self.nodes[node].0 == Health::Well
+                        && self.random.random_bool(0.5)
+                    {
+                        session.feed(&from_proxy);
+                        let (data, mut rest) = (&mut self.nodes[node].1, Vec::new());
+                        while session.step(data, self.now, &mut rest, &mut Vec::new()) {}
+                    }
+                    self.core.closed(conn);
+                    return;
+                }
+            }
+        }
+        self.core.settle(conn);
+    }
+
+    // ---- the other ends ----
+
+    /// What arrives at the other end. Returns whether something did.
+    fn from_proxy(&mut self, conn: Conn, most: usize, seen: &mut Seen) -> Result<bool, String> {
+        let Some(wire) = self.wires.get_mut(&conn) else { return Ok(false) };
+        if wire.is_reset {
+            wire.from_proxy.clear();
+            return Ok(false);
+        }
+        let count = wire.from_proxy.len().min(most);
+        let mut bytes: Vec<u8> = wire.from_proxy.drain(..count).collect();
+        let mut moved = count > 0;
+        match &mut wire.end {
+            End::Client(_) => {
+                seen.slow_reads += u64::from(!wire.from_proxy.is_empty());
+                if self.fault == Some(Fault::Changed)
+                    && bytes.len() > 8
+                    && self.random.random_bool(0.02)
+                {
+                    let at = self.random.random_range(0..bytes.len());
+                    if bytes[at] == b'.' {
+                        bytes[at] = b',';
+                    }
+                }
+                let may_fail = self.has_trouble();
+                let Some(Wire { end: End::Client(client), .. }) = self.wires.get_mut(&conn) else {
+                    return Ok(moved);
+                };
+                client.receive(&bytes, may_fail, seen)?;
+            }
+            End::Node(node, true, session) => {
+                let node = *node;
+                session.feed(&bytes);
+                if self.nodes[node].0 == Health::Well {
+                    moved |= self.answer(conn, node);
+                }
+            }
+            End::Node(..) => {}
+        }
+        // There is room again.
+        if moved {
+            self.turn();
+            self.serve(conn);
+            self.end_turn();
+        }
+        if self.wires.get(&conn).is_some_and(|wire| wire.is_finished && wire.from_proxy.is_empty())
+            && let Some(wire) = self.wires.get_mut(&conn)
+        {
+            wire.has_ended = true;
+        }
+        Ok(moved)
+    }
+
+    /// In histories in which nothing fails, no error is explained.
+    fn has_trouble(&self) -> bool {
+        self.fault.is_none() && self.may_fail
+    }
+
+    /// A node carries out some of what it has got.
+    fn answer(&mut self, conn: Conn, node: usize) -> bool {
+        let mut published: Vec<Published> = Vec::new();
+        let mut moved = false;
+        for _ in 0..self.random.random_range(1..50) {
+            let Some(Wire { end: End::Node(_, _, session), to_proxy, .. }) = self.wires.get_mut(&conn)
+            else {
+                break;
+            };
+            let begin = to_proxy.len();
+            if !session.step(&mut self.nodes[node].1, self.now, to_proxy, &mut published) {
+                break;
+            }
+            moved = true;
+            if self.random.random_bool(0.02) {
+                match self.fault {
+                    Some(Fault::Lost) => to_proxy.truncate(begin),
+                    Some(Fault::Doubled) => to_proxy.extend_from_within(begin..),
+                    Some(Fault::Crossed) => {
+                        let mut next = Vec::new();
+                        session.step(&mut self.nodes[node].1, self.now, &mut next, &mut published);
+                        to_proxy.splice(begin..begin, next);
+                    }
+                    Some(Fault::AppliedTwice) if to_proxy[begin..].starts_with(b":") => {
+                        let text = String::from_utf8_lossy(&to_proxy[begin + 1..]).trim().to_string();
+                        let more = text.parse::<i64>().expect("a number") + 1;
+                        to_proxy.truncate(begin);
+                        to_proxy.extend_from_slice(format!(":{more}\r\n").as_bytes());
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for message in published {
+            for wire in self.wires.values_mut() {
+                if let End::Node(of, true, session) = &wire.end
+                    && *of == node
+                    && session.channels.contains(&message.channel)
+                {
+                    session.message(&message, &mut wire.to_proxy);
+                }
+            }
+        }
+        moved
+    }
+}
+
+impl Wire {
+    fn new(end: End) -> Self {
+        Wire {
+            end,
+            to_proxy: Vec::new(),
+            from_proxy: Vec::new(),
+            has_ended: false,
+            end_is_known: false,
+            is_reset: false,
+            is_finished: false,
+        }
+    }
+}
