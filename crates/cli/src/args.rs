@@ -2,8 +2,7 @@
 
 use crate::{
     capacity::CapacityArgs, diff::DiffArgs, doctor::DoctorArgs, load::LoadArgs, peers::PeersArgs,
-    race::RaceArgs, report::ReportArgs, serve::ServeArgs,
-    shard::ShardArgs,
+    race::RaceArgs, report::ReportArgs, serve::ServeArgs, shard::ShardArgs,
 };
 use clap::{Parser, Subcommand};
 

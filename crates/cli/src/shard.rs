@@ -125,7 +125,11 @@ pub fn run(args: ShardArgs) -> anyhow::Result<Done> {
     let (map, nodes) = map(&args)?;
     let mut settings = Settings::new(map, nodes);
     settings.auth = Auth {
-        clients: args.password_file.as_deref().map(|path| credentials("default", path)).transpose()?,
+        clients: args
+            .password_file
+            .as_deref()
+            .map(|path| credentials("default", path))
+            .transpose()?,
         nodes: args
             .node_password_file
             .as_deref()

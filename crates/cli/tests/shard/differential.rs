@@ -11,10 +11,16 @@ use rand::{SeedableRng, rngs::SmallRng};
 use regatta_shard::command::{Command, flag};
 use std::collections::BTreeMap;
 
+/// A library of functions that is there from the beginning.
+const LIBRARY: &str = "#!lua name=lib1
+redis.register_function('f1', function(keys, args) return #keys end)
+redis.register_function{function_name='f2', flags={'no-writes'},
+    callback=function(keys, args) return redis.call('type', keys[1]) end}";
+
 /// Requests for each command.
 const EACH: usize = 60;
 
-/// Commands that may be refused always, or with some arguments: each says why in its reply.
+/// How often one command was answered the same, answered well, and refused.
 #[derive(Default)]
 struct Count {
     same: usize,
@@ -32,6 +38,7 @@ impl Pair {
         for client in [&mut self.one, &mut self.sharded] {
             client.say("FLUSHALL");
             client.say("FUNCTION FLUSH");
+            client.ask(&["FUNCTION", "LOAD", LIBRARY]);
             for request in filling() {
                 let reply = client.ask(&request);
                 assert_ne!(reply[0], b'-', "{request:?}: {}", reply.escape_ascii());
@@ -43,17 +50,30 @@ impl Pair {
 /// How many replies a request gets.
 fn replies(name: &str, request: &[Vec<u8>]) -> usize {
     match name {
-        "subscribe" | "psubscribe" | "ssubscribe" | "unsubscribe" | "punsubscribe" | "sunsubscribe" => {
-            (request.len() - 1).max(1)
-        }
+        "subscribe" | "psubscribe" | "ssubscribe" | "unsubscribe" | "punsubscribe"
+        | "sunsubscribe" => (request.len() - 1).max(1),
         _ => 1,
     }
 }
 
 /// Commands after which both connections are opened anew: they change what the connection is in.
 const OF_THE_CONNECTION: [&str; 16] = [
-    "multi", "exec", "discard", "watch", "unwatch", "subscribe", "psubscribe", "ssubscribe",
-    "unsubscribe", "punsubscribe", "sunsubscribe", "quit", "reset", "hello", "select", "auth",
+    "multi",
+    "exec",
+    "discard",
+    "watch",
+    "unwatch",
+    "subscribe",
+    "psubscribe",
+    "ssubscribe",
+    "unsubscribe",
+    "punsubscribe",
+    "sunsubscribe",
+    "quit",
+    "reset",
+    "hello",
+    "select",
+    "auth",
 ];
 
 fn all(client: &mut Client, count: usize) -> Vec<Tree> {
@@ -76,7 +96,9 @@ fn every_command_answers_as_one_server_would_or_says_why_not() {
     let one = Node::start(&[]).expect("there are others");
     let mut pair = Pair { one: one.client(), sharded: client(&proxy) };
     let commands = documented(&mut pair.one);
-    let mut generator = Generator::new(SmallRng::seed_from_u64(7));
+    pair.one.say("SET a hello");
+    let Tree::Text(dumped) = Tree::read(&pair.one.ask(&["DUMP", "a"])) else { panic!("a text") };
+    let mut generator = Generator::new(SmallRng::seed_from_u64(7), dumped);
     let mut counts: BTreeMap<&str, Count> = BTreeMap::new();
     let (mut different, mut asked) = (Vec::new(), 0);
     for command in &commands {
@@ -152,14 +174,21 @@ fn show(reply: &Tree) -> String {
     }
 }
 
+impl Count {
+    /// Whether the proxy never did what the command is for.
+    fn is_refused(&self) -> bool {
+        self.good == 0 && self.refused > 0
+    }
+}
+
 fn report(counts: &BTreeMap<&str, Count>, asked: usize) {
     let refused: Vec<&str> =
-        counts.iter().filter(|(_, count)| count.same == 0).map(|(name, _)| *name).collect();
-    let partly = counts.iter().filter(|(_, count)| count.same > 0 && count.refused > 0).count();
+        counts.iter().filter(|(_, count)| count.is_refused()).map(|(name, _)| *name).collect();
+    let same = counts.values().filter(|count| count.refused == 0).count();
     println!(
-        "{} commands, {asked} requests: {} always the same, {partly} the same or refused, {} refused",
+        "{} commands, {asked} requests: {same} always the same, {} the same or refused, {} refused",
         counts.len(),
-        counts.len() - partly - refused.len(),
+        counts.len() - same - refused.len(),
         refused.len()
     );
     println!("refused: {}", refused.join(" "));
@@ -167,12 +196,22 @@ fn report(counts: &BTreeMap<&str, Count>, asked: usize) {
 
 /// Commands of `shard.md`, "Split and merge".
 const SPLIT: [&str; 12] = [
-    "mget", "mset", "del", "unlink", "exists", "touch", "dbsize", "flushdb", "flushall", "keys",
-    "randomkey", "scan",
+    "mget",
+    "mset",
+    "del",
+    "unlink",
+    "exists",
+    "touch",
+    "dbsize",
+    "flushdb",
+    "flushall",
+    "keys",
+    "randomkey",
+    "scan",
 ];
 
 fn judge(commands: &[Documented], counts: &BTreeMap<&str, Count>) {
-    let refused = counts.values().filter(|count| count.same == 0).count();
+    let refused = counts.values().filter(|count| count.is_refused()).count();
     assert!(refused * 4 <= counts.len(), "{refused} of {} commands are refused", counts.len());
     for name in SPLIT {
         let count = &counts[name];
@@ -195,12 +234,16 @@ fn judge(commands: &[Documented], counts: &BTreeMap<&str, Count>) {
     println!("{checked} commands with one key, none refused");
 }
 
-/// Commands with one key that the proxy refuses, and why: the reason is in the reply.
-const EXCEPTIONS: [&str; 6] = [
-    // Their patterns read other keys.
-    "sort", "sort_ro",
-    // They belong to the migration of nodes, and to tests of the server.
-    "migrate", "restore-asking", "pfdebug", "restore",
+/// Commands with one key that are not judged, and why. A refusal has its reason in the reply.
+const EXCEPTIONS: [&str; 5] = [
+    // Refused with BY or GET: their patterns read other keys.
+    "sort",
+    "sort_ro",
+    // Refused: they belong to the migration of nodes.
+    "migrate",
+    "restore-asking",
+    // For tests of the server: what it takes is not documented.
+    "pfdebug",
 ];
 
 fn has_one_key(command: &Command) -> bool {

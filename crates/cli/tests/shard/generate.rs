@@ -118,6 +118,8 @@ pub fn filling() -> Vec<Vec<String>> {
 pub struct Generator {
     pub random: SmallRng,
     serial: u64,
+    /// What DUMP says of a string.
+    dumped: Vec<u8>,
 }
 
 /// What the arguments of one request have in common.
@@ -128,8 +130,8 @@ struct Choice<'a> {
 }
 
 impl Generator {
-    pub fn new(random: SmallRng) -> Self {
-        Generator { random, serial: 100 }
+    pub fn new(random: SmallRng, dumped: Vec<u8>) -> Self {
+        Generator { random, serial: 100, dumped }
     }
 
     /// A request for this command; most are well-formed.
@@ -142,7 +144,8 @@ impl Generator {
                 false => word.as_bytes().to_vec(),
             })
             .collect();
-        let tag = self.random.random_bool(0.8).then(|| *TAGS.choose(&mut self.random).expect("some"));
+        let tag =
+            self.random.random_bool(0.8).then(|| *TAGS.choose(&mut self.random).expect("some"));
         let choice = Choice { group: &command.group, tag };
         let words = request.len();
         self.list(&command.arguments, &choice, &mut request);
@@ -165,14 +168,18 @@ impl Generator {
         while let Some(argument) = arguments.get(at) {
             at += 1;
             let next = arguments.get(at);
-            let is_keys = |next: Option<&Argument>| next.is_some_and(|n| n.kind == "key" && n.is_multiple);
+            let is_keys =
+                |next: Option<&Argument>| next.is_some_and(|n| n.kind == "key" && n.is_multiple);
             if argument.name == "numkeys" && is_keys(next) {
                 let count = self.random.random_range(1..=3);
                 let said = if self.random.random_bool(0.95) { count } else { 7 };
                 out.push(said.to_string().into_bytes());
                 (0..count).for_each(|_| out.push(self.key(choice)));
                 at += 1;
-            } else if argument.kind == "key" && argument.is_multiple && next.is_some_and(|n| n.is_multiple && n.name == "id") {
+            } else if argument.kind == "key"
+                && argument.is_multiple
+                && next.is_some_and(|n| n.is_multiple && n.name == "id")
+            {
                 let count = self.random.random_range(1..=2);
                 (0..count).for_each(|_| out.push(self.key(choice)));
                 (0..count).for_each(|_| out.push(self.id()));
@@ -214,7 +221,9 @@ impl Generator {
     fn key(&mut self, choice: &Choice<'_>) -> Vec<u8> {
         let fit: Vec<&str> = KEYS
             .iter()
-            .filter(|(group, _)| *group == choice.group || *group == "bitmap" && choice.group == "string")
+            .filter(|(group, _)| {
+                *group == choice.group || *group == "bitmap" && choice.group == "string"
+            })
             .map(|(_, name)| *name)
             .collect();
         let name = match self.random.random_range(0..20) {
@@ -237,8 +246,28 @@ impl Generator {
 
     fn word(&mut self) -> Vec<u8> {
         let words: [&[u8]; 22] = [
-            b"a", b"b", b"c", b"field1", b"field2", b"m1", b"v1", b"hello", b"1", b"2", b"-1", b"0", b"",
-            b"1.5", b"x y", b"\x00\xff\r\n", b"-", b"+", b"[a", b"(b", b"1-1", b"*",
+            b"a",
+            b"b",
+            b"c",
+            b"field1",
+            b"field2",
+            b"m1",
+            b"v1",
+            b"hello",
+            b"1",
+            b"2",
+            b"-1",
+            b"0",
+            b"",
+            b"1.5",
+            b"x y",
+            b"\x00\xff\r\n",
+            b"-",
+            b"+",
+            b"[a",
+            b"(b",
+            b"1-1",
+            b"*",
         ];
         words.choose(&mut self.random).expect("some").to_vec()
     }
@@ -250,9 +279,13 @@ impl Generator {
         let random = &mut self.random;
         match (&argument.name[..], &argument.kind[..]) {
             ("timeout", _) => pick(random, &["0.01", "0.02", "-1", "x"]),
-            ("milliseconds", _) if argument.token.as_deref() == Some("BLOCK") => pick(random, &["5", "10"]),
+            ("milliseconds", _) if argument.token.as_deref() == Some("BLOCK") => {
+                pick(random, &["5", "10"])
+            }
             // Times that do not run out during the test, or that have run out already.
-            ("seconds" | "milliseconds" | "ttl", _) => pick(random, &["500000", "600000000", "0", "-1"]),
+            ("seconds" | "milliseconds" | "ttl", _) => {
+                pick(random, &["500000", "600000000", "0", "-1"])
+            }
             (_, "unix-time") => pick(random, &["4102444800", "4102444800000", "1", "0"]),
             ("script", _) => pick(
                 random,
@@ -277,20 +310,31 @@ impl Generator {
             ("library-name", _) => pick(random, &["lib1", "lib2", "lib3"]),
             ("sha1", _) => pick(
                 random,
-                &["e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "0000000000000000000000000000000000000000"],
+                &[
+                    "e0e1f9fabfc9d4800c877a703b823ac0578ff8db",
+                    "0000000000000000000000000000000000000000",
+                ],
             ),
-            ("group", _) => pick(random, &["group1", "group2"]),
-            ("consumer", _) => pick(random, &["consumer1", "consumer2"]),
+            ("group" | "groupname", _) => pick(random, &["group1", "group2"]),
+            ("consumer" | "consumername", _) => pick(random, &["consumer1", "consumer2"]),
             ("id" | "last-id" | "lastid" | "start" | "end", "string") => {
                 self.serial += 1;
                 let fresh = format!("{}-0", self.serial).into_bytes();
                 if self.random.random_bool(0.5) { fresh } else { self.id() }
             }
+            ("cursor", _) => pick(random, &["0", "0", "0", "x"]),
+            ("min-idle-time", _) => pick(random, &["0", "600000000", "x"]),
+            ("serialized-value", _) if random.random_bool(0.9) => self.dumped.clone(),
+            ("operation", _) => pick(random, &["AND", "OR", "NOT", "x"]),
             ("longitude", _) => pick(random, &["13.36", "15.08", "200"]),
             ("latitude", _) => pick(random, &["38.11", "37.5", "-100"]),
-            ("min" | "max", "string") => pick(random, &["-", "+", "[a", "(c", "-inf", "+inf", "1", "(2"]),
+            ("min" | "max", "string") => {
+                pick(random, &["-", "+", "[a", "(c", "-inf", "+inf", "1", "(2"])
+            }
             ("encoding", _) => pick(random, &["u8", "i16", "u3"]),
-            ("database" | "index" | "db" | "index1" | "index2" | "destination-db", _) => pick(random, &["0", "1", "15"]),
+            ("database" | "index" | "db" | "index1" | "index2" | "destination-db", _) => {
+                pick(random, &["0", "1", "15"])
+            }
             ("channel" | "shardchannel", _) => pick(random, &["news", "sport", "__keyspace@0__:a"]),
             ("protover", _) => pick(random, &["2", "3", "4", "x"]),
             (_, "integer") => pick(random, &["0", "1", "2", "3", "5", "-1", "-2", "10", "x"]),

@@ -119,7 +119,9 @@ fn one_minute(model: &str, long: Duration) {
     let more = ["--appendonly", "yes", "--appendfsync", "always"];
     let nodes: Option<Vec<Node>> = (0..NODES).map(|_| Node::start(&more)).collect();
     let Some(mut nodes) = nodes else {
-        return eprintln!("skipped: there is no redis-server on the PATH; scripts/setup installs it");
+        return eprintln!(
+            "skipped: there is no redis-server on the PATH; scripts/setup installs it"
+        );
     };
     let proxy = proxy(model, &nodes, &[]);
     let (downtimes, stop) = (Downtimes::default(), AtomicBool::new(false));
@@ -130,7 +132,8 @@ fn one_minute(model: &str, long: Duration) {
     thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS as u64)
             .map(|number| {
-                let (client, downtimes, stop, served) = (client(&proxy), &downtimes, &stop, &served);
+                let (client, downtimes, stop, served) =
+                    (client(&proxy), &downtimes, &stop, &served);
                 scope.spawn(move || {
                     let done = ask(client, number, downtimes, stop, served);
                     stop.store(done.is_err() || stop.load(SeqCst), SeqCst);
@@ -148,7 +151,8 @@ fn one_minute(model: &str, long: Duration) {
             nodes[node].revive();
             let returned = Instant::now();
             let before = served[node].load(SeqCst);
-            while served[node].load(SeqCst) == before && returned.elapsed() < Duration::from_secs(5) {
+            while served[node].load(SeqCst) == before && returned.elapsed() < Duration::from_secs(5)
+            {
                 thread::sleep(Duration::from_millis(2));
             }
             back = back.max(returned.elapsed());

@@ -9,9 +9,9 @@ mod killed;
 mod nodes;
 mod regressions;
 mod same;
-mod unread;
 #[path = "../support/mod.rs"]
 mod support;
+mod unread;
 
 use client::Client;
 use nodes::Node;

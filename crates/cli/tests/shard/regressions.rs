@@ -141,7 +141,9 @@ fn the_buffers_of_a_large_pipeline_are_given_back() {
         }
         let mut writer = client.stream.try_clone().expect("a second handle");
         std::thread::scope(|scope| {
-            scope.spawn(move || std::io::Write::write_all(&mut writer, &pipeline).expect("it is read"));
+            scope.spawn(move || {
+                std::io::Write::write_all(&mut writer, &pipeline).expect("it is read")
+            });
             for _ in 0..20_000 {
                 assert_eq!(client.next().as_deref(), Some(&b"+OK\r\n"[..]), "{model}");
             }

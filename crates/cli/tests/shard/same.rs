@@ -24,7 +24,9 @@ impl Tree {
             Value::Integer(number) => Tree::Integer(number),
             Value::Boolean(is) => Tree::Integer(is.into()),
             Value::Error(text) => Tree::Error(text.to_vec()),
-            Value::Simple(text) | Value::Bulk(text) | Value::Number(text) => Tree::Text(text.to_vec()),
+            Value::Simple(text) | Value::Bulk(text) | Value::Number(text) => {
+                Tree::Text(text.to_vec())
+            }
             Value::Elements(_, count, _) => Tree::List(
                 (0..count)
                     .map(|_| {
@@ -103,22 +105,38 @@ pub fn comparable(command: &str, reply: Tree) -> Tree {
     }
     match command {
         // Sets and hashes have no order.
-        "keys" | "smembers" | "sunion" | "sinter" | "sdiff" | "hkeys" | "hvals" | "hgetall"
-        | "pubsub|channels" | "pubsub|shardchannels" | "sort" | "sort_ro" => reply.sorted(),
-        "sscan" | "hscan" | "zscan" => reply.sorted_within(),
+        "keys"
+        | "smembers"
+        | "sunion"
+        | "sinter"
+        | "sdiff"
+        | "hkeys"
+        | "hvals"
+        | "hgetall"
+        | "pubsub|channels"
+        | "pubsub|shardchannels"
+        | "sort"
+        | "sort_ro" => reply.sorted(),
+        "hscan" | "zscan" => reply.sorted_within(),
+        // The table of a set has an order of its own, and streams hold times.
+        "dump" => reply.shape(),
         // The server's table of commands has no order.
         "command" | "command|list" | "command|docs" | "command|info" => reply.sorted_within(),
         // Random.
-        "randomkey" | "srandmember" | "hrandfield" | "zrandmember" | "spop" | "lolwut" => reply.shape(),
-        // The cursor says how far the scan of one node is; a test of its own scans everything.
-        "scan" => match reply {
+        "randomkey" | "srandmember" | "hrandfield" | "zrandmember" | "spop" | "lolwut" => {
+            reply.shape()
+        }
+        // The cursor says how far the scan of a hash table is; a test of its own scans everything.
+        "scan" | "sscan" => match reply {
             Tree::List(_) => Tree::List(Vec::new()),
             other => other,
         },
         // Times, and what depends on them.
         "time" => reply.shape(),
-        "ttl" | "pttl" | "object|idletime" | "xpending" | "xinfo|consumers" | "xinfo|groups"
-        | "xinfo|stream" | "expiretime" | "pexpiretime" => reply.without_numbers(),
+        "object|idletime" | "xpending" | "xinfo|consumers" | "xinfo|groups" | "xinfo|stream" => {
+            reply.shape()
+        }
+        "ttl" | "pttl" | "expiretime" | "pexpiretime" => reply.without_numbers(),
         // Depends on how a hash table has grown.
         "memory|usage" => reply.shape(),
         // About the connection, or the server itself.

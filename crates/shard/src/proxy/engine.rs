@@ -2,9 +2,9 @@
 
 use super::{
     client::Client,
-    state::{Fx, Proxy},
     peers::Peer,
     replies::Loss,
+    state::{Fx, Proxy},
 };
 use regatta_engine::{Conn, Engine, Never};
 use std::{mem, sync::atomic::Ordering::Relaxed, time::Instant};

@@ -1,12 +1,12 @@
 //! Requests to nodes over the connections that clients share.
 
 use super::{
-    state::{Fx, Proxy},
     client::Client,
-    next::Next,
     merging::{Merging, Rule},
+    next::Next,
     peers::Peer,
     pools::Key,
+    state::{Fx, Proxy},
     upstream::{Upstream, Use, Waiter, What},
 };
 use crate::{
@@ -60,7 +60,8 @@ impl Proxy {
             as_array(command, out);
         }
         if let Some(upstream) = self.peers.upstream(conn) {
-            let waiter = Waiter { client: client.conn, slot: client.ring.wait(), what: What::Whole };
+            let waiter =
+                Waiter { client: client.conn, slot: client.ring.wait(), what: What::Whole };
             upstream.wait(waiter, now);
         }
         if self.tick_at.is_none() {
@@ -109,7 +110,11 @@ impl Proxy {
             Err(next) => return next,
         };
         // Who takes the first value that it finds does not always look at the same node first.
-        let first = if merge == Merge::AnyValue { rand::Rng::random_range(&mut self.random, 0..nodes) } else { 0 };
+        let first = if merge == Merge::AnyValue {
+            rand::Rng::random_range(&mut self.random, 0..nodes)
+        } else {
+            0
+        };
         let order = (first..nodes).chain(0..first);
         let merging = self.merging(Rule::All(merge), order.clone(), decision);
         let slot = client.ring.merge(Box::new(merging));

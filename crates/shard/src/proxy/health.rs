@@ -1,10 +1,10 @@
 //! Looks at the nodes once in a while: who takes too long, and who is tried again.
 
 use super::{
-    state::{Fx, Proxy},
     nodes::Health,
     peers::Peer,
     replies::Loss,
+    state::{Fx, Proxy},
     upstream::{Upstream, Use},
 };
 use rand::Rng;
@@ -18,9 +18,8 @@ impl Proxy {
     pub(super) fn look_at_nodes(&mut self, effects: &mut Fx) {
         let now = effects.now().instant;
         let timeout = self.shared.settings.node_timeout;
-        let owes = |upstream: &Upstream| {
-            !upstream.waiting.is_empty() && !upstream.may_block(&self.peers)
-        };
+        let owes =
+            |upstream: &Upstream| !upstream.waiting.is_empty() && !upstream.may_block(&self.peers);
         let late = |upstream: &&Upstream| owes(upstream) && now >= upstream.since + timeout;
         let late: Vec<Conn> = self.peers.upstreams().filter(late).map(|one| one.conn).collect();
         for conn in late {

@@ -2,10 +2,10 @@
 
 use super::{
     client::{Client, Input, Mode, Rest},
-    state::{Fx, Proxy},
     errors, local,
     next::Next,
     peers::Peer,
+    state::{Fx, Proxy},
 };
 use crate::route::{Route, decide};
 use regatta_engine::{Flow, Status};
@@ -48,7 +48,8 @@ impl Proxy {
                     if !matches!(next, Next::Again | Next::Full) {
                         at += taken;
                     }
-                    let has_room = client.ring.len() < OWED && effects.pending(client.conn) < UNREAD;
+                    let has_room =
+                        client.ring.len() < OWED && effects.pending(client.conn) < UNREAD;
                     if client.input == Input::Read && !has_room {
                         client.input = Input::Full;
                     }

@@ -1,11 +1,11 @@
 //! Connections of a client's own.
 
 use super::{
-    state::{Fx, Proxy},
     client::{Client, Input, Mode},
+    leased::{After, Transaction},
     next::Next,
     peers::Peer,
-    leased::{After, Transaction},
+    state::{Fx, Proxy},
     upstream::Use,
 };
 use crate::route::{Lease, Place};
@@ -96,7 +96,8 @@ impl Proxy {
         client.input = Input::Read;
         if let Some(pool) = client.selects.take() {
             let before = std::mem::replace(&mut client.pool, pool);
-            let unused = if client.was_fine { before } else { std::mem::replace(&mut client.pool, before) };
+            let unused =
+                if client.was_fine { before } else { std::mem::replace(&mut client.pool, before) };
             self.leave_pool(unused, effects);
         }
         match &mut client.mode {

@@ -1,11 +1,11 @@
 //! What the proxy answers itself.
 
 use super::{
-    state::{Fx, Proxy},
     client::{Client, Mode},
     next::Next,
     pools::Key,
     settings::Credentials,
+    state::{Fx, Proxy},
     subscriptions::bulk,
 };
 use crate::{
@@ -166,7 +166,8 @@ impl Proxy {
     ) -> Result<Vec<u8>, Vec<u8>> {
         let mut resp3 = client.resp3;
         if let Some(version) = command.arg(1) {
-            let version = std::str::from_utf8(version).ok().and_then(|text| text.parse::<i64>().ok());
+            let version =
+                std::str::from_utf8(version).ok().and_then(|text| text.parse::<i64>().ok());
             resp3 = match version {
                 Some(2) => false,
                 Some(3) => true,

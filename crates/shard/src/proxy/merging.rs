@@ -55,7 +55,10 @@ impl Rule {
     pub(super) fn split(merge: Merge, plan: &Plan) -> Rule {
         match merge {
             Merge::InOrder(width) => Rule::InOrder {
-                keys: plan.parts().map(|part| part.keys().map(|key| key as u32).collect()).collect(),
+                keys: plan
+                    .parts()
+                    .map(|part| part.keys().map(|key| key as u32).collect())
+                    .collect(),
                 width: usize::from(width),
             },
             other => Rule::All(other),
@@ -218,7 +221,9 @@ impl Merging {
                     let (_, count, bytes) = elements(value?)?;
                     let mut numbers = Vec::with_capacity(count);
                     for range in ranges(bytes, count)? {
-                        let Value::Integer(number) = Value::read(&bytes[range])?.0 else { return None };
+                        let Value::Integer(number) = Value::read(&bytes[range])?.0 else {
+                            return None;
+                        };
                         numbers.push(number);
                     }
                     least = Some(match least {
@@ -375,8 +380,7 @@ mod tests {
     #[test]
     fn elements_go_where_the_keys_were() {
         let rule = || Rule::InOrder { keys: vec![vec![0, 3], vec![1], vec![2]], width: 1 };
-        let replies =
-            ["*2\r\n$1\r\na\r\n$1\r\nd\r\n", "*1\r\n$-1\r\n", "*1\r\n$2\r\n\r\n\r\n"];
+        let replies = ["*2\r\n$1\r\na\r\n$1\r\nd\r\n", "*1\r\n$-1\r\n", "*1\r\n$2\r\n\r\n\r\n"];
         let expected = "*4\r\n$1\r\na\r\n$-1\r\n$2\r\n\r\n\r\n$1\r\nd\r\n";
         assert_eq!(all(rule(), false, &replies), expected);
         let too_few = ["*1\r\n$1\r\na\r\n", "*1\r\n$-1\r\n", "*1\r\n$-1\r\n"];

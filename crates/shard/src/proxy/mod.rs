@@ -37,7 +37,7 @@ mod subscriptions;
 mod transaction;
 mod upstream;
 
-pub use state::Proxy;
 pub use nodes::Nodes;
 pub use settings::{Auth, Credentials, Settings};
 pub use shared::{Counts, Shared};
+pub use state::Proxy;

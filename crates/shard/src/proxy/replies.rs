@@ -2,10 +2,10 @@
 
 use super::{
     client::{Client, Input},
-    state::{Fx, Proxy},
     errors, forward,
     merging::Merging,
     peers::{Peer, Peers},
+    state::{Fx, Proxy},
     upstream::{Upstream, Use, Waiter, What},
 };
 use regatta_engine::{Conn, Flow};
@@ -60,7 +60,10 @@ impl Proxy {
             }
             upstream.since = now;
         };
-        if loss.is_none() && at - begin > LARGE && self.stream(&mut upstream, &input[begin..at], effects) {
+        if loss.is_none()
+            && at - begin > LARGE
+            && self.stream(&mut upstream, &input[begin..at], effects)
+        {
             begin = at;
         }
         upstream.seen = at - begin;
@@ -113,7 +116,9 @@ impl Proxy {
             }
             What::Prepared => match reply {
                 [b'-', text @ ..] => {
-                    return Some(Loss::Refused(text.strip_suffix(b"\r\n").unwrap_or(text).to_vec()));
+                    return Some(Loss::Refused(
+                        text.strip_suffix(b"\r\n").unwrap_or(text).to_vec(),
+                    ));
                 }
                 _ if upstream.pool != 0 => self.pools.get(upstream.pool).is_proved = true,
                 _ => {}
@@ -143,12 +148,7 @@ impl Proxy {
         self.peers.look(client).is_some_and(|client| client.selects.is_some())
     }
 
-    fn part(
-        &mut self,
-        waiter: Waiter,
-        effects: &mut Fx,
-        part: impl FnOnce(&mut Merging),
-    ) {
+    fn part(&mut self, waiter: Waiter, effects: &mut Fx, part: impl FnOnce(&mut Merging)) {
         let Some(client) = self.peers.client(waiter.client) else { return };
         let Some(out) = effects.out(waiter.client) else { return };
         client.ring.part(waiter.slot, out, part);
@@ -195,8 +195,12 @@ impl Proxy {
         }
         let timeout = self.shared.settings.node_timeout;
         let (code, why) = match &loss {
-            Loss::Closed if !upstream.is_open => ("SHARDDOWN", "it cannot be connected to".to_string()),
-            Loss::Closed => ("SHARDDOWN", "it closed the connection before it answered".to_string()),
+            Loss::Closed if !upstream.is_open => {
+                ("SHARDDOWN", "it cannot be connected to".to_string())
+            }
+            Loss::Closed => {
+                ("SHARDDOWN", "it closed the connection before it answered".to_string())
+            }
             Loss::TimedOut => ("SHARDTIMEOUT", format!("it did not answer within {timeout:?}")),
             Loss::Malformed(what) => ("SHARDDOWN", format!("it sent no RESP: {what}")),
             Loss::Refused(text) => {
@@ -252,8 +256,7 @@ impl Client {
 impl Upstream {
     /// Whether clients that wait for room may ask again.
     fn has_room(&self, effects: &Fx) -> bool {
-        effects.pending(self.conn) < forward::FULL / 2
-            && self.waiting.len() < forward::OWED / 2
+        effects.pending(self.conn) < forward::FULL / 2 && self.waiting.len() < forward::OWED / 2
     }
 
     /// Whether a reply may take as long as the client pleases.
@@ -273,4 +276,3 @@ impl Upstream {
         }
     }
 }
-

@@ -102,12 +102,7 @@ impl Ring {
 
     /// A part of a merged reply, or the error that came instead of it. Appends to `out` the replies
     /// whose turn has come.
-    pub(super) fn part(
-        &mut self,
-        number: u32,
-        out: &mut Vec<u8>,
-        part: impl FnOnce(&mut Merging),
-    ) {
+    pub(super) fn part(&mut self, number: u32, out: &mut Vec<u8>, part: impl FnOnce(&mut Merging)) {
         let Some(place) = self.place(number) else { return };
         let Slot::Merging(merging) = &mut self.slots[place] else { return };
         let before = merging.held();

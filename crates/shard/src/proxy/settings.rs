@@ -35,7 +35,11 @@ impl Settings {
             map: Arc::new(map),
             nodes: Arc::new(nodes),
             auth: Auth::default(),
-            request: CommandLimits { bulk: 64 << 20, command: 64 << 20, ..CommandLimits::default() },
+            request: CommandLimits {
+                bulk: 64 << 20,
+                command: 64 << 20,
+                ..CommandLimits::default()
+            },
             node_timeout: Duration::from_secs(10),
             client_bytes: 32 << 20,
             all_bytes: 256 << 20,

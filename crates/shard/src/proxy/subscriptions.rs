@@ -4,10 +4,10 @@
 //! confirmations itself, once all nodes have confirmed, because only it can count them.
 
 use super::{
-    state::{Fx, Proxy},
     client::{Client, Mode},
-    next::Next,
     merging::{Merging, Rule},
+    next::Next,
+    state::{Fx, Proxy},
     subscribed::Kind,
     upstream::Use,
 };
@@ -133,7 +133,12 @@ impl Proxy {
     }
 
     /// Whether a reply is a message for a subscriber, which then gets it.
-    pub(super) fn message(&mut self, client: Conn, reply: &[u8], effects: &mut Effects<Self>) -> bool {
+    pub(super) fn message(
+        &mut self,
+        client: Conn,
+        reply: &[u8],
+        effects: &mut Effects<Self>,
+    ) -> bool {
         let Some((Value::Elements(_, _, elements), _)) = Value::read(reply) else { return false };
         let Some((Value::Bulk(kind), _)) = Value::read(elements) else { return false };
         if !matches!(kind, b"message" | b"pmessage" | b"smessage") {
@@ -160,7 +165,13 @@ fn single(node: usize) -> std::ops::Range<usize> {
 }
 
 /// Carries out a change. Returns the confirmations.
-fn confirm(client: &mut Client, name: &[u8], kind: Kind, adds: bool, names: Vec<Vec<u8>>) -> Vec<u8> {
+fn confirm(
+    client: &mut Client,
+    name: &[u8],
+    kind: Kind,
+    adds: bool,
+    names: Vec<Vec<u8>>,
+) -> Vec<u8> {
     let mut text = Vec::new();
     let (null, resp3) = (client.null(), client.resp3);
     let Mode::Subscribed(subscriptions) = &mut client.mode else { return text };

@@ -4,11 +4,11 @@
 //! `QUEUED`, and is sent once the node is known.
 
 use super::{
-    state::{Fx, Proxy},
     client::{Client, Mode},
     forward::as_array,
     leased::{Multi, Transaction},
     next::Next,
+    state::{Fx, Proxy},
     upstream::What,
 };
 use crate::route::{Decision, Lease, Local, Place, Plan, Route, cross_slot};
@@ -261,7 +261,9 @@ impl Proxy {
                 client.answer(b"+OK\r\n", effects);
                 client.end()
             }
-            ("watch", Route::Lease(_, Place::Node(node)), Some((leased, conn))) if *node == leased => {
+            ("watch", Route::Lease(_, Place::Node(node)), Some((leased, conn)))
+                if *node == leased =>
+            {
                 self.send(client, conn, command, effects);
                 Next::Go
             }
@@ -288,7 +290,8 @@ impl Proxy {
             }
             (_, Route::OneNode(_), Some(_)) => self.go(client, command, decision, plan, effects),
             (_, Route::Lease(..) | Route::Here(Local::Select | Local::Auth | Local::Hello), _) => {
-                let text = format!("ERR the proxy does not support '{name}' while keys are watched");
+                let text =
+                    format!("ERR the proxy does not support '{name}' while keys are watched");
                 client.fail(&[text.as_bytes()], effects);
                 Next::Go
             }

@@ -92,7 +92,8 @@ impl Client {
                 self.ask(&[b"SET", &key, &value], Expected::Set(key.clone(), value.clone()), out);
             }
             10..12 => {
-                let keys: Vec<Vec<u8>> = (0..random.random_range(1..6)).map(|_| self.key(random)).collect();
+                let keys: Vec<Vec<u8>> =
+                    (0..random.random_range(1..6)).map(|_| self.key(random)).collect();
                 let mut args: Vec<&[u8]> = vec![b"MGET"];
                 args.extend(keys.iter().map(|key| &key[..]));
                 self.ask(&args, Expected::Mget(keys.clone()), out);
@@ -107,7 +108,8 @@ impl Client {
                 self.ask(&args, Expected::Mset(pairs.clone()), out);
             }
             14..16 => {
-                let mut keys: Vec<Vec<u8>> = (0..random.random_range(1..6)).map(|_| self.key(random)).collect();
+                let mut keys: Vec<Vec<u8>> =
+                    (0..random.random_range(1..6)).map(|_| self.key(random)).collect();
                 keys.sort();
                 keys.dedup();
                 let mut args: Vec<&[u8]> = vec![b"del"];
@@ -198,8 +200,7 @@ impl Client {
     }
 
     fn listen(&mut self, random: &mut SmallRng, out: &mut Vec<u8>) {
-        let some: Vec<&[u8]> =
-            CHANNELS.into_iter().filter(|_| random.random_bool(0.6)).collect();
+        let some: Vec<&[u8]> = CHANNELS.into_iter().filter(|_| random.random_bool(0.6)).collect();
         if some.is_empty() {
             return;
         }
@@ -222,9 +223,8 @@ impl Client {
             let reply: Vec<u8> = self.input.drain(..self.looked).collect();
             self.looked = 0;
             seen.replies += 1;
-            self.reply(&reply, may_fail, seen).map_err(|error| {
-                format!("client {}: {error}", self.number)
-            })?;
+            self.reply(&reply, may_fail, seen)
+                .map_err(|error| format!("client {}: {error}", self.number))?;
         }
     }
 

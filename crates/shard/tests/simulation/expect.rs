@@ -87,7 +87,9 @@ pub enum Expected {
 
 /// An error that a node's failure explains.
 pub fn is_failure(reply: &[u8]) -> bool {
-    [&b"-SHARDDOWN "[..], b"-SHARDTIMEOUT ", b"-EXECABORT "].iter().any(|code| reply.starts_with(code))
+    [&b"-SHARDDOWN "[..], b"-SHARDTIMEOUT ", b"-EXECABORT "]
+        .iter()
+        .any(|code| reply.starts_with(code))
 }
 
 impl Model {
@@ -96,8 +98,16 @@ impl Model {
     }
 
     /// Whether a reply is right. `may_fail`: something in this history may have failed.
-    pub fn check(&mut self, expected: &Expected, reply: &[u8], may_fail: bool) -> Result<(), String> {
-        if is_failure(reply) && may_fail && !matches!(expected, Expected::Exactly(_) | Expected::Hello(_)) {
+    pub fn check(
+        &mut self,
+        expected: &Expected,
+        reply: &[u8],
+        may_fail: bool,
+    ) -> Result<(), String> {
+        if is_failure(reply)
+            && may_fail
+            && !matches!(expected, Expected::Exactly(_) | Expected::Hello(_))
+        {
             self.fail(expected);
             return Ok(());
         }
@@ -110,7 +120,9 @@ impl Model {
                 true
             }
             (Expected::Get(key), Some(Value::Bulk(value))) => self.known(key).read(Some(value)),
-            (Expected::Get(key), Some(Value::Null)) => self.is_null(reply) && self.known(key).read(None),
+            (Expected::Get(key), Some(Value::Null)) => {
+                self.is_null(reply) && self.known(key).read(None)
+            }
             (Expected::Mget(keys), Some(Value::Elements(b'*', count, bytes))) => {
                 count == keys.len() && self.all(keys, bytes)
             }
@@ -140,9 +152,7 @@ impl Model {
             (Expected::Pop(key, element), Some(Value::Elements(_, 2, bytes))) => {
                 let first = Value::read(bytes);
                 let second = first.and_then(|(_, at)| Value::read(&bytes[at..]));
-                let is = |value: Option<(Value<'_>, usize)>, text: &[u8]| {
-                    matches!(value, Some((Value::Bulk(said), _)) if said == text)
-                };
+                let is = |value: Option<(Value<'_>, usize)>, text: &[u8]| matches!(value, Some((Value::Bulk(said), _)) if said == text);
                 is(first, key) && is(second, element)
             }
             // Its RPUSH failed.

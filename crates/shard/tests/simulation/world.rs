@@ -57,8 +57,17 @@ macro_rules! seen {
 }
 
 seen!(
-    replies, failures, transactions, pops, messages, deaths, refusals, stalls, resets,
-    half_closes, slow_reads
+    replies,
+    failures,
+    transactions,
+    pops,
+    messages,
+    deaths,
+    refusals,
+    stalls,
+    resets,
+    half_closes,
+    slow_reads
 );
 
 /// A connection, between the proxy and whoever is at the other end.
@@ -410,7 +419,9 @@ impl World {
                     let wire = self.wires.remove(&conn);
                     self.note(|| format!("{conn:?} is closed"));
                     // What a node has got before it may still carry out.
-                    if let Some(Wire { end: End::Node(node, true, mut session), from_proxy, .. }) = wire
+                    if let Some(Wire {
+                        end: End::Node(node, true, mut session), from_proxy, ..
+                    }) = wire
                         && self.nodes[node].0 == Health::Well
                         && self.random.random_bool(0.5)
                     {
@@ -489,7 +500,8 @@ impl World {
         let mut published: Vec<Published> = Vec::new();
         let mut moved = false;
         for _ in 0..self.random.random_range(1..50) {
-            let Some(Wire { end: End::Node(_, _, session), to_proxy, .. }) = self.wires.get_mut(&conn)
+            let Some(Wire { end: End::Node(_, _, session), to_proxy, .. }) =
+                self.wires.get_mut(&conn)
             else {
                 break;
             };
@@ -508,7 +520,8 @@ impl World {
                         to_proxy.splice(begin..begin, next);
                     }
                     Some(Fault::AppliedTwice) if to_proxy[begin..].starts_with(b":") => {
-                        let text = String::from_utf8_lossy(&to_proxy[begin + 1..]).trim().to_string();
+                        let text =
+                            String::from_utf8_lossy(&to_proxy[begin + 1..]).trim().to_string();
                         let more = text.parse::<i64>().expect("a number") + 1;
                         to_proxy.truncate(begin);
                         to_proxy.extend_from_slice(format!(":{more}\r\n").as_bytes());
