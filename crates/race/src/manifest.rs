@@ -284,14 +284,14 @@ one_core_as = "epoll"
         let with = |line: &str| format!("{SHORT}{line}\n");
         for (text, expected) in [
             (
-                with("supports = [\"redis-nodes:4\"]"),
-                "\"redis-nodes:4\" by `supports`, which starts",
+                with("supports = [\"some-nodes:4\"]"),
+                "\"some-nodes:4\" by `supports`, which starts",
             ),
             (
-                SHORT.replace("double", "shard"),
-                "\"shard\", which nothing loads yet; there are double,",
+                SHORT.replace("double", "chess"),
+                "\"chess\", which nothing loads yet; there are double,",
             ),
-            (SHORT.replace("double", "shard"), "\"shard\", which nothing loads yet"),
+            (SHORT.replace("double", "chess"), "\"chess\", which nothing loads yet"),
         ] {
             let error = error_of(&text);
             assert!(error.contains(expected), "{error:?} should tell {expected:?}");
