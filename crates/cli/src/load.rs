@@ -242,6 +242,7 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
         first_wrong: tally.first_wrong.clone(),
         first_unfinished: tally.first_unfinished.clone(),
         settling: None,
+        verified: tally.verified,
         verdict: judge_load(plan, tally, of_server),
         histogram: encode_histogram(&tally.histogram),
     };

@@ -231,7 +231,11 @@ fn shared_keys_show_what_no_client_sees_by_itself() {
                 [[request]]\ncommand = 'SET'\n[[request]]\nweight = 4\ncommand = 'GET'";
     let workload = of(text).sharing_keys().unwrap();
     let plan = |address| Plan { workload: workload.clone(), connections: 4, ..plan(address) };
-    assert_undisturbed(&run(&plan(server.address)).unwrap());
+    let tally = run(&plan(server.address)).unwrap();
+    assert_undisturbed(&tally);
+    let verified = tally.verified.unwrap();
+    assert!(verified.operations >= tally.replies && verified.keys == 1, "{verified:?}");
+    assert_eq!(verified.beyond, 0);
     let tally = run(&plan(stale.address)).unwrap();
     let wrong = tally.first_wrong.unwrap();
     assert!(wrong.expected.starts_with("no value from before the write of"), "{wrong:?}");

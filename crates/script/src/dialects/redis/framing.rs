@@ -27,7 +27,7 @@ impl Framing {
             self.held.clear();
             (self.is_whole, self.framed) = (false, 0);
         }
-        let all: &'i [u8] = *input;
+        let all: &'i [u8] = input;
         if self.held.is_empty() {
             let found = self.replies.next(all)?;
             refuse_push(found.push)?;

@@ -13,12 +13,12 @@ use crate::{
     },
     time::Nanos,
 };
-use regatta_record::Exchange;
+use regatta_record::{Exchange, Verified};
 use std::{
     collections::BTreeMap,
     mem,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicU64, AtomicUsize, Ordering::*},
     },
 };
@@ -103,12 +103,16 @@ pub(super) struct Recorder {
     /// Who has the keys. They are new in each run: nobody else knows them.
     owner: Owner,
     logs: Mutex<Vec<Arc<Mutex<Log>>>>,
+    /// So many operations are written down at most.
+    most: usize,
     /// Operations that were to be written down.
     written: AtomicUsize,
     /// Everything that was called before this moment is written down.
     complete_until: AtomicU64,
     /// Load threads that have not ended.
     threads: AtomicUsize,
+    /// What was verified, in the end.
+    verified: OnceLock<Verified>,
 }
 
 impl Recorder {
@@ -117,9 +121,11 @@ impl Recorder {
         Recorder {
             owner: Owner::numbered(keys),
             logs: Mutex::default(),
+            most: MOST,
             written: AtomicUsize::new(0),
             complete_until: AtomicU64::new(Span::NEVER),
             threads: AtomicUsize::new(0),
+            verified: OnceLock::new(),
         }
     }
 
@@ -139,7 +145,7 @@ impl Recorder {
     /// A client sends its `version`-th request, at `now` or later.
     pub fn calls(&self, log: &mut Log, framed: &Framed, keys: &[u16], version: u64, now: Nanos) {
         let before = self.written.fetch_add(keys.len(), Relaxed);
-        if version >= log.until || before + keys.len() > MOST {
+        if version >= log.until || before + keys.len() > self.most {
             log.until = log.until.min(version);
             self.complete_until.fetch_min(now, Relaxed);
             return;
@@ -164,7 +170,13 @@ impl Recorder {
         }
     }
 
+    /// What was verified, once all load threads have ended.
+    pub fn verified(&self) -> Option<Verified> {
+        self.verified.get().copied()
+    }
+
     fn check(&self, names: &Names, wrong: &mut dyn FnMut(Exchange)) {
+        let mut operations = 0;
         let until = self.complete_until.load(Acquire);
         let mut values: BTreeMap<u16, Vec<(u32, Event, Did)>> = BTreeMap::new();
         let mut counters: BTreeMap<u16, Vec<(u32, Increment)>> = BTreeMap::new();
@@ -175,6 +187,7 @@ impl Recorder {
                 if span.call >= until {
                     continue;
                 }
+                operations += 1;
                 // What ended later may have met what was not written down.
                 let is_known = span.end < until;
                 let event = match did {
@@ -192,6 +205,9 @@ impl Recorder {
                 values.entry(key).or_default().push((client, Event { span, did: event }, did));
             }
         }
+        let keys = (values.len() + counters.len()) as u64;
+        let beyond = self.written.load(Acquire) as u64 - operations;
+        let _ = self.verified.set(Verified { operations, keys, beyond });
         for (key, history) in values {
             let events: Vec<Event> = history.iter().map(|(_, event, _)| *event).collect();
             if let Err(unexplained) = register::check(&events) {
@@ -279,5 +295,43 @@ fn in_words(Span { call, end }: Span) -> String {
     match end {
         Span::NEVER => format!("from {:.3} ms on, without a reply", ms(call)),
         end => format!("{:.3} to {:.3} ms", ms(call), ms(end)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialects::redis::commands::Command;
+
+    /// What was not written down is not held against what was.
+    #[test]
+    fn no_more_than_the_limit_is_written_down_and_what_ended_later_is_not_judged() {
+        let names = Names::new(1, 40);
+        for (most, expected) in [(2, (2, 1)), (3, (3, 0))] {
+            let recorder = Recorder { most, ..Recorder::new(1) };
+            recorder.begins();
+            let [first, second] = [0, 1].map(|client| recorder.log(client).1);
+            let call = |log: &Arc<Mutex<Log>>, command, version, now| {
+                let framed = Framed::new(command, 1);
+                recorder.calls(&mut log.lock().unwrap(), &framed, &[0], version, now);
+            };
+            call(&first, Command::Set, 1, 10);
+            call(&first, Command::Get, 2, 20);
+            call(&second, Command::Set, 1, 30);
+            let ends = |log: &Arc<Mutex<Log>>, version, now, did: Option<Did>| {
+                for entry in log.lock().unwrap().replies(version, 1) {
+                    entry.span.end = now;
+                    entry.did = did.unwrap_or(entry.did);
+                }
+            };
+            ends(&first, 1, 15, None);
+            ends(&second, 1, 35, None);
+            let author = Owner::new(1, 0);
+            let found = Write::of(Identity { author, key: 0, version: 1 });
+            ends(&first, 2, 40, Some(Did::Read(found)));
+            recorder.ends(&names, &mut |exchange| panic!("{exchange:?}"));
+            let Verified { operations, keys, beyond } = recorder.verified().unwrap();
+            assert_eq!(((operations, beyond), keys), (expected, 1));
+        }
     }
 }

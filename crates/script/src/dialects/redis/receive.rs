@@ -19,7 +19,7 @@ use crate::{
     time::Nanos,
 };
 use rand::Rng;
-use regatta_record::Exchange;
+use regatta_record::{Exchange, Verified};
 
 /// Written bytes of requests that are kept before they are dropped.
 const WRITTEN: usize = 64 << 10;
@@ -37,7 +37,7 @@ pub struct Redis {
     exchanges: Exchanges,
     steps: Steps,
     /// If all clients share their keys.
-    recorder: Option<Recorder>,
+    recorder: Option<Box<Recorder>>,
 }
 
 impl Redis {
@@ -58,7 +58,7 @@ impl Redis {
             values: keys_if(mix.commands().any(depends)),
             counters: keys_if(mix.commands().any(|command| command == Command::Incr)),
         };
-        let recorder = shares_keys.then(|| Recorder::new(rand::rng().random()));
+        let recorder = shares_keys.then(|| Box::new(Recorder::new(rand::rng().random())));
         Redis { exchanges, steps, recorder }
     }
 
@@ -255,5 +255,9 @@ impl Dialect for Redis {
         if let Some(recorder) = &self.recorder {
             recorder.ends(&self.exchanges.names, wrong);
         }
+    }
+
+    fn verified(&self) -> Option<Verified> {
+        self.recorder.as_ref().and_then(|recorder| recorder.verified())
     }
 }
