@@ -187,7 +187,7 @@ fn what_makes_no_sense_is_refused_with_what_is_permitted() {
         (vec!["--idle", "50000000"], "more descriptors"),
         (
             vec!["--workload", "triple"],
-            "hello, hash, cache, hub, hub-echo, or the path of a workload file",
+            "hello, hash, cache, hub, hub-echo, shard, or the path of a workload file",
         ),
         (vec!["--adapter", "cable"], "phoenix, actioncable, centrifuge, nats"),
         (vec!["--adapter", "nats"], "--adapter applies to the workload hub; this load runs double"),

@@ -129,8 +129,8 @@ pub struct LoadArgs {
     /// All connections share their keys, and when the load has ended, the replies of all of them must
     /// have an explanation: a history checker decides for each key whether one order of all operations
     /// gives these replies (linearizability). For redis://; without it each connection has its own keys,
-    /// and its replies are checked as they come. The first 4 million operations on keys are checked. In
-    /// one load process
+    /// and its replies are checked as they come. The first 4 million operations on keys are checked, and
+    /// the result says how many came after them. In one load process
     #[arg(long, conflicts_with = "slow")]
     pub verify: bool,
     /// The heads of the requests of hello and hash: varied as users' are (if absent), or identical
