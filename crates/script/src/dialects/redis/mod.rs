@@ -9,7 +9,8 @@
 //! [`crate::history`] decides at the end whether all of it can be explained.
 //!
 //! Nothing is kept of a connection that was lost while something was owed: what was asked last may be done
-//! at any later time. The next connection of the slot has keys of its own.
+//! at any later time. The next connection of the slot has keys of its own. Where errors are tolerated, `doubt`
+//! checks what can still be known of the keys of a command that failed.
 
 mod asks;
 mod built_in;
