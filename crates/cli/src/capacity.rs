@@ -77,8 +77,8 @@ pub struct CapacityArgs {
     arrivals: Option<Arrivals>,
     /// What to send, and what must come back: to line:// double (if absent), dialogue, echo, or a
     /// workload file of your own; to http:// a GET of the path (if absent), hello, hash, or a workload
-    /// file; to memcached:// cache (if absent), or a workload file; to ws:// hub (broadcasts; if absent)
-    /// or hub-echo
+    /// file; to memcached:// cache (if absent), or a workload file; to redis:// shard (if absent), or a
+    /// workload file; to ws:// hub (broadcasts; if absent) or hub-echo
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     workload: Option<Workload>,
     #[command(flatten)]

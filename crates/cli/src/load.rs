@@ -14,7 +14,7 @@ pub mod url;
 pub use args::LoadArgs;
 
 use crate::{exit::Done, interrupt, output};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use regatta_host::{Meter, Observed, UsageWindow};
 use regatta_judge::Settler;
 use regatta_load::{
@@ -88,13 +88,27 @@ fn with_heads(workload: Workload, heads: Option<Heads>) -> anyhow::Result<Worklo
     })
 }
 
+/// The workload with keys that all connections share, if that is asked for.
+fn verified(workload: Workload, verify: bool) -> anyhow::Result<Workload> {
+    if !verify {
+        return Ok(workload);
+    }
+    workload.sharing_keys().with_context(|| {
+        let name = workload.name();
+        format!("--verify applies to workloads with keys of their own, over redis://; this load runs {name}")
+    })
+}
+
 fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
     let asked = url::Asked::of(&args.url, args.workload.as_ref())?;
     let asked = args.http.applied(asked, args.workload.as_ref())?;
     let plan = Plan {
         target: asked.target,
         tls: args.tls.of(&asked)?,
-        workload: args.adapter.applied(with_heads(asked.workload, args.heads)?)?,
+        workload: verified(
+            args.adapter.applied(with_heads(asked.workload, args.heads)?)?,
+            args.verify,
+        )?,
         host: asked.host,
         path: asked.path,
         connections: args.connections(),
@@ -127,6 +141,9 @@ fn plan(args: &LoadArgs, processes: &Processes) -> anyhow::Result<Plan> {
     let split = processes.split(&plan).with_context(|| args.url.clone())?;
     if split.processes > args.processes {
         eprintln!("{}", processes_in_words(plan.connections + plan.idle + plan.passing, split));
+    }
+    if args.verify && split.processes > 1 {
+        bail!("--verify runs in one load process; use fewer connections, or no --processes");
     }
     if args.busy_poll {
         cpus::check_busy_poll(&args.cpus, split.threads, args.pid)?;
@@ -225,6 +242,7 @@ fn result(args: &LoadArgs, plan: &Plan, tally: &Tally, server: &Server) -> LoadR
         first_wrong: tally.first_wrong.clone(),
         first_unfinished: tally.first_unfinished.clone(),
         settling: None,
+        verified: tally.verified,
         verdict: judge_load(plan, tally, of_server),
         histogram: encode_histogram(&tally.histogram),
     };

@@ -97,6 +97,21 @@ fn a_rate_that_is_not_reached_is_said_so_with_status_1() {
 }
 
 #[test]
+fn verify_is_refused_where_no_keys_can_be_shared() {
+    let server = Server::double("epoll", &[]);
+    let output = load(&server, &["--verify"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("over redis://; this load runs double"), "{said}");
+    let url = format!("redis://{}", server.addr);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regatta"));
+    let output = command.args(["load", &url, "--verify", "--processes", "2"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("--verify runs in one load process"), "{said}");
+}
+
+#[test]
 fn a_window_without_one_right_answer_ends_with_status_1() {
     let server = Server::double("epoll", &["--delay", "fixed:1s"]);
     let output = load(&server, &["-c", "1", "-d", "100ms", "--warm-up", "0s"]);
@@ -172,7 +187,7 @@ fn what_makes_no_sense_is_refused_with_what_is_permitted() {
         (vec!["--idle", "50000000"], "more descriptors"),
         (
             vec!["--workload", "triple"],
-            "hello, hash, cache, hub, hub-echo, or the path of a workload file",
+            "hello, hash, cache, hub, hub-echo, shard, or the path of a workload file",
         ),
         (vec!["--adapter", "cable"], "phoenix, actioncable, centrifuge, nats"),
         (vec!["--adapter", "nats"], "--adapter applies to the workload hub; this load runs double"),

@@ -146,8 +146,8 @@ pub enum Until {
     /// exactly so many in all, and those once more that it left behind a connection's end that it had
     /// said; there is no warm-up, and the window opens before the first connect,
     /// so that connecting is included. With fewer requests than connections, only as many
-    /// connections as requests are opened. On a hub all connections are opened first, each sends one more
-    /// request to join, and then the window opens.
+    /// connections as requests are opened. On a hub, and where connections store values first, all of
+    /// them are opened first, each sends one more request to join, and then the window opens.
     Requests(u64),
     /// When every connection of a burst has done its part: with [`Drive::Burst`], and only with it.
     Done,
@@ -240,10 +240,10 @@ impl Plan {
     }
 
     /// Whether all connections are opened before a number of requests is counted. Otherwise a hub would owe the
-    /// first broadcasts to a few members only.
+    /// first broadcasts to a few members only, and what connections store at first would be timed.
     pub(crate) fn joins_first(&self) -> bool {
         matches!(self.until, Until::Requests(_))
-            && self.workload.is_pushed()
+            && (self.workload.is_pushed() || self.workload.prepares())
             && !self.drive.churns()
     }
 

@@ -112,7 +112,8 @@ fn carry_out<D: Dialect>(
     let frame = director.outcome()?;
     let (wrong, tls) = (shared.first_wrong(), shared.spoken());
     let counted = tally::count(counts, D::OPERATIONS, part, frame.window, plan, wrong, tls);
-    reached(Tally::of(counted, &frame, plan, Split { processes: 1, threads }), plan, &shared)
+    let tally = Tally::of(counted, &frame, plan, Split { processes: 1, threads });
+    reached(Tally { verified: dialect.verified(), ..tally }, plan, &shared)
 }
 
 /// Runs the threads of `part`, led by `leader`, until the load is over. `watch` is called meanwhile;

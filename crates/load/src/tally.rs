@@ -11,7 +11,7 @@ use crate::{
 };
 use hdrhistogram::Histogram;
 use regatta_record::{
-    Counted, Errors, Exchange, FirstWrong, Operation, OperationCounted, Part, TlsSpoken,
+    Counted, Errors, Exchange, FirstWrong, Operation, OperationCounted, Part, TlsSpoken, Verified,
 };
 use std::collections::BTreeMap;
 
@@ -82,6 +82,8 @@ pub struct Tally {
     pub interrupted: bool,
     /// With [`Plan::tls`], how it was spoken on the first connection whose handshake came through.
     pub tls: Option<TlsSpoken>,
+    /// What was verified together when the load had ended, where its connections share keys.
+    pub verified: Option<Verified>,
     /// The server refused every connection for two seconds, or was silent for longer than a reply
     /// and a connection may take; the run ended there.
     pub server_died: bool,
@@ -290,6 +292,7 @@ impl Tally {
             warm_up_requests: frame.warm_up_requests,
             interrupted: frame.interrupted,
             tls: counted.tls,
+            verified: None,
             server_died: frame.server_died,
         }
     }

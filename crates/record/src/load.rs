@@ -114,10 +114,25 @@ pub struct LoadResult {
     /// How the server warmed up, where that was to be seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settling: Option<Settling>,
+    /// What was verified together when the load had ended, where it shared keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Verified>,
     /// The judgement.
     pub verdict: Verdict,
     /// HDR histogram of the latencies, V2 format, base64.
     pub histogram: String,
+}
+
+/// How much of what clients did with keys that they share was verified together. An operation is one on one
+/// key: a request may be several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verified {
+    /// Operations that were verified.
+    pub operations: u64,
+    /// Keys that they were on.
+    pub keys: u64,
+    /// Operations that came later than could be written down.
+    pub beyond: u64,
 }
 
 /// What came of a kind of operation beside requests: what the server sent unasked, all of it verified.

@@ -5,7 +5,7 @@
 //! A load is generic over its dialect: nothing here is dispatched while it runs.
 
 use crate::{cursor::Cursor, script::Script, time::Nanos};
-use regatta_record::{Exchange, Operation};
+use regatta_record::{Exchange, Operation, Verified};
 
 /// A compiled workload in a protocol.
 pub trait Dialect: Sync {
@@ -177,6 +177,11 @@ pub trait Dialect: Sync {
         wrong: &mut dyn FnMut(Exchange),
     ) {
         let _ = (desk, is_late, wrong);
+    }
+
+    /// How much was verified together, over all threads, once [`Dialect::verify`] was called for each desk.
+    fn verified(&self) -> Option<Verified> {
+        None
     }
 
     /// Calls `wrong` for everything that the server still owes ([`Dialect::owes`]). Each load thread calls this

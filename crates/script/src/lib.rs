@@ -12,6 +12,7 @@ mod dialect;
 pub mod dialects;
 mod exact;
 pub mod hash_file;
+pub mod history;
 mod knock;
 mod protocol;
 mod script;

@@ -131,6 +131,18 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
         None
     }
 
+    /// Whether connections send more than their requests before the first of them, e.g. what their keys
+    /// hold at first. A load of a counted number of requests begins to count when all have done so.
+    fn prepares(&self) -> bool {
+        false
+    }
+
+    /// The same with keys that all connections share. What all of them saw is then checked together, when
+    /// the load has ended, within one process. `None` where there are no such keys.
+    fn sharing_keys(&self) -> Option<Self> {
+        None
+    }
+
     /// A request to see what a reply is like; `None` where nothing is told of replies.
     fn sample(&self, place: Place<'_>) -> Option<Sample> {
         let _ = place;

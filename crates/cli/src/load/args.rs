@@ -31,6 +31,8 @@ use std::{
   regatta load http://127.0.0.1:8080/ --tolerate 1%
   regatta load https://localhost:8443/ --cacert my-roots.pem
   regatta load memcached://127.0.0.1:11211 -p 16
+  regatta load redis://127.0.0.1:6379/2 -c 20 -p 100 --workload workloads/shard-mset-10.toml
+  regatta load redis://127.0.0.1:6379 -c 20 -p 16 --verify
   regatta load ws://127.0.0.1:8080/ws -c 1000 --in-flight 4
   regatta load ws://127.0.0.1:8080/ws -c 1000 --in-flight 4 --passing 50
   regatta load ws://127.0.0.1:8080/ -c 1000 --in-flight 4 --adapter nats
@@ -118,11 +120,19 @@ pub struct LoadArgs {
     /// What to send, and what must come back: to line:// double (if absent), dialogue, echo (for a
     /// server that sends back what it gets), or a workload file of your own; to http:// a GET of the
     /// path, or what the flags below say (if absent), hello, hash, or a workload file; to memcached://
-    /// cache (if absent), or a workload file; to ws:// hub (broadcasts; if absent) or hub-echo
+    /// cache (if absent), or a workload file; to redis:// shard (some of every command; if absent), or
+    /// a workload file; to ws:// hub (broadcasts; if absent) or hub-echo
     #[arg(long, value_parser = workload, value_name = "NAME|FILE.toml")]
     pub workload: Option<Workload>,
     #[command(flatten)]
     pub adapter: AdapterArgs,
+    /// All connections share their keys, and when the load has ended, the replies of all of them must
+    /// have an explanation: a history checker decides for each key whether one order of all operations
+    /// gives these replies (linearizability). For redis://; without it each connection has its own keys,
+    /// and its replies are checked as they come. The first 4 million operations on keys are checked, and
+    /// the result says how many came after them. In one load process
+    #[arg(long, conflicts_with = "slow")]
+    pub verify: bool,
     /// The heads of the requests of hello and hash: varied as users' are (if absent), or identical
     #[arg(long, value_name = "varied|identical", requires = "workload")]
     pub heads: Option<Heads>,

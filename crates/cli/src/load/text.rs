@@ -5,7 +5,9 @@ use super::{
     open,
 };
 use indicatif::HumanCount;
-use regatta_record::{Burst, Figure, Latency, LoadOperation, LoadResult, TlsSpoken, Unseen};
+use regatta_record::{
+    Burst, Figure, Latency, LoadOperation, LoadResult, TlsSpoken, Unseen, Verified,
+};
 use regatta_report::warm_up_in_words;
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -99,6 +101,9 @@ pub fn text(args: &LoadArgs, workload: &str, result: &LoadResult) -> String {
     for (cause, times) in &result.causes {
         line("  cause", format!("{} × {cause}", HumanCount(*times)));
     }
+    if let Some(verified) = result.verified {
+        line("verified", verified_in_words(verified));
+    }
     line("verdict", format!("{}: {}", result.verdict.kind.name(), result.verdict.because));
     if let Some(wrong) = result.first_wrong.as_ref().or(result.first_unfinished.as_ref()) {
         line("  sent", wrong.sent.clone());
@@ -132,6 +137,15 @@ fn shape(args: &LoadArgs) -> String {
         None => format!("× {pipeline}"),
     };
     format!("{} connections{idle}{passing}, {each}", args.connections())
+}
+
+/// How much the history checker has seen.
+fn verified_in_words(Verified { operations, keys, beyond }: Verified) -> String {
+    let beyond = match beyond {
+        0 => String::new(),
+        n => format!("; the last {} were more than can be kept", HumanCount(n)),
+    };
+    format!("{} operations on {} keys{beyond}", HumanCount(operations), HumanCount(keys))
 }
 
 /// How many replies had which status, and their share: `200: 990 (99.0%), 503: 10 (1.0%)`.
@@ -229,6 +243,18 @@ mod tests {
     fn printed(result: &LoadResult) -> String {
         let args = <Cli as clap::Parser>::parse_from(["load", "line://127.0.0.1:1"]);
         text(&args.load, "double", result)
+    }
+
+    #[test]
+    fn what_was_verified_together_has_a_line_and_so_has_what_was_not() {
+        let verified = |beyond| {
+            let verified = Verified { operations: 1_000, keys: 20, beyond };
+            printed(&result(serde_json::json!({ "verified": verified })))
+        };
+        assert!(verified(0).contains("\nverified    1,000 operations on 20 keys\n"));
+        let beyond = "1,000 operations on 20 keys; the last 7 were more than can be kept\n";
+        assert!(verified(7).contains(beyond));
+        assert!(!printed(&result(serde_json::json!({}))).contains("verified"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 pub mod http;
 pub mod line;
 pub mod memcached;
+pub mod redis;
 pub mod websocket;
 
 use crate::{
@@ -145,6 +146,20 @@ macro_rules! table {
                 ),* }
             }
 
+            /// Whether a connection sends more than its requests before the first of them, in a load
+            /// that counts requests: see [`Asks::prepares`].
+            pub fn prepares(&self) -> bool {
+                match self { $(Workload::$Name(asks) => asks.prepares()),* }
+            }
+
+            /// The same with keys that all connections share, and a check of what all of them saw;
+            /// `None` where there are no such keys.
+            pub fn sharing_keys(&self) -> Option<Workload> {
+                match self { $(
+                    Workload::$Name(asks) => asks.sharing_keys().map(Workload::$Name)
+                ),* }
+            }
+
             /// A request to see what a reply is like; `None` where nothing is told of replies.
             pub fn sample(&self, place: Place<'_>) -> Option<Sample> {
                 match self { $(Workload::$Name(asks) => asks.sample(place)),* }
@@ -220,6 +235,7 @@ table! {
     Http: http::Http1,
     Memcached: memcached::MemcachedText,
     WebSocket: websocket::WebSocket,
+    Redis: redis::Resp,
 }
 
 /// Does something with a dialect, whichever it is.

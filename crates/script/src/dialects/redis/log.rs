@@ -1,0 +1,337 @@
+//! What clients do with keys that they share, as they see it: written down while the load runs, and
+//! checked when it has ended.
+
+use super::{
+    commands::Framed,
+    names::{Identity, Kind, Names, Owner},
+};
+use crate::{
+    history::{
+        Span,
+        counter::{self, Increment},
+        register::{self, Event},
+    },
+    time::Nanos,
+};
+use regatta_record::{Exchange, Verified};
+use std::{
+    collections::BTreeMap,
+    mem,
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicU64, AtomicUsize, Ordering::*},
+    },
+};
+
+/// Most operations on keys that are written down: some 200 MB.
+const MOST: usize = 4 << 20;
+/// Where a write keeps its client, above the number of its request.
+const CLIENT: u32 = 40;
+
+/// What an operation did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Did {
+    /// It set the key.
+    Wrote(Write),
+    /// It asked what the key holds, or whether it is there.
+    Asks,
+    /// It found a value.
+    Read(Write),
+    /// The key was absent.
+    ReadNothing,
+    /// It deleted the key.
+    Deleted,
+    /// It counted up, to this number if there was a reply.
+    Counted(Option<u64>),
+}
+
+/// Which request of which client set a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Write(u64);
+
+impl Write {
+    /// The write that a value says it is of.
+    pub fn of(identity: Identity) -> Write {
+        Write(identity.author.slot() << CLIENT | identity.version)
+    }
+
+    fn in_words(self) -> String {
+        let Write(number) = self;
+        format!("request {} of client {}", number & ((1 << CLIENT) - 1), number >> CLIENT)
+    }
+}
+
+/// An operation on one key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub span: Span,
+    pub key: u16,
+    pub did: Did,
+}
+
+/// The operations of one client, in their order.
+#[derive(Debug)]
+pub(super) struct Log {
+    client: u32,
+    entries: Vec<Entry>,
+    /// The first one without a reply that may still come.
+    next: usize,
+    /// Requests from this number on are not written down.
+    until: u64,
+}
+
+impl Log {
+    /// The operations of the oldest request without a reply, which is the client's `version`-th; none if
+    /// it is not written down. Their reply has come.
+    pub fn replies(&mut self, version: u64, keys: usize) -> &mut [Entry] {
+        if version >= self.until {
+            return &mut [];
+        }
+        self.next += keys;
+        &mut self.entries[self.next - keys..self.next]
+    }
+
+    /// Replies that have not come will not come.
+    pub fn gives_up(&mut self) {
+        self.next = self.entries.len();
+    }
+}
+
+/// Where all clients write down what they do.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    /// Who has the keys. They are new in each run: nobody else knows them.
+    owner: Owner,
+    logs: Mutex<Vec<Arc<Mutex<Log>>>>,
+    /// So many operations are written down at most.
+    most: usize,
+    /// Operations that were to be written down.
+    written: AtomicUsize,
+    /// Everything that was called before this moment is written down.
+    complete_until: AtomicU64,
+    /// Load threads that have not ended.
+    threads: AtomicUsize,
+    /// What was verified, in the end.
+    verified: OnceLock<Verified>,
+}
+
+impl Recorder {
+    /// For keys with this number.
+    pub fn new(keys: u64) -> Recorder {
+        Recorder {
+            owner: Owner::numbered(keys),
+            logs: Mutex::default(),
+            most: MOST,
+            written: AtomicUsize::new(0),
+            complete_until: AtomicU64::new(Span::NEVER),
+            threads: AtomicUsize::new(0),
+            verified: OnceLock::new(),
+        }
+    }
+
+    /// Who has the keys, and the log of a client.
+    pub fn log(&self, client: u32) -> (Owner, Arc<Mutex<Log>>) {
+        let log = Log { client, entries: Vec::new(), next: 0, until: u64::MAX };
+        let log = Arc::new(Mutex::new(log));
+        self.logs.lock().expect("no thread panicked").push(log.clone());
+        (self.owner, log)
+    }
+
+    /// A load thread begins.
+    pub fn begins(&self) {
+        self.threads.fetch_add(1, AcqRel);
+    }
+
+    /// A client sends its `version`-th request, at `now` or later.
+    pub fn calls(&self, log: &mut Log, framed: &Framed, keys: &[u16], version: u64, now: Nanos) {
+        let before = self.written.fetch_add(keys.len(), Relaxed);
+        if version >= log.until || before + keys.len() > self.most {
+            log.until = log.until.min(version);
+            self.complete_until.fetch_min(now, Relaxed);
+            return;
+        }
+        let did = match framed.command {
+            command if command.stores() => {
+                Did::Wrote(Write(u64::from(log.client) << CLIENT | version))
+            }
+            command if command.kind() == Kind::Counter => Did::Counted(None),
+            command if command.deletes() => Did::Deleted,
+            _ => Did::Asks,
+        };
+        let span = Span { call: now, end: Span::NEVER };
+        log.entries.extend(keys.iter().map(|key| Entry { span, key: *key, did }));
+    }
+
+    /// A load thread has ended. The last one checks what all have written down, and calls `wrong` for the
+    /// first reply of each key that cannot be explained.
+    pub fn ends(&self, names: &Names, wrong: &mut dyn FnMut(Exchange)) {
+        if self.threads.fetch_sub(1, AcqRel) == 1 {
+            self.check(names, wrong);
+        }
+    }
+
+    /// What was verified, once all load threads have ended.
+    pub fn verified(&self) -> Option<Verified> {
+        self.verified.get().copied()
+    }
+
+    fn check(&self, names: &Names, wrong: &mut dyn FnMut(Exchange)) {
+        let mut operations = 0;
+        let until = self.complete_until.load(Acquire);
+        let mut values: BTreeMap<u16, Vec<(u32, Event, Did)>> = BTreeMap::new();
+        let mut counters: BTreeMap<u16, Vec<(u32, Increment)>> = BTreeMap::new();
+        for log in mem::take(&mut *self.logs.lock().expect("no thread panicked")) {
+            let mut log = log.lock().expect("no thread panicked");
+            let client = log.client;
+            for Entry { span, key, did } in mem::take(&mut log.entries) {
+                if span.call >= until {
+                    continue;
+                }
+                operations += 1;
+                // What ended later may have met what was not written down.
+                let is_known = span.end < until;
+                let event = match did {
+                    Did::Counted(count) => {
+                        let count = count.filter(|_| is_known);
+                        counters.entry(key).or_default().push((client, Increment { span, count }));
+                        continue;
+                    }
+                    Did::Wrote(Write(write)) => register::Did::Wrote(write),
+                    Did::Deleted => register::Did::Deleted,
+                    Did::Read(Write(write)) if is_known => register::Did::Read(write),
+                    Did::ReadNothing if is_known => register::Did::ReadNothing,
+                    Did::Read(_) | Did::ReadNothing | Did::Asks => continue,
+                };
+                values.entry(key).or_default().push((client, Event { span, did: event }, did));
+            }
+        }
+        let keys = (values.len() + counters.len()) as u64;
+        let beyond = self.written.load(Acquire) as u64 - operations;
+        let _ = self.verified.set(Verified { operations, keys, beyond });
+        for (key, history) in values {
+            let events: Vec<Event> = history.iter().map(|(_, event, _)| *event).collect();
+            if let Err(unexplained) = register::check(&events) {
+                wrong(self.of_value(names, key, &history, unexplained));
+            }
+        }
+        for (key, history) in counters {
+            let increments: Vec<Increment> = history.iter().map(|(_, one)| *one).collect();
+            if let Err(unexplained) = counter::check(&increments) {
+                wrong(self.of_counter(names, key, &history, unexplained));
+            }
+        }
+    }
+
+    fn of_value(
+        &self,
+        names: &Names,
+        key: u16,
+        history: &[(u32, Event, Did)],
+        unexplained: register::Unexplained,
+    ) -> Exchange {
+        let key = names.key(Kind::Value, &self.owner, key);
+        let register::Unexplained { why, event, other } = unexplained;
+        let (client, event, did) = history[event];
+        let other = other.map(|other| {
+            let (client, event, did) = history[other];
+            let what = match did {
+                Did::Wrote(write) => format!("the write of {}", write.in_words()),
+                Did::Read(write) => {
+                    format!("the value of {}, which client {client} read", write.in_words())
+                }
+                Did::Deleted => format!("the deletion by client {client}"),
+                _ => format!("the read by client {client}"),
+            };
+            format!("{what} ({})", in_words(event.span))
+        });
+        let other = other.unwrap_or_default();
+        let expected = match why {
+            register::Why::NeverWritten => "a value that a client has written to this key".into(),
+            register::Why::NotWrittenYet => format!("nothing that was written later: {other}"),
+            register::Why::Stale => format!("no value from before {other}"),
+            register::Why::Lost => format!("a value, because of {other}"),
+        };
+        let received = match did {
+            Did::Read(write) => format!("the value of {}", write.in_words()),
+            _ => "nothing: the key is absent".into(),
+        };
+        let sent = format!("{key}, read by client {client} ({})", in_words(event.span));
+        Exchange { sent, expected, received, reply_index: 0 }
+    }
+
+    fn of_counter(
+        &self,
+        names: &Names,
+        key: u16,
+        history: &[(u32, Increment)],
+        unexplained: counter::Unexplained,
+    ) -> Exchange {
+        let key = names.key(Kind::Counter, &self.owner, key);
+        let counter::Unexplained { why, event } = unexplained;
+        let (client, increment) = history[event];
+        let of = |other: usize| {
+            let (client, increment) = history[other];
+            format!("client {client} ({})", in_words(increment.span))
+        };
+        let expected = match why {
+            counter::Why::Twice { other } => format!("not the count that {} got", of(other)),
+            counter::Why::TooHigh { most } => {
+                format!("at most {most}: so many increments had begun")
+            }
+            counter::Why::TooLow { least } => {
+                format!("at least {least}: so many increments had ended, with this one")
+            }
+            counter::Why::Backwards { other } => format!("more than {} got before", of(other)),
+        };
+        let received = increment.count.map_or_else(String::new, |count| count.to_string());
+        let sent = format!("INCR {key} by client {client} ({})", in_words(increment.span));
+        Exchange { sent, expected, received, reply_index: 0 }
+    }
+}
+
+/// When something happened, by the clock of the load.
+fn in_words(Span { call, end }: Span) -> String {
+    let ms = |at: Nanos| at as f64 / 1e6;
+    match end {
+        Span::NEVER => format!("from {:.3} ms on, without a reply", ms(call)),
+        end => format!("{:.3} to {:.3} ms", ms(call), ms(end)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialects::redis::commands::Command;
+
+    /// What was not written down is not held against what was.
+    #[test]
+    fn no_more_than_the_limit_is_written_down_and_what_ended_later_is_not_judged() {
+        let names = Names::new(1, 40);
+        for (most, expected) in [(2, (2, 1)), (3, (3, 0))] {
+            let recorder = Recorder { most, ..Recorder::new(1) };
+            recorder.begins();
+            let [first, second] = [0, 1].map(|client| recorder.log(client).1);
+            let call = |log: &Arc<Mutex<Log>>, command, version, now| {
+                let framed = Framed::new(command, 1);
+                recorder.calls(&mut log.lock().unwrap(), &framed, &[0], version, now);
+            };
+            call(&first, Command::Set, 1, 10);
+            call(&first, Command::Get, 2, 20);
+            call(&second, Command::Set, 1, 30);
+            let ends = |log: &Arc<Mutex<Log>>, version, now, did: Option<Did>| {
+                for entry in log.lock().unwrap().replies(version, 1) {
+                    entry.span.end = now;
+                    entry.did = did.unwrap_or(entry.did);
+                }
+            };
+            ends(&first, 1, 15, None);
+            ends(&second, 1, 35, None);
+            let author = Owner::new(1, 0);
+            let found = Write::of(Identity { author, key: 0, version: 1 });
+            ends(&first, 2, 40, Some(Did::Read(found)));
+            recorder.ends(&names, &mut |exchange| panic!("{exchange:?}"));
+            let Verified { operations, keys, beyond } = recorder.verified().unwrap();
+            assert_eq!(((operations, beyond), keys), (expected, 1));
+        }
+    }
+}

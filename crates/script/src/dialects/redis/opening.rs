@@ -1,0 +1,106 @@
+//! What comes before the first request of a connection: the choice of the database, and the client's keys
+//! get their first values, so that it is known what they hold.
+
+use super::{
+    commands::{Command, Framed},
+    exchanges::Exchanges,
+    talk::{Opening, Talk},
+};
+use crate::text::{line, printable};
+use regatta_proto::resp::write_command;
+use regatta_record::Exchange;
+
+/// Bytes of requests that are written at a time, and then a little more.
+const AT_A_TIME: usize = 32 << 10;
+/// The reply to all of them.
+const OK: &[u8] = b"+OK\r\n";
+
+/// The steps of every connection.
+#[derive(Debug)]
+pub(super) struct Steps {
+    /// The database that is chosen, if not the first one.
+    pub database: Option<String>,
+    /// Keys of each client that get a value.
+    pub values: usize,
+    /// Keys of each client that get a count of 0.
+    pub counters: usize,
+}
+
+impl Steps {
+    /// Goes on with the steps: see [`crate::Dialect::open`].
+    pub fn go_on(
+        &self,
+        exchanges: &Exchanges,
+        talk: &mut Talk,
+        came: &mut &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Box<Exchange>> {
+        if !talk.opening.begun {
+            talk.opening.begun = true;
+            if let Some(database) = &self.database {
+                write_command([&b"SELECT"[..], database.as_bytes()], out);
+                talk.opening.due = 1;
+            }
+        } else if let Err(received) = take_oks(&mut talk.opening, came) {
+            let sent = match (&self.database, talk.opening.stored) {
+                (Some(database), 0) => format!("SELECT {database}"),
+                _ => "SET of the client's keys, before the first request".into(),
+            };
+            let expected = printable(OK);
+            return Err(Box::new(Exchange { sent, expected, received, reply_index: 0 }));
+        }
+        if talk.opening.due > 0 {
+            return Ok(false);
+        }
+        self.store(exchanges, talk, out);
+        talk.opening.done = talk.opening.due == 0;
+        Ok(talk.opening.done)
+    }
+
+    /// Stores some of the keys that are not stored yet.
+    fn store(&self, exchanges: &Exchanges, talk: &mut Talk, out: &mut Vec<u8>) {
+        let all = self.values + self.counters;
+        let Talk { opening, versions, counters, owner, author, .. } = talk;
+        let is_stored = versions.len() == self.values && counters.len() == self.counters;
+        if is_stored && opening.stored == 0 {
+            return;
+        }
+        let set = Framed::new(Command::Set, 1);
+        while opening.stored < all && out.len() < AT_A_TIME {
+            match opening.stored.checked_sub(self.values) {
+                None => {
+                    let keys = [opening.stored as u16];
+                    set.write(&exchanges.names, (&*owner, &*author), &keys, 0, out);
+                    versions.push(0);
+                }
+                Some(counter) => {
+                    out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n");
+                    let kind = Command::Incr.kind();
+                    exchanges.names.write_key(kind, owner, counter as u16, out);
+                    out.extend_from_slice(b"$1\r\n0\r\n");
+                    counters.push(0);
+                }
+            }
+            opening.stored += 1;
+            opening.due += 1;
+        }
+    }
+}
+
+/// Takes replies that are due off the front of what came; otherwise returns what came instead.
+fn take_oks(opening: &mut Opening, came: &mut &[u8]) -> Result<(), String> {
+    while opening.due > 0 && !came.is_empty() {
+        let wanted = &OK[opening.right..];
+        let here = wanted.len().min(came.len());
+        if came[..here] != wanted[..here] {
+            return Err(printable(&[&OK[..opening.right], line(came)].concat()));
+        }
+        *came = &came[here..];
+        opening.right += here;
+        if opening.right == OK.len() {
+            opening.right = 0;
+            opening.due -= 1;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,17 @@
+//! When an operation happened, as its client saw it.
+
+use crate::time::Nanos;
+
+/// From the call of an operation to its reply, by a clock that all clients share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// When it was called, or earlier.
+    pub call: Nanos,
+    /// When its reply was there, or later; [`Span::NEVER`] without a reply.
+    pub end: Nanos,
+}
+
+impl Span {
+    /// The end of an operation whose reply never came.
+    pub const NEVER: Nanos = Nanos::MAX;
+}
