@@ -7,10 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The built-in workloads. A manifest may also name a workload file, by the name in it.
-pub const WORKLOADS: [&str; 5] = ["double", "dialogue", "hello", "hash", "hub"];
-
-/// Workloads that nothing can load yet: a manifest that names one would never be raced by it.
-const NOT_YET: [&str; 1] = ["shard"];
+pub const WORKLOADS: [&str; 6] = ["double", "dialogue", "hello", "hash", "hub", "shard"];
 
 /// `manifest.toml` of a contender.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,12 +146,6 @@ impl Manifest {
                  files: letters, digits, '-', '_' and '.', not ending in .toml"
             ));
         }
-        if let Some(early) = workloads.iter().find(|name| NOT_YET.contains(&name.as_str())) {
-            return Err(format!(
-                "{name} names the workload {early:?}, which nothing loads yet; there are {known}, \
-                 and the names of workload files"
-            ));
-        }
         if let Some(support) = self.supports.first() {
             return Err(format!(
                 "{name} asks for {support:?} by `supports`, which starts nothing; describe what \
@@ -282,20 +273,9 @@ one_core_as = "epoll"
     #[test]
     fn what_would_be_read_and_ignored_is_refused() {
         let with = |line: &str| format!("{SHORT}{line}\n");
-        for (text, expected) in [
-            (
-                with("supports = [\"redis-nodes:4\"]"),
-                "\"redis-nodes:4\" by `supports`, which starts",
-            ),
-            (
-                SHORT.replace("double", "shard"),
-                "\"shard\", which nothing loads yet; there are double,",
-            ),
-            (SHORT.replace("double", "shard"), "\"shard\", which nothing loads yet"),
-        ] {
-            let error = error_of(&text);
-            assert!(error.contains(expected), "{error:?} should tell {expected:?}");
-        }
+        let error = error_of(&with("supports = [\"redis-nodes:4\"]"));
+        let expected = "\"redis-nodes:4\" by `supports`, which starts";
+        assert!(error.contains(expected), "{error:?} should tell {expected:?}");
         // As stored by versions that had the key.
         assert!(Manifest::parse(&with("supports = []")).is_ok());
     }
