@@ -4,12 +4,13 @@
 mod support;
 mod transcript;
 
+use regatta_host::Role;
 use regatta_race::{Adapter, Contender, Manifest, RoleCpus, built_in, peers_folder};
 use regatta_record::EXHIBIT;
 use regatta_script::hash_file;
 use std::{
     fs,
-    io::{self, ErrorKind, Read, Write},
+    io::{self, BufRead, BufReader, ErrorKind, Read, Write},
     iter,
     net::{SocketAddr, TcpStream},
     path::Path,
@@ -47,6 +48,8 @@ struct Served<'a> {
     addr: SocketAddr,
     /// What it reads, if its workload is `hash`.
     file: &'a Path,
+    /// Where its backends listen.
+    backends: Vec<SocketAddr>,
 }
 
 /// How many contenders run at a time: some are hundreds of processes, or a virtual machine that
@@ -59,7 +62,9 @@ const WITHIN: Duration = Duration::from_secs(30);
 /// are told together.
 fn with_each(workload: &str, test: impl Fn(&Served<'_>) -> Result<(), String> + Sync) {
     let contenders = contenders(workload);
-    assert!(contenders.len() >= 4, "our four models at least");
+    // Our models need nothing but this program; nodes of `shard` need a redis-server.
+    let least = if workload == "shard" { 0 } else { 4 };
+    assert!(contenders.len() >= least, "our four models at least");
     let next = AtomicUsize::new(0);
     let some = || -> Vec<String> {
         let each = iter::from_fn(|| contenders.get(next.fetch_add(1, Relaxed)));
@@ -83,7 +88,10 @@ fn with(
 ) -> Result<(), String> {
     let running = Running::start(contender, workload, 2, &RoleCpus::default())?;
     let (addr, file) = (running.addr, running.file.as_path());
-    let tested = test(&Served { manifest: &contender.manifest, addr, file });
+    let (_server, behind) = running.roles.all().split_last().expect("the server comes last");
+    let ports = behind.iter().flat_map(Role::ports);
+    let backends = ports.map(|port| SocketAddr::from((addr.ip(), port))).collect();
+    let tested = test(&Served { manifest: &contender.manifest, addr, file, backends });
     match (tested, running.stop()) {
         (Err(wrong), Err(fault)) => Err(format!("{wrong}; and {fault}")),
         (tested, stopped) => tested.and(stopped),
@@ -158,6 +166,58 @@ fn expect_hash(addr: SocketAddr, status: &str, content: &str) -> Result<(), Stri
     match reply.starts_with(&format!("HTTP/1.1 {status} ")) && reply.contains(content) {
         true => Ok(()),
         false => Err(format!("expected a reply with {status} and {content:?}, got {reply:?}")),
+    }
+}
+
+#[test]
+fn every_contender_answers_the_transcripts_of_shard() {
+    answers_the_transcripts("shard");
+}
+
+/// Short keys that differ in their numbers alone, as a load has them: a proxy that is to be compared with
+/// others has a share of them on each of its nodes.
+#[test]
+fn every_proxy_has_keys_on_each_of_its_nodes() {
+    const KEYS: usize = 4_000;
+    with_each("shard", |Served { addr, backends, .. }| {
+        if backends.is_empty() {
+            return Ok(());
+        }
+        let requests: Vec<u8> = (0..KEYS).flat_map(|n| redis_set(&format!("key:{n}"))).collect();
+        let replies = ask_redis(*addr, &requests, KEYS)?;
+        if replies.iter().any(|reply| reply != "+OK") {
+            return Err(format!("expected +OK for each SET, got {:?}", replies.last()));
+        }
+        let mut counts = Vec::new();
+        for node in backends {
+            let size = ask_redis(*node, b"*1\r\n$6\r\nDBSIZE\r\n", 1)?;
+            let size = size[0].strip_prefix(':').and_then(|size| size.parse::<usize>().ok());
+            counts.push(size.ok_or("expected a number for DBSIZE")?);
+        }
+        let (all, least) = (counts.iter().sum::<usize>(), counts.iter().min());
+        match all == KEYS && least > Some(&(KEYS / backends.len() / 2)) {
+            true => Ok(()),
+            false => Err(format!("of {KEYS} keys the nodes have {counts:?}")),
+        }
+    });
+}
+
+/// A request that sets a key.
+fn redis_set(key: &str) -> Vec<u8> {
+    format!("*3\r\n$3\r\nSET\r\n${}\r\n{key}\r\n$5\r\nvalue\r\n", key.len()).into_bytes()
+}
+
+/// Sends requests and reads their replies, a line each.
+fn ask_redis(addr: SocketAddr, requests: &[u8], replies: usize) -> Result<Vec<String>, String> {
+    let told = |error: io::Error| error.to_string();
+    let mut stream = TcpStream::connect(addr).map_err(told)?;
+    stream.set_read_timeout(Some(WITHIN)).map_err(told)?;
+    stream.write_all(requests).map_err(told)?;
+    let lines: Vec<String> =
+        BufReader::new(stream).lines().take(replies).collect::<Result<_, _>>().map_err(told)?;
+    match lines.len() == replies {
+        true => Ok(lines),
+        false => Err(format!("the connection was closed after {} replies", lines.len())),
     }
 }
 

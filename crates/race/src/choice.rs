@@ -48,12 +48,14 @@ pub(crate) fn check_known(
     ))
 }
 
-/// Whether a contender speaks the workload: its manifest names it. Who sends back what it gets need
-/// not know a workload file to do so.
+/// Whether a contender serves the workload: its manifest names the service, or the workload file. A server
+/// that sends back what it gets serves every workload file.
 pub(crate) fn serves(contest: &Contest, contender: &Contender) -> bool {
     let Contender { manifest, .. } = contender;
-    let echoes = contest.workload_file.is_some() && manifest.adapter == Some(Adapter::Echo);
-    echoes || manifest.workloads.contains(&contest.service())
+    let of_file = contest.workload_file.is_some();
+    let echoes = of_file && manifest.adapter == Some(Adapter::Echo);
+    let named = |name: &String| manifest.workloads.contains(name);
+    echoes || named(&contest.service()) || of_file && named(&contest.workload)
 }
 
 /// In a race file: all contenders that are neither built in nor the file's own.
@@ -114,4 +116,25 @@ pub(crate) fn baseline(
 
 fn names(entries: &[Entry]) -> String {
     entries.iter().map(|e| e.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Manifest;
+
+    #[test]
+    fn a_workload_file_is_served_by_those_that_name_its_service_or_the_file() {
+        let contest = Contest {
+            workload: "mine".into(),
+            workload_file: Some("protocol = 'line'".into()),
+            file_service: Some("shard".into()),
+            ..Contest::parse("", "x").unwrap()
+        };
+        for (workload, serving) in [("shard", true), ("mine", true), ("hello", false)] {
+            let manifest = Manifest::from_argument("a=a {port}", workload).unwrap();
+            let contender = Contender { manifest, dir: Default::default() };
+            assert_eq!(serves(&contest, &contender), serving, "{workload}");
+        }
+    }
 }

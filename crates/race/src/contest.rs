@@ -33,6 +33,9 @@ pub struct Contest {
     /// The whole text of the workload, where it is a file.
     #[serde(skip)]
     pub workload_file: Option<String>,
+    /// What a contender must serve to be asked the workload, where it is a file.
+    #[serde(skip)]
+    pub(crate) file_service: Option<String>,
     /// Contenders by name; `peers` stands for every one that serves the workload and is neither
     /// built in nor this file's own. Absent: every one that is known and serves it.
     #[serde(default)]
@@ -118,12 +121,6 @@ impl Selector {
     }
 }
 
-/// What a contender must serve to be asked a workload, which is a file's or built in.
-pub(crate) fn service(workload: &str, is_file: bool) -> String {
-    let built_in = Workload::parse(workload).filter(|_| !is_file);
-    built_in.map_or_else(|| workload.to_owned(), |workload| workload.service().to_owned())
-}
-
 /// So many requests in flight over all connections, if that is a number.
 fn bounded(in_flight: u32) -> Drive {
     let in_flight = NonZeroU32::new(in_flight);
@@ -178,7 +175,8 @@ pub(crate) fn bundled_races() -> Vec<Contest> {
 impl Contest {
     /// What contenders must serve to take part, as in their manifests: that of the workload.
     pub fn service(&self) -> String {
-        service(&self.workload, self.workload_file.is_some())
+        let built_in = || Some(Workload::parse(&self.workload)?.service().to_owned());
+        self.file_service.clone().or_else(built_in).unwrap_or_else(|| self.workload.clone())
     }
 
     /// A bundled race by its name, or a file by its path.
@@ -199,6 +197,7 @@ impl Contest {
             })?;
             contest.workload = file.name().into();
             contest.workload_file = file.text().map(str::to_owned);
+            contest.file_service = Some(file.service().into());
         }
         Ok(contest)
     }
@@ -351,7 +350,6 @@ mod tests {
         let (hub, echo) = (Contest::find("hub").unwrap(), Contest::find("hub-echo").unwrap());
         assert_eq!((hub.service(), echo.service()), ("hub".into(), "hub".into()));
         assert_eq!(echo.workload, "hub-echo");
-        assert_eq!(service("hub-echo", true), "hub-echo", "a file's own name");
         let cpus = CpuSets { server: vec![0], load: vec![1], spare: vec![] };
         let then = hub.then(&cpus, &hub.loads(&cpus).0);
         let bounded = |load: &LoadShape| load.drive == bounded(4);

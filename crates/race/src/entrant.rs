@@ -3,7 +3,6 @@
 use crate::{
     adapter::Adapter,
     contender::{Contender, ContenderError},
-    contest::service,
     heads,
     launches::RoleCpus,
     manifest::{Limits, Manifest},
@@ -121,9 +120,11 @@ impl Entrant {
     ) -> Result<Vec<RoleLaunch>, ContenderError> {
         let StartPlace { port, backends, run } = place;
         let (server, of_backends) = (asked.cpus.of_server(&load), asked.cpus.of_backends(&load));
+        let Manifest { workloads, .. } = &self.contender.manifest;
+        let named = workloads.iter().find(|name| **name == asked.workload);
         let values = Values {
             port,
-            workload: &service(&asked.workload, asked.workload_file.is_some()),
+            workload: named.map_or_else(|| self.speaks.service(), String::as_str),
             cores: server.len(),
             churn: load.drive.churns(),
             request_bytes: self.canned(load, port).map(|canned| canned.request_bytes),

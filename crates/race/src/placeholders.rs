@@ -30,7 +30,8 @@ pub struct Values<'a> {
     pub instance: Option<u32>,
     /// Where its backends listen. `{backends}` are the addresses of all, `{backend.NAME}` of one kind
     /// and `{backend.NAME.ports}` its ports, joined by commas. An argument, or a line of a template,
-    /// with `{backend.NAME.address}` or `{backend.NAME.port}` is there once for each process of it.
+    /// with `{backend.NAME.address}` or `{backend.NAME.port}` is repeated for each process of that kind.
+    /// `{backend.NAME.1.address}` and `{backend.NAME.1.port}` are those of its first process alone.
     pub backends: &'a [BackendPorts],
 }
 
@@ -49,7 +50,8 @@ pub struct BackendPorts {
     "unknown placeholder {{{name}}} in {text:?}; there are {{port}}, {{workload}}, {{cores}}, \
      {{churn}}, {{dir}}, {{run}}, {{file}}, {{regatta}}, {{request_bytes}} and {{reply}} with the \
      adapter canned, {{instance}} in a backend, and with backends {{backends}}, {{backend.NAME}}, \
-     {{backend.NAME.ports}}, {{backend.NAME.address}} and {{backend.NAME.port}}"
+     {{backend.NAME.ports}}, {{backend.NAME.address}}, {{backend.NAME.port}}, and of one process by \
+     its number, from 1, {{backend.NAME.1.address}} and {{backend.NAME.1.port}}"
 )]
 pub struct UnknownPlaceholder {
     name: String,
@@ -143,18 +145,21 @@ impl Values<'_> {
             "backends" if !self.backends.is_empty() => {
                 Some(joined(self.backends.iter().flat_map(|one| &one.ports), address))
             }
-            name => {
-                let name = name.strip_prefix("backend.")?;
-                let (name, ports) = match name.strip_suffix(".ports") {
-                    Some(name) => (name, true),
-                    None => (name, false),
-                };
-                let backend = self.backends.iter().find(|one| one.name == name)?;
-                Some(match ports {
-                    true => joined(backend.ports.iter(), |port| port.to_string()),
-                    false => joined(backend.ports.iter(), address),
-                })
-            }
+            name => self.of_backend(name.strip_prefix("backend.")?),
+        }
+    }
+
+    /// The value of `NAME`, `NAME.ports`, `NAME.1.address` or `NAME.1.port`. Names have no dots.
+    fn of_backend(&self, path: &str) -> Option<String> {
+        let path: Vec<&str> = path.split('.').collect();
+        let backend = self.backends.iter().find(|one| one.name == path[0])?;
+        let nth = |number: &str| backend.ports.get(number.parse::<usize>().ok()?.checked_sub(1)?);
+        match path[1..] {
+            [] => Some(joined(backend.ports.iter(), address)),
+            ["ports"] => Some(joined(backend.ports.iter(), u16::to_string)),
+            [number, "address"] => nth(number).map(address),
+            [number, "port"] => nth(number).map(u16::to_string),
+            _ => None,
         }
     }
 
@@ -256,6 +261,20 @@ mod tests {
         let expected = "up {\n  server 127.0.0.1:7;\n  server 127.0.0.1:8;\n}\n\
                         # {backend.web.port} {x}";
         assert_eq!(values.fill_known(config), expected);
+    }
+
+    #[test]
+    fn one_process_of_a_backend_is_named_by_its_number() {
+        let backends = backends();
+        let values = values(&backends);
+        let filled = values.fill("{backend.app-1.2.address} {backend.app-1.1.port}").unwrap();
+        assert_eq!(filled, "127.0.0.1:8 7");
+        let config = "a: {backend.app-1.1.address}\nb: {backend.app-1.2.address}\n";
+        assert_eq!(values.fill_known(config), "a: 127.0.0.1:7\nb: 127.0.0.1:8\n");
+        for wrong in ["app-1.0.port", "app-1.3.port", "app-1.x.port", "app-1.1", "app-1.1.port.x"] {
+            let error = values.fill(&format!("{{backend.{wrong}}}")).unwrap_err().to_string();
+            assert!(error.contains("{backend.NAME.1.port}"), "{error}");
+        }
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::{fs, path::Path};
 /// The text of the files that fix versions, in a peer's folder and in those that its sources are in.
 fn pinned(peer: &Contender) -> String {
     let sources = peer.manifest.source.iter().map(|file| peer.dir.join(file));
-    let folders = sources.filter_map(|file| file.parent().map(Path::to_path_buf));
+    let of_sources = sources.filter_map(|file| file.parent().map(Path::to_path_buf));
+    let folders = of_sources.chain([peer.dir.clone()]);
     let files = folders.flat_map(|folder| {
         ["pom.xml", "requirements.txt", "Cargo.lock", "go.mod", "package-lock.json"]
             .map(|name| folder.join(name))

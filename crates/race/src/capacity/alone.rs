@@ -25,6 +25,7 @@ pub fn alone(
     let contest = Contest {
         workload: workload.name().to_string(),
         workload_file: workload.text().map(str::to_owned),
+        file_service: workload.text().map(|_| workload.service().to_owned()),
         contenders: vec![name.to_string()],
         // There is no race file in which the name could be misspelt.
         bundled: true,

@@ -75,6 +75,10 @@ impl Asks for RedisAsks {
         }
     }
 
+    fn service(&self) -> &str {
+        "shard"
+    }
+
     fn compile(&self, order: &Order<'_>) -> Result<Speech<Redis>, TooLarge> {
         let dialect = match &self.what {
             What::Shard => self.compiled(&built_in::shard(), order),

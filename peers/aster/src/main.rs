@@ -1,0 +1,5 @@
+//! aster's own program, which is these lines too.
+
+fn main() {
+    libaster::run().unwrap();
+}
