@@ -59,7 +59,7 @@ impl Engine for Proxy {
                 self.peers.put(conn, Peer::Client(client));
             }
             Some(Peer::Upstream(upstream)) => {
-                self.lose(upstream, Loss::Closed, effects);
+                self.lose(*upstream, Loss::Closed, effects);
             }
             None => {}
         }
@@ -70,7 +70,7 @@ impl Engine for Proxy {
         match self.peers.take(conn) {
             Some(Peer::Client(client)) => self.leave(client, effects),
             Some(Peer::Upstream(upstream)) => {
-                self.lose(upstream, Loss::Closed, effects);
+                self.lose(*upstream, Loss::Closed, effects);
             }
             None => {}
         }

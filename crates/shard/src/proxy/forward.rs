@@ -96,7 +96,7 @@ impl Proxy {
     }
 
     /// Sends a request to every node.
-    pub(super) fn to_all(
+    pub(super) fn send_to_all(
         &mut self,
         client: &mut Client,
         command: &Command<'_>,

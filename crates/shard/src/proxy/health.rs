@@ -25,7 +25,7 @@ impl Proxy {
         for conn in late {
             if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {
                 self.shared.counts.timeouts.fetch_add(1, Relaxed);
-                self.lose(upstream, Loss::TimedOut, effects);
+                self.lose(*upstream, Loss::TimedOut, effects);
             }
         }
         for node in 0..self.health.len() {

@@ -108,7 +108,7 @@ impl Proxy {
                 self.forward(client, node, command, effects)
             }
             Route::Split(merge) => self.split(client, command, decision, *merge, plan, effects),
-            Route::AllNodes(merge) => self.to_all(client, command, decision, *merge, effects),
+            Route::AllNodes(merge) => self.send_to_all(client, command, decision, *merge, effects),
             Route::Scan(cursor) => self.scan(client, command, *cursor, effects),
             Route::Here(local) => self.here(client, command, *local, effects),
             Route::Lease(lease, place) => self.lease(client, command, (*lease, *place), effects),

@@ -77,7 +77,7 @@ impl Proxy {
             upstream.begun.shrink_to(LARGE);
         }
         if let Some(loss) = loss {
-            return self.lose(upstream, loss, effects);
+            return self.lose(*upstream, loss, effects);
         }
         if !upstream.held.is_empty() && upstream.has_room(effects) {
             let held = std::mem::take(&mut upstream.held);
@@ -183,8 +183,8 @@ impl Proxy {
     }
 
     /// A connection to a node is of no use any more. Who waits for a reply gets an error.
-    pub(super) fn lose(&mut self, mut upstream: Box<Upstream>, loss: Loss, effects: &mut Fx) {
-        let Upstream { conn, node, pool, .. } = *upstream;
+    pub(super) fn lose(&mut self, mut upstream: Upstream, loss: Loss, effects: &mut Fx) {
+        let Upstream { conn, node, pool, .. } = upstream;
         effects.abort(conn);
         self.pools.get(pool).forget(node, conn);
         if upstream.use_ == Use::Probe && upstream.waiting.is_empty() {

@@ -17,6 +17,7 @@ pub struct Proxy {
     pub(super) due: Vec<Conn>,
     /// Memory for the parts of a request, and for input that waits.
     pub(super) plan: Plan,
+    #[expect(clippy::vec_box, reason = "they move from here to clients and back")]
     pub(super) spare: Vec<Box<Rest>>,
     /// Bytes of replies that clients have not read, as far as they are counted.
     pub(super) unread: usize,

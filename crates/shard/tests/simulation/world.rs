@@ -221,11 +221,11 @@ impl World {
         let mut moved = false;
         self.turn();
         for conn in self.conns() {
-            moved |= self.to_proxy(conn, usize::MAX, seen);
+            moved |= self.arrive(conn, usize::MAX, seen);
         }
         self.end_turn();
         for conn in self.conns() {
-            moved |= self.from_proxy(conn, usize::MAX, seen)?;
+            moved |= self.leave(conn, usize::MAX, seen)?;
         }
         Ok(moved)
     }
@@ -257,14 +257,14 @@ impl World {
         for conn in self.conns() {
             if self.random.random_bool(0.6) {
                 let most = self.cut();
-                self.to_proxy(conn, most, seen);
+                self.arrive(conn, most, seen);
             }
         }
         self.end_turn();
         for conn in self.conns() {
             if self.random.random_bool(0.6) {
                 let most = self.cut();
-                self.from_proxy(conn, most, seen)?;
+                self.leave(conn, most, seen)?;
             }
         }
         Ok(())
@@ -350,7 +350,7 @@ impl World {
     }
 
     /// What arrives at the proxy. Returns whether something did.
-    fn to_proxy(&mut self, conn: Conn, most: usize, seen: &mut Seen) -> bool {
+    fn arrive(&mut self, conn: Conn, most: usize, seen: &mut Seen) -> bool {
         let Some(wire) = self.wires.get_mut(&conn) else { return false };
         if let End::Node(node, is_open @ false, _) = &mut wire.end {
             match self.nodes[*node].0 {
@@ -440,7 +440,7 @@ impl World {
     // ---- the other ends ----
 
     /// What arrives at the other end. Returns whether something did.
-    fn from_proxy(&mut self, conn: Conn, most: usize, seen: &mut Seen) -> Result<bool, String> {
+    fn leave(&mut self, conn: Conn, most: usize, seen: &mut Seen) -> Result<bool, String> {
         let Some(wire) = self.wires.get_mut(&conn) else { return Ok(false) };
         if wire.is_reset {
             wire.from_proxy.clear();
