@@ -2,7 +2,7 @@
 
 use super::{
     expect::{Expected, Model, is_failure},
-    world::Seen,
+    seen::Seen,
 };
 use rand::{Rng, rngs::SmallRng};
 use regatta_proto::resp::{Replies, Value, write_command};

@@ -8,25 +8,28 @@
 mod client;
 mod expect;
 mod node;
+mod seen;
+mod wire;
 mod world;
 
+use seen::{Fault, Seen};
 use std::{
     env,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     thread,
 };
-use world::{Fault, World};
+use world::World;
 
 const HISTORIES: u64 = 100_000;
 
 /// Runs these histories on all cores. Returns the first seed that fails, with what it found, and the
 /// counts of what happened.
-fn run(seeds: std::ops::Range<u64>, fault: Option<Fault>) -> (Option<(u64, String)>, world::Seen) {
+fn run(seeds: std::ops::Range<u64>, fault: Option<Fault>) -> (Option<(u64, String)>, Seen) {
     let next = AtomicU64::new(seeds.start);
     let threads = thread::available_parallelism().map_or(2, usize::from);
     thread::scope(|scope| {
         let work = || {
-            let mut seen = world::Seen::default();
+            let mut seen = Seen::default();
             loop {
                 let seed = next.fetch_add(1, Relaxed);
                 if seed >= seeds.end {
@@ -39,7 +42,7 @@ fn run(seeds: std::ops::Range<u64>, fault: Option<Fault>) -> (Option<(u64, Strin
             }
         };
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let mut all = (None::<(u64, String)>, world::Seen::default());
+        let mut all = (None::<(u64, String)>, Seen::default());
         for worker in workers {
             let (found, seen) = worker.join().expect("a history does not panic");
             all.1.add(&seen);
@@ -57,7 +60,7 @@ fn run(seeds: std::ops::Range<u64>, fault: Option<Fault>) -> (Option<(u64, Strin
 fn no_reply_is_crossed_lost_or_doubled() {
     if let Ok(seed) = env::var("SIMULATION_SEED") {
         let seed = seed.parse().expect("a number");
-        let found = World::new(seed, None, true).run(&mut world::Seen::default());
+        let found = World::new(seed, None, true).run(&mut Seen::default());
         panic!("seed {seed}: {found:?}");
     }
     let (found, seen) = run(0..HISTORIES, None);

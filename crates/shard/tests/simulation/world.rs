@@ -3,9 +3,11 @@
 use super::{
     client::Client,
     node::{Data, Published, Session},
+    seen::{Fault, Seen},
+    wire::{End, Kernel, Wire},
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng};
-use regatta_engine::{Conn, Core, Limits, Next, Now, Socket};
+use regatta_engine::{Conn, Core, Limits, Next, Now};
 use regatta_shard::{
     map::{Map, Slots},
     proxy::{Nodes, Proxy, Settings, Shared},
@@ -16,79 +18,6 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-
-/// Something that the checks must find.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// Two replies of a node change places.
-    Crossed,
-    /// A reply of a node is lost.
-    Lost,
-    /// A reply of a node comes twice.
-    Doubled,
-    /// A byte of a value is changed on the way to a client.
-    Changed,
-    /// A node applies a write twice.
-    AppliedTwice,
-}
-
-impl Fault {
-    pub const ALL: [Fault; 5] =
-        [Fault::Crossed, Fault::Lost, Fault::Doubled, Fault::Changed, Fault::AppliedTwice];
-}
-
-macro_rules! seen {
-    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// How often things happened, over all histories.
-        #[derive(Clone, Debug, Default)]
-        pub struct Seen { $($(#[$doc])* pub $name: u64),* }
-
-        impl Seen {
-            pub fn add(&mut self, other: &Seen) {
-                $(self.$name += other.$name;)*
-            }
-
-            /// What never happens is not tested.
-            pub fn assert_everything_happened(&self) {
-                $(assert!(self.$name > 0, concat!("this never happened: ", stringify!($name)));)*
-            }
-        }
-    };
-}
-
-seen!(
-    replies,
-    failures,
-    transactions,
-    pops,
-    messages,
-    deaths,
-    refusals,
-    stalls,
-    resets,
-    half_closes,
-    slow_reads
-);
-
-/// A connection, between the proxy and whoever is at the other end.
-struct Wire {
-    end: End,
-    /// On the way to the proxy, and from it.
-    to_proxy: Vec<u8>,
-    from_proxy: Vec<u8>,
-    /// The other end sends nothing more, or has reset the connection.
-    has_ended: bool,
-    end_is_known: bool,
-    is_reset: bool,
-    /// The proxy's direction has ended.
-    is_finished: bool,
-}
-
-enum End {
-    Client(Client),
-    /// A node; whether the connection is open.
-    Node(usize, bool, Session),
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Health {
@@ -110,23 +39,6 @@ pub struct World {
     prints: bool,
     /// Bytes that a socket takes.
     window: usize,
-}
-
-/// What the kernel would know.
-struct Kernel<'w>(&'w BTreeMap<Conn, Wire>);
-
-impl Socket for Kernel<'_> {
-    fn unacknowledged(&self, conn: Conn) -> usize {
-        self.0.get(&conn).map_or(0, |wire| if wire.is_reset { 0 } else { wire.from_proxy.len() })
-    }
-
-    fn is_readable(&self, conn: Conn) -> bool {
-        self.0.get(&conn).is_some_and(|wire| !wire.to_proxy.is_empty())
-    }
-
-    fn is_gone(&self, conn: Conn) -> bool {
-        self.0.get(&conn).is_none_or(|wire| wire.is_reset || wire.has_ended && wire.is_finished)
-    }
 }
 
 const STEPS: usize = 250;
@@ -541,19 +453,5 @@ impl World {
             }
         }
         moved
-    }
-}
-
-impl Wire {
-    fn new(end: End) -> Self {
-        Wire {
-            end,
-            to_proxy: Vec::new(),
-            from_proxy: Vec::new(),
-            has_ended: false,
-            end_is_known: false,
-            is_reset: false,
-            is_finished: false,
-        }
     }
 }

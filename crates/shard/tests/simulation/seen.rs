@@ -1,0 +1,54 @@
+//! What is planted in a history, and what happened in it.
+
+/// Something that the checks must find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Two replies of a node change places.
+    Crossed,
+    /// A reply of a node is lost.
+    Lost,
+    /// A reply of a node comes twice.
+    Doubled,
+    /// A byte of a value is changed on the way to a client.
+    Changed,
+    /// A node applies a write twice.
+    AppliedTwice,
+}
+
+impl Fault {
+    pub const ALL: [Fault; 5] =
+        [Fault::Crossed, Fault::Lost, Fault::Doubled, Fault::Changed, Fault::AppliedTwice];
+}
+
+macro_rules! seen {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// How often things happened, over all histories.
+        #[derive(Clone, Debug, Default)]
+        pub struct Seen { $($(#[$doc])* pub $name: u64),* }
+
+        impl Seen {
+            pub fn add(&mut self, other: &Seen) {
+                $(self.$name += other.$name;)*
+            }
+
+            /// What never happens is not tested.
+            pub fn assert_everything_happened(&self) {
+                $(assert!(self.$name > 0, concat!("this never happened: ", stringify!($name)));)*
+            }
+        }
+    };
+}
+
+seen!(
+    replies,
+    failures,
+    transactions,
+    pops,
+    messages,
+    deaths,
+    refusals,
+    stalls,
+    resets,
+    half_closes,
+    slow_reads
+);

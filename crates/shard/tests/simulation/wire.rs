@@ -1,0 +1,56 @@
+//! A connection, as the kernel and the network have it.
+
+use super::{client::Client, node::Session};
+use regatta_engine::{Conn, Socket};
+use std::collections::BTreeMap;
+
+/// A connection, between the proxy and whoever is at the other end.
+pub struct Wire {
+    pub end: End,
+    /// On the way to the proxy, and from it.
+    pub to_proxy: Vec<u8>,
+    pub from_proxy: Vec<u8>,
+    /// The other end sends nothing more, or has reset the connection.
+    pub has_ended: bool,
+    pub end_is_known: bool,
+    pub is_reset: bool,
+    /// The proxy's direction has ended.
+    pub is_finished: bool,
+}
+
+pub enum End {
+    Client(Client),
+    /// A node; whether the connection is open.
+    Node(usize, bool, Session),
+}
+
+impl Wire {
+    pub fn new(end: End) -> Self {
+        Wire {
+            end,
+            to_proxy: Vec::new(),
+            from_proxy: Vec::new(),
+            has_ended: false,
+            end_is_known: false,
+            is_reset: false,
+            is_finished: false,
+        }
+    }
+}
+
+/// What the kernel would know.
+pub struct Kernel<'w>(pub &'w BTreeMap<Conn, Wire>);
+
+impl Socket for Kernel<'_> {
+    fn unacknowledged(&self, conn: Conn) -> usize {
+        self.0.get(&conn).map_or(0, |wire| if wire.is_reset { 0 } else { wire.from_proxy.len() })
+    }
+
+    fn is_readable(&self, conn: Conn) -> bool {
+        self.0.get(&conn).is_some_and(|wire| !wire.to_proxy.is_empty())
+    }
+
+    fn is_gone(&self, conn: Conn) -> bool {
+        self.0.get(&conn).is_none_or(|wire| wire.is_reset || wire.has_ended && wire.is_finished)
+    }
+}
