@@ -119,10 +119,10 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
     Ok(Done::Well)
 }
 
-/// Says where a server listens.
+/// Prints where a server listens.
 pub fn print_address(addr: SocketAddr) {
     if let Err(error) = writeln!(std::io::stdout(), "listening on {addr}") {
-        // Whoever started us may have stopped listening to us; we serve all the same.
+        // The server runs even if nobody reads its output.
         eprintln!("regatta: listening on {addr}, but stdout cannot be told: {error}");
     }
 }

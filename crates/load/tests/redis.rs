@@ -152,8 +152,9 @@ fn two_clients_in_a_row_find_their_keys_as_they_need_them() {
     }
 }
 
-/// Hands everything on to a real server, and its replies back through `alter`, which is told how many bytes
-/// came before on the connection. When that returns false, the connection ends behind them.
+/// Forwards everything to a real server, and its replies back through `alter`. Its second argument is how
+/// many bytes of replies came earlier on the connection. If it returns false, the connection is closed
+/// after these bytes.
 fn in_front(of: SocketAddr, alter: fn(&mut Vec<u8>, usize) -> bool) -> Server {
     Server::start(move |stream, _| {
         let upstream = TcpStream::connect(of).unwrap();

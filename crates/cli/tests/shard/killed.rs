@@ -110,11 +110,11 @@ fn nodes_are_killed_and_come_back() {
     let is_full = env::var("REGATTA_SHARD").is_ok_and(|how| how == "full");
     let models = if is_full { models() } else { vec!["epoll", "uring"] };
     for model in models {
-        one_minute(model, Duration::from_secs(if is_full { 60 } else { 6 }));
+        kill_and_revive(model, Duration::from_secs(if is_full { 60 } else { 6 }));
     }
 }
 
-fn one_minute(model: &str, long: Duration) {
+fn kill_and_revive(model: &str, long: Duration) {
     // What a node has answered is on its disk.
     let more = ["--appendonly", "yes", "--appendfsync", "always"];
     let nodes: Option<Vec<Node>> = (0..NODES).map(|_| Node::start(&more)).collect();

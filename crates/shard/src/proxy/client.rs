@@ -14,7 +14,7 @@ pub(super) struct Client {
     pub(super) pool: usize,
     /// A version 3 client gets pushes and null in the new form.
     pub(super) resp3: bool,
-    /// It has said a password, or needs none.
+    /// It has given the right password, or no password is set.
     pub(super) is_trusted: bool,
     pub(super) name: Vec<u8>,
     /// The replies that it is owed.

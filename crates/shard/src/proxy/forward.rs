@@ -13,17 +13,15 @@ use crate::{
     command::flag,
     route::{Cursor, Decision, Merge, Part, Plan},
 };
+use rand::Rng;
 use regatta_engine::{Conn, Status};
 use regatta_proto::resp::{Command, write_command};
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 /// Bytes that are pending to a node, and replies that it owes, beyond which the clients that ask it
 /// are not read.
 pub(super) const FULL: usize = 1 << 20;
 pub(super) const OWED: usize = 256 * 1024;
-
-/// The interval between looks at how long nodes take for their replies.
-const TICK: Duration = Duration::from_millis(100);
 
 impl Proxy {
     /// Sends a request to one node, whose reply is the client's.
@@ -64,9 +62,7 @@ impl Proxy {
                 Waiter { client: client.conn, slot: client.ring.wait(), what: What::Whole };
             upstream.wait(waiter, now);
         }
-        if self.tick_at.is_none() {
-            self.tick_at = Some(now + TICK);
-        }
+        self.look_soon(now);
     }
 
     /// Sends the parts of a request that was split.
@@ -109,12 +105,8 @@ impl Proxy {
             Ok(conns) => conns,
             Err(next) => return next,
         };
-        // Who takes the first value that it finds does not always look at the same node first.
-        let first = if merge == Merge::AnyValue {
-            rand::Rng::random_range(&mut self.random, 0..nodes)
-        } else {
-            0
-        };
+        // Where the first value found is taken, the search does not always begin with the same node.
+        let first = if merge == Merge::AnyValue { self.random.random_range(0..nodes) } else { 0 };
         let order = (first..nodes).chain(0..first);
         let merging = self.merging(Rule::All(merge), order.clone(), decision);
         let slot = client.ring.merge(Box::new(merging));
@@ -203,7 +195,7 @@ impl Proxy {
             // A request has at most a million arguments.
             upstream.wait(Waiter { client, slot, what: What::Part(part as u32) }, now);
         }
-        self.tick_at.get_or_insert(now + TICK);
+        self.look_soon(now);
     }
 
     /// A node for a request that any node can answer: always the same one for a client, as long as it
@@ -287,18 +279,14 @@ impl Proxy {
         // Its silence is looked at in `look_at_nodes`.
         effects.set(conn, Status { waits: true, ..Status::default() });
         self.peers.put(conn, Peer::Upstream(upstream));
-        self.tick_at.get_or_insert(now + TICK);
+        self.look_soon(now);
         Some(conn)
-    }
-
-    /// When nodes are looked at next.
-    pub(super) fn tick_in(&mut self, pause: Option<Duration>, effects: &Fx) {
-        self.tick_at = pause.map(|pause| effects.now().instant + pause.min(TICK));
     }
 }
 
 impl Upstream {
-    /// Whether the proxy is told when all that is pending to the node is written.
+    /// Sets whether [`Engine::room`](regatta_engine::Engine::room) is called when everything pending to
+    /// the node has been written.
     pub(super) fn wants_room(&self, wants_room: bool, effects: &mut Fx) {
         effects.set(self.conn, Status { waits: true, wants_room, ..Status::default() });
     }

@@ -9,9 +9,12 @@ use super::{
 };
 use rand::Rng;
 use regatta_engine::Conn;
-use std::{sync::atomic::Ordering::Relaxed, time::Duration};
+use std::{
+    sync::atomic::Ordering::Relaxed,
+    time::{Duration, Instant},
+};
 
-/// While a node owes a reply, or is down, it is looked at this often.
+/// How often the nodes are looked at while one of them owes a reply.
 const LOOK: Duration = Duration::from_millis(100);
 
 impl Proxy {
@@ -35,18 +38,24 @@ impl Proxy {
         }
         let is_busy = self.peers.upstreams().any(|one| !one.waiting.is_empty());
         let due = self.health.iter().filter_map(Health::due).min();
-        let due = due.map(|due| due.saturating_duration_since(now));
-        self.tick_in(due.into_iter().chain(is_busy.then_some(LOOK)).min(), effects);
+        self.tick_at = due.into_iter().chain(is_busy.then_some(now + LOOK)).min();
+    }
+
+    /// A node owes a reply from now on: it is looked at soon.
+    #[inline]
+    pub(super) fn look_soon(&mut self, now: Instant) {
+        let soon = now + LOOK;
+        if self.tick_at.is_none_or(|at| at > soon) {
+            self.tick_at = Some(soon);
+        }
     }
 
     /// A node could not be reached, or did not answer in time.
     pub(super) fn fails(&mut self, node: usize, why: &str, effects: &mut Fx) {
         let jitter = self.random.random();
         self.health[node].failed(effects.now().instant, why.to_string(), jitter);
-        self.tick_at.get_or_insert(effects.now().instant + LOOK);
-        if let Some(due) = self.health[node].due() {
-            self.tick_at = self.tick_at.min(Some(due));
-        }
+        let due = self.health[node].due();
+        self.tick_at = self.tick_at.into_iter().chain(due).min();
     }
 
     /// The error for a request to a node that is down, without the `-` in front.

@@ -7,8 +7,8 @@ use super::{
     peers::Peer,
     state::{Fx, Proxy},
 };
-use crate::route::{Route, decide};
-use regatta_engine::{Flow, Status};
+use crate::route::{Decision, Plan, Route, decide};
+use regatta_engine::{Conn, Flow, Status};
 use regatta_proto::resp::{Command, Commands};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -97,8 +97,8 @@ impl Proxy {
         &mut self,
         client: &mut Client,
         command: &Command<'_>,
-        decision: &crate::route::Decision,
-        plan: &crate::route::Plan,
+        decision: &Decision,
+        plan: &Plan,
         effects: &mut Fx,
     ) -> Next {
         match &decision.route {
@@ -124,7 +124,7 @@ impl Proxy {
     }
 
     /// A client's input is looked at again before the driver goes on.
-    pub(super) fn look_later(&mut self, conn: regatta_engine::Conn) {
+    pub(super) fn look_later(&mut self, conn: Conn) {
         if let Some(client) = self.peers.client(conn)
             && !std::mem::replace(&mut client.is_due, true)
         {

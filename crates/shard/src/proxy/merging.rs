@@ -13,6 +13,8 @@ pub(super) struct Merging {
     parts: Vec<Part>,
     /// How many parts are to come.
     left: usize,
+    /// How many bytes the parts hold that have come.
+    held: usize,
     /// The command changes data.
     writes: bool,
     nodes: Arc<Nodes>,
@@ -34,6 +36,15 @@ enum Outcome {
     Error(Vec<u8>),
     /// The node did not answer, for this reason.
     Lost(Vec<u8>),
+}
+
+impl Outcome {
+    fn bytes(&self) -> usize {
+        match self {
+            Outcome::Waiting => 0,
+            Outcome::Reply(bytes) | Outcome::Error(bytes) | Outcome::Lost(bytes) => bytes.len(),
+        }
+    }
 }
 
 /// How the parts become one reply.
@@ -76,17 +87,12 @@ impl Merging {
     ) -> Self {
         let parts: Vec<Part> =
             asked.into_iter().map(|node| Part { node, outcome: Outcome::Waiting }).collect();
-        Merging { rule, left: parts.len(), parts, writes, nodes }
+        Merging { rule, left: parts.len(), held: 0, parts, writes, nodes }
     }
 
     /// How many bytes its parts hold.
     pub(super) fn held(&self) -> usize {
-        let bytes = |part: &Part| match &part.outcome {
-            Outcome::Waiting => 0,
-            Outcome::Reply(bytes) | Outcome::Error(bytes) | Outcome::Lost(bytes) => bytes.len(),
-        };
-        // Merges over all nodes are rare, and of few parts.
-        self.parts.iter().map(bytes).sum()
+        self.held
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -110,6 +116,7 @@ impl Merging {
 
     fn set(&mut self, part: usize, outcome: Outcome) {
         if let Some(Part { outcome: before @ Outcome::Waiting, .. }) = self.parts.get_mut(part) {
+            self.held += outcome.bytes();
             *before = outcome;
             self.left -= 1;
         }

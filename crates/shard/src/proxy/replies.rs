@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// error if the node were lost.
 const LARGE: usize = 64 * 1024;
 
-/// Why a connection to a node is of no use any more.
+/// Why a connection to a node is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
     /// The node closed it, or it could not be opened.
@@ -182,7 +182,7 @@ impl Proxy {
         is_too_much
     }
 
-    /// A connection to a node is of no use any more. Who waits for a reply gets an error.
+    /// A connection to a node is lost. Each client that waits for a reply over it gets an error.
     pub(super) fn lose(&mut self, mut upstream: Upstream, loss: Loss, effects: &mut Fx) {
         let Upstream { conn, node, pool, .. } = upstream;
         effects.abort(conn);

@@ -85,7 +85,7 @@ impl Ring {
     }
 
     /// The whole reply of a slot, or the end of one whose beginning went out already. Appends to `out`
-    /// the replies whose turn has come.
+    /// the replies that can go out now.
     #[inline]
     pub(super) fn complete(&mut self, number: u32, reply: &[u8], out: &mut Vec<u8>) {
         if self.is_first(number) {
@@ -101,7 +101,7 @@ impl Ring {
     }
 
     /// A part of a merged reply, or the error that came instead of it. Appends to `out` the replies
-    /// whose turn has come.
+    /// that can go out now.
     pub(super) fn part(&mut self, number: u32, out: &mut Vec<u8>, part: impl FnOnce(&mut Merging)) {
         let Some(place) = self.place(number) else { return };
         let Slot::Merging(merging) = &mut self.slots[place] else { return };

@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, VecDeque};
 pub struct Client {
     number: usize,
     model: Model,
-    /// The protocol and whether it has chosen one, as of the last request that was sent.
     replies: Replies,
     input: Vec<u8>,
     looked: usize,

@@ -38,8 +38,8 @@ impl Known {
     /// The fewest and the most keys that a DEL may have found here.
     fn present(&self) -> (usize, usize) {
         let all = self.now.iter().chain(&self.late);
-        let surely = self.now.iter().all(Option::is_some) && self.late.iter().all(Option::is_some);
-        (usize::from(surely), usize::from(all.into_iter().any(Option::is_some)))
+        let always = self.now.iter().all(Option::is_some) && self.late.iter().all(Option::is_some);
+        (usize::from(always), usize::from(all.into_iter().any(Option::is_some)))
     }
 }
 

@@ -373,7 +373,7 @@ impl World {
                         bytes[at] = b',';
                     }
                 }
-                let may_fail = self.has_trouble();
+                let may_fail = self.may_fail;
                 let Some(Wire { end: End::Client(client), .. }) = self.wires.get_mut(&conn) else {
                     return Ok(moved);
                 };
@@ -400,11 +400,6 @@ impl World {
             wire.has_ended = true;
         }
         Ok(moved)
-    }
-
-    /// In histories in which nothing fails, no error is explained.
-    fn has_trouble(&self) -> bool {
-        self.fault.is_none() && self.may_fail
     }
 
     /// A node carries out some of what it has got.

@@ -81,8 +81,8 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// The operations of the oldest request without a reply, which is the client's `version`-th; none if
-    /// it is not written down. Their reply has come.
+    /// The reply to the oldest request without one has arrived: returns that request's operations. The
+    /// request is the client's `version`-th. Empty if it was not logged.
     pub fn replies(&mut self, version: u64, keys: usize) -> &mut [Entry] {
         if version >= self.until {
             return &mut [];

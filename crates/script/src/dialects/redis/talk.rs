@@ -21,7 +21,7 @@ pub struct Talk {
     pub(super) owner: Owner,
     /// The version that each key holds by the last reply. Empty until the keys are stored.
     pub(super) versions: Vec<u64>,
-    /// What each counter has come to by the last reply.
+    /// The value of each counter as of the last reply.
     pub(super) counters: Vec<u64>,
     /// Requests that were written out so far, in all connections of the slot.
     pub(super) asked: u64,
@@ -42,7 +42,7 @@ pub struct Talk {
     pub(super) log: Option<Arc<Mutex<Log>>>,
 }
 
-/// How far a reply has come that is compared in place.
+/// How much has arrived of a reply that is compared in place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Progress {
     /// Elements that came whole. The first line of an array is one.
