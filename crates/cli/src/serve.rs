@@ -6,6 +6,7 @@ use crate::{
     hub::{self, HubArgs},
     output,
     planted::Planted,
+    shard::{self, ShardOptions},
     values::{duration, limit, one_of},
 };
 use anyhow::{Context, bail};
@@ -35,7 +36,8 @@ use tempfile::NamedTempFile;
   curl -i http://127.0.0.1:8080/
   regatta serve hash --offload 2 --listen 127.0.0.1:8080
   curl -i http://127.0.0.1:8080/hash?n=1000
-  regatta serve hub --model percore --listen 127.0.0.1:8080 --origin https://example.com")]
+  regatta serve hub --model percore --listen 127.0.0.1:8080 --origin https://example.com
+  regatta serve shard --model threads --nodes 127.0.0.1:6379,127.0.0.1:6380")]
 pub struct ServeArgs {
     /// What to serve: one of `regatta services`
     #[arg(value_parser = |text: &str| one_of(text, &Service::ALL, Service::name))]
@@ -79,6 +81,8 @@ pub struct ServeArgs {
     #[command(flatten)]
     hub: Option<HubArgs>,
     #[command(flatten)]
+    shard: Option<ShardOptions>,
+    #[command(flatten)]
     planted: Planted,
 }
 
@@ -100,11 +104,12 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
     if args.file.is_some() && args.service != Service::Hash {
         bail!("--file is what `hash` reads; leave it out");
     }
-    // `serve` refuses the hub by hand.
-    let by_hand = args.by_hand && args.service == Service::Hub;
+    // `serve` refuses these by hand.
+    let by_hand = args.by_hand && matches!(args.service, Service::Hub | Service::Shard);
     if args.planted.serve(args.service, args.model, &host)?
         || args.canned.serve(args.service, args.model, &host)?
         || !by_hand && hub::serve(args.hub, args.service, args.model, &host)?
+        || !by_hand && shard::serve(args.shard, args.service, args.model, &host)?
     {
         return Ok(Done::Well);
     }

@@ -6,14 +6,14 @@ use crate::{
     values::{duration, limit, one_of},
 };
 use anyhow::{Context, bail, ensure};
-use regatta_serve::{Host, Model, Stop, serve_engine};
+use regatta_serve::{Host, Model, ServeError, Service, Stop, serve_engine, serve_straight};
 use regatta_service::Limits;
 use regatta_shard::{
     map::{
         Map, RedisSharding, Slots, Twemproxy,
         twemproxy::{Distribution, Hash, Server},
     },
-    proxy::{Auth, Credentials, Nodes, Proxy, Settings, Shared},
+    proxy::{Auth, Credentials, Nodes, Proxy, Sequential, Settings, Shared},
 };
 use std::{
     fs,
@@ -36,9 +36,38 @@ use std::{
   regatta shard --map ketama --hash fnv1a_64 --hash-tag '{}' \\
       --nodes '10.0.0.1:6379:1 one,10.0.0.2:6379:1 two'")]
 pub struct ShardArgs {
+    #[command(flatten)]
+    options: ShardOptions,
+    /// How to wait: epoll (one thread), percore or uring (a thread per core), poll or select. On threads,
+    /// green, fork and prefork each client has connections of its own to the nodes: for comparisons
+    #[arg(long, default_value = "percore",
+          value_parser = |text: &str| one_of(text, &Model::ALL, Model::name))]
+    model: Model,
+    /// Where to listen; port 0 lets the system choose
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
+    listen: SocketAddr,
+    /// Threads of the models that have one per core; all that this process may use, if absent
+    #[arg(long, value_name = "N")]
+    cores: Option<NonZeroUsize>,
+    /// Close the connection of a client that sends nothing for so long. Absent: never
+    #[arg(long, value_parser = limit, value_name = "TIME")]
+    idle_timeout: Option<Duration>,
+    /// Open client connections at most; more wait
+    #[arg(long, value_name = "N")]
+    max_connections: Option<NonZeroUsize>,
+    /// How long clients may wait for what they are owed after SIGTERM or SIGINT
+    #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
+    grace: Duration,
+}
+
+/// What is asked of the proxy, however it waits.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Options of `shard`")]
+#[group(id = "of_the_proxy", multiple = true)]
+pub struct ShardOptions {
     /// The nodes, as HOST:PORT, separated by commas. With --map ketama or modula as in twemproxy's
     /// configuration: HOST:PORT:WEIGHT, with a name behind a space if it has one there
-    #[arg(long, value_name = "NODES", required = true, value_delimiter = ',')]
+    #[arg(long, value_name = "NODES", value_delimiter = ',')]
     nodes: Vec<String>,
     /// Which node has which key. slots: as in Redis Cluster, 16,384 slots in equal ranges;
     /// redissharding: as the program RedisSharding; ketama, modula: as twemproxy
@@ -53,16 +82,6 @@ pub struct ShardArgs {
     /// hash_tag. Absent: the whole key
     #[arg(long, value_name = "CHARS")]
     hash_tag: Option<String>,
-    /// How to wait: epoll (one thread), percore or uring (a thread per core), poll or select
-    #[arg(long, default_value = "percore",
-          value_parser = |text: &str| one_of(text, &Model::ALL, Model::name))]
-    model: Model,
-    /// Where to listen; port 0 lets the system choose
-    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
-    listen: SocketAddr,
-    /// Threads of the models that have one per core; all that this process may use, if absent
-    #[arg(long, value_name = "N")]
-    cores: Option<NonZeroUsize>,
     /// Clients must say the password in this file with AUTH, as the user `default`; a line end at the end
     /// of the file is no part of it
     #[arg(long, value_name = "PATH")]
@@ -76,9 +95,6 @@ pub struct ShardArgs {
     /// Longest time that a node may take for a reply, except to a command that blocks
     #[arg(long, default_value = "10s", value_parser = limit, value_name = "TIME")]
     node_timeout: Duration,
-    /// Close the connection of a client that sends nothing for so long. Absent: never
-    #[arg(long, value_parser = limit, value_name = "TIME")]
-    idle_timeout: Option<Duration>,
     /// MiB of replies that a client may leave unread before it is disconnected
     #[arg(long, default_value = "32", value_name = "MIB")]
     client_buffer: NonZeroUsize,
@@ -89,12 +105,6 @@ pub struct ShardArgs {
     /// Most MiB of one request
     #[arg(long, default_value = "64", value_name = "MIB")]
     max_request: NonZeroUsize,
-    /// Open client connections at most; more wait
-    #[arg(long, value_name = "N")]
-    max_connections: Option<NonZeroUsize>,
-    /// How long clients may wait for what they are owed after SIGTERM or SIGINT
-    #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
-    grace: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,27 +132,6 @@ impl MapName {
 /// Runs the proxy until a signal.
 pub fn run(args: ShardArgs) -> anyhow::Result<Done> {
     regatta_serve::raise_open_files();
-    let (map, nodes) = map(&args)?;
-    let mut settings = Settings::new(map, nodes);
-    settings.auth = Auth {
-        clients: args
-            .password_file
-            .as_deref()
-            .map(|path| credentials("default", path))
-            .transpose()?,
-        nodes: args
-            .node_password_file
-            .as_deref()
-            .map(|path| credentials(&args.node_user, path))
-            .transpose()?,
-    };
-    let bytes = |mib: NonZeroUsize| mib.get().saturating_mul(1 << 20);
-    settings.node_timeout = args.node_timeout;
-    settings.client_bytes = bytes(args.client_buffer);
-    settings.all_bytes = bytes(args.all_buffers);
-    settings.request.bulk = bytes(args.max_request);
-    settings.request.command = bytes(args.max_request);
-    settings.patient = args.idle_timeout.is_none();
     let stop = Stop::new()?;
     stop.on_signals()?;
     let limits = Limits::default();
@@ -156,12 +145,80 @@ pub fn run(args: ShardArgs) -> anyhow::Result<Done> {
         on_ready: print_address,
         stop,
     };
-    let shared = Arc::new(Shared::new(settings));
-    serve_engine(|| Proxy::new(Arc::clone(&shared), rand::random()), args.model, &host)?;
+    let settings = args.options.settings(args.idle_timeout.is_none())?;
+    serve_proxy(settings, args.model, &host)?;
     Ok(Done::Well)
 }
 
-fn map(args: &ShardArgs) -> anyhow::Result<(Map, Nodes)> {
+/// `regatta serve shard`; false where another service was asked for. `options` is `None` where no option of
+/// the proxy was given.
+pub fn serve(
+    options: Option<ShardOptions>,
+    service: Service,
+    model: Model,
+    host: &Host,
+) -> anyhow::Result<bool> {
+    match (service, options) {
+        (Service::Shard, Some(options)) => {
+            serve_proxy(options.settings(false)?, model, host)?;
+            Ok(true)
+        }
+        (Service::Shard, None) => bail!(NO_NODES),
+        (_, Some(_)) => {
+            bail!("options of `shard` apply only to `serve shard` (`regatta serve --help`)")
+        }
+        (_, None) => Ok(false),
+    }
+}
+
+const NO_NODES: &str = "`shard` needs its nodes: --nodes 127.0.0.1:6379,127.0.0.1:6380";
+
+fn serve_proxy(settings: Settings, model: Model, host: &Host) -> Result<(), ServeError> {
+    if host.offload.is_some() {
+        let because = "it computes nothing that takes long; leave --offload out";
+        let (model, service) = (model.name(), Service::Shard.name());
+        return Err(ServeError::NoOffload { model, service, because });
+    }
+    let shared = Arc::new(Shared::new(settings));
+    let ended = match model {
+        Model::Fork | Model::Prefork | Model::Threads | Model::Green => {
+            serve_straight(Sequential::new(shared), model, host)
+        }
+        _ => serve_engine(|| Proxy::new(Arc::clone(&shared), rand::random()), model, host),
+    };
+    ended.map_err(|error| match error {
+        ServeError::Unsupported { model, because, .. } => {
+            ServeError::Unsupported { model, service: Service::Shard.name(), because }
+        }
+        other => other,
+    })
+}
+
+impl ShardOptions {
+    /// `patient`: clients that send nothing are not disconnected.
+    fn settings(&self, patient: bool) -> anyhow::Result<Settings> {
+        let (map, nodes) = map(self)?;
+        let mut settings = Settings::new(map, nodes);
+        let said = |user, path: &Option<PathBuf>| {
+            path.as_deref().map(|path| credentials(user, path)).transpose()
+        };
+        settings.auth = Auth {
+            clients: said("default", &self.password_file)?,
+            nodes: said(&self.node_user, &self.node_password_file)?,
+        };
+        let bytes = |mib: NonZeroUsize| mib.get().saturating_mul(1 << 20);
+        settings.node_timeout = self.node_timeout;
+        settings.client_bytes = bytes(self.client_buffer);
+        settings.all_bytes = bytes(self.all_buffers);
+        settings.request.bulk = bytes(self.max_request);
+        settings.request.command = bytes(self.max_request);
+        settings.patient = patient;
+        Ok(settings)
+    }
+}
+
+fn map(args: &ShardOptions) -> anyhow::Result<(Map, Nodes)> {
+    ensure!(!args.nodes.is_empty(), NO_NODES);
     let is_twemproxy = matches!(args.map, MapName::Ketama | MapName::Modula);
     if args.hash_tag.is_some() && !is_twemproxy {
         bail!("--hash-tag belongs to --map ketama and modula; leave it out");

@@ -8,7 +8,7 @@ use crate::scheduler::{Core, ticks};
 use crate::timer::NEVER;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, SocketFlags};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
@@ -140,6 +140,30 @@ pub struct TcpStream {
 }
 
 impl TcpStream {
+    /// Connects, as [`std::net::TcpStream::connect_timeout`] does.
+    ///
+    /// # Errors
+    /// Those of connect(2); `TimedOut` after the timeout; `InvalidInput` if it is zero.
+    ///
+    /// # Panics
+    /// Outside of [`run`](crate::run).
+    pub fn connect_timeout(address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+        let timeout = timeout_ticks(Some(timeout))?;
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+        match rustix::net::connect(&fd, &address) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // It becomes writable when it is connected, or cannot be (connect(2), EINPROGRESS).
+        let registration = Registration::new(current::get(), fd.as_fd(), false)?;
+        registration.core.wait(&registration.source, Interest::Write, timeout)?;
+        rustix::net::sockopt::socket_error(&fd)??;
+        let (read_timeout, write_timeout) = (Cell::new(NEVER), Cell::new(NEVER));
+        Ok(TcpStream { registration, fd, read_timeout, write_timeout })
+    }
+
     /// Waits until a read would not wait (data, end of input or an error), holding no buffer. It
     /// makes no system call.
     ///

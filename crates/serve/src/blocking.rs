@@ -1,9 +1,17 @@
 //! A blocking socket as the sequential style needs it: of `fork`, `prefork` and `threads`.
 
 use crate::{clock, host::Stop, job, local};
-use regatta_service::{Flow, Job, Locals, Now, style::sequential::Stream};
+use regatta_service::{
+    Flow, Job, Locals, Now,
+    style::{sequential::Stream, straight::Connects},
+};
 use regatta_sys::{net, queue};
-use std::{io, os::fd::AsFd, time::Duration};
+use std::{
+    io,
+    net::{SocketAddr, TcpStream},
+    os::fd::AsFd,
+    time::Duration,
+};
 
 /// A blocking socket that has inherited its timeouts ([`crate::host::Host::listen_blocking`]).
 pub(crate) struct Blocking<'a, S> {
@@ -58,6 +66,25 @@ impl<S: AsFd> Stream for Blocking<'_, S> {
 
     fn run<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> io::Result<Flow> {
         Ok(job::run(job, reply))
+    }
+}
+
+impl<S: AsFd> Connects for Blocking<'_, S> {
+    type Peer = TcpStream;
+
+    fn connect(&self, addr: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
+        let peer = TcpStream::connect_timeout(&addr, limit)?;
+        peer.set_nodelay(true)?;
+        net::set_timeouts(&peer, limit, limit)?;
+        Ok(peer)
+    }
+
+    fn set_read_timeout_of(&self, peer: &TcpStream, limit: Duration) -> io::Result<()> {
+        net::set_read_timeout(peer, limit)
+    }
+
+    fn has_ended(&self) -> bool {
+        net::has_ended(self.socket)
     }
 }
 

@@ -30,18 +30,22 @@ pub enum Service {
     Hash,
     /// WebSocket members that hear each other's broadcasts.
     Hub,
+    /// Redis commands, each passed on to the node that has its key. Not run by [`serve`], which knows no
+    /// nodes.
+    Shard,
     /// Sends back what it reads without looking: the floor. Runs on `epoll` only.
     Null,
 }
 
 impl Service {
     /// All services, in the order of the catalogue.
-    pub const ALL: [Service; 6] = [
+    pub const ALL: [Service; 7] = [
         Service::Double,
         Service::Dialogue,
         Service::Hello,
         Service::Hash,
         Service::Hub,
+        Service::Shard,
         Service::Null,
     ];
 
@@ -53,6 +57,7 @@ impl Service {
             Service::Hello => "hello",
             Service::Hash => "hash",
             Service::Hub => "hub",
+            Service::Shard => "shard",
             Service::Null => "null",
         }
     }
@@ -67,6 +72,7 @@ impl Service {
                 "HTTP: GET /hash?n=N reads a file and is told its SHA-256, computed N times"
             }
             Service::Hub => "WebSocket at /ws: echo, and broadcast to all members",
+            Service::Shard => "Redis: the proxy of `regatta shard`, in front of --nodes",
             Service::Null => "sends back what it reads without looking: the floor of a race",
         }
     }
@@ -111,8 +117,11 @@ pub fn serve(
         (Service::Hub, Written::Shared) => {
             serve_hub(HubSettings::default(), model, HubHost { host, metrics: None, tls: None })
         }
-        (Service::Hello | Service::Hash | Service::Hub, Written::ByHand) => {
+        (Service::Hello | Service::Hash | Service::Hub | Service::Shard, Written::ByHand) => {
             Err(unsupported("it is not written by hand; leave --by-hand out"))
+        }
+        (Service::Shard, Written::Shared) => {
+            Err(unsupported("it needs nodes; give it some with --nodes"))
         }
         (Service::Null, _) if model == Model::Epoll => null::run(host),
         (Service::Null, _) => {

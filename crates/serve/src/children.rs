@@ -5,7 +5,7 @@ use crate::{
     blocking::Blocking,
     host::{Host, PAUSE, ServeError, Stop},
 };
-use regatta_service::{Program, style::sequential::read_timeout};
+use regatta_service::{Limits, style::sequential::read_timeout};
 use regatta_sys::{
     Event, Interest, Readiness,
     fork::{Fork, Forked},
@@ -150,8 +150,8 @@ pub(crate) fn leave(work: impl FnOnce() -> Result<(), ServeError>) -> ! {
 }
 
 /// Serves one connection to its end, alone in this process. A stop ends its input.
-pub(crate) fn converse<P: Program>(
-    program: &P,
+pub(crate) fn converse(
+    serve: impl Fn(&mut Blocking<'_, TcpStream>, Limits) -> io::Result<()>,
     socket: OwnedFd,
     host: &Host,
 ) -> Result<(), ServeError> {
@@ -164,7 +164,7 @@ pub(crate) fn converse<P: Program>(
         let mut blocking =
             Blocking { socket: &stream, stop: &host.stop, read_timeout: read_timeout(host.limits) };
         // A connection's errors are its own end, and nobody else's business.
-        let _ = program.sequential(&mut blocking, host.limits);
+        let _ = serve(&mut blocking, host.limits);
         before_close(&host.stop, &stream);
     });
     Ok(())

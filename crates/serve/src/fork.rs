@@ -1,13 +1,15 @@
 //! `fork`: a process per connection, blocking reads and writes.
 
 use crate::{
+    blocking::Blocking,
     children::{Children, Side, converse, leave},
     host::{Host, PAUSE, ServeError},
 };
-use regatta_service::Program;
+use regatta_service::{Limits, Program, style::straight::Straight};
 use regatta_sys::{Event, Interest, Readiness, net, poll::Poll};
 use std::{
     io,
+    net::TcpStream,
     os::fd::{AsFd, OwnedFd},
     thread,
 };
@@ -16,6 +18,19 @@ use std::{
 pub(crate) const CONNECTIONS: u32 = 8_000;
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
+    run_each(host, |stream, limits| program.sequential(stream, limits))
+}
+
+/// Runs a program that opens connections of its own.
+pub(crate) fn run_straight<P: Straight>(program: P, host: &Host) -> Result<(), ServeError> {
+    run_each(host, |stream, limits| program.serve(stream, limits))
+}
+
+/// `serve` serves one connection to its end.
+fn run_each(
+    host: &Host,
+    serve: impl Fn(&mut Blocking<'_, TcpStream>, Limits) -> io::Result<()>,
+) -> Result<(), ServeError> {
     let mut children = Children::new()?;
     let listener = host.listen()?;
     host.limit_connections_of(&listener)?;
@@ -45,7 +60,7 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
             Ok(Side::Parent) => {} // the child has the connection; this end of it closes here
             Ok(Side::Child) => {
                 drop(listener);
-                leave(move || converse(&program, socket, host));
+                leave(|| converse(&serve, socket, host));
             }
             Err(_) => thread::sleep(PAUSE), // out of processes or memory: the connection is closed
         }

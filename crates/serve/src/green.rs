@@ -18,11 +18,13 @@ use regatta_service::{
     style::{
         member::{Blocking as Member, Room, Wake, serve_blocking},
         sequential::Stream,
+        straight::{Connects, Straight},
     },
 };
 use regatta_sys::{net, queue};
 use std::{
     io::{self, Read, Write},
+    net::SocketAddr,
     rc::Rc,
     sync::Arc,
     time::{Duration, Instant},
@@ -30,6 +32,11 @@ use std::{
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
     run_each(host, move |mut stream: Green<'_>, limits| program.sequential(&mut stream, limits))
+}
+
+/// Runs a program that opens connections of its own.
+pub(crate) fn run_straight<P: Straight>(program: P, host: &Host) -> Result<(), ServeError> {
+    run_each(host, move |mut stream: Green<'_>, limits| program.serve(&mut stream, limits))
 }
 
 /// Runs sessions that post to each other.
@@ -200,6 +207,26 @@ impl<P: Push> Member<P> for Green<'_, InRoom<P>> {
 
     fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.stream.try_read(into)
+    }
+}
+
+impl<M> Connects for Green<'_, M> {
+    type Peer = TcpStream;
+
+    fn connect(&self, addr: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
+        let peer = TcpStream::connect_timeout(addr, limit)?;
+        peer.set_nodelay(true)?;
+        peer.set_read_timeout(Some(limit))?;
+        peer.set_write_timeout(Some(limit))?;
+        Ok(peer)
+    }
+
+    fn set_read_timeout_of(&self, peer: &TcpStream, limit: Duration) -> io::Result<()> {
+        peer.set_read_timeout(Some(limit))
+    }
+
+    fn has_ended(&self) -> bool {
+        net::has_ended(self.stream)
     }
 }
 

@@ -36,6 +36,7 @@ mod prefork;
 mod reactor;
 mod select;
 mod sockets;
+mod straight;
 mod threads;
 mod uring;
 
@@ -53,3 +54,4 @@ pub use regatta_service::hub::{
     Access as HubAccess, Jwt, Limits as HubLimits, Origin, Settings as HubSettings,
 };
 pub use regatta_sys::limit::raise_open_files;
+pub use straight::serve_straight;

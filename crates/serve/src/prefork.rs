@@ -2,17 +2,31 @@
 //! and writes.
 
 use crate::{
+    blocking::Blocking,
     children::{Children, Side, converse, leave},
     host::{Host, PAUSE, ServeError},
 };
-use regatta_service::Program;
+use regatta_service::{Limits, Program, style::straight::Straight};
 use regatta_sys::net;
-use std::{io, os::fd::OwnedFd, thread};
+use std::{io, net::TcpStream, os::fd::OwnedFd, thread};
 
 /// Processes of the pool, and so connections at a time; more wait unaccepted.
 pub(crate) const WORKERS: u32 = 256;
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
+    run_each(host, |stream, limits| program.sequential(stream, limits))
+}
+
+/// Runs a program that opens connections of its own.
+pub(crate) fn run_straight<P: Straight>(program: P, host: &Host) -> Result<(), ServeError> {
+    run_each(host, |stream, limits| program.serve(stream, limits))
+}
+
+/// `serve` serves one connection to its end.
+fn run_each(
+    host: &Host,
+    serve: impl Fn(&mut Blocking<'_, TcpStream>, Limits) -> io::Result<()>,
+) -> Result<(), ServeError> {
     let mut children = Children::new()?;
     let listener = host.listen_blocking()?;
     let workers = host.connections.min(WORKERS as usize);
@@ -22,7 +36,7 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
         while children.len() < workers {
             match children.fork(host) {
                 Ok(Side::Parent) => {}
-                Ok(Side::Child) => leave(move || work(&program, &listener, host)),
+                Ok(Side::Child) => leave(|| work(&serve, &listener, host)),
                 Err(error) if children.len() == 0 => return Err(error.into()),
                 Err(_) => break, // out of processes or memory: those that there are serve
             }
@@ -39,10 +53,14 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
 }
 
 /// A worker's life.
-fn work<P: Program>(program: &P, listener: &OwnedFd, host: &Host) -> Result<(), ServeError> {
+fn work(
+    serve: &impl Fn(&mut Blocking<'_, TcpStream>, Limits) -> io::Result<()>,
+    listener: &OwnedFd,
+    host: &Host,
+) -> Result<(), ServeError> {
     while !host.stop.is_set() {
         match net::accept_blocking(listener) {
-            Ok(socket) => converse(program, socket, host)?,
+            Ok(socket) => converse(serve, socket, host)?,
             Err(_) if host.stop.is_set() => break,
             Err(error)
                 if net::is_transient(&error) || error.kind() == io::ErrorKind::WouldBlock => {}

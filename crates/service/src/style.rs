@@ -5,5 +5,6 @@ pub mod callback;
 pub mod member;
 pub mod sequential;
 mod silence;
+pub mod straight;
 
 pub use callback::Connection;

@@ -170,6 +170,14 @@ pub fn is_gone(socket: impl AsFd) -> bool {
     poll(&mut [asked], Some(&at_once)).is_ok_and(|gone| gone > 0)
 }
 
+/// Whether the peer has ended its sending direction, or the connection is gone. What it has sent before may
+/// still be there to read.
+pub fn has_ended(socket: impl AsFd) -> bool {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let asked = PollFd::new(&socket, PollFlags::RDHUP);
+    poll(&mut [asked], Some(&at_once)).is_ok_and(|ended| ended > 0)
+}
+
 /// Ends our sending direction: the peer reads what was sent, then the end of input.
 pub fn finish_writing(socket: impl AsFd) -> io::Result<()> {
     Ok(shutdown(socket, Shutdown::Write)?)

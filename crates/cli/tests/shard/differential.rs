@@ -92,7 +92,16 @@ fn all(client: &mut Client, count: usize) -> Vec<Tree> {
 
 #[test]
 fn every_command_answers_as_one_server_would_or_says_why_not() {
-    let Some((_nodes, proxy)) = sharded("epoll", 4, &[]) else { return };
+    compare_all("epoll");
+}
+
+#[test]
+fn so_it_does_where_each_client_has_connections_of_its_own() {
+    compare_all("threads");
+}
+
+fn compare_all(model: &str) {
+    let Some((_nodes, proxy)) = sharded(model, 4, &[]) else { return };
     let one = Node::start(&[]).expect("there are others");
     let mut pair = Pair { one: one.client(), sharded: client(&proxy) };
     let commands = documented(&mut pair.one);
@@ -257,7 +266,13 @@ fn has_one_key(command: &Command) -> bool {
 
 #[test]
 fn a_scan_over_all_nodes_finds_every_key_once() {
-    let Some((_nodes, proxy)) = sharded("epoll", 4, &[]) else { return };
+    for model in ["epoll", "threads"] {
+        scan(model);
+    }
+}
+
+fn scan(model: &str) {
+    let Some((_nodes, proxy)) = sharded(model, 4, &[]) else { return };
     let mut client = client(&proxy);
     for number in 0..3000 {
         client.ask(&["SET", &format!("key:{number}"), "v"]);

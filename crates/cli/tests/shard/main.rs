@@ -18,14 +18,22 @@ use nodes::Node;
 use std::process::Command;
 use support::Server;
 
-/// The models that carry the proxy.
-const MODELS: [&str; 5] = ["select", "poll", "epoll", "percore", "uring"];
+/// The models on which clients share connections to nodes.
+const SHARING: [&str; 5] = ["select", "poll", "epoll", "percore", "uring"];
 
-/// Those of them that run here.
+/// Those on which each client has connections of its own.
+const SEQUENTIAL: [&str; 4] = ["threads", "green", "fork", "prefork"];
+
+/// The models of `SHARING` that run here.
 fn models() -> Vec<&'static str> {
     let mut models = support::models();
-    models.retain(|model| MODELS.contains(model));
+    models.retain(|model| SHARING.contains(model));
     models
+}
+
+/// All models that carry the proxy and run here.
+fn all_models() -> Vec<&'static str> {
+    [models(), SEQUENTIAL.to_vec()].concat()
 }
 
 /// So many nodes, and the proxy in front of them on this model. `None`, and a line that says so, if

@@ -1,6 +1,6 @@
 //! What other proxies got wrong: one test for each case at the end of the proxy's design.
 
-use super::{client, models, proxy, sharded};
+use super::{SEQUENTIAL, all_models, client, models, proxy, sharded};
 use crate::{Node, support::until};
 use regatta_proto::resp::write_command;
 
@@ -35,7 +35,7 @@ fn a_node_without_memory_inside_mset_is_an_error() {
 
 #[test]
 fn an_unknown_command_is_answered_in_order() {
-    for model in models() {
+    for model in all_models() {
         let Some((_nodes, proxy)) = sharded(model, 2, &[]) else { return };
         let mut client = client(&proxy);
         client.raw(b"SET a 1\r\nGET a\r\nNONSENSE x\r\nGET a\r\nGET b\r\nPING\r\n");
@@ -63,7 +63,7 @@ fn an_empty_array_is_skipped() {
 
 #[test]
 fn a_failed_node_inside_mget_is_an_error_and_the_client_goes_on() {
-    for model in models() {
+    for model in all_models() {
         let Some((mut nodes, proxy)) = sharded(model, 4, &[]) else { return };
         let keys = keys(&nodes, &proxy);
         let mut client = client(&proxy);
@@ -78,7 +78,7 @@ fn a_failed_node_inside_mget_is_an_error_and_the_client_goes_on() {
 
 #[test]
 fn a_dead_node_fails_only_its_own_keys_and_comes_back() {
-    for model in models() {
+    for model in all_models() {
         let Some((mut nodes, proxy)) = sharded(model, 4, &[]) else { return };
         let keys = keys(&nodes, &proxy);
         nodes[2].kill();
@@ -96,7 +96,7 @@ fn a_dead_node_fails_only_its_own_keys_and_comes_back() {
 
 #[test]
 fn select_does_not_leak_to_other_clients() {
-    for model in models() {
+    for model in all_models() {
         let Some((_nodes, proxy)) = sharded(model, 2, &[]) else { return };
         let (mut one, mut other) = (client(&proxy), client(&proxy));
         assert_eq!(one.say("SELECT 3"), "+OK\r\n");
@@ -160,4 +160,47 @@ fn a_node_that_was_never_there_is_named() {
     let proxy = proxy("epoll", &[node], &[]);
     let reply = client(&proxy).say("GET a");
     assert!(reply.starts_with("-SHARDDOWN node 127.0.0.1:"), "{reply}");
+}
+
+#[test]
+fn a_client_that_leaves_while_it_blocks_leaves_nothing_behind() {
+    for model in SEQUENTIAL {
+        let Some((nodes, proxy)) = sharded(model, 2, &[]) else { return };
+        let blocked = |count: &str| {
+            let waiting = format!("blocked_clients:{count}");
+            nodes.iter().any(|node| node.client().say("INFO clients").contains(&waiting))
+        };
+        let mut client = client(&proxy);
+        client.raw(b"SET a 1\r\nBLPOP list 0\r\n");
+        // What was asked before does not wait for the list.
+        assert_eq!(client.next().as_deref(), Some(&b"+OK\r\n"[..]), "{model}");
+        until("a node waits for the list", || blocked("1"));
+        drop(client);
+        until("no node waits any more", || !blocked("1"));
+    }
+}
+
+#[test]
+fn a_blocked_client_gets_what_another_one_pushes() {
+    for model in all_models() {
+        let Some((_nodes, proxy)) = sharded(model, 2, &[]) else { return };
+        let (mut one, mut other) = (client(&proxy), client(&proxy));
+        one.raw(b"BLPOP list 0\r\nPING\r\n");
+        assert_eq!(other.say("RPUSH list a"), ":1\r\n");
+        assert_eq!(one.next().as_deref(), Some(&b"*2\r\n$4\r\nlist\r\n$1\r\na\r\n"[..]), "{model}");
+        assert_eq!(one.next().as_deref(), Some(&b"+PONG\r\n"[..]), "{model}");
+    }
+}
+
+#[test]
+fn what_the_sequential_models_do_not_support_is_refused() {
+    for model in SEQUENTIAL {
+        let Some((_nodes, proxy)) = sharded(model, 2, &[]) else { return };
+        let mut client = client(&proxy);
+        for command in ["MULTI", "WATCH a", "SUBSCRIBE a", "PSUBSCRIBE a*"] {
+            let reply = client.say(command);
+            assert!(reply.contains("a sequential model"), "{model}: {command}: {reply}");
+        }
+        assert_eq!(client.say("PING"), "+PONG\r\n");
+    }
 }

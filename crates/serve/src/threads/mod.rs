@@ -7,9 +7,13 @@ use crate::{
     host::{Host, PAUSE, ServeError, Stop},
     open::{Entered, Open},
 };
-use regatta_service::{Limits, Program, style::sequential::read_timeout};
+use regatta_service::{
+    Limits, Program,
+    style::{sequential::read_timeout, straight::Straight},
+};
 use regatta_sys::net;
 use std::{
+    io,
     net::{TcpListener, TcpStream},
     sync::Arc,
     thread,
@@ -23,11 +27,24 @@ const STACK: usize = 128 * 1024;
 pub(crate) const CONNECTIONS: u32 = 16_000;
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
+    run_each(host, move |stream, limits| program.sequential(stream, limits))
+}
+
+/// Runs a program that opens connections of its own.
+pub(crate) fn run_straight<P: Straight>(program: P, host: &Host) -> Result<(), ServeError> {
+    run_each(host, move |stream, limits| program.serve(stream, limits))
+}
+
+/// `serve` serves one connection to its end.
+fn run_each(
+    host: &Host,
+    serve: impl Fn(&mut Blocking<'_, TcpStream>, Limits) -> io::Result<()> + Clone + Send + 'static,
+) -> Result<(), ServeError> {
     accept(host, move |entered, limits, stop| {
         let socket = &*entered.stream;
         let mut stream = Blocking { socket, stop, read_timeout: read_timeout(limits) };
         // A connection's errors are its own end, and nobody else's business.
-        let _ = program.sequential(&mut stream, limits);
+        let _ = serve(&mut stream, limits);
     })
 }
 

@@ -303,7 +303,7 @@ impl Patience {
 
 /// Sends all of `reply`. Returns whether there was room for all of it at once. Fails once the client
 /// has taken nothing of it for the idle timeout.
-pub(crate) fn send<T: Stream>(
+pub fn send<T: Stream>(
     stream: &mut T,
     reply: &mut Vec<u8>,
     last: bool,
@@ -348,7 +348,7 @@ pub(super) fn send_while<T: Stream>(
 
 /// Closes the connection by the client's wish. If its last replies had to wait for room, it may have
 /// sent something since.
-pub(crate) fn part<T: Stream>(stream: &mut T, at_once: bool) -> io::Result<()> {
+pub fn part<T: Stream>(stream: &mut T, at_once: bool) -> io::Result<()> {
     if at_once { stream.finish_writing() } else { linger(stream) }
 }
 
@@ -362,12 +362,13 @@ fn retry<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     }
 }
 
-fn is_timeout(error: &io::Error) -> bool {
+/// Whether a call has waited for as long as it may.
+pub fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
 }
 
 /// Closes the connection so that the last reply arrives: a close with unread input is a reset.
-pub(crate) fn linger<T: Stream>(stream: &mut T) -> io::Result<()> {
+pub fn linger<T: Stream>(stream: &mut T) -> io::Result<()> {
     stream.finish_writing()?;
     let mut discard = [0; 1024];
     let mut allowed = Limits::LINGER_BYTES;

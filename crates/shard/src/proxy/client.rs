@@ -1,6 +1,6 @@
 //! A client of the proxy.
 
-use super::{leased::Transaction, ring::Ring, subscribed::Subscriptions};
+use super::{identity::Identity, leased::Transaction, ring::Ring, subscribed::Subscriptions};
 use regatta_engine::{Conn, Status};
 use regatta_proto::resp::Commands;
 
@@ -8,15 +8,9 @@ use regatta_proto::resp::Commands;
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) conn: Conn,
-    /// Its number, for CLIENT ID. Unique among the clients of all cores.
-    pub(super) id: u64,
+    pub(super) identity: Identity,
     /// The connections to nodes that it shares with others.
     pub(super) pool: usize,
-    /// A version 3 client gets pushes and null in the new form.
-    pub(super) resp3: bool,
-    /// It has given the right password, or no password is set.
-    pub(super) is_trusted: bool,
-    pub(super) name: Vec<u8>,
     /// The replies that it is owed.
     pub(super) ring: Ring,
     /// Input that no command has taken yet.
@@ -113,14 +107,11 @@ impl Rest {
 }
 
 impl Client {
-    pub(super) fn new(conn: Conn, id: u64, is_trusted: bool) -> Self {
+    pub(super) fn new(conn: Conn, identity: Identity) -> Self {
         Client {
             conn,
-            id,
+            identity,
             pool: 0,
-            resp3: false,
-            is_trusted,
-            name: Vec::new(),
             ring: Ring::default(),
             rest: None,
             input: Input::Read,
@@ -133,10 +124,5 @@ impl Client {
             status: None,
             is_due: false,
         }
-    }
-
-    /// Null, as this client reads it.
-    pub(super) fn null(&self) -> &'static [u8] {
-        if self.resp3 { b"_\r\n" } else { b"$-1\r\n" }
     }
 }

@@ -2,12 +2,13 @@
 
 use super::{
     client::Client,
+    identity::Identity,
+    loss::Loss,
     peers::Peer,
-    replies::Loss,
     state::{Fx, Proxy},
 };
 use regatta_engine::{Conn, Engine, Never};
-use std::{mem, sync::atomic::Ordering::Relaxed, time::Instant};
+use std::{mem, time::Instant};
 
 impl Engine for Proxy {
     type Job = Never;
@@ -19,9 +20,7 @@ impl Engine for Proxy {
             upstream.is_open = true;
             return;
         }
-        let id = self.shared.counts.connections.fetch_add(1, Relaxed) + 1;
-        let is_trusted = self.shared.settings.auth.clients.is_none();
-        let mut client = Box::new(Client::new(conn, id, is_trusted));
+        let mut client = Box::new(Client::new(conn, Identity::new(&self.shared)));
         self.pools.enter(client.pool);
         self.look(&mut client, effects);
         self.peers.put(conn, Peer::Client(client));

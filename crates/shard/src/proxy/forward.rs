@@ -140,11 +140,7 @@ impl Proxy {
         );
         let slot = client.ring.merge(Box::new(merging));
         if let Some(out) = effects.out(conns[0]) {
-            let own = cursor.cursor.to_string();
-            let args = command.args().enumerate();
-            let args: Vec<&[u8]> =
-                args.map(|(i, arg)| if i == 1 { own.as_bytes() } else { arg }).collect();
-            write_command(args, out);
+            write_scan(command, cursor, out);
         }
         self.wait_for_part(client.conn, slot, 0, conns[0], effects);
         Next::Go
@@ -202,7 +198,7 @@ impl Proxy {
     /// is up.
     pub(super) fn any_node(&self, client: &Client) -> usize {
         let nodes = self.health.len();
-        let first = (client.id % nodes as u64) as usize;
+        let first = (client.identity.id % nodes as u64) as usize;
         let mut order = (first..nodes).chain(0..first);
         order.find(|node| self.health[*node].why_down().is_none()).unwrap_or(first)
     }
@@ -302,8 +298,16 @@ pub(super) fn as_array(command: &Command<'_>, out: &mut Vec<u8>) {
     }
 }
 
+/// Appends SCAN with the cursor of the node.
+pub(super) fn write_scan(command: &Command<'_>, cursor: Cursor, out: &mut Vec<u8>) {
+    let own = cursor.cursor.to_string();
+    let args = command.args().enumerate();
+    let args: Vec<&[u8]> = args.map(|(i, arg)| if i == 1 { own.as_bytes() } else { arg }).collect();
+    write_command(args, out);
+}
+
 /// Appends the part of a request that goes to one node.
-fn write_part(command: &Command<'_>, part: Part<'_>, out: &mut Vec<u8>) {
+pub(super) fn write_part(command: &Command<'_>, part: Part<'_>, out: &mut Vec<u8>) {
     let mut digits = itoa::Buffer::new();
     let mut head = |kind: u8, count: usize, out: &mut Vec<u8>| {
         out.push(kind);

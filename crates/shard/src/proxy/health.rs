@@ -1,9 +1,9 @@
 //! Looks at the nodes once in a while: who takes too long, and who is tried again.
 
 use super::{
+    loss::Loss,
     nodes::Health,
     peers::Peer,
-    replies::Loss,
     state::{Fx, Proxy},
     upstream::{Upstream, Use},
 };

@@ -2,7 +2,8 @@
 
 use super::{
     client::{Client, Input, Mode, Rest},
-    errors, local,
+    errors,
+    identity::is_set_info,
     next::Next,
     peers::Peer,
     state::{Fx, Proxy},
@@ -79,7 +80,7 @@ impl Proxy {
     fn command(&mut self, client: &mut Client, command: &Command<'_>, effects: &mut Fx) -> Next {
         let mut plan = std::mem::take(&mut self.plan);
         let decision = decide(command, &self.shared.settings.map, &mut plan);
-        let next = if !client.is_trusted {
+        let next = if !client.identity.is_trusted {
             self.before_trust(client, command, &decision, effects)
         } else {
             match client.mode {
@@ -112,7 +113,7 @@ impl Proxy {
             Route::Scan(cursor) => self.scan(client, command, *cursor, effects),
             Route::Here(local) => self.here(client, command, *local, effects),
             Route::Lease(lease, place) => self.lease(client, command, (*lease, *place), effects),
-            Route::Refused(_) if local::is_set_info(command) => {
+            Route::Refused(_) if is_set_info(command) => {
                 client.answer(b"+OK\r\n", effects);
                 Next::Go
             }

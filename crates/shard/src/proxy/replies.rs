@@ -3,6 +3,7 @@
 use super::{
     client::{Client, Input},
     errors, forward,
+    loss::Loss,
     merging::Merging,
     peers::{Peer, Peers},
     state::{Fx, Proxy},
@@ -15,19 +16,6 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Bytes of a reply from which on it goes out before it is whole. Until then its client would get an
 /// error if the node were lost.
 const LARGE: usize = 64 * 1024;
-
-/// Why a connection to a node is lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Loss {
-    /// The node closed it, or it could not be opened.
-    Closed,
-    /// The node did not answer in time.
-    TimedOut,
-    /// The node sent what is no reply, or a reply that nobody has asked for.
-    Malformed(&'static str),
-    /// The node refused to prepare it, with this error.
-    Refused(Vec<u8>),
-}
 
 impl Proxy {
     /// Bytes of a node.
@@ -194,25 +182,12 @@ impl Proxy {
             self.shared.counts.lost.fetch_add(1, Relaxed);
         }
         let timeout = self.shared.settings.node_timeout;
-        let (code, why) = match &loss {
-            Loss::Closed if !upstream.is_open => {
-                ("SHARDDOWN", "it cannot be connected to".to_string())
-            }
-            Loss::Closed => {
-                ("SHARDDOWN", "it closed the connection before it answered".to_string())
-            }
-            Loss::TimedOut => ("SHARDTIMEOUT", format!("it did not answer within {timeout:?}")),
-            Loss::Malformed(what) => ("SHARDDOWN", format!("it sent no RESP: {what}")),
-            Loss::Refused(text) => {
-                ("SHARDDOWN", format!("it refused the connection: {}", text.escape_ascii()))
-            }
-        };
+        let (code, why) = loss.words(upstream.is_open, timeout);
         if !upstream.is_open || matches!(loss, Loss::TimedOut) || upstream.use_ == Use::Probe {
             self.fails(node, &why, effects);
         }
         let name = self.shared.settings.nodes.name(node);
-        let note = if upstream.is_open { "; the command may have been applied" } else { "" };
-        let error = errors::line(&[format!("{code} node {name}: {why}{note}").as_bytes()]);
+        let error = errors::line(&[loss.text(name, upstream.is_open, timeout).as_bytes()]);
         let part_error = format!("{code} {why}");
         for (place, waiter) in upstream.waiting.drain(..).enumerate() {
             match waiter.what {

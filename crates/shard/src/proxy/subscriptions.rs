@@ -36,7 +36,7 @@ impl Proxy {
                 client.fail(&[text], effects);
                 Next::Go
             }
-            _ if !client.resp3 => {
+            _ if !client.identity.resp3 => {
                 let text = format!(
                     "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / \
                      QUIT / RESET are allowed in this context"
@@ -173,7 +173,7 @@ fn confirm(
     names: Vec<Vec<u8>>,
 ) -> Vec<u8> {
     let mut text = Vec::new();
-    let (null, resp3) = (client.null(), client.resp3);
+    let (null, resp3) = (client.identity.null(), client.identity.resp3);
     let Mode::Subscribed(subscriptions) = &mut client.mode else { return text };
     let head = if resp3 { ">3\r\n" } else { "*3\r\n" };
     let mut line = |channel: Option<&[u8]>, count: usize| {

@@ -22,4 +22,4 @@ pub(crate) use decide::is_notification;
 pub use decision::{Decision, Lease, Local, Place, Route};
 pub use merge::Merge;
 pub use plan::{Part, Plan};
-pub(crate) use refusal::cross_slot;
+pub(crate) use refusal::{cross_slot, unsupported};

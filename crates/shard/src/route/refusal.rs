@@ -56,7 +56,7 @@ pub(super) fn no_cluster() -> Vec<u8> {
 }
 
 /// The proxy does not do this.
-pub(super) fn unsupported(command: &Command, reason: &str) -> Vec<u8> {
+pub(crate) fn unsupported(command: &Command, reason: &str) -> Vec<u8> {
     format!("ERR the proxy does not support '{}': {reason}", command.name).into_bytes()
 }
 

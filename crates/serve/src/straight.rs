@@ -1,0 +1,31 @@
+//! Sequential programs that open connections of their own, on the models that can run them.
+
+use crate::{
+    Model, fork, green,
+    host::{Host, ServeError},
+    prefork, threads,
+};
+use regatta_service::style::straight::Straight;
+
+/// Runs a sequential program that opens connections of its own until the host stops.
+///
+/// # Errors
+/// The address cannot be listened on, the model runs no such program, or the kernel refused what the
+/// model cannot go on without.
+pub fn serve_straight<P: Straight>(
+    program: P,
+    model: Model,
+    host: &Host,
+) -> Result<(), ServeError> {
+    match model {
+        Model::Fork => fork::run_straight(program, host),
+        Model::Prefork => prefork::run_straight(program, host),
+        Model::Threads => threads::run_straight(program, host),
+        Model::Green => green::run_straight(program, host),
+        _ => Err(ServeError::Unsupported {
+            model: model.name(),
+            service: "a sequential program",
+            because: "its calls do not wait; use fork, prefork, threads or green",
+        }),
+    }
+}

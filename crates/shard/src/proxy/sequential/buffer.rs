@@ -1,0 +1,103 @@
+//! Bytes that were read and not taken yet.
+
+use std::io;
+
+/// Bytes that one read is offered at least, and memory that is kept while nothing is held.
+const READ: usize = 16 * 1024;
+
+/// Bytes that were read and not taken yet.
+#[derive(Debug, Default)]
+pub(super) struct Buffer {
+    bytes: Vec<u8>,
+    begin: usize,
+    end: usize,
+}
+
+impl Buffer {
+    /// The bytes.
+    pub(super) fn rest(&self) -> &[u8] {
+        &self.bytes[self.begin..self.end]
+    }
+
+    /// So many of them are taken.
+    pub(super) fn take(&mut self, count: usize) {
+        self.begin += count;
+        if self.begin == self.end {
+            (self.begin, self.end) = (0, 0);
+            if self.bytes.len() > READ {
+                self.bytes = Vec::new();
+            }
+        }
+    }
+
+    /// Reads more behind them, by one call.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub(super) fn fill(
+        &mut self,
+        read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        if self.bytes.len() - self.end < READ / 4 {
+            // Each byte is moved once on average.
+            if self.begin > self.bytes.len() / 2 {
+                self.bytes.copy_within(self.begin..self.end, 0);
+                self.end -= std::mem::take(&mut self.begin);
+            } else {
+                self.bytes.resize((2 * self.bytes.len()).max(READ), 0);
+            }
+        }
+        let count = read(&mut self.bytes[self.end..])?;
+        self.end += count;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn bytes_come_out_as_they_went_in(
+            steps in proptest::collection::vec((0usize..20_000, 0usize..20_000), 1..60),
+        ) {
+            let (mut buffer, mut next_in, mut next_out) = (Buffer::default(), 0u32, 0u32);
+            for (more, taken) in steps {
+                buffer.fill(|room| {
+                    let count = more.min(room.len());
+                    for byte in &mut room[..count] {
+                        *byte = next_in as u8;
+                        next_in += 1;
+                    }
+                    Ok(count)
+                })?;
+                let taken = taken.min(buffer.rest().len());
+                for byte in &buffer.rest()[..taken] {
+                    prop_assert_eq!(*byte, next_out as u8);
+                    next_out += 1;
+                }
+                buffer.take(taken);
+                prop_assert_eq!(buffer.rest().len(), (next_in - next_out) as usize);
+            }
+        }
+    }
+
+    #[test]
+    fn a_read_is_offered_room_and_long_input_is_not_kept() {
+        let mut buffer = Buffer::default();
+        for _ in 0..20 {
+            buffer
+                .fill(|room| {
+                    assert!(room.len() >= READ / 4);
+                    room.fill(b'x');
+                    Ok(room.len())
+                })
+                .unwrap();
+        }
+        assert!(buffer.rest().len() > 20 * READ / 4);
+        buffer.take(buffer.rest().len());
+        assert_eq!(buffer.bytes.capacity(), 0);
+    }
+}

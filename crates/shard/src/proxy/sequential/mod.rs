@@ -1,0 +1,99 @@
+//! The proxy as sequential code, for the models whose calls wait: each client has a connection of its own
+//! to each node.
+//!
+//! It reads what the client has sent, sends the requests to their nodes, waits for the replies in the
+//! order of the requests, and sends them. So it is the program of which the multiplexing proxy
+//! ([`Proxy`](super::Proxy)) is the faster heir: what many clients ask never becomes one write to a node.
+//! It decides and merges as that does. What needs more than one request after the other, transactions
+//! and subscriptions, is refused.
+
+mod buffer;
+mod node;
+mod session;
+mod settle;
+
+use super::shared::Shared;
+use buffer::Buffer;
+use regatta_engine::Limits;
+use regatta_proto::resp::Commands;
+use regatta_service::style::{
+    sequential::{is_timeout, linger, part},
+    straight::{Connects, Straight},
+};
+use session::{Asked, Session};
+use std::{io, sync::Arc};
+
+/// Requests that a client is owed replies for, and bytes of them, before these are waited for.
+const OWED: usize = 4096;
+const ASKED: usize = 1 << 20;
+
+/// The proxy as sequential code.
+#[derive(Clone, Debug)]
+pub struct Sequential(Arc<Shared>);
+
+impl Sequential {
+    /// A proxy without clients.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Sequential(shared)
+    }
+}
+
+impl Straight for Sequential {
+    fn serve<T: Connects>(&self, stream: &mut T, limits: Limits) -> io::Result<()> {
+        let settings = &self.0.settings;
+        let mut session = Session::new(&self.0);
+        let mut commands = Commands::new(settings.request);
+        let mut input = Buffer::default();
+        while read(stream, &mut input, limits, settings.patient)? > 0 {
+            loop {
+                match commands.next(input.rest()) {
+                    Ok((0, None)) => break,
+                    Ok((taken, None)) => input.take(taken),
+                    Ok((taken, Some(command))) => match session.ask(&command, stream) {
+                        Asked::Owed => input.take(taken),
+                        Asked::Later => {
+                            session.settle(stream, limits, false)?;
+                        }
+                        Asked::Last => {
+                            input.take(taken);
+                            let is_last = input.rest().is_empty();
+                            let at_once = session.settle(stream, limits, is_last)?;
+                            return part(stream, at_once && is_last);
+                        }
+                    },
+                    Err(malformed) => {
+                        session.fail(&[b"ERR Protocol error: ", malformed.0.as_bytes()]);
+                        session.settle(stream, limits, false)?;
+                        return linger(stream);
+                    }
+                }
+                if session.owed.len() >= OWED || session.asked >= ASKED {
+                    session.settle(stream, limits, false)?;
+                }
+            }
+            session.settle(stream, limits, false)?;
+        }
+        Ok(())
+    }
+}
+
+/// Waits for input, and reads it. 0: its end.
+fn read<T: Connects>(
+    stream: &mut T,
+    input: &mut Buffer,
+    limits: Limits,
+    is_patient: bool,
+) -> io::Result<usize> {
+    let since = stream.now().instant;
+    loop {
+        match input.fill(|room| stream.read(room)) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if is_timeout(&error) => {
+                if !is_patient && stream.now().instant - since >= limits.idle {
+                    return Err(error);
+                }
+            }
+            read => return read,
+        }
+    }
+}
