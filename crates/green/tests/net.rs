@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Random, connect, join, listen_and, run};
+use common::{LIMIT, Random, connect, join, listen_and, run};
 use regatta_green as green;
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -50,6 +50,64 @@ fn many_clients_get_back_what_they_send() {
             green::spawn(move || echo(stream)).unwrap();
         }
         clients.into_iter().for_each(join);
+    });
+}
+
+#[test]
+fn a_coroutine_connects() {
+    run(|| {
+        let listener = green::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        green::spawn(move || echo(listener.accept().unwrap().0)).unwrap();
+        let mut stream = green::TcpStream::connect_timeout(address, LIMIT).unwrap();
+        stream.write_all(b"hello").unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        assert_eq!(answer, b"hello");
+    });
+}
+
+#[test]
+fn a_connect_that_fails_says_so() {
+    run(|| {
+        // The port was free a moment ago, and nobody listens.
+        let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let error = green::TcpStream::connect_timeout(address, LIMIT).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+        let error = green::TcpStream::connect_timeout(address, Duration::ZERO).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    });
+}
+
+#[test]
+fn a_connect_that_nobody_answers_ends_in_time() {
+    run(|| {
+        // A queue of one that is full: Linux drops further handshakes.
+        let listener = rustix::net::socket(
+            rustix::net::AddressFamily::INET,
+            rustix::net::SocketType::STREAM,
+            None,
+        )
+        .unwrap();
+        let any: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
+        rustix::net::bind(&listener, &any).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let address = rustix::net::getsockname(&listener).unwrap().try_into().unwrap();
+        let limit = Duration::from_millis(200);
+        let mut held = Vec::new();
+        let error = loop {
+            let begun = Instant::now();
+            match green::TcpStream::connect_timeout(address, limit) {
+                Ok(stream) => held.push(stream),
+                Err(error) => {
+                    assert!(begun.elapsed() >= limit);
+                    break error;
+                }
+            }
+            assert!(held.len() < 10, "the queue is full");
+        };
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
     });
 }
 

@@ -1,7 +1,7 @@
 //! The races that come with the program.
 
 /// Their names and their files.
-pub(crate) const RACES: [(&str, &str); 14] = [
+pub(crate) const RACES: [(&str, &str); 18] = [
     ("quick", include_str!("../../../races/quick.toml")),
     ("double", include_str!("../../../races/double.toml")),
     ("models", include_str!("../../../races/models.toml")),
@@ -14,8 +14,21 @@ pub(crate) const RACES: [(&str, &str); 14] = [
     ("hub", include_str!("../../../races/hub.toml")),
     ("hub-echo", include_str!("../../../races/hub-echo.toml")),
     ("hub-slow", include_str!("../../../races/hub-slow.toml")),
+    ("shard", include_str!("../../../races/shard.toml")),
+    ("shard-mset-10", include_str!("../../../races/shard-mset-10.toml")),
+    ("shard-mset-100", include_str!("../../../races/shard-mset-100.toml")),
+    ("shard-one-by-one", include_str!("../../../races/shard-one-by-one.toml")),
     ("fairness", include_str!("../../../races/fairness.toml")),
     ("truth", include_str!("../../../races/truth.toml")),
+];
+
+/// The workload files that they name: the name of each without `.toml`, and its text. They need no other
+/// files.
+pub(crate) const WORKLOADS: [(&str, &str); 4] = [
+    ("shard-set-get", include_str!("../../../workloads/shard-set-get.toml")),
+    ("shard-mset-10", include_str!("../../../workloads/shard-mset-10.toml")),
+    ("shard-mset-100", include_str!("../../../workloads/shard-mset-100.toml")),
+    ("shard-one-by-one", include_str!("../../../workloads/shard-one-by-one.toml")),
 ];
 
 /// The names of the bundled races, in words.

@@ -8,9 +8,13 @@ use crate::{
     rate::Paces,
 };
 use regatta_record::{CpuSets, Drive, Heads, LoadShape, Then};
-use regatta_script::Workload;
+use regatta_script::{Workload, WorkloadError};
 use serde::{Deserialize, Deserializer};
-use std::{num::NonZeroU32, path::Path, time::Duration};
+use std::{
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// Of a shorter window nothing can be said: slices, and the ticks of CPU clocks, are too coarse.
 pub(crate) const SHORTEST_WINDOW: Duration = Duration::from_millis(50);
@@ -182,7 +186,16 @@ impl Contest {
     /// A bundled race by its name, or a file by its path.
     pub fn find(name: &str) -> Result<Self, ContestError> {
         if let Some((_, text)) = bundled::RACES.iter().find(|(bundled, _)| *bundled == name) {
-            return Ok(Contest { bundled: true, ..Contest::parse(text, name)? });
+            let mut contest = Contest { bundled: true, ..Contest::parse(text, name)? };
+            if let Some(path) = contest.workload_path() {
+                let stem = path.file_stem().unwrap_or_default();
+                let (file, text) = bundled::WORKLOADS
+                    .iter()
+                    .find(|(file, _)| *file == stem)
+                    .expect("the workload files of bundled races are bundled");
+                contest.ask(Workload::from_text(text, file), name)?;
+            }
+            return Ok(contest);
         }
         if Path::new(name).extension().is_none_or(|extension| extension != "toml") {
             return Err(ContestError::Unknown { name: name.into() });
@@ -190,16 +203,32 @@ impl Contest {
         let text = std::fs::read_to_string(name)
             .map_err(|error| ContestError::Read { origin: name.into(), error })?;
         let mut contest = Contest::parse(&text, name)?;
-        if contest.workload.ends_with(".toml") {
+        if let Some(path) = contest.workload_path() {
             let folder = Path::new(name).parent().unwrap_or(Path::new(""));
-            let file = Workload::read(&folder.join(&contest.workload)).map_err(|error| {
-                ContestError::Value { origin: name.into(), because: error.to_string() }
-            })?;
-            contest.workload = file.name().into();
-            contest.workload_file = file.text().map(str::to_owned);
-            contest.file_service = Some(file.service().into());
+            contest.ask(Workload::read(&folder.join(path)), name)?;
         }
         Ok(contest)
+    }
+
+    /// The workload file that the race file names, if it names one.
+    fn workload_path(&self) -> Option<PathBuf> {
+        self.workload.ends_with(".toml").then(|| PathBuf::from(&self.workload))
+    }
+
+    /// Asks what a workload file says.
+    fn ask(
+        &mut self,
+        file: Result<Workload, WorkloadError>,
+        origin: &str,
+    ) -> Result<(), ContestError> {
+        let file = file.map_err(|error| ContestError::Value {
+            origin: origin.into(),
+            because: error.to_string(),
+        })?;
+        self.workload = file.name().into();
+        self.workload_file = file.text().map(str::to_owned);
+        self.file_service = Some(file.service().into());
+        Ok(())
     }
 
     /// Reads a race file, but not the workload file that it may name; `origin` is named in errors.

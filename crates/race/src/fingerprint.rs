@@ -152,12 +152,18 @@ fn files_of(entrant: &Entrant) -> Vec<PathBuf> {
                 0 if !word.contains('/') => find_on_path(&word),
                 _ => Some(dir.join(&word)),
             };
-            // What has another placeholder in it is made for each start.
-            let is_file = |path: &PathBuf| !word.contains('{') && path.is_file();
-            files.extend(path.filter(is_file));
+            // What has another placeholder in it is made for each start. Devices, such as /dev/stderr, lead
+            // to files that change.
+            let is_fixed =
+                |path: &PathBuf| !word.contains('{') && !is_of_the_kernel(path) && path.is_file();
+            files.extend(path.filter(is_fixed));
         }
     }
     files
+}
+
+fn is_of_the_kernel(path: &Path) -> bool {
+    ["/dev", "/proc", "/sys"].iter().any(|folder| path.starts_with(folder))
 }
 
 fn identity(path: &Path) -> Result<Identity, ChangedError> {
@@ -215,6 +221,20 @@ mod tests {
         assert!(error.contains("program was changed; rounds before and after"), "{error}");
         fs::remove_file(&path).unwrap();
         assert!(files.look().unwrap_err().to_string().starts_with("cannot read "));
+    }
+
+    #[test]
+    fn files_among_the_arguments_are_looked_at_and_devices_are_not() {
+        let folder = TempDir::new().unwrap();
+        let config = folder.path().join("config");
+        fs::write(&config, "abc").unwrap();
+        let argument = format!("x=cat {} /proc/self/status {{port}}", config.display());
+        let manifest = Manifest::from_argument(&argument, "double").unwrap();
+        let contender = Contender { manifest, dir: PathBuf::new() };
+        let speaks = Workload::parse("double").unwrap();
+        let files = files_of(&Entrant { name: "x".into(), speaks, contender });
+        assert!(files.contains(&config), "{files:?}");
+        assert!(!files.iter().any(|path| path.starts_with("/proc")), "{files:?}");
     }
 
     #[test]
