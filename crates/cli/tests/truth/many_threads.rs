@@ -40,7 +40,8 @@ fn race(
     }
     command.args(["--server-cpus", &turn.server_cpu.to_string()]);
     command.args(["--load-cpus", &turn.load_cpu.to_string()]).current_dir(folder);
-    let ended = run(command, Duration::from_secs(300));
+    // With 15,000 threads a start takes 20 s.
+    let ended = run(command, Duration::from_secs(900));
     serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr))
 }

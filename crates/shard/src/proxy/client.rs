@@ -9,6 +9,8 @@ use regatta_proto::resp::Commands;
 pub(super) struct Client {
     pub(super) conn: Conn,
     pub(super) identity: Identity,
+    /// Of the map by which its last request was sent.
+    pub(super) epoch: u64,
     /// The connections to nodes that it shares with others.
     pub(super) pool: usize,
     /// The replies that it is owed.
@@ -111,6 +113,7 @@ impl Client {
         Client {
             conn,
             identity,
+            epoch: 0,
             pool: 0,
             ring: Ring::default(),
             rest: None,

@@ -27,6 +27,7 @@ impl Engine for Proxy {
     }
 
     fn received(&mut self, conn: Conn, bytes: &mut [u8], effects: &mut Fx) {
+        self.follow_map(effects);
         match self.peers.take(conn) {
             Some(Peer::Client(mut client)) => {
                 self.input(&mut client, bytes, effects);
@@ -81,6 +82,7 @@ impl Engine for Proxy {
     }
 
     fn tick(&mut self, effects: &mut Fx) {
+        self.follow_map(effects);
         self.look_at_nodes(effects);
         self.look_again(effects);
     }

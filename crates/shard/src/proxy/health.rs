@@ -36,9 +36,34 @@ impl Proxy {
                 self.connect(0, node, Use::Probe, effects);
             }
         }
-        let is_busy = self.peers.upstreams().any(|one| !one.waiting.is_empty());
+        // Subscribers send nothing, and must hear of a new map, too.
+        let is_busy = self
+            .peers
+            .upstreams()
+            .any(|one| !one.waiting.is_empty() || matches!(one.use_, Use::Subscribed(_)));
         let due = self.health.iter().filter_map(Health::due).min();
         self.tick_at = due.into_iter().chain(is_busy.then_some(now + LOOK)).min();
+    }
+
+    /// Takes the map of now, if it is another one.
+    #[inline]
+    pub(super) fn follow_map(&mut self, effects: &mut Fx) {
+        if let Some(map) = self.shared.newer_map(self.map.epoch()) {
+            self.map = map;
+            self.end_leases(effects);
+        }
+    }
+
+    /// Ends what depends on where keys and channels were.
+    #[cold]
+    fn end_leases(&mut self, effects: &mut Fx) {
+        let is_own = |one: &&Upstream| matches!(one.use_, Use::Leased(_) | Use::Subscribed(_));
+        let own: Vec<Conn> = self.peers.upstreams().filter(is_own).map(|one| one.conn).collect();
+        for conn in own {
+            if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {
+                self.lose(*upstream, Loss::Moved, effects);
+            }
+        }
     }
 
     /// A node owes a reply from now on: it is looked at soon.

@@ -78,8 +78,15 @@ impl Proxy {
     }
 
     fn command(&mut self, client: &mut Client, command: &Command<'_>, effects: &mut Fx) -> Next {
+        if client.epoch != self.map.epoch() {
+            // By another map a request could overtake those that were sent before.
+            if !client.ring.is_empty() {
+                return Next::Again;
+            }
+            client.epoch = self.map.epoch();
+        }
         let mut plan = std::mem::take(&mut self.plan);
-        let decision = decide(command, &self.shared.settings.map, &mut plan);
+        let decision = decide(command, &self.map, &mut plan);
         let next = if !client.identity.is_trusted {
             self.before_trust(client, command, &decision, effects)
         } else {

@@ -13,6 +13,8 @@ pub(super) enum Loss {
     Malformed(&'static str),
     /// The node refused to prepare it, with this error.
     Refused(Vec<u8>),
+    /// What it was leased for may be on another node now.
+    Moved,
 }
 
 impl Loss {
@@ -25,6 +27,7 @@ impl Loss {
                 ("SHARDDOWN", "it closed the connection before it answered".to_string())
             }
             Loss::TimedOut => ("SHARDTIMEOUT", format!("it did not answer within {timeout:?}")),
+            Loss::Moved => ("SHARDMOVED", "the shard map has changed".to_string()),
             Loss::Malformed(what) => ("SHARDDOWN", format!("it sent no RESP: {what}")),
             Loss::Refused(text) => {
                 ("SHARDDOWN", format!("it refused the connection: {}", text.escape_ascii()))

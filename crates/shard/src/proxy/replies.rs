@@ -178,12 +178,13 @@ impl Proxy {
         if upstream.use_ == Use::Probe && upstream.waiting.is_empty() {
             return; // it has answered
         }
-        if !matches!(upstream.use_, Use::Idle) {
+        if !matches!(upstream.use_, Use::Idle) && loss != Loss::Moved {
             self.shared.counts.lost.fetch_add(1, Relaxed);
         }
         let timeout = self.shared.settings.node_timeout;
         let (code, why) = loss.words(upstream.is_open, timeout);
-        if !upstream.is_open || matches!(loss, Loss::TimedOut) || upstream.use_ == Use::Probe {
+        let is_blamed = !upstream.is_open || loss == Loss::TimedOut || upstream.use_ == Use::Probe;
+        if is_blamed && loss != Loss::Moved {
             self.fails(node, &why, effects);
         }
         let name = self.shared.settings.nodes.name(node);

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 /// What a proxy is asked to do.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Which node has which key.
+    /// Which node has which key at first; see [`Shared::change_map`](super::Shared::change_map).
     pub map: Arc<Map>,
     /// The nodes, as many as the map has.
     pub nodes: Arc<Nodes>,

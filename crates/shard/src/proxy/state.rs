@@ -1,7 +1,7 @@
 //! The proxy of one core.
 
 use super::{client::Rest, nodes::Health, peers::Peers, pools::Pools, shared::Shared};
-use crate::route::Plan;
+use crate::{map::Map, route::Plan};
 use rand::{SeedableRng, rngs::SmallRng};
 use regatta_engine::{Conn, Effects};
 use std::{sync::Arc, time::Instant};
@@ -9,6 +9,8 @@ use std::{sync::Arc, time::Instant};
 /// The proxy of one core.
 pub struct Proxy {
     pub(super) shared: Arc<Shared>,
+    /// Which node has which key.
+    pub(super) map: Arc<Map>,
     pub(super) peers: Peers,
     pub(super) pools: Pools,
     /// Of each node.
@@ -43,6 +45,7 @@ impl Proxy {
             unread: 0,
             tick_at: None,
             random: SmallRng::seed_from_u64(seed),
+            map: Arc::clone(&shared.settings.map),
             shared,
         }
     }

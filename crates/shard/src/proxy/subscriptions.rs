@@ -73,7 +73,7 @@ impl Proxy {
         if !matches!(client.mode, Mode::Subscribed(_)) {
             client.mode = Mode::Subscribed(Box::default());
         }
-        let (map, nodes) = (Arc::clone(&self.shared.settings.map), self.health.len());
+        let (map, nodes) = (Arc::clone(&self.map), self.health.len());
         let Mode::Subscribed(subscriptions) = &mut client.mode else { return Next::Go };
         let mut names: Vec<Vec<u8>> = command.args().skip(1).map(<[u8]>::to_vec).collect();
         if names.is_empty() {

@@ -87,7 +87,7 @@ pub enum Expected {
 
 /// An error that a node's failure explains.
 pub fn is_failure(reply: &[u8]) -> bool {
-    [&b"-SHARDDOWN "[..], b"-SHARDTIMEOUT ", b"-EXECABORT "]
+    [&b"-SHARDDOWN "[..], b"-SHARDTIMEOUT ", b"-SHARDMOVED ", b"-EXECABORT "]
         .iter()
         .any(|code| reply.starts_with(code))
 }

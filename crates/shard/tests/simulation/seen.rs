@@ -47,6 +47,8 @@ seen!(
     messages,
     deaths,
     refusals,
+    /// The shard map was changed while a client was owed replies.
+    maps,
     stalls,
     resets,
     half_closes,

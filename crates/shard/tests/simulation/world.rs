@@ -9,7 +9,10 @@ use super::{
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_engine::{Conn, Core, Limits, Next, Now};
 use regatta_shard::{
-    map::{Map, Slots},
+    map::{
+        Map, Mode, RedisSharding, Slots, Twemproxy,
+        twemproxy::{Distribution, Hash, Server},
+    },
     proxy::{Nodes, Proxy, Settings, Shared},
 };
 use std::{
@@ -30,8 +33,15 @@ pub struct World {
     random: SmallRng,
     core: Core<Proxy>,
     now: Instant,
-    nodes: Vec<(Health, Data)>,
+    nodes: Vec<Health>,
+    /// What each node holds. Where the shard map changes, all hold the same: then a key is where the map
+    /// says, whatever it says, and only the order of requests matters.
+    data: Vec<Data>,
+    shared: Arc<Shared>,
+    /// The shard map changes now.
+    remaps: bool,
     wires: BTreeMap<Conn, Wire>,
+    epoch: u64,
     fault: Option<Fault>,
     /// Nodes fail now, and at any time in this history.
     fails: bool,
@@ -55,18 +65,24 @@ impl World {
         let fails = fault.is_none() && random.random_bool(0.6);
         settings.node_timeout = Duration::from_secs(if fails { 2 } else { 3000 });
         let now = Instant::now();
-        let proxy = Proxy::new(Arc::new(Shared::new(settings)), seed);
+        let remaps = fault.is_none() && random.random_bool(0.3);
+        let shared = Arc::new(Shared::new(settings));
+        let proxy = Proxy::new(Arc::clone(&shared), seed);
         let limits = Limits { idle: Duration::from_secs(3600), request: Duration::from_secs(3600) };
         let core = Core::new(proxy, limits, Now { instant: now, unix_s: 0 });
         World {
             fails,
-            may_fail: fails,
+            may_fail: fails || remaps,
+            remaps,
+            shared,
             window: *[300, 5000, 200_000].get(random.random_range(0..3)).unwrap_or(&300),
             random,
             core,
             now,
-            nodes: (0..count).map(|_| (Health::Well, Data::default())).collect(),
+            nodes: vec![Health::Well; count],
+            data: (0..if remaps { 1 } else { count }).map(|_| Data::default()).collect(),
             wires: BTreeMap::new(),
+            epoch: 1,
             fault,
             prints,
         }
@@ -91,10 +107,8 @@ impl World {
             self.step(seen)?;
         }
         // From now on nothing fails any more: everybody gets what is owed.
-        self.fails = false;
-        for node in &mut self.nodes {
-            node.0 = Health::Well;
-        }
+        (self.fails, self.remaps) = (false, false);
+        self.nodes.fill(Health::Well);
         self.settle(seen)?;
         for wire in self.wires.values() {
             if let End::Client(client) = &wire.end
@@ -150,6 +164,9 @@ impl World {
         if self.fails {
             self.trouble(seen);
         }
+        if self.remaps && self.random.random_bool(0.04) {
+            self.change_map(seen);
+        }
         self.now += Duration::from_micros(match self.random.random_range(0..40) {
             0 => self.random.random_range(0..400_000),
             _ => self.random.random_range(0..3000),
@@ -193,13 +210,13 @@ impl World {
     fn trouble(&mut self, seen: &mut Seen) {
         if self.random.random_bool(0.04) {
             let node = self.random.random_range(0..self.nodes.len());
-            let health = match self.nodes[node].0 {
+            let health = match self.nodes[node] {
                 Health::Well if self.random.random_bool(0.7) => Health::Dead,
                 Health::Well => Health::Stalled,
                 Health::Dead | Health::Stalled => Health::Well,
             };
             self.note(|| format!("node {node} is {health:?}"));
-            self.nodes[node].0 = health;
+            self.nodes[node] = health;
             if health == Health::Dead {
                 seen.deaths += 1;
                 for wire in self.wires.values_mut() {
@@ -228,6 +245,32 @@ impl World {
                 seen.half_closes += 1;
             }
         }
+    }
+
+    fn change_map(&mut self, seen: &mut Seen) {
+        self.epoch += 1;
+        let count = self.nodes.len();
+        let mode: Mode = match self.random.random_range(0..3) {
+            0 => Slots::even(count).expect("few nodes").into(),
+            1 => RedisSharding::new(count).expect("few nodes").into(),
+            _ => {
+                let servers: Vec<Server> = (0..count)
+                    .map(|node| format!("n{node}:1:1").parse().expect("a server"))
+                    .collect();
+                let tag = Some(*b"{}");
+                let map = Twemproxy::new(Distribution::Modula, Hash::Murmur, tag, &servers);
+                map.expect("few nodes").into()
+            }
+        };
+        self.note(|| format!("map {}: {mode:?}", self.epoch));
+        self.shared.change_map(Map::new(self.epoch, mode));
+        let owes = |wire: &Wire| matches!(&wire.end, End::Client(client) if client.owes() > 0);
+        seen.maps += u64::from(self.wires.values().any(owes));
+    }
+
+    /// Which data a node works on.
+    fn data_of(&self, node: usize) -> usize {
+        node.min(self.data.len() - 1)
     }
 
     fn some_client(&mut self) -> Option<Conn> {
@@ -265,7 +308,7 @@ impl World {
     fn arrive(&mut self, conn: Conn, most: usize, seen: &mut Seen) -> bool {
         let Some(wire) = self.wires.get_mut(&conn) else { return false };
         if let End::Node(node, is_open @ false, _) = &mut wire.end {
-            match self.nodes[*node].0 {
+            match self.nodes[*node] {
                 Health::Stalled => return false,
                 Health::Well => {
                     *is_open = true;
@@ -334,11 +377,12 @@ impl World {
                     if let Some(Wire {
                         end: End::Node(node, true, mut session), from_proxy, ..
                     }) = wire
-                        && self.nodes[node].0 == Health::Well
+                        && self.nodes[node] == Health::Well
                         && self.random.random_bool(0.5)
                     {
                         session.feed(&from_proxy);
-                        let (data, mut rest) = (&mut self.nodes[node].1, Vec::new());
+                        let place = self.data_of(node);
+                        let (data, mut rest) = (&mut self.data[place], Vec::new());
                         while session.step(data, self.now, &mut rest, &mut Vec::new()) {}
                     }
                     self.core.closed(conn);
@@ -382,7 +426,7 @@ impl World {
             End::Node(node, true, session) => {
                 let node = *node;
                 session.feed(&bytes);
-                if self.nodes[node].0 == Health::Well {
+                if self.nodes[node] == Health::Well {
                     moved |= self.answer(conn, node);
                 }
             }
@@ -405,7 +449,7 @@ impl World {
     /// A node carries out some of what it has got.
     fn answer(&mut self, conn: Conn, node: usize) -> bool {
         let mut published: Vec<Published> = Vec::new();
-        let mut moved = false;
+        let (place, mut moved) = (self.data_of(node), false);
         for _ in 0..self.random.random_range(1..50) {
             let Some(Wire { end: End::Node(_, _, session), to_proxy, .. }) =
                 self.wires.get_mut(&conn)
@@ -413,7 +457,7 @@ impl World {
                 break;
             };
             let begin = to_proxy.len();
-            if !session.step(&mut self.nodes[node].1, self.now, to_proxy, &mut published) {
+            if !session.step(&mut self.data[place], self.now, to_proxy, &mut published) {
                 break;
             }
             moved = true;
@@ -423,7 +467,7 @@ impl World {
                     Some(Fault::Doubled) => to_proxy.extend_from_within(begin..),
                     Some(Fault::Crossed) => {
                         let mut next = Vec::new();
-                        session.step(&mut self.nodes[node].1, self.now, &mut next, &mut published);
+                        session.step(&mut self.data[place], self.now, &mut next, &mut published);
                         to_proxy.splice(begin..begin, next);
                     }
                     Some(Fault::AppliedTwice) if to_proxy[begin..].starts_with(b":") => {

@@ -3,6 +3,7 @@
 use super::node::Node;
 use crate::{
     command::flag,
+    map::Map,
     proxy::{
         errors,
         forward::{as_array, write_part, write_scan},
@@ -28,6 +29,7 @@ const NOT_HERE: &str = "it is one of a sequential model; use select, poll, epoll
 pub(super) struct Session<'s, P> {
     pub(super) shared: &'s Shared,
     identity: Identity,
+    pub(super) map: Arc<Map>,
     database: u32,
     pub(super) links: Vec<Link<P>>,
     pub(super) owed: VecDeque<Owed>,
@@ -71,6 +73,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
         Session {
             shared,
             identity: Identity::new(shared),
+            map: Arc::clone(&shared.settings.map),
             database: 0,
             links: (0..shared.settings.nodes.count()).map(|_| Link::Closed).collect(),
             owed: VecDeque::new(),
@@ -95,8 +98,14 @@ impl<'s, P: Read + Write> Session<'s, P> {
         stream: &T,
     ) -> Asked {
         self.asked += command.bytes.len();
+        // By another map a request could overtake those that were sent before.
+        if self.owed.is_empty()
+            && let Some(map) = self.shared.newer_map(self.map.epoch())
+        {
+            self.map = map;
+        }
         let mut plan = std::mem::take(&mut self.plan);
-        let decision = decide(command, &self.settings().map, &mut plan);
+        let decision = decide(command, &self.map, &mut plan);
         let asked = self.go(command, &decision, &plan, stream);
         self.plan = plan;
         asked
@@ -131,7 +140,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
             Route::Split(merge) => {
                 let nodes = plan.parts().map(|part| part.node).collect();
                 let mut parts = plan.parts();
-                self.spread(Rule::split(*merge, plan), nodes, decision, stream, |_, out| {
+                self.spread(Rule::split(*merge, plan), nodes, decision, stream, |out| {
                     if let Some(part) = parts.next() {
                         write_part(command, part, out);
                     }
@@ -144,14 +153,14 @@ impl<'s, P: Read + Write> Session<'s, P> {
                 let is_search = *merge == Merge::AnyValue;
                 let first = if is_search { rand::random_range(0..count) } else { 0 };
                 let nodes = (first..count).chain(0..first).collect();
-                self.spread(Rule::All(*merge), nodes, decision, stream, |_, out| {
-                    as_array(command, out);
+                self.spread(Rule::All(*merge), nodes, decision, stream, |out| {
+                    as_array(command, out)
                 });
             }
             Route::Scan(cursor) => {
                 let rule = Rule::Scan { cursor: *cursor, nodes: self.links.len() };
                 let Cursor { node, .. } = *cursor;
-                self.spread(rule, vec![node], decision, stream, |_, out| {
+                self.spread(rule, vec![node], decision, stream, |out| {
                     write_scan(command, *cursor, out);
                 });
             }
@@ -184,14 +193,14 @@ impl<'s, P: Read + Write> Session<'s, P> {
     }
 
     /// A request, or parts of it, to several nodes. If one of them cannot be reached, nothing is sent.
-    /// `write`: appends the part with this number.
+    /// `write`: appends the part of the next of them.
     fn spread<T: Connects<Peer = P>>(
         &mut self,
         rule: Rule,
         nodes: Vec<usize>,
         decision: &Decision,
         stream: &T,
-        mut write: impl FnMut(usize, &mut Vec<u8>),
+        mut write: impl FnMut(&mut Vec<u8>),
     ) {
         for &node in &nodes {
             if let Err(loss) = self.link(node, stream) {
@@ -199,9 +208,9 @@ impl<'s, P: Read + Write> Session<'s, P> {
                 return self.fail(&[text.as_bytes(), b"; nothing was sent"]);
             }
         }
-        for (part, &node) in nodes.iter().enumerate() {
+        for &node in &nodes {
             if let Link::Open(link) = &mut self.links[node] {
-                write(part, &mut link.out);
+                write(&mut link.out);
             }
         }
         let writes = decision.command.is_some_and(|command| command.has(flag::WRITE));

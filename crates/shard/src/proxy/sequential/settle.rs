@@ -109,12 +109,17 @@ impl<P: Read + Write> Session<'_, P> {
     ) -> io::Result<()> {
         if let Link::Open(link) = &mut self.links[node] {
             stream.set_read_timeout_of(&link.peer, Limits::LOOK)?;
-            while let Err(Loss::TimedOut) = link.wait() {
+            let mut is_moved = false;
+            while !is_moved && link.wait() == Err(Loss::TimedOut) {
                 if stream.has_ended() {
                     return Err(io::ErrorKind::ConnectionAborted.into());
                 }
+                is_moved = self.shared.newer_map(self.map.epoch()).is_some();
             }
             stream.set_read_timeout_of(&link.peer, self.shared.settings.node_timeout)?;
+            if is_moved {
+                self.lose(node, Loss::Moved);
+            }
         }
         self.whole(node, out, stream, limits)
     }
