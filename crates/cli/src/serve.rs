@@ -67,7 +67,7 @@ pub struct ServeArgs {
     #[arg(long, default_value = "60s", value_parser = limit, value_name = "TIME")]
     idle_timeout: Duration,
     /// Close a connection whose request takes longer than this to arrive; in `hub` also one whose WebSocket
-    /// message, or frame, does
+    /// message, or frame, does. Not in `shard`
     #[arg(long, default_value = "10s", value_parser = limit, value_name = "TIME")]
     request_timeout: Duration,
     /// Open connections at most; more wait. Absent: as many as the model holds (`regatta models`)
@@ -80,7 +80,7 @@ pub struct ServeArgs {
     canned: CannedArgs,
     #[command(flatten)]
     hub: Option<HubArgs>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Options of `shard`")]
     shard: Option<ShardOptions>,
     #[command(flatten)]
     planted: Planted,

@@ -13,7 +13,7 @@ use regatta_shard::{
         Map, RedisSharding, Slots, Twemproxy,
         twemproxy::{Distribution, Hash, Server},
     },
-    proxy::{Auth, Credentials, Nodes, Proxy, Sequential, Settings, Shared},
+    proxy::{Auth, Counts, Credentials, Nodes, Proxy, Sequential, Settings, Shared},
 };
 use std::{
     fs,
@@ -36,8 +36,6 @@ use std::{
   regatta shard --map ketama --hash fnv1a_64 --hash-tag '{}' \\
       --nodes '10.0.0.1:6379:1 one,10.0.0.2:6379:1 two'")]
 pub struct ShardArgs {
-    #[command(flatten)]
-    options: ShardOptions,
     /// How to wait: epoll (one thread), percore or uring (a thread per core), poll or select. On threads,
     /// green, fork and prefork each client has connections of its own to the nodes: for comparisons
     #[arg(long, default_value = "percore",
@@ -58,14 +56,15 @@ pub struct ShardArgs {
     /// How long clients may wait for what they are owed after SIGTERM or SIGINT
     #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
     grace: Duration,
+    #[command(flatten)]
+    options: ShardOptions,
 }
 
 /// What is asked of the proxy, however it waits.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Options of `shard`")]
 #[group(id = "of_the_proxy", multiple = true)]
 pub struct ShardOptions {
-    /// The nodes, as HOST:PORT, separated by commas. With --map ketama or modula as in twemproxy's
+    /// The nodes, as HOST:PORT, separated by commas: at least one. With --map ketama or modula as in twemproxy's
     /// configuration: HOST:PORT:WEIGHT, with a name behind a space if it has one there
     #[arg(long, value_name = "NODES", value_delimiter = ',')]
     nodes: Vec<String>,
@@ -95,11 +94,12 @@ pub struct ShardOptions {
     /// Longest time that a node may take for a reply, except to a command that blocks
     #[arg(long, default_value = "10s", value_parser = limit, value_name = "TIME")]
     node_timeout: Duration,
-    /// MiB of replies that a client may leave unread before it is disconnected
+    /// MiB of replies that a client may leave unread before it is disconnected; on threads, green, fork and
+    /// prefork only of replies that are merged, since the others wait in the nodes
     #[arg(long, default_value = "32", value_name = "MIB")]
     client_buffer: NonZeroUsize,
     /// MiB of unread replies of all clients of a core together before those that hold most are
-    /// disconnected
+    /// disconnected; not on threads, green, fork and prefork
     #[arg(long, default_value = "256", value_name = "MIB")]
     all_buffers: NonZeroUsize,
     /// Most MiB of one request
@@ -132,6 +132,8 @@ impl MapName {
 /// Runs the proxy until a signal.
 pub fn run(args: ShardArgs) -> anyhow::Result<Done> {
     regatta_serve::raise_open_files();
+    // Names may take long to resolve: a signal ends that.
+    let settings = args.options.settings(args.idle_timeout.is_none())?;
     let stop = Stop::new()?;
     stop.on_signals()?;
     let limits = Limits::default();
@@ -145,7 +147,6 @@ pub fn run(args: ShardArgs) -> anyhow::Result<Done> {
         on_ready: print_address,
         stop,
     };
-    let settings = args.options.settings(args.idle_timeout.is_none())?;
     serve_proxy(settings, args.model, &host)?;
     Ok(Done::Well)
 }
@@ -179,7 +180,11 @@ fn serve_proxy(settings: Settings, model: Model, host: &Host) -> Result<(), Serv
         let (model, service) = (model.name(), Service::Shard.name());
         return Err(ServeError::NoOffload { model, service, because });
     }
-    let shared = Arc::new(Shared::new(settings));
+    let counts = match model {
+        Model::Fork | Model::Prefork => Counts::new(regatta_serve::shared_counter)?,
+        _ => Counts::default(),
+    };
+    let shared = Arc::new(Shared::counting(settings, counts));
     let ended = match model {
         Model::Fork | Model::Prefork | Model::Threads | Model::Green => {
             serve_straight(Sequential::new(shared), model, host)

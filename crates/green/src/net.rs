@@ -158,7 +158,15 @@ impl TcpStream {
         }
         // It becomes writable when it is connected, or cannot be (connect(2), EINPROGRESS).
         let registration = Registration::new(current::get(), fd.as_fd(), false)?;
-        registration.core.wait(&registration.source, Interest::Write, timeout)?;
+        let waited = registration.core.wait(&registration.source, Interest::Write, timeout);
+        if let Err(error) = waited {
+            // The event may still be in the kernel, behind others.
+            let mut fds = [PollFd::new(&fd, PollFlags::OUT)];
+            match rustix::event::poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+                Ok(1..) => {}
+                _ => return Err(error),
+            }
+        }
         rustix::net::sockopt::socket_error(&fd)??;
         let (read_timeout, write_timeout) = (Cell::new(NEVER), Cell::new(NEVER));
         Ok(TcpStream { registration, fd, read_timeout, write_timeout })

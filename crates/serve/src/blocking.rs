@@ -74,6 +74,7 @@ impl<S: AsFd> Connects for Blocking<'_, S> {
 
     fn connect(&self, addr: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
         let peer = TcpStream::connect_timeout(&addr, limit)?;
+        net::opened(&peer)?;
         peer.set_nodelay(true)?;
         net::set_timeouts(&peer, limit, limit)?;
         Ok(peer)
@@ -81,6 +82,10 @@ impl<S: AsFd> Connects for Blocking<'_, S> {
 
     fn set_read_timeout_of(&self, peer: &TcpStream, limit: Duration) -> io::Result<()> {
         net::set_read_timeout(peer, limit)
+    }
+
+    fn is_readable(&self, peer: &TcpStream) -> bool {
+        net::is_readable(peer)
     }
 
     fn has_ended(&self) -> bool {

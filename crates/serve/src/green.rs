@@ -215,6 +215,7 @@ impl<M> Connects for Green<'_, M> {
 
     fn connect(&self, addr: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
         let peer = TcpStream::connect_timeout(addr, limit)?;
+        net::opened(&peer)?;
         peer.set_nodelay(true)?;
         peer.set_read_timeout(Some(limit))?;
         peer.set_write_timeout(Some(limit))?;
@@ -223,6 +224,10 @@ impl<M> Connects for Green<'_, M> {
 
     fn set_read_timeout_of(&self, peer: &TcpStream, limit: Duration) -> io::Result<()> {
         peer.set_read_timeout(Some(limit))
+    }
+
+    fn is_readable(&self, peer: &TcpStream) -> bool {
+        net::is_readable(peer)
     }
 
     fn has_ended(&self) -> bool {

@@ -54,4 +54,4 @@ pub use regatta_service::hub::{
     Access as HubAccess, Jwt, Limits as HubLimits, Origin, Settings as HubSettings,
 };
 pub use regatta_sys::limit::raise_open_files;
-pub use straight::serve_straight;
+pub use straight::{serve_straight, shared_counter};

@@ -5,7 +5,10 @@ use crate::{
     host::{Host, ServeError},
     prefork, threads,
 };
+use regatta_engine::Counter;
 use regatta_service::style::straight::Straight;
+use regatta_sys::shared::SharedCounter;
+use std::io;
 
 /// Runs a sequential program that opens connections of its own until the host stops.
 ///
@@ -28,4 +31,12 @@ pub fn serve_straight<P: Straight>(
             because: "its calls do not wait; use fork, prefork, threads or green",
         }),
     }
+}
+
+/// A counter in memory that the processes of `fork` and `prefork` share.
+///
+/// # Errors
+/// Those of mmap(2).
+pub fn shared_counter() -> io::Result<Counter> {
+    SharedCounter::new().map(Counter::new)
 }

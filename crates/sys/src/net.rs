@@ -4,8 +4,8 @@
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, accept_with, bind,
-    getsockname, ipproto, listen as listen_on, recv, send, shutdown, socket_with, socketpair,
-    sockopt,
+    getpeername, getsockname, ipproto, listen as listen_on, recv, send, shutdown, socket_with,
+    socketpair, sockopt,
 };
 use std::{
     io,
@@ -58,7 +58,7 @@ fn bound(addr: SocketAddr, port: Port, blocking: bool) -> io::Result<OwnedFd> {
 }
 
 /// Begins to connect to `addr`, without waiting: the socket becomes writable when it is connected, or
-/// cannot be ([`take_error`]).
+/// cannot be ([`opened`]).
 pub fn connect(addr: SocketAddr) -> io::Result<OwnedFd> {
     let family = if addr.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -76,9 +76,16 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
-/// Why a connection could not be opened (SO_ERROR, socket(7)).
-pub fn take_error(socket: impl AsFd) -> io::Result<()> {
-    sockopt::socket_error(socket)?.map_err(io::Error::from)
+/// Whether a connection was opened, once its socket is writable; if not, why (SO_ERROR, socket(7)).
+///
+/// Where nobody listens on a port of this machine, the kernel may choose that very port for a connection to
+/// it, which is then connected to itself (RFC 793, 3.4, simultaneous open). That counts as refused.
+pub fn opened(socket: impl AsFd) -> io::Result<()> {
+    sockopt::socket_error(&socket)?.map_err(io::Error::from)?;
+    if getpeername(&socket)?.is_some_and(|peer| getsockname(&socket).ok() == Some(peer)) {
+        return Err(io::ErrorKind::ConnectionRefused.into());
+    }
+    Ok(())
 }
 
 /// Longest time that a read and a write of a blocking socket may block; those that a listener accepts

@@ -1,11 +1,10 @@
 //! Nodes that are killed and come back, under load.
 
-use super::{Client, Node, client, models, proxy};
+use super::{Client, Node, SEQUENTIAL, all_models, client, is_full, proxy};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_shard::map::{Map, Slots};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    env,
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
@@ -107,10 +106,15 @@ fn ask(
 
 #[test]
 fn nodes_are_killed_and_come_back() {
-    let is_full = env::var("REGATTA_SHARD").is_ok_and(|how| how == "full");
-    let models = if is_full { models() } else { vec!["epoll", "uring"] };
+    let is_full = is_full();
+    let models = if is_full { all_models() } else { vec!["epoll", "uring", "threads"] };
     for model in models {
-        kill_and_revive(model, Duration::from_secs(if is_full { 60 } else { 6 }));
+        let long = match (is_full, SEQUENTIAL.contains(&model)) {
+            (true, false) => 60,
+            (true, true) => 20,
+            (false, _) => 4,
+        };
+        kill_and_revive(model, Duration::from_secs(long));
     }
 }
 

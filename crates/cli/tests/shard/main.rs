@@ -15,7 +15,7 @@ mod unread;
 
 use client::Client;
 use nodes::Node;
-use std::process::Command;
+use std::{env, process::Command};
 use support::Server;
 
 /// The models on which clients share connections to nodes.
@@ -34,6 +34,11 @@ fn models() -> Vec<&'static str> {
 /// All models that carry the proxy and run here.
 fn all_models() -> Vec<&'static str> {
     [models(), SEQUENTIAL.to_vec()].concat()
+}
+
+/// Whether the full form was asked for, which takes minutes.
+fn is_full() -> bool {
+    env::var("REGATTA_SHARD").is_ok_and(|how| how == "full")
 }
 
 /// So many nodes, and the proxy in front of them on this model. `None`, and a line that says so, if

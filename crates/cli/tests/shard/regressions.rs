@@ -193,6 +193,45 @@ fn a_blocked_client_gets_what_another_one_pushes() {
 }
 
 #[test]
+fn nothing_behind_a_command_that_blocks_is_done_before_it() {
+    for model in all_models() {
+        let Some((nodes, proxy)) = sharded(model, 4, &[]) else { return };
+        let keys = keys(&nodes, &proxy);
+        let (mut one, mut other) = (client(&proxy), client(&proxy));
+        one.raw(format!("BLPOP list 0\r\nGET {}\r\n", keys[0]).as_bytes());
+        until("the list is waited for", || {
+            nodes.iter().any(|node| node.client().say("INFO clients").contains("blocked_clients:1"))
+        });
+        assert_eq!(other.say(&format!("SET {} later", keys[0])), "+OK\r\n");
+        assert_eq!(other.say("RPUSH list a"), ":1\r\n");
+        let replies = [one.next().unwrap(), one.next().unwrap()].concat();
+        let expected = "*2\r\n$4\r\nlist\r\n$1\r\na\r\n$5\r\nlater\r\n";
+        assert_eq!(String::from_utf8_lossy(&replies), expected, "{model}");
+    }
+}
+
+#[test]
+fn clients_have_numbers_of_their_own() {
+    for model in all_models() {
+        let Some((_nodes, proxy)) = sharded(model, 1, &[]) else { return };
+        let (mut one, mut other) = (client(&proxy), client(&proxy));
+        assert_ne!(one.say("CLIENT ID"), other.say("CLIENT ID"), "{model}");
+    }
+}
+
+#[test]
+fn a_sequential_proxy_notices_that_a_node_was_started_again() {
+    for model in SEQUENTIAL {
+        let Some((mut nodes, proxy)) = sharded(model, 1, &[]) else { return };
+        let mut client = client(&proxy);
+        assert_eq!(client.say("SET a 1"), "+OK\r\n");
+        nodes[0].kill();
+        nodes[0].revive();
+        assert_eq!(client.say("GET a"), "$-1\r\n", "{model}");
+    }
+}
+
+#[test]
 fn what_the_sequential_models_do_not_support_is_refused() {
     for model in SEQUENTIAL {
         let Some((_nodes, proxy)) = sharded(model, 2, &[]) else { return };

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each test file uses its own part
 
 pub mod contender;
+pub mod cpus;
 pub mod example;
 pub mod hello;
 

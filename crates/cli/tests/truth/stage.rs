@@ -1,9 +1,11 @@
 //! Where the tests run: one at a time, servers on one CPU and the load on another, everything ended
 //! after its time.
 
-use crate::support::Server;
+use crate::support::{
+    Server,
+    cpus::{on_cpu, two_cpus},
+};
 use regatta_record::LoadResult;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::{
     env,
     fs::{self, File},
@@ -36,11 +38,9 @@ pub fn turn() -> Option<Turn> {
     static ALONE: Mutex<()> = Mutex::new(());
     // A test that failed has ended its servers all the same.
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let allowed = sched_getaffinity(None).unwrap();
-    let mut cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).map(|cpu| cpu as u32);
-    match (cpus.next(), cpus.next()) {
-        (Some(server_cpu), Some(load_cpu)) => Some(Turn { server_cpu, load_cpu, _alone }),
-        _ => {
+    match two_cpus() {
+        Some((server_cpu, load_cpu)) => Some(Turn { server_cpu, load_cpu, _alone }),
+        None => {
             eprintln!("skipped: server and load need a CPU each, and there is one");
             None
         }
@@ -96,17 +96,6 @@ impl Drop for Spinner {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
-}
-
-/// Starts processes on one CPU: they inherit it.
-fn on_cpu<T>(cpu: u32, start: impl FnOnce() -> T) -> T {
-    let before = sched_getaffinity(None).unwrap();
-    let mut only = CpuSet::new();
-    only.set(cpu as usize);
-    sched_setaffinity(None, &only).unwrap();
-    let started = start();
-    sched_setaffinity(None, &before).unwrap();
-    started
 }
 
 /// A process that has ended, and what it said.

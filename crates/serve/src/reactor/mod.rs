@@ -241,7 +241,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         state.ended |= event.ended;
         if E::CONNECTS && state.connecting && state.writable {
             state.connecting = false;
-            match net::take_error(&slot.fd) {
+            match net::opened(&slot.fd) {
                 Ok(()) => self.core.connected(conn),
                 Err(_) => self.core.failed(conn),
             }

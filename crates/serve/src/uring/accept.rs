@@ -113,7 +113,7 @@ impl<E: Engine> Driver<'_, E> {
         let conn = self.connecting.remove(key as usize);
         let Some(slot) = self.sockets.get_mut(conn) else { return };
         slot.driver.connecting = false;
-        let opened = net::take_error(&slot.fd).and_then(|()| net::set_blocking(&slot.fd));
+        let opened = net::opened(&slot.fd).and_then(|()| net::set_blocking(&slot.fd));
         match opened {
             Ok(()) => self.core.connected(conn),
             Err(_) => self.core.failed(conn),

@@ -35,6 +35,9 @@ pub trait Connects: Stream {
     /// Those of setsockopt(2).
     fn set_read_timeout_of(&self, peer: &Self::Peer, limit: Duration) -> io::Result<()>;
 
+    /// Whether a read of this connection would not wait: something has come, or its end.
+    fn is_readable(&self, peer: &Self::Peer) -> bool;
+
     /// Whether the client sends nothing more: it has ended its direction, or is gone. What it has sent
     /// before may still be there to read.
     fn has_ended(&self) -> bool;

@@ -9,10 +9,7 @@ use super::{
 };
 use rand::Rng;
 use regatta_engine::Conn;
-use std::{
-    sync::atomic::Ordering::Relaxed,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 /// How often the nodes are looked at while one of them owes a reply.
 const LOOK: Duration = Duration::from_millis(100);
@@ -27,7 +24,7 @@ impl Proxy {
         let late: Vec<Conn> = self.peers.upstreams().filter(late).map(|one| one.conn).collect();
         for conn in late {
             if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {
-                self.shared.counts.timeouts.fetch_add(1, Relaxed);
+                self.shared.counts.timeouts.add(1);
                 self.lose(*upstream, Loss::TimedOut, effects);
             }
         }

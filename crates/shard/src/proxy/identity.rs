@@ -3,7 +3,7 @@
 use super::{settings::Credentials, shared::Shared, subscriptions::bulk};
 use crate::{Arguments, command::VERSION};
 use regatta_proto::resp::Command;
-use std::{fmt::Write, sync::atomic::Ordering::Relaxed};
+use std::fmt::Write;
 
 pub(super) const NO_AUTH: &[u8] = b"NOAUTH Authentication required.";
 const NO_AUTH_HELLO: &[u8] = b"NOAUTH HELLO must be called with the client already authenticated, \
@@ -35,7 +35,7 @@ pub(super) struct Identity {
 impl Identity {
     /// A client that has just connected.
     pub(super) fn new(shared: &Shared) -> Self {
-        let id = shared.counts.connections.fetch_add(1, Relaxed) + 1;
+        let id = shared.counts.connections.add(1) as u64 + 1;
         let is_trusted = shared.settings.auth.clients.is_none();
         Identity { id, resp3: false, is_trusted, name: Vec::new() }
     }
@@ -175,8 +175,8 @@ impl Identity {
     /// INFO. `state`: of each node.
     pub(super) fn info(&self, shared: &Shared, state: impl Fn(usize) -> String) -> Vec<u8> {
         let (counts, nodes) = (&shared.counts, &shared.settings.nodes);
-        let connections = counts.connections.load(Relaxed);
-        let connected = connections.saturating_sub(counts.disconnections.load(Relaxed));
+        let connections = counts.connections.get();
+        let connected = connections.saturating_sub(counts.disconnections.get());
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = write!(
@@ -188,9 +188,9 @@ impl Identity {
              clients_disconnected_for_unread_replies:{}\r\nnode_connections_lost:{}\r\n\
              node_timeouts:{}\r\n\r\n# Replication\r\nrole:master\r\n\r\n# Nodes\r\nnodes:{}\r\n",
             env!("CARGO_PKG_VERSION"),
-            counts.unread.load(Relaxed),
-            counts.lost.load(Relaxed),
-            counts.timeouts.load(Relaxed),
+            counts.unread.get(),
+            counts.lost.get(),
+            counts.timeouts.get(),
             nodes.count(),
         );
         for node in 0..nodes.count() {

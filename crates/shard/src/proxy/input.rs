@@ -11,7 +11,6 @@ use super::{
 use crate::route::{Decision, Plan, Route, decide};
 use regatta_engine::{Conn, Flow, Status};
 use regatta_proto::resp::{Command, Commands};
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Replies that a client may be owed. Beyond it, its input waits until half of them are there.
 const OWED: usize = 4096;
@@ -222,7 +221,7 @@ impl Proxy {
 
     /// Disconnects a client that leaves its replies unread.
     pub(super) fn disconnect(&mut self, client: &mut Client, effects: &mut Fx) {
-        self.shared.counts.unread.fetch_add(1, Relaxed);
+        self.shared.counts.unread.add(1);
         self.unread -= std::mem::take(&mut client.counted);
         client.ring = Default::default();
         client.input = Input::Ended;
@@ -231,7 +230,7 @@ impl Proxy {
 
     /// A client has gone.
     pub(super) fn leave(&mut self, mut client: Box<Client>, effects: &mut Fx) {
-        self.shared.counts.disconnections.fetch_add(1, Relaxed);
+        self.shared.counts.disconnections.add(1);
         self.unread -= client.counted;
         self.end_mode(&mut client, effects);
         self.leave_pool(client.pool, effects);

@@ -3,6 +3,7 @@
 use super::{
     client::{Client, Input, Mode},
     leased::{After, Transaction},
+    loss::Loss,
     next::Next,
     peers::Peer,
     state::{Fx, Proxy},
@@ -85,9 +86,9 @@ impl Proxy {
     }
 
     /// The connection that a client had leased is lost. What depended on it is discarded.
-    pub(super) fn lease_is_lost(&mut self, client: Conn, conn: Conn) {
+    pub(super) fn lease_is_lost(&mut self, client: Conn, conn: Conn, loss: Loss) {
         if let Some(Client { mode: Mode::Leased(transaction), .. }) = self.peers.client(client) {
-            transaction.lose(conn);
+            transaction.lose(conn, loss);
         }
     }
 

@@ -1,13 +1,14 @@
 //! What a client does over a leased connection: a transaction, watched keys, a command that blocks.
 
+use super::loss::Loss;
 use regatta_engine::Conn;
 
 /// What a client does over a leased connection.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
     pub(super) lease: Option<(usize, Conn)>,
-    /// The connection was lost. Nothing can be carried out any more.
-    pub(super) is_lost: bool,
+    /// The connection was lost, for this reason. Nothing can be carried out any more.
+    pub(super) lost: Option<Loss>,
     /// Something is queued on the node that must not be carried out.
     pub(super) is_dirty: bool,
     /// Keys are watched.
@@ -51,9 +52,9 @@ impl Transaction {
         self.lease
     }
 
-    pub(super) fn lose(&mut self, conn: Conn) {
+    pub(super) fn lose(&mut self, conn: Conn, loss: Loss) {
         if self.lease.is_some_and(|(_, leased)| leased == conn) {
-            self.is_lost = true;
+            self.lost = Some(loss);
         }
     }
 
@@ -65,7 +66,9 @@ impl Transaction {
         self.blocks = false;
         match self.lease {
             _ if self.multi.is_some() || self.watches => After::Kept,
-            Some((node, conn)) if !self.is_lost => After::GivenBack(node, conn, !self.is_dirty),
+            Some((node, conn)) if self.lost.is_none() => {
+                After::GivenBack(node, conn, !self.is_dirty)
+            }
             _ => After::Over,
         }
     }

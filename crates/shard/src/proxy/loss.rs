@@ -15,6 +15,8 @@ pub(super) enum Loss {
     Refused(Vec<u8>),
     /// What it was leased for may be on another node now.
     Moved,
+    /// The proxy could not open it, for a reason of its own.
+    NotOpened(String),
 }
 
 impl Loss {
@@ -27,6 +29,7 @@ impl Loss {
                 ("SHARDDOWN", "it closed the connection before it answered".to_string())
             }
             Loss::TimedOut => ("SHARDTIMEOUT", format!("it did not answer within {timeout:?}")),
+            Loss::NotOpened(why) => ("SHARDDOWN", format!("the proxy cannot connect to it: {why}")),
             Loss::Moved => ("SHARDMOVED", "the shard map has changed".to_string()),
             Loss::Malformed(what) => ("SHARDDOWN", format!("it sent no RESP: {what}")),
             Loss::Refused(text) => {

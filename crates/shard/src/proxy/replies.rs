@@ -11,7 +11,6 @@ use super::{
 };
 use regatta_engine::{Conn, Flow};
 use regatta_proto::resp::Found;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes of a reply from which on it goes out before it is whole. Until then its client would get an
 /// error if the node were lost.
@@ -179,7 +178,7 @@ impl Proxy {
             return; // it has answered
         }
         if !matches!(upstream.use_, Use::Idle) && loss != Loss::Moved {
-            self.shared.counts.lost.fetch_add(1, Relaxed);
+            self.shared.counts.lost.add(1);
         }
         let timeout = self.shared.settings.node_timeout;
         let (code, why) = loss.words(upstream.is_open, timeout);
@@ -209,7 +208,7 @@ impl Proxy {
         }
         self.release(std::mem::take(&mut upstream.held));
         match upstream.use_ {
-            Use::Leased(client) => self.lease_is_lost(client, conn),
+            Use::Leased(client) => self.lease_is_lost(client, conn, loss),
             // It would miss messages and not know of it.
             Use::Subscribed(client) => effects.close(client, Flow::Close),
             Use::Shared | Use::Idle | Use::Probe => {}

@@ -2,6 +2,7 @@
 
 use super::settings::Settings;
 use crate::map::Map;
+use regatta_engine::Counter;
 use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicU64, Ordering::Acquire, Ordering::Release},
@@ -22,12 +23,17 @@ pub struct Shared {
 impl Shared {
     /// For the proxies of all cores.
     pub fn new(settings: Settings) -> Self {
-        let map = Arc::clone(&settings.map);
-        let epoch = AtomicU64::new(map.epoch());
-        Shared { settings, counts: Counts::default(), map: Mutex::new(map), epoch }
+        Self::counting(settings, Counts::default())
     }
 
-    /// Changes which node has which key, while clients are served. A proxy takes the new map before the
+    /// For proxies that count here.
+    pub fn counting(settings: Settings, counts: Counts) -> Self {
+        let map = Arc::clone(&settings.map);
+        let epoch = AtomicU64::new(map.epoch());
+        Shared { settings, counts, map: Mutex::new(map), epoch }
+    }
+
+    /// Changes which node has which key for the proxies of this process, while clients are served. One takes the new map before the
     /// next request that it reads, within 100 ms if it has subscribers.
     ///
     /// Requests that were sent to nodes before are answered first: no client has requests under way by two
@@ -58,13 +64,29 @@ impl Shared {
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Clients that have connected.
-    pub connections: AtomicU64,
+    pub connections: Counter,
     /// Clients that have gone.
-    pub disconnections: AtomicU64,
+    pub disconnections: Counter,
     /// Clients that were disconnected because they left too many bytes of replies unread.
-    pub unread: AtomicU64,
+    pub unread: Counter,
     /// Connections to nodes that were lost, or could not be opened.
-    pub lost: AtomicU64,
+    pub lost: Counter,
     /// Replies of nodes that did not come in time.
-    pub timeouts: AtomicU64,
+    pub timeouts: Counter,
+}
+
+impl Counts {
+    /// In memory of this kind, such as one that processes share.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn new<E>(make: impl Fn() -> Result<Counter, E>) -> Result<Self, E> {
+        Ok(Counts {
+            connections: make()?,
+            disconnections: make()?,
+            unread: make()?,
+            lost: make()?,
+            timeouts: make()?,
+        })
+    }
 }

@@ -7,6 +7,7 @@ use super::{
     client::{Client, Mode},
     forward::as_array,
     leased::{Multi, Transaction},
+    loss::Loss,
     next::Next,
     state::{Fx, Proxy},
     upstream::What,
@@ -128,10 +129,10 @@ impl Proxy {
         effects: &mut Fx,
     ) -> Next {
         let transaction = client.transaction();
-        let (lease, is_lost) = (transaction.lease, transaction.is_lost);
+        let lease = transaction.lease;
         let conn = match (lease, node) {
-            (Some((leased, _)), _) if is_lost => {
-                let why = self.lost(leased);
+            (Some(_), _) if transaction.lost.is_some() => {
+                let why = self.lost(transaction);
                 return client.abort_multi(&[&why], effects);
             }
             (Some((leased, _)), Some(node)) if leased != node => {
@@ -185,12 +186,12 @@ impl Proxy {
 
     fn exec(&mut self, client: &mut Client, command: &Command<'_>, effects: &mut Fx) -> Next {
         let transaction = client.transaction();
-        let (lease, is_lost) = (transaction.lease, transaction.is_lost);
+        let lease = transaction.lease;
         let Some(multi) = &transaction.multi else { return Next::Go };
         let (is_aborted, count) = (multi.is_aborted, multi.count);
         let conn = match lease {
-            Some((node, _)) if is_lost => {
-                let why = self.lost(node);
+            Some(_) if transaction.lost.is_some() => {
+                let why = self.lost(transaction);
                 client.fail(&[&why], effects);
                 return client.end();
             }
@@ -222,7 +223,7 @@ impl Proxy {
     fn discard(&mut self, client: &mut Client, command: &Command<'_>, effects: &mut Fx) -> Next {
         let transaction = client.transaction();
         let has_begun = transaction.multi.as_ref().is_some_and(|multi| multi.has_begun);
-        match transaction.lease.filter(|_| !transaction.is_lost) {
+        match transaction.lease.filter(|_| transaction.lost.is_none()) {
             Some((_, conn)) if has_begun => self.send(client, conn, command, effects),
             _ => {
                 // Keys that are watched are forgotten with the connection.
@@ -244,7 +245,7 @@ impl Proxy {
     ) -> Next {
         let name = decision.command.map_or("", |command| command.name);
         let transaction = client.transaction();
-        let own = transaction.lease.filter(|_| !transaction.is_lost);
+        let own = transaction.lease.filter(|_| transaction.lost.is_none());
         match (name, &decision.route, own) {
             (_, Route::Refused(_), _) => self.go(client, command, decision, plan, effects),
             ("multi", ..) => {
@@ -272,8 +273,7 @@ impl Proxy {
                 Next::Go
             }
             ("watch", _, None) => {
-                let node = transaction.lease.map_or(0, |(node, _)| node);
-                let why = self.lost(node);
+                let why = self.lost(transaction);
                 client.fail(&[&why], effects);
                 Next::Go
             }
@@ -305,12 +305,13 @@ impl Proxy {
     }
 
     /// The error for a transaction whose connection was lost, without the `-` in front.
-    fn lost(&self, node: usize) -> Vec<u8> {
-        let name = self.shared.settings.nodes.name(node);
-        let text = format!(
-            "SHARDDOWN node {name}: the connection was lost; nothing of the transaction was applied"
-        );
-        text.into_bytes()
+    fn lost(&self, transaction: &Transaction) -> Vec<u8> {
+        let name = self.shared.settings.nodes.name(transaction.lease.map_or(0, |(node, _)| node));
+        let what = match transaction.lost {
+            Some(Loss::Moved) => format!("SHARDMOVED node {name}: the shard map has changed"),
+            _ => format!("SHARDDOWN node {name}: the connection was lost"),
+        };
+        format!("{what}; nothing of the transaction was applied").into_bytes()
     }
 }
 

@@ -1,8 +1,8 @@
 //! A client: what it asks, and its check of what comes.
 
 use super::{
-    expect::{Expected, Model, is_failure},
-    seen::Seen,
+    expect::{Expected, Model},
+    seen::{Seen, Trouble},
 };
 use rand::{Rng, rngs::SmallRng};
 use regatta_proto::resp::{Replies, Value, write_command};
@@ -210,7 +210,12 @@ impl Client {
     }
 
     /// Checks what has come.
-    pub fn receive(&mut self, bytes: &[u8], may_fail: bool, seen: &mut Seen) -> Result<(), String> {
+    pub fn receive(
+        &mut self,
+        bytes: &[u8],
+        trouble: Trouble,
+        seen: &mut Seen,
+    ) -> Result<(), String> {
         self.input.extend_from_slice(bytes);
         loop {
             let found = self.replies.next(&self.input[self.looked..]);
@@ -222,15 +227,15 @@ impl Client {
             let reply: Vec<u8> = self.input.drain(..self.looked).collect();
             self.looked = 0;
             seen.replies += 1;
-            self.reply(&reply, may_fail, seen)
+            self.reply(&reply, trouble, seen)
                 .map_err(|error| format!("client {}: {error}", self.number))?;
         }
     }
 
-    fn reply(&mut self, reply: &[u8], may_fail: bool, seen: &mut Seen) -> Result<(), String> {
+    fn reply(&mut self, reply: &[u8], trouble: Trouble, seen: &mut Seen) -> Result<(), String> {
         if let Some((kind, channel, last)) = parts(reply) {
             match &kind[..] {
-                b"message" => return self.message(channel, &last, may_fail, seen),
+                b"message" => return self.message(channel, &last, trouble, seen),
                 b"subscribe" | b"unsubscribe" => {
                     let Some(Expected::Subscribed(count)) = self.expected.front() else {
                         return Err("a confirmation that nobody has asked for".into());
@@ -248,21 +253,21 @@ impl Client {
         let Some(expected) = self.expected.pop_front() else {
             return Err(format!("\"{}\" was not asked for", reply.escape_ascii()));
         };
-        seen.failures += u64::from(is_failure(reply));
+        seen.failures += u64::from(trouble.explains(reply));
         if matches!(expected, Expected::Exec(_)) && reply.starts_with(b"*") && reply != b"*-1\r\n" {
             seen.transactions += 1;
         }
         if matches!(expected, Expected::Pop(..)) && reply.starts_with(b"*2") {
             seen.pops += 1;
         }
-        self.model.check(&expected, reply, may_fail)
+        self.model.check(&expected, reply, trouble)
     }
 
     fn message(
         &mut self,
         channel: Vec<u8>,
         text: &[u8],
-        may_fail: bool,
+        trouble: Trouble,
         seen: &mut Seen,
     ) -> Result<(), String> {
         if !self.listens {
@@ -274,7 +279,7 @@ impl Client {
         let key = [publisher.as_bytes(), b" ", &channel].concat();
         let last = self.heard.insert(key, number).unwrap_or(0);
         seen.messages += 1;
-        if number > last || may_fail && number != last {
+        if number > last || trouble.fails && number != last {
             Ok(())
         } else {
             Err(format!("message {number} of {publisher} after {last}"))

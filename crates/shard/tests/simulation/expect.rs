@@ -1,5 +1,6 @@
 //! What a client knows of its own keys, and whether a reply can be explained by it.
 
+use super::seen::Trouble;
 use regatta_proto::resp::{Replies, Value};
 use std::collections::BTreeMap;
 
@@ -85,28 +86,19 @@ pub enum Expected {
     Subscribed(usize),
 }
 
-/// An error that a node's failure explains.
-pub fn is_failure(reply: &[u8]) -> bool {
-    [&b"-SHARDDOWN "[..], b"-SHARDTIMEOUT ", b"-SHARDMOVED ", b"-EXECABORT "]
-        .iter()
-        .any(|code| reply.starts_with(code))
-}
-
 impl Model {
     fn known(&mut self, key: &[u8]) -> &mut Known {
         self.keys.entry((self.database, key.to_vec())).or_default()
     }
 
-    /// Whether a reply is right. `may_fail`: something in this history may have failed.
+    /// Whether a reply is right. `trouble`: what may have gone wrong in this history.
     pub fn check(
         &mut self,
         expected: &Expected,
         reply: &[u8],
-        may_fail: bool,
+        trouble: Trouble,
     ) -> Result<(), String> {
-        if is_failure(reply)
-            && may_fail
-            && !matches!(expected, Expected::Exactly(_) | Expected::Hello(_))
+        if trouble.explains(reply) && !matches!(expected, Expected::Exactly(_) | Expected::Hello(_))
         {
             self.fail(expected);
             return Ok(());
@@ -156,13 +148,13 @@ impl Model {
                 is(first, key) && is(second, element)
             }
             // Its RPUSH failed.
-            (Expected::Pop(..), Some(Value::Null)) => may_fail,
+            (Expected::Pop(..), Some(Value::Null)) => trouble.fails,
             (Expected::Queued, Some(Value::Simple(text))) => text == b"QUEUED",
             (Expected::Exec(queued), Some(Value::Elements(_, count, bytes))) => {
-                count == queued.len() && self.each(queued, bytes, may_fail)?
+                count == queued.len() && self.each(queued, bytes, trouble)?
             }
             // A watched key was changed by a write that came late.
-            (Expected::Exec(_), Some(Value::Null)) => may_fail,
+            (Expected::Exec(_), Some(Value::Null)) => trouble.fails || trouble.remaps,
             (Expected::Select(database), Some(Value::Simple(b"OK"))) => {
                 self.database = *database;
                 true
@@ -202,11 +194,16 @@ impl Model {
         })
     }
 
-    fn each(&mut self, queued: &[Expected], bytes: &[u8], may_fail: bool) -> Result<bool, String> {
+    fn each(
+        &mut self,
+        queued: &[Expected],
+        bytes: &[u8],
+        trouble: Trouble,
+    ) -> Result<bool, String> {
         let (mut replies, mut at) = (Replies::default(), 0);
         for expected in queued {
             let found = replies.next(&bytes[at..]).map_err(|error| error.to_string())?;
-            self.check(expected, &bytes[at..at + found.bytes], may_fail)?;
+            self.check(expected, &bytes[at..at + found.bytes], trouble)?;
             at += found.bytes;
         }
         Ok(at == bytes.len())

@@ -20,6 +20,25 @@ impl Fault {
         [Fault::Crossed, Fault::Lost, Fault::Doubled, Fault::Changed, Fault::AppliedTwice];
 }
 
+/// What may have gone wrong in a history.
+#[derive(Clone, Copy, Debug)]
+pub struct Trouble {
+    /// Nodes and clients may have failed.
+    pub fails: bool,
+    /// The shard map may have changed.
+    pub remaps: bool,
+}
+
+impl Trouble {
+    /// Whether it explains an error.
+    pub fn explains(self, reply: &[u8]) -> bool {
+        let is = |code: &str| reply.starts_with(code.as_bytes());
+        self.fails && (is("-SHARDDOWN ") || is("-SHARDTIMEOUT "))
+            || self.remaps && is("-SHARDMOVED ")
+            || (self.fails || self.remaps) && is("-EXECABORT ")
+    }
+}
+
 macro_rules! seen {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         /// How often things happened, over all histories.

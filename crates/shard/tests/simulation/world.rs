@@ -3,7 +3,7 @@
 use super::{
     client::Client,
     node::{Data, Published, Session},
-    seen::{Fault, Seen},
+    seen::{Fault, Seen, Trouble},
     wire::{End, Kernel, Wire},
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng};
@@ -43,9 +43,9 @@ pub struct World {
     wires: BTreeMap<Conn, Wire>,
     epoch: u64,
     fault: Option<Fault>,
-    /// Nodes fail now, and at any time in this history.
+    /// Nodes fail now.
     fails: bool,
-    may_fail: bool,
+    trouble: Trouble,
     prints: bool,
     /// Bytes that a socket takes.
     window: usize,
@@ -72,7 +72,7 @@ impl World {
         let core = Core::new(proxy, limits, Now { instant: now, unix_s: 0 });
         World {
             fails,
-            may_fail: fails || remaps,
+            trouble: Trouble { fails, remaps },
             remaps,
             shared,
             window: *[300, 5000, 200_000].get(random.random_range(0..3)).unwrap_or(&300),
@@ -162,7 +162,7 @@ impl World {
 
     fn step(&mut self, seen: &mut Seen) -> Result<(), String> {
         if self.fails {
-            self.trouble(seen);
+            self.cause_trouble(seen);
         }
         if self.remaps && self.random.random_bool(0.04) {
             self.change_map(seen);
@@ -207,7 +207,7 @@ impl World {
         }
     }
 
-    fn trouble(&mut self, seen: &mut Seen) {
+    fn cause_trouble(&mut self, seen: &mut Seen) {
         if self.random.random_bool(0.04) {
             let node = self.random.random_range(0..self.nodes.len());
             let health = match self.nodes[node] {
@@ -417,11 +417,11 @@ impl World {
                         bytes[at] = b',';
                     }
                 }
-                let may_fail = self.may_fail;
+                let trouble = self.trouble;
                 let Some(Wire { end: End::Client(client), .. }) = self.wires.get_mut(&conn) else {
                     return Ok(moved);
                 };
-                client.receive(&bytes, may_fail, seen)?;
+                client.receive(&bytes, trouble, seen)?;
             }
             End::Node(node, true, session) => {
                 let node = *node;

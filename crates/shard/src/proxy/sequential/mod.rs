@@ -2,10 +2,12 @@
 //! to each node.
 //!
 //! It reads what the client has sent, sends the requests to their nodes, waits for the replies in the
-//! order of the requests, and sends them. So it is the program of which the multiplexing proxy
-//! ([`Proxy`](super::Proxy)) is the faster heir: what many clients ask never becomes one write to a node.
-//! It decides and merges as that does. What needs more than one request after the other, transactions
-//! and subscriptions, is refused.
+//! order of the requests, and sends them. The engine ([`Proxy`](super::Proxy)) does the same faster: it
+//! sends what many clients ask in one write. Decisions and merges are the same. What needs more than one
+//! request after the other, transactions and subscriptions, is refused.
+//!
+//! There is no circuit breaker: each client finds out for itself that a node is down. The bound on unread
+//! replies is the write to the client, which waits, and with it everything that the client asks.
 
 mod buffer;
 mod node;
@@ -51,6 +53,10 @@ impl Straight for Sequential {
                     Ok((taken, None)) => input.take(taken),
                     Ok((taken, Some(command))) => match session.ask(&command, stream) {
                         Asked::Owed => input.take(taken),
+                        Asked::Blocks => {
+                            input.take(taken);
+                            session.settle(stream, limits, false)?;
+                        }
                         Asked::Later => {
                             session.settle(stream, limits, false)?;
                         }

@@ -6,12 +6,17 @@ use regatta_proto::resp::{Found, Replies};
 use regatta_service::style::sequential::is_timeout;
 use std::io::{self, Read, Write};
 
+/// Memory for requests that is kept for the next ones.
+const KEPT: usize = 16 * 1024;
+
 /// A client's own connection to a node.
 #[derive(Debug)]
 pub(super) struct Node<P> {
     pub(super) peer: P,
     /// Requests that are to be sent.
     pub(super) out: Vec<u8>,
+    /// No request was written out since the last replies came.
+    pub(super) is_quiet: bool,
     input: Buffer,
     replies: Replies,
 }
@@ -19,13 +24,21 @@ pub(super) struct Node<P> {
 impl<P: Read + Write> Node<P> {
     /// A connection that has just been opened.
     pub(super) fn new(peer: P) -> Self {
-        Node { peer, out: Vec::new(), input: Buffer::default(), replies: Replies::default() }
+        Node {
+            peer,
+            out: Vec::new(),
+            is_quiet: true,
+            input: Buffer::default(),
+            replies: Replies::default(),
+        }
     }
 
-    /// Sends the requests. A node always reads, so this waits for nobody but the network.
+    /// Sends the requests. Redis reads also while its replies are not read, so this does not wait for
+    /// itself.
     pub(super) fn send(&mut self) -> Result<(), Loss> {
         let sent = self.peer.write_all(&self.out).map_err(|error| lost(&error));
         self.out.clear();
+        self.out.shrink_to(KEPT);
         sent
     }
 
@@ -74,10 +87,14 @@ impl<P: Read + Write> Node<P> {
         !self.input.rest().is_empty()
     }
 
-    /// The next reply, whole.
-    pub(super) fn reply(&mut self) -> Result<Vec<u8>, Loss> {
+    /// The next reply, whole, of so many bytes at most.
+    pub(super) fn reply(&mut self, most: usize) -> Result<Vec<u8>, Loss> {
         let mut reply = Vec::new();
-        while !self.piece(&mut reply)? {}
+        while !self.piece(&mut reply)? {
+            if reply.len() > most {
+                return Err(Loss::Malformed("a reply that is too long to be merged"));
+            }
+        }
         Ok(reply)
     }
 }

@@ -16,14 +16,17 @@ use crate::{
     route::{Cursor, Decision, Lease, Local, Merge, Place, Plan, Route, decide, unsupported},
 };
 use regatta_proto::resp::{Command, write_command};
-use regatta_service::style::straight::Connects;
+use regatta_service::style::{sequential::is_timeout, straight::Connects};
 use std::{
     collections::VecDeque,
-    io::{Read, Write},
-    sync::{Arc, atomic::Ordering::Relaxed},
+    io::{self, Read, Write},
+    sync::Arc,
 };
 
 const NOT_HERE: &str = "it is one of a sequential model; use select, poll, epoll, percore or uring";
+
+/// Bytes of a reply to AUTH, HELLO or SELECT at most.
+const LONGEST: usize = 64 * 1024;
 
 /// A client, its connections to the nodes, and the replies that it is owed.
 pub(super) struct Session<'s, P> {
@@ -51,7 +54,8 @@ pub(super) enum Link<P> {
 pub(super) enum Owed {
     /// It is there.
     Here(Vec<u8>),
-    /// The next reply of this node, who may take as long as the client pleases if the command blocks.
+    /// The next reply of this node, which may take as long as the client has asked for if the command
+    /// blocks.
     Whole { node: usize, blocks: bool },
     /// Merged from the next replies of these nodes.
     Merged { merging: Box<Merging>, nodes: Vec<usize> },
@@ -62,6 +66,8 @@ pub(super) enum Owed {
 pub(super) enum Asked {
     /// Its reply is owed.
     Owed,
+    /// Its reply is owed, and no later request is looked at before it is there.
+    Blocks,
     /// Nothing: it must be asked again when no reply is owed.
     Later,
     /// Its reply is owed, and is the last.
@@ -129,6 +135,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
             Route::OneNode(node) => self.forward(*node, false, command, stream),
             Route::Lease(Lease::Blocking, Place::Node(node)) => {
                 self.forward(*node, true, command, stream);
+                return Asked::Blocks;
             }
             Route::AnyNode => match self.any_node(stream) {
                 Ok(node) => self.forward(node, false, command, stream),
@@ -182,6 +189,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
     ) {
         match self.link(node, stream) {
             Ok(link) => {
+                link.is_quiet = false;
                 as_array(command, &mut link.out);
                 self.owed.push_back(Owed::Whole { node, blocks });
             }
@@ -210,6 +218,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
         }
         for &node in &nodes {
             if let Link::Open(link) = &mut self.links[node] {
+                link.is_quiet = false;
                 write(&mut link.out);
             }
         }
@@ -238,17 +247,28 @@ impl<'s, P: Read + Write> Session<'s, P> {
         loss.text(self.settings().nodes.name(node), false, self.settings().node_timeout)
     }
 
-    /// The connection to a node; it is opened if there is none.
+    /// The connection to a node; it is opened if there is none. One that could not be opened is not tried
+    /// again before the replies that are owed are there.
     fn link<T: Connects<Peer = P>>(
         &mut self,
         node: usize,
         stream: &T,
     ) -> Result<&mut Node<P>, Loss> {
+        // Where nothing is asked, a node sends nothing, unless it has closed the connection.
+        if let Link::Open(link) = &self.links[node]
+            && link.is_quiet
+            && stream.is_readable(&link.peer)
+        {
+            self.links[node] = Link::Closed;
+        }
         if matches!(self.links[node], Link::Closed) {
-            let opened = self.open(node, stream).inspect_err(|_| {
-                self.shared.counts.lost.fetch_add(1, Relaxed);
-            })?;
-            self.links[node] = Link::Open(Box::new(opened));
+            self.links[node] = match self.open(node, stream) {
+                Ok(link) => Link::Open(Box::new(link)),
+                Err(loss) => {
+                    self.shared.counts.lost.add(1);
+                    Link::Lost(loss)
+                }
+            };
         }
         match &mut self.links[node] {
             Link::Open(link) => Ok(link),
@@ -261,7 +281,8 @@ impl<'s, P: Read + Write> Session<'s, P> {
     fn open<T: Connects<Peer = P>>(&self, node: usize, stream: &T) -> Result<Node<P>, Loss> {
         let settings = self.settings();
         let address = settings.nodes.address(node);
-        let peer = stream.connect(address, settings.node_timeout).map_err(|_| Loss::Closed)?;
+        let peer =
+            stream.connect(address, settings.node_timeout).map_err(|error| not_opened(&error))?;
         let mut link = Node::new(peer);
         let mut replies = 0;
         let mut prepare = |args: &[&[u8]]| {
@@ -279,7 +300,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
         }
         link.send()?;
         for _ in 0..replies {
-            if let [b'-', text @ .., b'\r', b'\n'] = &link.reply()?[..] {
+            if let [b'-', text @ .., b'\r', b'\n'] = &link.reply(LONGEST)?[..] {
                 return Err(Loss::Refused(text.to_vec()));
             }
         }
@@ -348,6 +369,7 @@ impl<'s, P: Read + Write> Session<'s, P> {
             self.close_links();
             if let Err((node, loss)) = self.any_node(stream) {
                 self.database = before;
+                self.close_links();
                 return Err(match loss {
                     // As it says it itself.
                     Loss::Refused(text) => text,
@@ -363,8 +385,18 @@ impl<'s, P: Read + Write> Session<'s, P> {
     }
 }
 
+/// Why a connection could not be opened.
+fn not_opened(error: &io::Error) -> Loss {
+    use io::ErrorKind::*;
+    match error.kind() {
+        _ if is_timeout(error) => Loss::TimedOut,
+        ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable => Loss::Closed,
+        _ => Loss::NotOpened(error.to_string()),
+    }
+}
+
 impl<P> Drop for Session<'_, P> {
     fn drop(&mut self) {
-        self.shared.counts.disconnections.fetch_add(1, Relaxed);
+        self.shared.counts.disconnections.add(1);
     }
 }

@@ -4,10 +4,7 @@ use super::session::{Link, Owed, Session};
 use crate::proxy::{errors, loss::Loss, merging::Merging};
 use regatta_engine::Limits;
 use regatta_service::style::{sequential::send, straight::Connects};
-use std::{
-    io::{self, Read, Write},
-    sync::atomic::Ordering::Relaxed,
-};
+use std::io::{self, Read, Write};
 
 /// Bytes of replies that are collected before they are sent.
 const FULL: usize = 64 * 1024;
@@ -51,6 +48,9 @@ impl<P: Read + Write> Session<'_, P> {
         }
         self.asked = 0;
         for link in &mut self.links {
+            if let Link::Open(link) = link {
+                link.is_quiet = true;
+            }
             // A reply that nobody has asked for must not become that of the next request.
             let is_lost = match link {
                 Link::Open(link) => link.has_more(),
@@ -131,10 +131,10 @@ impl<P: Read + Write> Session<'_, P> {
         nodes: &[usize],
         out: &mut Vec<u8>,
     ) -> io::Result<()> {
-        let timeout = self.settings().node_timeout;
+        let (timeout, most) = (self.settings().node_timeout, self.settings().client_bytes);
         for (part, &node) in nodes.iter().enumerate() {
             let reply = match &mut self.links[node] {
-                Link::Open(link) => link.reply(),
+                Link::Open(link) => link.reply(most - merging.held()),
                 Link::Lost(loss) => Err(loss.clone()),
                 Link::Closed => Err(Loss::Closed),
             };
@@ -146,8 +146,7 @@ impl<P: Read + Write> Session<'_, P> {
                     self.lose(node, loss);
                 }
             }
-            if merging.held() > self.settings().client_bytes {
-                self.shared.counts.unread.fetch_add(1, Relaxed);
+            if merging.held() > most {
                 return Err(io::Error::other("a merged reply is too long"));
             }
         }
@@ -158,9 +157,11 @@ impl<P: Read + Write> Session<'_, P> {
     fn lose(&mut self, node: usize, loss: Loss) {
         if let Link::Open(_) = self.links[node] {
             let counts = &self.shared.counts;
-            counts.lost.fetch_add(1, Relaxed);
+            if loss != Loss::Moved {
+                counts.lost.add(1);
+            }
             if loss == Loss::TimedOut {
-                counts.timeouts.fetch_add(1, Relaxed);
+                counts.timeouts.add(1);
             }
             self.links[node] = Link::Lost(loss);
         }
