@@ -15,6 +15,8 @@ pub(super) struct Client {
     pub(super) pool: usize,
     /// The replies that it is owed.
     pub(super) ring: Ring,
+    /// Bytes that its next reply is expected to have: a mean of those that came, the latest most.
+    pub(super) reply_bytes: usize,
     /// Input that no command has taken yet.
     pub(super) rest: Option<Box<Rest>>,
     pub(super) input: Input,
@@ -34,6 +36,9 @@ pub(super) struct Client {
     /// It is among those whose input is looked at again.
     pub(super) is_due: bool,
 }
+
+/// Bytes that the first replies of a client are expected to have.
+const FIRST_REPLY: usize = 16 * 1024;
 
 /// What is done with a client's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +114,12 @@ impl Rest {
 }
 
 impl Client {
+    /// A reply of so many bytes has come for it.
+    #[inline]
+    pub(super) fn learns(&mut self, bytes: usize) {
+        self.reply_bytes = self.reply_bytes - self.reply_bytes / 8 + bytes / 8;
+    }
+
     pub(super) fn new(conn: Conn, identity: Identity) -> Self {
         Client {
             conn,
@@ -116,6 +127,7 @@ impl Client {
             epoch: 0,
             pool: 0,
             ring: Ring::default(),
+            reply_bytes: FIRST_REPLY,
             rest: None,
             input: Input::Read,
             mode: Mode::Plain,

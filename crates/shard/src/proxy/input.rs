@@ -12,8 +12,11 @@ use crate::route::{Decision, Plan, Route, decide};
 use regatta_engine::{Conn, Flow, Status};
 use regatta_proto::resp::{Command, Commands};
 
-/// Replies that a client may be owed. Beyond it, its input waits until half of them are there.
+/// Replies that a client may be owed, and bytes of them as far as they can be foretold. Beyond it, its input
+/// waits until half of them are there: what one client asks for must not hold up all others that ask the
+/// same nodes.
 const OWED: usize = 4096;
+const OWED_BYTES: usize = 256 * 1024;
 
 /// Bytes of replies that are pending to a client, beyond which its input waits.
 const UNREAD: usize = 64 * 1024;
@@ -48,8 +51,8 @@ impl Proxy {
                     if !matches!(next, Next::Again | Next::Full) {
                         at += taken;
                     }
-                    let has_room =
-                        client.ring.len() < OWED && effects.pending(client.conn) < UNREAD;
+                    let has_room = client.may_be_owed(client.ring.len())
+                        && effects.pending(client.conn) < UNREAD;
                     if client.input == Input::Read && !has_room {
                         client.input = Input::Full;
                     }
@@ -155,7 +158,7 @@ impl Proxy {
             match client.input {
                 Input::Waits if client.ring.is_empty() => self.waited(client, effects),
                 Input::Full
-                    if client.ring.len() <= OWED / 2
+                    if client.may_be_owed(2 * client.ring.len())
                         && effects.pending(client.conn) < UNREAD
                         && !client.node_is_full =>
                 {
@@ -249,6 +252,12 @@ impl Proxy {
 }
 
 impl Client {
+    /// Whether it may be owed one reply more than so many.
+    #[inline]
+    fn may_be_owed(&self, replies: usize) -> bool {
+        replies < OWED && replies * self.reply_bytes < OWED_BYTES
+    }
+
     /// Answers without asking a node.
     pub(super) fn answer(&mut self, reply: &[u8], effects: &mut Fx) {
         if let Some(out) = effects.out(self.conn) {

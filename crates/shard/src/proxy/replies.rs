@@ -99,7 +99,9 @@ impl Proxy {
                 self.deliver(waiter, reply, effects);
             }
             What::Part(part) => {
-                self.part(waiter, effects, |merging| merging.reply(part as usize, reply));
+                self.part(waiter, reply.len(), effects, |merging| {
+                    merging.reply(part as usize, reply);
+                });
             }
             What::Prepared => match reply {
                 [b'-', text @ ..] => {
@@ -124,6 +126,7 @@ impl Proxy {
     fn deliver(&mut self, waiter: Waiter, reply: &[u8], effects: &mut Fx) {
         let Some(client) = self.peers.client(waiter.client) else { return };
         let Some(out) = effects.out(waiter.client) else { return };
+        client.learns(reply.len());
         client.ring.complete(waiter.slot, reply, out);
         client.was_fine = reply.first() != Some(&b'-');
         if client.needs_a_look(out.len()) {
@@ -135,9 +138,17 @@ impl Proxy {
         self.peers.look(client).is_some_and(|client| client.selects.is_some())
     }
 
-    fn part(&mut self, waiter: Waiter, effects: &mut Fx, part: impl FnOnce(&mut Merging)) {
+    /// A part of so many bytes of a client's reply.
+    fn part(
+        &mut self,
+        waiter: Waiter,
+        bytes: usize,
+        effects: &mut Fx,
+        part: impl FnOnce(&mut Merging),
+    ) {
         let Some(client) = self.peers.client(waiter.client) else { return };
         let Some(out) = effects.out(waiter.client) else { return };
+        client.learns(bytes);
         client.ring.part(waiter.slot, out, part);
         if client.needs_a_look(out.len()) {
             self.look_later(waiter.client);
@@ -154,6 +165,7 @@ impl Proxy {
         }
         let Some(client) = self.peers.client(conn) else { return true };
         let Some(out) = effects.out(conn) else { return true };
+        client.reply_bytes = client.reply_bytes.max(bytes.len());
         if what == What::Whole && client.ring.is_first(slot) {
             out.extend_from_slice(bytes);
             upstream.streams = true;
@@ -200,7 +212,7 @@ impl Proxy {
                     }
                     _ => self.deliver(waiter, &error, effects),
                 },
-                What::Part(part) => self.part(waiter, effects, |merging| {
+                What::Part(part) => self.part(waiter, 0, effects, |merging| {
                     merging.lost(part as usize, part_error.as_bytes());
                 }),
                 What::Prepared | What::Queued | What::Probed => {}
