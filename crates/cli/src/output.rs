@@ -4,6 +4,7 @@ use anyhow::Context;
 use std::{
     env,
     io::{IsTerminal, Write, stdout},
+    net::SocketAddr,
     path::Path,
 };
 
@@ -30,6 +31,14 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write to stdout"),
+    }
+}
+
+/// Prints where a server listens.
+pub fn print_address(addr: SocketAddr) {
+    if let Err(error) = writeln!(stdout(), "listening on {addr}") {
+        // The server runs even if nobody reads its output.
+        eprintln!("regatta: listening on {addr}, but stdout cannot be told: {error}");
     }
 }
 

@@ -16,7 +16,6 @@ use regatta_serve::{Host, Model, Service, Stop, Traits, Written, serve};
 use regatta_service::Limits;
 use std::{
     env,
-    io::Write,
     net::SocketAddr,
     num::NonZeroUsize,
     path::{Path, PathBuf},
@@ -98,7 +97,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
         connections: args.max_connections.map_or(usize::MAX, NonZeroUsize::get),
         offload: args.offload,
         grace: args.grace,
-        on_ready: print_address,
+        on_ready: output::print_address,
         stop,
     };
     if args.file.is_some() && args.service != Service::Hash {
@@ -122,14 +121,6 @@ pub fn run(args: ServeArgs) -> anyhow::Result<Done> {
     };
     serve(args.service, written, args.model, file.as_ref().map(HashFile::path), &host)?;
     Ok(Done::Well)
-}
-
-/// Prints where a server listens.
-pub fn print_address(addr: SocketAddr) {
-    if let Err(error) = writeln!(std::io::stdout(), "listening on {addr}") {
-        // The server runs even if nobody reads its output.
-        eprintln!("regatta: listening on {addr}, but stdout cannot be told: {error}");
-    }
 }
 
 /// The file that `hash` reads.

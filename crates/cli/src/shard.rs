@@ -2,19 +2,17 @@
 
 use crate::{
     exit::Done,
-    serve::print_address,
+    output::print_address,
     values::{duration, limit, one_of},
 };
 use anyhow::{Context, bail, ensure};
+use regatta_keyspace::map::{
+    Map, RedisSharding, Slots, Twemproxy,
+    twemproxy::{Distribution, Hash, Server},
+};
 use regatta_serve::{Host, Model, ServeError, Service, Stop, serve_engine, serve_straight};
 use regatta_service::Limits;
-use regatta_shard::{
-    map::{
-        Map, RedisSharding, Slots, Twemproxy,
-        twemproxy::{Distribution, Hash, Server},
-    },
-    proxy::{Auth, Counts, Credentials, Nodes, Proxy, Sequential, Settings, Shared},
-};
+use regatta_shard::{Auth, Counts, Credentials, Nodes, Proxy, Sequential, Settings, Shared};
 use std::{
     fs,
     net::{SocketAddr, ToSocketAddrs},

@@ -8,7 +8,7 @@ use super::{
     sharded,
 };
 use rand::{SeedableRng, rngs::SmallRng};
-use regatta_shard::command::{Command, flag};
+use regatta_keyspace::command::{Command, flag};
 use std::collections::BTreeMap;
 
 /// A library of functions that is there from the beginning.
@@ -256,7 +256,7 @@ const EXCEPTIONS: [&str; 5] = [
 ];
 
 fn has_one_key(command: &Command) -> bool {
-    use regatta_shard::command::{Begin, Find};
+    use regatta_keyspace::command::{Begin, Find};
     matches!(
         command.specs,
         [spec] if matches!(spec.begin, Begin::Index { .. })

@@ -2,7 +2,7 @@
 
 use super::{Client, Node, SEQUENTIAL, all_models, client, is_full, proxy};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
-use regatta_shard::map::{Map, Slots};
+use regatta_keyspace::map::{Map, Slots};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{

@@ -54,7 +54,7 @@ fn three_hundred_megabytes_unread_cost_at_most_the_bound() {
 }
 
 /// Pairs of loads.
-const PAIRS: usize = 12;
+const PAIRS: usize = 40;
 
 #[test]
 fn others_do_not_wait_for_a_client_that_does_not_read() {

@@ -233,17 +233,19 @@ pub fn write_command<'a>(
     out: &mut Vec<u8>,
 ) {
     let args = args.into_iter();
-    let mut digits = itoa::Buffer::new();
     out.push(b'*');
-    out.extend_from_slice(digits.format(args.len()).as_bytes());
+    out.extend_from_slice(itoa::Buffer::new().format(args.len()).as_bytes());
     out.extend_from_slice(b"\r\n");
-    for arg in args {
-        out.push(b'$');
-        out.extend_from_slice(digits.format(arg.len()).as_bytes());
-        out.extend_from_slice(b"\r\n");
-        out.extend_from_slice(arg);
-        out.extend_from_slice(b"\r\n");
-    }
+    args.for_each(|arg| write_bulk(arg, out));
+}
+
+/// Appends a bulk string: an argument of a command, or a reply.
+pub fn write_bulk(bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(b'$');
+    out.extend_from_slice(itoa::Buffer::new().format(bytes.len()).as_bytes());
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(bytes);
+    out.extend_from_slice(b"\r\n");
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ mod line;
 mod reply;
 mod value;
 
-pub use command::{Args, Command, CommandLimits, Commands, write_command};
+pub use command::{Args, Command, CommandLimits, Commands, write_bulk, write_command};
 pub use reply::{Found, Replies};
 pub use value::Value;
 

@@ -8,13 +8,11 @@ use super::{
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_engine::{Conn, Core, Limits, Next, Now};
-use regatta_shard::{
-    map::{
-        Map, Mode, RedisSharding, Slots, Twemproxy,
-        twemproxy::{Distribution, Hash, Server},
-    },
-    proxy::{Nodes, Proxy, Settings, Shared},
+use regatta_keyspace::map::{
+    Map, Mode, RedisSharding, Slots, Twemproxy,
+    twemproxy::{Distribution, Hash, Server},
 };
+use regatta_shard::{Nodes, Proxy, Settings, Shared};
 use std::{
     collections::BTreeMap,
     net::SocketAddr,

@@ -1,0 +1,178 @@
+//! The decision for one request.
+
+use super::{
+    cursor::Cursor,
+    decision::{Decision, Lease, Place, Route},
+    plan::Plan,
+    policy::Policy,
+    refusal,
+};
+use crate::{
+    arguments::Arguments,
+    command::{Command, KeysError, options},
+    map::Map,
+};
+
+const UNDESCRIBED: &str = "Redis does not describe where all of its keys are";
+const OTHER_KEYS: &str = "its pattern of BY or GET reads keys that may be on other nodes";
+const NO_KEYS: &str = "without keys it has no node; pass the keys that it uses";
+
+/// Decides where a request goes. It needs at least one argument: the command's name.
+///
+/// The parts of a request that goes to several nodes are in `plan` afterwards. The decision depends on
+/// nothing but the request and the map; what the client's connection is in the middle of (a
+/// transaction, a subscription) is up to the caller.
+pub fn decide<A: Arguments + ?Sized>(args: &A, map: &Map, plan: &mut Plan) -> Decision {
+    match lookup(args) {
+        Ok(command) => {
+            let route = route(command, args, map, plan).unwrap_or_else(Route::Refused);
+            Decision { command: Some(command), route }
+        }
+        Err(error) => Decision { command: None, route: Route::Refused(error) },
+    }
+}
+
+/// The command or subcommand that a request names.
+fn lookup<A: Arguments + ?Sized>(args: &A) -> Result<&'static Command, Vec<u8>> {
+    let name = args.get(0).unwrap_or_default();
+    let command = Command::find(name).ok_or_else(|| refusal::unknown(args))?;
+    match args.get(1) {
+        Some(second) if command.is_container => {
+            command.subcommand(second).ok_or_else(|| refusal::unknown_subcommand(args))
+        }
+        _ => Ok(command),
+    }
+}
+
+fn route<A: Arguments + ?Sized>(
+    command: &Command,
+    args: &A,
+    map: &Map,
+    plan: &mut Plan,
+) -> Result<Route, Vec<u8>> {
+    if !command.takes(args.count()) {
+        return Err(refusal::arity(command));
+    }
+    Ok(match Policy::of(command) {
+        Policy::Keys => to(keys(command, args, map)?),
+        Policy::KeysInPairs if args.count().is_multiple_of(2) => {
+            return Err(refusal::arity(command));
+        }
+        Policy::KeysInPairs => to(keys(command, args, map)?),
+        Policy::BlockingKeys => lease(Lease::Blocking, keys(command, args, map)?),
+        Policy::Streams if options::streams(args).blocks => {
+            lease(Lease::Blocking, keys(command, args, map)?)
+        }
+        Policy::Streams => to(keys(command, args, map)?),
+        Policy::Sort if map.nodes() > 1 && options::sort(args).has_patterns => {
+            return Err(refusal::unsupported(command, OTHER_KEYS));
+        }
+        Policy::Sort => to(keys(command, args, map)?),
+        Policy::Script => match keys(command, args, map)? {
+            Keyed::None if map.nodes() > 1 => return Err(refusal::unsupported(command, NO_KEYS)),
+            keyed => to(keyed),
+        },
+        Policy::Split { first, width, merge } => {
+            let (first, width) = (usize::from(first), usize::from(width));
+            if !(args.count() - first).is_multiple_of(width) {
+                return Err(refusal::arity(command));
+            }
+            if args.count() == first {
+                return Ok(Route::AnyNode);
+            }
+            match split(args, (first, width), map, plan) {
+                Some(node) => Route::OneNode(node),
+                None => Route::Split(merge),
+            }
+        }
+        Policy::AllNodes(_) if map.nodes() == 1 => Route::OneNode(0),
+        Policy::AllNodes(merge) => Route::AllNodes(merge),
+        Policy::AnyNode => Route::AnyNode,
+        Policy::Scan => {
+            let cursor = args.get(1).and_then(|text| Cursor::parse(text, map.nodes()));
+            Route::Scan(cursor.ok_or_else(refusal::invalid_cursor)?)
+        }
+        Policy::Channel => Route::OneNode(map.node(args.get(1).unwrap_or_default())),
+        Policy::Channels => Route::Lease(Lease::Subscription, channels(args, map, plan)),
+        Policy::Patterns => Route::Lease(Lease::Subscription, Place::AllNodes),
+        Policy::Watch => lease(Lease::Watch, keys(command, args, map)?),
+        Policy::Transaction => Route::Lease(Lease::Transaction, Place::Open),
+        Policy::Here(local) => Route::Here(local),
+        Policy::Cluster => return Err(refusal::no_cluster()),
+        Policy::Refused(reason) => return Err(refusal::unsupported(command, reason)),
+    })
+}
+
+/// Where the keys of a request are.
+enum Keyed {
+    /// All on this node.
+    Node(usize),
+    /// The request names none.
+    None,
+    /// The request is malformed. Every node answers it with the same error, and changes nothing.
+    Malformed,
+}
+
+/// The node of all keys of a request. An error if they are on several nodes.
+fn keys<A: Arguments + ?Sized>(command: &Command, args: &A, map: &Map) -> Result<Keyed, Vec<u8>> {
+    let keys = match command.keys(args) {
+        Ok(keys) => keys,
+        Err(KeysError::Malformed) => return Ok(Keyed::Malformed),
+        Err(KeysError::Incomplete) => return Err(refusal::unsupported(command, UNDESCRIBED)),
+    };
+    let mut found = Keyed::None;
+    for position in keys {
+        let node = map.node(args.get(position).unwrap_or_default());
+        match found {
+            Keyed::Node(other) if other != node => return Err(refusal::cross_slot()),
+            _ => found = Keyed::Node(node),
+        }
+    }
+    Ok(found)
+}
+
+fn to(keyed: Keyed) -> Route {
+    match keyed {
+        Keyed::Node(node) => Route::OneNode(node),
+        Keyed::None | Keyed::Malformed => Route::AnyNode,
+    }
+}
+
+/// A request without keys cannot block: the node answers it with an error.
+fn lease(why: Lease, keyed: Keyed) -> Route {
+    match keyed {
+        Keyed::Node(node) => Route::Lease(why, Place::Node(node)),
+        Keyed::None | Keyed::Malformed => Route::AnyNode,
+    }
+}
+
+/// Plans the parts of a request that is split by key. If all keys are on one node: that node.
+fn split<A: Arguments + ?Sized>(
+    args: &A,
+    (first, width): (usize, usize),
+    map: &Map,
+    plan: &mut Plan,
+) -> Option<usize> {
+    if map.nodes() == 1 || args.count() == first + width {
+        return Some(map.node(args.get(first).unwrap_or_default()));
+    }
+    plan.make(args, (first, width), map);
+    let mut parts = plan.parts();
+    let part = parts.next()?;
+    parts.next().is_none().then_some(part.node)
+}
+
+/// Where channels are subscribed. Each node publishes the notifications about its own keys, so these
+/// channels concern all nodes. Without channels, UNSUBSCRIBE concerns every node that has some.
+fn channels<A: Arguments + ?Sized>(args: &A, map: &Map, plan: &mut Plan) -> Place {
+    let mut channels = (1..args.count()).filter_map(|position| args.get(position));
+    if args.count() == 1 || channels.any(is_notification) {
+        return Place::AllNodes;
+    }
+    split(args, (1, 1), map, plan).map_or(Place::Parts, Place::Node)
+}
+
+/// Whether each node publishes to this channel what concerns its own keys.
+pub fn is_notification(channel: &[u8]) -> bool {
+    channel.starts_with(b"__keyspace@") || channel.starts_with(b"__keyevent@")
+}

@@ -1,0 +1,231 @@
+//! Who a client is, and what is answered from that alone.
+
+use super::{settings::Credentials, shared::Shared};
+use regatta_keyspace::{Arguments, command::VERSION};
+use regatta_proto::resp::{Command, write_bulk};
+use std::fmt::Write;
+
+pub(super) const NO_AUTH: &[u8] = b"NOAUTH Authentication required.";
+const NO_AUTH_HELLO: &[u8] = b"NOAUTH HELLO must be called with the client already authenticated, \
+    otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
+    select the RESP protocol version at the same time";
+const WRONG_PASSWORD: &[u8] = b"WRONGPASS invalid username-password pair or user is disabled.";
+const NO_PASSWORD: &[u8] = b"ERR AUTH <password> called without any password configured for the \
+    default user. Are you sure your configuration is correct?";
+const WRONG_NAME: &[u8] =
+    b"ERR Client names cannot contain spaces, newlines or special characters.";
+const NO_INTEGER: &[u8] = b"ERR value is not an integer or out of range";
+const NO_DATABASE: &[u8] = b"ERR DB index is out of range";
+
+/// A reply, or the text of an error without the `-` in front.
+pub(super) type Answer = Result<Vec<u8>, Vec<u8>>;
+
+/// Who a client is.
+#[derive(Debug)]
+pub(super) struct Identity {
+    /// Its number, for CLIENT ID. Unique among the clients of all cores.
+    pub(super) id: u64,
+    /// A version 3 client gets pushes and null in the new form.
+    pub(super) resp3: bool,
+    /// It has given the right password, or no password is set.
+    pub(super) is_trusted: bool,
+    name: Vec<u8>,
+}
+
+impl Identity {
+    /// A client that has just connected.
+    pub(super) fn new(shared: &Shared) -> Self {
+        let id = shared.counts.connections.add(1) as u64 + 1;
+        let is_trusted = shared.settings.auth.clients.is_none();
+        Identity { id, resp3: false, is_trusted, name: Vec::new() }
+    }
+
+    /// As if it had just connected, with the same number.
+    pub(super) fn reset(&mut self, own: Option<&Credentials>) {
+        *self = Identity { id: self.id, resp3: false, is_trusted: own.is_none(), name: Vec::new() };
+    }
+
+    /// Null, as this client reads it.
+    pub(super) fn null(&self) -> &'static [u8] {
+        if self.resp3 { b"_\r\n" } else { b"$-1\r\n" }
+    }
+
+    /// PING.
+    pub(super) fn ping(&self, command: &Command<'_>, is_subscribed: bool) -> Answer {
+        if command.len() > 2 {
+            return Err(b"ERR wrong number of arguments for 'ping' command".to_vec());
+        }
+        let text = command.arg(1);
+        if is_subscribed && !self.resp3 {
+            let mut out = b"*2\r\n$4\r\npong\r\n".to_vec();
+            write_bulk(text.unwrap_or_default(), &mut out);
+            return Ok(out);
+        }
+        Ok(text.map_or_else(|| b"+PONG\r\n".to_vec(), bulked))
+    }
+
+    /// AUTH. `own`: what clients must say, if they must.
+    pub(super) fn auth(&mut self, command: &Command<'_>, own: Option<&Credentials>) -> Answer {
+        let (user, password) = match (command.arg(1), command.arg(2)) {
+            (Some(_), Some(_)) if command.len() > 3 => return Err(b"ERR syntax error".to_vec()),
+            (Some(user), Some(password)) => (user, password),
+            (Some(_), None) if own.is_none() => return Err(NO_PASSWORD.to_vec()),
+            (password, _) => (Credentials::DEFAULT_USER, password.unwrap_or_default()),
+        };
+        self.check(own, user, password)?;
+        Ok(b"+OK\r\n".to_vec())
+    }
+
+    fn check(
+        &mut self,
+        own: Option<&Credentials>,
+        user: &[u8],
+        password: &[u8],
+    ) -> Result<(), Vec<u8>> {
+        match own {
+            Some(own) if !own.are(user, password) => Err(WRONG_PASSWORD.to_vec()),
+            // Without a password, the default user may say any.
+            None if user != Credentials::DEFAULT_USER => Err(WRONG_PASSWORD.to_vec()),
+            _ => {
+                self.is_trusted = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// HELLO. It may change the protocol.
+    pub(super) fn hello(&mut self, command: &Command<'_>, own: Option<&Credentials>) -> Answer {
+        let mut resp3 = self.resp3;
+        if let Some(version) = command.arg(1) {
+            let version =
+                std::str::from_utf8(version).ok().and_then(|text| text.parse::<i64>().ok());
+            resp3 = match version {
+                Some(2) => false,
+                Some(3) => true,
+                Some(_) => return Err(b"NOPROTO unsupported protocol version".to_vec()),
+                None => {
+                    return Err(b"ERR Protocol version is not an integer or out of range".to_vec());
+                }
+            };
+        }
+        let (mut at, mut name) = (2, None);
+        while let Some(option) = command.arg(at) {
+            if command.is(at, "auth") && command.len() > at + 2 {
+                let arg = |at| command.arg(at).unwrap_or_default();
+                self.check(own, arg(at + 1), arg(at + 2))?;
+                at += 3;
+            } else if command.is(at, "setname") && command.len() > at + 1 {
+                name = command.arg(at + 1);
+                at += 2;
+            } else {
+                return Err([b"ERR Syntax error in HELLO option '", option, b"'"].concat());
+            }
+        }
+        if !self.is_trusted {
+            return Err(NO_AUTH_HELLO.to_vec());
+        }
+        if let Some(name) = name {
+            self.set_name(name)?;
+        }
+        self.resp3 = resp3;
+        let mut out = if resp3 { b"%7\r\n".to_vec() } else { b"*14\r\n".to_vec() };
+        let version = if resp3 { ":3\r\n" } else { ":2\r\n" };
+        for (name, value) in [
+            ("server", bulked(b"redis")),
+            ("version", bulked(VERSION.as_bytes())),
+            ("proto", version.as_bytes().to_vec()),
+            ("id", format!(":{}\r\n", self.id).into_bytes()),
+            ("mode", bulked(b"standalone")),
+            ("role", bulked(b"master")),
+            ("modules", b"*0\r\n".to_vec()),
+        ] {
+            write_bulk(name.as_bytes(), &mut out);
+            out.extend_from_slice(&value);
+        }
+        Ok(out)
+    }
+
+    /// A subcommand of CLIENT about the client's own connection.
+    pub(super) fn client(&mut self, command: &Command<'_>) -> Answer {
+        let name = command.arg(1).unwrap_or_default().to_ascii_lowercase();
+        match &name[..] {
+            b"id" => Ok(format!(":{}\r\n", self.id).into_bytes()),
+            b"getredir" => Ok(b":-1\r\n".to_vec()),
+            b"getname" if self.name.is_empty() => Ok(self.null().to_vec()),
+            b"getname" => Ok(bulked(&self.name)),
+            b"setname" => {
+                self.set_name(command.arg(2).unwrap_or_default())?;
+                Ok(b"+OK\r\n".to_vec())
+            }
+            _ => {
+                let (resp, name) = (if self.resp3 { 3 } else { 2 }, self.name.escape_ascii());
+                Ok(self.text(&format!("id={} name={name} user=default resp={resp}\n", self.id)))
+            }
+        }
+    }
+
+    fn set_name(&mut self, name: &[u8]) -> Result<(), Vec<u8>> {
+        if !name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+            return Err(WRONG_NAME.to_vec());
+        }
+        self.name = name.to_vec();
+        Ok(())
+    }
+
+    /// INFO. `state`: of each node.
+    pub(super) fn info(&self, shared: &Shared, state: impl Fn(usize) -> String) -> Vec<u8> {
+        let (counts, nodes) = (&shared.counts, &shared.settings.nodes);
+        let connections = counts.connections.get();
+        let connected = connections.saturating_sub(counts.disconnections.get());
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = write!(
+            text,
+            "# Server\r\nredis_version:{VERSION}\r\nredis_mode:standalone\r\n\
+             proxy:regatta\r\nproxy_version:{}\r\n\r\n\
+             # Clients\r\nconnected_clients:{connected}\r\n\r\n\
+             # Stats\r\ntotal_connections_received:{connections}\r\n\
+             clients_disconnected_for_unread_replies:{}\r\nnode_connections_lost:{}\r\n\
+             node_timeouts:{}\r\n\r\n# Replication\r\nrole:master\r\n\r\n# Nodes\r\nnodes:{}\r\n",
+            env!("CARGO_PKG_VERSION"),
+            counts.unread.get(),
+            counts.lost.get(),
+            counts.timeouts.get(),
+            nodes.count(),
+        );
+        for node in 0..nodes.count() {
+            let (name, address, state) = (nodes.name(node), nodes.address(node), state(node));
+            let _ = write!(text, "node{node}:name={name},address={address},state={state}\r\n");
+        }
+        self.text(&text)
+    }
+
+    /// A text for people, in the form of the client's protocol.
+    fn text(&self, text: &str) -> Vec<u8> {
+        if self.resp3 {
+            format!("={}\r\ntxt:{text}\r\n", text.len() + 4).into_bytes()
+        } else {
+            bulked(text.as_bytes())
+        }
+    }
+}
+
+/// The database that SELECT names.
+pub(super) fn database(command: &Command<'_>) -> Result<u32, Vec<u8>> {
+    let text = command.arg(1).and_then(|text| std::str::from_utf8(text).ok());
+    let number = text.and_then(|text| text.parse::<i32>().ok()).ok_or(NO_INTEGER)?;
+    Ok(u32::try_from(number).map_err(|_| NO_DATABASE)?)
+}
+
+/// A bulk string.
+pub(super) fn bulked(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len() + 16);
+    write_bulk(bytes, &mut out);
+    out
+}
+
+/// Whether this is CLIENT SETINFO of Redis 7.2, with which libraries introduce themselves. The table of
+/// commands is older.
+pub(super) fn is_set_info(command: &Command<'_>) -> bool {
+    command.is(0, "client") && command.is(1, "setinfo") && command.len() == 4
+}

@@ -1,0 +1,272 @@
+//! What a client sends: commands, one after the other, and when its input waits.
+
+use super::{
+    client::{Client, Input, Mode, Rest},
+    errors,
+    identity::is_set_info,
+    next::Next,
+    peers::Peer,
+    state::{Fx, Proxy},
+};
+use regatta_engine::{Conn, Flow, Status};
+use regatta_keyspace::route::{Decision, Plan, Route, decide};
+use regatta_proto::resp::{Command, Commands};
+
+/// Replies that a client may be owed, and bytes of them as far as they can be foretold. Beyond it, its input
+/// waits until half of them are there: what one client asks for must not hold up all others that ask the
+/// same nodes.
+const OWED: usize = 4096;
+const OWED_BYTES: usize = 256 * 1024;
+
+/// Bytes of replies that are pending to a client, beyond which its input waits.
+const UNREAD: usize = 64 * 1024;
+
+/// Bytes of unread replies from which on a client's are counted.
+const COUNTED: usize = 16 * 1024;
+
+/// Decoders that are kept for the next clients.
+const SPARE: usize = 256;
+
+impl Proxy {
+    /// A client has sent this, or what it has sent before is looked at again.
+    pub(super) fn input(&mut self, client: &mut Client, bytes: &[u8], effects: &mut Fx) {
+        if client.input == Input::Ended {
+            return;
+        }
+        let mut rest = client.rest.take().unwrap_or_else(|| self.rest());
+        let (commands, input) = rest.with(bytes);
+        let mut at = 0;
+        while client.input == Input::Read {
+            match commands.next(&input[at..]) {
+                Ok((0, None)) => break,
+                Ok((taken, None)) => at += taken,
+                Ok((taken, Some(command))) => {
+                    let next = self.command(client, &command, effects);
+                    match next {
+                        Next::Go => {}
+                        Next::Stop | Next::Again => client.input = Input::Waits,
+                        Next::Full => client.input = Input::Full,
+                        Next::End => client.input = Input::Ended,
+                    }
+                    if !matches!(next, Next::Again | Next::Full) {
+                        at += taken;
+                    }
+                    let has_room = client.may_be_owed(client.ring.len())
+                        && effects.pending(client.conn) < UNREAD;
+                    if client.input == Input::Read && !has_room {
+                        client.input = Input::Full;
+                    }
+                }
+                Err(malformed) => {
+                    let text = malformed.to_string();
+                    client.fail(&[b"ERR Protocol error: ", text.as_bytes()], effects);
+                    client.input = Input::Ended;
+                }
+            }
+        }
+        let is_empty = rest.took(at, bytes);
+        if client.input == Input::Ended || is_empty {
+            if is_empty && self.spare.len() < SPARE {
+                self.spare.push(rest);
+            }
+        } else {
+            client.rest = Some(rest);
+        }
+    }
+
+    fn rest(&mut self) -> Box<Rest> {
+        let limits = self.shared.settings.request;
+        self.spare.pop().unwrap_or_else(|| Box::new(Rest::new(Commands::new(limits))))
+    }
+
+    fn command(&mut self, client: &mut Client, command: &Command<'_>, effects: &mut Fx) -> Next {
+        if client.epoch != self.map.epoch() {
+            // By another map a request could overtake those that were sent before.
+            if !client.ring.is_empty() {
+                return Next::Again;
+            }
+            client.epoch = self.map.epoch();
+        }
+        let mut plan = std::mem::take(&mut self.plan);
+        let decision = decide(command, &self.map, &mut plan);
+        let next = if !client.identity.is_trusted {
+            self.before_trust(client, command, &decision, effects)
+        } else {
+            match client.mode {
+                Mode::Plain => self.go(client, command, &decision, &plan, effects),
+                Mode::Leased(_) => self.in_transaction(client, command, &decision, &plan, effects),
+                Mode::Subscribed(_) => self.subscribed(client, command, &decision, &plan, effects),
+            }
+        };
+        self.plan = plan;
+        next
+    }
+
+    /// Carries out what was decided, for a client that is in the middle of nothing.
+    pub(super) fn go(
+        &mut self,
+        client: &mut Client,
+        command: &Command<'_>,
+        decision: &Decision,
+        plan: &Plan,
+        effects: &mut Fx,
+    ) -> Next {
+        match &decision.route {
+            Route::OneNode(node) => self.forward(client, *node, command, effects),
+            Route::AnyNode => {
+                let node = self.any_node(client);
+                self.forward(client, node, command, effects)
+            }
+            Route::Split(merge) => self.split(client, command, decision, *merge, plan, effects),
+            Route::AllNodes(merge) => self.send_to_all(client, command, decision, *merge, effects),
+            Route::Scan(cursor) => self.scan(client, command, *cursor, effects),
+            Route::Here(local) => self.here(client, command, *local, effects),
+            Route::Lease(lease, place) => self.lease(client, command, (*lease, *place), effects),
+            Route::Refused(_) if is_set_info(command) => {
+                client.answer(b"+OK\r\n", effects);
+                Next::Go
+            }
+            Route::Refused(text) => {
+                client.fail(&[text], effects);
+                Next::Go
+            }
+        }
+    }
+
+    /// A client's input is looked at again before the driver goes on.
+    pub(super) fn look_later(&mut self, conn: Conn) {
+        if let Some(client) = self.peers.client(conn)
+            && !std::mem::replace(&mut client.is_due, true)
+        {
+            self.due.push(conn);
+        }
+    }
+
+    pub(super) fn look_again(&mut self, effects: &mut Fx) {
+        while let Some(conn) = self.due.pop() {
+            let Some(Peer::Client(mut client)) = self.peers.take(conn) else { continue };
+            client.is_due = false;
+            self.look(&mut client, effects);
+            self.peers.put(conn, Peer::Client(client));
+        }
+    }
+
+    /// Goes on with a client's input if it can, counts what it has not read, and says what is wanted of
+    /// the driver.
+    pub(super) fn look(&mut self, client: &mut Client, effects: &mut Fx) {
+        loop {
+            match client.input {
+                Input::Waits if client.ring.is_empty() => self.waited(client, effects),
+                Input::Full
+                    if client.may_be_owed(2 * client.ring.len())
+                        && effects.pending(client.conn) < UNREAD
+                        && !client.node_is_full =>
+                {
+                    client.input = Input::Read;
+                }
+                _ => break,
+            }
+            if client.rest.is_some() {
+                self.input(client, &[], effects);
+            }
+        }
+        self.count_unread(client, effects);
+        let is_over = match client.input {
+            Input::Ended => client.ring.is_empty(),
+            Input::Read => client.has_ended && client.ring.is_empty(),
+            // A client that has ended its input waits for no message, and nobody would read it.
+            Input::Waits => client.has_ended && client.is_blocked(),
+            Input::Full => false,
+        };
+        if is_over {
+            effects.close(client.conn, Flow::Close);
+            client.input = Input::Ended;
+        }
+        let pending = effects.pending(client.conn);
+        let status = Status {
+            reads: client.input == Input::Read,
+            waits: self.shared.settings.patient || !client.ring.is_empty(),
+            wants_room: pending >= COUNTED,
+            ..Status::default()
+        };
+        if client.status != Some(status) {
+            client.status = Some(status);
+            effects.set(client.conn, status);
+        }
+    }
+
+    /// Disconnects a client that leaves too much unread, or the one that leaves most.
+    fn count_unread(&mut self, client: &mut Client, effects: &mut Fx) {
+        let unread = effects.pending(client.conn) + client.ring.held();
+        if unread < COUNTED && client.counted == 0 {
+            return;
+        }
+        let counted = if unread < COUNTED { 0 } else { unread };
+        self.unread = self.unread - client.counted + counted;
+        client.counted = counted;
+        let settings = &self.shared.settings;
+        if unread > settings.client_bytes {
+            return self.disconnect(client, effects);
+        }
+        if self.unread > settings.all_bytes {
+            let most = self.peers.clients().max_by_key(|other| other.counted);
+            match most.filter(|most| most.counted > client.counted).map(|most| most.conn) {
+                Some(conn) => {
+                    if let Some(Peer::Client(mut most)) = self.peers.take(conn) {
+                        self.disconnect(&mut most, effects);
+                        self.peers.put(conn, Peer::Client(most));
+                    }
+                }
+                None => self.disconnect(client, effects),
+            }
+        }
+    }
+
+    /// Disconnects a client that leaves its replies unread.
+    pub(super) fn disconnect(&mut self, client: &mut Client, effects: &mut Fx) {
+        self.shared.counts.unread.add(1);
+        self.unread -= std::mem::take(&mut client.counted);
+        client.ring = Default::default();
+        client.input = Input::Ended;
+        effects.abort(client.conn);
+    }
+
+    /// A client has gone.
+    pub(super) fn leave(&mut self, mut client: Box<Client>, effects: &mut Fx) {
+        self.shared.counts.disconnections.add(1);
+        self.unread -= client.counted;
+        self.end_mode(&mut client, effects);
+        self.leave_pool(client.pool, effects);
+        if let Some(pool) = client.selects {
+            self.leave_pool(pool, effects);
+        }
+    }
+
+    pub(super) fn leave_pool(&mut self, pool: usize, effects: &mut Fx) {
+        for conn in self.pools.leave(pool) {
+            if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {
+                effects.abort(upstream.conn);
+            }
+        }
+    }
+}
+
+impl Client {
+    /// Whether it may be owed one reply more than so many.
+    #[inline]
+    fn may_be_owed(&self, replies: usize) -> bool {
+        replies < OWED && replies * self.reply_bytes < OWED_BYTES
+    }
+
+    /// Answers without asking a node.
+    pub(super) fn answer(&mut self, reply: &[u8], effects: &mut Fx) {
+        if let Some(out) = effects.out(self.conn) {
+            self.ring.answer(reply, out);
+        }
+    }
+
+    /// Answers with an error. The parts make its text.
+    pub(super) fn fail(&mut self, parts: &[&[u8]], effects: &mut Fx) {
+        self.answer(&errors::line(parts), effects);
+    }
+}

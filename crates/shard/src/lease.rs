@@ -1,0 +1,147 @@
+//! Connections of a client's own.
+
+use super::{
+    client::{Client, Input, Mode},
+    leased::{After, Transaction},
+    loss::Loss,
+    next::Next,
+    peers::Peer,
+    state::{Fx, Proxy},
+    upstream::Use,
+};
+use regatta_engine::Conn;
+use regatta_keyspace::route::{Lease, Place};
+use regatta_proto::resp::Command;
+
+impl Proxy {
+    /// A command for which a client in the middle of nothing needs a connection of its own.
+    pub(super) fn lease(
+        &mut self,
+        client: &mut Client,
+        command: &Command<'_>,
+        (lease, place): (Lease, Place),
+        effects: &mut Fx,
+    ) -> Next {
+        match (lease, place) {
+            (Lease::Subscription, _) => {
+                let next = self.subscribe(client, command, effects);
+                self.end_subscriptions(client, effects);
+                next
+            }
+            (Lease::Transaction, _) => self.begin(client, command, effects),
+            (_, Place::Node(node)) => {
+                // Requests over other connections must not be overtaken.
+                if !client.ring.is_empty() {
+                    return Next::Again;
+                }
+                let Some(conn) = self.leased_to(client, node, effects) else {
+                    client.fail(&[&self.down(node)], effects);
+                    return Next::Go;
+                };
+                let mut transaction = Transaction::default();
+                transaction.leases(node, conn);
+                transaction.watches = lease == Lease::Watch;
+                transaction.blocks = lease == Lease::Blocking;
+                let blocks = transaction.blocks;
+                client.mode = Mode::Leased(Box::new(transaction));
+                self.send(client, conn, command, effects);
+                if blocks { Next::Stop } else { Next::Go }
+            }
+            // `decide` gives such commands a node.
+            (Lease::Watch | Lease::Blocking, Place::Open | Place::Parts | Place::AllNodes) => {
+                client.fail(&[b"ERR the proxy found no node for this command"], effects);
+                Next::Go
+            }
+        }
+    }
+
+    /// A connection to a node that only this client uses. `None` if the node is down.
+    pub(super) fn leased_to(
+        &mut self,
+        client: &Client,
+        node: usize,
+        effects: &mut Fx,
+    ) -> Option<Conn> {
+        let use_ = Use::Leased(client.conn);
+        while let Some(conn) = self.pools.get(client.pool).idle[node].pop() {
+            if effects.out(conn).is_some()
+                && let Some(upstream) = self.peers.upstream(conn)
+            {
+                upstream.use_ = use_;
+                return Some(conn);
+            }
+        }
+        self.connect(client.pool, node, use_, effects)
+    }
+
+    /// A client gives its connection back. It is kept if it is as it was when it was leased.
+    pub(super) fn give_back(&mut self, node: usize, conn: Conn, is_clean: bool, effects: &mut Fx) {
+        let Some(upstream) = self.peers.upstream(conn) else { return };
+        let (pool, is_quiet) = (upstream.pool, upstream.waiting.is_empty());
+        if is_clean && is_quiet && self.pools.get(pool).keep(node, conn) {
+            upstream.use_ = Use::Idle;
+        } else if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {
+            effects.abort(upstream.conn);
+        }
+    }
+
+    /// The connection that a client had leased is lost. What depended on it is discarded.
+    pub(super) fn lease_is_lost(&mut self, client: Conn, conn: Conn, loss: Loss) {
+        if let Some(Client { mode: Mode::Leased(transaction), .. }) = self.peers.client(client) {
+            transaction.lose(conn, loss);
+        }
+    }
+
+    /// All replies are there for which a client's input waited.
+    pub(super) fn waited(&mut self, client: &mut Client, effects: &mut Fx) {
+        client.input = Input::Read;
+        if let Some(pool) = client.selects.take() {
+            let before = std::mem::replace(&mut client.pool, pool);
+            let unused =
+                if client.was_fine { before } else { std::mem::replace(&mut client.pool, before) };
+            self.leave_pool(unused, effects);
+        }
+        match &mut client.mode {
+            Mode::Plain => {}
+            Mode::Leased(transaction) => match transaction.step() {
+                After::Kept => {}
+                After::Over => client.mode = Mode::Plain,
+                After::GivenBack(node, conn, is_clean) => {
+                    client.mode = Mode::Plain;
+                    self.give_back(node, conn, is_clean, effects);
+                }
+            },
+            Mode::Subscribed(_) => self.end_subscriptions(client, effects),
+        }
+    }
+
+    /// Ends whatever a client is in the middle of.
+    pub(super) fn end_mode(&mut self, client: &mut Client, effects: &mut Fx) {
+        match std::mem::take(&mut client.mode) {
+            Mode::Plain => {}
+            Mode::Leased(transaction) => {
+                if let Some((node, conn)) = transaction.lease() {
+                    self.give_back(node, conn, false, effects);
+                }
+            }
+            Mode::Subscribed(subscriptions) => {
+                for conn in subscriptions.conns() {
+                    if let Some(Peer::Upstream(upstream)) = self.peers.take(conn) {
+                        effects.abort(upstream.conn);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Client {
+    /// Whether it waits for as long as it has asked for: for an element, or for messages.
+    pub(super) fn is_blocked(&self) -> bool {
+        match &self.mode {
+            Mode::Plain => false,
+            Mode::Leased(transaction) => transaction.blocks,
+            Mode::Subscribed(_) => true,
+        }
+    }
+}

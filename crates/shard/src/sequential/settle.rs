@@ -1,0 +1,173 @@
+//! The replies that a client is owed, from the nodes to the client.
+
+use super::session::{Link, Owed, Session};
+use crate::{errors, loss::Loss, merging::Merging};
+use regatta_engine::Limits;
+use regatta_service::style::{sequential::send, straight::Connects};
+use std::io::{self, Read, Write};
+
+/// Bytes of replies that are collected before they are sent.
+const FULL: usize = 64 * 1024;
+
+impl<P: Read + Write> Session<'_, P> {
+    /// Sends the requests to the nodes, waits for all replies, in order, and sends them to the client.
+    /// Returns whether there was room for the last of them at once. `last`: the connection ends with them.
+    ///
+    /// # Errors
+    /// Those of the client's connection, and `Other` if it cannot go on.
+    pub(super) fn settle<T: Connects<Peer = P>>(
+        &mut self,
+        stream: &mut T,
+        limits: Limits,
+        last: bool,
+    ) -> io::Result<bool> {
+        for node in 0..self.links.len() {
+            if let Link::Open(link) = &mut self.links[node]
+                && !link.out.is_empty()
+                && let Err(loss) = link.send()
+            {
+                self.lose(node, loss);
+            }
+        }
+        let mut out = Vec::new();
+        while let Some(owed) = self.owed.pop_front() {
+            match owed {
+                Owed::Here(reply) => out.extend_from_slice(&reply),
+                Owed::Whole { node, blocks: false } => {
+                    self.whole(node, &mut out, stream, limits)?;
+                }
+                Owed::Whole { node, blocks: true } => {
+                    send(stream, &mut out, false, limits)?;
+                    self.blocking(node, &mut out, stream, limits)?;
+                }
+                Owed::Merged { merging, nodes } => self.merged(*merging, &nodes, &mut out)?,
+            }
+            if out.len() >= FULL {
+                send(stream, &mut out, false, limits)?;
+            }
+        }
+        self.asked = 0;
+        for link in &mut self.links {
+            if let Link::Open(link) = link {
+                link.is_quiet = true;
+            }
+            // A reply that nobody has asked for must not become that of the next request.
+            let is_lost = match link {
+                Link::Open(link) => link.has_more(),
+                Link::Lost(_) => true,
+                Link::Closed => false,
+            };
+            if is_lost {
+                *link = Link::Closed;
+            }
+        }
+        send(stream, &mut out, last, limits)
+    }
+
+    /// The next reply of a node, which is the client's. One that is long goes out in pieces.
+    fn whole<T: Connects<Peer = P>>(
+        &mut self,
+        node: usize,
+        out: &mut Vec<u8>,
+        stream: &mut T,
+        limits: Limits,
+    ) -> io::Result<()> {
+        let (begin, mut is_begun) = (out.len(), false);
+        let loss = match &mut self.links[node] {
+            Link::Open(link) => loop {
+                match link.piece(out) {
+                    Ok(true) => return Ok(()),
+                    Ok(false) if out.len() >= FULL => {
+                        send(stream, out, false, limits)?;
+                        is_begun = true;
+                    }
+                    Ok(false) => {}
+                    Err(loss) => break loss,
+                }
+            },
+            Link::Lost(loss) => loss.clone(),
+            Link::Closed => Loss::Closed,
+        };
+        if is_begun {
+            // The client has the beginning of its reply. No error can follow that.
+            return Err(io::Error::other("a node was lost within a reply"));
+        }
+        out.truncate(begin);
+        let text = loss.text(self.name(node), true, self.settings().node_timeout);
+        errors::write(out, &[text.as_bytes()]);
+        self.lose(node, loss);
+        Ok(())
+    }
+
+    /// The same for a command that blocks: the node may take as long as it likes while the client waits.
+    fn blocking<T: Connects<Peer = P>>(
+        &mut self,
+        node: usize,
+        out: &mut Vec<u8>,
+        stream: &mut T,
+        limits: Limits,
+    ) -> io::Result<()> {
+        if let Link::Open(link) = &mut self.links[node] {
+            stream.set_read_timeout_of(&link.peer, Limits::LOOK)?;
+            let mut is_moved = false;
+            while !is_moved && link.wait() == Err(Loss::TimedOut) {
+                if stream.has_ended() {
+                    return Err(io::ErrorKind::ConnectionAborted.into());
+                }
+                is_moved = self.shared.newer_map(self.map.epoch()).is_some();
+            }
+            stream.set_read_timeout_of(&link.peer, self.shared.settings.node_timeout)?;
+            if is_moved {
+                self.lose(node, Loss::Moved);
+            }
+        }
+        self.whole(node, out, stream, limits)
+    }
+
+    /// The next replies of several nodes, merged.
+    fn merged(
+        &mut self,
+        mut merging: Merging,
+        nodes: &[usize],
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let (timeout, most) = (self.settings().node_timeout, self.settings().client_bytes);
+        for (part, &node) in nodes.iter().enumerate() {
+            let reply = match &mut self.links[node] {
+                Link::Open(link) => link.reply(most - merging.held()),
+                Link::Lost(loss) => Err(loss.clone()),
+                Link::Closed => Err(Loss::Closed),
+            };
+            match reply {
+                Ok(reply) => merging.reply(part, &reply),
+                Err(loss) => {
+                    let (code, why) = loss.words(true, timeout);
+                    merging.lost(part, format!("{code} {why}").as_bytes());
+                    self.lose(node, loss);
+                }
+            }
+            if merging.held() > most {
+                return Err(io::Error::other("a merged reply is too long"));
+            }
+        }
+        merging.write(out);
+        Ok(())
+    }
+
+    fn lose(&mut self, node: usize, loss: Loss) {
+        if let Link::Open(_) = self.links[node] {
+            let counts = &self.shared.counts;
+            if loss != Loss::Moved {
+                counts.lost.add(1);
+            }
+            if loss == Loss::TimedOut {
+                counts.timeouts.add(1);
+            }
+            self.links[node] = Link::Lost(loss);
+        }
+    }
+
+    fn name(&self, node: usize) -> &str {
+        self.settings().nodes.name(node)
+    }
+}

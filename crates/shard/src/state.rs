@@ -1,0 +1,52 @@
+//! The proxy of one core.
+
+use super::{client::Rest, nodes::Health, peers::Peers, pools::Pools, shared::Shared};
+use rand::{SeedableRng, rngs::SmallRng};
+use regatta_engine::{Conn, Effects};
+use regatta_keyspace::{map::Map, route::Plan};
+use std::{sync::Arc, time::Instant};
+
+/// The proxy of one core.
+pub struct Proxy {
+    pub(super) shared: Arc<Shared>,
+    /// Which node has which key.
+    pub(super) map: Arc<Map>,
+    pub(super) peers: Peers,
+    pub(super) pools: Pools,
+    /// Of each node.
+    pub(super) health: Vec<Health>,
+    /// Clients whose input is looked at again.
+    pub(super) due: Vec<Conn>,
+    /// Memory for the parts of a request, and for input that waits.
+    pub(super) plan: Plan,
+    #[expect(clippy::vec_box, reason = "they move from here to clients and back")]
+    pub(super) spare: Vec<Box<Rest>>,
+    /// Bytes of replies that clients have not read, as far as they are counted.
+    pub(super) unread: usize,
+    /// When timeouts are looked at.
+    pub(super) tick_at: Option<Instant>,
+    pub(super) random: SmallRng,
+}
+
+/// What it does to its connections.
+pub(super) type Fx = Effects<Proxy>;
+
+impl Proxy {
+    /// A proxy without clients. `seed`: of the jitter of its pauses.
+    pub fn new(shared: Arc<Shared>, seed: u64) -> Self {
+        let nodes = shared.settings.nodes.count();
+        Proxy {
+            peers: Peers::default(),
+            pools: Pools::new(nodes),
+            health: (0..nodes).map(|_| Health::default()).collect(),
+            due: Vec::new(),
+            plan: Plan::default(),
+            spare: Vec::new(),
+            unread: 0,
+            tick_at: None,
+            random: SmallRng::seed_from_u64(seed),
+            map: Arc::clone(&shared.settings.map),
+            shared,
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Subscriptions of a client: over connections of its own, one to each node that is concerned.
+//!
+//! The proxy knows what a client is subscribed to. It asks a node only for what changes, and writes the
+//! confirmations itself, once all nodes have confirmed, because only it can count them.
+
+use super::{
+    client::{Client, Mode},
+    merging::{Merging, Rule},
+    next::Next,
+    state::{Fx, Proxy},
+    subscribed::Kind,
+    upstream::Use,
+};
+use regatta_engine::{Conn, Effects};
+use regatta_keyspace::route::{Decision, Lease, Local, Plan, Route, is_notification};
+use regatta_proto::resp::{Command, Value, write_bulk, write_command};
+use std::{collections::BTreeSet, sync::Arc};
+
+impl Proxy {
+    /// A command of a client that is subscribed to something.
+    pub(super) fn subscribed(
+        &mut self,
+        client: &mut Client,
+        command: &Command<'_>,
+        decision: &Decision,
+        plan: &Plan,
+        effects: &mut Fx,
+    ) -> Next {
+        let name = decision.command.map_or("", |command| command.name);
+        match &decision.route {
+            Route::Lease(Lease::Subscription, _) => self.subscribe(client, command, effects),
+            Route::Here(Local::Ping | Local::Quit | Local::Reset) => {
+                self.go(client, command, decision, plan, effects)
+            }
+            Route::Refused(text) => {
+                client.fail(&[text], effects);
+                Next::Go
+            }
+            _ if !client.identity.resp3 => {
+                let text = format!(
+                    "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / \
+                     QUIT / RESET are allowed in this context"
+                );
+                client.fail(&[text.as_bytes()], effects);
+                Next::Go
+            }
+            Route::Lease(..) | Route::Here(Local::Select | Local::Auth | Local::Hello) => {
+                let text = format!("ERR the proxy does not support '{name}' while subscribed");
+                client.fail(&[text.as_bytes()], effects);
+                Next::Go
+            }
+            _ => self.go(client, command, decision, plan, effects),
+        }
+    }
+
+    /// Subscribes to something, or no longer.
+    pub(super) fn subscribe(
+        &mut self,
+        client: &mut Client,
+        command: &Command<'_>,
+        effects: &mut Fx,
+    ) -> Next {
+        if !client.ring.is_empty() {
+            return Next::Again;
+        }
+        let name = command.arg(0).unwrap_or_default().to_ascii_lowercase();
+        let kind = match name.first() {
+            Some(b'p') => Kind::Patterns,
+            _ if name.starts_with(b"ss") || name.starts_with(b"sun") => Kind::ShardChannels,
+            _ => Kind::Channels,
+        };
+        let adds = !name.windows(2).any(|pair| pair == b"un");
+        if !matches!(client.mode, Mode::Subscribed(_)) {
+            client.mode = Mode::Subscribed(Box::default());
+        }
+        let (map, nodes) = (Arc::clone(&self.map), self.health.len());
+        let Mode::Subscribed(subscriptions) = &mut client.mode else { return Next::Go };
+        let mut names: Vec<Vec<u8>> = command.args().skip(1).map(<[u8]>::to_vec).collect();
+        if names.is_empty() {
+            names.extend(subscriptions.of(kind).iter().cloned());
+        }
+        // What is asked, of whom.
+        let mut asked: Vec<(usize, Vec<u8>)> = Vec::new();
+        let known = subscriptions.of(kind);
+        let mut changed = BTreeSet::new();
+        for channel in &names {
+            if known.contains(channel) != adds && changed.insert(channel.clone()) {
+                let concerns_all = kind == Kind::Patterns || is_notification(channel);
+                let concerned = if concerns_all { 0..nodes } else { single(map.node(channel)) };
+                asked.extend(concerned.map(|node| (node, channel.clone())));
+            }
+        }
+        let mut conns = Vec::with_capacity(asked.len());
+        for (node, _) in &asked {
+            let Some(conn) = self.subscriber(client, *node, effects) else {
+                client.fail(&[&self.down(*node)], effects);
+                return Next::Go;
+            };
+            conns.push(conn);
+        }
+        let text = confirm(client, &name, kind, adds, names);
+        if asked.is_empty() {
+            client.answer(&text, effects);
+            return Next::Stop;
+        }
+        let merging = Merging::new(
+            Rule::Confirmation(text),
+            asked.iter().map(|(node, _)| *node),
+            false,
+            Arc::clone(&self.shared.settings.nodes),
+        );
+        let slot = client.ring.merge(Box::new(merging));
+        for (part, ((_, channel), conn)) in asked.iter().zip(conns).enumerate() {
+            if let Some(out) = effects.out(conn) {
+                write_command([&name[..], channel], out);
+            }
+            self.wait_for_part(client.conn, slot, part, conn, effects);
+        }
+        Next::Stop
+    }
+
+    /// The connection for a client's subscriptions on a node. `None` if the node is down.
+    fn subscriber(&mut self, client: &mut Client, node: usize, effects: &mut Fx) -> Option<Conn> {
+        let (own, pool, nodes) = (client.conn, client.pool, self.health.len());
+        let Mode::Subscribed(subscriptions) = &mut client.mode else { return None };
+        subscriptions.conns.resize(nodes, None);
+        if let Some(conn) = subscriptions.conns[node] {
+            return effects.out(conn).is_some().then_some(conn);
+        }
+        let conn = self.connect(pool, node, Use::Subscribed(own), effects)?;
+        subscriptions.conns[node] = Some(conn);
+        Some(conn)
+    }
+
+    /// Whether a reply is a message for a subscriber, which then gets it.
+    pub(super) fn message(
+        &mut self,
+        client: Conn,
+        reply: &[u8],
+        effects: &mut Effects<Self>,
+    ) -> bool {
+        let Some((Value::Elements(_, _, elements), _)) = Value::read(reply) else { return false };
+        let Some((Value::Bulk(kind), _)) = Value::read(elements) else { return false };
+        if !matches!(kind, b"message" | b"pmessage" | b"smessage") {
+            return false;
+        }
+        if let Some(client) = self.peers.client(client) {
+            client.answer(reply, effects);
+            let conn = client.conn;
+            self.look_later(conn);
+        }
+        true
+    }
+
+    /// If a client is subscribed to nothing any more, it is an ordinary one again.
+    pub(super) fn end_subscriptions(&mut self, client: &mut Client, effects: &mut Fx) {
+        if matches!(&client.mode, Mode::Subscribed(subscriptions) if subscriptions.is_empty()) {
+            self.end_mode(client, effects);
+        }
+    }
+}
+
+fn single(node: usize) -> std::ops::Range<usize> {
+    node..node + 1
+}
+
+/// Carries out a change. Returns the confirmations.
+fn confirm(
+    client: &mut Client,
+    name: &[u8],
+    kind: Kind,
+    adds: bool,
+    names: Vec<Vec<u8>>,
+) -> Vec<u8> {
+    let mut text = Vec::new();
+    let (null, resp3) = (client.identity.null(), client.identity.resp3);
+    let Mode::Subscribed(subscriptions) = &mut client.mode else { return text };
+    let head = if resp3 { ">3\r\n" } else { "*3\r\n" };
+    let mut line = |channel: Option<&[u8]>, count: usize| {
+        text.extend_from_slice(head.as_bytes());
+        write_bulk(name, &mut text);
+        match channel {
+            Some(channel) => write_bulk(channel, &mut text),
+            None => text.extend_from_slice(null),
+        }
+        text.extend_from_slice(format!(":{count}\r\n").as_bytes());
+    };
+    if names.is_empty() {
+        line(None, subscriptions.count(kind));
+    }
+    for channel in names {
+        if adds {
+            subscriptions.of(kind).insert(channel.clone());
+        } else {
+            subscriptions.of(kind).remove(&channel);
+        }
+        line(Some(&channel), subscriptions.count(kind));
+    }
+    text
+}

@@ -1,0 +1,331 @@
+//! Transactions, watched keys, and commands that block: what a client does over a leased connection.
+//!
+//! The node of a transaction is that of its first key. What is queued before that is answered here with
+//! `QUEUED`, and is sent once the node is known.
+
+use super::{
+    client::{Client, Mode},
+    forward::as_array,
+    leased::{Multi, Transaction},
+    loss::Loss,
+    next::Next,
+    state::{Fx, Proxy},
+    upstream::What,
+};
+use regatta_engine::Conn;
+use regatta_keyspace::route::{Decision, Lease, Local, Place, Plan, Route, cross_slot};
+use regatta_proto::resp::Command;
+
+/// Bytes of commands that may be queued before the node is known.
+const EARLY: usize = 1 << 20;
+
+impl Client {
+    /// What it does over a leased connection.
+    pub(super) fn transaction(&mut self) -> &mut Transaction {
+        if !matches!(self.mode, Mode::Leased(_)) {
+            self.mode = Mode::Leased(Box::default());
+        }
+        let Mode::Leased(transaction) = &mut self.mode else { unreachable!("it was just set") };
+        transaction
+    }
+
+    /// A command was refused: EXEC will be, too.
+    fn abort_multi(&mut self, error: &[&[u8]], effects: &mut Fx) -> Next {
+        if let Some(multi) = &mut self.transaction().multi {
+            multi.is_aborted = true;
+        }
+        self.fail(error, effects);
+        Next::Go
+    }
+
+    /// What is under way ends the transaction.
+    fn end(&mut self) -> Next {
+        self.transaction().ends = true;
+        Next::Stop
+    }
+}
+
+impl Proxy {
+    /// MULTI, EXEC, DISCARD or UNWATCH of a client that is in the middle of nothing.
+    pub(super) fn begin(
+        &mut self,
+        client: &mut Client,
+        command: &Command<'_>,
+        effects: &mut Fx,
+    ) -> Next {
+        let name = command.arg(0).unwrap_or_default();
+        if name.eq_ignore_ascii_case(b"multi") {
+            client.transaction().multi = Some(Multi::default());
+            client.answer(b"+OK\r\n", effects);
+        } else if name.eq_ignore_ascii_case(b"unwatch") {
+            client.answer(b"+OK\r\n", effects);
+        } else {
+            client.fail(&[b"ERR ", &name.to_ascii_uppercase(), b" without MULTI"], effects);
+        }
+        Next::Go
+    }
+
+    /// A command of a client that is in a transaction, or that watches keys.
+    pub(super) fn in_transaction(
+        &mut self,
+        client: &mut Client,
+        command: &Command<'_>,
+        decision: &Decision,
+        plan: &Plan,
+        effects: &mut Fx,
+    ) -> Next {
+        match &decision.route {
+            Route::Here(local @ (Local::Quit | Local::Reset)) => {
+                self.here(client, command, *local, effects)
+            }
+            _ if client.transaction().multi.is_some() => {
+                self.in_multi(client, command, decision, effects)
+            }
+            _ => self.watching(client, command, decision, plan, effects),
+        }
+    }
+
+    /// A command between MULTI and EXEC.
+    fn in_multi(
+        &mut self,
+        client: &mut Client,
+        command: &Command<'_>,
+        decision: &Decision,
+        effects: &mut Fx,
+    ) -> Next {
+        let name = decision.command.map_or("", |command| command.name);
+        match (name, &decision.route) {
+            (_, Route::Refused(text)) => client.abort_multi(&[text], effects),
+            ("multi", _) => {
+                client.fail(&[b"ERR MULTI calls can not be nested"], effects);
+                Next::Go
+            }
+            ("watch", _) => {
+                client.fail(&[b"ERR WATCH inside MULTI is not allowed"], effects);
+                Next::Go
+            }
+            ("exec", _) => self.exec(client, command, effects),
+            ("discard", _) => self.discard(client, command, effects),
+            (_, Route::OneNode(node) | Route::Lease(Lease::Blocking, Place::Node(node))) => {
+                self.queue(client, command, Some(*node), effects)
+            }
+            ("unwatch", _) | (_, Route::AnyNode | Route::Here(Local::Ping | Local::Echo)) => {
+                self.queue(client, command, None, effects)
+            }
+            (_, Route::Split(_)) => client.abort_multi(&[&cross_slot()], effects),
+            _ => {
+                let text = format!("ERR the proxy does not support '{name}' inside a transaction");
+                client.abort_multi(&[text.as_bytes()], effects)
+            }
+        }
+    }
+
+    /// A command that is queued. `node`: that of its keys.
+    fn queue(
+        &mut self,
+        client: &mut Client,
+        command: &Command<'_>,
+        node: Option<usize>,
+        effects: &mut Fx,
+    ) -> Next {
+        let transaction = client.transaction();
+        let lease = transaction.lease;
+        let conn = match (lease, node) {
+            (Some(_), _) if transaction.lost.is_some() => {
+                let why = self.lost(transaction);
+                return client.abort_multi(&[&why], effects);
+            }
+            (Some((leased, _)), Some(node)) if leased != node => {
+                return client.abort_multi(&[&cross_slot()], effects);
+            }
+            (Some((_, conn)), _) => conn,
+            (None, None) => return client.queue_early(command, effects),
+            (None, Some(node)) => match self.lease_for_multi(client, node, effects) {
+                Ok(conn) => conn,
+                Err(next) => return next,
+            },
+        };
+        self.begin_on(client, conn, effects);
+        self.send(client, conn, command, effects);
+        Next::Go
+    }
+
+    fn lease_for_multi(
+        &mut self,
+        client: &mut Client,
+        node: usize,
+        effects: &mut Fx,
+    ) -> Result<Conn, Next> {
+        // Requests over other connections must not be overtaken.
+        if !client.ring.is_empty() {
+            return Err(Next::Again);
+        }
+        let Some(conn) = self.leased_to(client, node, effects) else {
+            let why = self.down(node);
+            return Err(client.abort_multi(&[&why], effects));
+        };
+        client.transaction().leases(node, conn);
+        Ok(conn)
+    }
+
+    /// The node gets MULTI, and what was queued before it was known.
+    fn begin_on(&mut self, client: &mut Client, conn: Conn, effects: &mut Fx) {
+        let Some(multi) = &mut client.transaction().multi else { return };
+        if std::mem::replace(&mut multi.has_begun, true) {
+            return;
+        }
+        let (early, count) = (std::mem::take(&mut multi.early), multi.count);
+        let now = effects.now().instant;
+        let Some(upstream) = self.peers.upstream(conn) else { return };
+        upstream.ask(&[b"MULTI"], What::Queued, effects);
+        if let Some(out) = effects.out(conn) {
+            out.extend_from_slice(&early);
+            (0..count).for_each(|_| upstream.wait_for_itself(What::Queued, now));
+        }
+    }
+
+    fn exec(&mut self, client: &mut Client, command: &Command<'_>, effects: &mut Fx) -> Next {
+        let transaction = client.transaction();
+        let lease = transaction.lease;
+        let Some(multi) = &transaction.multi else { return Next::Go };
+        let (is_aborted, count) = (multi.is_aborted, multi.count);
+        let conn = match lease {
+            Some(_) if transaction.lost.is_some() => {
+                let why = self.lost(transaction);
+                client.fail(&[&why], effects);
+                return client.end();
+            }
+            _ if is_aborted => {
+                client.transaction().is_dirty = true;
+                let why = b"EXECABORT Transaction discarded because of previous errors.";
+                client.fail(&[why], effects);
+                return client.end();
+            }
+            Some((_, conn)) => conn,
+            None if count == 0 => {
+                client.answer(b"*0\r\n", effects);
+                return client.end();
+            }
+            None => {
+                let node = self.any_node(client);
+                match self.lease_for_multi(client, node, effects) {
+                    Ok(conn) => conn,
+                    Err(Next::Again) => return Next::Again,
+                    Err(_) => return client.end(),
+                }
+            }
+        };
+        self.begin_on(client, conn, effects);
+        self.send(client, conn, command, effects);
+        client.end()
+    }
+
+    fn discard(&mut self, client: &mut Client, command: &Command<'_>, effects: &mut Fx) -> Next {
+        let transaction = client.transaction();
+        let has_begun = transaction.multi.as_ref().is_some_and(|multi| multi.has_begun);
+        match transaction.lease.filter(|_| transaction.lost.is_none()) {
+            Some((_, conn)) if has_begun => self.send(client, conn, command, effects),
+            _ => {
+                // Keys that are watched are forgotten with the connection.
+                transaction.is_dirty = true;
+                client.answer(b"+OK\r\n", effects);
+            }
+        }
+        client.end()
+    }
+
+    /// A command of a client that watches keys and has not begun a transaction.
+    fn watching(
+        &mut self,
+        client: &mut Client,
+        command: &Command<'_>,
+        decision: &Decision,
+        plan: &Plan,
+        effects: &mut Fx,
+    ) -> Next {
+        let name = decision.command.map_or("", |command| command.name);
+        let transaction = client.transaction();
+        let own = transaction.lease.filter(|_| transaction.lost.is_none());
+        match (name, &decision.route, own) {
+            (_, Route::Refused(_), _) => self.go(client, command, decision, plan, effects),
+            ("multi", ..) => {
+                transaction.multi = Some(Multi::default());
+                client.answer(b"+OK\r\n", effects);
+                Next::Go
+            }
+            ("exec" | "discard", ..) => self.begin(client, command, effects),
+            ("unwatch", _, Some((_, conn))) => {
+                self.send(client, conn, command, effects);
+                client.end()
+            }
+            ("unwatch", _, None) => {
+                client.answer(b"+OK\r\n", effects);
+                client.end()
+            }
+            ("watch", Route::Lease(_, Place::Node(node)), Some((leased, conn)))
+                if *node == leased =>
+            {
+                self.send(client, conn, command, effects);
+                Next::Go
+            }
+            ("watch", _, Some(_)) => {
+                client.fail(&[&cross_slot()], effects);
+                Next::Go
+            }
+            ("watch", _, None) => {
+                let why = self.lost(transaction);
+                client.fail(&[&why], effects);
+                Next::Go
+            }
+            (_, Route::OneNode(node), Some((leased, conn))) if *node == leased => {
+                self.send(client, conn, command, effects);
+                Next::Go
+            }
+            (_, Route::Lease(Lease::Blocking, Place::Node(node)), Some((leased, conn)))
+                if *node == leased =>
+            {
+                transaction.blocks = true;
+                self.send(client, conn, command, effects);
+                Next::Stop
+            }
+            (_, Route::OneNode(_), Some(_)) => self.go(client, command, decision, plan, effects),
+            (_, Route::Lease(..) | Route::Here(Local::Select | Local::Auth | Local::Hello), _) => {
+                let text =
+                    format!("ERR the proxy does not support '{name}' while keys are watched");
+                client.fail(&[text.as_bytes()], effects);
+                Next::Go
+            }
+            // Over shared connections, maybe to the same node: alone, so that nothing is overtaken.
+            _ if !client.ring.is_empty() => Next::Again,
+            _ => match self.go(client, command, decision, plan, effects) {
+                Next::Go => Next::Stop,
+                next => next,
+            },
+        }
+    }
+
+    /// The error for a transaction whose connection was lost, without the `-` in front.
+    fn lost(&self, transaction: &Transaction) -> Vec<u8> {
+        let name = self.shared.settings.nodes.name(transaction.lease.map_or(0, |(node, _)| node));
+        let what = match transaction.lost {
+            Some(Loss::Moved) => format!("SHARDMOVED node {name}: the shard map has changed"),
+            _ => format!("SHARDDOWN node {name}: the connection was lost"),
+        };
+        format!("{what}; nothing of the transaction was applied").into_bytes()
+    }
+}
+
+impl Client {
+    /// A command that is queued before the node is known.
+    fn queue_early(&mut self, command: &Command<'_>, effects: &mut Fx) -> Next {
+        let Some(multi) = &mut self.transaction().multi else { return Next::Go };
+        if multi.early.len() + command.bytes.len() > EARLY {
+            let why = b"ERR the proxy queues at most 1 MiB before the first key of a transaction";
+            return self.abort_multi(&[why], effects);
+        }
+        as_array(command, &mut multi.early);
+        multi.count += 1;
+        self.answer(b"+QUEUED\r\n", effects);
+        Next::Go
+    }
+}
