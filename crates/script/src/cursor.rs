@@ -1,81 +1,81 @@
-//! One connection's place in the script, as a pure state machine: what to send next, and to which
-//! requests the server owes a reply. Owns no socket and no clock. Whether a reply is right is the
-//! dialect's business.
+//! Position of one connection in the script, as a pure state machine: what to send next, and which
+//! requests still await a reply. Owns no socket and no clock. The dialect decides whether a reply
+//! is correct.
 
 use crate::script::Script;
 
-/// A place in the script. Invariant: `answered <= asked`, and no more than the script's repeated
-/// tail apart.
+/// A position in the script. Invariant: `answered <= asked`, and the two are at most the script's
+/// repeated tail apart.
 #[derive(Debug)]
 pub struct Cursor {
-    /// First exchange without its whole reply.
+    /// First exchange whose reply is not complete.
     pub(crate) answered: u32,
-    /// First exchange that is not asked yet.
+    /// First exchange that has not been requested yet.
     asked: u32,
-    /// Request bytes before this offset are written.
+    /// Request bytes before this offset have been written.
     written_to: u32,
-    /// Reply bytes before this offset came and were right.
+    /// Reply bytes before this offset have arrived and were correct.
     pub(crate) checked_to: u32,
-    /// Something was written on this connection.
+    /// Whether anything has been written on this connection.
     begun: bool,
 }
 
 impl Cursor {
-    /// At exchange `start` (below the script's period), nothing asked.
+    /// Creates a cursor at exchange `start` (below the script's period) with nothing requested.
     pub fn new(script: &Script, start: u32) -> Self {
         let begin = script.begin(start);
         let (written_to, checked_to) = (begin.request, begin.reply);
         Cursor { answered: start, asked: start, written_to, checked_to, begun: false }
     }
 
-    /// The exchange that a new connection continues with.
+    /// Returns the exchange at which a new connection continues.
     pub fn next_start(&self, script: &Script) -> u32 {
         script.conversation_from(self.asked)
     }
 
-    /// Whether the next request goes on with a conversation that this connection has begun.
+    /// Returns whether the next request continues a conversation that this connection has started.
     pub fn is_within_conversation(&self, script: &Script) -> bool {
         self.next_start(script) != self.asked % script.count()
     }
 
-    /// The last request that was asked for on this connection, if any was written.
+    /// Returns the last request that the server owed a reply to, or `None` if nothing was written.
     pub fn last_request<'s>(&self, script: &'s Script) -> Option<&'s [u8]> {
         let last = (self.owed_to(script) + script.count() - 1) % script.count();
         self.begun.then(|| script.request(last))
     }
 
-    /// `k` more requests are to be sent.
+    /// Schedules `k` more requests to be sent.
     #[inline]
     pub fn ask(&mut self, k: u32) {
         self.asked += k;
     }
 
-    /// Requests without a whole reply.
+    /// Number of requests whose reply is not complete.
     #[inline]
     pub fn owed(&self) -> u32 {
         self.asked - self.answered
     }
 
-    /// What is to be written, all in one piece.
+    /// Bytes to be written next, as one contiguous slice.
     #[inline]
     pub fn unsent<'s>(&self, script: &'s Script) -> &'s [u8] {
         script.requests(self.written_to, script.begin(self.asked).request)
     }
 
-    /// So many bytes of [`Cursor::unsent`] were written.
+    /// Records that `n` bytes of [`Cursor::unsent`] were written.
     #[inline]
     pub fn wrote(&mut self, n: usize) {
         self.written_to += n as u32;
         self.begun |= n > 0;
     }
 
-    /// The first exchange without its whole reply.
+    /// First exchange whose reply is not complete.
     #[inline]
     pub fn answered(&self) -> u32 {
         self.answered
     }
 
-    /// The next `k` replies came and were right.
+    /// Records that the next `k` replies arrived and were correct.
     #[inline]
     pub fn answer(&mut self, k: u32, script: &Script) {
         self.answered += k;
@@ -83,7 +83,8 @@ impl Cursor {
         self.wrap(script);
     }
 
-    /// First exchange to which no reply may come yet: its request is not wholly written.
+    /// First exchange whose reply may not arrive yet, because its request is not completely
+    /// written.
     #[inline]
     pub fn owed_to(&self, script: &Script) -> u32 {
         if self.written_to == script.begin(self.asked).request {
@@ -92,7 +93,7 @@ impl Cursor {
         script.whole_requests(self.written_to)
     }
 
-    /// As [`Cursor::owed_to`], where a reply may come as soon as its request has begun to be written.
+    /// Like [`Cursor::owed_to`], for servers that may reply as soon as a request is partly written.
     #[inline]
     pub fn begun_to(&self, script: &Script) -> u32 {
         if self.written_to == script.begin(self.asked).request {
@@ -102,8 +103,9 @@ impl Cursor {
         whole + u32::from(self.written_to > script.begin(whole).request)
     }
 
-    /// Goes back by whole periods of the script, to the same bytes: by more than one only where it
-    /// is shorter than the pipeline. Not while a request from before is not wholly written.
+    /// Moves back by whole periods of the script, to the same bytes. Moves by more than one period
+    /// only if the script is shorter than the pipeline. Does nothing while a request of an earlier
+    /// period is not completely written.
     #[inline]
     pub(crate) fn wrap(&mut self, script: &Script) {
         if self.answered >= script.count() {

@@ -1,87 +1,89 @@
-//! How a protocol is spoken on a connection, as the load sees it: what opens the connection, what is
-//! written, and whether what comes is right. A dialect is what a workload was compiled into. It owns
-//! no socket and no clock, and all load threads share it.
+//! How the load speaks a protocol on a connection: how the connection is opened, which bytes are
+//! written, and whether received bytes are correct. A dialect is the compiled form of a workload.
+//! It owns no socket and no clock, and all load threads share it.
 //!
-//! A load is generic over its dialect: nothing here is dispatched while it runs.
+//! The load is generic over its dialect, so there is no dynamic dispatch while it runs.
 
 use crate::{cursor::Cursor, script::Script, time::Nanos};
 use regatta_record::{Exchange, Operation, Verified};
 
-/// A compiled workload in a protocol.
+/// A workload compiled for a protocol.
 pub trait Dialect: Sync {
-    /// What a load thread keeps for all of its connections.
+    /// State that a load thread keeps for all of its connections.
     type Desk;
-    /// What is kept of a connection beside its place in the script.
+    /// State of a connection, beside its position in the script.
     type Talk;
 
-    /// Whether a connection has steps before its first request, or says something beside requests: see
-    /// [`Dialect::open`] and [`Dialect::asides`].
+    /// Whether a connection has steps before its first request, or sends anything beside requests:
+    /// see [`Dialect::open`] and [`Dialect::asides`].
     const OPENS: bool = false;
 
-    /// The kinds of operations that are counted. The first is [`Operation::REQUESTS`], the requests of
-    /// the script, which the load itself counts. All others are what the server sends unasked:
-    /// [`Dialect::receive`] reports each to its [`Heard`].
+    /// The kinds of operations that are counted. The first is [`Operation::REQUESTS`], the requests
+    /// of the script, which the load itself counts. All others are messages that the server sends
+    /// unsolicited: [`Dialect::receive`] reports each to its [`Heard`].
     const OPERATIONS: &'static [Operation] = &[Operation::REQUESTS];
 
     /// All exchanges of the run.
     fn script(&self) -> &Script;
 
-    /// What a load thread keeps. `wall` tells this machine's time of day, in nanoseconds since 1970.
+    /// Creates the state of a load thread. `wall` returns this machine's time of day, in
+    /// nanoseconds since 1970.
     fn desk(&self, wall: fn() -> Nanos) -> Self::Desk;
 
-    /// From now on a reply that is whole but wrong does not make its connection useless, where the
-    /// protocol permits that: see [`Dialect::resume`].
+    /// From now on, keeps a connection usable after a complete but wrong reply, where the protocol
+    /// permits it: see [`Dialect::resume`].
     fn tolerate(&self, desk: &mut Self::Desk) {
         let _ = desk;
     }
 
-    /// Replies so far by their status, where the protocol has one: as many as stand at its place.
-    /// Wrong ones are among them.
+    /// Number of replies so far by status, wrong ones included; the index is the status. Empty if
+    /// the protocol has no statuses.
     fn statuses<'d>(&self, desk: &'d Self::Desk) -> &'d [u64] {
         let _ = desk;
         &[]
     }
 
-    /// What is kept of a fresh connection. `number` is that of its slot, counted over all threads.
+    /// Creates the state of a new connection. `number` is its slot, counted over all threads.
     fn talk(&self, number: u32) -> Self::Talk;
 
-    /// The connection of `talk` has ended; from now on it is that of the next one in the same slot.
+    /// Resets `talk` after its connection closed, for the next connection in the same slot.
     fn renew(&self, talk: &mut Self::Talk, number: u32) {
         *talk = self.talk(number);
     }
 
-    /// The connection has its first reply, and nothing more is read of it: a server owes it nothing that the
-    /// load could check.
+    /// The connection has its first reply and is no longer read, so the load cannot check anything
+    /// that the server sends on it.
     fn stall(&self, talk: &mut Self::Talk) {
         let _ = talk;
     }
 
-    /// The member of this connection, which has its first reply, begins to leave: a server owes it nothing
-    /// that follows from what is sent from now on.
+    /// The member on this connection, which has its first reply, starts to leave. The server owes
+    /// it nothing that results from messages sent after this call.
     fn leave(&self, talk: &mut Self::Talk) {
         let _ = talk;
     }
 
-    /// Whether a member that has begun to leave has all that it is owed: until then it stays connected.
+    /// Whether a member that has started to leave has received everything it is owed. It stays
+    /// connected until then.
     fn may_go(&self, talk: &Self::Talk) -> bool {
         let _ = talk;
         true
     }
 
-    /// Appends to `out` the message that says goodbye to the server. [`Dialect::ends`] becomes true with the
-    /// server's answer. Whatever arrives before that is checked as usual.
+    /// Appends the protocol's closing message to `out`. [`Dialect::ends`] becomes true when the
+    /// server answers it. Bytes that arrive before the answer are checked as usual.
     fn say_goodbye(&self, talk: &mut Self::Talk, out: &mut Vec<u8>) {
         let _ = (talk, out);
     }
 
-    /// Goes on with the steps that open a connection, such as an upgrade or a subscription. First
-    /// called with no bytes when the connection stands, then with what came, until it returns `true`.
-    /// It takes what it has read off the front of `came`; what is left is handed to
-    /// [`Dialect::receive`] afterwards. It appends to `out` what is to be sent. Not called where
-    /// [`Dialect::OPENS`] is false.
+    /// Continues the steps that open a connection, such as an upgrade or a subscription. Called
+    /// first with no bytes when the connection is established, then with received bytes, until it
+    /// returns `true`. Consumes the bytes it has read from the front of `came`; the remaining bytes
+    /// are passed to [`Dialect::receive`] afterwards. Appends the bytes to send to `out`. Not
+    /// called if [`Dialect::OPENS`] is false.
     ///
     /// # Errors
-    /// What came is not what opens a connection.
+    /// The received bytes are not a valid opening.
     fn open(
         &self,
         talk: &mut Self::Talk,
@@ -92,30 +94,32 @@ pub trait Dialect: Sync {
         Ok(true)
     }
 
-    /// `k` more requests are asked on this connection. Their latency counts from `from`: in closed loop
-    /// from now, in open loop from their intended send. A dialect whose requests carry a time keeps it
-    /// for the bytes that [`Dialect::unsent`] returns next.
+    /// `k` more requests are issued on this connection. Their latency is measured from `from`: now
+    /// in a closed loop, the intended send time in an open loop. A dialect whose requests carry a
+    /// time keeps it for the bytes that [`Dialect::unsent`] returns next.
     #[inline]
     fn asked(&self, talk: &mut Self::Talk, k: u32, from: Nanos) {
         let _ = (talk, k, from);
     }
 
-    /// What is to be written, all in one piece: the script's bytes, or as many bytes in their place.
+    /// Bytes to be written next, as one contiguous slice: the script's bytes, or the same number of
+    /// bytes in their place.
     #[inline]
     fn unsent<'b>(&'b self, cursor: &Cursor, talk: &'b mut Self::Talk, now: Nanos) -> &'b [u8] {
         let _ = (talk, now);
         cursor.unsent(self.script())
     }
 
-    /// Takes bytes that came at `now`, a moment of the clock that the load measures by, and returns
-    /// how many requests they answer; then [`Dialect::ends`] tells whether the server goes on.
+    /// Takes bytes received at `now`, by the clock that the load measures with, and returns how
+    /// many requests they complete. Afterwards [`Dialect::ends`] reports whether the server closes
+    /// the connection.
     ///
-    /// What the server owed and sent unasked is reported to `heard`. Unasked bytes that are no such
-    /// operation are an error.
+    /// Unsolicited messages that the server owed are reported to `heard`. Any other unsolicited
+    /// bytes are an error.
     ///
     /// # Errors
-    /// The first exchange that is wrong; its index counts replies from this call on. The connection
-    /// is of no more use then, unless [`Dialect::resume`] says otherwise.
+    /// The first wrong exchange; its index counts replies from this call on. The connection is no
+    /// longer usable, unless [`Dialect::resume`] returns `Some`.
     fn receive(
         &self,
         at: At<'_, Self>,
@@ -124,52 +128,54 @@ pub trait Dialect: Sync {
         heard: &mut impl Heard,
     ) -> Result<u32, Box<Exchange>>;
 
-    /// After [`Dialect::receive`] found a wrong reply, if errors are tolerated: how many of the bytes
-    /// that came end with that reply. It and those before it count as answered, and the connection
-    /// goes on behind them. `None` if it is of no more use.
+    /// Resumes after [`Dialect::receive`] found a wrong reply, if errors are tolerated. Returns the
+    /// number of received bytes up to the end of that reply. It and the replies before it count as
+    /// answered, and the connection continues after them. Returns `None` if the connection is no
+    /// longer usable.
     fn resume(&self, talk: &mut Self::Talk) -> Option<usize> {
         let _ = talk;
         None
     }
 
-    /// The server ended its sending direction. Returns whether that completes a reply.
+    /// Handles the end of the server's sending direction. Returns whether it completes a reply.
     ///
     /// # Errors
-    /// That reply is wrong.
+    /// The reply that it completes is wrong.
     fn end(&self, at: At<'_, Self>, now: Nanos) -> Result<bool, Box<Exchange>> {
         let _ = (at, now);
         Ok(false)
     }
 
-    /// The reply of which only a part came, if there is one; its index is 0.
+    /// The partially received reply, if any; its index is 0.
     fn unfinished(&self, cursor: &Cursor, talk: &Self::Talk) -> Option<Exchange> {
         let _ = (cursor, talk);
         None
     }
 
-    /// What the server owes once every request has its reply: the end of the connection, where the
-    /// last request asked for that. What stands there is told if it does not come.
+    /// The close that the server owes after the last reply, if the last request asked for it. The
+    /// returned exchange is reported if the server does not close.
     fn owes_end(&self, cursor: &Cursor, talk: &Self::Talk) -> Option<Exchange> {
         let _ = (cursor, talk);
         None
     }
 
-    /// Appends to `out` what is to be sent beside requests, between two of them, after what came.
+    /// Appends to `out` bytes to be sent beside requests, after received bytes were handled and
+    /// between two requests.
     #[inline]
     fn asides(&self, talk: &mut Self::Talk, out: &mut Vec<u8>) {
         let _ = (talk, out);
     }
 
-    /// Whether the server still owes something unasked, on any connection, that was caused by requests which
-    /// have their reply. The load waits for it before it ends.
+    /// Whether the server still owes an unsolicited message on any connection, caused by requests
+    /// that already have their reply. The load waits for it before it ends.
     #[inline]
     fn owes(&self) -> bool {
         false
     }
 
-    /// Verifies what [`Dialect::receive`] could only keep, and calls `wrong` for each reply that is not
-    /// right. Called once for each desk when the load has ended, outside of all that is timed. Where
-    /// there is too much to verify, a random sample is chosen: it goes on until `is_late` says so.
+    /// Verifies what [`Dialect::receive`] could only store, and calls `wrong` for each wrong reply.
+    /// Called once per desk after the load has ended, outside of all timed sections. If there is
+    /// too much to verify, a random sample is checked until `is_late` returns true.
     fn verify(
         &self,
         desk: &mut Self::Desk,
@@ -179,18 +185,19 @@ pub trait Dialect: Sync {
         let _ = (desk, is_late, wrong);
     }
 
-    /// How much was verified together, over all threads, once [`Dialect::verify`] was called for each desk.
+    /// How much was verified across all threads. Available after [`Dialect::verify`] was called for
+    /// each desk.
     fn verified(&self) -> Option<Verified> {
         None
     }
 
-    /// Calls `wrong` for everything that the server still owes ([`Dialect::owes`]). Each load thread calls this
-    /// once, at its end, and only after the load has waited.
+    /// Calls `wrong` for everything that the server still owes ([`Dialect::owes`]). Each load
+    /// thread calls this once when it ends, after the load has waited.
     fn missing(&self, wrong: &mut dyn FnMut(Exchange)) {
         let _ = wrong;
     }
 
-    /// Whether the server said that the connection ends with what came.
+    /// Whether the server announced that the connection closes after the bytes received so far.
     #[inline]
     fn ends(&self, talk: &Self::Talk) -> bool {
         let _ = talk;
@@ -198,30 +205,30 @@ pub trait Dialect: Sync {
     }
 }
 
-/// A connection, and what its thread keeps for it.
+/// A connection and the state that its thread keeps.
 pub struct At<'c, D: Dialect + ?Sized> {
-    /// Its place in the script.
+    /// Its position in the script.
     pub cursor: &'c mut Cursor,
-    /// What is kept of it beside that.
+    /// The remaining state of the connection.
     pub talk: &'c mut D::Talk,
-    /// What the thread keeps for all of its connections.
+    /// The thread's state for all of its connections.
     pub desk: &'c mut D::Desk,
 }
 
-/// Counts operations that are not replies: what a server sends unasked.
+/// Counts operations that are not replies: messages that a server sends unsolicited.
 ///
-/// A cost may be reported per operation of such a kind, so a dialect reports only operations that it has
-/// verified: the server owed exactly this one to this connection, and its bytes are right. One that was
-/// not owed, e.g. a delivery that comes twice, is an error of [`Dialect::receive`]. Otherwise a server
-/// would look cheap by sending more than it should.
+/// A cost may be reported per operation of such a kind, so a dialect reports only operations that
+/// it has verified: the server owed exactly this one to this connection, and its bytes are correct.
+/// An operation that was not owed, e.g. a duplicate delivery, is an error of [`Dialect::receive`].
+/// Otherwise a server would look cheap by sending more than it should.
 pub trait Heard {
-    /// A verified operation of the kind `D::OPERATIONS[kind]` came; `kind` is never 0. `sent_at` is when
-    /// the send that caused it was to happen, by the clock of [`Dialect::receive`]: in closed loop its
-    /// write, in open loop its intended send (see [`Dialect::asked`]).
+    /// Reports that a verified operation of the kind `D::OPERATIONS[kind]` arrived; `kind` is never
+    /// 0. `sent_at` is the time of the send that caused it, by the clock of [`Dialect::receive`]:
+    /// the write in a closed loop, the intended send in an open loop (see [`Dialect::asked`]).
     fn heard(&mut self, kind: usize, sent_at: Nanos);
 }
 
-/// Counts nothing: for dialects that have only requests.
+/// Ignores all reports: for dialects that have only requests.
 impl Heard for () {
     #[inline]
     fn heard(&mut self, _: usize, _: Nanos) {}

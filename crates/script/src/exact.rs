@@ -1,5 +1,5 @@
-//! Replies that are known to the byte, in whatever protocol: what comes is compared with the script as
-//! memory, however many replies there are in it.
+//! Replies that are known to the byte, in any protocol. Received bytes are compared with the
+//! script's bytes in memory, however many replies they contain.
 
 use crate::{
     cursor::Cursor,
@@ -10,26 +10,26 @@ use crate::{
 };
 use regatta_record::Exchange;
 
-/// Exchanges whose replies stand in the script as they must come.
+/// Exchanges whose exact replies are in the script.
 #[derive(Debug)]
 pub struct Exact {
     script: Script,
 }
 
 impl Exact {
-    /// Of a closed script.
+    /// Creates a checker for a closed script.
     pub fn new(script: Script) -> Self {
         Exact { script }
     }
 
-    /// End of the replies to requests that the server can have read: a reply to a request of which a
-    /// part is not even written is unasked.
+    /// End of the replies to requests that the server can have read. A reply to a request that is
+    /// not completely written is unsolicited.
     #[inline]
     fn owed_to(&self, cursor: &Cursor) -> u32 {
         self.script.begin(cursor.owed_to(&self.script)).reply
     }
 
-    /// Says which exchange the bytes that do not fit belong to, and how.
+    /// Describes the exchange that the mismatching bytes belong to.
     #[cold]
     fn explain(&self, cursor: &Cursor, bytes: &[u8]) -> Box<Exchange> {
         let Exact { script } = self;

@@ -1,4 +1,4 @@
-//! The file that servers of `hash` read and digest: what is in it, and what its digests are.
+//! The file that servers of `hash` read and digest: its content and its digests.
 
 use ring::digest::{Context, SHA256, SHA256_OUTPUT_LEN, digest};
 use std::{
@@ -9,19 +9,19 @@ use std::{
     path::Path,
 };
 
-/// SHA-256 of the file's 65,536 bytes, in lower-case hex: the answer to every request without a salt,
-/// whatever `n` is, since each time the file's bytes are digested and not the last digest.
+/// SHA-256 of the file's 65,536 bytes, in lower-case hex. It answers every request without a salt
+/// for any `n`, because each round digests the file's bytes and not the previous digest.
 pub const DIGEST: &str = "3e1cc9f5150fa9fc7c76d48a94d57351631d93a0f65d71daa58b81ba923a685f";
 
 /// Blocks of 32 bytes: 65,536 bytes in all.
 const BLOCKS: usize = 2048;
 
-/// Writes the file. Block `i` is SHA-256 of the text `regatta i`, so that its content looks random
-/// and is the same everywhere. Anybody may read it, whatever the umask, since some servers become
+/// Writes the file. Block `i` is SHA-256 of the text `regatta {i}`, so the content looks random and
+/// is the same everywhere. Everyone may read it, whatever the umask, because some servers switch to
 /// another user.
 ///
 /// # Errors
-/// Those of writing to `path`.
+/// Errors of writing to `path`.
 pub fn write(path: &Path) -> io::Result<()> {
     fs::write(path, bytes())?;
     fs::set_permissions(path, Permissions::from_mode(0o644))
@@ -32,18 +32,18 @@ fn bytes() -> Vec<u8> {
     (0..BLOCKS).flat_map(|i| block(i).as_ref().to_vec()).collect()
 }
 
-/// The content of the file.
+/// The file's content.
 pub struct HashedFile(Vec<u8>);
 
 impl HashedFile {
-    /// The content that [`write`] writes.
+    /// Returns the content that [`write`] writes.
     #[must_use]
     pub fn new() -> Self {
         HashedFile(bytes())
     }
 
-    /// The right answer to a request with a salt: d₀ is the salt, dᵢ = SHA-256(dᵢ₋₁ ‖ the content), and
-    /// the answer is dₙ. `n` is at least 1.
+    /// Returns the correct answer to a request with a salt: d₀ is the salt, dᵢ = SHA-256(dᵢ₋₁ ‖ the
+    /// content), and the answer is dₙ. `n` is at least 1.
     #[must_use]
     pub fn digest(&self, salt: &[u8], n: u32) -> [u8; SHA256_OUTPUT_LEN] {
         let over = |before: &[u8]| {

@@ -1,29 +1,29 @@
-//! A question that shows whether a server is ready to serve, beyond accepting connections.
+//! A readiness probe: a request that shows whether a server that accepts connections also serves.
 
-/// What to ask on a fresh connection, and what to make of the answer.
+/// A request for a new connection, and how to interpret the answer.
 #[derive(Clone, Debug)]
 pub struct Knock {
-    /// The bytes that ask.
+    /// The request, in bytes.
     pub asks: Vec<u8>,
-    /// What is asked, in words: `GET /health`.
+    /// The request, in words: `GET /health`.
     pub what: String,
-    /// What the answer's beginning, up to [`Knock::ANSWER`] bytes, says. Called again as more comes,
-    /// and with `true` when no more will.
+    /// Interprets the start of the answer, up to [`Knock::ANSWER`] bytes. Called again as more
+    /// bytes arrive, and with `true` when no more will.
     pub answered: fn(&[u8], bool) -> Answer,
 }
 
-/// What the beginning of an answer says.
+/// Meaning of the start of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Nothing yet.
+    /// Not known yet.
     Begun,
     /// The server is ready.
     Ready,
-    /// It is not: what it said.
+    /// The server is not ready; holds its answer.
     NotReady(String),
 }
 
 impl Knock {
-    /// As much of an answer as is looked at, in bytes.
+    /// Maximum number of bytes of an answer that are read.
     pub const ANSWER: usize = 256;
 }

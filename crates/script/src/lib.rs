@@ -1,11 +1,11 @@
-//! What a load asks, and what must come back: from workload files and flags to the bytes of a run,
-//! and from the bytes that come to right or wrong replies.
+//! What a load sends and which replies are correct: from workload files and flags to the bytes of a
+//! run, and from received bytes to correct or wrong replies.
 //!
-//! A [`Workload`] is compiled into a [`Dialect`]: all exchanges of a run, seeded and laid out in memory
-//! (a [`Script`]), and how what comes is checked. A [`Cursor`] is the place of one connection in it.
-//! Nothing here owns a socket, a clock or a thread; time is an argument.
+//! A [`Workload`] is compiled into a [`Dialect`]: all exchanges of a run, seeded and laid out in
+//! memory (a [`Script`]), and the checks of received bytes. A [`Cursor`] is the position of one
+//! connection in the script. Nothing here owns a socket, a clock or a thread; time is an argument.
 //!
-//! Protocols are the folders of [`dialects`]; nothing else here knows one.
+//! Each folder of [`dialects`] is a protocol; no other code here depends on one.
 
 mod cursor;
 mod dialect;

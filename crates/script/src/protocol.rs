@@ -1,5 +1,5 @@
-//! What a protocol brings along, beside how it is spoken: its name and URL schemes, its built-in
-//! workloads, its workload files. One folder of [`crate::dialects`] implements this.
+//! What a protocol provides beside its dialect: its name and URL schemes, its built-in workloads
+//! and its workload files. Each folder of [`crate::dialects`] implements this.
 
 use crate::{
     dialect::Dialect, exact::Exact, knock::Knock, script::TooLarge, workload::file::FileText,
@@ -11,21 +11,21 @@ use std::{fmt::Debug, sync::atomic::AtomicU64};
 /// A row of the table of dialects.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// The name that workload files give: `protocol = "…"`.
+    /// The name in workload files: `protocol = "…"`.
     pub name: &'static str,
-    /// The URL schemes under which it is asked, the plain one first.
+    /// The URL schemes of the protocol, the one without TLS first.
     pub schemes: &'static [Scheme],
-    /// What TLS offers as the protocol inside it (ALPN, RFC 7301); `None`: nothing is offered.
+    /// Protocol offered in the TLS handshake (ALPN, RFC 7301); `None` offers nothing.
     pub alpn: Option<&'static str>,
     /// The form of a URL, for messages: `line://HOST:PORT`.
     pub url: &'static str,
-    /// Whether such a URL has a path with its query.
+    /// Whether such a URL has a path and query.
     pub paths: bool,
-    /// The names of its adapters: servers that speak it in their own way, in which
-    /// [`Asks::adapted`] asks.
+    /// Names of its adapters, for servers with their own variant of the protocol: see
+    /// [`Asks::adapted`].
     pub adapters: &'static [&'static str],
-    /// How to ask a server of a host for a path, to see whether it is ready; `None`: accepting a
-    /// connection is all that there is to see.
+    /// Builds a readiness probe from a path and a host. `None` if a server is ready once it accepts
+    /// connections.
     pub knock: Option<fn(path: &str, host: &str) -> Knock>,
 }
 
@@ -34,122 +34,125 @@ pub struct Row {
 pub struct Scheme {
     /// Its name, in lower case.
     pub name: &'static str,
-    /// The port of a URL that has none; `None`: it must have one.
+    /// The default port; `None` if a URL must have one.
     pub port: Option<u16>,
-    /// Whether TLS is between.
+    /// Whether the connection uses TLS.
     pub tls: bool,
 }
 
 /// A protocol.
 pub trait Protocol {
-    /// What stands in the table.
+    /// Its row in the table.
     const ROW: Row;
-    /// What is asked in it.
+    /// Its workloads.
     type Asks: Asks;
 
     /// The workloads that need no file.
     fn built_in() -> Vec<Self::Asks>;
 
-    /// What is asked where nobody says what. `path` is that of the URL, with its query.
+    /// The default workload. `path` is the path and query of the URL.
     fn usual(path: Option<&str>) -> Self::Asks;
 
     /// Reads a workload file.
     ///
     /// # Errors
-    /// What is wrong with it, and how it is written rightly.
+    /// What is wrong with the file, and how to correct it.
     fn read(file: FileText<'_>) -> Result<Self::Asks, String>;
 }
 
-/// What is asked in a protocol, and what must come back; not compiled yet. Its serialised form is sent
-/// to load processes, which compile it themselves.
+/// A workload in a protocol, not compiled yet: what to send and which replies are correct. Its
+/// serialised form is sent to load processes, which compile it themselves.
 pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
-    /// What it is compiled into.
+    /// The dialect that it is compiled into.
     type Dialect: Dialect;
 
-    /// Its name, as on the command line and in manifests.
+    /// Its name on the command line and in manifests.
     fn name(&self) -> &str;
 
-    /// The name of what a server must serve to be asked this, as in manifests: one service may be asked in
-    /// several ways.
+    /// The name of the service that a server must provide for this workload, as in manifests.
+    /// Several workloads may use one service.
     fn service(&self) -> &str {
         self.name()
     }
 
-    /// Its exchanges, laid out and closed.
+    /// Returns its exchanges, laid out and closed.
     ///
     /// # Errors
-    /// They take too much memory.
+    /// The exchanges take too much memory.
     fn compile(&self, order: &Order<'_>) -> Result<Speech<Self::Dialect>, TooLarge>;
 
-    /// The kind of operation that costs are per, by its place in the dialect's
-    /// [`Dialect::OPERATIONS`]: the requests, unless a workload exists for what follows from them, e.g.
-    /// deliveries. The kind must be verified (see [`crate::Heard`]), and so must be how many of them a
+    /// Index in the dialect's [`Dialect::OPERATIONS`] of the operation that costs are divided by:
+    /// requests, unless the workload exists for their consequences, e.g. deliveries. Operations of
+    /// this kind must be verified (see [`crate::Heard`]), and so must the number of them that a
     /// request entails.
     fn cost_per(&self) -> usize {
         0
     }
 
-    /// How many words of memory all load processes share, where a load takes several: see
-    /// [`Order::shared`]. 0: they need to know nothing of each other.
+    /// Number of words of memory that load processes share if a load has several: see
+    /// [`Order::shared`]. 0 if they do not need to know of each other.
     fn shared_words(&self) -> usize {
         0
     }
 
-    /// The kind of operation whose latency a capacity is limited by, by its place among them: the requests,
-    /// unless a reply may come before the work is done.
+    /// Index of the operation whose latency limits the capacity: requests, unless a reply may
+    /// arrive before the work is done.
     fn limited(&self) -> usize {
         0
     }
 
-    /// The whole text of its workload file, where it is one and is checked as that says.
+    /// The whole text of its workload file, if it is from a file and is checked as the file says.
     fn text(&self) -> Option<&str> {
         None
     }
 
-    /// The same requests of a server that sends back what it gets; `None` where that is no reply.
+    /// The same requests for a server that echoes them; `None` if an echo is not a reply.
     fn echoed(&self) -> Option<Self> {
         None
     }
 
-    /// As many requests, and bytes of requests, for a server that sends the same bytes for each of them
-    /// without looking, and what it needs to know for that. `None` where there is no such reply.
+    /// The same number of requests, and of request bytes, for a server that answers each with the
+    /// same bytes without reading it, and what that server needs to know. `None` if there is no
+    /// such reply.
     fn canned(&self, place: Place<'_>) -> Option<(Self, Canned)> {
         let _ = place;
         None
     }
 
-    /// The same with these heads; `None` where they are not built in.
+    /// The same workload with these heads; `None` if it has no built-in heads.
     fn with_heads(&self, heads: Heads) -> Option<Self> {
         let _ = heads;
         None
     }
 
-    /// The same of a server that speaks the protocol in its own way, by the name of the adapter;
-    /// `None` where there is no such adapter.
+    /// The same workload for a server with its own variant of the protocol, by the name of the
+    /// adapter; `None` if there is no such adapter.
     fn adapted(&self, adapter: &str) -> Option<Self> {
         let _ = adapter;
         None
     }
 
-    /// Whether connections send more than their requests before the first of them, e.g. what their keys
-    /// hold at first. A load of a counted number of requests begins to count when all have done so.
+    /// Whether connections send anything before their first request, e.g. the initial values of
+    /// their keys. A load of a fixed number of requests starts to count when all connections have
+    /// done so.
     fn prepares(&self) -> bool {
         false
     }
 
-    /// The same with keys that all connections share. What all of them saw is then checked together, when
-    /// the load has ended, within one process. `None` where there are no such keys.
+    /// The same workload with keys that all connections share. What all connections saw is then
+    /// checked together, after the load has ended, within one process. `None` if there are no such
+    /// keys.
     fn sharing_keys(&self) -> Option<Self> {
         None
     }
 
-    /// A request to see what a reply is like; `None` where nothing is told of replies.
+    /// A request that samples what a reply is like; `None` if replies are not described.
     fn sample(&self, place: Place<'_>) -> Option<Sample> {
         let _ = place;
         None
     }
 
-    /// The same with `n` rounds of work asked of each request; `None` where requests have no such
+    /// The same workload with `n` rounds of work per request; `None` if requests have no such
     /// number.
     fn with_n(&self, n: u32) -> Option<Self> {
         let _ = n;
@@ -157,28 +160,28 @@ pub trait Asks: Clone + Debug + Send + Sync + Serialize + DeserializeOwned {
     }
 }
 
-/// What a workload is compiled for.
+/// Parameters of compiling a workload.
 #[derive(Clone, Copy, Debug)]
 pub struct Order<'a> {
-    /// Decides everything that is drawn.
+    /// Seed of everything random.
     pub seed: u64,
-    /// The most requests that one connection has outstanding.
+    /// Maximum number of requests in flight on one connection.
     pub pipeline: usize,
-    /// Whom the requests name.
+    /// What the requests address.
     pub place: Place<'a>,
-    /// Words that this process shares with the other load processes, zeros at first: at least
-    /// [`Asks::shared_words`]. `None`: there is one process.
+    /// Words that this process shares with the other load processes, initially zero: at least
+    /// [`Asks::shared_words`]. `None` if there is only one process.
     pub shared: Option<&'static [AtomicU64]>,
 }
 
-/// Whom the requests name, and what of them follows from the plan.
+/// What the requests address, and the parts of requests that depend on the plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Place<'a> {
-    /// The host that is asked, as it stands in the URL.
+    /// The requested host, as written in the URL.
     pub host: &'a str,
-    /// The path of a built-in workload instead of its own.
+    /// A path that replaces the path of a built-in workload.
     pub path: Option<&'a str>,
-    /// A connection serves one request, and requests say so where they can.
+    /// Whether a connection serves one request. Requests announce it where the protocol can.
     pub closes: bool,
 }
 
@@ -187,20 +190,20 @@ pub struct Place<'a> {
 pub enum Speech<D> {
     /// All replies are known to the byte.
     Exact(Exact),
-    /// Replies are checked as the dialect does it.
+    /// Replies are checked by the dialect.
     Own(D),
 }
 
 /// One request on a connection of its own, to see what a reply is like.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// The bytes that ask.
+    /// The request, in bytes.
     pub asks: Vec<u8>,
-    /// What is seen of the reply; `None` as long as it is not whole.
+    /// Describes the reply; `None` until it is complete.
     pub seen: fn(&[u8]) -> Option<ReplySeen>,
 }
 
-/// What a server needs to serve without looking at a byte: a length and a reply.
+/// What a server needs to reply without parsing requests: a length and a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Canned {
     /// Length of every request, in bytes.

@@ -1,29 +1,30 @@
-//! All exchanges of a run, laid out so that any run of requests is one slice to write and, where
-//! every reply is known to the byte, any run of replies one slice to compare with. Knows nothing of
-//! what the bytes mean.
+//! All exchanges of a run, laid out so that any sequence of requests is one slice to write. Where
+//! every reply is known to the byte, any sequence of replies is one slice to compare with. Does not
+//! interpret the bytes.
 
-/// Most exchanges in a script before it repeats; a power of two.
+/// Maximum number of exchanges in a script before it repeats; a power of two.
 pub const EXCHANGES: usize = 1 << 18;
-/// Most bytes of requests and replies in a script before it repeats. Only long lines meet it.
+/// Maximum number of bytes of requests and replies in a script before it repeats. Only long lines
+/// reach it.
 pub const BYTES: usize = 64 << 20;
-/// Most bytes of all requests, and of all replies, the repeated tail included: offsets are 32 bits
-/// wide, and memory is for the server.
+/// Maximum number of bytes of all requests, and of all replies, including the repeated tail.
+/// Offsets are 32 bits wide, and memory is for the server.
 const MOST_BYTES: usize = 1 << 30;
 
-/// Requests back to back, the expected replies back to back, and where each begins. Where a reply is
-/// not known to the byte, what stands in its place is the text that it is compared with.
+/// Requests back to back, the expected replies back to back, and where each starts. If a reply is
+/// not known to the byte, the text that it is compared with takes its place.
 #[derive(Debug)]
 pub struct Script {
     requests: Vec<u8>,
     replies: Vec<u8>,
-    /// One more than exchanges: the end of one is the beginning of the next.
+    /// One more than there are exchanges: the end of one is the start of the next.
     begins: Vec<Begin>,
-    /// Exchanges before it repeats.
+    /// Number of exchanges before it repeats.
     count: u32,
     conversations: Conversations,
 }
 
-/// Where an exchange begins. Both offsets side by side: the hot path needs them together.
+/// Where an exchange starts. The offsets are side by side because the hot path needs both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Begin {
     /// Offset into the requests.
@@ -32,12 +33,12 @@ pub struct Begin {
     pub reply: u32,
 }
 
-/// Where a conversation may begin.
+/// Where a conversation may start.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Conversations {
-    /// All have so many exchanges.
+    /// Every conversation has this number of exchanges.
     Each(u32),
-    /// At these exchanges, in order; the first is 0. Begun empty, and filled by
+    /// At these exchanges, in order; the first is 0. Initially empty, and filled by
     /// [`Script::begin_conversation`].
     At(Vec<u32>),
 }
@@ -47,28 +48,28 @@ pub enum Conversations {
 pub struct TooLarge;
 
 impl Script {
-    /// An empty one.
+    /// Creates an empty script.
     pub fn new(conversations: Conversations) -> Self {
         let (requests, replies, begins) = (Vec::new(), Vec::new(), Vec::new());
         Script { requests, replies, begins, count: 0, conversations }
     }
 
-    /// The next exchange is the first of a conversation.
+    /// Marks the next exchange as the first of a conversation.
     pub fn begin_conversation(&mut self) {
         if let Conversations::At(starts) = &mut self.conversations {
             starts.push(self.begins.len() as u32);
         }
     }
 
-    /// Appends an exchange: the bytes that ask, and those that are to come, or the text that what
-    /// comes is compared with.
+    /// Appends an exchange: the request, and the expected reply or the text that the reply is
+    /// compared with.
     pub fn push(&mut self, request: &[u8], reply: &[u8]) {
         self.begins.push(self.end());
         self.requests.extend_from_slice(request);
         self.replies.extend_from_slice(reply);
     }
 
-    /// The same requests, not closed either; the reply to each is to be `reply`, to the byte.
+    /// Returns the same requests, not closed, with `reply` as the exact reply to each.
     pub fn answered_with(self, reply: &[u8]) -> Self {
         let begins = self.begins.iter().enumerate();
         let begin =
@@ -85,8 +86,8 @@ impl Script {
         self.requests.len() / self.begins.len().max(1)
     }
 
-    /// The same bytes of requests, not closed either, as requests that all have the mean length. They
-    /// make sense only to a server that counts bytes.
+    /// Returns the same number of requests and request bytes, not closed, with all requests of the
+    /// mean length. They make sense only to a server that counts bytes.
     pub fn levelled(self) -> Self {
         let mean = self.mean_request();
         let mut requests = self.requests;
@@ -96,21 +97,21 @@ impl Script {
         Script { begins: begins.map(begin).collect(), requests, ..self }
     }
 
-    /// Exchanges so far.
+    /// Number of exchanges so far.
     pub fn pushed(&self) -> usize {
         self.begins.len()
     }
 
-    /// Bytes so far, of requests and replies.
+    /// Number of bytes of requests and replies so far.
     pub fn bytes(&self) -> usize {
         self.requests.len() + self.replies.len()
     }
 
-    /// Repeats the first `pipeline` exchanges at the end, so that what a connection has outstanding
-    /// never wraps around.
+    /// Repeats the first `pipeline` exchanges at the end, so that the requests in flight on a
+    /// connection never wrap around.
     ///
     /// # Errors
-    /// They take too much memory.
+    /// The exchanges take too much memory.
     pub fn close(&mut self, pipeline: usize) -> Result<(), TooLarge> {
         self.count = self.begins.len() as u32;
         assert!(self.count > 0 && self.count as usize <= EXCHANGES);
@@ -125,19 +126,19 @@ impl Script {
         Ok(())
     }
 
-    /// Exchanges of a closed script, the repeated tail included.
+    /// Number of exchanges in a closed script, including the repeated tail.
     pub fn exchanges(&self) -> usize {
         self.begins.len() - 1
     }
 
-    /// Exchanges before it repeats.
+    /// Number of exchanges before it repeats.
     #[inline]
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// The first exchange from `i` on that a conversation begins with; after the last one, the
-    /// first of all.
+    /// Returns the first exchange from `i` on that starts a conversation. Wraps around to the first
+    /// exchange after the last conversation.
     pub fn conversation_from(&self, i: u32) -> u32 {
         match &self.conversations {
             Conversations::Each(exchanges) => i.next_multiple_of(*exchanges) % self.count,
@@ -148,24 +149,24 @@ impl Script {
         }
     }
 
-    /// Where exchange `i` begins.
+    /// Returns where exchange `i` starts.
     #[inline]
     pub fn begin(&self, i: u32) -> Begin {
         self.begins[i as usize]
     }
 
-    /// How far apart an exchange and its repetition are.
+    /// Distance between an exchange and its repetition.
     pub fn period(&self) -> Begin {
         self.begins[self.count as usize]
     }
 
-    /// The requests from one byte offset to another.
+    /// The requests between two byte offsets.
     #[inline]
     pub fn requests(&self, from: u32, to: u32) -> &[u8] {
         &self.requests[from as usize..to as usize]
     }
 
-    /// The replies from one byte offset to another.
+    /// The replies between two byte offsets.
     #[inline]
     pub fn replies(&self, from: u32, to: u32) -> &[u8] {
         &self.replies[from as usize..to as usize]
@@ -176,17 +177,17 @@ impl Script {
         self.requests(self.begin(i).request, self.begin_after(i).request)
     }
 
-    /// Reply `i`; of a pattern, the text that belongs to it.
+    /// Reply `i`; for a pattern, the text that it refers to.
     pub fn reply(&self, i: u32) -> &[u8] {
         self.replies(self.begin(i).reply, self.begin_after(i).reply)
     }
 
-    /// The exchange whose reply holds the byte at this offset.
+    /// Returns the exchange whose reply holds the byte at this offset.
     pub fn exchange_of_reply(&self, offset: u32) -> u32 {
         self.begins.partition_point(|begin| begin.reply <= offset) as u32 - 1
     }
 
-    /// How many exchanges have their whole request before this offset.
+    /// Number of exchanges whose complete request is before this offset.
     pub fn whole_requests(&self, offset: u32) -> u32 {
         self.begins.partition_point(|begin| begin.request <= offset) as u32 - 1
     }

@@ -1,20 +1,20 @@
-//! Parts of workloads in messages to other processes.
+//! Serialisation of parts of workloads in messages to other processes.
 
 use crate::workload::file::FileText;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-/// A workload file: its text, which needs no other file.
+/// A workload file as a text that needs no other file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SentFile {
-    /// The name that it has if the text gives none.
+    /// Its name if the text gives none.
     pub name: String,
     pub text: String,
 }
 
 impl SentFile {
-    /// The file, to be read by its protocol.
+    /// Returns the file, for its protocol to read.
     pub fn file(&self) -> FileText<'_> {
         FileText::alone(&self.text, &self.name)
     }
@@ -50,7 +50,7 @@ pub(crate) mod optional_bytes {
     }
 }
 
-/// A regular expression for whole texts, as it was written. For `#[serde(with = "…")]`.
+/// A regular expression that matches whole texts, as the user wrote it. For `#[serde(with = "…")]`.
 pub(crate) mod pattern {
     use super::*;
     use crate::workload::regex::{as_written, regex};

@@ -1,18 +1,18 @@
-//! Requests that are sent slowly and never end, to see what a server does with them.
+//! Requests that are sent slowly and never end, to test how a server handles them.
 
 /// A request that never ends.
 #[derive(Clone, Debug)]
 pub struct Unending {
-    /// What is sent at once, with the first byte.
+    /// Bytes sent at once, including the first byte.
     pub at_once: Vec<u8>,
-    /// What is sent a byte at a time, at least one; the last byte again and again.
+    /// Bytes sent one at a time; not empty. The last byte is repeated.
     pub slowly: Vec<u8>,
-    /// The status in how the server answers it, if there is one. It is handed up to
+    /// Parses the status of the server's answer, if it has one. Called with up to
     /// [`Unending::SAID`] bytes.
     pub status: fn(&[u8]) -> Option<u16>,
 }
 
 impl Unending {
-    /// As much of an answer as is looked at, in bytes.
+    /// Maximum number of bytes of an answer that are read.
     pub const SAID: usize = 64;
 }

@@ -1,13 +1,13 @@
-//! Bytes as they are shown to people: printable, and not too many.
+//! Bytes formatted for people: printable and of limited length.
 
 use regatta_record::Exchange;
 
-/// Printable ASCII, long ones cut.
+/// Escapes bytes to printable ASCII of at most 200 characters.
 pub fn printable(bytes: &[u8]) -> String {
     cut(bytes, 200)
 }
 
-/// Printable ASCII, cut after so many characters.
+/// Escapes bytes to printable ASCII and cuts them after `longest` characters.
 pub fn cut(bytes: &[u8], longest: usize) -> String {
     let mut text = bytes.escape_ascii().take(longest + 1).map(char::from).collect::<String>();
     if text.len() > longest {
@@ -17,8 +17,8 @@ pub fn cut(bytes: &[u8], longest: usize) -> String {
     text
 }
 
-/// What is told of bytes that are no reply to any request. `last` is the request before them, `received`
-/// what they are, `reply_index` the number of replies before them.
+/// Describes bytes that are not a reply to any request. `last` is the request before them,
+/// `received` the bytes, `reply_index` the number of replies before them.
 pub(crate) fn unasked(last: Option<&[u8]>, received: String, reply_index: u32) -> Exchange {
     let (sent, expected) = match last {
         Some(request) => {
@@ -29,7 +29,7 @@ pub(crate) fn unasked(last: Option<&[u8]>, received: String, reply_index: u32) -
     Exchange { sent, expected: expected.into(), received, reply_index: reply_index.into() }
 }
 
-/// Up to and including the first newline.
+/// Returns the bytes up to and including the first newline.
 pub(crate) fn line(bytes: &[u8]) -> &[u8] {
     memchr::memchr(b'\n', bytes).map_or(bytes, |end| &bytes[..=end])
 }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_bytes_are_cut_and_all_are_printable() {
+    fn escapes_bytes_and_cuts_long_ones() {
         assert_eq!(printable(b"\xff\t\n"), "\\xff\\t\\n");
         let long = printable(&[b'x'; 500]);
         assert_eq!((long.len(), long.ends_with("x...")), (203, true));

@@ -1,7 +1,7 @@
-//! Time as an argument: whoever calls has the clock.
+//! Time is an argument: the caller owns the clock.
 
-/// A moment or a length of time, in nanoseconds.
+/// A point in time or a duration, in nanoseconds.
 pub type Nanos = u64;
 
-/// Nanoseconds of a second.
+/// Nanoseconds in a second.
 pub const SECOND: Nanos = 1_000_000_000;

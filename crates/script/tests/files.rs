@@ -1,4 +1,4 @@
-//! Workload files of every protocol: the examples are read, and a text says all of a file.
+//! Workload files of every protocol: the examples can be read, and their text needs no other file.
 
 use regatta_script::{Order, Place, Workload};
 use std::path::Path;
@@ -10,7 +10,7 @@ fn bytes(workload: &Workload) -> Vec<u8> {
 }
 
 #[test]
-fn the_examples_are_read_and_their_text_alone_gives_the_same() {
+fn reads_the_examples_and_recompiles_them_from_their_text() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
     let mut protocols = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -32,7 +32,7 @@ fn the_examples_are_read_and_their_text_alone_gives_the_same() {
 }
 
 #[test]
-fn the_examples_of_the_readme_are_read() {
+fn reads_the_examples_of_the_readme() {
     let readme = include_str!("../../../README.md");
     let blocks = readme.split("```toml\n").skip(1).filter_map(|part| part.split_once("```"));
     let files = blocks.map(|(block, _)| block).filter(|text| text.starts_with("protocol"));
@@ -50,7 +50,7 @@ fn the_examples_of_the_readme_are_read() {
 }
 
 #[test]
-fn files_beside_the_workload_are_kept_in_its_text() {
+fn keeps_named_files_in_the_text_of_the_workload() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mine.toml");
     std::fs::write(folder.path().join("text.json"), "{\"a\": 1}\n").unwrap();
@@ -66,7 +66,7 @@ fn files_beside_the_workload_are_kept_in_its_text() {
 }
 
 #[test]
-fn built_in_workloads_are_found_by_their_names() {
+fn finds_built_in_workloads_by_name() {
     for workload in Workload::built_in() {
         let parsed = Workload::parse(workload.name()).unwrap();
         assert_eq!(parsed.name(), workload.name());

@@ -1,9 +1,9 @@
-//! What a workload file for lines is compiled into.
+//! The compiled scripts of workload files of lines.
 
 use regatta_script::{Compiled, Order, Place, Workload};
 use std::{collections::HashSet, path::Path};
 
-/// Exchanges of a script of lines that are not long.
+/// Number of exchanges in a script of short lines.
 const EXCHANGES: usize = 1 << 18;
 
 fn compile(workload: &Workload, seed: u64) -> Compiled {
@@ -29,7 +29,7 @@ fn example(name: &str) -> Workload {
 }
 
 #[test]
-fn replies_are_computed_from_what_was_sent() {
+fn computes_replies_from_requests() {
     for (send, exact, check) in [
         (
             "{n=int:-9223372036854775808..18446744073709551615}",
@@ -63,7 +63,7 @@ fn replies_are_computed_from_what_was_sent() {
 }
 
 #[test]
-fn a_counter_gives_each_number_once_until_the_script_repeats() {
+fn a_counter_does_not_repeat_within_a_script() {
     let compiled = compiled("[[request]]\nsend='{counter:10}'\nexact=''");
     let script = compiled.script();
     assert_eq!(script.count() as usize, EXCHANGES);
@@ -73,7 +73,7 @@ fn a_counter_gives_each_number_once_until_the_script_repeats() {
 }
 
 #[test]
-fn lines_come_in_turn_or_at_random() {
+fn draws_lines_in_turn_or_at_random() {
     let lists = "[lines]\nletters = ['a', 'b', 'c']\n";
     let sent = |send: &str| {
         let text = format!("[[request]]\nsend='{send}'\nexact='{{request}}'\n{lists}");
@@ -88,7 +88,7 @@ fn lines_come_in_turn_or_at_random() {
 }
 
 #[test]
-fn requests_are_chosen_by_weight_and_conversations_stay_whole() {
+fn chooses_requests_by_weight_and_keeps_conversations_whole() {
     let compiled = compiled(
         "[[request]]\nweight=3\nsend='one'\nexact='ONE'\n[[request]]\nsteps=[\n\
          {send='two {n=int:0..9}', exact='TWO'}, {send='three', prefix='THREE {n}'}]",
@@ -113,7 +113,7 @@ fn requests_are_chosen_by_weight_and_conversations_stay_whole() {
 }
 
 #[test]
-fn long_lines_make_a_script_of_fewer_exchanges() {
+fn a_script_of_long_lines_has_fewer_exchanges() {
     let line = "x".repeat(65_536);
     let lines = format!("[lines]\nlong = ['{line}']");
     let request = "[[request]]\nsend='{line:long}'\nexact='{request}'";
@@ -124,7 +124,7 @@ fn long_lines_make_a_script_of_fewer_exchanges() {
 }
 
 #[test]
-fn the_text_alone_gives_the_same_script() {
+fn recompiles_the_same_script_from_the_text() {
     for name in ["double.toml", "dialogue.toml", "patterns.toml"] {
         let (workload, mut bytes) = (example(name), Vec::new());
         let text = workload.text().unwrap();
@@ -143,7 +143,7 @@ fn the_text_alone_gives_the_same_script() {
 }
 
 #[test]
-fn only_replies_that_are_not_known_to_the_byte_are_looked_at_by_line() {
+fn only_replies_not_known_to_the_byte_are_checked_by_line() {
     let is_exact = |workload: &Workload| matches!(compile(workload, 1), Compiled::Exact(_));
     assert!(is_exact(&example("double.toml")) && is_exact(&example("dialogue.toml")));
     let patterns = example("patterns.toml");
@@ -151,7 +151,7 @@ fn only_replies_that_are_not_known_to_the_byte_are_looked_at_by_line() {
 }
 
 #[test]
-fn an_echo_is_asked_the_same_and_owes_the_same() {
+fn an_echo_has_the_same_requests_and_expects_them_back() {
     let file = example("patterns.toml");
     let (asked, echoed) = (compile(&file, 1), compile(&file.echoed().unwrap(), 1));
     for i in 0..500 {

@@ -1,5 +1,4 @@
-//! A workload arrives in another process as it left: it compiles into the same bytes and the same
-//! checks.
+//! A workload that is sent to another process compiles there into the same bytes and the same checks.
 
 use regatta_record::AskedWorkload;
 use regatta_script::{
@@ -30,7 +29,7 @@ fn assert_arrives(workload: &Workload) {
         assert_eq!(one.request(i), other.request(i), "{} {i}", workload.name());
         assert_eq!(one.reply(i), other.reply(i), "{} {i}", workload.name());
     }
-    // Whatever decides how replies are checked.
+    // This includes everything that decides how replies are checked.
     assert_eq!(format!("{workload:?}"), format!("{:?}", sent(workload)));
     assert_eq!(workload.name(), sent(workload).name());
 }
@@ -49,7 +48,7 @@ fn built_in_workloads_arrive_unchanged() {
 }
 
 #[test]
-fn workload_files_arrive_with_the_files_that_they_name() {
+fn workload_files_arrive_with_the_files_they_name() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("words"), "one\ntwo\n").unwrap();
     std::fs::write(folder.path().join("raw"), b"\xff\x00\n").unwrap();
@@ -77,7 +76,7 @@ fn workload_files_arrive_with_the_files_that_they_name() {
 }
 
 #[test]
-fn requests_of_flags_arrive_with_all_that_is_expected() {
+fn requests_from_flags_arrive_with_their_expected_replies() {
     let member = |pointer: &str, is| Member { pointer: pointer.into(), is };
     let contents = [
         Content::Any,
@@ -118,12 +117,12 @@ fn requests_of_flags_arrive_with_all_that_is_expected() {
 }
 
 #[test]
-fn rejects_messages_that_no_workload_makes() {
+fn rejects_invalid_messages() {
     let error = |protocol: &str, asks| {
         let message = AskedWorkload { protocol: protocol.into(), asks };
         Workload::of_message(&message).unwrap_err()
     };
-    assert_eq!(error("smtp", "double".into()), "the protocol \"smtp\" is not spoken");
+    assert_eq!(error("smtp", "double".into()), "the protocol \"smtp\" is not supported");
     assert!(error("line", "triple".into()).contains("unknown variant"));
     let file = serde_json::json!({"file": {"name": "mine", "text": "protocol='line'"}});
     assert!(error("line", file).contains("it has 0 requests"));

@@ -1,5 +1,5 @@
-//! The protocols that a load speaks: one folder and one line of the table each. A folder says how the
-//! protocol is written and checked; nothing outside of these folders knows any of them.
+//! The protocols of the load: one folder and one row of the table each. A folder defines how its
+//! protocol is written and checked; no code outside of these folders depends on a protocol.
 
 pub mod http;
 pub mod line;
@@ -18,13 +18,13 @@ use crate::{
 use regatta_record::{AskedWorkload, Heads, Operation};
 use std::path::Path;
 
-/// Makes the table: for each line a variant of [`Workload`] and one of [`Compiled`].
+/// Generates the table: for each row a variant of [`Workload`] and one of [`Compiled`].
 macro_rules! table {
     ($($Name:ident: $Protocol:ty,)*) => {
         /// The protocols.
         pub const ROWS: &[Row] = &[$(<$Protocol as Protocol>::ROW),*];
 
-        /// What is sent, and what must come back.
+        /// What to send, and which replies are correct.
         #[derive(Clone, Debug)]
         pub enum Workload {
             $(
@@ -33,7 +33,7 @@ macro_rules! table {
             )*
         }
 
-        /// A workload that was compiled: its exchanges, and how what comes is checked.
+        /// A compiled workload: its exchanges and the checks of their replies.
         #[derive(Debug)]
         pub enum Compiled {
             /// All replies are known to the byte.
@@ -45,7 +45,7 @@ macro_rules! table {
         }
 
         impl Workload {
-            /// All that are built in.
+            /// Returns all built-in workloads.
             pub fn built_in() -> Vec<Workload> {
                 let all = [$(
                     <$Protocol as Protocol>::built_in().into_iter().map(Workload::$Name).collect(),
@@ -53,8 +53,8 @@ macro_rules! table {
                 all.into_iter().flat_map(|of_one: Vec<Workload>| of_one).collect()
             }
 
-            /// What is asked in the protocol of this name where nobody says what; `path` is that of
-            /// the URL, with its query. `None` if there is no such protocol.
+            /// Returns the default workload of the protocol of this name; `path` is the path and
+            /// query of the URL. `None` if there is no such protocol.
             pub fn usual(protocol: &str, path: Option<&str>) -> Option<Workload> {
                 $(if protocol == <$Protocol as Protocol>::ROW.name {
                     return Some(Workload::$Name(<$Protocol as Protocol>::usual(path)));
@@ -69,60 +69,60 @@ macro_rules! table {
                 None
             }
 
-            /// The protocol in which it is asked.
+            /// The protocol of the workload.
             pub fn protocol(&self) -> Row {
                 match self { $(Workload::$Name(_) => <$Protocol as Protocol>::ROW),* }
             }
 
-            /// The name as on the command line and in manifests; of a file, its own.
+            /// The name on the command line and in manifests; for a file, its own name.
             pub fn name(&self) -> &str {
                 match self { $(Workload::$Name(asks) => asks.name()),* }
             }
 
-            /// The name of what a server must serve to be asked this, as in manifests.
+            /// The name of the service that a server must provide for this workload, as in
+            /// manifests.
             pub fn service(&self) -> &str {
                 match self { $(Workload::$Name(asks) => asks.service()),* }
             }
 
-            /// The kind of operation that costs are per.
+            /// The kind of operation that costs are divided by.
             pub fn cost_per(&self) -> Operation {
                 match self { $(
                     Workload::$Name(asks) => kinds(asks)[asks.cost_per()].clone()
                 ),* }
             }
 
-            /// The kind of operation whose latency a capacity is limited by.
+            /// The kind of operation whose latency limits the capacity.
             pub fn limited(&self) -> Operation {
                 match self { $(
                     Workload::$Name(asks) => kinds(asks)[asks.limited()].clone()
                 ),* }
             }
 
-            /// Whether servers send unasked what follows from it.
+            /// Whether servers send unsolicited messages as a result of it.
             pub fn is_pushed(&self) -> bool {
                 match self { $(Workload::$Name(asks) => kinds(asks).len() > 1),* }
             }
 
-            /// How many words of memory several load processes share.
+            /// Number of words of memory that several load processes share.
             pub fn shared_words(&self) -> usize {
                 match self { $(Workload::$Name(asks) => asks.shared_words()),* }
             }
 
-            /// The whole text of its workload file, which needs no other file; `None` for others, and
-            /// where its requests are asked of a server that sends them back.
+            /// The whole text of its workload file, which needs no other file. `None` for other
+            /// workloads, and if its requests are sent to a server that echoes them.
             pub fn text(&self) -> Option<&str> {
                 match self { $(Workload::$Name(asks) => asks.text()),* }
             }
 
-            /// The same requests of a server that sends back what it gets; `None` where that is no
-            /// reply.
+            /// The same requests for a server that echoes them; `None` if an echo is not a reply.
             pub fn echoed(&self) -> Option<Workload> {
                 match self { $(Workload::$Name(asks) => asks.echoed().map(Workload::$Name)),* }
             }
 
-            /// As many requests, and bytes of requests, for a server that sends the same bytes for each
-            /// of them without looking, and what that server needs to know. `None` where there is no
-            /// such reply.
+            /// The same number of requests, and of request bytes, for a server that answers each
+            /// with the same bytes without reading it, and what that server needs to know. `None`
+            /// if there is no such reply.
             pub fn canned(&self, place: Place<'_>) -> Option<(Workload, Canned)> {
                 match self { $(
                     Workload::$Name(asks) => {
@@ -131,41 +131,41 @@ macro_rules! table {
                 )* }
             }
 
-            /// The same with these heads; `None` where they are not built in.
+            /// The same workload with these heads; `None` if it has no built-in heads.
             pub fn with_heads(&self, heads: Heads) -> Option<Workload> {
                 match self { $(
                     Workload::$Name(asks) => asks.with_heads(heads).map(Workload::$Name)
                 ),* }
             }
 
-            /// The same of a server that speaks the protocol in its own way, by the name of the
-            /// adapter; `None` where there is no such adapter.
+            /// The same workload for a server with its own variant of the protocol, by the name of
+            /// the adapter; `None` if there is no such adapter.
             pub fn adapted(&self, adapter: &str) -> Option<Workload> {
                 match self { $(
                     Workload::$Name(asks) => asks.adapted(adapter).map(Workload::$Name)
                 ),* }
             }
 
-            /// Whether a connection sends more than its requests before the first of them, in a load
-            /// that counts requests: see [`Asks::prepares`].
+            /// Whether a connection sends anything before its first request, in a load that counts
+            /// requests: see [`Asks::prepares`].
             pub fn prepares(&self) -> bool {
                 match self { $(Workload::$Name(asks) => asks.prepares()),* }
             }
 
-            /// The same with keys that all connections share, and a check of what all of them saw;
-            /// `None` where there are no such keys.
+            /// The same workload with keys that all connections share, and a check of what all of
+            /// them saw; `None` if there are no such keys.
             pub fn sharing_keys(&self) -> Option<Workload> {
                 match self { $(
                     Workload::$Name(asks) => asks.sharing_keys().map(Workload::$Name)
                 ),* }
             }
 
-            /// A request to see what a reply is like; `None` where nothing is told of replies.
+            /// A request that samples what a reply is like; `None` if replies are not described.
             pub fn sample(&self, place: Place<'_>) -> Option<Sample> {
                 match self { $(Workload::$Name(asks) => asks.sample(place)),* }
             }
 
-            /// The same with `n` rounds of work asked of each request; `None` where requests have no
+            /// The same workload with `n` rounds of work per request; `None` if requests have no
             /// such number.
             pub fn with_n(&self, n: u32) -> Option<Workload> {
                 match self { $(Workload::$Name(asks) => asks.with_n(n).map(Workload::$Name)),* }
@@ -189,7 +189,7 @@ macro_rules! table {
                         format!("the workload in the message cannot be read: {error}")
                     });
                 })*
-                Err(format!("the protocol {:?} is not spoken", message.protocol))
+                Err(format!("the protocol {:?} is not supported", message.protocol))
             }
 
             fn compiled(&self, order: &Order<'_>) -> Result<Compiled, TooLarge> {
@@ -203,7 +203,7 @@ macro_rules! table {
         }
 
         impl Compiled {
-            /// Its exchanges.
+            /// All exchanges of the run.
             pub fn script(&self) -> &Script {
                 match self {
                     Compiled::Exact(exact) => exact.script(),
@@ -211,7 +211,7 @@ macro_rules! table {
                 }
             }
 
-            /// Hands the dialect to a visitor, which is compiled for each.
+            /// Passes the dialect to a visitor, which is compiled for each dialect.
             pub fn visit<V: Visitor>(&self, visitor: V) -> V::Out {
                 match self {
                     Compiled::Exact(exact) => visitor.visit(exact),
@@ -238,16 +238,16 @@ table! {
     Redis: redis::Resp,
 }
 
-/// Does something with a dialect, whichever it is.
+/// An operation that is generic over the dialect.
 pub trait Visitor {
-    /// What comes of it.
+    /// The result of the visit.
     type Out;
 
-    /// Does it.
+    /// Visits the dialect.
     fn visit<D: Dialect>(self, dialect: &D) -> Self::Out;
 }
 
-/// What is asked where nobody says anything: the usual of the first protocol.
+/// The default workload of the first protocol.
 impl Default for Workload {
     fn default() -> Self {
         Self::usual(ROWS[0].name, None).expect("the table has a first line")
@@ -257,8 +257,8 @@ impl Default for Workload {
 /// A script does not fit into memory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{pipeline} requests of {workload} outstanding on a connection are too many for requests or \
-     replies that long; use a smaller pipeline"
+    "a pipeline of {pipeline} requests is too long for {workload}, because its requests or \
+     replies are long; use a smaller pipeline"
 )]
 pub struct TooLong {
     pipeline: usize,
@@ -274,16 +274,16 @@ impl Workload {
     /// Reads a workload file, and the files that it names, relative to it.
     ///
     /// # Errors
-    /// What is wrong with it, and how it is written rightly.
+    /// What is wrong with the file, and how to correct it.
     pub fn read(path: &Path) -> Result<Workload, WorkloadError> {
         FileText::read(path, Self::of_file)
     }
 
-    /// The workload of a text that [`Workload::text`] gave; it needs no other file. `name` is its
-    /// name where the text has none.
+    /// Reads a workload from a text that [`Workload::text`] returned; it needs no other file.
+    /// `name` is its name if the text gives none.
     ///
     /// # Errors
-    /// As those of [`Workload::read`].
+    /// The same as those of [`Workload::read`].
     pub fn from_text(text: &str, name: &str) -> Result<Workload, WorkloadError> {
         Self::of_file(FileText::alone(text, name))
             .map_err(|because| WorkloadError { origin: name.into(), because })
@@ -295,16 +295,17 @@ impl Workload {
             format!("write: protocol = {}", names.join(", or "))
         };
         let Some(protocol) = file.protocol()? else {
-            return Err(format!("it does not say its protocol; {}", forms()));
+            return Err(format!("it does not name its protocol; {}", forms()));
         };
-        Self::read_as(&protocol, file)
-            .unwrap_or_else(|| Err(format!("the protocol {protocol:?} is not spoken; {}", forms())))
+        Self::read_as(&protocol, file).unwrap_or_else(|| {
+            Err(format!("the protocol {protocol:?} is not supported; {}", forms()))
+        })
     }
 
-    /// The seeded exchanges of a run.
+    /// Returns the seeded exchanges of a run.
     ///
     /// # Errors
-    /// Where requests or replies are too long for that many outstanding.
+    /// Requests or replies are too long for this pipeline.
     pub fn compile(&self, order: &Order<'_>) -> Result<Compiled, TooLong> {
         self.compiled(order).map_err(|TooLarge| TooLong {
             pipeline: order.pipeline,
@@ -313,7 +314,7 @@ impl Workload {
     }
 }
 
-/// The kinds of operations that are counted of what is asked so.
+/// Returns the kinds of operations that are counted for a workload.
 fn kinds<A: Asks>(_: &A) -> &'static [Operation] {
     A::Dialect::OPERATIONS
 }
@@ -323,7 +324,7 @@ pub fn adapters() -> impl Iterator<Item = &'static str> {
     ROWS.iter().flat_map(|row| row.adapters.iter().copied())
 }
 
-/// The protocol of this URL scheme, whose name is in lower case.
+/// Returns the protocol and scheme for the name of a URL scheme, in lower case.
 pub fn of_scheme(name: &str) -> Option<(Row, Scheme)> {
     ROWS.iter().find_map(|row| {
         let scheme = row.schemes.iter().find(|scheme| scheme.name == name)?;
@@ -331,8 +332,7 @@ pub fn of_scheme(name: &str) -> Option<(Row, Scheme)> {
     })
 }
 
-/// How to ask the server of `host` for `path`, to see whether it is ready: in the first protocol that
-/// has paths.
+/// Builds a readiness probe of the server `host` for `path`, in the first protocol that has one.
 pub fn knock(path: &str, host: &str) -> Option<Knock> {
     ROWS.iter().find_map(|row| row.knock).map(|knock| knock(path, host))
 }

@@ -19,7 +19,7 @@ static DOUBLE: LazyLock<Exact> = LazyLock::new(|| {
     Exact::new(script)
 });
 
-/// At `start`, with `k` requests written.
+/// A cursor at `start`, with `k` requests written.
 fn asked(start: u32, k: u32) -> Cursor {
     let mut cursor = Cursor::new(&DOUBLE.script, start);
     cursor.ask(k);
@@ -37,7 +37,7 @@ fn receive(cursor: &mut Cursor, came: &[u8]) -> Result<u32, Box<Exchange>> {
 
 proptest! {
     #[test]
-    fn right_replies_pass_however_they_are_cut(
+    fn correct_replies_pass_however_they_are_split(
         start in 0..EXCHANGES,
         asks in prop::collection::vec(1..PIPELINE, 1..6),
         cuts in prop::collection::vec(1..200_usize, 1..400),
@@ -63,7 +63,7 @@ proptest! {
     }
 
     #[test]
-    fn one_changed_byte_is_found_however_the_stream_is_cut(
+    fn finds_one_changed_byte_however_the_stream_is_split(
         start in 0..EXCHANGES,
         k in 1..PIPELINE,
         at in any::<prop::sample::Index>(),
@@ -93,7 +93,7 @@ proptest! {
 }
 
 #[test]
-fn a_wrong_reply_is_shown_whole_though_it_came_in_two_pieces() {
+fn shows_the_whole_wrong_reply_when_it_arrives_in_two_pieces() {
     let mut cursor = asked(1, 1);
     assert_eq!(DOUBLE.script.request(1), b"2\n");
     assert_eq!(receive(&mut cursor, b"4"), Ok(0));
@@ -104,7 +104,7 @@ fn a_wrong_reply_is_shown_whole_though_it_came_in_two_pieces() {
 }
 
 #[test]
-fn what_comes_after_the_last_reply_is_unasked() {
+fn bytes_after_the_last_reply_are_unsolicited() {
     let mut cursor = asked(0, 1);
     let exchange = receive(&mut cursor, b"0\n0\n").unwrap_err();
     assert_eq!((exchange.sent.as_str(), exchange.received.as_str()), ("0\\n", "0\\n"));
@@ -115,7 +115,7 @@ fn what_comes_after_the_last_reply_is_unasked() {
 }
 
 #[test]
-fn a_reply_to_a_request_that_is_half_written_is_unasked() {
+fn a_reply_to_a_half_written_request_is_unsolicited() {
     let mut cursor = Cursor::new(&DOUBLE.script, 0);
     cursor.ask(2);
     cursor.wrote(cursor.unsent(&DOUBLE.script).len() - 1);

@@ -1,11 +1,10 @@
-//! The file, by another crate.
+//! The file and its digests, compared with another crate (`sha2`).
 
 use super::*;
 use sha2::{Digest, Sha256};
 
-/// The oracle is another crate.
 #[test]
-fn the_file_and_its_digest_are_what_another_crate_makes_of_them() {
+fn matches_the_file_and_digests_of_another_crate() {
     let blocks = (0..BLOCKS).map(|i| Sha256::digest(format!("regatta {i}")));
     let expected: Vec<u8> = blocks.flat_map(|block| block.to_vec()).collect();
     assert_eq!(expected.len(), 65_536);

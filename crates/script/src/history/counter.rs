@@ -1,4 +1,4 @@
-//! A key that is only counted up, by one each time, from 0.
+//! A key that is only incremented, by one each time, starting at 0.
 
 use super::Span;
 use crate::time::Nanos;
@@ -8,29 +8,29 @@ use crate::time::Nanos;
 pub struct Increment {
     /// When it happened.
     pub span: Span,
-    /// What its reply said that the count is now; `None` if it has no reply.
+    /// The count in its reply; `None` if it has no reply.
     pub count: Option<u64>,
 }
 
 /// Why a history has no explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// `other` had the same count.
+    /// `other` has the same count.
     Twice {
         /// The increment with the same count.
         other: usize,
     },
-    /// The count is higher than the number of increments that had begun: one was applied twice.
+    /// The count is higher than the number of increments started so far: one was applied twice.
     TooHigh {
-        /// Increments that had begun, this one included.
+        /// Number of increments started so far, including this one.
         most: u64,
     },
-    /// The count is lower than the number of increments that had ended: one was lost.
+    /// The count is lower than the number of increments completed so far: one was lost.
     TooLow {
-        /// Increments that had ended, and this one.
+        /// Number of increments completed before this one started, plus this one.
         least: u64,
     },
-    /// `other` had ended before this one began, with a higher count.
+    /// `other`, which has a higher count, ended before this increment started.
     Backwards {
         /// The earlier increment.
         other: usize,
@@ -40,24 +40,24 @@ pub enum Why {
 /// A reply that no order of the increments explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unexplained {
-    /// What is wrong.
+    /// The kind of error.
     pub why: Why,
-    /// The increment whose reply is wrong, by its place in the history.
+    /// Index of the increment whose reply is wrong.
     pub event: usize,
 }
 
-/// Checks the history of one counter. There is no false alarm; an increment without a reply may hide one
-/// that was applied twice.
+/// Checks the history of one counter. It never reports an error falsely, but an increment without a
+/// reply may hide another that was applied twice.
 ///
 /// # Errors
-/// A reply that no order explains; the first that is found.
+/// The first reply found that no order of the increments explains.
 pub fn check(increments: &[Increment]) -> Result<(), Unexplained> {
     let mut calls: Vec<Nanos> = increments.iter().map(|one| one.span.call).collect();
     calls.sort_unstable();
     let answered = increments.iter().enumerate();
     let answered = answered.filter_map(|(i, one)| Some((i, one.span, one.count?)));
     let answered: Vec<(usize, Span, u64)> = answered.collect();
-    // By their ends, each with the highest count up to it.
+    // Sorted by end, each with the highest count up to it.
     let mut ends: Vec<(Nanos, (u64, usize))> =
         answered.iter().map(|(i, span, count)| (span.end, (*count, *i))).collect();
     ends.sort_unstable();

@@ -1,12 +1,14 @@
 //! A key that is set, read and deleted.
 //!
-//! Every value is written once, so it is known which write a read belongs to. Then the decision takes a
-//! sort (Gibbons and Korach, "Testing shared memories", 1997): a value and its reads are a *cluster*. If
-//! the first end in a cluster lies before its last call, the key holds the value all the time between
-//! these two. Two such times must not overlap, and nothing else may happen wholly inside one.
+//! Every value is written only once, so the write that a read belongs to is known. The check then
+//! takes one sort (Gibbons and Korach, "Testing shared memories", 1997). A value's write and its
+//! reads form a *cluster*. If the first end in a cluster is before its last call, the key certainly
+//! holds the value between these two times. Two such intervals must not overlap, and no other
+//! operation may happen entirely within one.
 //!
-//! For writes and reads of values this is exact. What a read of an absent key belongs to is not known, so
-//! for deletions there is no false alarm, but not every wrong history is found.
+//! For writes and reads of values this is exact. It is not known which deletion a read of an absent
+//! key belongs to. With deletions, the check never reports an error falsely, but it does not find
+//! every wrong history.
 
 use super::Span;
 use crate::time::Nanos;
@@ -25,7 +27,7 @@ pub enum Did {
     Deleted,
 }
 
-/// An operation on the key, which was absent before the first one.
+/// An operation on the key. The key is absent initially.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When it happened.
@@ -37,11 +39,11 @@ pub struct Event {
 /// Why a history has no explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// A value was read that nobody wrote.
+    /// A value was read that was never written.
     NeverWritten,
-    /// A value was read before its write began.
+    /// A value was read before its write started.
     NotWrittenYet,
-    /// A value was read although `other` had replaced or deleted it before the read began.
+    /// A value was read although `other` had replaced or deleted it before the read started.
     Stale,
     /// The key was read as absent although `other` shows that it held a value.
     Lost,
@@ -50,9 +52,9 @@ pub enum Why {
 /// A reply that no order of the operations explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unexplained {
-    /// What is wrong.
+    /// The kind of error.
     pub why: Why,
-    /// The operation whose reply is wrong, by its place in the history.
+    /// Index of the operation whose reply is wrong.
     pub event: usize,
     /// An operation that contradicts it.
     pub other: Option<usize>,
@@ -61,21 +63,21 @@ pub struct Unexplained {
 /// A write and the reads of its value.
 struct Cluster {
     write: usize,
-    /// The first end of one of them: from then on the key has held the value.
+    /// Earliest end among them: the key has held the value since then or earlier.
     first_end: Nanos,
-    /// The last call of one of them: up to then the key still holds it, if that is later.
+    /// Latest call among them. If it is after `first_end`, the key still holds the value then.
     last_call: Nanos,
-    /// The operation of that call.
+    /// The operation with the latest call.
     last: usize,
 }
 
 /// Checks the history of one key.
 ///
 /// # Errors
-/// A reply that no order explains; the first that is found.
+/// The first reply found that no order of the operations explains.
 ///
 /// # Panics
-/// If two operations write the same value.
+/// Panics if two operations write the same value.
 pub fn check(events: &[Event]) -> Result<(), Unexplained> {
     let clusters = clusters(events)?;
     let held = held(&clusters)?;
@@ -128,7 +130,7 @@ fn clusters(events: &[Event]) -> Result<Vec<Cluster>, Unexplained> {
     Ok(clusters)
 }
 
-/// The clusters whose value the key holds for a known time, in the order of these times.
+/// Returns the clusters whose value the key holds during a known interval, sorted by interval.
 fn held(clusters: &[Cluster]) -> Result<Vec<&Cluster>, Unexplained> {
     let mut held: Vec<&Cluster> =
         clusters.iter().filter(|cluster| cluster.first_end < cluster.last_call).collect();
@@ -139,19 +141,19 @@ fn held(clusters: &[Cluster]) -> Result<Vec<&Cluster>, Unexplained> {
     }
 }
 
-/// The cluster whose value the key held from before `from` until after `to`. The times of `held` do not
-/// overlap.
+/// Returns the cluster whose value the key held from before `from` until after `to`. The intervals
+/// of `held` do not overlap.
 fn around<'c>(held: &[&'c Cluster], from: Nanos, to: Nanos) -> Option<&'c Cluster> {
     let begun = held.partition_point(|cluster| cluster.first_end < from);
     let last = held[..begun].last()?;
     (to < last.last_call).then_some(*last)
 }
 
-/// Every read of nothing needs a deletion that may have come after all that was certainly written before
-/// the read began; or that nothing was.
+/// Checks that every read of an absent key has a deletion that may have happened after all values
+/// that were certainly written before the read started, or that there are no such values.
 fn absences(events: &[Event], clusters: &[Cluster]) -> Result<(), Unexplained> {
     let deletions = events.iter().filter(|event| event.did == Did::Deleted);
-    // By their calls, each with the last end up to it.
+    // Sorted by call, each with the latest end up to it.
     let mut deletions: Vec<(Nanos, Nanos)> =
         deletions.map(|event| (event.span.call, event.span.end)).collect();
     deletions.sort_unstable();
@@ -160,7 +162,8 @@ fn absences(events: &[Event], clusters: &[Cluster]) -> Result<(), Unexplained> {
         latest = latest.max(*end);
         *end = latest;
     }
-    // By when the values were certainly there, each with the write that was called last up to it.
+    // Sorted by the time from which a value was certainly there, each with the latest-called write
+    // up to it.
     let write = |cluster: &Cluster| (events[cluster.write].span.call, cluster.write);
     let mut values: Vec<(Nanos, (Nanos, usize))> =
         clusters.iter().map(|cluster| (cluster.first_end, write(cluster))).collect();

@@ -1,13 +1,13 @@
-//! When an operation happened, as its client saw it.
+//! The interval in which an operation happened, as its client saw it.
 
 use crate::time::Nanos;
 
-/// From the call of an operation to its reply, by a clock that all clients share.
+/// The interval from the call of an operation to its reply, by a clock that all clients share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// When it was called, or earlier.
+    /// Time of the call, or earlier.
     pub call: Nanos,
-    /// When its reply was there, or later; [`Span::NEVER`] without a reply.
+    /// Time of the reply, or later; [`Span::NEVER`] without a reply.
     pub end: Nanos,
 }
 

@@ -1,9 +1,9 @@
-//! Scripts that repeat.
+//! Scripts that repeat, and where their conversations start.
 
 use super::*;
 
 #[test]
-fn a_pipeline_longer_than_the_script_goes_round_it_more_than_once() {
+fn a_pipeline_longer_than_the_script_repeats_it_more_than_once() {
     let mut script = Script::new(Conversations::Each(1));
     script.push(b"a\n", b"A\n");
     script.push(b"bb\n", b"BB\n");
@@ -13,7 +13,7 @@ fn a_pipeline_longer_than_the_script_goes_round_it_more_than_once() {
 }
 
 #[test]
-fn conversations_of_any_length_begin_where_they_do() {
+fn finds_the_next_start_of_a_conversation() {
     let with = |conversations| {
         let mut script = Script::new(conversations);
         for i in 0..6 {

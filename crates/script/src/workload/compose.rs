@@ -1,4 +1,4 @@
-//! How the conversations of a workload file are dealt out to the exchanges of a run.
+//! Distributes the conversations of a workload file over the exchanges of a run.
 
 use super::{
     conversation::Conversation,
@@ -6,9 +6,9 @@ use super::{
 };
 use crate::script::{BYTES, Conversations, Script};
 
-/// Fills a script with whole conversations, chosen by their weight: as many as fit into `most`
-/// exchanges and [`BYTES`], and at least one. `push` appends the exchange of a step; it is handed
-/// what the conversation has captured so far.
+/// Fills a script with whole conversations, chosen by weight, as many as fit into `most` exchanges
+/// and [`BYTES`], and at least one. `push` appends the exchange of a step; it receives what the
+/// conversation has captured so far.
 pub(crate) fn converse<S>(
     conversations: &[Conversation<S>],
     most: usize,
@@ -38,7 +38,7 @@ pub(crate) fn converse<S>(
     }
 }
 
-/// Where conversations begin.
+/// Returns where conversations start.
 pub(crate) fn lengths<S>(conversations: &[Conversation<S>]) -> Conversations {
     let mut lengths = conversations.iter().map(|one| one.steps.len() as u32);
     let first = lengths.next().unwrap_or(1);

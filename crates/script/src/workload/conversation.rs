@@ -1,38 +1,38 @@
-//! What the `[[request]]` of a workload file have in common, whatever their protocol: a weight, and
-//! one request or several steps.
+//! What a `[[request]]` of a workload file has in any protocol: a weight, and one request or
+//! several steps.
 
 use super::draw::Kind;
 
-/// Most steps of a conversation.
+/// Maximum number of steps in a conversation.
 const MOST_STEPS: usize = 1_000;
 const GREATEST_WEIGHT: u32 = 1_000_000;
 
 /// Requests that follow each other on one connection.
 #[derive(Debug)]
 pub(crate) struct Conversation<S> {
-    /// How often it is chosen, relative to the others.
+    /// How often the conversation is chosen, relative to the others.
     pub weight: u32,
     pub steps: Vec<S>,
 }
 
-/// What the steps of a conversation have captured so far: names, and what their values can be.
+/// The names that the steps of a conversation have captured so far, and what their values can be.
 pub(crate) type Captures = Vec<(String, Kind)>;
 
-/// A request as it stands in a file.
+/// A request as written in a file.
 pub(crate) trait Raw: Sized {
-    /// What was said of a request: its step.
+    /// The step that a request is read into.
     type Step;
-    /// Whether nothing is said but weight and steps.
+    /// Whether the request has no keys except weight and steps.
     fn is_empty(&self) -> bool;
-    /// The keys that belong into a step.
+    /// The keys that belong in a step.
     const KEYS: &str;
-    /// `steps = …`, as an example.
+    /// An example of `steps = …`.
     const EXAMPLE: &str;
 }
 
 impl<S> Conversation<S> {
-    /// Puts a conversation together; `step` reads one. What is wrong begins with its place: `: …` or
-    /// `, step 2: …`.
+    /// Reads a conversation; `step` reads one step. An error starts with its place: `: …` or `,
+    /// step 2: …`.
     pub fn read<R: Raw<Step = S>>(
         weight: Option<u32>,
         steps: Option<Vec<R>>,
@@ -42,7 +42,7 @@ impl<S> Conversation<S> {
         let weight = weight.unwrap_or(1);
         if !(1..=GREATEST_WEIGHT).contains(&weight) {
             return Err(format!(
-                ": `weight` is {weight}; expected 1 to {GREATEST_WEIGHT}, as weight = 3"
+                ": `weight` is {weight}; expected 1 to {GREATEST_WEIGHT}, e.g. weight = 3"
             ));
         }
         let mut captures = Vec::new();
@@ -52,11 +52,11 @@ impl<S> Conversation<S> {
         };
         if !one.is_empty() {
             let keys = R::KEYS;
-            return Err(format!(": it has `steps`, and {keys} beside them; put those into a step"));
+            return Err(format!(": it has `steps` and also {keys}; move those into a step"));
         }
         if raw.is_empty() || raw.len() > MOST_STEPS {
             return Err(format!(
-                ": it has {} steps; expected 1 to {MOST_STEPS}, as steps = [{}]",
+                ": it has {} steps; expected 1 to {MOST_STEPS}, e.g. steps = [{}]",
                 raw.len(),
                 R::EXAMPLE
             ));

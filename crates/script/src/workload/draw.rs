@@ -1,5 +1,5 @@
-//! What a placeholder can draw: counters, integers, random letters, lines of a list. Everything is
-//! decided by the seed.
+//! Values that a placeholder can draw: counters, integers, random letters, lines of a list. The
+//! seed decides all of them.
 
 use super::expression::{Bounds, number};
 use rand::{Rng, rngs::StdRng};
@@ -8,11 +8,11 @@ use std::ops::RangeInclusive;
 /// A value that a placeholder draws for every request.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Draw {
-    /// The next number of the workload's only counter, counted from here.
+    /// The next number of the workload's only counter, plus this offset.
     Counter(i128),
-    /// Any of these, equally often.
+    /// An integer in this range, uniformly distributed.
     Integer(RangeInclusive<i128>),
-    /// So many characters of these, equally often.
+    /// A string of these characters, uniformly distributed, with a length in this range.
     Characters(&'static [u8], RangeInclusive<usize>),
     /// A line of this list.
     Line { list: usize, in_turn: bool },
@@ -25,24 +25,24 @@ pub(crate) enum Value {
     Text(Vec<u8>),
 }
 
-/// What a value can be, known before a run.
+/// The possible values of a placeholder, known before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Integer(Bounds),
     Text(Text),
 }
 
-/// What a text can be.
+/// The possible texts of a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Text {
-    /// Most bytes of it.
+    /// Maximum number of bytes.
     pub longest: usize,
-    /// Whether there can be control characters in it.
+    /// Whether it can contain control characters.
     pub controls: bool,
 }
 
 impl Kind {
-    /// What it is like when it is written.
+    /// Returns what its written form is like.
     pub fn text(self) -> Text {
         match self {
             Kind::Integer(Bounds { low, high }) => {
@@ -56,20 +56,21 @@ impl Kind {
 
 const HEX: &[u8] = b"0123456789abcdef";
 const ALNUM: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-/// Most characters of one random string.
+/// Maximum number of characters of one random string.
 const MOST_CHARACTERS: i128 = 65_536;
-/// No script draws more numbers from the counter.
+/// No script draws more numbers than this from the counter.
 const MOST_COUNTED: i128 = 1 << 40;
 
 impl Draw {
-    /// Reads `word:argument`; `None` if there is no such word. `list` finds the lines of a name.
+    /// Parses `word:argument`; returns `None` if `word` is not known. `list` returns the index of
+    /// the list of this name.
     pub fn parse(
         word: &str,
         argument: Option<&str>,
         list: impl FnOnce(&str) -> Result<usize, String>,
     ) -> Option<Result<Draw, String>> {
         let needed = |example: &str| {
-            argument.ok_or_else(|| format!("{word} needs more, as {{{word}:{example}}}"))
+            argument.ok_or_else(|| format!("{word} needs an argument, e.g. {{{word}:{example}}}"))
         };
         Some(match word {
             "counter" => argument.map_or(Ok(0), number).map(Draw::Counter),
@@ -89,7 +90,7 @@ impl Draw {
         })
     }
 
-    /// What it can draw; `lines` tells what the lines of a list are like.
+    /// Returns what it can draw; `lines` describes the lines of a list.
     pub fn kind(&self, lines: impl FnOnce(usize) -> Text) -> Kind {
         match self {
             Draw::Counter(from) => Kind::Integer(Bounds { low: *from, high: from + MOST_COUNTED }),
@@ -104,7 +105,7 @@ impl Draw {
     }
 }
 
-/// What draws: the seeded generator, the counter, and how far each list was read.
+/// State of drawing: the seeded generator, the counter, and the position in each list.
 pub(crate) struct Drawer<'f> {
     random: StdRng,
     counted: i128,
@@ -143,7 +144,7 @@ impl<'f> Drawer<'f> {
         }
     }
 
-    /// A number below `end`, for choosing.
+    /// Draws a number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.random.random_range(0..end)
     }
@@ -155,20 +156,22 @@ fn characters(word: &str, of: &'static [u8], lengths: &str) -> Result<Draw, Stri
         true => range(lengths, &example)?,
         false => {
             let length = number(lengths)
-                .map_err(|_| format!("expected a length as {example}, found {lengths:?}"))?;
+                .map_err(|_| format!("expected a length, e.g. {example}, found {lengths:?}"))?;
             length..=length
         }
     };
     if *lengths.start() < 0 || *lengths.end() > MOST_CHARACTERS {
-        return Err(format!("expected lengths from 0 to {MOST_CHARACTERS}, as {example}"));
+        return Err(format!("expected lengths from 0 to {MOST_CHARACTERS}, e.g. {example}"));
     }
     Ok(Draw::Characters(of, *lengths.start() as usize..=*lengths.end() as usize))
 }
 
-/// `A..B`, both included.
+/// Parses `A..B`, both ends included.
 fn range(text: &str, example: &str) -> Result<RangeInclusive<i128>, String> {
     let wrong = || {
-        format!("expected a range as {example}, of integers between -2^64 and 2^64, found {text:?}")
+        format!(
+            "expected a range, e.g. {example}, of integers between -2^64 and 2^64, found {text:?}"
+        )
     };
     let (low, high) = text.split_once("..").ok_or_else(wrong)?;
     let (low, high) = (number(low).map_err(|_| wrong())?, number(high).map_err(|_| wrong())?);

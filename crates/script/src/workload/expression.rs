@@ -1,7 +1,7 @@
-//! Sums and products of captured integers, as `n*2+1`. Their bounds are known before a run, so that
+//! Sums and products of captured integers, e.g. `n*2+1`. Their bounds are known before a run, so
 //! nothing can overflow 128 bits during one.
 
-/// The least and the greatest value that an integer can have.
+/// The minimum and maximum of an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub low: i128,
@@ -23,16 +23,16 @@ struct Term {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Factor {
     Number(i128),
-    /// The capture in this place.
+    /// The capture at this index.
     Capture(usize),
 }
 
-/// Numbers in a workload file lie between minus this and this: 2⁶⁴.
+/// Limit of numbers in a workload file, positive or negative: 2⁶⁴.
 const LARGEST: i128 = 1 << 64;
 
 impl Expression {
-    /// Reads an expression; `capture` finds the place of a capture by its name, or says why it
-    /// cannot be used.
+    /// Parses an expression. `capture` returns the index of a capture by its name, or why it cannot
+    /// be used.
     pub fn parse(
         text: &str,
         capture: impl Fn(&str) -> Result<usize, String>,
@@ -61,14 +61,14 @@ impl Expression {
                 Some('-') => subtracted = true,
                 Some(other) => {
                     return Err(format!(
-                        "expected +, - or *, found {other:?}; write it as {{n*2+1}}"
+                        "expected +, - or *, found {other:?}; write e.g. {{n*2+1}}"
                     ));
                 }
             }
         }
     }
 
-    /// Its bounds, from those of the captures; `None` where 128 bits are not enough for it.
+    /// Returns its bounds, given those of the captures; `None` if it can exceed 128 bits.
     pub fn bounds(&self, of: impl Fn(usize) -> Bounds) -> Option<Bounds> {
         let zero = Bounds { low: 0, high: 0 };
         self.terms.iter().try_fold(zero, |sum, term| {
@@ -93,7 +93,8 @@ impl Expression {
         })
     }
 
-    /// Its value, from those of the captures, which lie within the bounds that were looked at.
+    /// Returns its value, given those of the captures, which must be within the bounds that were
+    /// checked.
     pub fn value(&self, of: impl Fn(usize) -> i128) -> i128 {
         let factor = |factor: &Factor| match *factor {
             Factor::Number(n) => n,
@@ -123,7 +124,7 @@ enum Operand<'a> {
     Name(&'a str),
 }
 
-/// The operand at the beginning, and what follows it.
+/// Splits off the first operand; returns it and the remaining text.
 fn operand(text: &str) -> Result<(Operand<'_>, &str), String> {
     let text = text.trim_start();
     let end = text
@@ -137,7 +138,7 @@ fn operand(text: &str) -> Result<(Operand<'_>, &str), String> {
     Ok((Operand::Number(number(operand)?), rest))
 }
 
-/// A number as workload files have them.
+/// Parses a number of a workload file.
 pub(crate) fn number(text: &str) -> Result<i128, String> {
     let number = text.trim().parse::<i128>().ok();
     number.filter(|n| (-LARGEST..=LARGEST).contains(n)).ok_or_else(|| {
@@ -145,7 +146,7 @@ pub(crate) fn number(text: &str) -> Result<i128, String> {
     })
 }
 
-/// Names begin with a letter, and have letters, digits and `_`.
+/// Whether `text` is a name: a letter followed by letters, digits and `_`.
 pub(crate) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn products_come_before_sums_and_signs_belong_to_numbers() {
+    fn multiplies_before_adding_and_accepts_signed_numbers() {
         for (text, value) in [
             ("n*2", 14),
             ("n + 1", 8),
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_expression_is_told() {
+    fn rejects_invalid_expressions_with_a_reason() {
         for (text, said) in [
             ("n/2", "expected +, - or *, found '/'"),
             ("n 2", "expected +, - or *, found '2'"),
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_those_of_the_extremes_and_an_overflow_is_known_before() {
+    fn computes_bounds_and_detects_overflow_before_a_run() {
         let of = |place: usize| [Bounds { low: -5, high: 3 }, Bounds { low: -2, high: 4 }][place];
         let bounds = |text: &str| parse(text).unwrap().bounds(of).map(|b| (b.low, b.high));
         assert_eq!(bounds("n*m"), Some((-20, 12)));

@@ -1,5 +1,5 @@
-//! A workload file: its text, in TOML, and what is the same in all of them, whatever their protocol.
-//! The files that it names are read with it, so that its text and nothing else need be kept.
+//! A workload file: its TOML text, and the parts that all protocols share. The files that it names
+//! are read with it, so that its text alone can be kept.
 
 use super::{
     conversation::Conversation,
@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A workload file cannot be used: what is wrong, and how it is written rightly.
+/// A workload file cannot be used: what is wrong, and how to correct it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the workload {origin}: {because}")]
 pub struct WorkloadError {
@@ -22,38 +22,38 @@ pub struct WorkloadError {
     pub(crate) because: String,
 }
 
-/// A workload file that is being read.
+/// A workload file while it is being read.
 #[derive(Debug)]
 pub struct FileText<'t> {
     text: &'t str,
-    /// Its name, where the text gives none.
+    /// Its name if the text gives none.
     stem: &'t str,
-    /// Where the files are that it names; `None` if all must stand in the text.
+    /// The folder of the files that it names; `None` if the text must contain everything.
     folder: Option<PathBuf>,
 }
 
 /// What is kept of a workload file, beside its requests.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// That of the file's `name`, or else of the file without its ending.
+    /// The `name` in the file, or the file name without its extension.
     pub name: String,
-    /// A text that says all of it, without any other file.
+    /// A text that needs no other file.
     pub text: String,
     /// The lists that its templates draw from.
     pub lists: Vec<Vec<Vec<u8>>>,
 }
 
-/// What a workload file says of itself, whatever its protocol.
+/// The keys of a workload file that do not depend on the protocol.
 #[derive(Deserialize)]
 struct Head {
     protocol: Option<String>,
 }
 
-/// Most `[[request]]` of a file.
+/// Maximum number of `[[request]]` in a file.
 const MOST_REQUESTS: usize = 1_000;
 
 impl<'t> FileText<'t> {
-    /// Reads a workload file from disk and hands it to `read`.
+    /// Reads a workload file from disk and passes it to `read`.
     pub(crate) fn read<T>(
         path: &Path,
         read: impl FnOnce(FileText<'_>) -> Result<T, String>,
@@ -66,22 +66,23 @@ impl<'t> FileText<'t> {
         read(FileText { text: &text, stem: &stem, folder: Some(folder.into()) }).map_err(error)
     }
 
-    /// A text that needs no other file. `name` is its name where the text has none.
+    /// Creates a file from a text that needs no other file. `name` is its name if the text gives
+    /// none.
     pub(crate) fn alone(text: &'t str, name: &'t str) -> Self {
         FileText { text, stem: name, folder: None }
     }
 
-    /// The protocol that it names, if it names one.
+    /// Returns the protocol that it names, if any.
     pub(crate) fn protocol(&self) -> Result<Option<String>, String> {
         self.parse::<Head>().map(|head| head.protocol)
     }
 
-    /// What it says, in the form that its protocol gives it.
+    /// Parses the text into the form of its protocol.
     pub(crate) fn parse<F: DeserializeOwned>(&self) -> Result<F, String> {
         toml::from_str(self.text).map_err(|error| error.to_string())
     }
 
-    /// The lists of lines and the files that its requests can name.
+    /// Returns the lists of lines and the files that its requests can name.
     pub(crate) fn lists(
         &self,
         lines: BTreeMap<String, Vec<String>>,
@@ -90,7 +91,8 @@ impl<'t> FileText<'t> {
         NamedLists::new(lines, Files::new(files), self.folder.clone())
     }
 
-    /// What is to be kept of it: `name` is the one that it gives itself, `lists` is what was read.
+    /// Returns what to keep of it. `name` is the name in the file, `lists` the files and lists that
+    /// were read.
     pub(crate) fn keep(self, name: Option<String>, lists: NamedLists) -> Result<Kept, String> {
         let name = name.unwrap_or_else(|| self.stem.into());
         check_name(&name)?;
@@ -98,7 +100,7 @@ impl<'t> FileText<'t> {
     }
 }
 
-/// Reads each `[[request]]`; `example` is what one has at least.
+/// Reads each `[[request]]`; `example` shows the minimum content of one.
 pub(crate) fn conversations<R, S>(
     requests: Vec<R>,
     example: &str,
@@ -121,7 +123,7 @@ fn check_name(name: &str) -> Result<(), String> {
     let is_good = name.chars().all(is_good) && !name.ends_with(".toml");
     if name.is_empty() || name.len() > 100 || !is_good {
         return Err(format!(
-            "the name {name:?} cannot be used: a name has letters, digits, '-', '_' and '.', and \
+            "the name {name:?} cannot be used: a name consists of letters, digits, '-', '_' and '.', and \
              does not end in .toml; write: name = \"mine\""
         ));
     }

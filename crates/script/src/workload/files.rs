@@ -1,4 +1,4 @@
-//! The files whose content a workload file sends (`body_file`): beside it, or within it under
+//! The files whose content a workload file sends (`body_file`): next to it, or inline under
 //! `[files]`.
 
 use super::disk;
@@ -6,7 +6,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::Deserialize;
 use std::{collections::BTreeMap, path::Path};
 
-/// The content of a file, as it stands in a workload file: a text, or `{ base64 = "…" }`.
+/// The content of a file as written in a workload file: a text, or `{ base64 = "…" }`.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(try_from = "toml::Value")]
 pub(crate) struct FileContent(Vec<u8>);
@@ -41,9 +41,9 @@ impl FileContent {
 /// The files that requests name.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    /// Those of the workload file itself.
+    /// Files in the workload file itself.
     inline: BTreeMap<String, FileContent>,
-    /// Those that were read from elsewhere.
+    /// Files read from disk.
     read: BTreeMap<String, FileContent>,
 }
 
@@ -52,7 +52,7 @@ impl Files {
         Files { inline, read: BTreeMap::new() }
     }
 
-    /// The content of the file of this name, read now if it was not before.
+    /// Returns the content of the file of this name; reads it now if necessary.
     pub fn find(&mut self, name: &str, folder: Option<&Path>) -> Result<Vec<u8>, String> {
         if let Some(content) = self.inline.get(name).or(self.read.get(name)) {
             return Ok(content.0.clone());
@@ -63,7 +63,7 @@ impl Files {
         Ok(content)
     }
 
-    /// What was read from elsewhere, for the text of the workload file.
+    /// Returns the files that were read from disk, for the text of the workload file.
     pub fn read_from_elsewhere(&self) -> impl Iterator<Item = (String, toml::Value)> {
         self.read.iter().map(|(name, content)| (name.clone(), content.to_toml()))
     }

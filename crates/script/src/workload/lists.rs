@@ -1,14 +1,14 @@
-//! The lists of lines that a workload file names: in it, or in files beside it.
+//! The lists of lines that a workload file names: inline, or in files next to it.
 
 use super::{disk, draw::Text, files::Files, template::Lists};
 use std::{collections::BTreeMap, path::PathBuf};
 
-/// The lists of lines that the placeholders of a file name.
+/// The lists of lines that the placeholders of a workload file name.
 pub(crate) struct NamedLists {
-    /// Those of the file itself.
+    /// Lists in the workload file itself.
     inline: BTreeMap<String, Vec<String>>,
     folder: Option<PathBuf>,
-    /// Those that were asked for, in the order of `lists`.
+    /// Names of the lists that placeholders use, in the order of `lists`.
     pub names: Vec<String>,
     pub lists: Vec<Vec<Vec<u8>>>,
     files: Files,
@@ -24,13 +24,13 @@ impl Lists for NamedLists {
             (None, Some(folder)) => {
                 disk::read(&folder.join(name))?.lines().map(str::to_owned).collect()
             }
-            (None, None) => return Err(format!("its lines {name:?} are not in [lines]")),
+            (None, None) => return Err(format!("the lines {name:?} are not in [lines]")),
         };
         if lines.is_empty() {
-            return Err(format!("{name} has no lines; write one a line"));
+            return Err(format!("{name} is empty; write one item per line"));
         }
         if lines.iter().any(|line| line.contains('\n')) {
-            return Err(format!("a line of {name} has a newline in it; write one a line"));
+            return Err(format!("an item of {name} contains a newline; write one item per line"));
         }
         self.names.push(name.into());
         self.lists.push(lines.into_iter().map(String::into_bytes).collect());
@@ -47,7 +47,7 @@ impl Lists for NamedLists {
 }
 
 impl NamedLists {
-    /// With what stands in the workload file itself; `folder` is where all else is.
+    /// Creates the lists of a workload file; `folder` holds the files that are not inline.
     pub fn new(
         inline: BTreeMap<String, Vec<String>>,
         files: Files,
@@ -56,12 +56,12 @@ impl NamedLists {
         NamedLists { inline, folder, names: Vec::new(), lists: Vec::new(), files }
     }
 
-    /// The content of a file.
+    /// Returns the content of a file.
     pub fn file(&mut self, name: &str) -> Result<Vec<u8>, String> {
         self.files.find(name, self.folder.as_deref())
     }
 
-    /// The text of the workload file, with all that came from elsewhere in it.
+    /// Returns the text of the workload file with everything that was read from disk inlined.
     pub fn put_into(&self, text: &str) -> Result<String, String> {
         let from_elsewhere = |(name, _): &(&String, _)| !self.inline.contains_key(*name);
         let lists = self.names.iter().zip(&self.lists).filter(from_elsewhere);

@@ -1,5 +1,5 @@
-//! What workload files have in common, whatever their protocol: conversations of templates, the lists
-//! of lines and the files that these name, and how conversations are dealt out to a script.
+//! What workload files share, whatever their protocol: conversations of templates, the lists of
+//! lines and the files that they name, and how conversations fill a script.
 
 pub(crate) mod compose;
 pub(crate) mod conversation;

@@ -1,6 +1,5 @@
-//! Templates of requests and replies: text with placeholders in braces. Reading them, with all that
-//! can be wrong, and filling them in. What placeholders draw is in `draw`, arithmetic in
-//! `expression`.
+//! Templates of requests and replies: text with placeholders in braces. Parses, validates and fills
+//! them. Random values are in `draw`, arithmetic in `expression`.
 
 use super::{
     conversation::Captures,
@@ -8,7 +7,7 @@ use super::{
     expression::{Bounds, Expression, is_name},
 };
 
-/// A line with placeholders.
+/// A text with placeholders.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Template {
     parts: Vec<Part>,
@@ -17,21 +16,21 @@ pub(crate) struct Template {
 #[derive(Debug, PartialEq)]
 enum Part {
     Text(Vec<u8>),
-    /// A value, which is captured if it has a name.
+    /// A value; captured if it has a name.
     Value {
         captured: bool,
         gives: Gives,
     },
 }
 
-/// What a placeholder gives.
+/// The source of a placeholder's value.
 #[derive(Debug, PartialEq)]
 enum Gives {
     Draw(Draw),
-    /// The capture in this place.
+    /// The capture at this index.
     Capture(usize),
     Arithmetic(Expression),
-    /// The request: the whole line, or the content.
+    /// The request: the whole line, or the body.
     Request,
     Function(Function, Box<Gives>),
 }
@@ -44,15 +43,15 @@ enum Function {
     Length,
 }
 
-/// What the placeholders of a conversation can refer to, as it is read.
+/// What the placeholders of a conversation can refer to while it is being read.
 pub(crate) struct Scope<'l> {
-    /// Names that were captured so far, and what their values can be.
+    /// Names captured so far, and what their values can be.
     pub captures: &'l mut Captures,
     pub lists: &'l mut dyn Lists,
 }
 
 impl Scope<'_> {
-    /// The bounds of a capture that an expression has.
+    /// Returns the bounds of a capture that an expression uses.
     fn integer(&self, at: usize) -> Bounds {
         match self.captures[at].1 {
             Kind::Integer(bounds) => bounds,
@@ -63,25 +62,25 @@ impl Scope<'_> {
 
 /// The lists of lines that placeholders name.
 pub(crate) trait Lists {
-    /// The place of the list of this name, read now if it was not before.
+    /// Returns the index of the list of this name; reads it now if necessary.
     fn find(&mut self, name: &str) -> Result<usize, String>;
-    /// What its lines are like.
+    /// Describes its lines.
     fn text(&self, list: usize) -> Text;
 }
 
-/// On which side a template stands.
+/// The side of an exchange that a template belongs to.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Side {
-    /// It may draw and capture.
+    /// A request; it may draw and capture values.
     Send,
-    /// It may refer to what was sent, by a request of at most so many bytes.
+    /// A reply; it may refer to values sent by a request of at most `request` bytes.
     Expect { request: usize },
 }
 
-const PLACEHOLDERS: &str = "there are {counter} {counter:FROM} {int:A..B} {hex:LENGTH} \
-    {alnum:LENGTH} {line:FILE} {random_line:FILE}, {name=…} that captures one of them, and of what \
-    is captured {name} {name*2+1} {upper:name} {lower:name} {reverse:name} {len:name}; {{ and }} \
-    are braces";
+const PLACEHOLDERS: &str = "placeholders are {counter} {counter:FROM} {int:A..B} {hex:LENGTH} \
+    {alnum:LENGTH} {line:FILE} {random_line:FILE}, {name=…} to capture one of them, and for \
+    captures {name} {name*2+1} {upper:name} {lower:name} {reverse:name} {len:name}; write {{ and }} \
+    for braces";
 const RESERVED: [&str; 11] = [
     "counter",
     "int",
@@ -97,7 +96,7 @@ const RESERVED: [&str; 11] = [
 ];
 
 impl Template {
-    /// Reads a template, and adds what it captures to the scope.
+    /// Parses a template, and adds its captures to the scope.
     pub fn parse(text: &str, side: Side, scope: &mut Scope<'_>) -> Result<Template, String> {
         let (mut parts, mut plain, mut rest) = (Vec::new(), Vec::new(), text);
         while let Some(at) = rest.find(['{', '}']) {
@@ -112,8 +111,8 @@ impl Template {
             let (true, Some((hole, after))) = (brace == b'{', rest.split_once('}')) else {
                 let brace = char::from(brace);
                 return Err(format!(
-                    "a single {brace}; a placeholder is written {{int:1..9}}, and \
-                                    a brace that is meant is doubled: {brace}{brace}"
+                    "a single {brace}; write a placeholder as {{int:1..9}}, and \
+                                    a literal brace as {brace}{brace}"
                 ));
             };
             if !plain.is_empty() {
@@ -129,12 +128,12 @@ impl Template {
         Ok(Template { parts })
     }
 
-    /// This text as it is: no placeholders in it.
+    /// Creates a template of this text, without placeholders.
     pub fn literal(text: Vec<u8>) -> Template {
         Template { parts: vec![Part::Text(text)] }
     }
 
-    /// What stands in it, with `value` in the place of each placeholder.
+    /// Returns its text, with `value` in place of each placeholder.
     pub fn literals(&self, value: &str) -> String {
         let text = |part: &Part| match part {
             Part::Text(text) => String::from_utf8_lossy(text).into_owned(),
@@ -143,7 +142,7 @@ impl Template {
         self.parts.iter().map(text).collect()
     }
 
-    /// Its text, where it has no placeholders.
+    /// Returns its text if it has no placeholders.
     pub fn as_literal(&self) -> Option<&[u8]> {
         match &self.parts[..] {
             [] => Some(&[]),
@@ -152,7 +151,7 @@ impl Template {
         }
     }
 
-    /// The list, where it is a line of one and nothing else.
+    /// Returns the list if the template is a line of a list and nothing else.
     pub fn as_line(&self) -> Option<usize> {
         match &self.parts[..] {
             [Part::Value { gives: Gives::Draw(Draw::Line { list, .. }), .. }] => Some(*list),
@@ -160,7 +159,7 @@ impl Template {
         }
     }
 
-    /// The bounds of its value, where it is nothing but one integer.
+    /// Returns the bounds of its value if it is one integer and nothing else.
     pub fn as_integer(&self, side: Side, scope: &Scope<'_>) -> Option<Bounds> {
         let [Part::Value { gives, .. }] = &self.parts[..] else { return None };
         match gives.kind(side, scope) {
@@ -169,7 +168,7 @@ impl Template {
         }
     }
 
-    /// Most bytes that it can have when it is filled in.
+    /// Returns the maximum number of bytes of the filled-in text.
     pub fn longest(&self, side: Side, scope: &Scope<'_>) -> usize {
         let of = |part: &Part| match part {
             Part::Text(text) => text.len(),
@@ -178,7 +177,7 @@ impl Template {
         self.parts.iter().map(of).sum()
     }
 
-    /// Whether there can be control characters in what it is filled in with.
+    /// Whether values in the filled-in text can contain control characters.
     pub fn can_hold_controls(&self, side: Side, scope: &Scope<'_>) -> bool {
         self.parts.iter().any(|part| match part {
             Part::Text(_) => false,
@@ -197,7 +196,7 @@ impl Template {
         self.fill_with(line, request, captures, drawer, Value::write);
     }
 
-    /// The same, where `write` appends a value.
+    /// Like [`Template::fill`]; `write` appends a value.
     pub fn fill_with(
         &self,
         line: &mut Vec<u8>,
@@ -221,22 +220,22 @@ impl Template {
     }
 }
 
-/// Reads what stands between braces.
+/// Parses the text between braces.
 fn placeholder(text: &str, side: Side, scope: &mut Scope<'_>) -> Result<Part, String> {
     let (name, text) = match text.split_once('=') {
-        // In the name of a file it is part of that.
+        // After a colon, `=` belongs to a file name.
         Some((name, text)) if !name.contains(':') => (Some(name.trim()), text.trim()),
         _ => (None, text.trim()),
     };
     let gives = gives(text, side, scope)?;
     let Some(name) = name else { return Ok(Part::Value { captured: false, gives }) };
     if side != Side::Send {
-        return Err(format!("only what is sent can be captured; write {{{name}}} here"));
+        return Err(format!("only sent values can be captured; write {{{name}}} here"));
     }
     if !is_name(name) || RESERVED.contains(&name) {
         return Err(format!(
-            "{name:?} cannot be a name: it begins with a letter, has letters, digits and _, and is \
-             none of {}",
+            "{name:?} is not a valid name: a name starts with a letter, consists of letters, digits and _, \
+             and is none of {}",
             RESERVED.join(", ")
         ));
     }
@@ -257,7 +256,7 @@ fn gives(text: &str, side: Side, scope: &mut Scope<'_>) -> Result<Gives, String>
         return match side {
             Side::Send => draw.map(Gives::Draw),
             Side::Expect { .. } => Err(format!(
-                "what must come back cannot be drawn anew: capture it in what is sent, as \
+                "an expected reply cannot draw a new value: capture it in the request, e.g. \
                  {{n={text}}}, and write {{n}} here"
             )),
         };
@@ -267,21 +266,23 @@ fn gives(text: &str, side: Side, scope: &mut Scope<'_>) -> Result<Gives, String>
         "lower" => Function::Lower,
         "reverse" => Function::Reverse,
         "len" => Function::Length,
-        _ if argument.is_some() => return Err(format!("no placeholder {word:?}; {PLACEHOLDERS}")),
+        _ if argument.is_some() => {
+            return Err(format!("no such placeholder: {word:?}; {PLACEHOLDERS}"));
+        }
         _ => return of_captures(text, side, scope),
     };
     let Some(argument) = argument.filter(|name| is_name(name)) else {
-        return Err(format!("{word} needs the name of a capture, as {{{word}:name}}"));
+        return Err(format!("{word} needs the name of a capture, e.g. {{{word}:name}}"));
     };
     Ok(Gives::Function(function, Box::new(of_captures(argument, side, scope)?)))
 }
 
-/// The request, a capture, or arithmetic with captures.
+/// Parses the request, a capture, or arithmetic with captures.
 fn of_captures(text: &str, side: Side, scope: &Scope<'_>) -> Result<Gives, String> {
     if text == "request" {
         return match side {
             Side::Expect { .. } => Ok(Gives::Request),
-            Side::Send => Err("the request is known only where a reply is expected".into()),
+            Side::Send => Err("{request} can be used only in an expected reply".into()),
         };
     }
     let find = |name: &str| {
@@ -292,7 +293,7 @@ fn of_captures(text: &str, side: Side, scope: &Scope<'_>) -> Result<Gives, Strin
                 [] => "nothing is captured so far".into(),
                 names => format!("captured so far: {}", names.join(", ")),
             };
-            format!("no placeholder and no capture {name:?}; {so_far}; {PLACEHOLDERS}")
+            format!("no such placeholder or capture: {name:?}; {so_far}; {PLACEHOLDERS}")
         })
     };
     if is_name(text) {
@@ -302,11 +303,11 @@ fn of_captures(text: &str, side: Side, scope: &Scope<'_>) -> Result<Gives, Strin
         let at = find(name)?;
         match scope.captures[at].1 {
             Kind::Integer(_) => Ok(at),
-            Kind::Text(_) => Err(format!("{name} is text; only integers can be reckoned with")),
+            Kind::Text(_) => Err(format!("{name} is text; arithmetic needs integers")),
         }
     })?;
     if expression.bounds(|at| scope.integer(at)).is_none() {
-        return Err("this can exceed 128 bits; use smaller integers".into());
+        return Err("the result can exceed 128 bits; use smaller integers".into());
     }
     Ok(Gives::Arithmetic(expression))
 }
@@ -318,11 +319,11 @@ impl Gives {
             Gives::Capture(at) => scope.captures[*at].1,
             Gives::Arithmetic(expression) => {
                 let bounds = expression.bounds(|at| scope.integer(at));
-                Kind::Integer(bounds.expect("looked at when it was read"))
+                Kind::Integer(bounds.expect("checked when the template was parsed"))
             }
             Gives::Request => match side {
                 Side::Expect { request } => Kind::Text(Text { longest: request, controls: true }),
-                Side::Send => unreachable!("refused when it was read"),
+                Side::Send => unreachable!("rejected when the template was parsed"),
             },
             Gives::Function(function, of) => match (function, of.kind(side, scope).text()) {
                 (Function::Length, text) => {
@@ -354,7 +355,7 @@ impl Gives {
 }
 
 impl Function {
-    /// Upper and lower case are those of ASCII; characters are reversed, bytes counted.
+    /// Upper and lower case are those of ASCII; `reverse` counts characters, `len` counts bytes.
     fn of(self, mut text: Vec<u8>) -> Value {
         match self {
             Function::Upper => text.make_ascii_uppercase(),
@@ -370,7 +371,7 @@ impl Function {
 }
 
 impl Value {
-    /// Appends it as it is.
+    /// Appends the value as it is.
     pub(crate) fn write(&self, line: &mut Vec<u8>) {
         match self {
             Value::Integer(n) => line.extend_from_slice(n.to_string().as_bytes()),

@@ -1,4 +1,4 @@
-//! What can be asked over HTTP.
+//! Workloads over HTTP.
 
 use super::{
     built_in::{
@@ -23,30 +23,30 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HttpAsks {
-    /// GET, answered with the time.
+    /// GET requests; the reply is the time.
     Hello {
         /// The heads of the requests.
         heads: Heads,
     },
-    /// GET, answered with a digest of [`crate::hash_file`], computed `n` times, for a salt that is
-    /// another one in each request.
+    /// GET requests; the reply is a digest of [`crate::hash_file`], computed in `n` rounds from a salt
+    /// that differs in each request.
     Hash {
-        /// From 1 to 100,000.
+        /// Number of rounds, from 1 to 100,000.
         n: u32,
         /// The heads of the requests.
         heads: Heads,
     },
     /// Requests without placeholders.
     Requests(#[serde(with = "super::requests::shared")] Arc<HttpWorkload>),
-    /// As many requests and as many bytes as in `hello`, all of the same length; the reply is the same
-    /// each time, to the byte.
+    /// As many requests and request bytes as `hello`, all of the same length. Every reply has the same
+    /// bytes.
     CannedHello {
         /// The heads of the requests of `hello`.
         heads: Heads,
     },
     /// A workload file.
     File(FileAsks),
-    /// The requests of a workload file; the reply is the request.
+    /// A workload file.
     EchoOf(FileAsks),
 }
 

@@ -1,5 +1,5 @@
-//! The workloads over HTTP that need no file: `hello` and `hash`, and the reply that a server sends for
-//! `hello` without looking. Their contract stands in the design.
+//! The built-in workloads over HTTP: `hello` and `hash`, and the reply of a server that answers `hello`
+//! without parsing requests. The design document defines them.
 
 use super::{
     expected::{Content, Status},
@@ -19,7 +19,7 @@ use regatta_proto::http1::{
 };
 use regatta_record::{Heads, ReplySeen};
 
-/// The time, which must be this machine's.
+/// The request for the time, which must match this machine's clock.
 fn hello(place: Place<'_>) -> HttpRequest {
     let mut request = HttpRequest::get(place.path.unwrap_or("/"));
     request.expected.status = Status::Is(200);
@@ -27,7 +27,7 @@ fn hello(place: Place<'_>) -> HttpRequest {
     request
 }
 
-/// A digest of [`crate::hash_file`], computed `n` times, with a place for a salt.
+/// The request for a digest of [`crate::hash_file`] in `n` rounds, with a placeholder for the salt.
 fn hash(n: u32, place: Place<'_>) -> HttpRequest {
     let mut request = HttpRequest::get(&(before_salt(n, place) + salted::PLACE));
     request.expected.status = Status::Is(200);
@@ -35,36 +35,36 @@ fn hash(n: u32, place: Place<'_>) -> HttpRequest {
     request
 }
 
-/// The target of `hash` up to its salt.
+/// The target of `hash` before its salt.
 fn before_salt(n: u32, place: Place<'_>) -> String {
     format!("{}?n={n}&salt=", place.path.unwrap_or("/hash"))
 }
 
-/// The exchanges of `hello`.
+/// Compiles the exchanges of `hello`.
 pub(super) fn compile_hello(heads: Heads, order: &Order<'_>) -> Result<Http, TooLarge> {
     compile(&hello(order.place), heads, order)
 }
 
-/// The exchanges of `hash`, in which each request gets a salt of its own.
+/// Compiles the exchanges of `hash`; each request has its own salt.
 pub(super) fn compile_hash(n: u32, heads: Heads, order: &Order<'_>) -> Result<Http, TooLarge> {
     let at = "GET ".len() + before_salt(n, order.place).len();
     let salted = Salted { seed: order.seed, n, at, file: HashedFile::new() };
     Ok(compile(&hash(n, order.place), heads, order)?.salted(salted))
 }
 
-/// The requests of `hello` for a server that looks at none of them and counts their bytes: as many
-/// requests and as many bytes, but all of the same length. Each is answered by [`canned_reply`].
+/// Composes the requests of `hello` for a server that only counts bytes: the same number of requests
+/// and request bytes, but all requests have the same length. Each is answered by [`canned_reply`].
 pub(super) fn compose_canned(heads: Heads, seed: u64, place: Place<'_>) -> Script {
     let script = compose(&hello(place), heads, seed, place).levelled();
     script.answered_with(canned_reply(place.closes).as_bytes())
 }
 
-/// One request of `hello`.
+/// Returns one request of `hello`.
 pub(super) fn sample_hello(place: Place<'_>) -> Sample {
     sample(&hello(place), place)
 }
 
-/// One request of `hash`.
+/// Returns one request of `hash`.
 pub(super) fn sample_hash(place: Place<'_>) -> Sample {
     sample(&hash(1, place), place)
 }
@@ -74,7 +74,7 @@ fn sample(request: &HttpRequest, place: Place<'_>) -> Sample {
     Sample { asks: script.request(0).to_vec(), seen }
 }
 
-/// What is seen of a reply, once it is whole.
+/// Describes a reply once it is complete.
 fn seen(came: &[u8]) -> Option<ReplySeen> {
     let (mut decoder, mut rest, mut has_date) = (Decoder::default(), came, false);
     loop {
@@ -99,11 +99,11 @@ fn compile(request: &HttpRequest, heads: Heads, order: &Order<'_>) -> Result<Htt
     Ok(Http::new(script, vec![request.expected.clone()], &[0]))
 }
 
-/// Exchanges before a script repeats in which all requests are alike: as few as fit into the nearest
-/// cache, and enough to go round it seldom.
+/// Number of exchanges before a script of identical requests repeats: few enough to fit into the
+/// nearest cache, and enough to wrap around rarely.
 const IDENTICAL: usize = 64;
 
-/// Exchanges of one request, not closed.
+/// Composes exchanges of one request. Not closed.
 fn compose(request: &HttpRequest, heads: Heads, seed: u64, place: Place<'_>) -> Script {
     let heads = match heads {
         Heads::Varied => heads::varied(seed, place.closes),
@@ -124,8 +124,8 @@ fn compose(request: &HttpRequest, heads: Heads, seed: u64, place: Place<'_>) -> 
     script
 }
 
-/// A reply of regatta's own `hello`, as it was at 1234567890 s. `closes`: it says that the connection
-/// ends with it.
+/// Returns a reply of regatta's own `hello`, as it was at 1234567890 s. If `closes`, it has
+/// `Connection: close`.
 pub(super) fn canned_reply(closes: bool) -> &'static str {
     match closes {
         false => {

@@ -1,4 +1,4 @@
-//! Whether a reply is as it is to be: its head, its content.
+//! Checks the head and content of a reply.
 
 use super::{
     due::Due,
@@ -8,7 +8,7 @@ use super::{
 use crate::time::{Nanos, SECOND};
 use regatta_proto::http1::client::Response;
 
-/// Whether the head is as it is to be. `text` is what the request has for its reply.
+/// Whether the head is as expected. `text` is the expected text of the exchange.
 pub(super) fn head(expected: &Expected, came: &Response<'_>, text: &[u8]) -> bool {
     let status = match expected.status {
         Status::Is(status) => came.status == status,
@@ -30,7 +30,8 @@ fn has(came: &Response<'_>, field: &Field, given: &mut Lines<'_>) -> bool {
     })
 }
 
-/// Until when the content stays right; `None` if it is not. A digest is left in `due.answer`.
+/// Returns until when the content stays correct, or `None` if it is wrong. Stores a digest in
+/// `due.answer`.
 pub(super) fn content(due: Due<'_>, came: &[u8]) -> Option<Nanos> {
     let Due { expected, text, now, waited, wall, .. } = due;
     let right = match &expected.content {
@@ -40,13 +41,13 @@ pub(super) fn content(due: Due<'_>, came: &[u8]) -> Option<Nanos> {
         Content::Matches(regex) => regex.is_match(came),
         Content::Json(members) => json::has(came, members, expected.parts(text).members),
         Content::Clock { within } => return clock(came, *within, now, waited, wall()),
-        // It is another one each time, so each is looked at.
+        // Each digest differs, so each is checked.
         Content::Digest => return digest(came).map(|digest| due.answer.set(digest)).map(|()| 0),
     };
     right.then_some(Nanos::MAX)
 }
 
-/// The digest that stands there in lower-case hex.
+/// Parses a digest in lower-case hex.
 fn digest(came: &[u8]) -> Option<Digest> {
     let value = |digit: u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),
@@ -63,8 +64,8 @@ fn digest(came: &[u8]) -> Option<Digest> {
     Some(digest)
 }
 
-/// The content of `hello`. It is as old as the reply, which may have waited to be read where the machine or the
-/// load stood still.
+/// Checks the content of `hello`. The time in it is as old as the reply, which may have waited to be
+/// read while the machine or the load was stalled.
 fn clock(came: &[u8], within: u64, now: Nanos, waited: Nanos, wall: Nanos) -> Option<Nanos> {
     let seconds = came.strip_prefix(b"Hello. The time is ")?;
     let digit_or_point = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
@@ -74,7 +75,7 @@ fn clock(came: &[u8], within: u64, now: Nanos, waited: Nanos, wall: Nanos) -> Op
     let seconds: f64 = std::str::from_utf8(seconds).ok()?.parse().ok()?;
     let ahead_s = seconds - wall as f64 / SECOND as f64;
     let within = within as f64;
-    // The clock goes on: what is right stays so until it is too old.
+    // The clock advances: correct content stays correct until it is too old.
     let stays_s = ahead_s + within;
     let waited_s = waited as f64 / SECOND as f64;
     (ahead_s <= within && stays_s + waited_s >= 0.0)

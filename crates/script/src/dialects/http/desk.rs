@@ -1,4 +1,4 @@
-//! What a load thread keeps beside its connections.
+//! State that a load thread keeps for all of its connections.
 
 use super::{
     due::Due,
@@ -9,23 +9,23 @@ use super::{
 };
 use crate::time::Nanos;
 
-/// The last right reply of each kind, and rooms for replies that come in pieces.
+/// The last correct reply of each kind, and buffers for replies that arrive in pieces.
 #[derive(Debug)]
 pub struct Desk {
-    /// This machine's time of day, since 1970.
+    /// Returns this machine's time of day, since 1970.
     wall: fn() -> Nanos,
-    /// Of each kind of reply.
+    /// One for each kind of reply.
     memos: Vec<Memo>,
-    /// To be used again.
+    /// Buffers to be reused.
     #[expect(clippy::vec_box, reason = "they go to connections, which hold them by a pointer")]
     spare: Vec<Box<Part>>,
-    /// How the last reply began that came in pieces and was right, without its last piece.
+    /// The start of the last correct reply that arrived in pieces, without its last piece.
     shown_last: Vec<u8>,
-    /// Replies so far, by their status.
+    /// Number of replies so far, by status.
     statuses: Box<[u64; STATUSES]>,
-    /// A wrong reply that is whole does not make its connection useless.
+    /// Whether a complete but wrong reply leaves its connection usable.
     pub(super) tolerates: bool,
-    /// What is verified when the load has ended, where that is so.
+    /// Answers to be verified after the load has ended, if the workload has such answers.
     pub(super) answers: Option<Answers>,
 }
 
@@ -33,10 +33,10 @@ pub struct Desk {
 const STATUSES: usize = 600;
 
 impl Desk {
-    /// Most rooms that are kept for later.
+    /// Maximum number of buffers kept for reuse.
     const MOST_SPARE: usize = 64;
 
-    /// For so many kinds of replies; `wall` tells the time of day.
+    /// Creates the state for `kinds` kinds of replies; `wall` returns the time of day.
     pub(super) fn new(kinds: usize, wall: fn() -> Nanos, answers: Option<Answers>) -> Self {
         let memos = std::iter::repeat_with(Memo::default).take(kinds).collect();
         let spare = Vec::with_capacity(Self::MOST_SPARE);
@@ -44,14 +44,14 @@ impl Desk {
         Desk { wall, memos, spare, shown_last: Vec::new(), statuses, tolerates: false, answers }
     }
 
-    /// What tells the time of day.
+    /// Returns the function that returns the time of day.
     #[inline]
     pub(super) fn wall(&self) -> fn() -> Nanos {
         self.wall
     }
 
-    /// If `input` begins with a reply that is as right as one before: its length, and whether the
-    /// connection ends with it. `None` says nothing.
+    /// If `input` starts with a reply that is known to be correct from an earlier one, returns its
+    /// length and whether the connection closes after it. `None` means not recognised, not wrong.
     #[inline]
     pub(super) fn recognise(
         &mut self,
@@ -68,7 +68,7 @@ impl Desk {
         known
     }
 
-    /// A reply with this status came.
+    /// Counts a reply with this status.
     #[inline]
     pub(super) fn count(&mut self, status: u16) {
         if let Some(count) = self.statuses.get_mut(usize::from(status)) {
@@ -76,32 +76,32 @@ impl Desk {
         }
     }
 
-    /// Replies so far, by their status.
+    /// Number of replies so far, by status.
     pub(super) fn statuses(&self) -> &[u64] {
         &*self.statuses
     }
 
-    /// A whole reply of this kind was right.
+    /// Remembers a complete, correct reply of this kind.
     pub(super) fn learn(&mut self, right: Right<'_>, kind: u16, expected: &Expected) {
         self.memos[usize::from(kind)].learn(right, expected);
     }
 
-    /// Room for a reply that comes in pieces.
-    pub(super) fn room(&mut self) -> Box<Part> {
+    /// Returns a buffer for a reply that arrives in pieces.
+    pub(super) fn take_buffer(&mut self) -> Box<Part> {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// How the reply began whose room came back last.
+    /// Returns the start of the reply whose buffer was returned last.
     pub(super) fn shown_last(&self) -> &[u8] {
         &self.shown_last
     }
 
-    /// The room is not needed any more.
-    pub(super) fn give_back(&mut self, mut room: Box<Part>) {
-        room.swap_shown(&mut self.shown_last);
+    /// Takes back a buffer that is no longer needed.
+    pub(super) fn give_back(&mut self, mut take_buffer: Box<Part>) {
+        take_buffer.swap_shown(&mut self.shown_last);
         if self.spare.len() < Self::MOST_SPARE {
-            room.clear();
-            self.spare.push(room);
+            take_buffer.clear();
+            self.spare.push(take_buffer);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a reply is checked against, beside its own bytes.
+//! What a reply is checked against, in addition to its own bytes.
 
 use super::expected::{Digest, Expected};
 use crate::time::Nanos;
@@ -9,15 +9,15 @@ use std::cell::Cell;
 pub(super) struct Due<'a> {
     pub expected: &'a Expected,
     pub text: &'a [u8],
-    /// The moment at which it comes.
+    /// When the reply arrived.
     pub now: Nanos,
-    /// How long ago it may have been sent at most: until then nothing was read of its connection, or its
-    /// request was not sent yet.
+    /// Upper bound on how long ago the reply was sent: until then, its connection was not read or its
+    /// request not sent.
     pub waited: Nanos,
     /// This machine's time of day.
     pub wall: fn() -> Nanos,
-    /// A wrong reply is read to its end all the same.
+    /// Whether a wrong reply is read to its end.
     pub tolerates: bool,
-    /// Where the content is a digest: which.
+    /// The digest in the content, if the content is one.
     pub answer: &'a Cell<Digest>,
 }

@@ -1,12 +1,12 @@
-//! What replies are to be like. Who asks for it is a workload (`requests`, `file`); who looks at what
-//! came is `check`.
+//! What replies must be. Workloads define it (`requests`, `file`), and `check` compares replies with
+//! it.
 
 use regatta_proto::http1::Method;
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// What one reply is to be like.
+/// What one reply must be.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Expected {
     /// The method of the request: the reply to HEAD has no content.
@@ -14,13 +14,13 @@ pub struct Expected {
     pub method: Method,
     /// Its status.
     pub status: Status,
-    /// Fields that it must have.
+    /// Fields that the reply must have.
     pub fields: Vec<Field>,
-    /// Its content, chunks put together.
+    /// Its content, after removing any chunked encoding.
     pub content: Content,
 }
 
-/// Which statuses are right.
+/// Which statuses are correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
@@ -37,46 +37,46 @@ pub enum Status {
 pub struct Field {
     /// Its name, in lower case.
     pub name: String,
-    /// One of its values must be like this.
+    /// What one of its values must be.
     pub value: Value,
 }
 
-/// What a field's value is to be like.
+/// What a field's value must be.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Value {
-    /// Anything: it must be there.
+    /// Any value; the field must exist.
     Any,
     /// This text.
     Is(String),
-    /// The next line of the text that the request has for its reply.
+    /// The next line of the exchange's expected text.
     Given,
-    /// This matches it.
+    /// A value that this regular expression matches.
     Matches(#[serde(with = "crate::sent::pattern")] Regex),
 }
 
-/// What a content is to be like. One that is not looked at may have any length; of the others no more
-/// is kept than what is expected may have, and of those that a regular expression or values in JSON
-/// are looked for in, 16 MiB.
+/// What a content must be. Unchecked content may have any length. Of other contents, at most the
+/// expected length is kept; if it is matched by a regular expression or parsed as JSON, at most 16 MiB.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Content {
-    /// Anything; it is read over and not kept.
+    /// Anything; it is skipped and not kept.
     Any,
-    /// The text that the request has for its reply, but for given lines.
+    /// The exchange's expected text after the given lines.
     Text,
-    /// It begins with that text.
+    /// A content that starts with that text.
     Prefix,
-    /// This matches it.
+    /// A content that this regular expression matches.
     Matches(#[serde(with = "crate::sent::pattern")] Regex),
-    /// A SHA-256 in lower-case hex. Which one is right is verified when the load has ended (`salted`).
+    /// A SHA-256 in lower-case hex. Whether it is the right one is verified after the load has ended
+    /// (`salted`).
     Digest,
-    /// It is JSON, and has these values.
+    /// JSON that has these values.
     Json(Vec<Member>),
-    /// `Hello. The time is S`, S being within so many seconds of this machine's clock; a fraction is
-    /// tolerated.
+    /// `Hello. The time is S`, where S is within `within` seconds of this machine's clock. A fraction
+    /// is permitted.
     Clock {
-        /// Seconds.
+        /// Maximum difference in seconds.
         within: u64,
     },
 }
@@ -87,48 +87,48 @@ pub(super) type Digest = [u8; 32];
 /// A value inside a JSON text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Member {
-    /// Where: a JSON Pointer (RFC 6901).
+    /// The place of the value, as a JSON Pointer (RFC 6901).
     pub pointer: String,
-    /// What must be there.
+    /// What the value must be.
     pub is: Is,
 }
 
-/// What a value inside a JSON text is to be.
+/// What a value inside a JSON text must be.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Is {
-    /// Anything: it must be there.
+    /// Any value; it must exist.
     Any,
-    /// This, as JSON.
+    /// This value, as JSON.
     Value(#[serde(with = "super::json::as_text")] Box<RawValue>),
-    /// The JSON in the next line of the text that the request has for its reply.
+    /// The JSON in the next line of the exchange's expected text.
     Given,
 }
 
-/// The text that a request has for its reply, taken apart.
+/// The expected text of an exchange, split into its parts.
 #[derive(Clone, Debug)]
 pub(super) struct Parts<'t> {
-    /// A line for each field that is given.
+    /// A line for each field whose value is [`Value::Given`].
     pub fields: Lines<'t>,
-    /// A line for each member that is given.
+    /// A line for each member that is [`Is::Given`].
     pub members: Lines<'t>,
     /// What the content is compared with.
     pub content: &'t [u8],
 }
 
-/// Lines, each ended by a newline.
+/// Lines that each end with a newline.
 #[derive(Clone, Debug)]
 pub(super) struct Lines<'t>(&'t [u8]);
 
 impl Content {
-    /// Longest content that an expression or JSON may have, in bytes.
+    /// Maximum length in bytes of content for a regular expression or JSON.
     const LONGEST: usize = 16 << 20;
-    /// The same of [`Content::Clock`]: some times what a time needs.
+    /// Maximum length of [`Content::Clock`]: several times the length of a time.
     const LONGEST_CLOCK: usize = 100;
-    /// That of [`Content::Digest`].
+    /// Length of [`Content::Digest`].
     const DIGEST: usize = 64;
 
-    /// Most bytes that a right content can have; `text` is what it is compared with.
+    /// Maximum number of bytes of correct content; `text` is the text it is compared with.
     pub(crate) fn longest(&self, text: &[u8]) -> usize {
         match self {
             Content::Any | Content::Prefix => usize::MAX,
@@ -139,7 +139,7 @@ impl Content {
         }
     }
 
-    /// How many of its bytes, from its beginning on, decide whether it is right.
+    /// Number of leading bytes that decide whether the content is correct.
     pub(crate) fn looked_at(&self, text: &[u8]) -> usize {
         match self {
             Content::Any => 0,
@@ -150,7 +150,7 @@ impl Content {
 }
 
 impl Expected {
-    /// Takes the text of a request apart.
+    /// Splits the expected text of an exchange.
     #[inline]
     pub(super) fn parts<'t>(&self, text: &'t [u8]) -> Parts<'t> {
         let fields = Lines(text);
@@ -162,7 +162,7 @@ impl Expected {
         Parts { fields, members, content: content.0 }
     }
 
-    /// How many fields have a value that is given for each request.
+    /// Number of fields whose value is given per exchange.
     #[inline]
     pub(super) fn given_fields(&self) -> usize {
         self.fields.iter().filter(|field| matches!(field.value, Value::Given)).count()

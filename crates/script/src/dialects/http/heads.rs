@@ -1,6 +1,5 @@
-//! Heads of requests as users send them: of browsers, of apps, of programs that use an interface, of
-//! tools. The built-in workloads draw from them, because a server that is always asked with the same
-//! head may remember it, which no real one can.
+//! Realistic request heads: of browsers, apps, API clients and tools. The built-in workloads draw from
+//! them. A server that always receives the same head could cache it, which no real server can.
 
 use rand::{
     Rng, SeedableRng,
@@ -9,14 +8,14 @@ use rand::{
 };
 use std::fmt::Write;
 
-/// Fields of a request: names and values.
+/// The fields of a request: names and values.
 pub(super) type Fields = Vec<(&'static str, String)>;
 
-/// How many heads there are, all different.
+/// Number of heads, all different.
 pub(super) const HEADS: usize = 2048;
 
-/// The heads are the same in all runs, so that their mean length is, too; a run's seed decides the
-/// order.
+/// Seed of the heads. All runs use the same heads, so their mean length is the same; a run's seed only
+/// decides the order.
 const POOL: u64 = 0x5EED_4EAD;
 
 const DESKTOPS: [&str; 4] = [
@@ -45,7 +44,7 @@ const REFERERS: [&str; 5] = [
     "https://t.co/",
 ];
 
-/// The heads in the order that follows from `seed`. `closes`: the connection ends with the reply.
+/// Returns the heads in an order that `seed` decides. If `closes`, each has `Connection: close`.
 pub(super) fn varied(seed: u64, closes: bool) -> Vec<Fields> {
     let mut random = StdRng::seed_from_u64(POOL);
     let mut heads: Vec<Fields> = (0..HEADS).map(|i| head(i, &mut random)).collect();
@@ -56,13 +55,13 @@ pub(super) fn varied(seed: u64, closes: bool) -> Vec<Fields> {
     heads
 }
 
-/// Browsers say that they keep the connection, which HTTP/1.1 does anyway.
+/// Replaces the `Connection: keep-alive` of browsers.
 fn close(fields: &mut Fields) {
     fields.retain(|(name, _)| *name != "Connection");
     fields.push(("Connection", "close".into()));
 }
 
-/// Of ten, four are of browsers, three of programs, two of apps, one of a tool.
+/// Four of ten heads are of browsers, three of API clients, two of apps and one of a tool.
 fn head(i: usize, random: &mut StdRng) -> Fields {
     match i % 10 {
         0 => safari(random),
@@ -147,7 +146,7 @@ fn safari(random: &mut StdRng) -> Fields {
     fields
 }
 
-/// What browsers send beside their own: where they come from, and what the site has left with them.
+/// Adds fields that all browsers send: encodings, languages, the referring page and cookies.
 fn arrives(fields: &mut Fields, encodings: &str, random: &mut StdRng) {
     fields.push(("Accept-Encoding", encodings.into()));
     fields.push(("Accept-Language", one(&LANGUAGES, random).into()));
@@ -166,7 +165,7 @@ fn arrives(fields: &mut Fields, encodings: &str, random: &mut StdRng) {
     fields.push(("Cookie", cookies));
 }
 
-/// A program that uses an interface.
+/// The head of an API client.
 fn program(random: &mut StdRng) -> Fields {
     const AGENTS: [&str; 5] = [
         "Go-http-client/1.1",
@@ -209,7 +208,7 @@ fn app(random: &mut StdRng) -> Fields {
     ]
 }
 
-/// As behind a proxy, which says from where it came.
+/// The head of a tool behind a proxy, which adds the client's address.
 fn tool(random: &mut StdRng) -> Fields {
     let agent = match random.random_range(0..3) {
         0 => format!("curl/8.{}.{}", random.random_range(0..=11), random.random_range(0..=2)),

@@ -1,14 +1,15 @@
-//! Values inside JSON texts (RFC 8259), compared as they are written: numbers to the last digit, however
-//! many they have, since a reader that makes floats of them takes different numbers for the same.
+//! Compares values inside JSON texts (RFC 8259) as written. Numbers are compared to the last digit,
+//! however many they have, because floating point would make different numbers equal.
 
 use super::expected::{Is, Lines, Member};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// Deepest nesting in which values are compared.
+/// Maximum nesting depth at which values are compared.
 const DEEPEST: usize = 128;
 
-/// Whether `came` is JSON and has these values; `given` are those that the request has for its reply.
+/// Whether `came` is JSON and has these values; `given` are the JSON lines of the exchange's expected
+/// text.
 pub(super) fn has(came: &[u8], members: &[Member], mut given: Lines<'_>) -> bool {
     let Ok(whole) = serde_json::from_slice::<&RawValue>(came) else { return false };
     members.iter().all(|member| {
@@ -24,7 +25,7 @@ pub(super) fn has(came: &[u8], members: &[Member], mut given: Lines<'_>) -> bool
     })
 }
 
-/// The value at a JSON Pointer (RFC 6901).
+/// Returns the value at a JSON Pointer (RFC 6901).
 fn find<'j>(whole: &'j RawValue, pointer: &str) -> Option<&'j RawValue> {
     pointer.split('/').skip(1).try_fold(whole, |value, token| match value.get().as_bytes()[0] {
         b'{' => object(value)?.remove(&token.replace("~1", "/").replace("~0", "~")),
@@ -45,8 +46,7 @@ fn list(value: &RawValue) -> Option<Vec<&RawValue>> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// Whether two values are the same: objects whatever the order of their members, numbers however they
-/// are written.
+/// Whether two values are equal, regardless of the order of members and the notation of numbers.
 fn same(a: &RawValue, b: &RawValue, deepest: usize) -> bool {
     let (a_text, b_text) = (a.get(), b.get());
     match (a_text.as_bytes()[0], b_text.as_bytes()[0]) {
@@ -69,9 +69,9 @@ fn text(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// A number as it is equal to others: whether it is negative, its digits without zeros at either end,
-/// and the power of ten of the last of them. `None` if it is no number, or its exponent is beyond all
-/// reason.
+/// Normalises a number for comparison: its sign, its digits without leading and trailing zeros, and the
+/// power of ten of the last digit. Returns `None` if it is not a number, or its exponent exceeds 64
+/// bits.
 fn numeral(text: &str) -> Option<(bool, String, i64)> {
     let (negative, text) = text.strip_prefix('-').map_or((false, text), |text| (true, text));
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
@@ -92,7 +92,7 @@ fn numeral(text: &str) -> Option<(bool, String, i64)> {
     }
 }
 
-/// JSON within a message: as a text, since not every reader keeps the bytes of a value.
+/// JSON within a message, as a text, because not every parser keeps the bytes of a value.
 pub(super) mod as_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use serde_json::value::RawValue;

@@ -1,9 +1,9 @@
-//! Whether a server answers a request for a path.
+//! The readiness probe over HTTP: a request for a path.
 
 use crate::knock::{Answer, Knock};
 use regatta_proto::http1::{Method, client::Ask};
 
-/// A GET of `path` at `host`, to be answered with a status below 400.
+/// Returns a probe that sends GET `path` to `host` and expects a status below 400.
 pub(super) fn knock(path: &str, host: &str) -> Knock {
     let fields = &[("Connection", "close")];
     let mut asks = Vec::new();
@@ -26,7 +26,7 @@ fn answered(answer: &[u8], is_all: bool) -> Answer {
     }
 }
 
-/// The code of a status line (RFC 9112 section 4).
+/// Parses the code of a status line (RFC 9112 section 4).
 fn status(line: &str) -> Option<u16> {
     line.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()
 }
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_judged_by_its_first_line_once_that_is_whole() {
+    fn judges_an_answer_by_its_complete_first_line() {
         let all = |answer: &str| answered(answer.as_bytes(), true);
         assert_eq!(answered(b"HTTP/1.1 200 O", false), Answer::Begun);
         assert_eq!(answered(b"HTTP/1.1 200 OK\r\nA: b", false), Answer::Ready);
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn the_request_names_its_host_and_ends_the_connection() {
+    fn the_request_has_a_host_and_connection_close() {
         let Knock { asks, what, .. } = knock("/up", "127.0.0.1:1");
         let expected = "GET /up HTTP/1.1\r\nHost: 127.0.0.1:1\r\nConnection: close\r\n\r\n";
         assert_eq!(

@@ -1,6 +1,6 @@
-//! The last right reply of each kind, to be compared as memory with what comes next: most replies are
-//! the same bytes again, but for a Date that changes once a second. What is not the same is read and
-//! looked at like the first one, so a memo never decides that a reply is wrong.
+//! The last correct reply of each kind, to be compared as memory with the next bytes. Most replies have
+//! the same bytes again, except for a Date that changes once a second. A reply that differs is parsed
+//! and checked like the first one, so a memo never decides that a reply is wrong.
 
 use super::{
     check,
@@ -9,29 +9,29 @@ use super::{
 };
 use crate::time::Nanos;
 
-/// A reply that came whole and was right. An empty one knows nothing.
+/// A complete, correct reply; or none, if it is empty.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
-    /// What must come again: the reply, or its head where nobody looks at its content.
+    /// Bytes that must match: the whole reply, or its head if the content is not checked.
     bytes: Vec<u8>,
-    /// Bytes of the reply in all; 0: there is none.
+    /// Length of the whole reply in bytes; 0 if there is none.
     length: usize,
-    /// Bytes of its head, where the head tells the length of the content; else 0.
+    /// Length of its head in bytes if the head determines the length of the content; otherwise 0.
     head: usize,
-    /// What its content was compared with.
+    /// The text that its content was compared with.
     text: Vec<u8>,
-    /// Until when it stays right.
+    /// Until when it stays correct.
     until: Nanos,
-    /// The connection ends with it.
+    /// Whether the connection closes after it.
     ends: bool,
     /// Its status.
     status: u16,
 }
 
-/// What is told of a reply that was right.
+/// A correct reply to remember.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Right<'a> {
-    /// The reply, as it came.
+    /// The bytes of the reply.
     pub bytes: &'a [u8],
     /// See [`Memo::head`].
     pub head: usize,
@@ -42,8 +42,8 @@ pub(super) struct Right<'a> {
 }
 
 impl Memo {
-    /// If `input` begins with a reply that is known to be right: its length, and whether the
-    /// connection ends with it.
+    /// If `input` starts with a reply that is known to be correct, returns its length and whether the
+    /// connection closes after it.
     #[inline]
     pub fn recognise(&mut self, input: &[u8], due: Due<'_>) -> Option<(usize, bool)> {
         if input.len() < self.length || self.length == 0 {
@@ -55,15 +55,16 @@ impl Memo {
         self.recognise_head(input, due)
     }
 
-    /// Whether its content was compared with `text`. Comparing nothing with nothing is not left to
-    /// `memcmp`: an empty vector points nowhere, and with masked loads from there (AVX-512) that costs
-    /// more than a hundred nanoseconds.
+    /// Whether its content was compared with `text`. Two empty texts are not compared with `memcmp`:
+    /// the pointer of an empty vector is not mapped, and masked loads from there (AVX-512) cost more
+    /// than a hundred nanoseconds.
     #[inline]
     fn is_for(&self, text: &[u8]) -> bool {
         self.text.len() == text.len() && (text.is_empty() || self.text == text)
     }
 
-    /// The second chance: the same head, and so a content of the same length; only that is looked at.
+    /// Recognises a reply with the same head, and therefore content of the same length. Checks only the
+    /// content.
     fn recognise_head(&mut self, input: &[u8], due: Due<'_>) -> Option<(usize, bool)> {
         if self.head == 0 || input[..self.head] != self.bytes[..self.head] {
             return None;
@@ -79,7 +80,7 @@ impl Memo {
         Some((self.length, self.ends))
     }
 
-    /// This one was right.
+    /// Remembers a correct reply.
     pub fn learn(&mut self, right: Right<'_>, expected: &Expected) {
         let unseen = matches!(expected.content, Content::Any) && right.head > 0;
         let bytes = if unseen { &right.bytes[..right.head] } else { right.bytes };
@@ -87,13 +88,13 @@ impl Memo {
         self.bytes.extend_from_slice(bytes);
         self.text.clear();
         self.text.extend_from_slice(right.text);
-        // A head that is to be another for each request says nothing of the next one.
+        // A head with values given per request cannot be reused for the next request.
         let head = if expected.given_fields() > 0 { 0 } else { right.head };
         (self.length, self.head) = (right.bytes.len(), head);
         (self.until, self.ends, self.status) = (right.until, right.ends, right.status);
     }
 
-    /// The status of the reply that was recognised.
+    /// The status of the remembered reply.
     #[inline]
     pub fn status(&self) -> u16 {
         self.status

@@ -1,9 +1,9 @@
-//! HTTP/1.1: requests with a method, a target and fields; replies that are checked by their status,
-//! fields and content.
+//! HTTP/1.1: requests with a method, a target and fields; replies are checked by their status, fields
+//! and content.
 //!
-//! Of each kind of request the last reply that was right is remembered (`memo`), and what comes is
-//! compared with it as memory. What is not the same is read by the codec (`part`) and looked at like
-//! the first one (`check`).
+//! The last correct reply of each kind of request is remembered (`memo`), and received bytes are
+//! compared with it as memory. If they differ, the codec parses them (`part`) and the reply is checked
+//! in full (`check`).
 
 mod asks;
 mod built_in;

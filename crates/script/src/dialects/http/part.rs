@@ -1,54 +1,54 @@
-//! One reply as it comes: read by the codec, and looked at as far as the expectation asks. One that comes
-//! in pieces keeps what the codec still needs, and of its content what is to be looked at.
+//! One reply while it arrives: parsed by the codec, and checked as the expectation requires. A reply
+//! that arrives in pieces keeps the bytes that the codec still needs, and the content to be checked.
 
 use super::{check, due::Due, expected::Content};
 use crate::{text::cut, time::Nanos};
 use regatta_proto::http1::client::{Decoder, Event, Framing, Malformed};
 use regatta_record::Exchange;
 
-/// Bytes of a reply that are kept to be told.
+/// Maximum number of bytes of a reply that are kept for messages.
 pub(super) const SHOWN: usize = 1_000;
-/// Room for contents that is not given back to the system.
+/// Maximum content buffer capacity that is kept for reuse, in bytes.
 const KEPT: usize = 1 << 20;
 
-/// A reply of which the end has not come.
+/// A partially received reply.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     decoder: Decoder,
-    /// Bytes that the decoder wants to see again.
+    /// Bytes that the decoder needs again.
     unread: Vec<u8>,
-    /// Of its content, what is to be looked at.
+    /// The part of its content that is checked.
     content: Vec<u8>,
-    /// How it begins.
+    /// The start of the reply, for messages.
     shown: Vec<u8>,
-    /// Bytes of its head, where that tells the length of the content; else 0.
+    /// Length of its head in bytes if the head determines the length of the content; otherwise 0.
     head: usize,
     framing: Option<Framing>,
-    /// Its status; 0 before its head is whole.
+    /// Its status; 0 until its head is complete.
     status: u16,
-    /// What is wrong with it, where that is tolerated.
+    /// The tolerated fault, if any.
     wrong: Option<Fault>,
 }
 
-/// A whole reply.
+/// A complete reply.
 pub(super) struct Whole {
-    /// Until when it stays right.
+    /// Until when it stays correct.
     pub until: Nanos,
-    /// The connection ends with it.
+    /// Whether the connection closes after it.
     pub ends: bool,
     /// See [`Part::head`].
     pub head: usize,
 }
 
-/// What is wrong with a reply.
+/// Why a reply is wrong.
 #[derive(Debug)]
 enum Fault {
     Malformed(Malformed),
     Head,
     Upgrade,
-    /// It has more bytes of content than it can have.
+    /// Its content exceeds this maximum number of bytes.
     TooLong(usize),
-    /// The content, to be told.
+    /// The content is wrong; holds the start of it.
     Content(String),
 }
 
@@ -59,17 +59,17 @@ impl From<Malformed> for Fault {
 }
 
 impl Part {
-    /// How the reply begins, as far as it is kept to be told.
+    /// The start of the reply, for messages.
     pub fn shown(&self) -> &[u8] {
         &self.shown
     }
 
-    /// Exchanges that with what is kept elsewhere.
+    /// Swaps the start of the reply with a buffer kept elsewhere.
     pub fn swap_shown(&mut self, shown: &mut Vec<u8>) {
         std::mem::swap(&mut self.shown, shown);
     }
 
-    /// Ready for another reply.
+    /// Resets this for another reply.
     pub fn clear(&mut self) {
         self.decoder = Decoder::default();
         self.unread.clear();
@@ -80,20 +80,20 @@ impl Part {
         (self.status, self.wrong) = (0, None);
     }
 
-    /// Its status; 0 before its head is whole.
+    /// Its status; 0 until its head is complete.
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// Reads the reply off the front of `input`. `None` if its end has not come. Of a wrong one that
-    /// is tolerated all is taken before that is told.
-    pub fn read(&mut self, input: &mut &[u8], due: Due<'_>) -> Result<Option<Whole>, Told> {
+    /// Reads the reply from the front of `input`. Returns `None` if it is not complete. A wrong reply
+    /// that is tolerated is consumed completely before it is reported.
+    pub fn read(&mut self, input: &mut &[u8], due: Due<'_>) -> Result<Option<Whole>, WrongReply> {
         let came = *input;
         let whole = match (self.take(input, due), self.wrong.take()) {
             (Ok(Some(Whole { ends, .. })), Some(fault)) => {
-                return Err(Told { whole: Some(ends), ..self.told(fault, due, came) });
+                return Err(WrongReply { whole: Some(ends), ..self.wrong_reply(fault, due, came) });
             }
-            (Err(fault), _) => return Err(self.told(fault, due, came)),
+            (Err(fault), _) => return Err(self.wrong_reply(fault, due, came)),
             (Ok(whole), wrong) => {
                 self.wrong = wrong;
                 whole
@@ -106,25 +106,26 @@ impl Part {
         Ok(whole)
     }
 
-    /// The connection ended. Whether that completes the reply: one may end with its connection.
-    pub fn end(&mut self, due: Due<'_>) -> Result<bool, Told> {
-        // What was cut off is missing, not wrong.
+    /// Handles the end of the connection. Returns whether it completes the reply: the end of the
+    /// connection can delimit the content.
+    pub fn end(&mut self, due: Due<'_>) -> Result<bool, WrongReply> {
+        // A truncated reply is missing, not wrong.
         let Ok(Some(_)) = self.decoder.end_of_input() else { return Ok(false) };
         match self.wrong.take().map_or_else(|| due.content(&self.content), Err) {
             Ok(_) => Ok(true),
-            Err(fault) => Err(Told::new(fault, due, &self.shown)),
+            Err(fault) => Err(WrongReply::new(fault, due, &self.shown)),
         }
     }
 
-    /// `came` is the last that came of it.
+    /// Describes a wrong reply; `came` are the last bytes received of it.
     #[cold]
-    fn told(&mut self, fault: Fault, due: Due<'_>, came: &[u8]) -> Told {
+    fn wrong_reply(&mut self, fault: Fault, due: Due<'_>, came: &[u8]) -> WrongReply {
         let mut shown = std::mem::take(&mut self.shown);
         shown.extend_from_slice(&came[..came.len().min(SHOWN)]);
-        Told::new(fault, due, &shown)
+        WrongReply::new(fault, due, &shown)
     }
 
-    /// The reply is wrong. If that is tolerated, nothing more of it is looked at.
+    /// Records a fault. If it is tolerated, the rest of the reply is not checked.
     #[cold]
     fn fails(&mut self, fault: Fault, due: Due<'_>) -> Result<(), Fault> {
         if !due.tolerates {
@@ -134,7 +135,8 @@ impl Part {
         Ok(())
     }
 
-    /// Takes the reply's bytes off the front of `input`; all of them if its end has not come.
+    /// Consumes the reply's bytes from the front of `input`; all of `input` if the reply is not
+    /// complete.
     fn take(&mut self, input: &mut &[u8], due: Due<'_>) -> Result<Option<Whole>, Fault> {
         if self.unread.is_empty() {
             let whole = self.decode(input, due)?;
@@ -163,7 +165,7 @@ impl Part {
     fn decode(&mut self, input: &mut &[u8], due: Due<'_>) -> Result<Option<Whole>, Fault> {
         let any = matches!(due.expected.content, Content::Any);
         let begin = input.len();
-        // Of a content that was looked at where it lay.
+        // Until when content that was checked in place stays correct.
         let mut seen = None;
         while let Some(event) = self.decoder.next(input, due.expected.method)? {
             match event {
@@ -179,7 +181,7 @@ impl Part {
                     }
                 }
                 Event::Content(_) if any || self.wrong.is_some() => {}
-                Event::Content(piece) => match self.look(piece, due) {
+                Event::Content(piece) => match self.check_or_keep(piece, due) {
                     Ok(until) => seen = until,
                     Err(fault) => self.fails(fault, due)?,
                 },
@@ -202,8 +204,9 @@ impl Part {
         Ok(None)
     }
 
-    /// Looks at a piece of content, or keeps it. Until when the content stays right, if it is whole.
-    fn look(&mut self, piece: &[u8], due: Due<'_>) -> Result<Option<Nanos>, Fault> {
+    /// Checks a piece of content, or keeps it. If it is the whole content, returns until when it stays
+    /// correct.
+    fn check_or_keep(&mut self, piece: &[u8], due: Due<'_>) -> Result<Option<Nanos>, Fault> {
         if self.framing == Some(Framing::Length(piece.len() as u64)) {
             return due.content(piece).map(Some);
         }
@@ -219,24 +222,24 @@ impl Part {
 }
 
 impl Due<'_> {
-    /// Until when a content stays right.
+    /// Returns until when the content stays correct.
     fn content(self, came: &[u8]) -> Result<Nanos, Fault> {
         let until = check::content(self, came);
         until.ok_or_else(|| Fault::Content(cut(came, SHOWN)))
     }
 }
 
-/// A wrong reply, told but for its request.
-pub(super) struct Told {
+/// A wrong reply, described except for its request.
+pub(super) struct WrongReply {
     expected: String,
     received: String,
     is_malformed: bool,
-    /// It came whole; then whether the connection ends with it.
+    /// `None` if the reply is not complete; otherwise whether the connection closes after it.
     pub whole: Option<bool>,
 }
 
-impl Told {
-    /// `shown` is how the reply begins.
+impl WrongReply {
+    /// `shown` is the start of the reply.
     #[cold]
     fn new(fault: Fault, due: Due<'_>, shown: &[u8]) -> Self {
         let began = cut(shown, SHOWN);
@@ -244,33 +247,38 @@ impl Told {
         let received = match fault {
             Fault::Malformed(malformed) => format!("{began} ({malformed})"),
             Fault::Head => began,
-            Fault::Upgrade => format!("{began} (what follows a 101 is no HTTP)"),
+            Fault::Upgrade => format!("{began} (101 switches to a protocol other than HTTP)"),
             Fault::TooLong(most) => format!("{began} (more than {most} bytes of content)"),
             Fault::Content(content) => format!("the content {content}, in {began}"),
         };
-        Told { expected: due.expected.in_words(due.text), received, is_malformed, whole: None }
+        WrongReply {
+            expected: due.expected.in_words(due.text),
+            received,
+            is_malformed,
+            whole: None,
+        }
     }
 
-    /// What is no HTTP may belong to the reply before it, whose length was then wrong: `last` is that
-    /// reply, if it is known.
+    /// Adds the previous reply, `last`, if it is known: bytes that are not HTTP may belong to that
+    /// reply, if its length was wrong.
     #[cold]
     pub fn after(mut self, last: &[u8]) -> Self {
         if self.is_malformed {
-            self.received += &the_reply_before(last);
+            self.received += &describe_previous_reply(last);
         }
         self
     }
 
     #[cold]
     pub fn of_request(self, request: &[u8], reply_index: u32) -> Box<Exchange> {
-        let Told { expected, received, .. } = self;
+        let WrongReply { expected, received, .. } = self;
         let sent = cut(request, SHOWN);
         Exchange { sent, expected, received, reply_index: reply_index.into() }.into()
     }
 }
 
-/// To be told behind bytes that are no HTTP; nothing, if the reply before them is not known.
-pub(super) fn the_reply_before(last: &[u8]) -> String {
+/// Describes the reply before bytes that are not HTTP; empty if that reply is not known.
+pub(super) fn describe_previous_reply(last: &[u8]) -> String {
     match last {
         [] => String::new(),
         reply => format!("; the reply before it was {}", cut(reply, SHOWN)),

@@ -1,12 +1,12 @@
-//! How a connection's replies are checked. One that is the same as one before is compared as memory;
-//! others are read by the codec's client end.
+//! Checks a connection's replies. A reply with the same bytes as an earlier one is compared as memory;
+//! others are parsed by the codec.
 
 use super::{
     desk::Desk,
     due::Due,
     expected::{Digest, Expected},
     memo::Right,
-    part::{Part, SHOWN, Told, Whole, the_reply_before},
+    part::{Part, SHOWN, Whole, WrongReply, describe_previous_reply},
     salted::{Answer, Answers, Salted, Salts},
 };
 use crate::{
@@ -20,53 +20,55 @@ use regatta_proto::http1::{Method, client::Decoder};
 use regatta_record::Exchange;
 use std::{borrow::Cow, cell::Cell, ops::Range};
 
-/// Exchanges over HTTP, and what their replies are to be like. What stands among the replies of the
-/// script is the text that a reply is compared with.
+/// Exchanges over HTTP and their expected replies. The script holds, as the reply of an exchange, the
+/// text that its reply is compared with.
 #[derive(Debug)]
 pub struct Http {
     script: Script,
-    /// The different expectations; few.
+    /// The distinct expectations; few.
     kinds: Vec<Expected>,
-    /// Of each exchange of the script, its repeated tail included: which of them.
+    /// Index of the expectation of each exchange, including the script's repeated tail.
     of: Vec<u16>,
-    /// Where each request has a salt of its own.
+    /// Present if each request has its own salt.
     salted: Option<Salted>,
 }
 
-/// What is kept of a connection.
+/// State of a connection.
 #[derive(Debug, Default)]
 pub struct Talk {
-    /// What came of a reply whose end has not come.
+    /// The partially received reply, if any.
     part: Option<Box<Part>>,
-    /// The server said that the connection ends with what came.
+    /// Whether the server announced that the connection closes after the bytes received so far.
     ends: bool,
-    /// Of the bytes that came last, so many end with a wrong reply that was whole.
+    /// Number of the last received bytes up to the end of a complete but wrong reply.
     resumes: Option<usize>,
     salts: Salts,
-    /// When it was last read, or asked something: what comes was sent later.
+    /// When the connection was last read or a request issued; received bytes were sent later.
     since: Option<Nanos>,
 }
 
 impl Http {
-    /// Of a closed script; `of` says of each exchange which of the `kinds` its reply is to be like.
+    /// Creates the dialect of a closed script; `of` holds the index in `kinds` of each exchange's
+    /// expectation.
     pub(super) fn new(script: Script, kinds: Vec<Expected>, of: &[u16]) -> Self {
         let of = of.iter().copied().cycle().take(script.exchanges()).collect();
         Http { script, kinds, of, salted: None }
     }
 
-    /// The same; each request gets a salt of its own.
+    /// Returns the same dialect, with a salt in each request.
     pub(super) fn salted(self, salted: Salted) -> Self {
         Http { salted: Some(salted), ..self }
     }
 
-    /// A request that is not answered yet, as it was sent.
+    /// Returns a request that is not answered yet, as it was sent.
     #[cold]
     fn request(&self, exchange: u32, cursor: &Cursor, talk: &Talk) -> Cow<'_, [u8]> {
         let request = self.script.request(exchange);
         self.as_sent(request, talk.salts.index(exchange, cursor), talk)
     }
 
-    /// The last request that was asked for on this connection, as it was sent, if any was written.
+    /// Returns the last request that the server owed a reply to, as it was sent, or `None` if nothing
+    /// was written.
     #[cold]
     fn last_request(&self, cursor: &Cursor, talk: &Talk) -> Option<Cow<'_, [u8]>> {
         let after = talk.salts.index(cursor.owed_to(&self.script), cursor);
@@ -82,7 +84,7 @@ impl Http {
         }
     }
 
-    /// A right answer came to `exchange`, which the cursor does not count yet.
+    /// Keeps the correct answer to `exchange`, which the cursor has not counted yet.
     fn keep(&self, exchange: u32, digest: Digest, At { cursor, talk, desk }: &mut At<'_, Self>) {
         if let (Some(salted), Some(answers)) = (&self.salted, &mut desk.answers) {
             let reply = talk.salts.index(exchange, cursor);
@@ -91,23 +93,23 @@ impl Http {
         }
     }
 
-    /// The next `k` replies came.
+    /// Counts the next `k` replies as answered.
     #[inline]
     fn answer(&self, k: u32, cursor: &mut Cursor, talk: &mut Talk) {
         cursor.answer(k, &self.script);
         talk.salts.answered = talk.salts.answered.wrapping_add(k);
     }
 
-    /// Which of the expectations belongs to an exchange of the script.
+    /// Returns the index of an exchange's expectation.
     #[cfg(test)]
     pub(super) fn kind(&self, exchange: u32) -> u16 {
         self.of[exchange as usize]
     }
 
-    /// Takes what came, as [`Dialect::receive`].
+    /// Implements [`Dialect::receive`].
     fn take(&self, mut to: At<'_, Self>, came: &[u8], now: Nanos) -> Result<u32, Box<Exchange>> {
-        // A reply may come before its request is written to the end: a server need not read a content
-        // that it has no use for.
+        // A reply may arrive before its request is completely written: a server need not read content
+        // that it does not use.
         let owed_to = to.cursor.begun_to(&self.script);
         let before = to.cursor.answered();
         let (mut at, mut rest) = (before, came);
@@ -116,7 +118,7 @@ impl Http {
         while !rest.is_empty() {
             let At { cursor, talk, desk } = &mut to;
             if at >= owed_to || talk.ends {
-                if gives_up(talk, rest, cursor.owed() > at - before) {
+                if is_request_timeout(talk, rest, cursor.owed() > at - before) {
                     break;
                 }
                 let request = self.last_request(cursor, talk);
@@ -137,14 +139,14 @@ impl Http {
                 }
                 None => match read(talk, desk, &mut rest, kind, due) {
                     Ok(whole) => whole,
-                    Err(told) => {
+                    Err(wrong_reply) => {
                         let request = self.request(at, cursor, talk);
-                        if let Some(ends) = told.whole {
+                        if let Some(ends) = wrong_reply.whole {
                             self.answer(at - before + 1, cursor, talk);
                             (talk.ends, talk.resumes) = (ends, Some(came.len() - rest.len()));
                         }
-                        let told = told.after(&last.shown(came, desk));
-                        return Err(told.of_request(&request, at - before));
+                        let wrong_reply = wrong_reply.after(&last.shown(came, desk));
+                        return Err(wrong_reply.of_request(&request, at - before));
                     }
                 },
             };
@@ -243,8 +245,9 @@ impl Dialect for Http {
         let Some(mut part) = talk.part.take() else { return Ok(false) };
         let (at, answer) = (cursor.answered(), Cell::default());
         let due = self.due(at, now, talk.since, desk, &answer);
-        let completes =
-            part.end(due).map_err(|told| told.of_request(&self.request(at, cursor, talk), 0))?;
+        let completes = part
+            .end(due)
+            .map_err(|wrong_reply| wrong_reply.of_request(&self.request(at, cursor, talk), 0))?;
         if completes {
             desk.count(part.status());
             desk.give_back(part);
@@ -278,10 +281,10 @@ impl Dialect for Http {
         let mut head = request.split(|byte| *byte == b'\n').take_while(|line| *line != b"\r");
         head.any(|line| line.eq_ignore_ascii_case(b"connection: close\r")).then(|| Exchange {
             sent: cut(&request, SHOWN),
-            expected: "the server to close the connection after its reply, as the request asks \
+            expected: "the server to close the connection after its reply, as the request asked \
                        (RFC 9112, 9.6)"
                 .into(),
-            received: "the reply, and no end of the connection within a second".into(),
+            received: "the reply, but the connection was not closed within a second".into(),
             reply_index: 0,
         })
     }
@@ -292,15 +295,15 @@ impl Dialect for Http {
     }
 }
 
-/// The last reply that was whole among the bytes of one read.
+/// The last complete reply among the bytes of one read.
 struct Last {
-    /// It began in a read before, if it is the first of these bytes.
+    /// Whether the first reply of these bytes started in an earlier read.
     begun: bool,
     at: Range<usize>,
 }
 
 impl Last {
-    /// Its bytes, as far as they are known; `came` is what was read.
+    /// Returns its bytes, if they are known; `came` are the bytes of this read.
     #[cold]
     fn shown(&self, came: &[u8], desk: &Desk) -> Vec<u8> {
         let begun = if self.begun && self.at.start == 0 { desk.shown_last() } else { &[] };
@@ -311,17 +314,17 @@ impl Last {
     }
 }
 
-/// Reads a reply by the codec, off the front of `input`: whether the connection ends with it. `None` if
-/// its end has not come.
+/// Parses a reply with the codec, from the front of `input`. Returns whether the connection closes
+/// after it, or `None` if it is not complete.
 fn read(
     talk: &mut Talk,
     desk: &mut Desk,
     input: &mut &[u8],
     kind: u16,
     due: Due<'_>,
-) -> Result<Option<bool>, Told> {
+) -> Result<Option<bool>, WrongReply> {
     let is_new = talk.part.is_none();
-    let mut part = talk.part.take().unwrap_or_else(|| desk.room());
+    let mut part = talk.part.take().unwrap_or_else(|| desk.take_buffer());
     let came = *input;
     let whole = part.read(input, due);
     let status = part.status();
@@ -341,17 +344,18 @@ fn read(
     Ok(Some(ends))
 }
 
-/// Whether a server says that it has waited for a request long enough (RFC 9110, 15.5.9), which it may
-/// unless it `owes` a reply; then the connection ends.
-fn gives_up(talk: &mut Talk, bytes: &[u8], owes: bool) -> bool {
+/// Whether the server reports that it waited too long for a request (408; RFC 9110, 15.5.9), which it
+/// may do unless it `owes` a reply. The connection closes after that.
+fn is_request_timeout(talk: &mut Talk, bytes: &[u8], owes: bool) -> bool {
     let lines = [&b"HTTP/1.1 408 "[..], b"HTTP/1.0 408 "];
-    let gives_up = !talk.ends && !owes && lines.iter().any(|line| bytes.starts_with(line));
-    talk.ends |= gives_up;
-    gives_up
+    let is_request_timeout =
+        !talk.ends && !owes && lines.iter().any(|line| bytes.starts_with(line));
+    talk.ends |= is_request_timeout;
+    is_request_timeout
 }
 
-/// Tells of bytes that no request is to be thanked for. `request` is the last that was sent, `last` the
-/// reply before these bytes, where they are known.
+/// Describes bytes that no request caused. `request` is the last one sent, `last` the reply before
+/// these bytes; both only if known.
 #[cold]
 fn unasked(
     talk: &Talk,
@@ -362,12 +366,12 @@ fn unasked(
 ) -> Box<Exchange> {
     let mut received = cut(bytes, SHOWN);
     if let Err(malformed) = Decoder::default().next(&mut &*bytes, Method::Get) {
-        received = format!("{received} ({malformed}){}", the_reply_before(last));
+        received = format!("{received} ({malformed}){}", describe_previous_reply(last));
     }
     let mut exchange = text::unasked(request, received, replies);
     if talk.ends {
         exchange.expected =
-            "nothing more: the reply before said that the connection ends with it".into();
+            "nothing more: the previous reply announced that the connection closes after it".into();
     }
     exchange.into()
 }

@@ -1,5 +1,4 @@
-//! Requests without placeholders: those that flags describe and those that are built in, each with its
-//! share.
+//! Requests without placeholders: those described by flags and the built-in ones, each with a weight.
 
 use super::{
     expected::{Content, Expected, Status},
@@ -13,13 +12,13 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use regatta_proto::http1::{Method, client::Ask};
 use serde::{Deserialize, Serialize};
 
-/// Exchanges before a script repeats in which all requests are alike: as few as fit into the nearest
-/// cache, and enough to go round it seldom.
+/// Number of exchanges before a script of identical requests repeats: few enough to fit into the
+/// nearest cache, and enough to wrap around rarely.
 const OF_ONE: usize = 64;
-/// The same where requests are drawn.
+/// Number of exchanges if requests are drawn by weight.
 const OF_SEVERAL: usize = 1 << 14;
 
-/// HTTP requests of a user, drawn by their weights.
+/// A user's HTTP requests, drawn by weight.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct HttpWorkload {
@@ -27,7 +26,7 @@ pub struct HttpWorkload {
     requests: Vec<HttpRequest>,
 }
 
-/// As it came from another process.
+/// A workload received from another process, not validated yet.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Unchecked {
@@ -43,7 +42,7 @@ impl TryFrom<Unchecked> for HttpWorkload {
     }
 }
 
-/// Requests behind an `Arc`, in messages.
+/// Serialises requests behind an `Arc` in messages.
 pub(super) mod shared {
     use super::HttpWorkload;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -58,29 +57,29 @@ pub(super) mod shared {
     }
 }
 
-/// One request, and what its reply is to be like. Host and Content-Length are added to its fields,
-/// and `Connection: close` where a connection serves only one.
+/// A request and its expected reply. Host and Content-Length are added to its fields, and `Connection:
+/// close` if a connection serves only one request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HttpRequest {
-    /// How often it is made, beside the others.
+    /// How often it is sent, relative to the others.
     pub weight: u32,
-    /// Its method: that of `expected`.
+    /// Its expected reply, and its method.
     pub expected: Expected,
     /// Its target: a path with its query.
     pub target: String,
     /// Its fields: names and values.
     pub fields: Vec<(String, String)>,
-    /// Its content. `None` has no length either.
+    /// Its content. `None` sends no Content-Length.
     #[serde(with = "crate::sent::optional_bytes")]
     pub content: Option<Vec<u8>>,
-    /// What [`Content::Text`] and [`Content::Prefix`] compare with.
+    /// The text that [`Content::Text`] and [`Content::Prefix`] compare with.
     #[serde(with = "crate::sent::bytes")]
     pub text: Vec<u8>,
 }
 
 impl HttpRequest {
-    /// A GET of `target`, to be answered with any status from 200 to 299.
+    /// Creates a GET of `target` that expects any status from 200 to 299.
     pub fn get(target: &str) -> Self {
         let expected = Expected {
             method: Method::Get,
@@ -98,7 +97,7 @@ impl HttpRequest {
         }
     }
 
-    /// The bytes that ask for it.
+    /// Appends the bytes of the request to `out`.
     fn write(&self, place: Place<'_>, out: &mut Vec<u8>) {
         let of_own = self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let fields: Vec<_> =
@@ -110,26 +109,29 @@ impl HttpRequest {
 }
 
 impl HttpWorkload {
-    /// Requests under a name. There must be at least one, at most 65,536, and not all of weight 0.
+    /// Creates a workload. Requires 1 to 65,536 requests, not all of weight 0.
     ///
     /// # Errors
-    /// A sentence, where that is not so.
+    /// The requirement that is not met, in one sentence.
     pub fn new(name: &str, requests: Vec<HttpRequest>) -> Result<Self, String> {
         if !(1..=1 << 16).contains(&requests.len()) {
             return Err(format!("{} requests; expected 1 to 65,536", requests.len()));
         }
         if requests.iter().all(|request| request.weight == 0) {
-            return Err("all requests have the weight 0, so that none would ever be made".into());
+            return Err(
+                "all requests have weight 0, so none would ever be sent; set a weight above 0"
+                    .into(),
+            );
         }
         Ok(HttpWorkload { name: name.to_owned(), requests })
     }
 
-    /// A single request.
+    /// Creates a workload of a single request.
     fn of_one(name: &str, request: HttpRequest) -> Self {
         HttpWorkload { name: name.to_owned(), requests: vec![request] }
     }
 
-    /// A GET of `target`, to be answered with any status from 200 to 299.
+    /// Creates a workload of a GET of `target` that expects any status from 200 to 299.
     pub fn get(target: &str) -> Self {
         Self::of_one(&format!("GET {target}"), HttpRequest::get(target))
     }
@@ -139,7 +141,7 @@ impl HttpWorkload {
         &self.name
     }
 
-    /// Its exchanges, drawn by weight.
+    /// Compiles its exchanges, drawn by weight.
     pub(super) fn compile(&self, order: &Order<'_>) -> Result<Http, TooLarge> {
         let (mut script, of) = self.compose(order.seed, order.place);
         script.close(order.pipeline)?;
@@ -147,7 +149,7 @@ impl HttpWorkload {
         Ok(Http::new(script, kinds, &of))
     }
 
-    /// Its exchanges, not closed, and which request each of them is.
+    /// Composes its exchanges, not closed, and returns which request each of them is.
     pub(super) fn compose(&self, seed: u64, place: Place<'_>) -> (Script, Vec<u16>) {
         let asks: Vec<Vec<u8>> =
             self.requests.iter().map(|request| bytes(request, place)).collect();
@@ -163,7 +165,7 @@ impl HttpWorkload {
                 drawn = drawn.saturating_sub(weight);
                 here
             });
-            let chosen = chosen.expect("what is drawn is below the sum of the weights");
+            let chosen = chosen.expect("the drawn number is below the sum of the weights");
             script.push(&asks[chosen], &self.requests[chosen].text);
             of.push(chosen as u16);
         }
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_never_be_drawn_is_refused() {
+    fn rejects_requests_that_are_never_drawn() {
         let never = HttpRequest { weight: 0, ..HttpRequest::get("/") };
         assert!(HttpWorkload::new("x", vec![]).is_err());
         assert!(HttpWorkload::new("x", vec![never]).unwrap_err().contains("weight 0"));

@@ -1,16 +1,15 @@
-//! What can be asked for in HTTP, as users write it in flags and in workload files: methods, paths,
-//! header fields, statuses, JSON Pointers, regular expressions. What is wrong is told with what was
-//! expected.
+//! Validates what users write in flags and workload files for HTTP: methods, paths, header fields,
+//! statuses, JSON Pointers, regular expressions. An error says what was expected.
 
 pub use crate::workload::regex::regex;
 
 use super::expected::Status;
 use regatta_proto::http1::Method;
 
-/// Most bytes of a content, and of what one is compared with.
+/// Maximum number of bytes of a content, and of a text that one is compared with.
 pub const LONGEST_BODY: usize = 4 << 20;
 
-/// CONNECT is not among them: what follows it is no HTTP.
+/// CONNECT is excluded because the bytes after it are not HTTP.
 const METHODS: [Method; 8] = [
     Method::Get,
     Method::Head,
@@ -22,15 +21,15 @@ const METHODS: [Method; 8] = [
     Method::Trace,
 ];
 
-/// The method of this name, in capitals.
+/// Returns the method of this name, in capitals.
 pub fn method(name: &str) -> Result<Method, String> {
     METHODS.into_iter().find(|method| method.as_str() == name).ok_or_else(|| {
         let names = METHODS.map(Method::as_str).join(", ");
-        format!("{name:?} is no method; expected one of {names}")
+        format!("{name:?} is not a method; expected one of {names}")
     })
 }
 
-/// Methods by their names, in messages.
+/// Serialises methods by their names in messages.
 pub(super) mod by_name {
     use super::Method;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
@@ -44,12 +43,12 @@ pub(super) mod by_name {
     }
 }
 
-/// Whether a request of this method has a length though it has no content (RFC 9110, 8.6).
+/// Whether a request of this method has a Content-Length even without content (RFC 9110, 8.6).
 pub fn has_length(method: Method) -> bool {
     matches!(method, Method::Post | Method::Put | Method::Patch)
 }
 
-/// A status: `200`, a class as `2xx`, or `any`.
+/// Parses a status: `200`, a class such as `2xx`, or `any`.
 pub fn status(text: &str) -> Result<Status, String> {
     let classes = ["2xx", "3xx", "4xx", "5xx"];
     if text == "any" {
@@ -60,27 +59,29 @@ pub fn status(text: &str) -> Result<Status, String> {
     }
     let number = text.parse().ok().filter(|number| (200..=599).contains(number));
     number.map(Status::Is).ok_or_else(|| {
-        format!("{text:?} is no final status; expected 200 to 599, or a class as 2xx, or any")
+        format!("{text:?} is not a final status; expected 200 to 599, a class such as 2xx, or any")
     })
 }
 
 /// Checks a path with its query (RFC 3986, 3.3 and 3.4).
 pub fn check_path(path: &str) -> Result<(), String> {
     if !path.starts_with('/') {
-        return Err("a path begins with /, as /items/7?all=1".into());
+        return Err("a path starts with /, e.g. /items/7?all=1".into());
     }
     if let Some(wrong) = path.chars().find(|&c| !may_stand_in_path(c)) {
         let coded: String = wrong.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect();
         return Err(match wrong {
-            '#' => "# and what follows is not sent to a server: leave it out, or write %23".into(),
-            _ => format!("{wrong:?} cannot stand in a path; write it as {coded}"),
+            '#' => {
+                "# and the text after it are not sent to a server; remove them, or write %23".into()
+            }
+            _ => format!("a path cannot contain {wrong:?}; write it as {coded}"),
         });
     }
     let escapes_are_whole = path.split('%').skip(1).all(|after| {
         after.as_bytes().get(..2).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit))
     });
     if !escapes_are_whole {
-        return Err("a % is followed by two hexadecimal digits; write %25 for % itself".into());
+        return Err("a % must be followed by two hexadecimal digits; write %25 for % itself".into());
     }
     Ok(())
 }
@@ -95,34 +96,34 @@ pub fn check_name(name: &str) -> Result<(), String> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) {
         return Err(format!(
-            "{name:?} is no name of a header: it has letters, digits and -, as X-Request-Id"
+            "{name:?} is not a header name; expected letters, digits and -, e.g. X-Request-Id"
         ));
     }
     Ok(())
 }
 
-/// Checks the name of a header field that is to be sent.
+/// Checks the name of a header field in a request.
 pub fn check_sent_name(name: &str) -> Result<(), String> {
     check_name(name)?;
     if name.eq_ignore_ascii_case("content-length") {
         return Err(format!(
-            "{name} is written by the load, from the length of the body: leave it out"
+            "the load sends {name} itself, with the length of the body; remove it"
         ));
     }
     if name.eq_ignore_ascii_case("transfer-encoding") {
         return Err(format!(
-            "{name} cannot be set, since bodies are sent whole, with their Content-Length: leave it \
-             out"
+            "{name} cannot be set, because bodies are sent whole, with their Content-Length; remove \
+             it"
         ));
     }
     Ok(())
 }
 
-/// Refuses what the value of a header field cannot hold (RFC 9110, 5.5): above all CR and LF, which
-/// would end it.
+/// Rejects characters that the value of a header field cannot contain (RFC 9110, 5.5), especially CR
+/// and LF, which would end it.
 pub fn check_value(value: &str) -> Result<(), String> {
     match value.chars().find(|&c| c.is_ascii_control() && c != '\t') {
-        Some(c) => Err(format!("{c:?} cannot stand in the value of a header; leave it out")),
+        Some(c) => Err(format!("the value of a header cannot contain {c:?}; remove it")),
         None => Ok(()),
     }
 }
@@ -132,7 +133,7 @@ pub fn check_pointer(pointer: &str) -> Result<(), String> {
     let is_escaped = pointer.split('~').skip(1).all(|after| after.starts_with(['0', '1']));
     if !(pointer.is_empty() || pointer.starts_with('/')) || !is_escaped {
         return Err(format!(
-            "{pointer:?} is no JSON Pointer: one is empty, for the whole, or as /items/0/id, with \
+            "{pointer:?} is not a JSON Pointer; expected an empty one for the whole text, or e.g. /items/0/id, with \
              ~0 for ~ and ~1 for / in a name"
         ));
     }

@@ -1,32 +1,32 @@
-//! Requests that each carry a salt of their own, and replies that can be verified only by doing the
-//! work that was asked for (`hash`). The load keeps the answers while it runs and verifies them when it
-//! has ended, so that verification costs nothing that is timed.
+//! Requests that each carry their own salt, and replies that can be verified only by repeating the
+//! requested work (`hash`). The load keeps the answers while it runs and verifies them after it has
+//! ended, so verification costs nothing that is timed.
 
 use super::{expected::Digest, part::SHOWN};
 use crate::{cursor::Cursor, hash_file::HashedFile, script::Script, text::cut};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use regatta_record::Exchange;
 
-/// Digits of a salt.
+/// Number of hexadecimal digits of a salt.
 pub(super) const DIGITS: usize = 16;
 
-/// What stands in a script in place of a salt.
+/// Placeholder of a salt in a script.
 pub(super) const PLACE: &str = "0000000000000000";
 
-/// Most answers that a load thread keeps: 3 MiB. Of more than that it keeps a random sample, of which
-/// the server cannot know which replies are in it.
+/// Maximum number of answers that a load thread keeps: 3 MiB. Of more answers it keeps a random sample,
+/// and the server cannot know which replies are in it.
 const MOST_KEPT: usize = 1 << 16;
 
-/// Answers that a load thread verifies at least, if so many came.
+/// Minimum number of answers that a load thread verifies, if it has that many.
 const FEWEST_VERIFIED: usize = 64;
 
-/// How requests get their salts, and what the right answer is.
+/// How requests get their salts, and how answers are verified.
 #[derive(Debug)]
 pub(super) struct Salted {
     pub seed: u64,
-    /// Digests that each request asks for.
+    /// Number of rounds that each request asks for.
     pub n: u32,
-    /// Where the salt stands in a request, in bytes from its beginning. The same in all.
+    /// Offset of the salt in a request, in bytes; the same in all requests.
     pub at: usize,
     pub file: HashedFile,
 }
@@ -34,43 +34,44 @@ pub(super) struct Salted {
 /// The salts of a connection's slot.
 #[derive(Debug, Default)]
 pub(super) struct Salts {
-    /// The slot, over all threads and processes.
+    /// Number of the slot, over all threads and processes.
     slot: u32,
-    /// Connections before this one in the slot.
+    /// Number of earlier connections in the slot.
     before: u32,
-    /// Replies that came on this connection.
+    /// Number of replies received on this connection.
     pub answered: u32,
-    /// Requests with their salts, as they are to be written.
+    /// Requests with their salts, to be written.
     out: Vec<u8>,
 }
 
 impl Salts {
-    /// For the first connection of a slot.
+    /// Creates the salts of the first connection of a slot.
     pub fn of(slot: u32) -> Self {
         Salts { slot, ..Salts::default() }
     }
 
-    /// For the next connection of the slot.
+    /// Moves on to the next connection of the slot.
     pub fn renew(&mut self) {
         self.before = self.before.wrapping_add(1);
         self.answered = 0;
     }
 
-    /// How many requests were asked on the connection before `exchange`, which was not answered yet.
+    /// Returns how many requests were issued on the connection before `exchange`, which is not answered
+    /// yet.
     pub fn index(&self, exchange: u32, cursor: &Cursor) -> u32 {
         self.answered.wrapping_add(exchange.wrapping_sub(cursor.answered()))
     }
 }
 
 impl Salted {
-    /// The salt of the request of this [`Salts::index`].
+    /// Returns the salt of the request with this [`Salts::index`].
     pub fn salt(&self, index: u32, salts: &Salts) -> u64 {
         let Salts { slot, before, .. } = *salts;
         let parts = [slot, before, index].map(u64::from);
         parts.into_iter().fold(self.seed, |salt, part| mixed(salt ^ mixed(part)))
     }
 
-    /// What is to be written next, with its salts.
+    /// Returns the bytes to be written next, with their salts.
     pub fn unsent<'s>(&self, script: &Script, cursor: &Cursor, salts: &'s mut Salts) -> &'s [u8] {
         let bytes = cursor.unsent(script);
         let mut out = std::mem::take(&mut salts.out);
@@ -82,7 +83,7 @@ impl Salted {
             for exchange in cursor.owed_to(script)..asked {
                 let digits = digits(self.salt(salts.index(exchange, cursor), salts));
                 let at = script.begin(exchange).request as usize + self.at;
-                // The first request may have been written in part.
+                // The first request may be partly written.
                 let written = begins.saturating_sub(at).min(DIGITS);
                 let from = (at + written).saturating_sub(begins);
                 out[from..][..DIGITS - written].copy_from_slice(&digits[written..]);
@@ -92,15 +93,15 @@ impl Salted {
         &salts.out
     }
 
-    /// A request of the script, as it is sent.
+    /// Returns a request of the script as it is sent, with its salt.
     pub fn request(&self, request: &[u8], salt: u64) -> Vec<u8> {
         let mut request = request.to_vec();
         request[self.at..][..DIGITS].copy_from_slice(&digits(salt));
         request
     }
 
-    /// Verifies answers in a random order: all of them, or as many as `is_late` permits, and
-    /// [`FEWEST_VERIFIED`] at least. Calls `wrong` for each that is not right.
+    /// Verifies answers in random order: all of them, or until `is_late` returns true, and at least
+    /// [`FEWEST_VERIFIED`]. Calls `wrong` for each wrong answer.
     pub fn verify(
         &self,
         script: &Script,
@@ -108,9 +109,9 @@ impl Salted {
         is_late: &dyn Fn() -> bool,
         wrong: &mut dyn FnMut(Exchange),
     ) {
-        // Nobody can foresee which are chosen.
+        // Not seeded, so that a server cannot predict the sample.
         let mut random = StdRng::from_rng(&mut rand::rng());
-        let all = answers.came();
+        let all = answers.kept_count();
         for i in 0..all {
             if i >= FEWEST_VERIFIED && is_late() {
                 break;
@@ -130,13 +131,13 @@ impl Salted {
     }
 }
 
-/// An answer that came.
+/// A received answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer {
     pub salt: u64,
-    /// Which exchange of the script it belongs to.
+    /// Its exchange in the script.
     pub exchange: u32,
-    /// Replies before it on its connection.
+    /// Number of replies before it on its connection.
     pub reply: u32,
     pub digest: Digest,
 }
@@ -145,21 +146,21 @@ pub(super) struct Answer {
 #[derive(Debug)]
 pub(super) struct Answers {
     kept: Vec<Answer>,
-    /// How many came.
+    /// Number of answers received.
     seen: u64,
     random: StdRng,
 }
 
 impl Answers {
-    /// Room for all that are kept. Its memory is touched, so that no page is missing later.
+    /// Allocates room for all answers that are kept. Writes to the memory, to avoid page faults later.
     pub fn new() -> Self {
         let nothing = Answer { salt: u64::MAX, exchange: 0, reply: 0, digest: [0xff; 32] };
         let random = StdRng::from_rng(&mut rand::rng());
         Answers { kept: vec![nothing; MOST_KEPT], seen: 0, random }
     }
 
-    /// Keeps an answer, or lets it take the place of another one, such that each that came is kept with
-    /// the same probability (Vitter, "Random Sampling with a Reservoir", 1985, algorithm R).
+    /// Keeps an answer, possibly in place of another, such that each received answer is kept with the
+    /// same probability (Vitter, "Random Sampling with a Reservoir", 1985, algorithm R).
     pub fn keep(&mut self, answer: Answer) {
         let place = match self.seen < MOST_KEPT as u64 {
             true => self.seen,
@@ -171,8 +172,8 @@ impl Answers {
         }
     }
 
-    /// How many of the kept ones came.
-    fn came(&self) -> usize {
+    /// Number of answers that are kept.
+    fn kept_count(&self) -> usize {
         self.seen.min(MOST_KEPT as u64) as usize
     }
 }
@@ -185,7 +186,7 @@ fn mixed(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A salt as it is sent.
+/// Formats a salt as it is sent.
 fn digits(salt: u64) -> [u8; DIGITS] {
     std::array::from_fn(|i| b"0123456789abcdef"[(salt >> (60 - 4 * i) & 15) as usize])
 }

@@ -1,18 +1,18 @@
-//! Requests that never end: in their head, or in their content.
+//! Requests that never end, in their head or in their content.
 
 use crate::slow::Unending;
 
-/// What is sent slowly.
+/// The part of the request that is sent slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowPart {
     /// The head of the request.
     Headers,
-    /// Its content, behind a whole head.
+    /// Its content, after a complete head.
     Body,
 }
 
 impl SlowPart {
-    /// Both.
+    /// Both parts.
     pub const ALL: [SlowPart; 2] = [SlowPart::Headers, SlowPart::Body];
 
     /// The name on the command line and in results.
@@ -24,10 +24,10 @@ impl SlowPart {
     }
 }
 
-/// A request of `path` that never ends; no more than `most` bytes of it will be sent slowly.
+/// Returns a request of `path` that never ends; at most `most` bytes of it may be sent slowly.
 pub fn unending(part: SlowPart, host: &str, path: &str, most: u64) -> Unending {
     match part {
-        // A field that never ends.
+        // A field whose value never ends.
         SlowPart::Headers => Unending {
             at_once: Vec::new(),
             slowly: format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nSlow: s").into(),
@@ -44,7 +44,7 @@ pub fn unending(part: SlowPart, host: &str, path: &str, most: u64) -> Unending {
     }
 }
 
-/// That of `HTTP/1.1 408`.
+/// Parses the status of a status line such as `HTTP/1.1 408`.
 fn status(said: &[u8]) -> Option<u16> {
     let digits = said.strip_prefix(b"HTTP/1.")?.get(2..5)?;
     std::str::from_utf8(digits).ok()?.parse().ok()
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unending_content_is_longer_than_what_will_be_sent_of_it() {
+    fn the_announced_content_is_longer_than_the_bytes_to_send() {
         let Unending { at_once, slowly, .. } = unending(SlowPart::Body, "h", "/a", 5);
         let head = String::from_utf8(at_once).unwrap();
         assert!(head.starts_with("POST /a HTTP/1.1\r\nHost: h\r\n"), "{head}");
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_read_from_the_first_line_alone() {
+    fn reads_the_status_only_from_a_status_line() {
         assert_eq!(status(b"HTTP/1.1 408 Request Timeout\r\n"), Some(408));
         assert_eq!(status(b"HTTP/1.0 503"), Some(503));
         for other in [&b""[..], b"HTTP/1.1 4", b"HTTP/2 408 x", b"220 mail"] {

@@ -1,10 +1,10 @@
-//! What a reply is to be like, in words, for whoever reads why a server is disqualified.
+//! Describes expected replies in words, for readers of a disqualification.
 
 use super::expected::{Content, Expected, Field, Is, Lines, Member, Parts, Status, Value};
 use crate::{text::printable, workload::regex::as_written};
 
 impl Expected {
-    /// In words; `text` is what the request has for its reply.
+    /// Describes the expected reply; `text` is the expected text of the exchange.
     pub(super) fn in_words(&self, text: &[u8]) -> String {
         let mut parts = vec![match self.status {
             Status::Is(status) => format!("status {status}"),
@@ -17,7 +17,7 @@ impl Expected {
             Content::Any => {}
             Content::Text if text.is_empty() => parts.push("no content".into()),
             Content::Text => parts.push(format!("the content {}", printable(text))),
-            Content::Prefix => parts.push(format!("a content beginning with {}", printable(text))),
+            Content::Prefix => parts.push(format!("a content starting with {}", printable(text))),
             Content::Matches(regex) => {
                 parts.push(format!("a content matching {}", as_written(regex)));
             }
@@ -27,8 +27,8 @@ impl Expected {
                 parts.extend(wanted.iter().map(|member| member.in_words(&mut members)));
             }
             Content::Clock { within } => parts.push(format!(
-                "the content \"Hello. The time is S\", S being this machine's time in seconds, give \
-                 or take {within}"
+                "the content \"Hello. The time is S\", where S is within {within} \
+                 seconds of this machine's clock"
             )),
         }
         parts.join(", ")
@@ -51,11 +51,11 @@ impl Field {
 
 impl Member {
     fn in_words(&self, given: &mut Lines<'_>) -> String {
-        let place = if self.pointer.is_empty() { "the whole" } else { &self.pointer };
+        let place = if self.pointer.is_empty() { "the whole value" } else { &self.pointer };
         match &self.is {
-            Is::Any => format!("{place} being there"),
-            Is::Value(value) => format!("{place} being {value}"),
-            Is::Given => format!("{place} being {}", next(given)),
+            Is::Any => format!("{place} present"),
+            Is::Value(value) => format!("{place} = {value}"),
+            Is::Given => format!("{place} = {}", next(given)),
         }
     }
 }

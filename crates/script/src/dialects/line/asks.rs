@@ -1,4 +1,4 @@
-//! What can be asked in lines.
+//! Workloads in the line protocol.
 
 use super::{
     built_in::{Reply, dialogue, integers},
@@ -19,7 +19,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LineAsks {
-    /// Decimal 64-bit integers; the reply is the exact double.
+    /// Decimal 64-bit integers; the reply is exactly twice the request.
     Double,
     /// The same requests; the reply is the request.
     Echo,

@@ -1,10 +1,9 @@
-//! The workloads of lines that need no file: `double`, `echo` and `dialogue`. Their contract stands in
-//! the design.
+//! The built-in workloads of lines: `double`, `echo` and `dialogue`. The design document defines them.
 
 use crate::script::{Conversations, EXCHANGES, Script};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-/// What is to come back for an integer.
+/// The reply to an integer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reply {
     /// Its double.
@@ -13,7 +12,7 @@ pub(super) enum Reply {
     Same,
 }
 
-/// Decimal 64-bit integers. Not closed.
+/// Requests of decimal 64-bit integers. Not closed.
 pub(super) fn integers(seed: u64, due: Reply) -> Script {
     let mut random = StdRng::seed_from_u64(seed);
     let mut script = Script::new(Conversations::Each(1));
@@ -30,7 +29,7 @@ pub(super) fn integers(seed: u64, due: Reply) -> Script {
     script
 }
 
-/// First name, last name, alternating. Not closed.
+/// Requests of first and last names, alternating. Not closed.
 pub(super) fn dialogue(seed: u64) -> Script {
     let mut random = StdRng::seed_from_u64(seed);
     let mut script = Script::new(Conversations::Each(2));
@@ -43,7 +42,8 @@ pub(super) fn dialogue(seed: u64) -> Script {
     script
 }
 
-/// Where doubling goes wrong: signs, ends of digits, of 32 bits, of a double's 53 and of 64 bits.
+/// Integers that buggy servers double incorrectly: signs, and the limits of decimal digits, of 32 bits,
+/// of a double's 53 bits and of 64 bits.
 const EDGES: [i64; 22] = [
     0,
     1,
@@ -69,10 +69,10 @@ const EDGES: [i64; 22] = [
     i64::MIN + 1,
 ];
 
-/// Every so many integers an edge comes, so that short runs meet them too.
+/// An edge appears once per this number of integers, so that short runs meet edges too.
 const EDGE_EVERY: usize = 61;
 
-/// The i-th integer: edges in turn, and between them all magnitudes equally often.
+/// The i-th integer: edges in turn, and between them all bit lengths equally often.
 fn integer(i: usize, random: &mut StdRng) -> i64 {
     if i.is_multiple_of(EDGE_EVERY) {
         return EDGES[i / EDGE_EVERY % EDGES.len()];
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
+    fn the_seed_determines_the_bytes() {
         let bytes = |seed| closed(integers(seed, Reply::Double)).requests(0, 100).to_vec();
         assert_eq!(bytes(1), bytes(1));
         assert_ne!(bytes(1), bytes(2));

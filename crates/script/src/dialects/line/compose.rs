@@ -1,4 +1,4 @@
-//! From a workload file for lines to the exchanges of a run.
+//! Compiles a workload file of lines into the exchanges of a run.
 
 use super::{
     file::{Expect, LineFile, Step},
@@ -15,12 +15,13 @@ use crate::{
 use rand::{SeedableRng, rngs::StdRng};
 
 impl LineFile {
-    /// Seeded exchanges, whole conversations of them: as many as fit into [`EXCHANGES`] and
-    /// [`crate::script::BYTES`], and at least one; and what their replies are to be like, where not all are known to
-    /// the byte. `echoed`: the reply to each is to be the request. Not closed.
+    /// Returns seeded exchanges in whole conversations, as many as fit into [`EXCHANGES`] and
+    /// [`crate::script::BYTES`], and at least one. Also returns the patterns of the replies if not all
+    /// replies are known to the byte. If `echoed`, the reply to each request is the request. Not
+    /// closed.
     pub fn compose(&self, seed: u64, echoed: bool) -> (Script, Option<Patterns>) {
         let mut drawer = Drawer::new(StdRng::seed_from_u64(seed), &self.kept.lists);
-        // Where every reply is known to the byte, checking them is one comparison of memory.
+        // If every reply is known to the byte, checking is one comparison of memory.
         let mut patterns = (!echoed && !self.conversations.iter().all(is_exact))
             .then(|| Patterns::new(self.regexes.iter().cloned(), self.longest_reply));
         let mut script = Script::new(lengths(&self.conversations));

@@ -1,4 +1,4 @@
-//! A workload file for lines: from its keys to templates, with everything that can be wrong.
+//! A workload file of lines: parses and validates its keys and templates.
 
 use crate::workload::{
     conversation::{Captures, Conversation, Raw},
@@ -12,11 +12,11 @@ use regex::bytes::Regex;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Most bytes of a request line.
+/// Maximum number of bytes of a request line.
 const LONGEST_REQUEST: usize = 65_536;
-/// Most bytes of a reply line, where the file says nothing.
+/// Maximum number of bytes of a reply line if the file does not set one.
 const LONGEST_REPLY: usize = 65_536;
-/// More than that `longest_reply` cannot be.
+/// Maximum value of `longest_reply`.
 const LONGEST_LONGEST_REPLY: usize = 1 << 20;
 
 /// A file with `protocol = "line"`.
@@ -28,7 +28,7 @@ pub(super) struct LineFile {
     pub longest_reply: usize,
 }
 
-/// As it is written.
+/// The file as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawFile {
@@ -50,7 +50,9 @@ impl LineFile {
         let raw: RawFile = file.parse()?;
         let longest_reply = longest_reply(raw.longest_reply)?;
         if !raw.files.is_empty() {
-            return Err("lines have no `body_file`, so [files] says nothing: leave it out".into());
+            return Err(
+                "the line protocol has no `body_file`, so [files] has no effect; remove it".into(),
+            );
         }
         let lists = file.lists(raw.lines, raw.files);
         let mut reader = Reader { lists, regexes: Vec::new(), longest_reply };
@@ -63,34 +65,34 @@ impl LineFile {
     }
 }
 
-fn longest_reply(said: Option<usize>) -> Result<usize, String> {
-    let longest = said.unwrap_or(LONGEST_REPLY);
+fn longest_reply(given: Option<usize>) -> Result<usize, String> {
+    let longest = given.unwrap_or(LONGEST_REPLY);
     if !(1..=LONGEST_LONGEST_REPLY).contains(&longest) {
         return Err(format!(
-            "`longest_reply` is {longest}; expected bytes from 1 to {LONGEST_LONGEST_REPLY}, as \
+            "`longest_reply` is {longest}; expected 1 to {LONGEST_LONGEST_REPLY} bytes, e.g. \
              longest_reply = 65536"
         ));
     }
     Ok(longest)
 }
 
-/// A request line, and what must come back.
+/// A request line and the expected reply.
 #[derive(Debug)]
 pub(super) struct Step {
     pub send: Template,
     pub expect: Expect,
 }
 
-/// What must come back.
+/// The expected reply.
 #[derive(Debug)]
 pub(super) enum Expect {
     Exact(Template),
     Prefix(Template),
-    /// The regular expression in this place.
+    /// The regular expression at this index.
     Regex(u16),
 }
 
-/// A request, or a conversation of several.
+/// A request, or a conversation of several, as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
@@ -102,7 +104,7 @@ struct Request {
     regex: Option<String>,
 }
 
-/// A request, and one of the three ways to say what must come back.
+/// A request and one of the three keys of an expected reply, as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawStep {
@@ -112,7 +114,7 @@ struct RawStep {
     regex: Option<String>,
 }
 
-/// What is read while the requests are.
+/// State of reading the requests.
 struct Reader {
     lists: NamedLists,
     regexes: Vec<(String, Regex)>,
@@ -120,7 +122,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads a `[[request]]`. What is wrong begins with its place: `: …` or `, step 2: …`.
+    /// Reads a `[[request]]`. An error starts with its place: `: …` or `, step 2: …`.
     fn conversation(&mut self, request: Request) -> Result<Conversation<Step>, String> {
         let Request { weight, steps, send, exact, prefix, regex } = request;
         let one = RawStep { send, exact, prefix, regex };
@@ -135,8 +137,8 @@ impl Reader {
             let found: Vec<&str> = step.expectations().iter().map(|(key, _)| *key).collect();
             let found = if found.is_empty() { "nothing".into() } else { found.join(" and ") };
             return Err(format!(
-                "it says of the reply: {found}; expected one of exact = \"{{n*2}}\", prefix = \
-                 \"OK \" and regex = \"[0-9]+ ms\""
+                "expected one of exact = \"{{n*2}}\", prefix = \"OK \" and regex = \"[0-9]+ ms\" for \
+                 the reply, found {found}"
             ));
         };
         let mut scope = Scope { captures, lists: &mut self.lists };
@@ -188,7 +190,7 @@ fn template(
 ) -> Result<Template, String> {
     if text.contains('\n') {
         return Err(format!(
-            "`{key}` = {text:?}: a newline ends a line, and is added to each: leave it out, or write \
+            "`{key}` = {text:?}: a newline is added to each line automatically; remove it, or write \
              several requests as steps"
         ));
     }

@@ -1,8 +1,8 @@
 //! Lines over TCP: a request is a line, and so is its reply. A line ends with a newline.
 //!
-//! Where every reply is known to the byte, checking is one comparison of memory ([`crate::Exact`]);
-//! where some are described by a prefix or a regular expression, what comes is cut at newlines and
-//! looked at line by line (`receive`), which is decided once per workload.
+//! If every reply is known to the byte, checking is one comparison of memory ([`crate::Exact`]). If
+//! some replies are described by a prefix or a regular expression, received bytes are split at newlines
+//! and checked line by line (`receive`). This is decided once per workload.
 
 mod asks;
 mod built_in;

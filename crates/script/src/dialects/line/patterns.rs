@@ -1,50 +1,50 @@
-//! Replies that are not known to the byte: what each must be like, and whether a line is. Which
-//! line belongs to which exchange is the cursor's business.
+//! Replies that are not known to the byte: the pattern of each, and whether a line matches it. The
+//! cursor decides which line belongs to which exchange.
 
 use regex::bytes::Regex;
 
-/// What a reply is to be like. The text that it speaks of lies in the script.
+/// The pattern of a reply. The text it refers to is in the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// The text, whole.
+    /// The whole text.
     Exact,
-    /// A line that begins with the text.
+    /// A line that starts with the text.
     Prefix,
-    /// A line that this one of the regular expressions matches; the text is empty.
+    /// A line that the regular expression at this index matches; the text is empty.
     Regex(u16),
 }
 
-/// What the replies of a script are to be like.
+/// The patterns of a script's replies.
 #[derive(Debug)]
 pub(super) struct Patterns {
-    /// Of each exchange.
+    /// The pattern of each exchange.
     dues: Vec<Due>,
     regexes: Vec<Regex>,
-    /// As they were written.
+    /// The regular expressions as the user wrote them.
     sources: Vec<String>,
-    /// Most bytes of a reply line.
+    /// Maximum number of bytes of a reply line.
     longest: usize,
 }
 
 impl Patterns {
-    /// With these regular expressions, each anchored at both ends of the line, as they were written
-    /// and compiled; lines of at most `longest` bytes.
+    /// Creates patterns with these regular expressions: each as written, and compiled with anchors at
+    /// both ends of the line. A line has at most `longest` bytes.
     pub fn new(regexes: impl IntoIterator<Item = (String, Regex)>, longest: usize) -> Self {
         let (sources, regexes) = regexes.into_iter().unzip();
         Patterns { dues: Vec::new(), regexes, sources, longest }
     }
 
-    /// Of one exchange more.
+    /// Adds the pattern of the next exchange.
     pub fn push(&mut self, due: Due) {
         self.dues.push(due);
     }
 
-    /// Most bytes of a reply line.
+    /// Maximum number of bytes of a reply line.
     pub fn longest(&self) -> usize {
         self.longest
     }
 
-    /// Whether a line, without its newline, is what exchange `i` is due.
+    /// Whether a line, without its newline, matches the pattern of exchange `i`.
     #[inline]
     pub fn fits(&self, i: u32, line: &[u8], text: &[u8]) -> bool {
         line.len() <= self.longest
@@ -55,7 +55,7 @@ impl Patterns {
             }
     }
 
-    /// Whether what came of a line so far can still become what exchange `i` is due.
+    /// Whether a partial line can still match the pattern of exchange `i`.
     pub fn may_fit(&self, i: u32, part: &[u8], text: &[u8]) -> bool {
         let same = part.len().min(text.len());
         part.len() <= self.longest
@@ -66,16 +66,16 @@ impl Patterns {
             }
     }
 
-    /// What exchange `i` is due, in words; `text` is printable.
+    /// Describes the pattern of exchange `i`; `text` is printable.
     pub fn describe(&self, i: u32, text: &str) -> String {
         match self.due(i) {
             Due::Exact => format!("{text}\\n"),
-            Due::Prefix => format!("a line beginning with {text}"),
+            Due::Prefix => format!("a line starting with {text}"),
             Due::Regex(n) => format!("a line matching {}", self.sources[n as usize]),
         }
     }
 
-    /// The script's tail repeats its beginning.
+    /// The pattern of exchange `i`; the script's tail repeats its start.
     #[inline]
     fn due(&self, i: u32) -> Due {
         self.dues[i as usize % self.dues.len()]

@@ -1,5 +1,5 @@
-//! Replies that are not all known to the byte: cut at newlines and looked at line by line. A line that
-//! came in part is kept until the rest is there.
+//! Checks replies that are not all known to the byte: splits received bytes at newlines and checks line
+//! by line. A partial line is kept until the rest of it arrives.
 
 use super::patterns::Patterns;
 use crate::{
@@ -11,24 +11,24 @@ use crate::{
 };
 use regatta_record::Exchange;
 
-/// Exchanges of lines, and what their replies are to be like.
+/// Exchanges of lines, and the patterns of their replies.
 #[derive(Debug)]
 pub struct Lines {
     script: Script,
     patterns: Patterns,
 }
 
-/// What came of a line whose end has not come. Its room is kept for the next one.
+/// A partial line. Its capacity is reused for the next one.
 #[derive(Debug, Default)]
 pub struct Part(Vec<u8>);
 
 impl Lines {
-    /// Of a closed script.
+    /// Creates the dialect of a closed script.
     pub(super) fn new(script: Script, patterns: Patterns) -> Self {
         Lines { script, patterns }
     }
 
-    /// Says which line does not fit, and what was due in its place.
+    /// Describes the line that does not match, and the expected line.
     #[cold]
     fn explain(&self, cursor: &Cursor, part: &Part, bytes: &[u8]) -> Box<Exchange> {
         let Lines { script, patterns } = self;
@@ -57,7 +57,8 @@ impl Lines {
         Box::new(Exchange { sent, expected, received, reply_index: reply_index.into() })
     }
 
-    /// How many replies what came completes, `None` if it is wrong; then nothing has changed.
+    /// Returns how many replies the received bytes complete. Returns `None` if they are wrong, and
+    /// changes nothing.
     fn take(&self, cursor: &mut Cursor, part: &mut Part, bytes: &[u8]) -> Option<u32> {
         let Lines { script, patterns } = self;
         let owed_to = cursor.owed_to(script);
@@ -83,7 +84,7 @@ impl Lines {
         let complete = at - cursor.answered();
         if !rest.is_empty() {
             let before = if complete == 0 { came_before } else { 0 };
-            // Of a line that is too long no more is kept than what came before.
+            // A line that is too long is not kept beyond its earlier bytes.
             let fits = at < owed_to && before + rest.len() <= patterns.longest() && {
                 part.extend_from_slice(rest);
                 let line = &part[part.len() - rest.len() - before..];
@@ -152,10 +153,11 @@ mod tests {
     use regex::bytes::Regex;
 
     const PIPELINE: u32 = 20;
-    /// Shorter than the pipeline: what is outstanding goes round the script more than once.
+    /// Shorter than the pipeline, so the requests in flight span the script more than once.
     const REPLIES: [&str; 8] = ["0", "a", "bb", "-17", "x y", "", "hello", "12345678901234567890"];
 
-    /// Every reply as `due` says. The n-th regular expression matches the n-th reply only.
+    /// Lines whose replies have the patterns of `due`. The n-th regular expression matches only the
+    /// n-th reply.
     fn patterns(due: impl Fn(u16) -> Due) -> Lines {
         let anchored = |text: &str| Regex::new(&format!(r"\A(?:{})\z", regex::escape(text)));
         let regexes = REPLIES.map(|text| (format!("/{text}/"), anchored(text).unwrap()));
@@ -171,7 +173,7 @@ mod tests {
         Lines::new(script, patterns)
     }
 
-    /// The same replies, to be compared as memory.
+    /// The same replies, compared as memory.
     fn exact() -> Exact {
         let mut script = Script::new(Conversations::Each(1));
         for (n, reply) in REPLIES.iter().enumerate() {
@@ -187,7 +189,7 @@ mod tests {
         (start..start + k).flat_map(|i| reply(i).into_bytes()).collect()
     }
 
-    /// At `start`, with `k` requests written.
+    /// A cursor at `start`, with `k` requests written.
     fn asked(script: &Script, start: u32, k: u32) -> Cursor {
         let mut cursor = Cursor::new(script, start);
         cursor.ask(k);
@@ -195,7 +197,7 @@ mod tests {
         cursor
     }
 
-    /// How many replies were right, or which exchange was not.
+    /// Returns how many replies were correct, or the exchange that was not.
     fn verdict<D: Dialect<Desk = ()>>(
         dialect: &D,
         (start, k): (u32, u32),
@@ -220,7 +222,7 @@ mod tests {
         Ok(complete)
     }
 
-    /// What can happen to a stream of replies.
+    /// A change to a stream of replies.
     #[derive(Clone, Debug)]
     enum Change {
         Nothing,
@@ -258,7 +260,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_replies_are_cut_the_verdict_is_that_of_comparing_memory(
+        fn agrees_with_comparing_memory_however_replies_are_split(
             asked in (0..REPLIES.len() as u32, 1..=PIPELINE),
             change in change(),
             cuts in prop::collection::vec(1..40_usize, 1..40),
@@ -269,7 +271,7 @@ mod tests {
             let lines = verdict(&patterns(|_| Due::Exact), asked, &stream, &cuts);
             prop_assert_eq!(index(lines), exact);
             match (index(verdict(&patterns(Due::Regex), asked, &stream, &cuts)), exact) {
-                // Nothing is known of a line for a regular expression before it ends.
+                // Whether a line matches a regular expression is not known before it ends.
                 (Ok(right), Err(wrong)) => {
                     prop_assert!(right == wrong && !stream.ends_with(b"\n"));
                 }
@@ -278,7 +280,7 @@ mod tests {
         }
 
         #[test]
-        fn a_prefix_is_enough_however_replies_are_cut(
+        fn accepts_matching_prefixes_however_replies_are_split(
             (start, k) in (0..REPLIES.len() as u32, 1..=PIPELINE),
             after in "[ -~]{0,10}",
             cuts in prop::collection::vec(1..40_usize, 1..40),
@@ -290,7 +292,7 @@ mod tests {
 
             let wrong = wrong.index(k as usize);
             if REPLIES[(start as usize + wrong) % REPLIES.len()].is_empty() {
-                return Ok(()); // Any line begins with nothing.
+                return Ok(()); // Every line starts with the empty text.
             }
             let mut lines: Vec<String> = right.lines().map(|line| format!("{line}\n")).collect();
             lines[wrong].insert(0, '?');
@@ -301,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_reply_is_told_with_what_was_due() {
+    fn reports_a_wrong_reply_with_the_expected_one() {
         let told = |lines: &Lines, start: u32, stream: &[u8], cuts: &[usize]| {
             let exchange = verdict(lines, (start, 2), stream, cuts).unwrap_err();
             let Exchange { sent, expected, received, reply_index } = *exchange;
@@ -312,7 +314,7 @@ mod tests {
         };
         for cuts in [&[1][..], &[3], &[100]] {
             let prefix = patterns(|_| Due::Prefix);
-            let beginning = is("3\\n", "a line beginning with -17", "-18\\n", 1);
+            let beginning = is("3\\n", "a line starting with -17", "-18\\n", 1);
             assert_eq!(told(&prefix, 2, b"bbb\n-18\n", &[100]), beginning);
             let regex = patterns(Due::Regex);
             let matching = is("3\\n", "a line matching /-17/", "-170\\n", 1);
@@ -326,20 +328,20 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_the_longest_length_passes_and_one_byte_more_does_not() {
+    fn accepts_a_line_of_the_maximum_length_and_rejects_a_longer_one() {
         let script = patterns(|_| Due::Prefix);
         let line = |length: usize| [&b"0".repeat(length)[..], b"\n"].concat();
         for cuts in [&[1][..], &[7], &[100]] {
             assert_eq!(verdict(&script, (0, 1), &line(30), cuts), Ok(1));
             let exchange = verdict(&script, (0, 1), &line(31), cuts).unwrap_err();
-            assert_eq!(exchange.expected, "a line beginning with 0 (at most 30 bytes of it)");
-            // Without an end it is wrong as soon as it is too long: nothing is heaped up.
+            assert_eq!(exchange.expected, "a line starting with 0 (at most 30 bytes of it)");
+            // A line without an end is wrong as soon as it is too long, so it is not buffered further.
             assert!(verdict(&script, (0, 1), &b"0".repeat(31), cuts).is_err());
         }
     }
 
     #[test]
-    fn a_reply_to_a_request_that_is_half_written_is_unasked() {
+    fn a_reply_to_a_half_written_request_is_unsolicited() {
         let lines = patterns(Due::Regex);
         let (mut cursor, mut talk) = (Cursor::new(&lines.script, 0), lines.talk(0));
         cursor.ask(2);

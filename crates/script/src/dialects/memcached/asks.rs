@@ -1,4 +1,4 @@
-//! What can be asked of a cache.
+//! Workloads for memcached.
 
 use super::{built_in, file::CacheFile, receive::Memcached, step::Exchanges};
 use crate::{
@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemcachedAsks {
-    /// An item is stored, and read back by the same connection.
+    /// Stores an item and reads it back on the same connection.
     Cache,
     /// A workload file.
     File(FileAsks),

@@ -1,16 +1,16 @@
-//! The workload `cache`, which needs no file.
+//! The built-in workload `cache`.
 
 use super::step::{Command, Exchanges};
 use crate::script::{Conversations, Script};
 use rand::{Rng, SeedableRng, distr::Alphanumeric, rngs::StdRng};
 
-/// Items that are stored and read: a server needs some 7 MB for them.
+/// Number of items that are stored and read; a server needs about 7 MB for them.
 const ITEMS: usize = 1 << 15;
-/// Bytes of a value.
+/// Bytes in a value.
 const VALUE: usize = 100;
 
-/// An item is stored, and read back by the same connection. Each key has one value only, so that it
-/// does not matter which connection stored it last. Not closed.
+/// Stores an item and reads it back on the same connection. Each key has only one value, so it does not
+/// matter which connection stored it last. Not closed.
 pub(super) fn cache(seed: u64) -> Exchanges {
     let mut random = StdRng::seed_from_u64(seed);
     let mut script = Script::new(Conversations::Each(2));
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stored_is_read_back_and_each_key_has_one_value() {
+    fn reads_back_what_it_stored() {
         let mut script = cache(0xa).script;
         script.close(1).unwrap();
         assert_eq!(script.count() as usize, 2 * ITEMS);

@@ -1,5 +1,5 @@
-//! A workload file for memcached: from its keys to templates, with everything that can be wrong, and
-//! from those to the exchanges of a run.
+//! A workload file for memcached: parses and validates its keys and templates, and compiles them into
+//! the exchanges of a run.
 
 use super::step::{Command, Due, Exchanges};
 use crate::{
@@ -17,11 +17,11 @@ use rand::{SeedableRng, rngs::StdRng};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Most bytes of a key.
+/// Maximum number of bytes of a key.
 const LONGEST_KEY: usize = 250;
-/// Most bytes of a value: what a server takes whose settings nobody changed.
+/// Maximum number of bytes of a value: the limit of a server with default settings.
 const LONGEST_VALUE: usize = 1_000_000;
-/// Exchanges of a script: fewer than of lines, since each is longer.
+/// Number of exchanges in a script: fewer than for lines, because each is longer.
 const EXCHANGES: usize = 1 << 16;
 
 /// A file with `protocol = "memcached"`.
@@ -31,7 +31,7 @@ pub(super) struct CacheFile {
     conversations: Vec<Conversation<Step>>,
 }
 
-/// A command, and what must come back.
+/// A command and the expected reply.
 #[derive(Debug)]
 struct Step {
     key: Template,
@@ -41,14 +41,14 @@ struct Step {
 #[derive(Debug)]
 enum Does {
     Set(Template),
-    /// With the value that must be there, if anything is known of that.
+    /// With the expected value, if it is known.
     Get(Option<Template>),
     GetNothing,
     Delete,
     DeleteNothing,
 }
 
-/// As it is written.
+/// The file as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawFile {
@@ -61,7 +61,7 @@ struct RawFile {
     lines: BTreeMap<String, Vec<String>>,
 }
 
-/// A command, or a conversation of several.
+/// A command, or a conversation of several, as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
@@ -75,7 +75,7 @@ struct Request {
     miss: Option<bool>,
 }
 
-/// A command, and what must come back.
+/// A command and the expected reply, as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawStep {
@@ -112,7 +112,7 @@ impl CacheFile {
         Ok(CacheFile { kept: file.keep(raw.name, lists)?, conversations })
     }
 
-    /// Seeded exchanges, whole conversations of them. Not closed.
+    /// Returns seeded exchanges in whole conversations. Not closed.
     pub fn compose(&self, seed: u64) -> Exchanges {
         let mut drawer = Drawer::new(StdRng::seed_from_u64(seed), &self.kept.lists);
         let (mut script, mut dues) = (Script::new(lengths(&self.conversations)), Vec::new());
@@ -178,7 +178,7 @@ fn step(raw: RawStep, captures: &mut Captures, lists: &mut NamedLists) -> Result
         ("delete", None, None) if raw.miss.is_none() => Does::Delete,
         _ => {
             return Err(format!(
-                "`{command}` cannot have what stands beside it: `value` belongs to set, `hit` to get, \
+                "`{command}` cannot be combined with its other keys: `value` belongs to set, `hit` to get, \
                  and `miss = true` to get or delete, alone"
             ));
         }
@@ -191,10 +191,10 @@ fn key_template(name: &str, text: &str, scope: &mut Scope<'_>) -> Result<Templat
     let key = Template::parse(text, Side::Send, scope).map_err(wrong)?;
     let own = key.literals("");
     if own.is_empty() {
-        return Err(wrong("a key has some text of its own, as key:{n=counter}".into()));
+        return Err(wrong("a key needs some literal text, e.g. key:{n=counter}".into()));
     }
     if let Some(bad) = own.chars().find(|c| c.is_whitespace() || c.is_control()) {
-        return Err(wrong(format!("{bad:?} cannot stand in a key; write another character")));
+        return Err(wrong(format!("a key cannot contain {bad:?}; use another character")));
     }
     let longest = longest_key(&key, scope);
     if longest > LONGEST_KEY {
@@ -205,7 +205,7 @@ fn key_template(name: &str, text: &str, scope: &mut Scope<'_>) -> Result<Templat
     Ok(key)
 }
 
-/// Most bytes of a key: a byte of a value becomes three at most.
+/// Maximum number of bytes of a key: a byte of a value takes up to three bytes.
 fn longest_key(key: &Template, scope: &Scope<'_>) -> usize {
     let own = key.literals("").len();
     own + 3 * (key.longest(Side::Send, scope) - own)
@@ -228,7 +228,7 @@ fn value_template(
     Ok(template)
 }
 
-/// Appends a value to a key: what cannot stand in one is percent-encoded, and so is `%`.
+/// Appends a value to a key. `%` and bytes that a key cannot contain are percent-encoded.
 fn write_encoded(value: &Value, key: &mut Vec<u8>) {
     let mut plain = Vec::new();
     value.write(&mut plain);
@@ -249,7 +249,7 @@ mod tests {
         CacheFile::read(FileText::alone(&text, "mine"))
     }
 
-    /// The first exchanges: the request and what is due.
+    /// The first exchanges: each request and its expected reply.
     fn first(n: u32, text: &str) -> Vec<(String, String)> {
         let mut script = read(text).unwrap().compose(3).script;
         script.close(1).unwrap();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_and_replies_byte_for_byte() {
+    fn writes_commands_and_replies_byte_for_byte() {
         let lines = "[lines]\nwords = ['a b%é']";
         let text = format!(
             "[[request]]\nsteps = [\n\
@@ -284,35 +284,35 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_to_the_byte_needs_no_reading() {
+    fn replies_known_to_the_byte_are_compared_as_memory() {
         let known = "[[request]]\nset = 'a'\nvalue = 'b'\n[[request]]\nget = 'a'\nhit = 'b'";
         assert!(read(known).unwrap().compose(1).dues.is_none());
     }
 
     #[test]
-    fn mistakes_are_told_with_what_was_expected() {
+    fn reports_mistakes_with_what_was_expected() {
         let long = "x".repeat(LONGEST_KEY + 1);
         for (request, said) in [
             ("", "request 1: it has no command; expected one of set"),
             ("set = 'a'", "`set` needs a value; write: value ="),
             ("set = 'a'\nget = 'a'", "it has set and get; expected one of"),
-            ("set = 'a'\nvalue = 'b'\nhit = 'b'", "`set` cannot have what stands beside it"),
+            ("set = 'a'\nvalue = 'b'\nhit = 'b'", "`set` cannot be combined"),
             ("get = 'a'\nvalue = 'b'", "`value` belongs to set, `hit` to get"),
             ("get = 'a'\nhit = 'b'\nmiss = true", "`miss = true` to get or delete, alone"),
-            ("get = 'a'\nmiss = false", "`get` cannot have"),
-            ("delete = 'a'\nhit = 'b'", "`delete` cannot have"),
-            ("get = ''", "a key has some text of its own"),
-            ("get = '{n=counter}'", "a key has some text of its own"),
-            ("get = 'a b'", "' ' cannot stand in a key"),
-            ("get = \"a\\u0001\"", "cannot stand in a key"),
+            ("get = 'a'\nmiss = false", "`get` cannot be combined"),
+            ("delete = 'a'\nhit = 'b'", "`delete` cannot be combined"),
+            ("get = ''", "a key needs some literal text"),
+            ("get = '{n=counter}'", "a key needs some literal text"),
+            ("get = 'a b'", "a key cannot contain ' '"),
+            ("get = \"a\\u0001\"", "a key cannot contain"),
             ("get = 'k:{hex:90}'", "the key can become 272 bytes long; at most 250"),
             (&format!("get = '{long}'"), "the key can become 251 bytes long"),
-            ("set = 'a'\nvalue = '{m}'", "no placeholder and no capture \"m\""),
+            ("set = 'a'\nvalue = '{m}'", "no such placeholder or capture: \"m\""),
             ("set = 'a'\nvalue = '{hex:65536}{hex:65536}'\nweight = 0", "`weight` is 0"),
-            ("get = 'a'\nhit = '{hex:3}'", "cannot be drawn anew"),
+            ("get = 'a'\nhit = '{hex:3}'", "cannot draw a new value"),
             ("get = 'a'\nexact = 'b'", "unknown field `exact`"),
             ("steps = [{ get = 'a' }, {}]", "request 1, step 2: it has no command"),
-            ("get = 'a'\nsteps = []", "a command or an expectation beside them"),
+            ("get = 'a'\nsteps = []", "and also a command or an expectation"),
         ] {
             let error = read(&format!("[[request]]\n{request}")).unwrap_err();
             assert!(error.contains(said), "{request}: {error}");

@@ -1,10 +1,11 @@
-//! The text protocol of memcached: items are stored under keys and read back. See its `protocol.txt`.
+//! The text protocol of memcached, which stores items under keys and reads them back. See its
+//! `protocol.txt`.
 //!
-//! This folder is the example of how a protocol is added; ARCHITECTURE.md goes through it.
+//! This folder is the example of how to add a protocol; ARCHITECTURE.md walks through it.
 //!
-//! A reply is known to the byte where the workload says what is stored under a key, and then it is
-//! compared as memory ([`crate::Exact`]). A `get` of which nothing is said may be answered with any
-//! value of its key or with none: such replies are read (`reply`).
+//! A reply is known to the byte if the workload determines the value of its key. It is then compared as
+//! memory ([`crate::Exact`]). A `get` without an expectation may return any value of its key, or none.
+//! Such replies are parsed (`reply`).
 
 mod asks;
 mod built_in;

@@ -1,4 +1,4 @@
-//! How a connection's replies are checked, where not all are known to the byte.
+//! Checks a connection's replies if not all are known to the byte.
 
 use super::{reply::Reply, step::Due};
 use crate::{
@@ -9,25 +9,25 @@ use crate::{
 };
 use regatta_record::Exchange;
 
-/// Exchanges with a cache, and what their replies are to be like.
+/// Exchanges with a cache, and what their replies must be.
 #[derive(Debug)]
 pub struct Memcached {
     script: Script,
-    /// Of each exchange before the script repeats.
+    /// For each exchange before the script repeats.
     dues: Vec<Due>,
 }
 
-/// What came of a reply whose end has not come.
+/// State of a partially received reply.
 #[derive(Debug, Default)]
 pub struct Part {
-    /// Bytes that were right, of a reply that is known to the byte.
+    /// Number of correct bytes of a reply that is known to the byte.
     right: usize,
-    /// Of another.
+    /// A reply that is not known to the byte.
     reply: Reply,
 }
 
 impl Memcached {
-    /// Of a closed script.
+    /// Creates the dialect of a closed script.
     pub(super) fn new(script: Script, dues: Vec<Due>) -> Self {
         Memcached { script, dues }
     }
@@ -36,8 +36,8 @@ impl Memcached {
         self.dues[exchange as usize % self.dues.len()]
     }
 
-    /// Takes the bytes of the reply to an exchange off the front of `input`: whether it is whole.
-    /// `None`: it is wrong.
+    /// Consumes bytes of the reply to an exchange from the front of `input`. Returns whether the reply
+    /// is complete, or `None` if it is wrong.
     fn take(&self, exchange: u32, part: &mut Part, input: &mut &[u8]) -> Option<bool> {
         let due = self.script.reply(exchange);
         match self.due(exchange) {
@@ -61,7 +61,9 @@ impl Memcached {
         let text = self.script.reply(exchange);
         let (expected, before) = match self.due(exchange) {
             Due::Exact => (printable(text), &text[..part.right]),
-            Due::Either => (format!("a value of {} or none", printable(text)), part.reply.begun()),
+            Due::Either => {
+                (format!("a value of {} or none", printable(text)), part.reply.partial_line())
+            }
         };
         Box::new(Exchange {
             sent: printable(self.script.request(exchange)),

@@ -1,32 +1,32 @@
-//! A reply to `get` as it comes: a value of the key that was asked for, or none.
+//! Incremental parser of replies to `get`: a value of the requested key, or none.
 
-/// Most bytes of a line: a key has 250 at most, and numbers stand behind it.
+/// Maximum number of bytes of a line: a key has at most 250, and numbers follow it.
 const LONGEST_LINE: usize = 512;
 
-/// How far a reply has come.
+/// State of a partially received reply.
 #[derive(Debug, Default)]
 pub(super) struct Reply {
-    /// What came of a line.
+    /// The partial line.
     line: Vec<u8>,
-    /// Bytes of the value that have not come, its newline included.
+    /// Number of missing bytes of the value, including its newline.
     left: u64,
-    /// The value has come.
+    /// Whether the value has been received.
     has_value: bool,
 }
 
-/// What came is no reply to `get`.
+/// The received bytes are not a reply to `get`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct NoReply;
+pub(super) struct InvalidReply;
 
 impl Reply {
-    /// What came before of the line that is being read, to be told.
-    pub fn begun(&self) -> &[u8] {
+    /// Returns the partial line received before, for messages.
+    pub fn partial_line(&self) -> &[u8] {
         &self.line
     }
 
-    /// Takes the reply's bytes off the front of `input`: whether it is whole. Then this is ready for
-    /// another one. On `Err` nothing of the line that is wrong has been kept.
-    pub fn take(&mut self, input: &mut &[u8], key: &[u8]) -> Result<bool, NoReply> {
+    /// Consumes the reply's bytes from the front of `input`. Returns whether the reply is complete; if
+    /// so, this is ready for the next reply. On `Err`, nothing of the wrong line is kept.
+    pub fn take(&mut self, input: &mut &[u8], key: &[u8]) -> Result<bool, InvalidReply> {
         while !input.is_empty() {
             if self.left > 0 {
                 self.take_value(input)?;
@@ -36,7 +36,7 @@ impl Reply {
             let here = end.unwrap_or(input.len());
             let before = self.line.len();
             if before + here > LONGEST_LINE {
-                return Err(NoReply);
+                return Err(InvalidReply);
             }
             if end.is_none() || !self.line.is_empty() {
                 self.line.extend_from_slice(&input[..here]);
@@ -46,7 +46,7 @@ impl Reply {
             if end.is_some() && !is_end {
                 let Some(length) = length_of(line, key).filter(|_| !self.has_value) else {
                     self.line.truncate(before);
-                    return Err(NoReply);
+                    return Err(InvalidReply);
                 };
                 (self.left, self.has_value) = (length + 2, true);
             }
@@ -62,8 +62,8 @@ impl Reply {
         Ok(false)
     }
 
-    /// Reads the value over, and looks at the newline behind it.
-    fn take_value(&mut self, input: &mut &[u8]) -> Result<(), NoReply> {
+    /// Skips the value, and checks the newline after it.
+    fn take_value(&mut self, input: &mut &[u8]) -> Result<(), InvalidReply> {
         let here = self.left.min(input.len() as u64) as usize;
         let (value, rest) = input.split_at(here);
         for (i, byte) in value.iter().enumerate().skip(here.saturating_sub(2)) {
@@ -73,7 +73,7 @@ impl Reply {
                 _ => continue,
             };
             if *byte != wanted {
-                return Err(NoReply);
+                return Err(InvalidReply);
             }
         }
         (self.left, *input) = (self.left - here as u64, rest);
@@ -81,7 +81,7 @@ impl Reply {
     }
 }
 
-/// The length in `VALUE KEY FLAGS LENGTH`.
+/// Parses the length in `VALUE KEY FLAGS LENGTH`.
 fn length_of(line: &[u8], key: &[u8]) -> Option<u64> {
     let rest = line.strip_prefix(b"VALUE ")?.strip_prefix(key)?.strip_prefix(b" ")?;
     let text = std::str::from_utf8(rest.strip_suffix(b"\r\n")?).ok()?;
@@ -96,8 +96,8 @@ fn length_of(line: &[u8], key: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Whether it is whole, and what was left; by pieces of this size.
-    fn read(bytes: &[u8], pieces: usize) -> Result<(bool, usize), NoReply> {
+    /// Reads in pieces of this size. Returns whether the reply is complete, and how many bytes remain.
+    fn read(bytes: &[u8], pieces: usize) -> Result<(bool, usize), InvalidReply> {
         let (mut reply, mut taken) = (Reply::default(), 0);
         for piece in bytes.chunks(pieces) {
             let mut input = piece;
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_or_none_is_read_however_it_is_cut() {
+    fn reads_a_value_or_none_however_it_is_split() {
         for pieces in [1, 2, 3, 5, 100] {
             for right in [
                 "END\r\n",
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_reply() {
+    fn rejects_invalid_replies() {
         let long = format!("VALUE k 0 {}\r\n", "1".repeat(LONGEST_LINE));
         for pieces in [1, 2, 3, 5, 1_000] {
             for wrong in [
@@ -148,7 +148,11 @@ mod tests {
                 "VALUE k 0 4294967296\r\n",
                 &long,
             ] {
-                assert_eq!(read(wrong.as_bytes(), pieces), Err(NoReply), "{wrong:?} by {pieces}");
+                assert_eq!(
+                    read(wrong.as_bytes(), pieces),
+                    Err(InvalidReply),
+                    "{wrong:?} by {pieces}"
+                );
             }
         }
     }

@@ -1,38 +1,38 @@
-//! One command, with the bytes that ask for it and those that are due.
+//! A command: the bytes of its request and its expected reply.
 
 use crate::script::Script;
 
-/// The exchanges of a run, and what their replies are to be like where not all are known to the byte.
+/// The exchanges of a run, and what their replies must be if not all are known to the byte.
 pub(super) struct Exchanges {
     pub script: Script,
     pub dues: Option<Vec<Due>>,
 }
 
-/// What a reply is to be like. What it is compared with lies in the script.
+/// What a reply must be. The bytes to compare with are in the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// These bytes.
+    /// Exactly these bytes.
     Exact,
     /// Any value of this key, or none.
     Either,
 }
 
-/// What is done with a key, and what must come back.
+/// A command for a key, and its expected result.
 pub(super) enum Command {
-    /// A value is stored.
+    /// Stores a value.
     Set { value: Vec<u8> },
-    /// The value is read; `None`: there may be any or none.
+    /// Reads the value; `None` expects any value or none.
     Get { hit: Option<Vec<u8>> },
-    /// The value is read, and there is none.
+    /// Reads the value; none is expected.
     GetNothing,
-    /// The value is forgotten.
+    /// Deletes the value.
     Delete,
-    /// The same, and there is none.
+    /// Deletes the value; none is expected to exist.
     DeleteNothing,
 }
 
 impl Command {
-    /// The request, and what is due: a reply, or the key for [`Due::Either`].
+    /// Returns the request and the expected reply; for [`Due::Either`], the key in place of the reply.
     pub fn bytes(self, key: &[u8]) -> (Vec<u8>, Vec<u8>, Due) {
         let exact = |request, reply: &[u8]| (request, reply.to_vec(), Due::Exact);
         let get = || [b"get ", key, b"\r\n"].concat();

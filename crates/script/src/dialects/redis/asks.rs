@@ -1,4 +1,4 @@
-//! What can be asked.
+//! Workloads for Redis.
 
 use super::{built_in, file::MixFile, receive::Redis};
 use crate::{
@@ -14,15 +14,15 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RedisAsks {
     what: What,
-    /// All clients have the same keys, and what they saw of them is checked together.
+    /// Whether all clients use the same keys, and their histories are checked together.
     shares_keys: bool,
 }
 
-/// Which commands.
+/// The commands of a workload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum What {
-    /// A bit of every command.
+    /// A mix of all commands.
     Shard,
     /// A workload file.
     File(FileAsks),
@@ -48,7 +48,7 @@ impl TryFrom<SentFile> for FileAsks {
 }
 
 impl RedisAsks {
-    /// The workload that needs no file.
+    /// Returns the built-in workload.
     pub(super) fn shard() -> Self {
         RedisAsks { what: What::Shard, shares_keys: false }
     }

@@ -1,4 +1,4 @@
-//! The workload `shard`, which needs no file.
+//! The built-in workload `shard`.
 
 use super::{
     commands::Command,
@@ -8,12 +8,12 @@ use super::{
 };
 use crate::workload::{conversation::Conversation, file::Kept};
 
-/// Keys of a client.
+/// Number of keys of each client.
 const KEYS: usize = 100;
-/// Bytes of a value.
+/// Bytes in a value.
 const VALUE: usize = 100;
 
-/// How often each command is asked, in percent, and with how many keys.
+/// Each command with its weight in percent and its number of keys.
 const COMMANDS: [(u32, Command, usize); 6] = [
     (50, Command::Get, 1),
     (30, Command::Set, 1),
@@ -23,7 +23,7 @@ const COMMANDS: [(u32, Command, usize); 6] = [
     (8, Command::Incr, 1),
 ];
 
-/// A bit of every command.
+/// Returns a mix of all commands.
 pub(super) fn shard() -> MixFile {
     let conversation =
         |(weight, command, keys)| Conversation { weight, steps: vec![Step::Keys(command, keys)] };

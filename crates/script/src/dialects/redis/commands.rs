@@ -1,4 +1,4 @@
-//! The commands with keys of the load's own, and their bytes.
+//! Commands with generated keys, and their bytes.
 
 use super::names::{Identity, Kind, Names, Owner};
 use std::fmt;
@@ -18,7 +18,7 @@ impl Command {
     pub const ALL: [Command; 6] =
         [Command::Set, Command::Get, Command::Mset, Command::Mget, Command::Del, Command::Incr];
 
-    /// The name, as it is sent.
+    /// Its name, as it is sent.
     pub fn name(self) -> &'static str {
         match self {
             Command::Set => "SET",
@@ -30,7 +30,7 @@ impl Command {
         }
     }
 
-    /// Whether it may have several keys.
+    /// Whether it can have several keys.
     pub fn has_several(self) -> bool {
         matches!(self, Command::Mset | Command::Mget | Command::Del)
     }
@@ -45,7 +45,7 @@ impl Command {
         self == Command::Del
     }
 
-    /// What its keys hold.
+    /// The kind of value that its keys hold.
     pub fn kind(self) -> Kind {
         if self == Command::Incr { Kind::Counter } else { Kind::Value }
     }
@@ -61,16 +61,16 @@ impl fmt::Display for Command {
 #[derive(Debug)]
 pub(super) struct Framed {
     pub command: Command,
-    /// Keys of each.
+    /// Number of keys of each request.
     pub keys: usize,
-    /// What the request begins with, in front of its keys.
+    /// The bytes of the request before its keys.
     request: Vec<u8>,
-    /// What a reply with an array begins with.
+    /// The header of a reply that is an array.
     pub reply: Vec<u8>,
 }
 
 impl Framed {
-    /// With so many keys.
+    /// Creates a command with this number of keys.
     pub fn new(command: Command, keys: usize) -> Framed {
         let name = command.name();
         let args = 1 + keys * if command.stores() { 2 } else { 1 };
@@ -78,8 +78,7 @@ impl Framed {
         Framed { command, keys, request, reply: format!("*{keys}\r\n").into_bytes() }
     }
 
-    /// Appends the request for these keys of `owner`, which `author` sends as its request number
-    /// `version`.
+    /// Appends the request for these keys of `owner`, sent by `author` as its request number `version`.
     pub fn write(
         &self,
         names: &Names,
@@ -105,7 +104,7 @@ mod tests {
     use regatta_proto::resp::write_command;
 
     #[test]
-    fn requests_are_those_of_the_codec() {
+    fn writes_the_same_requests_as_the_codec() {
         let names = Names::new(3, 40);
         let (owner, author) = (Owner::new(1, 0), Owner::new(2, 0));
         let mut values = Vec::new();

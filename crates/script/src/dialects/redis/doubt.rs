@@ -1,5 +1,5 @@
-//! Errors that are tolerated. Whether such a command was done, or will be done later, is not known. So its
-//! keys are in doubt from then on: they may hold any value that the client has written to them, or nothing.
+//! Tolerated errors. Whether a failed command was executed, or will be executed later, is unknown. Its
+//! keys are in doubt from then on: each may hold any value that the client has written to it, or none.
 
 use super::{
     commands::{Command, Framed},
@@ -11,19 +11,19 @@ use super::{
 };
 use regatta_proto::resp::Value;
 
-/// Whether an error comes that answers a command which should have none.
+/// Whether the input is an error reply to a command that should not fail.
 #[inline]
 pub(super) fn is_error(ask: Ask, talk: &Talk, input: &[u8]) -> bool {
     let begins = || {
         input.first() == Some(&b'-')
             && talk.progress == Progress::default()
-            && talk.framing.begun().is_empty()
+            && talk.framing.partial().is_empty()
     };
     talk.is_error || begins() && !matches!(ask, Ask::Bytes(Due::Error))
 }
 
-/// Takes the bytes of such an error off the front of `input`. It is `Err` once it is whole, and the
-/// connection may go on behind it: [`Talk::resumes`].
+/// Consumes the bytes of such an error from the front of `input`. Returns `Err` once the error is
+/// complete; the connection may continue after it (see [`Talk::resumes`]).
 pub(super) fn take_error(
     exchanges: &Exchanges,
     ask: Ask,
@@ -49,10 +49,10 @@ pub(super) fn take_error(
     taken
 }
 
-/// A command has failed.
+/// Marks the keys of a failed command as in doubt.
 fn doubt(framed: &Framed, keys: &[u16], version: u64, talk: &mut Talk) {
     if let Some(log) = &talk.log {
-        // They stay without a reply.
+        // In the log, its operations stay without a reply.
         log.lock().expect("no thread panicked").replies(version, keys.len());
         return;
     }
@@ -85,11 +85,11 @@ pub(super) fn concerns(talk: &Talk, (framed, keys): (&Framed, &[u16])) -> bool {
     keys.iter().any(|key| held[usize::from(*key)] == DOUBTFUL)
 }
 
-/// Takes the bytes of the reply to such a command, the client's `version`-th request, off the front of
-/// `input`: whether it is whole.
+/// Consumes the bytes of the reply to such a command, the client's `version`-th request, from the front
+/// of `input`. Returns whether the reply is complete.
 ///
 /// # Errors
-/// It is wrong, whatever the keys hold that are in doubt.
+/// The reply is wrong whatever the keys in doubt hold.
 pub(super) fn take(
     exchanges: &Exchanges,
     (framed, keys): (&Framed, &[u16]),
@@ -99,7 +99,12 @@ pub(super) fn take(
 ) -> Result<bool, Box<Wrong>> {
     let Talk { framing, versions, author, .. } = talk;
     let names = &exchanges.names;
-    let expected = || format!("a reply to {} that fits what the client did before", framed.command);
+    let expected = || {
+        format!(
+            "a reply to {} that is consistent with this client's earlier commands",
+            framed.command
+        )
+    };
     let may_be = |key: u16, value: Value<'_>| match (versions[usize::from(key)], value) {
         (ABSENT | DOUBTFUL, Value::Null) => true,
         (held, Value::Bulk(bytes)) => names.read(bytes).is_some_and(|found| {
@@ -132,7 +137,7 @@ pub(super) fn take(
     Ok(whole)
 }
 
-/// Whether each of the elements of an array is right for its key.
+/// Whether each element of an array is correct for its key.
 fn all(keys: &[u16], mut elements: &[u8], is_right: impl Fn(u16, Value<'_>) -> bool) -> bool {
     keys.iter().all(|key| {
         let Some((value, taken)) = Value::read(elements) else { return false };

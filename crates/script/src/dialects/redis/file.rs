@@ -1,4 +1,4 @@
-//! A workload file: from its keys to a mix of commands, with everything that can be wrong.
+//! A workload file: parses and validates its keys and its mix of commands.
 
 use super::{
     commands::Command,
@@ -15,21 +15,21 @@ use crate::workload::{
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Most keys of a client.
+/// Maximum number of keys of a client.
 const MOST_KEYS: usize = 1 << 16;
-/// Most keys of a command.
+/// Maximum number of keys of a command.
 const MOST_KEYS_PER_COMMAND: usize = 1_000;
 const LONGEST_VALUE: usize = 1 << 20;
-/// Most bytes of the values of a client, and of those of a command.
+/// Maximum number of bytes of a client's values, and of a command's values.
 const MOST_VALUES: usize = 64 << 20;
 const MOST_VALUES_PER_COMMAND: usize = 4 << 20;
-/// Most arguments of a command that a file spells out.
+/// Maximum number of arguments of a command written in a file.
 const MOST_ARGS: usize = 1_000;
-/// Bytes that a value has if the file does not say.
+/// Bytes in a value if the file does not set them.
 const VALUE: usize = 100;
-/// Keys of a client if the file does not say.
+/// Keys of a client if the file does not set them.
 const KEYS: usize = 100;
-/// The exponent if the file does not say, as in YCSB.
+/// The exponent if the file does not set it, as in YCSB.
 const EXPONENT: f64 = 0.99;
 const GREATEST_EXPONENT: f64 = 10.0;
 
@@ -40,7 +40,7 @@ pub(super) struct MixFile {
     pub mix: Mix,
 }
 
-/// As it is written.
+/// The file as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawFile {
@@ -57,7 +57,7 @@ struct RawFile {
     lines: BTreeMap<String, Vec<String>>,
 }
 
-/// A command, or a conversation of several.
+/// A command, or a conversation of several, as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
@@ -73,7 +73,7 @@ struct Request {
     error: Option<String>,
 }
 
-/// A command, and what must come back.
+/// A command and its expected reply, as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawStep {
@@ -87,7 +87,7 @@ struct RawStep {
     error: Option<String>,
 }
 
-/// An integer, or a template of one.
+/// An integer or its template.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Number {
@@ -122,8 +122,8 @@ impl MixFile {
         let value_bytes = within("value_bytes", value_bytes, SHORTEST_VALUE..=LONGEST_VALUE)?;
         if keys * value_bytes > MOST_VALUES {
             return Err(format!(
-                "{keys} keys with {value_bytes} bytes each are more than {MOST_VALUES} bytes for each \
-                 connection; use fewer `keys` or `value_bytes`"
+                "{keys} keys of {value_bytes} bytes exceed the limit of {MOST_VALUES} bytes per \
+                 connection; reduce `keys` or `value_bytes`"
             ));
         }
         let distribution = distribution(raw.distribution.as_deref(), raw.exponent)?;
@@ -150,7 +150,7 @@ impl MixFile {
     }
 }
 
-/// What limits a command.
+/// The limits of a command.
 #[derive(Clone, Copy)]
 struct Limits {
     keys: usize,
@@ -198,26 +198,26 @@ fn step(
         (given, _) => {
             let found = if given.is_none() { "no command" } else { "command and send" };
             Err(format!(
-                "it has {found}; expected one of command = \"GET\" (with keys of the load's own), and \
+                "it has {found}; expected either command = \"GET\" (with generated keys) or \
                  send = [\"HGET\", \"h\", \"f\"]"
             ))
         }
     }
 }
 
-/// A command with keys of the load's own.
+/// Reads a command with generated keys.
 fn with_keys(name: &str, raw: &RawStep, limits: Limits) -> Result<Step, String> {
     let Some(command) = Command::ALL.into_iter().find(|one| one.name().eq_ignore_ascii_case(name))
     else {
         let names: Vec<&str> = Command::ALL.iter().map(|one| one.name()).collect();
         return Err(format!(
-            "`command` is {name:?}; expected one of {}; others are written with send",
+            "`command` is {name:?}; expected one of {}; use `send` for other commands",
             names.join(", ")
         ));
     };
     if raw.expects() {
         return Err(format!(
-            "what must come back to {command} is known; an expectation is for `send`"
+            "the load knows the reply to {command}; only `send` can have an expected reply"
         ));
     }
     let most = if command.has_several() { limits.keys.min(MOST_KEYS_PER_COMMAND) } else { 1 };
@@ -225,21 +225,21 @@ fn with_keys(name: &str, raw: &RawStep, limits: Limits) -> Result<Step, String> 
         .map_err(|why| format!("{command}: {why}"))?;
     if command.stores() && keys * limits.value_bytes > MOST_VALUES_PER_COMMAND {
         return Err(format!(
-            "{command} with {keys} values of {} bytes is longer than {MOST_VALUES_PER_COMMAND} bytes; \
-             use fewer `keys_per_command`",
+            "{command} with {keys} values of {} bytes exceeds {MOST_VALUES_PER_COMMAND} bytes; \
+             reduce `keys_per_command`",
             limits.value_bytes
         ));
     }
     Ok(Step::Keys(command, keys))
 }
 
-/// A command that the file spells out.
+/// Reads a command that is written in the file.
 fn sends(args: &[String], raw: &RawStep, scope: &mut Scope<'_>) -> Result<Step, String> {
     if raw.keys_per_command.is_some() {
         return Err("`keys_per_command` belongs to `command`".into());
     }
     if args.is_empty() || args.len() > MOST_ARGS {
-        return Err(format!("`send` has {} words; expected 1 to {MOST_ARGS}", args.len()));
+        return Err(format!("`send` has {} arguments; expected 1 to {MOST_ARGS}", args.len()));
     }
     let mut templates = Vec::new();
     let mut longest = 0;
@@ -266,7 +266,7 @@ fn reply(raw: &RawStep, side: Side, scope: &mut Scope<'_>) -> Result<Reply, Stri
     let given =
         [status.is_some(), integer.is_some(), bulk.is_some(), nil.is_some(), error.is_some()];
     if given.into_iter().filter(|is| *is).count() > 1 {
-        return Err("it has several of status, integer, bulk, nil and error; expected one".into());
+        return Err("it has several of status, integer, bulk, nil and error; use only one".into());
     }
     let mut template = |name: &str, text: &str, is_line: bool| {
         let wrong = |why: String| format!("`{name}` = {text:?}: {why}");
@@ -274,7 +274,9 @@ fn reply(raw: &RawStep, side: Side, scope: &mut Scope<'_>) -> Result<Reply, Stri
         let breaks = template.literals("").contains(char::is_control)
             || template.can_hold_controls(side, scope);
         if is_line && breaks {
-            return Err(wrong("such a reply is one line; a string of any bytes is `bulk`".into()));
+            return Err(wrong(
+                "such a reply must be one line; use `bulk` for arbitrary bytes".into(),
+            ));
         }
         Ok(template)
     };
@@ -283,9 +285,9 @@ fn reply(raw: &RawStep, side: Side, scope: &mut Scope<'_>) -> Result<Reply, Stri
         (_, Some(text), ..) => Reply::Integer(template("integer", text, true)?),
         (_, _, Some(text), ..) => Reply::Bulk(template("bulk", text, false)?),
         (.., Some(true), _) => Reply::Nil,
-        (.., Some(false), _) => return Err("`nil` is false; leave it out".into()),
+        (.., Some(false), _) => return Err("`nil` is false; remove it".into()),
         (.., Some(text)) if text.contains(char::is_control) => {
-            return Err(format!("`error` = {text:?}: an error is one line"));
+            return Err(format!("`error` = {text:?}: an error must be one line"));
         }
         (.., Some(text)) => Reply::Error(text.clone()),
         (.., None) => Reply::Any,

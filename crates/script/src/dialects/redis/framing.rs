@@ -1,24 +1,25 @@
-//! Whole replies out of bytes that come in pieces.
+//! Assembles complete replies from bytes that arrive in pieces.
 
 use regatta_proto::resp::{Malformed, Replies};
 
-/// A reply as it comes.
+/// State of assembling a reply.
 #[derive(Debug, Default)]
 pub(super) struct Framing {
     replies: Replies,
-    /// What came before of a reply that was cut.
+    /// Bytes received before of a reply that was split.
     held: Vec<u8>,
-    /// So many bytes of it are known to belong to it.
+    /// Number of these bytes that are known to belong to the reply.
     framed: usize,
-    /// `held` was handed out.
+    /// Whether `held` was returned as a complete reply.
     is_whole: bool,
 }
 
 impl Framing {
-    /// Takes the bytes of a reply off the front of `input`, and returns the reply if it is whole.
+    /// Consumes the bytes of a reply from the front of `input`, and returns the reply if it is
+    /// complete.
     ///
     /// # Errors
-    /// What came is no reply. Then nothing was taken.
+    /// The bytes are not a valid reply. Nothing was consumed then.
     pub fn take<'r, 'i: 'r>(
         &'r mut self,
         input: &mut &'i [u8],
@@ -62,15 +63,15 @@ impl Framing {
         Ok(Some(&self.held))
     }
 
-    /// What came of a reply that is not whole.
-    pub fn begun(&self) -> &[u8] {
+    /// Returns the bytes of an incomplete reply.
+    pub fn partial(&self) -> &[u8] {
         if self.is_whole { &[] } else { &self.held }
     }
 }
 
-/// Nobody has subscribed to anything.
+/// Rejects a push: no connection has subscribed to anything.
 fn refuse_push(is_push: bool) -> Result<(), Malformed> {
-    if is_push { Err(Malformed("a push that nobody asked for")) } else { Ok(()) }
+    if is_push { Err(Malformed("an unsolicited push")) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_are_whole_however_they_are_cut() {
+    fn assembles_replies_however_they_are_split() {
         let all: [&[u8]; 5] =
             [b"+OK\r\n", b"*2\r\n$3\r\na\r\n\r\n$-1\r\n", b":12\r\n", b"-ERR x\r\n", b"$0\r\n\r\n"];
         let bytes = all.concat();
@@ -92,12 +93,12 @@ mod tests {
                 }
             }
             assert_eq!(found, all, "by {pieces}");
-            assert_eq!(framing.begun(), b"");
+            assert_eq!(framing.partial(), b"");
         }
     }
 
     #[test]
-    fn what_is_no_reply_is_left_where_it_is() {
+    fn does_not_consume_invalid_bytes() {
         for wrong in [&b"x\r\n"[..], b">1\r\n+a\r\n", b"$1\r\nab\r\n"] {
             let mut piece = wrong;
             assert!(Framing::default().take(&mut piece).is_err());

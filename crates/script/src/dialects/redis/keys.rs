@@ -1,4 +1,4 @@
-//! Which keys are used how often.
+//! How often each key is used.
 
 use rand::{
     Rng,
@@ -6,16 +6,16 @@ use rand::{
     rngs::StdRng,
 };
 
-/// How often each key is used.
+/// The distribution of the use of keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Distribution {
-    /// All equally often.
+    /// All keys are used equally often.
     Uniform,
-    /// The k-th key in proportion to `k^-exponent` (Zipf's law).
+    /// The k-th key is used in proportion to `k^-exponent` (Zipf's law).
     Zipf(f64),
 }
 
-/// Draws keys.
+/// A generator of keys.
 pub(super) struct Keys {
     weighted: Option<WeightedIndex<f64>>,
     count: usize,
@@ -23,7 +23,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Of so many keys: 1 to 65,536.
+    /// Creates a generator of `count` keys: 1 to 65,536.
     pub fn new(distribution: Distribution, count: usize) -> Keys {
         let weighted = match distribution {
             Distribution::Uniform => None,
@@ -35,8 +35,8 @@ impl Keys {
         Keys { weighted, count, taken: vec![false; count] }
     }
 
-    /// Appends `n` different keys, at most as many as there are. Instead of one that is among them
-    /// already, the next one that is not is taken.
+    /// Appends `n` different keys; `n` is at most the number of keys. If a drawn key is already among
+    /// them, the next key that is not takes its place.
     pub fn draw(&mut self, n: usize, random: &mut StdRng, out: &mut Vec<u16>) {
         let from = out.len();
         for _ in 0..n {
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use rand::SeedableRng;
 
-    /// How often each of ten keys is drawn, of 100,000.
+    /// Counts how often each of ten keys is drawn in 100,000 draws.
     fn counts(distribution: Distribution) -> [f64; 10] {
         let (mut keys, mut random) = (Keys::new(distribution, 10), StdRng::seed_from_u64(1));
         let mut drawn = Vec::new();
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_drawn_as_often_as_the_distribution_says() {
+    fn draws_keys_according_to_the_distribution() {
         for count in counts(Distribution::Uniform) {
             assert!((9_500.0..10_500.0).contains(&count), "{count}");
         }

@@ -1,5 +1,4 @@
-//! What clients do with keys that they share, as they see it: written down while the load runs, and
-//! checked when it has ended.
+//! Logs what clients see of shared keys while the load runs, and checks it after the load has ended.
 
 use super::{
     commands::Framed,
@@ -23,34 +22,34 @@ use std::{
     },
 };
 
-/// Most operations on keys that are written down: some 200 MB.
+/// Maximum number of logged operations on keys; they take about 200 MB.
 const MOST: usize = 4 << 20;
-/// Where a write keeps its client, above the number of its request.
+/// Bit position of the client in a [`Write`], above the number of its request.
 const CLIENT: u32 = 40;
 
-/// What an operation did.
+/// The kind and result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Did {
     /// It set the key.
     Wrote(Write),
-    /// It asked what the key holds, or whether it is there.
-    Asks,
+    /// It read the key, and has no reply yet.
+    ReadPending,
     /// It found a value.
     Read(Write),
     /// The key was absent.
     ReadNothing,
     /// It deleted the key.
     Deleted,
-    /// It counted up, to this number if there was a reply.
+    /// It incremented the key; the number in the reply, if it has one.
     Counted(Option<u64>),
 }
 
-/// Which request of which client set a key.
+/// Identifies the write of a value: a request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Write(u64);
 
 impl Write {
-    /// The write that a value says it is of.
+    /// Returns the write that a value names as its origin.
     pub fn of(identity: Identity) -> Write {
         Write(identity.author.slot() << CLIENT | identity.version)
     }
@@ -69,20 +68,20 @@ pub(super) struct Entry {
     pub did: Did,
 }
 
-/// The operations of one client, in their order.
+/// The operations of one client, in order.
 #[derive(Debug)]
 pub(super) struct Log {
     client: u32,
     entries: Vec<Entry>,
-    /// The first one without a reply that may still come.
+    /// Index of the first operation without a reply that may still arrive.
     next: usize,
-    /// Requests from this number on are not written down.
+    /// Requests from this number on are not logged.
     until: u64,
 }
 
 impl Log {
-    /// The reply to the oldest request without one has arrived: returns that request's operations. The
-    /// request is the client's `version`-th. Empty if it was not logged.
+    /// Returns the operations of the client's `version`-th request, after its reply arrived. Replies
+    /// arrive in the order of requests. Returns no operations if the request was not logged.
     pub fn replies(&mut self, version: u64, keys: usize) -> &mut [Entry] {
         if version >= self.until {
             return &mut [];
@@ -91,32 +90,32 @@ impl Log {
         &mut self.entries[self.next - keys..self.next]
     }
 
-    /// Replies that have not come will not come.
-    pub fn gives_up(&mut self) {
+    /// Gives up on pending replies: they will not arrive.
+    pub fn abandon_pending(&mut self) {
         self.next = self.entries.len();
     }
 }
 
-/// Where all clients write down what they do.
+/// The logs of all clients.
 #[derive(Debug)]
 pub(super) struct Recorder {
-    /// Who has the keys. They are new in each run: nobody else knows them.
+    /// The owner of the keys. They are new in each run, so no other client knows them.
     owner: Owner,
     logs: Mutex<Vec<Arc<Mutex<Log>>>>,
-    /// So many operations are written down at most.
+    /// Maximum number of logged operations.
     most: usize,
-    /// Operations that were to be written down.
+    /// Number of operations so far, logged or not.
     written: AtomicUsize,
-    /// Everything that was called before this moment is written down.
+    /// All operations called before this time are logged.
     complete_until: AtomicU64,
-    /// Load threads that have not ended.
+    /// Number of load threads that have not ended.
     threads: AtomicUsize,
-    /// What was verified, in the end.
+    /// What was verified, after the last thread has ended.
     verified: OnceLock<Verified>,
 }
 
 impl Recorder {
-    /// For keys with this number.
+    /// Creates a recorder for keys of the owner with this number.
     pub fn new(keys: u64) -> Recorder {
         Recorder {
             owner: Owner::numbered(keys),
@@ -129,7 +128,7 @@ impl Recorder {
         }
     }
 
-    /// Who has the keys, and the log of a client.
+    /// Creates the log of a client. Returns the owner of the keys, and the log.
     pub fn log(&self, client: u32) -> (Owner, Arc<Mutex<Log>>) {
         let log = Log { client, entries: Vec::new(), next: 0, until: u64::MAX };
         let log = Arc::new(Mutex::new(log));
@@ -137,13 +136,13 @@ impl Recorder {
         (self.owner, log)
     }
 
-    /// A load thread begins.
-    pub fn begins(&self) {
+    /// Counts a load thread that starts.
+    pub fn thread_started(&self) {
         self.threads.fetch_add(1, AcqRel);
     }
 
-    /// A client sends its `version`-th request, at `now` or later.
-    pub fn calls(&self, log: &mut Log, framed: &Framed, keys: &[u16], version: u64, now: Nanos) {
+    /// Logs that a client sends its `version`-th request, at `now` or later.
+    pub fn log_call(&self, log: &mut Log, framed: &Framed, keys: &[u16], version: u64, now: Nanos) {
         let before = self.written.fetch_add(keys.len(), Relaxed);
         if version >= log.until || before + keys.len() > self.most {
             log.until = log.until.min(version);
@@ -156,21 +155,21 @@ impl Recorder {
             }
             command if command.kind() == Kind::Counter => Did::Counted(None),
             command if command.deletes() => Did::Deleted,
-            _ => Did::Asks,
+            _ => Did::ReadPending,
         };
         let span = Span { call: now, end: Span::NEVER };
         log.entries.extend(keys.iter().map(|key| Entry { span, key: *key, did }));
     }
 
-    /// A load thread has ended. The last one checks what all have written down, and calls `wrong` for the
-    /// first reply of each key that cannot be explained.
-    pub fn ends(&self, names: &Names, wrong: &mut dyn FnMut(Exchange)) {
+    /// Counts a load thread that has ended. The last one checks the logs of all clients, and calls
+    /// `wrong` for the first inexplicable reply of each key.
+    pub fn thread_ended(&self, names: &Names, wrong: &mut dyn FnMut(Exchange)) {
         if self.threads.fetch_sub(1, AcqRel) == 1 {
             self.check(names, wrong);
         }
     }
 
-    /// What was verified, once all load threads have ended.
+    /// What was verified, available after all load threads have ended.
     pub fn verified(&self) -> Option<Verified> {
         self.verified.get().copied()
     }
@@ -188,7 +187,7 @@ impl Recorder {
                     continue;
                 }
                 operations += 1;
-                // What ended later may have met what was not written down.
+                // An operation that ended later may have seen operations that were not logged.
                 let is_known = span.end < until;
                 let event = match did {
                     Did::Counted(count) => {
@@ -200,7 +199,7 @@ impl Recorder {
                     Did::Deleted => register::Did::Deleted,
                     Did::Read(Write(write)) if is_known => register::Did::Read(write),
                     Did::ReadNothing if is_known => register::Did::ReadNothing,
-                    Did::Read(_) | Did::ReadNothing | Did::Asks => continue,
+                    Did::Read(_) | Did::ReadNothing | Did::ReadPending => continue,
                 };
                 values.entry(key).or_default().push((client, Event { span, did: event }, did));
             }
@@ -247,8 +246,8 @@ impl Recorder {
         let other = other.unwrap_or_default();
         let expected = match why {
             register::Why::NeverWritten => "a value that a client has written to this key".into(),
-            register::Why::NotWrittenYet => format!("nothing that was written later: {other}"),
-            register::Why::Stale => format!("no value from before {other}"),
+            register::Why::NotWrittenYet => format!("no value of a later write: {other}"),
+            register::Why::Stale => format!("no value older than {other}"),
             register::Why::Lost => format!("a value, because of {other}"),
         };
         let received = match did {
@@ -274,14 +273,16 @@ impl Recorder {
             format!("client {client} ({})", in_words(increment.span))
         };
         let expected = match why {
-            counter::Why::Twice { other } => format!("not the count that {} got", of(other)),
+            counter::Why::Twice { other } => format!("a count other than that of {}", of(other)),
             counter::Why::TooHigh { most } => {
-                format!("at most {most}: so many increments had begun")
+                format!("at most {most}, the number of increments started so far")
             }
             counter::Why::TooLow { least } => {
-                format!("at least {least}: so many increments had ended, with this one")
+                format!("at least {least}, the number of increments completed, including this one")
             }
-            counter::Why::Backwards { other } => format!("more than {} got before", of(other)),
+            counter::Why::Backwards { other } => {
+                format!("more than the earlier count of {}", of(other))
+            }
         };
         let received = increment.count.map_or_else(String::new, |count| count.to_string());
         let sent = format!("INCR {key} by client {client} ({})", in_words(increment.span));
@@ -289,7 +290,7 @@ impl Recorder {
     }
 }
 
-/// When something happened, by the clock of the load.
+/// Formats an interval, by the load's clock.
 fn in_words(Span { call, end }: Span) -> String {
     let ms = |at: Nanos| at as f64 / 1e6;
     match end {
@@ -303,17 +304,17 @@ mod tests {
     use super::*;
     use crate::dialects::redis::commands::Command;
 
-    /// What was not written down is not held against what was.
+    /// Operations that were not logged do not make logged replies wrong.
     #[test]
-    fn no_more_than_the_limit_is_written_down_and_what_ended_later_is_not_judged() {
+    fn logs_up_to_the_limit_and_does_not_judge_later_replies() {
         let names = Names::new(1, 40);
         for (most, expected) in [(2, (2, 1)), (3, (3, 0))] {
             let recorder = Recorder { most, ..Recorder::new(1) };
-            recorder.begins();
+            recorder.thread_started();
             let [first, second] = [0, 1].map(|client| recorder.log(client).1);
             let call = |log: &Arc<Mutex<Log>>, command, version, now| {
                 let framed = Framed::new(command, 1);
-                recorder.calls(&mut log.lock().unwrap(), &framed, &[0], version, now);
+                recorder.log_call(&mut log.lock().unwrap(), &framed, &[0], version, now);
             };
             call(&first, Command::Set, 1, 10);
             call(&first, Command::Get, 2, 20);
@@ -329,7 +330,7 @@ mod tests {
             let author = Owner::new(1, 0);
             let found = Write::of(Identity { author, key: 0, version: 1 });
             ends(&first, 2, 40, Some(Did::Read(found)));
-            recorder.ends(&names, &mut |exchange| panic!("{exchange:?}"));
+            recorder.thread_ended(&names, &mut |exchange| panic!("{exchange:?}"));
             let Verified { operations, keys, beyond } = recorder.verified().unwrap();
             assert_eq!(((operations, beyond), keys), (expected, 1));
         }

@@ -1,5 +1,5 @@
-//! What is asked, chosen by weight: commands with keys of the load's own, and commands as they stand in a
-//! workload file. From this to the exchanges of a run.
+//! A weighted mix of commands with generated keys and commands written in a workload file, and its
+//! compilation into the exchanges of a run.
 
 use super::{
     commands::{Command, Framed},
@@ -19,13 +19,13 @@ use crate::{
 use rand::{SeedableRng, rngs::StdRng};
 use regatta_proto::resp::write_command;
 
-/// Exchanges of a script, at most.
+/// Maximum number of exchanges in a script.
 const EXCHANGES: usize = 1 << 16;
 
-/// Keys and values, and what is done with them.
+/// Keys, values and the commands on them.
 #[derive(Debug)]
 pub(super) struct Mix {
-    /// Keys of each client, or of all of them if they share theirs.
+    /// Number of keys of each client, or of all clients together if they share their keys.
     pub keys: usize,
     pub value_bytes: usize,
     pub distribution: Distribution,
@@ -35,13 +35,13 @@ pub(super) struct Mix {
 /// A command.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// With so many keys of the load's own.
+    /// A command with this number of generated keys.
     Keys(Command, usize),
-    /// With these arguments, its name first.
+    /// A command with these arguments; the first is its name.
     Sends(Vec<Template>, Reply),
 }
 
-/// What must come back.
+/// The expected reply.
 #[derive(Debug)]
 pub(super) enum Reply {
     /// A simple string.
@@ -49,14 +49,14 @@ pub(super) enum Reply {
     Integer(Template),
     Bulk(Template),
     Nil,
-    /// An error that begins so.
+    /// An error that starts with this text.
     Error(String),
     /// Anything but an error.
     Any,
 }
 
 impl Mix {
-    /// The commands with keys of the load's own.
+    /// Returns the commands with generated keys.
     pub fn commands(&self) -> impl Iterator<Item = Command> {
         let steps = self.conversations.iter().flat_map(|one| &one.steps);
         steps.filter_map(|step| match step {
@@ -65,11 +65,11 @@ impl Mix {
         })
     }
 
-    /// Seeded exchanges, whole conversations of them. The script is not closed. `lists` are those of the
-    /// workload file.
+    /// Returns seeded exchanges in whole conversations. The script is not closed. `lists` are those of
+    /// the workload file.
     pub fn compose(&self, seed: u64, lists: &[Vec<Vec<u8>>]) -> Exchanges {
         let mut drawer = Drawer::new(StdRng::seed_from_u64(seed), lists);
-        // The keys of a mix do not depend on what its templates draw.
+        // A separate generator: the keys of a mix do not depend on what its templates draw.
         let mut random = StdRng::seed_from_u64(seed ^ 0x6b65_7973);
         let mut numbers = Keys::new(self.distribution, self.keys);
         let names = Names::new(seed, self.value_bytes);
@@ -124,7 +124,7 @@ fn write_args(
 }
 
 impl Reply {
-    /// Appends what a reply is compared with.
+    /// Appends the bytes that a reply is compared with.
     fn write(
         &self,
         request: &[u8],

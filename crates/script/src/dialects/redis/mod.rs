@@ -1,16 +1,17 @@
-//! RESP, what Redis and its like speak
-//! (<https://redis.io/docs/latest/develop/reference/protocol-spec/>), as the workload `shard` asks it.
+//! RESP, the protocol of Redis and compatible servers
+//! (<https://redis.io/docs/latest/develop/reference/protocol-spec/>), as used by the workload `shard`.
 //!
-//! Each client, that is the connection of a slot, has keys to itself. Its replies come in the order of its
-//! requests, so each follows from those before it: a `GET` finds the value of the last acknowledged `SET`.
-//! `names` has the bytes of keys and values, of which every one says who wrote it where and when;
-//! `private` compares replies with what must come; `opening` stores first values, so that it is known what
-//! the keys hold. If all clients share their keys, `shared` and `log` write down what each of them saw, and
-//! [`crate::history`] decides at the end whether all of it can be explained.
+//! Each client, i.e. the connection of a slot, has its own keys. Its replies arrive in the order of its
+//! requests, so each reply follows from the commands before it: a `GET` finds the value of the last
+//! acknowledged `SET`. `names` generates the bytes of keys and values; each value names the client, key
+//! and request that wrote it. `private` compares replies with the expected ones. `opening` stores
+//! initial values, so that the content of all keys is known. If all clients share their keys, `shared`
+//! and `log` record what each client saw, and [`crate::history`] decides at the end whether all of it
+//! can be explained.
 //!
-//! Nothing is kept of a connection that was lost while something was owed: what was asked last may be done
-//! at any later time. The next connection of the slot has keys of its own. Where errors are tolerated, `doubt`
-//! checks what can still be known of the keys of a command that failed.
+//! All state of a connection that was lost with requests in flight is discarded, because these requests
+//! may be executed at any later time. The next connection of the slot has new keys. If errors are
+//! tolerated, `doubt` checks what is still known of the keys of a failed command.
 
 mod asks;
 mod built_in;

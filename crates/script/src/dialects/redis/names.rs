@@ -1,20 +1,20 @@
-//! How keys and values are written. A value says of itself which client wrote it, to which key, with
-//! which request, and is filled up with letters that follow from these.
+//! The bytes of keys and values. A value names the client, key and request that wrote it, and is padded
+//! with letters that depend on these.
 
 use rand::{Rng, SeedableRng, distr::Alphanumeric, rngs::StdRng};
 
-/// Digits of an owner, of the number of a key, and of a version. All digits are hexadecimal.
+/// Hexadecimal digits of an owner, of the number of a key, and of a version.
 const OWNER: usize = 10;
 const NUMBER: usize = 4;
 const VERSION: usize = 12;
-/// Bytes of a value that say what it is: `OWNER.NUMBER.VERSION.`
+/// Bytes of a value that identify it: `OWNER.NUMBER.VERSION.`
 const IDENTITY: usize = OWNER + NUMBER + VERSION + 3;
-/// Fewest bytes of a value.
+/// Minimum number of bytes of a value.
 pub(super) const SHORTEST_VALUE: usize = 32;
-/// The filling of values begins at one of so many places; a power of two.
-const FILLINGS: usize = 4096;
+/// Number of places at which the padding of a value may start; a power of two.
+const PADDINGS: usize = 4096;
 
-/// A client, as keys and values name it.
+/// A client as named in keys and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     number: u64,
@@ -22,18 +22,18 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// The client of a connection's slot; another one of each `generation`, modulo 65,536.
+    /// Returns the client of a connection's slot. It differs for each `generation`, modulo 65,536.
     pub fn new(slot: u32, generation: u32) -> Owner {
         Owner::numbered(u64::from(slot) << 16 | u64::from(generation & 0xffff))
     }
 
-    /// With this number, of which 40 bits are kept.
+    /// Returns the owner with this number, of which 40 bits are kept.
     pub fn numbered(number: u64) -> Owner {
         let number = number & ((1 << (4 * OWNER)) - 1);
         Owner { number, digits: hex(number) }
     }
 
-    /// The slot of a client.
+    /// Returns the slot of the client.
     pub fn slot(self) -> u64 {
         self.number >> 16
     }
@@ -43,15 +43,15 @@ impl Owner {
     }
 }
 
-/// What a value says of itself.
+/// The origin of a value, as named in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     /// The client that wrote it.
     pub author: Owner,
     /// The number of the key.
     pub key: u16,
-    /// The number of the request that wrote it, counted by its author from 1; 0: it was stored before the
-    /// first request.
+    /// The number of the request that wrote it, counted by its author from 1; 0 if it was stored before
+    /// the first request.
     pub version: u64,
 }
 
@@ -65,32 +65,32 @@ impl Identity {
     }
 }
 
-/// What a key holds.
+/// The kind of content of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Values.
     Value,
-    /// A number that is counted up.
+    /// A number that is incremented.
     Counter,
 }
 
 /// The bytes of keys and values, framed as bulk strings.
 #[derive(Debug)]
 pub(super) struct Names {
-    /// What a framed key begins with, in front of its owner: of values, and of counters.
+    /// The start of a framed key, before its owner: for values, and for counters.
     keys: [Vec<u8>; 2],
-    /// What a framed value begins with.
+    /// The start of a framed value.
     value: Vec<u8>,
-    filling: Box<[u8]>,
-    /// Bytes of it in a value.
-    filled: usize,
+    padding: Box<[u8]>,
+    /// Number of padding bytes in a value.
+    padding_bytes: usize,
 }
 
-/// What ends a bulk string.
+/// The end of a bulk string.
 const END: &[u8] = b"\r\n";
 
 impl Names {
-    /// For values of so many bytes: [`SHORTEST_VALUE`] at least.
+    /// Creates names with values of `value_bytes` bytes, at least [`SHORTEST_VALUE`].
     pub fn new(seed: u64, value_bytes: usize) -> Names {
         assert!(value_bytes >= SHORTEST_VALUE, "a value of {value_bytes} bytes");
         let key = |kind: char| {
@@ -98,11 +98,11 @@ impl Names {
             let length = prefix.len() + OWNER + 1 + NUMBER;
             format!("${length}\r\n{prefix}").into_bytes()
         };
-        let filled = value_bytes - IDENTITY;
+        let padding_bytes = value_bytes - IDENTITY;
         let random = StdRng::seed_from_u64(seed);
-        let filling = random.sample_iter(Alphanumeric).take(FILLINGS + filled).collect();
+        let padding = random.sample_iter(Alphanumeric).take(PADDINGS + padding_bytes).collect();
         let value = format!("${value_bytes}\r\n").into_bytes();
-        Names { keys: [key('k'), key('n')], value, filling, filled }
+        Names { keys: [key('k'), key('n')], value, padding, padding_bytes }
     }
 
     /// Appends a key, framed.
@@ -121,19 +121,19 @@ impl Names {
         });
     }
 
-    /// Hands over a value in parts, framed.
+    /// Passes a framed value to `to`, in parts.
     #[inline]
     pub fn with_value<T>(&self, identity: Identity, to: impl FnOnce(&[&[u8]]) -> T) -> T {
-        to(&[&self.value[..], &identity.bytes()[..], self.filling(identity), END])
+        to(&[&self.value[..], &identity.bytes()[..], self.padding(identity), END])
     }
 
-    fn filling(&self, Identity { author, key, version }: Identity) -> &[u8] {
+    fn padding(&self, Identity { author, key, version }: Identity) -> &[u8] {
         let mixed = author.number ^ u64::from(key) << 44 ^ version.rotate_left(22);
-        let at = (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % FILLINGS;
-        &self.filling[at..at + self.filled]
+        let at = (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % PADDINGS;
+        &self.padding[at..at + self.padding_bytes]
     }
 
-    /// A key, as people read it.
+    /// Returns a key in readable form.
     pub fn key(&self, kind: Kind, owner: &Owner, key: u16) -> String {
         let mut framed = Vec::new();
         self.write_key(kind, owner, key, &mut framed);
@@ -141,20 +141,19 @@ impl Names {
         text.lines().nth(1).unwrap_or_default().to_owned()
     }
 
-    /// What a value says of itself; `None` if these are no bytes of a value that [`Names::write_value`]
-    /// writes.
+    /// Returns the origin of a value, or `None` if [`Names::write_value`] did not write these bytes.
     pub fn read(&self, value: &[u8]) -> Option<Identity> {
-        let (bytes, filling) = value.split_at_checked(IDENTITY)?;
+        let (bytes, padding) = value.split_at_checked(IDENTITY)?;
         let identity = Identity {
             author: Owner::read(&bytes[..OWNER])?,
             key: number(&bytes[OWNER + 1..][..NUMBER])? as u16,
             version: number(&bytes[OWNER + NUMBER + 2..][..VERSION])?,
         };
-        (identity.bytes() == bytes && self.filling(identity) == filling).then_some(identity)
+        (identity.bytes() == bytes && self.padding(identity) == padding).then_some(identity)
     }
 }
 
-/// The last `N` digits of a number.
+/// Formats the last `N` hexadecimal digits of a number.
 #[inline]
 fn hex<const N: usize>(number: u64) -> [u8; N] {
     std::array::from_fn(|i| b"0123456789abcdef"[(number >> (4 * (N - 1 - i)) & 15) as usize])
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_values_are_framed() {
+    fn frames_keys_and_values() {
         let names = Names::new(0xa, 40);
         assert_eq!(Owner::new(1, 0x2345), IDENTITY.author);
         assert_eq!(IDENTITY.author.slot(), 1);
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_says_what_it_is_and_any_changed_byte_is_found() {
+    fn a_value_names_its_origin_and_any_changed_byte_is_found() {
         let names = Names::new(7, 100);
         let right = value(&names, IDENTITY);
         assert_eq!(names.read(&right), Some(IDENTITY));
@@ -214,8 +213,8 @@ mod tests {
             Identity { key: 11, ..IDENTITY },
             Identity { version: 13, ..IDENTITY },
         ] {
-            let filling = |identity| value(&names, identity)[super::IDENTITY..].to_vec();
-            assert_ne!(filling(other), filling(IDENTITY), "{other:?}");
+            let padding = |identity| value(&names, identity)[super::IDENTITY..].to_vec();
+            assert_ne!(padding(other), padding(IDENTITY), "{other:?}");
         }
     }
 }

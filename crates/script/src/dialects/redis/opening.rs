@@ -1,5 +1,5 @@
-//! What comes before the first request of a connection: the choice of the database, and the client's keys
-//! get their first values, so that it is known what they hold.
+//! The steps before a connection's first request: it selects the database, and stores the initial
+//! values of the client's keys so that their content is known.
 
 use super::{
     commands::{Command, Framed},
@@ -10,25 +10,25 @@ use crate::text::{line, printable};
 use regatta_proto::resp::write_command;
 use regatta_record::Exchange;
 
-/// Bytes of requests that are written at a time, and then a little more.
+/// Number of request bytes after which a batch ends.
 const AT_A_TIME: usize = 32 << 10;
-/// The reply to all of them.
+/// The reply to all of these requests.
 const OK: &[u8] = b"+OK\r\n";
 
 /// The steps of every connection.
 #[derive(Debug)]
 pub(super) struct Steps {
-    /// The database that is chosen, if not the first one.
+    /// The database to select, if not the first one.
     pub database: Option<String>,
-    /// Keys of each client that get a value.
+    /// Number of keys of each client that get a value.
     pub values: usize,
-    /// Keys of each client that get a count of 0.
+    /// Number of keys of each client that get a count of 0.
     pub counters: usize,
 }
 
 impl Steps {
-    /// Goes on with the steps: see [`crate::Dialect::open`].
-    pub fn go_on(
+    /// Continues the steps: see [`crate::Dialect::open`].
+    pub fn advance(
         &self,
         exchanges: &Exchanges,
         talk: &mut Talk,
@@ -57,7 +57,7 @@ impl Steps {
         Ok(talk.opening.done)
     }
 
-    /// Stores some of the keys that are not stored yet.
+    /// Stores the next batch of keys.
     fn store(&self, exchanges: &Exchanges, talk: &mut Talk, out: &mut Vec<u8>) {
         let all = self.values + self.counters;
         let Talk { opening, versions, counters, owner, author, .. } = talk;
@@ -87,7 +87,8 @@ impl Steps {
     }
 }
 
-/// Takes replies that are due off the front of what came; otherwise returns what came instead.
+/// Consumes the expected replies from the front of `came`; on a mismatch, returns what was received
+/// instead.
 fn take_oks(opening: &mut Opening, came: &mut &[u8]) -> Result<(), String> {
     while opening.due > 0 && !came.is_empty() {
         let wanted = &OK[opening.right..];

@@ -1,5 +1,5 @@
-//! Replies about keys that one client has to itself: each follows from those before it, and is compared in
-//! place.
+//! Replies about keys that belong to one client: each reply follows from the commands before it, and is
+//! compared in place.
 
 use super::{
     commands::{Command, Framed},
@@ -14,11 +14,11 @@ use crate::text::printable;
 const OK: &[u8] = b"+OK\r\n";
 const NIL: &[u8] = b"$-1\r\n";
 
-/// Takes the bytes of the reply to an exchange, the client's `version`-th request, off the front of
-/// `input`: whether it is whole.
+/// Consumes the bytes of the reply to an exchange, the client's `version`-th request, from the front of
+/// `input`. Returns whether the reply is complete.
 ///
 /// # Errors
-/// It is wrong.
+/// The reply is wrong.
 #[inline]
 pub(super) fn take(
     exchanges: &Exchanges,
@@ -53,7 +53,8 @@ pub(super) fn take(
     Ok(true)
 }
 
-/// The reply came: what the keys hold from now on. Where nothing depends on it, it is not kept.
+/// Updates the content of the keys after a reply arrived. Does nothing for keys whose content is not
+/// tracked.
 #[inline]
 pub(super) fn applied(command: Command, keys: &[u16], version: u64, talk: &mut Talk) {
     let (held, holds) = match command {
@@ -72,13 +73,14 @@ pub(super) fn applied(command: Command, keys: &[u16], version: u64, talk: &mut T
     }
 }
 
-/// How many of the keys hold something.
+/// Number of these keys that hold a value.
 fn present(talk: &Talk, keys: &[u16]) -> u64 {
     keys.iter().filter(|key| talk.versions[usize::from(**key)] != ABSENT).count() as u64
 }
 
-/// Takes bytes off the front of `input` that must be those of `parts`, of which `right` came before.
-/// Returns whether they are whole; `None` if they differ, and then nothing was taken.
+/// Compares the front of `input` with `parts`, of which `right` bytes were received before, and
+/// consumes it. Returns whether the parts are complete. Returns `None` if they differ; nothing is
+/// consumed then.
 #[inline]
 fn compare(parts: &[&[u8]], right: &mut usize, input: &mut &[u8]) -> Option<bool> {
     let (mut before, mut came) = (*right, *input);
@@ -122,7 +124,7 @@ fn take_value(exchanges: &Exchanges, talk: &mut Talk, key: u16, input: &mut &[u8
     }
 }
 
-/// What a key holds.
+/// Returns the origin of the value of a key, or `None` if the key is absent.
 #[inline]
 fn identity(talk: &Talk, key: u16) -> Option<Identity> {
     let version = talk.versions[usize::from(key)];
@@ -153,7 +155,7 @@ fn take_values(
     }
 }
 
-/// The reply to a command of a workload file.
+/// Takes the reply to a command of a workload file.
 fn take_bytes(
     exchanges: &Exchanges,
     exchange: u32,
@@ -168,7 +170,7 @@ fn take_bytes(
             .ok_or_else(|| Wrong::new(names, printable(text), &[&text[..right], *input].concat()));
     }
     let expected = || match due {
-        Due::Error => format!("an error that begins with {}", printable(text)),
+        Due::Error => format!("an error that starts with {}", printable(text)),
         _ => "anything but an error".into(),
     };
     take_framed(&mut talk.framing, input, expected, |reply| {
@@ -178,7 +180,7 @@ fn take_bytes(
     })
 }
 
-/// Takes a reply whose bytes are not known, and hands it to `check` once it is whole.
+/// Consumes a reply whose bytes are not known in advance, and passes it to `check` once it is complete.
 pub(super) fn take_framed(
     framing: &mut Framing,
     input: &mut &[u8],
@@ -193,7 +195,7 @@ pub(super) fn take_framed(
     }
 }
 
-/// Says what was due where the front of `input` is wrong.
+/// Describes the expected reply where the front of `input` is wrong.
 #[cold]
 fn explain(
     exchanges: &Exchanges,
@@ -207,7 +209,7 @@ fn explain(
     let of_key = |key: u16| {
         let name = names.key(framed.command.kind(), &talk.owner, key);
         match identity(talk, key) {
-            None => (NIL.to_vec(), format!("nothing, since {name} was deleted")),
+            None => (NIL.to_vec(), format!("nil, because {name} was deleted")),
             Some(identity) => {
                 let mut bytes = Vec::new();
                 names.write_value(identity, &mut bytes);
@@ -226,7 +228,7 @@ fn explain(
         }
         (Command::Del, _) => {
             let present = present(talk, keys);
-            (integer(present), format!("of {} keys, {present} hold something", keys.len()))
+            (integer(present), format!("{present} of the {} keys hold a value", keys.len()))
         }
         (Command::Incr, _) => {
             let count = talk.counters[usize::from(keys[0])];

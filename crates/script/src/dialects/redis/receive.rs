@@ -1,4 +1,4 @@
-//! How a client is spoken for: the bytes of its requests, and the check of its replies.
+//! The dialect of a client: writes the bytes of its requests, and checks its replies.
 
 use super::{
     commands::Command,
@@ -21,27 +21,28 @@ use crate::{
 use rand::Rng;
 use regatta_record::{Exchange, Verified};
 
-/// Written bytes of requests that are kept before they are dropped.
+/// Number of written request bytes that are kept before they are dropped.
 const WRITTEN: usize = 64 << 10;
 
-/// What a load thread keeps.
+/// State of a load thread.
 #[derive(Debug, Default)]
 pub struct Desk {
-    /// Errors are counted, and the connection goes on.
+    /// Whether errors are counted and the connection continues.
     tolerates: bool,
 }
 
-/// Exchanges with a store of keys and values.
+/// Exchanges with a key-value store.
 #[derive(Debug)]
 pub struct Redis {
     exchanges: Exchanges,
     steps: Steps,
-    /// If all clients share their keys.
+    /// Present if all clients share their keys.
     recorder: Option<Box<Recorder>>,
 }
 
 impl Redis {
-    /// Of exchanges whose script is closed. `path` is that of the URL: it names the database.
+    /// Creates the dialect of exchanges whose script is closed. `path` is the path of the URL, which
+    /// names the database.
     pub(super) fn new(
         exchanges: Exchanges,
         mix: &Mix,
@@ -62,7 +63,8 @@ impl Redis {
         Redis { exchanges, steps, recorder }
     }
 
-    /// Writes out requests that were asked: `unsent` bytes of requests are unsent, these included.
+    /// Writes out requests that were issued. `unsent` is the number of unsent request bytes, including
+    /// theirs.
     fn write_out(&self, cursor: &Cursor, talk: &mut Talk, unsent: usize, now: Nanos) {
         let script = &self.exchanges.script;
         let (first, end) = (cursor.answered(), cursor.answered() + cursor.owed());
@@ -90,13 +92,14 @@ impl Redis {
                 framed.write(&self.exchanges.names, (&*owner, &*author), keys, version, out);
                 if let (Some(recorder), Some(log)) = (&self.recorder, log) {
                     let log = &mut log.lock().expect("no thread panicked");
-                    recorder.calls(log, framed, keys, version, now);
+                    recorder.log_call(log, framed, keys, version, now);
                 }
             }
         }
     }
 
-    /// Takes the bytes of the reply to an exchange off the front of `input`: whether it is whole.
+    /// Consumes the bytes of the reply to an exchange from the front of `input`. Returns whether the
+    /// reply is complete.
     #[inline]
     fn take(
         &self,
@@ -125,7 +128,7 @@ impl Redis {
         private::take(exchanges, exchange, version, talk, input)
     }
 
-    /// A request as it was sent.
+    /// Formats a request as it was sent.
     fn sent(&self, exchange: u32, version: u64, talk: &Talk) -> String {
         let Talk { owner, author, .. } = talk;
         match self.exchanges.ask(exchange) {
@@ -153,7 +156,7 @@ impl Dialect for Redis {
 
     fn desk(&self, _: fn() -> Nanos) -> Desk {
         if let Some(recorder) = &self.recorder {
-            recorder.begins();
+            recorder.thread_started();
         }
         Desk::default()
     }
@@ -176,7 +179,7 @@ impl Dialect for Redis {
         came: &mut &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Box<Exchange>> {
-        self.steps.go_on(&self.exchanges, talk, came, out)
+        self.steps.advance(&self.exchanges, talk, came, out)
     }
 
     #[inline]
@@ -205,7 +208,7 @@ impl Dialect for Redis {
                 let last = cursor.last_request(script);
                 let mut extra = unasked(last, printable(line(rest)), reply_index);
                 if last.is_some() {
-                    // With the digits of this client.
+                    // Uses the digits of this client.
                     let before = (at + script.count() - 1) % script.count();
                     extra.sent = self.sent(before, talk.answered + u64::from(reply_index), talk);
                 }
@@ -241,19 +244,19 @@ impl Dialect for Redis {
     }
 
     fn unfinished(&self, cursor: &Cursor, talk: &Talk) -> Option<Exchange> {
-        let came = match talk.framing.begun() {
+        let came = match talk.framing.partial() {
             [] if talk.progress == Progress::default() => return None,
-            [] => "the right beginning of the reply".into(),
-            begun => printable(begun),
+            [] => "a correct start of the reply".into(),
+            partial => printable(partial),
         };
         let sent = self.sent(cursor.answered(), talk.answered + 1, talk);
-        let expected = "a whole reply".into();
+        let expected = "a complete reply".into();
         Some(Exchange { sent, expected, received: came, reply_index: 0 })
     }
 
     fn verify(&self, _: &mut Desk, _: &dyn Fn() -> bool, wrong: &mut dyn FnMut(Exchange)) {
         if let Some(recorder) = &self.recorder {
-            recorder.ends(&self.exchanges.names, wrong);
+            recorder.thread_ended(&self.exchanges.names, wrong);
         }
     }
 

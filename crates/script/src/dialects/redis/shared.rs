@@ -1,5 +1,5 @@
-//! Replies about keys that all clients share: each is checked for its form and its bytes, and written down,
-//! since only all of them together show whether it is right.
+//! Replies about keys that all clients share. Each is checked for its form and bytes, and logged,
+//! because only the logs of all clients together show whether it is correct.
 
 use super::{
     commands::{Command, Framed},
@@ -13,11 +13,11 @@ use super::{
 use crate::time::Nanos;
 use regatta_proto::resp::Value;
 
-/// Takes the bytes of the reply to a command, the client's `version`-th request, off the front of `input`:
-/// whether it is whole.
+/// Consumes the bytes of the reply to a command, the client's `version`-th request, from the front of
+/// `input`. Returns whether the reply is complete.
 ///
 /// # Errors
-/// No server could have sent it, whatever the clients did.
+/// No server could have sent this reply, whatever the clients did.
 pub(super) fn take(
     exchanges: &Exchanges,
     (framed, keys): (&Framed, &[u16]),
@@ -29,7 +29,7 @@ pub(super) fn take(
     let Talk { framing, log, .. } = talk;
     let expected = || expected(framed);
     take_framed(framing, input, expected, |reply| {
-        let did = said(&exchanges.names, framed, keys, reply)
+        let did = results(&exchanges.names, framed, keys, reply)
             .ok_or_else(|| Wrong::new(&exchanges.names, expected(), reply))?;
         let Some(log) = log else { return Ok(()) };
         let mut log = log.lock().expect("no thread panicked");
@@ -41,9 +41,9 @@ pub(super) fn take(
     })
 }
 
-/// What a reply says that was done with each key, where that was not known before. `None`: it is no reply
-/// to this command.
-fn said(names: &Names, framed: &Framed, keys: &[u16], reply: &[u8]) -> Option<Vec<Option<Did>>> {
+/// Returns what a reply reveals about the operation on each key, where that was not known before.
+/// Returns `None` if it is not a reply to this command.
+fn results(names: &Names, framed: &Framed, keys: &[u16], reply: &[u8]) -> Option<Vec<Option<Did>>> {
     let (value, _) = Value::read(reply)?;
     let all = |did: Option<Did>| Some(vec![did; keys.len()]);
     match (framed.command, value) {
@@ -69,7 +69,7 @@ fn said(names: &Names, framed: &Framed, keys: &[u16], reply: &[u8]) -> Option<Ve
     }
 }
 
-/// What was found under a key: nothing, or a value that a client wrote to it.
+/// Returns the result of reading a key: absent, or a value that a client wrote to it.
 fn read(names: &Names, key: u16, value: Value<'_>) -> Option<Did> {
     match value {
         Value::Null => Some(Did::ReadNothing),
@@ -85,9 +85,9 @@ fn expected(framed: &Framed) -> String {
     let keys = framed.keys;
     match framed.command {
         Command::Set | Command::Mset => "+OK\\r\\n".into(),
-        Command::Get => "nothing, or a value that a client wrote to this key".into(),
+        Command::Get => "nil, or a value that a client wrote to this key".into(),
         Command::Mget => {
-            format!("{keys} elements: of each key nothing, or a value that a client wrote to it")
+            format!("{keys} elements: for each key nil, or a value that a client wrote to it")
         }
         Command::Del => format!("a number from 0 to {keys}"),
         Command::Incr => "a number above 0".into(),

@@ -1,72 +1,74 @@
-//! What is kept of a client: of the connections in one slot, one after the other.
+//! State of a client: of the successive connections in one slot.
 
 use super::{framing::Framing, log::Log, names::Owner};
 use std::sync::{Arc, Mutex};
 
-/// A key that holds nothing, among versions.
+/// Version of a key that is absent.
 pub(super) const ABSENT: u64 = u64::MAX;
-/// What a key holds is not known, and never will be.
+/// Version of a key whose content is unknown, and will stay unknown.
 pub(super) const DOUBTFUL: u64 = u64::MAX - 1;
 
-/// What is kept of a client.
+/// State of a client.
 #[derive(Debug)]
 pub struct Talk {
     slot: u32,
-    /// Connections of the slot that were lost while something was owed. Each had keys of its own, since
-    /// what it asked last may be done at any later time.
+    /// Number of connections of the slot that were lost with requests in flight. Each had its own keys,
+    /// because its last requests may be executed at any later time.
     generation: u32,
-    /// The client, as it writes values.
+    /// The client as the author of values.
     pub(super) author: Owner,
-    /// Who has its keys: itself, unless all clients share them.
+    /// The owner of its keys: the client itself, unless all clients share their keys.
     pub(super) owner: Owner,
-    /// The version that each key holds by the last reply. Empty until the keys are stored.
+    /// The version that each key holds as of the last reply. Empty until the keys are stored.
     pub(super) versions: Vec<u64>,
     /// The value of each counter as of the last reply.
     pub(super) counters: Vec<u64>,
-    /// Requests that were written out so far, in all connections of the slot.
+    /// Number of requests written out so far, on all connections of the slot.
     pub(super) asked: u64,
-    /// Those that have their reply, or will never get one.
+    /// Number of these that have their reply, or will never get one.
     pub(super) answered: u64,
-    /// Requests that were written out, of which the last bytes are unsent.
+    /// Requests that were written out; the last bytes are unsent.
     pub(super) out: Vec<u8>,
     pub(super) progress: Progress,
     pub(super) framing: Framing,
-    /// An error has begun to come that is tolerated.
+    /// Whether a tolerated error is partially received.
     pub(super) is_error: bool,
-    /// Of the bytes that came last, so many end with a wrong reply behind which the connection may go on.
+    /// Number of the last received bytes up to the end of a wrong reply after which the connection may
+    /// continue.
     pub(super) resumes: Option<usize>,
-    /// Some keys are [`DOUBTFUL`].
+    /// Whether some keys are [`DOUBTFUL`].
     pub(super) has_doubts: bool,
     pub(super) opening: Opening,
-    /// What was done with keys that all clients share.
+    /// The log of operations on keys that all clients share.
     pub(super) log: Option<Arc<Mutex<Log>>>,
 }
 
-/// How much has arrived of a reply that is compared in place.
+/// State of a partially received reply that is compared in place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Progress {
-    /// Elements that came whole. The first line of an array is one.
+    /// Number of complete elements. The header of an array counts as one.
     pub element: usize,
-    /// Bytes of the next one that came.
+    /// Number of received bytes of the next element.
     pub right: usize,
 }
 
-/// How far the steps are that come before the first request.
+/// State of the steps before the first request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Opening {
     pub begun: bool,
-    /// All is done.
+    /// Whether all steps are done.
     pub done: bool,
-    /// Replies that are due.
+    /// Number of expected replies.
     pub due: u32,
-    /// Bytes of the next one that came.
+    /// Number of received bytes of the next reply.
     pub right: usize,
-    /// Keys that were stored so far; the counters follow the values.
+    /// Number of keys stored so far; the counters follow the values.
     pub stored: usize,
 }
 
 impl Talk {
-    /// Of the first connection of a slot. `shared` has the keys, if all clients share them.
+    /// Creates the state of a slot's first connection. `shared` has the owner and the log, if all
+    /// clients share their keys.
     pub(super) fn new(slot: u32, shared: Option<(Owner, Arc<Mutex<Log>>)>) -> Talk {
         let author = Owner::new(slot, 0);
         let (owner, log) = shared.map_or((author, None), |(owner, log)| (owner, Some(log)));
@@ -90,7 +92,8 @@ impl Talk {
         }
     }
 
-    /// The next connection of the slot. If the last one was owed nothing, its keys hold what they held.
+    /// Moves on to the next connection of the slot. It keeps the keys if the last connection had no
+    /// requests in flight.
     pub(super) fn renew(&mut self) {
         let knows = self.asked == self.answered && (self.opening.done || !self.opening.begun);
         if !knows {
@@ -104,7 +107,7 @@ impl Talk {
             self.has_doubts = false;
         }
         if let Some(log) = &self.log {
-            log.lock().expect("no thread panicked").gives_up();
+            log.lock().expect("no thread panicked").abandon_pending();
         }
         self.answered = self.asked;
         self.out.clear();

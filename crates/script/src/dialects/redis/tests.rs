@@ -1,5 +1,5 @@
-//! Clients and a store, without sockets: right replies pass however the bytes are cut, and whatever is
-//! wrong is found.
+//! Clients and a store without sockets: correct replies pass however they are split, and every wrong
+//! one is found.
 
 mod faults;
 mod sharing;
@@ -24,7 +24,8 @@ use std::{collections::HashMap, sync::LazyLock};
 const SEED: u64 = 7;
 const PIPELINE: u32 = 20;
 
-/// What `text` asks of each connection, below `protocol = …`; the built-in mix if there is none.
+/// Compiles a workload file of `text`, which follows `protocol = …`; the built-in mix if `text` is
+/// empty.
 fn redis(text: &str, place: Place<'_>) -> Redis {
     compiled(&asks(text), place)
 }
@@ -45,16 +46,16 @@ fn compiled(asks: &RedisAsks, place: Place<'_>) -> Redis {
     }
 }
 
-/// A store that does what it is asked.
+/// A store that executes commands correctly.
 #[derive(Debug, Default)]
 struct Store {
     held: HashMap<Vec<u8>, Vec<u8>>,
-    /// The names of the commands that came, in order.
+    /// The names of received commands, in order.
     asked: Vec<String>,
 }
 
 impl Store {
-    /// The replies to whole commands.
+    /// Returns the replies to complete commands.
     fn answer(&mut self, mut requests: &[u8]) -> Vec<Vec<u8>> {
         let (mut commands, mut replies) = (Commands::new(CommandLimits::default()), Vec::new());
         while !requests.is_empty() {
@@ -102,7 +103,7 @@ impl Store {
     }
 }
 
-/// A client of one slot.
+/// A client on one slot.
 struct Client<'d> {
     redis: &'d Redis,
     cursor: Cursor,
@@ -116,24 +117,24 @@ impl<'d> Client<'d> {
         Client { redis, cursor, talk: redis.talk(slot), desk: Desk::default() }
     }
 
-    /// A client whose connection is open.
+    /// Creates a client whose connection is open.
     fn opened(redis: &'d Redis, slot: u32, store: &mut Store) -> Client<'d> {
         let mut client = Client::new(redis, slot);
         client.open(store, &[usize::MAX]).unwrap();
         client
     }
 
-    /// Goes through the steps before the first request.
+    /// Performs the steps before the first request.
     fn open(&mut self, store: &mut Store, cuts: &[usize]) -> Result<(), Box<Exchange>> {
         let mut out = Vec::new();
         let mut cuts = cuts.iter().cycle();
         let mut is_open = self.redis.open(&mut self.talk, &mut &[][..], &mut out)?;
         while !is_open {
-            assert!(!out.is_empty(), "it waits for nothing");
+            assert!(!out.is_empty(), "the client waits, but has sent nothing");
             let replies = store.answer(&std::mem::take(&mut out)).concat();
             let mut rest = &replies[..];
             while !rest.is_empty() {
-                assert!(!is_open, "more came than is due");
+                assert!(!is_open, "more replies than requests");
                 let (mut came, later) = rest.split_at((*cuts.next().unwrap()).min(rest.len()));
                 is_open = self.redis.open(&mut self.talk, &mut came, &mut out)?;
                 assert!(came.is_empty());
@@ -144,14 +145,14 @@ impl<'d> Client<'d> {
         Ok(())
     }
 
-    /// The connection ended, and there is another one.
+    /// Replaces the connection by a new one.
     fn reconnect(&mut self) {
         let start = self.cursor.next_start(self.redis.script());
         self.cursor = Cursor::new(self.redis.script(), start);
         self.redis.renew(&mut self.talk, 0);
     }
 
-    /// Asks for `k` more: their bytes.
+    /// Issues `k` more requests and returns their bytes.
     fn ask(&mut self, k: u32, now: Nanos) -> Vec<u8> {
         self.cursor.ask(k);
         let unsent = self.redis.unsent(&self.cursor, &mut self.talk, now).to_vec();
@@ -159,7 +160,7 @@ impl<'d> Client<'d> {
         unsent
     }
 
-    /// Takes what comes in pieces: how many replies were right, or which was not.
+    /// Takes replies in pieces. Returns how many were correct, or the exchange that was not.
     fn take(&mut self, stream: &[u8], cuts: &[usize], now: Nanos) -> Result<u64, Box<Exchange>> {
         let (mut complete, mut cuts, mut rest) = (0, cuts.iter().cycle(), stream);
         while !rest.is_empty() {
@@ -179,7 +180,7 @@ impl<'d> Client<'d> {
     }
 }
 
-/// Mixes: the built-in one, one with everything, and one without anything that depends on keys.
+/// Mixes: the built-in one, one with everything, and one whose replies do not depend on keys.
 const MIXES: [&str; 3] = [
     "",
     "keys = 12\nvalue_bytes = 40\ndistribution = 'zipf'\n\
@@ -190,7 +191,7 @@ const MIXES: [&str; 3] = [
     "[[request]]\ncommand = 'set'\n[[request]]\ncommand = 'MSET'\nkeys_per_command = 2",
 ];
 
-/// What [`MIXES`] compile into.
+/// The compiled [`MIXES`].
 static MIXED: LazyLock<[Redis; 3]> =
     LazyLock::new(|| MIXES.map(|mix| redis(mix, Place::default())));
 
@@ -200,7 +201,7 @@ fn cuts() -> impl Strategy<Value = Vec<usize>> {
 
 proptest! {
     #[test]
-    fn right_replies_pass_however_they_are_cut(
+    fn correct_replies_pass_however_they_are_split(
         mix in 0..MIXES.len(),
         rounds in prop::collection::vec(1..=PIPELINE, 1..30),
         cuts in cuts(),
@@ -217,7 +218,7 @@ proptest! {
 
     /// In the built-in mix every reply is known to the byte.
     #[test]
-    fn one_changed_byte_of_a_reply_is_found(
+    fn finds_one_changed_byte_of_a_reply(
         rounds in prop::collection::vec(1..=PIPELINE, 0..5),
         k in 1..=PIPELINE,
         which in any::<prop::sample::Index>(),
@@ -239,9 +240,9 @@ proptest! {
         prop_assert_eq!(exchange.reply_index, wrong as u64);
     }
 
-    /// What is written in pieces, with more asked for meanwhile, are the same bytes.
+    /// The bytes are the same when they are written in pieces and more requests are issued in between.
     #[test]
-    fn requests_are_written_in_any_pieces(
+    fn writes_requests_in_any_pieces(
         mix in 0..MIXES.len(),
         steps in prop::collection::vec((0..6_u32, 0..3_000_usize), 1..40),
     ) {
@@ -267,18 +268,18 @@ proptest! {
 }
 
 #[test]
-fn the_database_is_chosen_and_first_values_are_stored() {
+fn selects_the_database_and_stores_initial_values() {
     let place = Place { path: Some("/3"), ..Place::default() };
     let (redis, mut store) = (redis(MIXES[1], place), Store::default());
     let mut client = Client::opened(&redis, 3, &mut store);
     assert_eq!(store.asked[0], "SELECT");
-    // Twelve values, and as many counters.
+    // Twelve values and twelve counters.
     assert_eq!(store.asked[1..], vec!["SET"; 24]);
     assert_eq!(store.held[&b"n:7:0000030000:000b"[..]], b"0");
     store.asked.clear();
     client.reconnect();
     client.open(&mut store, &[1]).unwrap();
-    assert_eq!(store.asked, ["SELECT"], "nothing was owed, so the keys are known");
+    assert_eq!(store.asked, ["SELECT"], "no request was in flight, so the keys are known");
     let redis = compiled(&asks(MIXES[2]), Place::default());
     let mut store = Store::default();
     Client::opened(&redis, 3, &mut store);
@@ -286,7 +287,7 @@ fn the_database_is_chosen_and_first_values_are_stored() {
 }
 
 #[test]
-fn many_keys_are_stored_in_parts() {
+fn stores_many_keys_in_batches() {
     let text = "keys = 3_000\n[[request]]\ncommand = 'GET'";
     let (redis, mut store) = (redis(text, Place::default()), Store::default());
     Client::opened(&redis, 3, &mut store);
@@ -294,14 +295,14 @@ fn many_keys_are_stored_in_parts() {
 }
 
 #[test]
-fn a_lost_connection_is_followed_by_one_with_other_keys() {
+fn a_connection_after_a_lost_one_has_new_keys() {
     let text = "keys = 1\n[[request]]\nsteps = [{ command = 'SET' }, { command = 'GET' }]";
     let (redis, mut store) = (redis(text, Place::default()), Store::default());
     let mut client = Client::opened(&redis, 3, &mut store);
     let set = client.ask(1, 0);
     assert!(String::from_utf8_lossy(&set).contains("k:7:0000030000:0000"));
     client.reconnect();
-    // It is applied later than anything could know.
+    // The request is executed later.
     let late = set;
     client.open(&mut store, &[9]).unwrap();
     let replies = store.answer(&client.ask(1, 0)).concat();
@@ -311,7 +312,7 @@ fn a_lost_connection_is_followed_by_one_with_other_keys() {
     assert!(String::from_utf8_lossy(&get).contains("k:7:0000030001:0000"));
     let replies = store.answer(&get).concat();
     assert_eq!(client.take(&replies, &[5], 0), Ok(1));
-    // Nothing is owed: the same keys, which hold what they held.
+    // No request is in flight, so the keys and their values stay the same.
     client.reconnect();
     client.open(&mut store, &[9]).unwrap();
     for _ in 0..2 {
@@ -321,7 +322,7 @@ fn a_lost_connection_is_followed_by_one_with_other_keys() {
 }
 
 #[test]
-fn nothing_is_allocated_per_request_or_reply() {
+fn does_not_allocate_per_request_or_reply() {
     let text = "[[request]]\nsteps = [{ command = 'SET' }, { command = 'GET' },\n\
                 { command = 'MSET', keys_per_command = 10 }, { command = 'INCR' },\n\
                 { command = 'MGET', keys_per_command = 10 },\n\
@@ -340,7 +341,7 @@ fn nothing_is_allocated_per_request_or_reply() {
         let taking = allocation_counter::measure(|| {
             assert_eq!(client.take(&replies, &[pieces], 0), Ok(6));
         });
-        // Digits of counters do not matter here; the first round makes room.
+        // The first round allocates buffers.
         if round > 0 {
             assert_eq!((asking.count_total, taking.count_total), (0, 0), "round {round}");
         }

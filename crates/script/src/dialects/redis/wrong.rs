@@ -1,10 +1,10 @@
-//! Replies that are not as they must be, in words.
+//! Describes wrong replies in words.
 
 use super::names::{Identity, Names};
 use crate::text::{line, printable};
 use regatta_proto::resp::{Malformed, Value};
 
-/// What was due, and what came.
+/// The expected and the received reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub expected: String,
@@ -12,7 +12,7 @@ pub(super) struct Wrong {
 }
 
 impl Wrong {
-    /// `came` begins with the reply, or with as much as came of it.
+    /// `came` starts with the reply, which may be incomplete.
     #[cold]
     pub fn new(names: &Names, expected: String, came: &[u8]) -> Box<Wrong> {
         let received = match Value::read(came) {
@@ -30,14 +30,14 @@ impl Wrong {
         Box::new(Wrong { expected, received })
     }
 
-    /// What came is no reply at all.
+    /// Describes bytes that are not a valid reply.
     #[cold]
     pub fn malformed(expected: String, came: &[u8], why: Malformed) -> Box<Wrong> {
         Box::new(Wrong { expected, received: format!("{} ({why})", printable(line(came))) })
     }
 }
 
-/// Which value it is.
+/// Describes a value by its origin.
 pub(super) fn in_words(Identity { author, key, version }: Identity) -> String {
     let client = author.slot();
     match version {

@@ -1,7 +1,7 @@
-//! What comes from a server that speaks a protocol of its own on top of WebSocket.
+//! Checks messages from a server that uses its own protocol on top of WebSocket.
 
 use super::{
-    adapters::{Adapter, Next, Said},
+    adapters::{Adapter, Incoming, Next},
     message::Request,
     receive::{COPY_FIRST, Hub},
     talk::Talk,
@@ -11,7 +11,7 @@ use regatta_record::Exchange;
 use std::mem;
 
 impl Hub {
-    /// The payload of a frame came from a server that speaks a protocol of its own.
+    /// Handles the payload of a frame from a server with its own protocol.
     pub(super) fn take_adapted(
         &self,
         adapter: Adapter,
@@ -21,21 +21,21 @@ impl Hub {
         replies: &mut u32,
     ) -> Result<(), Box<Exchange>> {
         if talk.held.is_empty() {
-            let taken = self.take_said(adapter, talk, payload, heard, replies)?;
+            let taken = self.take_incoming(adapter, talk, payload, heard, replies)?;
             talk.held.extend_from_slice(&payload[taken..]);
             return Ok(());
         }
         let mut held = mem::take(&mut talk.held);
         held.extend_from_slice(payload);
-        let taken = self.take_said(adapter, talk, &held, heard, replies)?;
+        let taken = self.take_incoming(adapter, talk, &held, heard, replies)?;
         held.drain(..taken);
         talk.held = held;
         Ok(())
     }
 
-    /// Takes all that is whole: how many bytes.
+    /// Handles all complete messages. Returns the number of bytes consumed.
     #[inline]
-    fn take_said(
+    fn take_incoming(
         &self,
         adapter: Adapter,
         talk: &mut Talk,
@@ -45,8 +45,8 @@ impl Hub {
     ) -> Result<usize, Box<Exchange>> {
         let mut at = 0;
         loop {
-            let (said, taken) = match adapter.next(&bytes[at..]) {
-                Next::Said(said, taken) => (said, taken),
+            let (incoming, taken) = match adapter.next(&bytes[at..]) {
+                Next::Incoming(incoming, taken) => (incoming, taken),
                 Next::Part => return Ok(at),
                 Next::Unknown => {
                     return Err(self.terms.wrong(talk, &self.terms.due(talk), &bytes[at..]));
@@ -54,22 +54,22 @@ impl Hub {
             };
             let text = &bytes[at..at + taken];
             at += taken;
-            let is_reply = match said {
-                Said::Copy(payload) => {
+            let is_reply = match incoming {
+                Incoming::Copy(payload) => {
                     self.take_copy(talk, payload, text, heard)?;
                     adapter.copy_is_result() && talk.waits_for(payload)
                 }
-                Said::Joined => match talk.asked.front() {
+                Incoming::Subscribed => match talk.asked.front() {
                     Some(Request::Echo(_)) => true,
                     _ => return Err(self.terms.wrong(talk, &self.terms.due(talk), text)),
                 },
-                Said::Done(number) => {
+                Incoming::Done(number) => {
                     if number.is_some_and(|number| number != talk.answered + 1) {
                         return Err(self.terms.wrong(talk, &self.terms.due(talk), text));
                     }
                     match talk.asked.front() {
                         Some(Request::Broadcast(asked))
-                            if adapter.copy_comes_first() && !talk.got.has(asked.id) =>
+                            if adapter.copy_comes_first() && !talk.inbox.has(asked.id) =>
                         {
                             return Err(self.terms.wrong(talk, COPY_FIRST, text));
                         }
@@ -77,16 +77,16 @@ impl Hub {
                         None => return Err(self.terms.wrong(talk, &self.terms.due(talk), text)),
                     }
                 }
-                Said::Asks => {
+                Incoming::Ping => {
                     let mask = talk.mask();
                     adapter.frame(adapter.answer().as_bytes(), mask, &mut talk.asides);
                     false
                 }
-                Said::Greeting => {
+                Incoming::Greeting => {
                     talk.is_greeted = true;
                     false
                 }
-                Said::Aside => false,
+                Incoming::Ignored => false,
             };
             if is_reply {
                 self.answered(talk);

@@ -1,4 +1,4 @@
-//! What can be asked of a hub.
+//! Workloads for a hub.
 
 use super::{adapters::Adapter, receive::Hub, roster, terms::Terms};
 use crate::{
@@ -7,20 +7,22 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Where a hub is, unless the URL says otherwise.
+/// The default path of a hub.
 const PATH: &str = "/ws";
-/// Requests before the script repeats. All are equally long, and each is written as it is sent.
+/// Number of requests before the script repeats. All have the same length; their bytes are generated
+/// when they are sent.
 const EXCHANGES: usize = 64;
 
 /// A workload for a hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WebSocketAsks {
-    /// Each message goes to every member, the sender included, and the sender is told for how many.
+    /// Each message goes to every member, including the sender. The sender receives the number of
+    /// listeners.
     Broadcast,
-    /// Each message comes back to its sender.
+    /// Each message is sent back to its sender.
     Echo,
-    /// Broadcasts, in the protocol of a hub that speaks one of its own on top of WebSocket.
+    /// Broadcasts in another hub's protocol on top of WebSocket.
     Through(Adapter),
 }
 
@@ -71,7 +73,7 @@ impl Asks for WebSocketAsks {
         }
     }
 
-    /// A hub may answer before it has delivered.
+    /// Deliveries to the last member, because a hub may reply before it has delivered.
     fn limited(&self) -> usize {
         match self {
             WebSocketAsks::Broadcast | WebSocketAsks::Through(_) => Hub::LAST_DELIVERIES,

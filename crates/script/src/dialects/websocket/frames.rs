@@ -1,13 +1,13 @@
-//! Whole messages in one frame each, as all servers write them that need no more: they are found without
-//! the codec.
+//! A fast path for complete messages in a single frame, which servers usually send; it needs no codec.
 
-/// The first byte of a whole text in one frame.
+/// First byte of a text message in a single frame.
 pub(super) const TEXT: u8 = 0x81;
-/// The first byte of a whole binary message in one frame.
+/// First byte of a binary message in a single frame.
 pub(super) const BINARY: u8 = 0x82;
 
-/// A whole message in one frame at the front of `bytes`, as a server sends it, of this first byte: its
-/// payload and the bytes that it takes. `None`: it is something else, or not whole.
+/// Returns the payload of the complete unmasked message at the front of `bytes` and the number of bytes
+/// it takes. Returns `None` if the first byte is not `first`, or the message is incomplete or has 64
+/// KiB or more.
 #[inline]
 pub(super) fn whole(first: u8, bytes: &[u8]) -> Option<(&[u8], usize)> {
     let [kind, length, ..] = *bytes else { return None };
@@ -22,7 +22,7 @@ pub(super) fn whole(first: u8, bytes: &[u8]) -> Option<(&[u8], usize)> {
     Some((bytes.get(begin..begin + length)?, begin + length))
 }
 
-/// Whether more bytes may make such a message of this, of less than 64 KiB.
+/// Whether more bytes may complete such a message, of less than 64 KiB.
 pub(super) fn may_become_whole(first: u8, bytes: &[u8]) -> bool {
     match *bytes {
         [kind] => kind == first,

@@ -1,39 +1,40 @@
-//! The bytes of messages. A payload is a JSON string of 40 digits, and a message of ours always 73 bytes:
-//! what is sent has the same length whatever it is, and what comes is compared without parsing JSON where
-//! the server writes as the contract does.
+//! The bytes of messages. A payload is a JSON string of 40 digits. Every request has 73 bytes, so its
+//! length is known before its content. Received messages are compared without parsing JSON if the
+//! server formats them as the contract does.
 
 use regatta_proto::websocket::Frame;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Bytes of a message that is sent.
+/// Bytes in a request.
 const MESSAGE: usize = 73;
-/// Bytes of its frame: two, a mask, and the message.
+/// Bytes in its frame: two header bytes, a mask, and the message.
 pub(super) const FRAME: usize = 2 + 4 + MESSAGE;
-/// Bytes of a payload, with its quotes.
+/// Bytes in a payload, with its quotes.
 const PAYLOAD: usize = 2 + Payload::DIGITS;
 
 const BROADCAST: &str = r#"{"type":"broadcast","payload":"#;
 const RESULT: &str = r#"{"type":"broadcastResult","payload":"#;
 const ECHO: &str = r#"{"type":"echo","payload":"#;
 
-/// What a message says of itself.
+/// The identity of a message, in its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Payload {
     /// The number of the connection that sent it.
     pub sender: u32,
-    /// Of a broadcast, its number among those of all members; of an echo, among those of its sender.
+    /// For a broadcast, its number among those of all members; for an echo, its number among those of
+    /// its sender.
     pub id: u64,
     /// When it was to be sent, in nanoseconds of the load's clock.
     pub at: u64,
 }
 
 impl Payload {
-    /// How many it has.
+    /// Number of digits.
     pub const DIGITS: usize = 8 + 16 + 16;
 
-    /// 8, 16 and 16 hexadecimal digits.
+    /// Returns 8, 16 and 16 hexadecimal digits.
     pub fn digits(self) -> [u8; Self::DIGITS] {
         let mut digits = [0; Self::DIGITS];
         hex(u64::from(self.sender), &mut digits[..8]);
@@ -42,14 +43,14 @@ impl Payload {
         digits
     }
 
-    /// The digits between quotes.
+    /// Writes the digits between quotes.
     fn write(self, out: &mut [u8; PAYLOAD]) {
         out[0] = b'"';
         out[1..=Self::DIGITS].copy_from_slice(&self.digits());
         out[PAYLOAD - 1] = b'"';
     }
 
-    /// Of the digits between quotes; `None`: no payload is written so.
+    /// Parses digits between quotes; `None` if they are not a payload.
     pub fn read(text: &[u8]) -> Option<Payload> {
         let digits = text.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         let (sender, rest) = digits.split_at_checked(8)?;
@@ -61,7 +62,7 @@ impl Payload {
     }
 }
 
-/// The lowest digits of a number.
+/// Writes the lowest hexadecimal digits of a number.
 fn hex(mut number: u64, digits: &mut [u8]) {
     for digit in digits.iter_mut().rev() {
         *digit = b"0123456789abcdef"[(number & 15) as usize];
@@ -69,7 +70,7 @@ fn hex(mut number: u64, digits: &mut [u8]) {
     }
 }
 
-/// Lower case only, so that each number has one form.
+/// Parses lower-case hexadecimal digits only, so that each number has one form.
 fn number(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0, |number, digit| {
         let value = match digit {
@@ -81,14 +82,15 @@ fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// What came.
+/// A received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
-    /// What this member has sent, for itself alone.
+    /// A message that this member sent for itself only.
     Echo(Payload),
-    /// What a member has sent to all.
+    /// A message that a member sent to all.
     Broadcast(Payload),
-    /// A broadcast of this member is queued, for so many members if the server says so.
+    /// The result of a broadcast of this member: it is queued, for this number of members if the server
+    /// reports it.
     Result(Payload, Option<u64>),
 }
 
@@ -98,13 +100,13 @@ struct Raw<'a> {
     kind: Cow<'a, str>,
     #[serde(borrow)]
     payload: &'a RawValue,
-    /// Older servers of the article call it `listenCount`.
+    /// Older servers of the article use the name `listenCount`.
     #[serde(rename = "listenerCount", alias = "listenCount")]
     listeners: Option<u64>,
 }
 
 impl Message {
-    /// `None`: nobody asked for anything like it.
+    /// Parses a message; `None` if it is not one of these.
     #[inline]
     pub fn read(text: &[u8]) -> Option<Message> {
         if let Some(payload) = text.strip_prefix(BROADCAST.as_bytes())
@@ -112,7 +114,7 @@ impl Message {
         {
             return Some(Message::Broadcast(payload));
         }
-        // Other spaces, another order of keys.
+        // Accepts other whitespace and another order of keys.
         let raw: Raw<'_> = serde_json::from_slice(text).ok()?;
         let payload = Payload::read(raw.payload.get().as_bytes())?;
         match &*raw.kind {
@@ -123,7 +125,7 @@ impl Message {
         }
     }
 
-    /// Its text, as the contract has it.
+    /// Returns its text in the format of the contract.
     pub fn text(self) -> String {
         let (begin, payload, listeners) = match self {
             Message::Echo(payload) => (ECHO, payload, None),
@@ -138,12 +140,13 @@ impl Message {
     }
 }
 
-/// What is sent.
+/// A request of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
-    /// To be sent back. Through an adapter: to subscribe, which is the first request of each member, too.
+    /// A message to be sent back to its sender. Also the first request of each member; through an
+    /// adapter, it becomes a subscription.
     Echo(Payload),
-    /// To be sent to all.
+    /// A message to be sent to all members.
     Broadcast(Payload),
 }
 
@@ -160,7 +163,7 @@ impl Request {
         payload.write(&mut digits);
         let rest = &mut text[begin.len()..];
         rest[..PAYLOAD].copy_from_slice(&digits);
-        // An echo is shorter: spaces stand before its last brace.
+        // An echo is shorter and is padded with spaces before its closing brace.
         text[MESSAGE - 1] = b'}';
         Frame::text(&text).write_masked(mask, out);
     }
@@ -178,7 +181,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_sent_is_read_back_and_always_as_long(payload in payloads(), mask: [u8; 4]) {
+        fn requests_are_read_back_and_have_equal_length(payload in payloads(), mask: [u8; 4]) {
             for request in [Request::Echo(payload), Request::Broadcast(payload)] {
                 let mut frame = Vec::new();
                 request.write(mask, &mut frame);
@@ -196,7 +199,7 @@ mod tests {
         }
 
         #[test]
-        fn each_message_is_read_however_it_is_written(payload in payloads(), n: Option<u64>) {
+        fn reads_messages_in_any_json_format(payload in payloads(), n: Option<u64>) {
             for message in [
                 Message::Echo(payload),
                 Message::Broadcast(payload),
@@ -213,7 +216,7 @@ mod tests {
         }
 
         #[test]
-        fn another_byte_is_another_message_or_none(payload in payloads(), at in 0..73_usize, bit in 0..8_u8) {
+        fn a_changed_byte_never_gives_the_same_message(payload in payloads(), at in 0..73_usize, bit in 0..8_u8) {
             let message = Message::Broadcast(payload);
             let mut text = message.text().into_bytes();
             text[at] ^= 1 << bit;
@@ -222,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asked_for_is_no_message() {
+    fn rejects_unsolicited_messages() {
         for text in [
             "",
             "{}",

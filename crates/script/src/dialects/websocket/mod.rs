@@ -1,10 +1,10 @@
-//! WebSocket (RFC 6455), as the workload `hub` speaks it: JSON messages that are sent back to their sender,
-//! or to every member.
+//! WebSocket (RFC 6455), for the workload `hub`: JSON messages that are sent back to their sender, or
+//! to every member.
 //!
-//! A broadcast is a request: its reply is the result that its sender is told. What else follows from it, a
-//! copy for each member, are deliveries: `roster` knows who is owed which, `member` checks that each comes
-//! once, whole, and in the order of its sender, `message` has the bytes, `adapters` those of the protocols
-//! that hubs of others speak on top of WebSocket.
+//! A broadcast is a request; its reply is the result that the server sends to the sender. The resulting
+//! copies, one for each member, are deliveries. `roster` tracks which members are owed which broadcast.
+//! `member` checks that each arrives once, complete, and in the order of its sender. `message` has the
+//! bytes of messages, and `adapters` has those of other hubs' protocols on top of WebSocket.
 
 mod adapted;
 mod adapters;

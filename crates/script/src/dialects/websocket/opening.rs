@@ -1,4 +1,4 @@
-//! How a WebSocket is opened: the upgrade, in HTTP.
+//! The opening handshake of a WebSocket: an HTTP upgrade.
 
 use crate::text::printable;
 use regatta_proto::{
@@ -7,24 +7,24 @@ use regatta_proto::{
 };
 use regatta_record::Exchange;
 
-/// An upgrade that is under way.
+/// An upgrade in progress.
 #[derive(Debug)]
 pub(super) struct Upgrade {
     key: Key,
     decoder: client::Decoder,
 }
 
-/// What is asked for.
+/// The parameters of the upgrade request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
     pub host: &'a str,
     pub path: &'a str,
-    /// It is offered and must be chosen.
+    /// A subprotocol that is offered and that the server must choose.
     pub subprotocol: Option<&'a str>,
 }
 
 impl Upgrade {
-    /// One with a key of 16 random bytes.
+    /// Creates an upgrade with a key of 16 random bytes.
     pub fn new(nonce: [u8; 16]) -> Upgrade {
         Upgrade { key: Key::new(nonce), decoder: client::Decoder::default() }
     }
@@ -38,8 +38,8 @@ impl Upgrade {
             .write(out);
     }
 
-    /// Takes the reply off the front of what came so far: how many bytes are left behind it, or `None` if it
-    /// is not whole.
+    /// Reads the reply from the front of `came`, which holds all bytes received so far. Returns the
+    /// number of bytes after the reply, or `None` if it is not complete.
     pub fn take(
         &mut self,
         asked: Asked<'_>,
@@ -48,7 +48,7 @@ impl Upgrade {
         let mut rest = &came[..];
         let why = match self.decoder.next(&mut rest, Method::Get) {
             Ok(None) => {
-                // Without the interim replies that were skipped.
+                // Drops the interim responses that were skipped.
                 let from = came.len() - rest.len();
                 came.drain(..from);
                 return Ok(None);
@@ -59,9 +59,9 @@ impl Upgrade {
                     Err(why) => Some(why),
                 }
             }
-            // Its status says it all.
+            // Its status is explanation enough.
             Ok(Some(_)) => None,
-            Err(_) if is_tls(came) => Some("this is TLS; write the URL as wss://"),
+            Err(_) if is_tls(came) => Some("the server uses TLS; write the URL as wss://"),
             Err(malformed) => Some(malformed.0),
         };
         let why = why.map_or_else(String::new, |why| format!(" ({why})"));
@@ -76,7 +76,7 @@ impl Upgrade {
     }
 }
 
-/// Whether a server answers in TLS: with an alert or a handshake of version 3 (RFC 8446, 5.1).
+/// Whether a server answers with TLS: with an alert or a handshake of version 3 (RFC 8446, 5.1).
 fn is_tls(came: &[u8]) -> bool {
     matches!(came, [0x15 | 0x16, 3, ..])
 }

@@ -1,4 +1,4 @@
-//! How a member of a hub is spoken to, and how what comes is checked.
+//! The dialect of a hub: writes a member's requests and checks what it receives.
 
 use super::{
     adapters::Adapter,
@@ -20,20 +20,20 @@ use regatta_proto::websocket::{CloseCode, Decoder, Event, Frame, Role};
 use regatta_record::{Exchange, Operation};
 use std::mem;
 
-/// Most bytes of a message that a member takes.
+/// Maximum number of bytes of a message that a member accepts.
 const LONGEST: usize = 1 << 20;
-/// Written bytes of requests that are kept before they are dropped.
+/// Number of written request bytes that are kept before they are dropped.
 const WRITTEN: usize = 4096;
-/// Broadcasts that lack copies in the end, and are told.
-const TOLD: usize = 1;
-/// How long a member is silent at most, where a server is to hear from it.
+/// Maximum number of incomplete broadcasts that are reported at the end.
+const REPORTED: usize = 1;
+/// Maximum time that a member stays silent if the server expects heartbeats.
 const SILENCE: Nanos = 25_000_000_000;
 
-/// A hub that is asked.
+/// The dialect of a hub.
 #[derive(Debug)]
 pub struct Hub {
     pub(super) terms: Terms,
-    /// The first byte of the frames that it writes.
+    /// First byte of the server's frames.
     first: u8,
     script: Script,
     seed: u64,
@@ -43,9 +43,9 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// The place of deliveries among the operations.
+    /// Index of deliveries among the operations.
     pub(super) const DELIVERIES: usize = 1;
-    /// The place of deliveries to the last member.
+    /// Index of deliveries to the last member.
     pub(super) const LAST_DELIVERIES: usize = 2;
 
     pub(super) fn new(terms: Terms, script: Script, order: &Order<'_>, path: &str) -> Hub {
@@ -56,7 +56,7 @@ impl Hub {
         Hub { terms, first, script, seed: order.seed, host, path, roster }
     }
 
-    /// Bytes of the frame of a request.
+    /// Returns the number of bytes in the frame of a request.
     pub(super) fn frame_bytes(adapter: Option<Adapter>) -> usize {
         let Some(adapter) = adapter else { return message::FRAME };
         let mut frame = Vec::new();
@@ -64,8 +64,9 @@ impl Hub {
         frame.len()
     }
 
-    /// What is asked next. The first request of a connection is an echo whatever is asked, or through an
-    /// adapter the subscription: it shows that the member is there, also of one that will be idle.
+    /// Returns the next request. The first request of a connection is always an echo, or through an
+    /// adapter the subscription. Its reply shows that the member has joined, even if the member stays
+    /// idle.
     fn next_request(&self, talk: &mut Talk, at: Nanos) -> Request {
         let sender = talk.number;
         if self.terms.broadcasts && talk.echoes > 0 {
@@ -79,7 +80,7 @@ impl Hub {
         Request::Echo(Payload { sender, id, at })
     }
 
-    /// A message came.
+    /// Handles a received message.
     #[inline]
     fn take(
         &self,
@@ -89,7 +90,7 @@ impl Hub {
         replies: &mut u32,
     ) -> Result<(), Box<Exchange>> {
         if talk.too_many {
-            let expected = "the copies of the broadcasts before it, of which too many are missing";
+            let expected = "the copies of earlier broadcasts, too many of which are missing";
             return Err(self.terms.wrong(talk, expected, message));
         }
         if let Some(adapter) = self.terms.adapter {
@@ -116,13 +117,13 @@ impl Hub {
         let Payload { sender, id, at } = payload;
         let sent = self.roster.sent(id).filter(|sent| sent.sender == sender && sent.at == at);
         if sent.is_none() {
-            let expected = match id < talk.got.first() {
-                true => "each broadcast once; this one came before",
-                false => "nothing that no member has sent",
+            let expected = match id < talk.inbox.first() {
+                true => "each broadcast once; this one was delivered before",
+                false => "only broadcasts that a member has sent",
             };
             return Err(self.terms.wrong(talk, expected, text));
         }
-        match talk.got.take(id, &self.roster) {
+        match talk.inbox.take(id, &self.roster) {
             Ok(false) => {}
             Ok(true) => {
                 heard.heard(Hub::DELIVERIES, at);
@@ -130,7 +131,7 @@ impl Hub {
                     heard.heard(Hub::LAST_DELIVERIES, at);
                 }
             }
-            Err(unowed) => return Err(self.terms.wrong(talk, unowed.in_words(), text)),
+            Err(error) => return Err(self.terms.wrong(talk, error.in_words(), text)),
         }
         Ok(())
     }
@@ -144,13 +145,13 @@ impl Hub {
         let is_right = match (talk.asked.front(), reply) {
             (Some(Request::Echo(asked)), Message::Echo(came)) => *asked == came,
             (Some(Request::Broadcast(asked)), Message::Result(came, listeners)) => {
-                if *asked == came && !talk.got.has(came.id) {
+                if *asked == came && !talk.inbox.has(came.id) {
                     return Err(self.terms.wrong(talk, COPY_FIRST, text));
                 }
                 let may_be = self.roster.listeners(came.id);
                 if *asked == came && listeners.is_some_and(|n| !may_be.contains(&n)) {
                     let (least, most) = may_be.into_inner();
-                    let expected = format!("a listenerCount of {least}, or up to {most}");
+                    let expected = format!("a listenerCount from {least} to {most}");
                     return Err(self.terms.wrong(talk, &expected, text));
                 }
                 *asked == came
@@ -164,11 +165,11 @@ impl Hub {
         Ok(())
     }
 
-    /// The oldest request has its reply.
+    /// Counts the oldest pending request as answered.
     pub(super) fn answered(&self, talk: &mut Talk) {
         talk.asked.pop_front();
         talk.answered += 1;
-        talk.is_answered(&self.roster);
+        talk.note_reply(&self.roster);
     }
 
     fn asked(&self) -> Asked<'_> {
@@ -176,7 +177,7 @@ impl Hub {
         Asked { host: &self.host, path: &self.path, subprotocol }
     }
 
-    /// Takes bytes of frames.
+    /// Handles received bytes of frames.
     #[inline]
     fn take_bytes(
         &self,
@@ -203,7 +204,7 @@ impl Hub {
         self.take_coded(talk, rest, heard, replies)
     }
 
-    /// What is no whole message in one frame.
+    /// Handles bytes that do not start with a complete message in a single frame.
     #[cold]
     fn take_coded(
         &self,
@@ -213,7 +214,7 @@ impl Hub {
         replies: &mut u32,
     ) -> Result<(), Box<Exchange>> {
         let Stage::Coded(decoder) = &mut talk.stage else { return Ok(()) };
-        // It is put back below, unless the run ends here.
+        // The decoder is put back below.
         let mut decoder = mem::replace(decoder, Box::new(Decoder::new(Role::Client, 0)));
         let mut bytes = came.to_vec();
         let mut at = 0;
@@ -227,9 +228,9 @@ impl Hub {
                 Some(Event::Text(text)) if self.first == frames::TEXT => text.as_bytes(),
                 Some(Event::Binary(bytes)) if self.first == frames::BINARY => bytes,
                 Some(Event::Pong(_)) => {
-                    break Err(self.terms.wrong(talk, "no pong that nobody asked for", came));
+                    break Err(self.terms.wrong(talk, "no unsolicited pong", came));
                 }
-                // After its Close frame a member says nothing more.
+                // After its Close frame, a member sends no more frames.
                 Some(Event::Ping(_)) if talk.standing == Standing::Closing => continue,
                 Some(Event::Ping(payload)) => {
                     let mask = talk.mask();
@@ -237,15 +238,17 @@ impl Hub {
                     continue;
                 }
                 Some(Event::Binary(_)) => {
-                    break Err(self.terms.wrong(talk, "text, not bytes", came));
+                    break Err(self.terms.wrong(talk, "a text message, not a binary one", came));
                 }
-                Some(Event::Text(_)) => break Err(self.terms.wrong(talk, "bytes, not text", came)),
+                Some(Event::Text(_)) => {
+                    break Err(self.terms.wrong(talk, "a binary message, not a text one", came));
+                }
                 Some(Event::Close(_)) if talk.standing == Standing::Closing => {
                     talk.standing = Standing::Closed;
                     break Ok(());
                 }
                 Some(Event::Close(why)) => {
-                    let wrong = self.terms.wrong(talk, "that the server does not close", came);
+                    let wrong = self.terms.wrong(talk, "no Close frame from the server", came);
                     let received = match why {
                         None => "a Close frame without a code".to_owned(),
                         Some((code, "")) => format!("a Close frame with code {}", code.0),
@@ -266,7 +269,7 @@ impl Hub {
     }
 }
 
-pub(super) const COPY_FIRST: &str = "its own copy of the broadcast before the result";
+pub(super) const COPY_FIRST: &str = "the sender's own copy of the broadcast before its result";
 
 impl Dialect for Hub {
     type Desk = ();
@@ -296,15 +299,15 @@ impl Dialect for Hub {
 
     fn renew(&self, talk: &mut Talk, number: u32) {
         let mut left = mem::replace(talk, self.talk(number));
-        left.is_over(&self.roster);
+        left.stop_reading(&self.roster);
         if left.has_begun {
             self.roster.end();
         }
     }
 
-    /// It stays among those that a server may count.
+    /// The member stays among the connections that a server may count.
     fn stall(&self, talk: &mut Talk) {
-        talk.is_over(&self.roster);
+        talk.stop_reading(&self.roster);
     }
 
     fn leave(&self, talk: &mut Talk) {
@@ -312,10 +315,10 @@ impl Dialect for Hub {
     }
 
     fn may_go(&self, talk: &Talk) -> bool {
-        talk.got.has_all()
+        talk.inbox.has_all()
     }
 
-    /// With a Close frame (RFC 6455, section 5.5.1).
+    /// Sends a Close frame (RFC 6455, section 5.5.1).
     fn say_goodbye(&self, talk: &mut Talk, out: &mut Vec<u8>) {
         talk.standing = Standing::Closing;
         CloseCode::NORMAL.write_masked("", talk.mask(), out);
@@ -363,7 +366,7 @@ impl Dialect for Hub {
             match self.terms.adapter {
                 None => request.write(mask, &mut talk.out),
                 Some(adapter) => {
-                    talk.said_at = from;
+                    talk.last_sent_at = from;
                     let number = talk.answered + talk.asked.len() as u64 + 1;
                     adapter.write(request, number, mask, &mut talk.out);
                 }
@@ -398,9 +401,9 @@ impl Dialect for Hub {
         }
         if let Some(adapter) = self.terms.adapter
             && let Some(heartbeat) = adapter.heartbeat()
-            && now.saturating_sub(talk.said_at) > SILENCE
+            && now.saturating_sub(talk.last_sent_at) > SILENCE
         {
-            talk.said_at = now;
+            talk.last_sent_at = now;
             let mask = talk.mask();
             adapter.frame(heartbeat.as_bytes(), mask, &mut talk.asides);
         }
@@ -408,13 +411,13 @@ impl Dialect for Hub {
     }
 
     fn missing(&self, wrong: &mut dyn FnMut(Exchange)) {
-        for (id, sent, left) in self.roster.missing().into_iter().take(TOLD) {
+        for (id, sent, left) in self.roster.missing().into_iter().take(REPORTED) {
             let payload = Payload { sender: sent.sender, id, at: sent.at };
             wrong(Exchange {
-                // Which request of its connection it was is not known any more.
+                // The number of the request on its connection is no longer known.
                 sent: self.terms.sent(Request::Broadcast(payload), 0),
                 expected: format!("a copy for each of {} members", sent.members),
-                received: format!("none for {left} of them, though the load has waited"),
+                received: format!("no copy for {left} of them, although the load has waited"),
                 reply_index: 0,
             });
         }

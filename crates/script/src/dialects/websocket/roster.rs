@@ -1,12 +1,12 @@
-//! Which members must get which broadcast, over all members, threads and processes of a load.
+//! Tracks which members are owed which broadcast, over all members, threads and processes of a load.
 //!
-//! A broadcast is owed to every member that was answered before it was sent and has not begun to leave by
-//! then. The upgrade alone shows less: many servers enter a member only after they have written it.
-//! Broadcasts are numbered in the order in which they are sent; a member is owed all from the number that is
-//! next when it joins, up to the one that is next when it begins to leave. So a member needs to keep no more
-//! than these two and what has come since.
+//! A broadcast is owed to every member that had its first reply before the broadcast was sent, and had
+//! not started to leave by then. The upgrade alone shows less: many servers register a member only
+//! after they have sent the upgrade. Broadcasts are numbered in the order in which they are sent. A
+//! member is owed all from the next number when it joins, up to the next number when it starts to
+//! leave. It therefore only keeps these two numbers and what it has received since.
 //!
-//! All of it is words of memory, which several load processes may share.
+//! All state is in words of memory that several load processes may share.
 
 use crate::time::Nanos;
 use std::{
@@ -16,43 +16,44 @@ use std::{
     thread,
 };
 
-/// Broadcasts that may be on their way at a time; a power of two.
-pub(super) const ON_THEIR_WAY: usize = 1 << 14;
+/// Maximum number of broadcasts in flight; a power of two.
+pub(super) const MAX_IN_FLIGHT: usize = 1 << 14;
 
-/// A server has noticed after this long that a connection has ended, and counts it no more.
+/// Time after which a server has noticed that a connection closed, and no longer counts it.
 const NOTICED: Nanos = 2_000_000_000;
 
-/// Words of the whole: [`Head`], then [`Broadcast`] for each number, modulo their count.
-pub(super) const WORDS: usize = HEAD + BROADCAST * ON_THEIR_WAY;
-/// Words of the head: two cache lines.
+/// Number of words in total: [`Head`], then one [`Broadcast`] for each number, modulo
+/// [`MAX_IN_FLIGHT`].
+pub(super) const WORDS: usize = HEAD + BROADCAST * MAX_IN_FLIGHT;
+/// Number of words in the head: two cache lines.
 const HEAD: usize = 2 * BROADCAST;
-/// Words of a broadcast: a cache line.
+/// Number of words in a broadcast: a cache line.
 const BROADCAST: usize = 8;
 
 /// The words of the head.
 #[derive(Clone, Copy)]
 enum Head {
-    /// 1 while somebody changes what changes together: a member that joins is owed all that is sent
-    /// afterwards, and no other is.
+    /// 1 while a process changes words that belong together: a member that joins is owed exactly the
+    /// broadcasts sent after that.
     Lock,
-    /// Members. Under the lock.
+    /// Number of members. Changed under the lock.
     Members,
-    /// The next number. Changed under the lock, read without.
+    /// The next number. Changed under the lock, read without it.
     Next,
-    /// Broadcasts that somebody is still owed.
+    /// Number of broadcasts that at least one member is still owed.
     Owed,
-    /// Connections that have begun so far, members or not.
+    /// Number of connections opened so far, members or not.
     Begun = BROADCAST as isize,
-    /// Those that have ended so far.
+    /// Number of connections closed so far.
     Ended,
-    /// Members that have begun to leave so far.
+    /// Number of members that have started to leave so far.
     Leavers,
-    /// When [`Head::EndedThen`] was last read. Under the lock.
+    /// When [`Head::EndedThen`] was last updated. Changed under the lock.
     LookedAt,
-    /// Connections that had ended then. Under the lock.
+    /// Number of connections closed by that time. Changed under the lock.
     EndedThen,
-    /// Connections that had ended at the look before that one, so at least [`NOTICED`] earlier. Under the
-    /// lock.
+    /// Number of connections closed by the update before that one, at least [`NOTICED`] earlier.
+    /// Changed under the lock.
     Forgotten,
 }
 
@@ -62,9 +63,9 @@ enum Broadcast {
     Number,
     Sender,
     SentAt,
-    /// Members to whom it was owed.
+    /// Number of members that were owed it.
     Members,
-    /// Of those, how many have not got it.
+    /// Number of these that have not received it.
     Left,
     /// [`Head::Leavers`] when it was sent.
     Leavers,
@@ -72,32 +73,32 @@ enum Broadcast {
     Forgotten,
 }
 
-/// What is known of all broadcasts.
+/// The state of all broadcasts.
 #[derive(Debug)]
 pub(super) struct Roster(Words);
 
 #[derive(Debug)]
 enum Words {
     Own(Box<[AtomicU64]>),
-    /// With other processes.
+    /// Words shared with other processes.
     Shared(&'static [AtomicU64]),
 }
 
-/// What was said of a broadcast when it was sent.
+/// A broadcast as it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
     pub sender: u32,
     pub at: Nanos,
-    /// Members to whom it was owed.
+    /// Number of members that were owed it.
     pub members: u32,
 }
 
-/// So many broadcasts are on their way that no more can be followed.
+/// Too many broadcasts are in flight to track another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
-/// Held while what belongs together is changed. A process that dies meanwhile leaves the others waiting;
-/// their leader then ends them.
+/// A spin lock for words that change together. If a process dies while it holds the lock, the others
+/// wait until the leading process ends them.
 struct Lock<'a>(&'a AtomicU64);
 
 impl<'a> Lock<'a> {
@@ -121,7 +122,7 @@ impl Drop for Lock<'_> {
 }
 
 impl Roster {
-    /// In words of its own, or in `shared` ones: [`WORDS`] of them, zeros at first.
+    /// Creates a roster in its own words, or in `shared` ones: [`WORDS`] words, initially zero.
     pub fn new(shared: Option<&'static [AtomicU64]>) -> Roster {
         Roster(match shared {
             Some(words) => {
@@ -147,7 +148,7 @@ impl Roster {
 
     #[inline]
     fn broadcast(&self, number: u64, word: Broadcast) -> &AtomicU64 {
-        let at = number as usize % ON_THEIR_WAY;
+        let at = number as usize % MAX_IN_FLIGHT;
         &self.words()[HEAD + at * BROADCAST + word as usize]
     }
 
@@ -155,14 +156,15 @@ impl Roster {
         Lock::of(self.head(Head::Lock))
     }
 
-    /// One more member: the number of the first broadcast that it is owed.
+    /// Adds a member. Returns the number of the first broadcast that it is owed.
     pub fn join(&self) -> u64 {
         let _lock = self.lock();
         self.head(Head::Members).fetch_add(1, Relaxed);
         self.head(Head::Next).load(Relaxed)
     }
 
-    /// A member begins to leave: the number of the first broadcast that it is not owed.
+    /// Counts a member that starts to leave. Returns the number of the first broadcast that it is not
+    /// owed.
     pub fn leave(&self) -> u64 {
         let _lock = self.lock();
         self.head(Head::Members).fetch_sub(1, Relaxed);
@@ -170,17 +172,17 @@ impl Roster {
         self.head(Head::Next).load(Relaxed)
     }
 
-    /// A connection has ended whose member was owed these and has not got them: nobody waits for them.
+    /// Cancels broadcasts that a member was owed and has not received, because its connection closed.
     pub fn forgive(&self, without: impl Iterator<Item = u64>) {
         without.for_each(|number| {
-            self.one_less(number);
+            self.count_delivery(number);
         });
     }
 
-    /// A broadcast is about to be sent: its number.
+    /// Registers a broadcast that is about to be sent. Returns its number.
     ///
     /// # Errors
-    /// The one whose place it would take is still owed to somebody.
+    /// The broadcast whose slot it would take is still owed to a member.
     pub fn send(&self, sender: u32, at: Nanos) -> Result<u64, TooMany> {
         let _lock = self.lock();
         let number = self.head(Head::Next).load(Relaxed);
@@ -199,17 +201,17 @@ impl Roster {
         if members > 0 {
             self.head(Head::Owed).fetch_add(1, Relaxed);
         }
-        // Whoever reads the number sees what belongs to it.
+        // A reader of the number sees the words of its broadcast.
         self.head(Head::Next).store(number + 1, Release);
         Ok(number)
     }
 
-    /// The number of the next broadcast: those before it were sent.
+    /// The number of the next broadcast; all before it have been sent.
     pub fn next(&self) -> u64 {
         self.head(Head::Next).load(Acquire)
     }
 
-    /// What was said of a broadcast; `None` if it was not sent, or too long ago.
+    /// Returns a broadcast as it was sent; `None` if it was not sent, or too long ago.
     pub fn sent(&self, number: u64) -> Option<Sent> {
         if number >= self.next() {
             return None;
@@ -223,12 +225,12 @@ impl Roster {
         (of(Broadcast::Number) == number).then_some(sent)
     }
 
-    /// A member that is owed this broadcast has got it: whether it was the last one.
+    /// Records a delivery to a member that is owed it. Returns whether this was the last one.
     pub fn delivered(&self, number: u64) -> bool {
-        self.one_less(number)
+        self.count_delivery(number)
     }
 
-    fn one_less(&self, number: u64) -> bool {
+    fn count_delivery(&self, number: u64) -> bool {
         let is_last = self.broadcast(number, Broadcast::Left).fetch_sub(1, AcqRel) == 1;
         if is_last {
             self.head(Head::Owed).fetch_sub(1, Relaxed);
@@ -236,8 +238,8 @@ impl Roster {
         is_last
     }
 
-    /// Connections that had ended so long before this moment that no server counts them any more. Under the
-    /// lock.
+    /// Returns the number of connections that closed so long before `at` that no server still counts
+    /// them. Requires the lock.
     fn forgotten(&self, at: Nanos) -> u64 {
         let [looked_at, then, forgotten] =
             [Head::LookedAt, Head::EndedThen, Head::Forgotten].map(|word| self.head(word));
@@ -249,20 +251,20 @@ impl Roster {
         forgotten.load(Relaxed)
     }
 
-    /// A connection begins, which may become a member.
+    /// Counts an opened connection, which may become a member.
     pub fn begin(&self) {
         self.head(Head::Begun).fetch_add(1, Relaxed);
     }
 
-    /// A connection ends.
+    /// Counts a closed connection.
     pub fn end(&self) {
         self.head(Head::Ended).fetch_add(1, Relaxed);
     }
 
-    /// How many listeners a server may count that tells the result of a broadcast now. It counts at least
-    /// the members that were there when it was sent and have not begun to leave since. It counts at most all
-    /// connections that have begun (it may enter one with its upgrade), but for those that had ended long
-    /// before it was sent.
+    /// Returns the listener counts that a server may report now for a broadcast. It counts at least the
+    /// members that were present when it was sent and have not started to leave since. It counts at
+    /// most all opened connections, because it may register one at its upgrade, except those that
+    /// closed long before the broadcast was sent.
     pub fn listeners(&self, number: u64) -> RangeInclusive<u64> {
         let of = |word| self.broadcast(number, word).load(Relaxed);
         let (members, leavers) = (of(Broadcast::Members), of(Broadcast::Leavers));
@@ -275,15 +277,16 @@ impl Roster {
         members.saturating_sub(left_since)..=begun.saturating_sub(forgotten).max(members)
     }
 
-    /// Whether somebody is still owed a broadcast.
+    /// Whether any member is still owed a broadcast.
     pub fn owes(&self) -> bool {
         self.head(Head::Owed).load(Relaxed) > 0
     }
 
-    /// The broadcasts that are still owed: what was said of each, and how many members lack it.
+    /// Returns the broadcasts that are still owed, and the number of members that have not received
+    /// each.
     pub fn missing(&self) -> Vec<(u64, Sent, u64)> {
         let next = self.next();
-        let first = next.saturating_sub(ON_THEIR_WAY as u64);
+        let first = next.saturating_sub(MAX_IN_FLIGHT as u64);
         let each = (first..next).filter_map(|number| {
             let left = self.broadcast(number, Broadcast::Left).load(Acquire);
             let sent = self.sent(number)?;
@@ -299,20 +302,20 @@ mod tests {
     use std::sync::atomic::AtomicU32;
 
     #[test]
-    fn what_is_owed_is_what_was_sent_after_the_joining_and_before_the_leaving() {
+    fn a_member_is_owed_broadcasts_between_joining_and_leaving() {
         let roster = Roster::new(None);
         assert_eq!(roster.join(), 0);
         assert_eq!(roster.send(7, 100), Ok(0));
-        assert_eq!(roster.join(), 1, "the first is not owed to the second");
+        assert_eq!(roster.join(), 1, "the second member is not owed the first broadcast");
         assert_eq!(roster.send(8, 200), Ok(1));
         assert_eq!(roster.sent(0), Some(Sent { sender: 7, at: 100, members: 1 }));
         assert_eq!(roster.sent(1), Some(Sent { sender: 8, at: 200, members: 2 }));
         assert_eq!(roster.sent(2), None);
-        assert!(roster.delivered(0), "it had one member");
+        assert!(roster.delivered(0), "one member was owed it");
         assert!(!roster.delivered(1));
         assert!(roster.owes());
         assert_eq!(roster.missing(), [(1, Sent { sender: 8, at: 200, members: 2 }, 1)]);
-        assert_eq!(roster.leave(), 2, "it is owed what was sent before");
+        assert_eq!(roster.leave(), 2, "it is owed earlier broadcasts");
         assert!(roster.owes());
         roster.forgive([1].into_iter());
         assert!(!roster.owes() && roster.missing().is_empty());
@@ -321,13 +324,13 @@ mod tests {
     }
 
     #[test]
-    fn listeners_are_those_who_are_there_from_the_send_to_the_result_and_who_may_be() {
+    fn bounds_the_listener_count_of_a_broadcast() {
         let roster = Roster::new(None);
         (0..5).for_each(|_| roster.begin());
         (0..4).for_each(|_| assert_eq!(roster.join(), 0));
         let at = |second: u64| (100 + second) * 1_000_000_000;
         assert_eq!(roster.send(7, at(0)), Ok(0));
-        assert_eq!(roster.listeners(0), 4..=5, "one has no answer yet");
+        assert_eq!(roster.listeners(0), 4..=5, "one connection has no reply yet");
         roster.leave();
         assert_eq!(roster.listeners(0), 3..=5, "it may have left before it was counted");
         roster.end();
@@ -337,38 +340,38 @@ mod tests {
             assert_eq!(
                 roster.listeners(second),
                 3..=6,
-                "the server may not know that one has ended"
+                "the server may not have noticed that one closed"
             );
         }
-        // That was seen to have ended after 2 s, which is 2 s ago.
+        // The close was first seen at 2 s, which is 2 s ago.
         assert_eq!(roster.send(7, at(4)), Ok(4));
         assert_eq!(roster.listeners(4), 3..=5);
-        assert_eq!(roster.listeners(3), 3..=6, "for what was sent before, it may have been there");
+        assert_eq!(roster.listeners(3), 3..=6, "an earlier broadcast may have counted it");
         assert_eq!(*roster.listeners(99).start(), 0, "nothing is known of it");
     }
 
     #[test]
-    fn what_nobody_is_owed_is_not_waited_for() {
+    fn does_not_wait_for_a_broadcast_without_members() {
         let roster = Roster::new(None);
         assert_eq!(roster.send(1, 1), Ok(0));
         assert!(!roster.owes());
     }
 
     #[test]
-    fn no_more_are_followed_than_there_is_room_for() {
+    fn rejects_a_broadcast_when_too_many_are_in_flight() {
         let roster = Roster::new(None);
         roster.join();
-        for number in 0..ON_THEIR_WAY as u64 {
+        for number in 0..MAX_IN_FLIGHT as u64 {
             assert_eq!(roster.send(1, number), Ok(number));
         }
         assert_eq!(roster.send(1, 0), Err(TooMany));
         assert!(roster.delivered(0));
-        assert_eq!(roster.send(1, 5), Ok(ON_THEIR_WAY as u64));
-        assert_eq!(roster.sent(0), None, "its place is taken");
+        assert_eq!(roster.send(1, 5), Ok(MAX_IN_FLIGHT as u64));
+        assert_eq!(roster.sent(0), None, "its slot was reused");
     }
 
     #[test]
-    fn threads_agree_on_who_was_the_last() {
+    fn threads_agree_on_the_last_delivery() {
         const MEMBERS: u32 = 4;
         const BROADCASTS: u64 = 10_000;
         let roster = Roster::new(None);
@@ -398,9 +401,9 @@ mod tests {
         assert!(!roster.owes());
     }
 
-    /// As in two processes, whose members hear each other.
+    /// Models two processes whose members receive each other's broadcasts.
     #[test]
-    fn what_two_share_is_one_roster() {
+    fn two_processes_can_share_a_roster() {
         let words = Box::leak((0..WORDS).map(|_| AtomicU64::new(0)).collect::<Box<[_]>>());
         let (one, other) = (Roster::new(Some(words)), Roster::new(Some(words)));
         assert_eq!((one.join(), other.join()), (0, 0));

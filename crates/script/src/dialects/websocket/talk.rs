@@ -1,7 +1,7 @@
-//! What is kept of a member.
+//! State of a member.
 
 use super::{
-    member::Got,
+    member::Inbox,
     message::{Payload, Request},
     opening::Upgrade,
     roster::Roster,
@@ -11,64 +11,64 @@ use rand::{RngCore, SeedableRng, rngs::SmallRng};
 use regatta_proto::websocket::Decoder;
 use std::{collections::VecDeque, mem};
 
-/// What is kept of a member.
+/// State of a member.
 pub struct Talk {
     pub(super) number: u32,
     pub(super) random: SmallRng,
     pub(super) stage: Stage,
-    /// Requests that were asked: their frames, of which the last bytes are unsent.
+    /// The frames of issued requests; the last bytes are unsent.
     pub(super) out: Vec<u8>,
-    /// Those without a reply.
+    /// Pending requests.
     pub(super) asked: VecDeque<Request>,
-    /// Requests with a reply.
+    /// Number of requests with a reply.
     pub(super) answered: u64,
-    /// Echoes so far.
+    /// Number of echo requests so far.
     pub(super) echoes: u64,
-    /// Bytes that came of something that is not whole.
+    /// Received bytes of an incomplete frame or upgrade.
     pub(super) part: Vec<u8>,
-    /// It asked for its upgrade.
+    /// Whether it has sent its upgrade request.
     pub(super) has_begun: bool,
-    /// The server has spoken first, where it is to.
+    /// Whether the server has sent its greeting, if the protocol has one.
     pub(super) is_greeted: bool,
     pub(super) standing: Standing,
-    pub(super) got: Got,
-    /// Answers to pings and the like, to be sent.
+    pub(super) inbox: Inbox,
+    /// Frames to be sent beside requests, e.g. answers to pings.
     pub(super) asides: Vec<u8>,
-    /// A request could not be followed.
+    /// Whether a broadcast could not be tracked.
     pub(super) too_many: bool,
-    /// Through an adapter: bytes of a stream whose end has not come.
+    /// Through an adapter: received bytes of an incomplete message in a stream.
     pub(super) held: Vec<u8>,
-    /// Through an adapter: when it last said something, of a server that is to hear from it.
-    pub(super) said_at: Nanos,
+    /// Through an adapter: when it last sent a request or heartbeat.
+    pub(super) last_sent_at: Nanos,
 }
 
-/// Whether a connection is that of a member.
+/// The membership of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It has no answer yet.
+    /// It has no reply yet.
     New,
-    /// It was answered, and is owed all that is sent from then on.
+    /// It has its first reply, and is owed all broadcasts sent from then on.
     Member,
-    /// It has begun to leave, and is owed what was sent before.
+    /// It has started to leave, and is owed earlier broadcasts.
     Leaving,
-    /// It has said so to the server, in a Close frame.
+    /// It has sent a Close frame.
     Closing,
-    /// The server has answered that.
+    /// The server has answered with a Close frame.
     Closed,
 }
 
-/// How far a connection is.
+/// How received bytes are parsed.
 pub(super) enum Stage {
-    /// HTTP, until the upgrade.
+    /// As HTTP, until the upgrade.
     Opening(Upgrade),
-    /// Whole messages in one frame each.
+    /// As complete messages in a single frame each.
     Plain,
-    /// Something else came, and is read by the codec from then on.
+    /// By the codec, from the first bytes on that are not such messages.
     Coded(Box<Decoder>),
 }
 
 impl Talk {
-    /// Of a fresh connection.
+    /// Creates the state of a new connection.
     pub(super) fn new(number: u32, seed: u64) -> Talk {
         let mut random = SmallRng::seed_from_u64(seed ^ u64::from(number).rotate_left(32));
         let mut nonce = [0; 16];
@@ -85,44 +85,44 @@ impl Talk {
             has_begun: false,
             is_greeted: false,
             standing: Standing::New,
-            got: Got::nothing(),
+            inbox: Inbox::empty(),
             asides: Vec::new(),
             too_many: false,
             held: Vec::new(),
-            said_at: 0,
+            last_sent_at: 0,
         }
     }
 
-    /// Four bytes to mask a frame with.
+    /// Returns four bytes to mask a frame with.
     pub(super) fn mask(&mut self) -> [u8; 4] {
         self.random.next_u32().to_ne_bytes()
     }
 
-    /// Whether the oldest request without a reply is this broadcast.
+    /// Whether the oldest pending request is this broadcast.
     pub(super) fn waits_for(&self, payload: Payload) -> bool {
         self.asked.front() == Some(&Request::Broadcast(payload))
     }
 
-    /// It has an answer: with the first it joins.
-    pub(super) fn is_answered(&mut self, roster: &Roster) {
+    /// Records a reply. With its first reply, the connection becomes a member.
+    pub(super) fn note_reply(&mut self, roster: &Roster) {
         if self.standing == Standing::New {
             self.standing = Standing::Member;
-            self.got.joins(roster.join());
+            self.inbox.joins(roster.join());
         }
     }
 
-    /// A member begins to leave.
+    /// Starts to leave, if it is a member.
     pub(super) fn leaves(&mut self, roster: &Roster) {
         if self.standing == Standing::Member {
             self.standing = Standing::Leaving;
-            self.got.leaves(roster.leave());
+            self.inbox.leaves(roster.leave());
         }
     }
 
-    /// Nothing more is read: what has not come will not.
-    pub(super) fn is_over(&mut self, roster: &Roster) {
+    /// Stops reading: broadcasts that have not arrived are not waited for.
+    pub(super) fn stop_reading(&mut self, roster: &Roster) {
         self.leaves(roster);
-        let got = mem::replace(&mut self.got, Got::nothing());
-        roster.forgive(got.missing(roster.next()));
+        let inbox = mem::replace(&mut self.inbox, Inbox::empty());
+        roster.forgive(inbox.missing(roster.next()));
     }
 }

@@ -1,4 +1,4 @@
-//! What is asked of a hub, and how; and what went wrong, in words.
+//! What is requested from a hub, in which protocol; and descriptions of wrong exchanges.
 
 use super::{
     adapters::Adapter,
@@ -8,35 +8,35 @@ use super::{
 use crate::text::printable;
 use regatta_record::Exchange;
 
-/// What is asked of a hub, and how.
+/// What is requested from a hub, and in which protocol.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
-    /// Messages go to every member, not only back to their sender.
+    /// Whether messages go to every member instead of only back to their sender.
     pub broadcasts: bool,
-    /// The protocol that it speaks, if not ours.
+    /// The hub's own protocol, if it has one.
     pub adapter: Option<Adapter>,
 }
 
 impl Terms {
-    /// What had to come next.
+    /// Describes what was expected next.
     pub fn due(self, talk: &Talk) -> String {
         match (talk.asked.front(), self.adapter) {
             (None, Some(adapter)) if adapter.greets() && !talk.is_greeted => {
                 "the server's greeting".into()
             }
             (None, _) => {
-                "copies of broadcasts alone: every request on this connection has its reply".into()
+                "only copies of broadcasts: every request on this connection has its reply".into()
             }
-            (Some(Request::Echo(_)), Some(_)) => "that the member is subscribed".into(),
+            (Some(Request::Echo(_)), Some(_)) => "a confirmation of the subscription".into(),
             (Some(Request::Broadcast(_)), Some(_)) => {
-                "a copy of a broadcast, or that this one is done".into()
+                "a copy of a broadcast, or the result of this one".into()
             }
             (Some(Request::Echo(payload)), None) => Message::Echo(*payload).text(),
             (Some(Request::Broadcast(payload)), None) => Message::Result(*payload, None).text(),
         }
     }
 
-    /// The text of a request; `number` is its own on its connection.
+    /// Returns the text of a request; `number` is its number on its connection.
     pub fn sent(self, request: Request, number: u64) -> String {
         match (self.adapter, request) {
             (Some(adapter), _) => printable(adapter.text(request, number).as_bytes()),
@@ -45,7 +45,7 @@ impl Terms {
         }
     }
 
-    /// The wrong exchange, in which `text` came.
+    /// Returns the wrong exchange in which `text` was received.
     #[cold]
     pub fn wrong(self, talk: &Talk, expected: &str, text: &[u8]) -> Box<Exchange> {
         let sent = talk.asked.front().map(|request| self.sent(*request, talk.answered + 1));

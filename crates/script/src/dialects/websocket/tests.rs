@@ -1,4 +1,4 @@
-//! A member's whole conversation, however the bytes are cut.
+//! The whole conversation of a member, however its bytes are split.
 
 use super::{Adapter, Hub, WebSocketAsks, frames, message::Payload, talk::Talk};
 use crate::{
@@ -20,12 +20,12 @@ const ALL: [WebSocketAsks; 5] = [
     WebSocketAsks::Through(Adapter::Nats),
 ];
 
-/// Where what comes in one step is cut.
+/// Where the bytes of one step are split.
 #[derive(Clone, Debug, Default)]
 struct Cuts {
-    /// Into pieces, as they are read.
+    /// Places at which the bytes are split into reads.
     reads: Vec<usize>,
-    /// Places at which a stream is cut into frames.
+    /// Places at which a stream is split into frames.
     frames: Vec<usize>,
 }
 
@@ -38,7 +38,7 @@ struct Member<'h> {
     counts: Counts,
 }
 
-/// What was reported.
+/// Number of reported operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     deliveries: u32,
@@ -55,7 +55,7 @@ impl Heard for Counts {
     }
 }
 
-/// `bytes` in pieces that end at these places, modulo their length.
+/// Splits `bytes` at these places, modulo their length.
 fn pieces<'b>(bytes: &'b [u8], cuts: &[usize]) -> Vec<&'b [u8]> {
     let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
     ends.push(bytes.len());
@@ -75,7 +75,8 @@ impl<'h> Member<'h> {
         Member { hub, talk: hub.talk(0), cursor, is_open: false, counts: Counts::default() }
     }
 
-    /// Takes one piece: the replies in it, and what it says beside requests.
+    /// Takes one piece. Returns the number of replies in it, and appends what the member sends beside
+    /// requests.
     fn take(&mut self, mut came: &[u8], out: &mut Vec<u8>) -> u32 {
         if !self.is_open {
             self.is_open = self.hub.open(&mut self.talk, &mut came, out).unwrap();
@@ -89,14 +90,14 @@ impl<'h> Member<'h> {
         replies
     }
 
-    /// Takes all pieces: the replies in them, and what it says beside requests.
+    /// Takes all pieces. Returns the number of replies, and what the member sends beside requests.
     fn take_all(&mut self, bytes: &[u8], cuts: &[usize]) -> (u32, Vec<u8>) {
         let mut said = Vec::new();
         let replies = pieces(bytes, cuts).iter().map(|piece| self.take(piece, &mut said)).sum();
         (replies, said)
     }
 
-    /// Asks for one more request: its frame.
+    /// Issues one more request and returns its frame.
     fn ask(&mut self, at: u64) -> Vec<u8> {
         self.cursor.ask(1);
         self.hub.asked(&mut self.talk, 1, at);
@@ -106,7 +107,7 @@ impl<'h> Member<'h> {
     }
 }
 
-/// The payloads of the frames of a client.
+/// Returns the payloads of a client's frames.
 fn payloads(mut bytes: Vec<u8>) -> Vec<String> {
     let (mut server, mut at, mut all) = (Decoder::new(Role::Server, 1 << 20), 0, Vec::new());
     while at < bytes.len() {
@@ -122,7 +123,7 @@ fn payloads(mut bytes: Vec<u8>) -> Vec<String> {
     all
 }
 
-/// The frames of a server, in which a stream is cut at these places.
+/// Returns the frames of a server; a stream is split at these places.
 fn frames(adapter: Option<Adapter>, said: &[String], cuts: &[usize]) -> Vec<u8> {
     let mut out = Vec::new();
     if adapter.is_some_and(Adapter::is_stream) {
@@ -135,7 +136,8 @@ fn frames(adapter: Option<Adapter>, said: &[String], cuts: &[usize]) -> Vec<u8> 
     out
 }
 
-/// What a server of each protocol says: when it is open, when the member joins, and to its first broadcast.
+/// Messages of a server of each protocol: after opening, when the member joins, and for its first
+/// broadcast.
 fn said(adapter: Option<Adapter>, own: &str, joins: &str) -> [Vec<String>; 3] {
     let all = |texts: &[&str]| texts.iter().map(|text| text.to_string()).collect();
     let cable = r#"{"identifier":"{\"channel\":\"HubChannel\"}","#;
@@ -183,7 +185,7 @@ fn said(adapter: Option<Adapter>, own: &str, joins: &str) -> [Vec<String>; 3] {
     }
 }
 
-/// The whole conversation of a member that is alone; `cuts` are of each of its three steps.
+/// Runs the whole conversation of a single member; `cuts` has an entry for each of its three steps.
 fn converse(asks: WebSocketAsks, cuts: &[Cuts; 3]) {
     let place = Place { host: "h", path: None, closes: false };
     let order = Order { seed: 1, pipeline: 1, place, shared: None };
@@ -215,7 +217,7 @@ fn converse(asks: WebSocketAsks, cuts: &[Cuts; 3]) {
     let joins = payloads(member.ask(7)).concat();
     let [_, joined, _] = said(adapter, "", &joins);
     let joined = frames(adapter, &joined, &cuts[1].frames);
-    assert_eq!(member.take_all(&joined, &cuts[1].reads).0, 1, "{asks:?}: it has joined");
+    assert_eq!(member.take_all(&joined, &cuts[1].reads).0, 1, "{asks:?}: the member has joined");
     assert_eq!(member.counts, Counts::default());
 
     let asked = payloads(member.ask(9)).concat();
@@ -225,7 +227,7 @@ fn converse(asks: WebSocketAsks, cuts: &[Cuts; 3]) {
     let [_, _, done] = said(adapter, &format!("\"{own}\""), &joins);
     let done = frames(adapter, &done, &cuts[2].frames);
     let (replies, answered) = member.take_all(&done, &cuts[2].reads);
-    assert_eq!(replies, 1, "{asks:?}: it is done");
+    assert_eq!(replies, 1, "{asks:?}: the broadcast is done");
     assert_eq!(member.counts, Counts { deliveries: 1, last: 1 }, "{asks:?}");
     assert!(!hub.owes() && member.cursor.owed() == 0);
     let answer = match adapter {
@@ -237,7 +239,7 @@ fn converse(asks: WebSocketAsks, cuts: &[Cuts; 3]) {
 }
 
 #[test]
-fn one_cut_anywhere_changes_nothing() {
+fn one_split_anywhere_changes_nothing() {
     for asks in ALL {
         converse(asks, &Default::default());
         for step in 0..3 {
@@ -255,14 +257,14 @@ fn one_cut_anywhere_changes_nothing() {
 }
 
 #[test]
-fn a_byte_at_a_time_is_as_good() {
+fn one_byte_at_a_time_changes_nothing() {
     let each = Cuts { reads: (0..300).collect(), frames: (0..300).collect() };
     ALL.into_iter().for_each(|asks| converse(asks, &[each.clone(), each.clone(), each.clone()]));
 }
 
 proptest! {
     #[test]
-    fn any_cuts_change_nothing(
+    fn any_splits_change_nothing(
         reads in prop::collection::vec(prop::collection::vec(0..300_usize, 0..9), 3),
         framed in prop::collection::vec(prop::collection::vec(0..300_usize, 0..5), 3),
     ) {
@@ -272,9 +274,9 @@ proptest! {
         }
     }
 
-    /// The short way finds the same as the codec, and never takes what is not whole.
+    /// The fast path agrees with the codec, and never takes an incomplete frame.
     #[test]
-    fn a_whole_frame_is_found_when_it_is_whole(payload: Vec<u8>, cut: usize) {
+    fn the_fast_path_finds_complete_frames_only(payload: Vec<u8>, cut: usize) {
         let mut frame = Vec::new();
         Frame::binary(&payload).write(&mut frame);
         let whole = Some((&payload[..], frame.len()));
@@ -288,7 +290,7 @@ proptest! {
 }
 
 #[test]
-fn a_silent_member_of_phoenix_tells_that_it_is_there() {
+fn a_silent_phoenix_member_sends_heartbeats() {
     let place = Place { host: "h", path: None, closes: false };
     let order = Order { seed: 1, pipeline: 1, place, shared: None };
     let asks = WebSocketAsks::Through(Adapter::Phoenix);

@@ -1,4 +1,4 @@
-//! Histories of a real counter pass; planted faults are found.
+//! Histories of a real counter pass; injected faults are found.
 
 use super::*;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ fn increment(call: Nanos, end: Nanos, count: u64) -> Increment {
     Increment { span: Span { call, end }, count: Some(count) }
 }
 
-/// A history of a real counter: each increment takes effect at its moment; some have no reply.
+/// A history of a real counter: each increment takes effect at its moment, and some have no reply.
 fn real() -> impl Strategy<Value = Vec<Increment>> {
     let one = (0_u64..1_000, 0_u64..60, 0_u64..60, 0..10_u8);
     prop::collection::vec(one, 1..60).prop_map(|mut all| {
@@ -30,7 +30,7 @@ proptest! {
     }
 
     #[test]
-    fn a_count_that_comes_twice_is_found(history in real(), which in any::<prop::sample::Index>()) {
+    fn finds_a_duplicate_count(history in real(), which in any::<prop::sample::Index>()) {
         let mut history = history;
         let again = history[which.index(history.len())];
         prop_assume!(again.count.is_some());
@@ -39,7 +39,7 @@ proptest! {
     }
 
     #[test]
-    fn an_increment_that_was_applied_twice_is_found(
+    fn finds_an_increment_that_was_applied_twice(
         mut history in real(),
         from in any::<prop::sample::Index>(),
     ) {
@@ -49,12 +49,12 @@ proptest! {
         for one in &mut history[from..] {
             one.count = one.count.map(|count| count + 1);
         }
-        // The last one counts higher than there are increments.
+        // The count of the last increment exceeds the number of increments.
         prop_assert!(check(&history).is_err());
     }
 
     #[test]
-    fn an_increment_that_was_lost_is_found(mut history in real()) {
+    fn finds_a_lost_increment(mut history in real()) {
         let count = history.iter().filter_map(|one| one.count).max().unwrap_or(0);
         prop_assume!(count > 0);
         history.push(increment(10_000, 10_001, count));
@@ -63,7 +63,7 @@ proptest! {
 }
 
 #[test]
-fn each_fault_has_its_name() {
+fn names_each_kind_of_fault() {
     let first = increment(1, 2, 1);
     for (second, why) in [
         (increment(3, 4, 1), Why::TooLow { least: 2 }),
@@ -76,7 +76,7 @@ fn each_fault_has_its_name() {
     let history = [pending, pending, increment(1, 2, 3), increment(3, 4, 2)];
     let why = Why::Backwards { other: 2 };
     assert_eq!(check(&history), Err(Unexplained { why, event: 3 }));
-    // One without a reply may have been applied, or not.
+    // An increment without a reply may or may not have been applied.
     assert_eq!(check(&[pending, increment(3, 4, 1)]), Ok(()));
     assert_eq!(check(&[pending, increment(3, 4, 2)]), Ok(()));
 }

@@ -1,5 +1,5 @@
-//! Histories of a real register pass; planted faults are found; small histories are decided as by trying
-//! every order.
+//! Histories of a real register pass; injected faults are found; small histories get the same
+//! verdict as trying every order.
 
 use super::*;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ fn event(call: Nanos, end: Nanos, did: Did) -> Event {
     Event { span: Span { call, end }, did }
 }
 
-/// What a client of the real register does.
+/// An operation of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Does {
     Write,
@@ -16,11 +16,11 @@ enum Does {
     Delete,
 }
 
-/// When something takes effect, how much earlier it was called, how much later its reply came; whether
-/// one came.
+/// When an operation takes effect, how much earlier it is called, how much later its reply arrives,
+/// whether it has a reply, and what it does.
 type Planned = (Nanos, Nanos, Nanos, bool, Does);
 
-/// The history of a real register on which these take effect one after the other.
+/// Returns the history of a real register on which these operations take effect one after another.
 fn played(mut plan: Vec<Planned>) -> Vec<Event> {
     plan.sort_unstable();
     let (mut holds, mut history) = (None, Vec::new());
@@ -47,18 +47,18 @@ fn does() -> impl Strategy<Value = Does> {
     prop_oneof![3 => Just(Does::Write), 5 => Just(Does::Read), 1 => Just(Does::Delete)]
 }
 
-/// Histories of a real register, some operations of which have no reply.
+/// Histories of a real register; some operations have no reply.
 fn real() -> impl Strategy<Value = Vec<Event>> {
     with_replies(0.9)
 }
 
-/// Histories of a real register; such a share of the operations has a reply.
+/// Histories of a real register in which this share of operations has a reply.
 fn with_replies(share: f64) -> impl Strategy<Value = Vec<Event>> {
     let one = (0_u64..600, 0_u64..60, 0_u64..60, prop::bool::weighted(share), does());
     prop::collection::vec(one, 0..80).prop_map(played)
 }
 
-/// A moment after all of a history that has ended.
+/// A time after the last end of a generated history.
 const LATER: Nanos = 10_000;
 
 proptest! {
@@ -68,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stale_read_is_found(mut history in with_replies(1.0)) {
+    fn finds_a_stale_read(mut history in with_replies(1.0)) {
         let at = history.len();
         history.extend([
             event(LATER, LATER + 1, Did::Wrote(1_000)),
@@ -81,8 +81,8 @@ proptest! {
     }
 
     #[test]
-    fn a_lost_write_is_found(history in real(), which in any::<prop::sample::Index>()) {
-        // A value that was read, and is read again after another write.
+    fn finds_a_lost_write(history in real(), which in any::<prop::sample::Index>()) {
+        // A value that was read before is read again after another write.
         let read: Vec<Did> =
             history.iter().map(|one| one.did).filter(|did| matches!(did, Did::Read(_))).collect();
         prop_assume!(!read.is_empty());
@@ -93,7 +93,7 @@ proptest! {
     }
 
     #[test]
-    fn a_write_that_left_nothing_is_found(mut history in with_replies(1.0)) {
+    fn finds_an_absent_key_after_a_write(mut history in with_replies(1.0)) {
         let at = history.len();
         history.push(event(LATER, LATER + 1, Did::Wrote(1_000)));
         history.push(event(LATER + 2, LATER + 3, Did::ReadNothing));
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn a_deletion_that_left_the_value_is_found(mut history in real()) {
+    fn finds_a_deletion_that_did_not_delete(mut history in real()) {
         let at = history.len();
         history.extend([
             event(LATER, LATER + 1, Did::Wrote(1_000)),
@@ -114,14 +114,14 @@ proptest! {
     }
 
     #[test]
-    fn a_reply_of_another_key_is_found(mut history in real()) {
+    fn finds_the_reply_of_another_key(mut history in real()) {
         let at = history.len();
         history.push(event(LATER, LATER + 1, Did::Read(1_000)));
         let crossed = Unexplained { why: Why::NeverWritten, event: at, other: None };
         prop_assert_eq!(check(&history), Err(crossed));
     }
 
-    /// Without deletions, every small history is decided as by trying every order.
+    /// Without deletions, every small history gets the same verdict as trying every order.
     #[test]
     fn small_histories_are_decided_exactly(
         history in prop::collection::vec((0_u64..12, 0_u64..8, 0..6_u8, prop::bool::ANY), 0..7),
@@ -140,9 +140,9 @@ proptest! {
         prop_assert_eq!(check(&history).is_ok(), has_an_order(&history), "{:?}", history);
     }
 
-    /// With deletions, there is no false alarm.
+    /// With deletions, no error is reported falsely.
     #[test]
-    fn what_has_an_order_is_never_refused(
+    fn never_rejects_a_history_that_has_an_order(
         history in prop::collection::vec((0_u64..12, 0_u64..8, 0..8_u8, prop::bool::ANY), 0..7),
     ) {
         let history: Vec<Event> = history
@@ -164,7 +164,7 @@ proptest! {
     }
 }
 
-/// Whether some order of the operations explains all replies: tries them all.
+/// Returns whether some order of the operations explains all replies, by trying them all.
 fn has_an_order(history: &[Event]) -> bool {
     fn goes_on(history: &[Event], done: &mut Vec<bool>, holds: Option<u64>) -> bool {
         let left = || (0..history.len()).filter(|i| !done[*i]);
@@ -172,7 +172,7 @@ fn has_an_order(history: &[Event]) -> bool {
             return true;
         }
         let first_end = left().map(|i| history[i].span.end).min().unwrap_or(Span::NEVER);
-        // What has ended before another was called comes before it.
+        // An operation that ended before another was called comes first.
         let next: Vec<usize> = left().filter(|i| history[*i].span.call <= first_end).collect();
         next.into_iter().any(|i| {
             let after = match history[i].did {
@@ -192,7 +192,7 @@ fn has_an_order(history: &[Event]) -> bool {
 }
 
 #[test]
-fn what_has_no_reply_may_take_effect_later_or_never() {
+fn an_operation_without_a_reply_may_take_effect_later_or_never() {
     let pending = event(1, Span::NEVER, Did::Wrote(1));
     let second = event(2, 3, Did::Wrote(2));
     let reads = |values: &[u64]| {
@@ -216,7 +216,7 @@ fn what_has_no_reply_may_take_effect_later_or_never() {
 }
 
 #[test]
-fn a_read_before_the_write_is_found() {
+fn finds_a_read_before_its_write() {
     let history = [event(1, 2, Did::Read(7)), event(3, 4, Did::Wrote(7))];
     let early = Unexplained { why: Why::NotWrittenYet, event: 0, other: Some(1) };
     assert_eq!(check(&history), Err(early));

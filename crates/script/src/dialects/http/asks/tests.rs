@@ -1,10 +1,10 @@
-//! What a server that does not look is given.
+//! Canned requests and replies.
 
 use super::*;
 use crate::dialect::Dialect;
 
 #[test]
-fn every_request_has_the_length_that_is_told_and_every_reply_is_the_canned_one() {
+fn canned_requests_have_the_announced_length_and_the_canned_reply() {
     for (closes, heads) in [(false, Heads::Varied), (true, Heads::Varied), (true, Heads::Identical)]
     {
         let place = Place { host: "127.0.0.1:40001", path: None, closes };

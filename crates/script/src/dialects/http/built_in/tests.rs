@@ -8,7 +8,7 @@ fn first(request: &HttpRequest, place: Place<'_>) -> String {
 }
 
 #[test]
-fn the_built_in_requests_byte_for_byte() {
+fn writes_the_built_in_requests_byte_for_byte() {
     let place = Place { host: "h:1", path: None, closes: false };
     assert_eq!(first(&hello(place), place), "GET / HTTP/1.1\r\nHost: h:1\r\n\r\n");
     let asks = "GET /hash?n=7&salt=0000000000000000 HTTP/1.1\r\nHost: h:1\r\n\r\n";
@@ -20,7 +20,7 @@ fn the_built_in_requests_byte_for_byte() {
 }
 
 #[test]
-fn varied_requests_differ_in_their_heads_alone() {
+fn varied_requests_differ_only_in_their_heads() {
     let place = Place { host: "h:1", path: None, closes: false };
     let script = compose(&hello(place), Heads::Varied, 1, place);
     let mut seen = std::collections::BTreeSet::new();
@@ -34,7 +34,7 @@ fn varied_requests_differ_in_their_heads_alone() {
 }
 
 #[test]
-fn whoever_counts_bytes_gets_as_many_in_as_many_requests() {
+fn canned_requests_have_the_same_number_and_bytes_as_hello() {
     for heads in [Heads::Varied, Heads::Identical] {
         let place = Place { host: "h:1", path: None, closes: false };
         let asked = compose(&hello(place), heads, 7, place);
@@ -51,7 +51,7 @@ fn whoever_counts_bytes_gets_as_many_in_as_many_requests() {
 }
 
 #[test]
-fn of_a_reply_its_length_and_its_date_are_seen_once_it_is_whole() {
+fn describes_a_reply_once_it_is_complete() {
     for closes in [false, true] {
         let reply = canned_reply(closes).as_bytes();
         for whole in 0..reply.len() {

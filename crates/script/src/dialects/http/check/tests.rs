@@ -1,4 +1,4 @@
-//! Which replies are right.
+//! Which replies are correct.
 
 use super::super::{
     expected::{Is, Member},
@@ -25,7 +25,7 @@ fn stays_after(waited: Nanos, of: Content, came: &str, text: &str) -> Option<Nan
 }
 
 #[test]
-fn the_time_of_hello_is_right_as_long_as_it_is_near_the_clock() {
+fn accepts_the_time_of_hello_while_it_is_near_the_clock() {
     let clock = |text: &str| stays(Content::Clock { within: 2 }, text, "");
     assert_eq!(clock("Hello. The time is 1000"), Some(52 * SECOND));
     assert_eq!(clock("Hello. The time is 1002"), Some(54 * SECOND));
@@ -38,16 +38,16 @@ fn the_time_of_hello_is_right_as_long_as_it_is_near_the_clock() {
     assert_eq!(clock("Hello. The time is 1000"), clock("Hello. The time is 1000.0"));
 }
 
-/// Where the load stood still for three seconds, what waited for it is no server's fault.
+/// After the load was stalled for three seconds, a server is not at fault for replies that waited.
 #[test]
-fn a_reply_that_waited_to_be_read_may_be_as_much_older() {
+fn a_reply_may_be_older_by_the_time_it_waited_to_be_read() {
     let clock = |waited, text: &str| {
         let came = format!("Hello. The time is {text}");
         stays_after(waited, Content::Clock { within: 2 }, &came, "")
     };
-    assert_eq!(clock(3 * SECOND, "995"), Some(50 * SECOND), "for no longer than now");
+    assert_eq!(clock(3 * SECOND, "995"), Some(50 * SECOND), "not valid after now");
     assert_eq!(clock(3 * SECOND, "994"), None);
-    assert_eq!(clock(3 * SECOND, "1003"), None, "no reply is younger than it is");
+    assert_eq!(clock(3 * SECOND, "1003"), None, "waiting does not permit a time in the future");
     assert_eq!(clock(3 * SECOND, "1000"), Some(52 * SECOND));
 }
 
@@ -63,7 +63,7 @@ fn a_digest_is_64_lower_case_hex_digits() {
 }
 
 #[test]
-fn contents_are_right_or_wrong() {
+fn checks_each_kind_of_content() {
     let right = |of, came, text| stays(of, came, text) == Some(Nanos::MAX);
     assert!(right(Content::Any, "x", "") && right(Content::Text, "ab", "ab"));
     assert!(!right(Content::Text, "abc", "ab") && !right(Content::Text, "a", "ab"));

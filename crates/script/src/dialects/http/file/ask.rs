@@ -1,4 +1,4 @@
-//! A request with placeholders: from what was said of it to templates, and from those to bytes.
+//! A request with placeholders: parses and validates its templates, and fills them in.
 
 use super::{
     context::{Context, at_most},
@@ -14,28 +14,29 @@ use crate::{
 };
 use regatta_proto::http1::{MAX_HEAD, Method, client::Ask};
 
-/// Most bytes of a path with its query: what every recipient should take (RFC 9112, section 3).
+/// Maximum number of bytes of a path with its query: the length that every recipient should accept (RFC
+/// 9112, section 3).
 const LONGEST_PATH: usize = 8_000;
-/// Most bytes of a field's value.
+/// Maximum number of bytes of a field's value.
 const LONGEST_VALUE: usize = 8_000;
 
-/// A request.
+/// The templates of a request.
 #[derive(Debug)]
 pub(super) struct AskTemplate {
     pub method: Method,
     target: Template,
-    /// The target is a line of a list, as it is.
+    /// Whether the target is a line of a list, unencoded.
     is_line: bool,
-    /// Without Host.
+    /// All fields except Host.
     fields: Vec<(String, Template)>,
-    /// Where another is named than the one that is asked.
+    /// A Host that differs from the requested host.
     host: Option<Template>,
     body: Option<Template>,
 }
 
 impl AskTemplate {
-    /// Reads what is said of a request. Returns with it the most bytes that its content can have,
-    /// and that the whole can have.
+    /// Reads a request. Also returns the maximum number of bytes of its content, and of the whole
+    /// request.
     pub fn read(
         raw: &Request,
         context: &mut Context<'_>,
@@ -49,7 +50,7 @@ impl AskTemplate {
         let is_line = target.as_line().is_some();
         let mut ask =
             AskTemplate { method, target, is_line, fields: Vec::new(), host: None, body: None };
-        // Host first, as it is filled in: captures are known by their order.
+        // Host comes first, in the order of filling in: captures are numbered in that order.
         let is_host = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("host");
         let fields = raw.headers.iter();
         let (hosts, others): (Vec<_>, Vec<_>) = fields.partition(is_host);
@@ -67,7 +68,7 @@ impl AskTemplate {
         Ok((ask, content, head + content))
     }
 
-    /// Reads a field. Returns the most bytes that it can have.
+    /// Reads a field. Returns the maximum number of bytes of its line.
     fn read_field(
         &mut self,
         name: &str,
@@ -80,8 +81,8 @@ impl AskTemplate {
         rules::check_value(value).map_err(|why| format!("{place} = {value:?}: {why}"))?;
         if context.can_hold_controls(&template, Side::Send) {
             return Err(format!(
-                "{place} = {value:?}: among the lines that it draws from is one with a control \
-                 character, such as CR, which no header can hold; take it out of the list"
+                "{place} = {value:?}: its list has a line with a control \
+                 character, such as CR, which a header cannot contain; remove it from the list"
             ));
         }
         let longest = context.longest(&template, Side::Send);
@@ -89,7 +90,7 @@ impl AskTemplate {
         let is_host = name.eq_ignore_ascii_case("host");
         let is_known = self.fields.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
         if is_known || is_host && self.host.is_some() {
-            return Err(format!("{place} is there twice; leave one out"));
+            return Err(format!("{place} is given twice; remove one"));
         }
         match is_host {
             true => self.host = Some(template),
@@ -98,7 +99,7 @@ impl AskTemplate {
         Ok(name.len() + ": \r\n".len() + longest)
     }
 
-    /// Whether requests differ.
+    /// Whether requests differ from each other.
     pub fn is_drawn(&self) -> bool {
         let fields = self.fields.iter().map(|(_, value)| value);
         let mut all = fields.chain([&self.target]).chain(&self.host).chain(&self.body);
@@ -140,13 +141,13 @@ impl AskTemplate {
     }
 }
 
-/// What templates are made of is text, and what functions make of it too.
+/// Templates and functions on their values produce only valid text.
 fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("made of texts")
+    std::str::from_utf8(bytes).expect("a template produces valid UTF-8")
 }
 
-/// Appends a value to a path: all but unreserved characters (RFC 3986, 2.3) percent-encoded, so that
-/// it stays within its place.
+/// Appends a value to a path. Percent-encodes all but unreserved characters (RFC 3986, 2.3), so that
+/// the value stays within its segment.
 fn write_encoded(value: &Value, path: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut plain = Vec::new();
@@ -161,7 +162,7 @@ fn write_encoded(value: &Value, path: &mut Vec<u8>) {
     }
 }
 
-/// Reads a path. Returns with it the most bytes that it can have.
+/// Reads a path. Also returns the maximum number of bytes of the filled-in path.
 fn target(path: &str, context: &mut Context<'_>) -> Result<(Template, usize), String> {
     let target = context.template("`path`", path, Side::Send)?;
     let place = format!("`path` = {path:?}");
@@ -172,7 +173,7 @@ fn target(path: &str, context: &mut Context<'_>) -> Result<(Template, usize), St
         }
     } else {
         rules::check_path(&target.literals("~")).map_err(|why| format!("{place}: {why}"))?;
-        // A byte of a value becomes three at most.
+        // A byte of a value takes up to three bytes.
         let literals = target.literals("").len();
         longest = literals + 3 * (longest - literals);
     }
@@ -182,9 +183,7 @@ fn target(path: &str, context: &mut Context<'_>) -> Result<(Template, usize), St
 
 fn body(raw: &Request, context: &mut Context<'_>) -> Result<Option<Template>, String> {
     match (&raw.body, &raw.body_file) {
-        (Some(_), Some(_)) => {
-            Err("it has `body` and `body_file`; a request has one content: leave one out".into())
-        }
+        (Some(_), Some(_)) => Err("it has both `body` and `body_file`; remove one".into()),
         (Some(text), None) => context.template("`body`", text, Side::Send).map(Some),
         (None, Some(name)) => {
             let content = context.file(name).map_err(|why| format!("`body_file`: {why}"))?;

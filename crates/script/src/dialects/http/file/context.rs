@@ -1,5 +1,5 @@
-//! What the requests of a workload file are read with: what was captured so far, and the lists and files
-//! that they name.
+//! The context of reading a request: names captured so far, and the lists and files of the workload
+//! file.
 
 use crate::workload::{
     conversation::Captures,
@@ -8,7 +8,7 @@ use crate::workload::{
 };
 use std::borrow::Cow;
 
-/// What one request is read with.
+/// The context of reading one request.
 pub(super) struct Context<'r> {
     pub captures: &'r mut Captures,
     pub lists: &'r mut NamedLists,
@@ -21,33 +21,33 @@ impl Context<'_> {
             .map_err(|why| format!("{key} = {text:?}: {why}"))
     }
 
-    /// What placeholders can refer to.
+    /// Returns what placeholders can refer to.
     pub fn scope(&mut self) -> Scope<'_> {
         Scope { captures: self.captures, lists: self.lists }
     }
 
-    /// Most bytes of a template when it is filled in.
+    /// Maximum number of bytes of a filled-in template.
     pub fn longest(&mut self, template: &Template, side: Side) -> usize {
         template.longest(side, &self.scope())
     }
 
-    /// Whether a control character can come into a template.
+    /// Whether a filled-in template can contain a control character.
     pub fn can_hold_controls(&mut self, template: &Template, side: Side) -> bool {
         template.can_hold_controls(side, &self.scope())
     }
 
-    /// The lines of a list.
+    /// Returns the lines of a list.
     pub fn lines(&self, list: usize) -> impl Iterator<Item = Cow<'_, str>> {
         self.lists.lists[list].iter().map(|line| String::from_utf8_lossy(line))
     }
 
-    /// The content of a file.
+    /// Returns the content of a file.
     pub fn file(&mut self, name: &str) -> Result<Vec<u8>, String> {
         self.lists.file(name)
     }
 }
 
-/// Refuses what is too long.
+/// Returns an error if `longest` exceeds `most`.
 pub(super) fn at_most(what: &str, longest: usize, most: usize) -> Result<(), String> {
     if longest > most {
         return Err(format!(

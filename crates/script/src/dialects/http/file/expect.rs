@@ -1,5 +1,5 @@
-//! What must come back, with placeholders: from what was said of it to an [`Expected`], and to the
-//! text that an exchange has beside it.
+//! An expected reply with placeholders: parses it into an [`Expected`], and into the template of the
+//! exchange's expected text.
 
 use super::{
     context::{Context, at_most},
@@ -19,7 +19,7 @@ use crate::{
 use regatta_proto::http1::Method;
 use serde_json::Value as Json;
 
-/// The text of an exchange, as [`Expected::parts`] takes it apart.
+/// The template of an exchange's expected text, which [`Expected::parts`] splits.
 #[derive(Debug, Default)]
 pub(super) struct TextTemplate {
     lines: Vec<Line>,
@@ -32,7 +32,7 @@ enum Line {
     Member(JsonTemplate),
 }
 
-/// Reads what is said of a reply. Returns with it the most bytes that the text can have.
+/// Reads an expected reply. Also returns the maximum number of bytes of the text.
 pub(super) fn read(
     raw: &Request,
     method: Method,
@@ -85,7 +85,7 @@ fn field(
             }
             if context.can_hold_controls(&template, side) {
                 return Err(wrong(
-                    "a control character can come into what is expected, which no header can hold"
+                    "its placeholders can produce a control character, which a header cannot contain"
                         .into(),
                 ));
             }
@@ -93,7 +93,7 @@ fn field(
             Ok(Value::Given)
         }
         _ => Err(wrong(format!(
-            "expected its value as text, or true for any value, or {{ regex = '[a-z]+' }}, found \
+            "expected a text, true for any value, or {{ regex = '[a-z]+' }}, found \
              {value}"
         ))),
     }
@@ -111,13 +111,13 @@ fn content(
     said.extend((!raw.json.is_empty()).then_some("json"));
     if said.len() > 1 {
         return Err(format!(
-            "it says of the reply's content: {}; expected one of exact = \"{{n*2}}\", prefix = \
-             \"OK \", regex = '[0-9]+ ms' and json = {{ \"/id\" = \"{{n}}\" }}",
+            "its expected content is given by {}; use only one of exact = \"{{n*2}}\", prefix = \
+             \"OK \", regex = '[0-9]+ ms', json = {{ \"/id\" = \"{{n}}\" }}",
             said.join(" and ")
         ));
     }
     if let (Method::Head, Some(key)) = (method, said.first()) {
-        return Err(format!("`{key}`: the reply to HEAD has no content; leave it out"));
+        return Err(format!("`{key}`: the reply to HEAD has no content; remove it"));
     }
     if let Some(regex) = &raw.regex {
         return rules::regex(regex).map(Content::Matches).map_err(|why| format!("`regex` = {why}"));
@@ -163,13 +163,13 @@ impl TextTemplate {
         lines + self.content.as_ref().map_or(0, |content| context.longest(content, side))
     }
 
-    /// Whether replies differ.
+    /// Whether expected replies differ from each other.
     pub fn is_drawn(&self) -> bool {
         let content = self.content.as_ref();
         !self.lines.is_empty() || content.is_some_and(|content| content.as_literal().is_none())
     }
 
-    /// Appends the text. `content` is the request's.
+    /// Appends the text. `content` is the content of the request.
     pub fn fill(
         &self,
         text: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! Values that a reply's JSON must have, with placeholders in them.
+//! Expected values in a reply's JSON, with placeholders.
 
 use crate::{
     dialects::http::expected::Is,
@@ -10,34 +10,34 @@ use crate::{
 };
 use serde_json::{Value, value::to_raw_value};
 
-/// A value that is another for each exchange.
+/// A JSON value that may differ per exchange.
 #[derive(Debug)]
 pub(super) enum JsonTemplate {
-    /// No placeholders in it.
+    /// A value without placeholders.
     Fixed(Value),
-    /// A text.
+    /// A text with placeholders.
     Text(Template),
-    /// A placeholder of an integer and nothing else: a number.
+    /// One integer placeholder and nothing else; gives a number.
     Integer(Template),
     List(Vec<JsonTemplate>),
 }
 
-/// What must be at a pointer.
+/// The expected value at a pointer.
 pub(super) enum Wanted {
     /// The same for every exchange.
     Fixed(Is),
     Template(JsonTemplate),
 }
 
-/// Reads what a file says of a value: a scalar or a list, in whose texts placeholders can stand, or
-/// `{ any = true }`, or `{ null = true }`, since TOML has no null.
+/// Reads an expected value: a scalar or a list, whose texts may have placeholders, or `{ any = true }`,
+/// or `{ null = true }` because TOML has no null.
 pub(super) fn wanted(value: Value, side: Side, scope: &mut Scope<'_>) -> Result<Wanted, String> {
     if let Value::Object(table) = &value {
         return match (table.len(), table.get("any"), table.get("null")) {
             (1, Some(Value::Bool(true)), _) => Ok(Wanted::Fixed(Is::Any)),
             (1, _, Some(Value::Bool(true))) => fixed(&Value::Null),
-            _ => Err("expected a value, or { any = true } for any, or { null = true }; of an \
-                      object name each value by its own pointer, as \"/user/name\""
+            _ => Err("expected a value, { any = true } for any value, or { null = true }; for an \
+                      object, give each value its own pointer, e.g. \"/user/name\""
                 .into()),
         };
     }
@@ -63,8 +63,8 @@ fn template(value: Value, side: Side, scope: &mut Scope<'_>) -> Result<JsonTempl
                 Some(bounds) if is_exact(bounds) => JsonTemplate::Integer(template),
                 Some(Bounds { low, high }) => {
                     return Err(format!(
-                        "{text} lies between {low} and {high}; numbers in JSON are compared from \
-                         -2^63 to 2^64-1 only, so draw smaller ones"
+                        "{text} can be from {low} to {high}; JSON numbers are compared only from \
+                         -2^63 to 2^64-1; draw smaller ones"
                     ));
                 }
                 None => JsonTemplate::Text(template),
@@ -83,22 +83,22 @@ fn template(value: Value, side: Side, scope: &mut Scope<'_>) -> Result<JsonTempl
                 None => JsonTemplate::List(values),
             }
         }
-        Value::Object(_) => return Err("in a list there can be no tables".into()),
+        Value::Object(_) => return Err("a list cannot contain tables".into()),
         scalar => JsonTemplate::Fixed(scalar),
     })
 }
 
-/// Whether JSON's numbers, as they are read here, hold it to the last digit.
+/// Whether the JSON parser represents all of these integers exactly.
 fn is_exact(Bounds { low, high }: Bounds) -> bool {
     low >= i64::MIN.into() && high <= u64::MAX.into()
 }
 
 impl JsonTemplate {
-    /// Most bytes of its JSON.
+    /// Maximum number of bytes of its JSON.
     pub fn longest(&self, side: Side, scope: &Scope<'_>) -> usize {
         match self {
             JsonTemplate::Fixed(value) => value.to_string().len(),
-            // A control character becomes \u001f.
+            // A control character takes six bytes: \u001f.
             JsonTemplate::Text(template) => 2 + 6 * template.longest(side, scope),
             JsonTemplate::Integer(template) => template.longest(side, scope),
             JsonTemplate::List(values) => {
@@ -107,7 +107,7 @@ impl JsonTemplate {
         }
     }
 
-    /// Appends its JSON, which holds no newline.
+    /// Appends its JSON, which contains no newline.
     pub fn fill(
         &self,
         text: &mut Vec<u8>,

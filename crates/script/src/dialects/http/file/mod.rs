@@ -1,5 +1,5 @@
-//! A workload file with `protocol = "http"`: what is sent, what must come back, and how both are laid
-//! out in a script. What stands in a file is read in `reader`.
+//! A workload file with `protocol = "http"`: its requests, its expected replies, and how both are laid
+//! out in a script. `reader` parses the file.
 
 mod ask;
 mod context;
@@ -25,19 +25,19 @@ use raw::RawFile;
 use reader::Reader;
 use step::Step;
 
-/// The file.
+/// A workload file over HTTP.
 #[derive(Debug)]
 pub(super) struct HttpFile {
     kept: Kept,
     conversations: Vec<Conversation<Step>>,
-    /// Of each step: what its reply is to be like.
+    /// The expected reply of each step.
     kinds: Vec<Expected>,
 }
 
-/// Exchanges of a script: fewer than of lines, since each is longer, and memory and caches are for
-/// the server.
+/// Number of exchanges in a script: fewer than for lines, because each is longer, and memory and caches
+/// are for the server.
 const DRAWN: usize = 1 << 16;
-/// The same where nothing is drawn: as few as choose requests by their weights well enough.
+/// Number of exchanges if nothing is random: few, but enough to choose requests by weight accurately.
 const UNDRAWN: usize = 1 << 14;
 
 impl HttpFile {
@@ -46,8 +46,8 @@ impl HttpFile {
         let raw: RawFile = file.parse()?;
         if raw.longest_reply.is_some() {
             return Err(
-                "`longest_reply` is for lines; a content in HTTP that is looked at may have \
-                        16 MiB: leave it out"
+                "`longest_reply` applies only to lines; checked content over HTTP may have up to \
+                        16 MiB; remove it"
                     .into(),
             );
         }
@@ -63,12 +63,12 @@ impl HttpFile {
         &self.kept.name
     }
 
-    /// A text that says all of it, without any other file.
+    /// A text of the file that needs no other file.
     pub fn text(&self) -> &str {
         &self.kept.text
     }
 
-    /// Its exchanges, with what their replies are to be like.
+    /// Compiles its exchanges and expected replies.
     pub fn compile(&self, order: &Order<'_>) -> Result<Http, TooLarge> {
         let mut of = Vec::new();
         let mut text = Vec::new();
@@ -86,12 +86,12 @@ impl HttpFile {
         Ok(Http::new(script, self.kinds.clone(), &of))
     }
 
-    /// Its exchanges, where the reply to each is to be the request. Not closed.
+    /// Composes its exchanges with each request as its own reply. Not closed.
     pub fn compose_echo(&self, seed: u64, place: Place<'_>) -> Script {
         self.compose(seed, place, |_, script, request, _, _, _| script.push(request, request))
     }
 
-    /// Seeded exchanges, whole conversations of them. `push` appends one: it is handed the step, the
+    /// Composes seeded exchanges in whole conversations. `push` appends one; it receives the step, the
     /// request and its content.
     fn compose(
         &self,

@@ -1,11 +1,11 @@
-//! A workload file and its requests as they are written; nothing is checked yet.
+//! A workload file and its requests as written, not validated yet.
 
 use crate::workload::files::FileContent;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A workload file.
+/// A workload file as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawFile {
@@ -21,8 +21,8 @@ pub(super) struct RawFile {
     pub files: BTreeMap<String, FileContent>,
 }
 
-/// A request and what must come back, or a conversation of several. A step of one is the same, but
-/// without weight and steps.
+/// A request and its expected reply, or a conversation of several. A step of a conversation has the
+/// same keys except `weight` and `steps`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Request {
@@ -44,7 +44,7 @@ pub(super) struct Request {
     pub json: Vec<(String, Value)>,
 }
 
-/// A table, in the order of its keys.
+/// Reads a table, sorted by key.
 fn pairs<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<(String, V)>, D::Error> {

@@ -1,4 +1,4 @@
-//! One `[[request]]` of an HTTP workload file at a time, with everything that can be wrong.
+//! Reads and validates the `[[request]]` entries of an HTTP workload file one by one.
 
 use super::{ask::AskTemplate, context::Context, expect, raw::Request, step::Step};
 use crate::{
@@ -10,23 +10,23 @@ use crate::{
     },
 };
 
-/// Most bytes of a conversation: offsets into a script are 32 bits wide.
+/// Maximum number of bytes of a conversation: offsets into a script are 32 bits wide.
 const LONGEST_CONVERSATION: usize = 256 << 20;
 
-/// What is read while the requests are.
+/// State of reading the requests.
 pub(super) struct Reader {
     pub lists: NamedLists,
-    /// Of each step so far: what its reply is to be like.
+    /// The expected reply of each step so far.
     pub kinds: Vec<Expected>,
 }
 
 impl Reader {
-    /// For a file.
+    /// Creates a reader for a file.
     pub fn new(lists: NamedLists) -> Self {
         Reader { lists, kinds: Vec::new() }
     }
 
-    /// Reads a `[[request]]`. What is wrong begins with its place: `: …` or `, step 2: …`.
+    /// Reads a `[[request]]`. An error starts with its place: `: …` or `, step 2: …`.
     pub fn conversation(&mut self, mut request: Request) -> Result<Conversation<Step>, String> {
         let (weight, steps) = (request.weight.take(), request.steps.take());
         let mut conversation = Conversation::read(weight, steps, request, |request, captures| {
@@ -38,7 +38,7 @@ impl Reader {
         let longest: usize = conversation.steps.iter().map(|step| step.longest).sum();
         if longest > LONGEST_CONVERSATION {
             return Err(format!(
-                ": all of it together can become {longest} bytes long; at most \
+                ": the conversation can become {longest} bytes long; at most \
                  {LONGEST_CONVERSATION} are permitted"
             ));
         }
@@ -47,12 +47,12 @@ impl Reader {
 
     fn step(&mut self, raw: &Request, captures: &mut Captures) -> Result<Step, String> {
         if raw.weight.is_some() || raw.steps.is_some() {
-            return Err(
-                "a step has neither `weight` nor `steps`; they belong to [[request]]".into()
-            );
+            return Err("a step cannot have `weight` or `steps`; they belong to [[request]]".into());
         }
         let Ok(kind) = u16::try_from(self.kinds.len()) else {
-            return Err("it is one too many: a file has at most 65,536 requests and steps".into());
+            return Err(
+                "the file has too many requests and steps; at most 65,536 are permitted".into()
+            );
         };
         let lists = &mut self.lists;
         let mut context = Context { captures, lists };

@@ -1,24 +1,25 @@
-//! One request of a workload file, and what must come back.
+//! A request of a workload file and its expected reply.
 
 use super::{ask::AskTemplate, expect::TextTemplate, raw::Request};
 use crate::workload::conversation::Raw;
 
-/// A request, and what must come back.
+/// A request and its expected reply.
 #[derive(Debug)]
 pub(super) struct Step {
     pub ask: AskTemplate,
-    /// Which of the kinds its reply is to be like.
+    /// Index of the kind of its expected reply.
     pub kind: u16,
-    /// What must come back and is another for each exchange.
+    /// The part of the expected reply that differs per exchange.
     pub text: TextTemplate,
-    /// Most bytes of the request and of that text.
+    /// Maximum number of bytes of the request and of that text.
     pub longest: usize,
-    /// The last of its conversation: where each has a connection, it says that the connection ends.
+    /// Whether it is the last step of its conversation. If each conversation has its own connection,
+    /// this step sends `Connection: close`.
     pub is_last: bool,
 }
 
 impl Step {
-    /// Whether requests or replies differ.
+    /// Whether requests or expected replies differ from each other.
     pub fn is_drawn(&self) -> bool {
         self.ask.is_drawn() || self.text.is_drawn()
     }

@@ -1,4 +1,4 @@
-//! Requests and expectations of a workload file, byte for byte.
+//! Requests and expected replies of a workload file, byte for byte.
 
 use super::*;
 use crate::dialect::Dialect;
@@ -15,7 +15,7 @@ fn compiled(file: &HttpFile, seed: u64, place: Place<'_>) -> Http {
     file.compile(&Order { seed, pipeline: 1, place, shared: None }).unwrap()
 }
 
-/// The first `n` exchanges: request, and the text that the reply is compared with.
+/// The first `n` exchanges: each request and the text that its reply is compared with.
 fn first(n: u32, text: &str) -> Vec<(String, String)> {
     let http = compiled(&file(text), 3, PLACE);
     let script = http.script();
@@ -24,7 +24,7 @@ fn first(n: u32, text: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn requests_byte_for_byte() {
+fn writes_requests_byte_for_byte() {
     for (request, bytes) in [
         ("path='/'", "GET / HTTP/1.1\r\nHost: h:1\r\n\r\n"),
         ("path='/'\nmethod='POST'", "POST / HTTP/1.1\r\nHost: h:1\r\nContent-Length: 0\r\n\r\n"),
@@ -50,7 +50,7 @@ fn requests_byte_for_byte() {
 }
 
 #[test]
-fn values_in_a_path_stay_in_their_place() {
+fn values_in_a_path_are_percent_encoded() {
     let lines = "[lines]\nwords = ['a b', '/?&#%', 'é~']";
     let text = format!(
         "[[request]]\npath='/x/{{s=line:words}}/y?n={{int:-3..-3}}'\nexact='{{s}}'\n{lines}"
@@ -65,7 +65,7 @@ fn values_in_a_path_stay_in_their_place() {
 }
 
 #[test]
-fn a_path_that_is_a_line_of_a_list_is_sent_as_it_is() {
+fn a_path_from_a_list_is_sent_unchanged() {
     let lines = "[lines]\npaths = ['/a/b?c=%20', '/']";
     let text = format!("[[request]]\npath='{{p=line:paths}}'\nexact='{{p}}'\n{lines}");
     for ((request, text), path) in first(2, &text).into_iter().zip(["/a/b?c=%20", "/"]) {
@@ -75,7 +75,7 @@ fn a_path_that_is_a_line_of_a_list_is_sent_as_it_is() {
 }
 
 #[test]
-fn what_is_captured_anywhere_is_known_to_what_is_expected() {
+fn an_expected_reply_can_use_captures_from_any_part_of_the_request() {
     let exchanges = first(
         50,
         "[[request]]\nmethod='POST'\npath='/{a=int:1..9}'\nheaders={X-B='{b=hex:4}'}\n\
@@ -104,7 +104,7 @@ fn what_is_captured_anywhere_is_known_to_what_is_expected() {
 }
 
 #[test]
-fn captures_of_all_headers_keep_their_names() {
+fn captures_in_headers_keep_their_names() {
     let text = "[[request]]\npath='/'\nexact='{a}{h}{x}'\n\
                 headers={A='{a=int:1..1}', Host='{h=int:2..2}', X='{x=int:3..3}'}";
     let (request, text) = first(1, text).remove(0);
@@ -113,7 +113,7 @@ fn captures_of_all_headers_keep_their_names() {
 }
 
 #[test]
-fn the_request_of_an_echo_service_is_its_content() {
+fn the_request_placeholder_is_the_content_of_the_request() {
     let text = "[[request]]\npath='/echo'\nbody=\"a{hex:2}\\nb\"\nexact='{reverse:request}'";
     for (request, text) in first(9, text) {
         let content = request.split_once("\r\n\r\n").unwrap().1;
@@ -122,7 +122,7 @@ fn the_request_of_an_echo_service_is_its_content() {
 }
 
 #[test]
-fn kinds_go_with_their_exchanges_and_steps_follow_each_other() {
+fn each_exchange_has_its_kind_and_steps_stay_in_order() {
     let file = file(
         "[[request]]\nweight=3\npath='/a'\nstatus=404\n[[request]]\nsteps=[\n\
          {path='/b', exact='B'}, {path='/c', prefix='C', method='DELETE', status='any'}]",
@@ -145,7 +145,7 @@ fn kinds_go_with_their_exchanges_and_steps_follow_each_other() {
 }
 
 #[test]
-fn a_connection_that_serves_one_request_says_so_once() {
+fn a_connection_for_one_request_sends_one_connection_header() {
     let asks = |more: &str| {
         let place = Place { host: "h", closes: true, ..Place::default() };
         let http = compiled(&file(&format!("[[request]]\npath='/'\n{more}")), 1, place);
@@ -158,7 +158,7 @@ fn a_connection_that_serves_one_request_says_so_once() {
 }
 
 #[test]
-fn an_echo_owes_the_request() {
+fn an_echo_expects_the_request_as_its_reply() {
     let file = file("[[request]]\npath='/{n=int:1..9}'\nexact='{n}'");
     let mut script = file.compose_echo(3, PLACE);
     script.close(1).unwrap();

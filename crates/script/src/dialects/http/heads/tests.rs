@@ -1,4 +1,4 @@
-//! The heads that requests are drawn from.
+//! The pool of request heads.
 
 use super::*;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ fn lengths(heads: &[Fields]) -> Vec<usize> {
 }
 
 #[test]
-fn more_than_a_thousand_heads_are_all_different_and_of_many_sizes() {
+fn heads_are_distinct_and_of_many_sizes() {
     for closes in [false, true] {
         let heads = varied(1, closes);
         let distinct: BTreeSet<_> = heads.iter().collect();
@@ -25,7 +25,7 @@ fn more_than_a_thousand_heads_are_all_different_and_of_many_sizes() {
 }
 
 #[test]
-fn a_browsers_head_is_among_them_with_its_cookies() {
+fn includes_browser_heads_with_cookies() {
     let is = |fields: &&Fields| {
         let has = |name| fields.iter().any(|(field, _)| *field == name);
         ["User-Agent", "Accept-Language", "Accept-Encoding", "Cookie", "Referer"]
@@ -37,7 +37,7 @@ fn a_browsers_head_is_among_them_with_its_cookies() {
 }
 
 #[test]
-fn the_seed_orders_them_and_their_sum_stays() {
+fn the_seed_changes_only_the_order() {
     let (one, other) = (varied(1, false), varied(2, false));
     assert_eq!(one, varied(1, false));
     assert!(one != other);
@@ -46,9 +46,9 @@ fn the_seed_orders_them_and_their_sum_stays() {
 }
 
 #[test]
-fn a_connection_that_ends_is_said_to_once() {
+fn sends_connection_close_once() {
     for fields in varied(1, true) {
-        let said: Vec<_> = fields.iter().filter(|(name, _)| *name == "Connection").collect();
-        assert!(matches!(said[..], [(_, value)] if value == "close"), "{fields:?}");
+        let connection: Vec<_> = fields.iter().filter(|(name, _)| *name == "Connection").collect();
+        assert!(matches!(connection[..], [(_, value)] if value == "close"), "{fields:?}");
     }
 }

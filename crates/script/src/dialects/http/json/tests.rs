@@ -1,4 +1,4 @@
-//! Values in JSON.
+//! Comparison of JSON values.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn are_same(a: &str, b: &str) -> bool {
 }
 
 #[test]
-fn numbers_are_the_same_however_they_are_written_and_only_to_the_last_digit() {
+fn compares_numbers_to_the_last_digit_in_any_notation() {
     for (a, b) in [
         ("1", "1.0"),
         ("100", "1e2"),
@@ -40,7 +40,7 @@ fn numbers_are_the_same_however_they_are_written_and_only_to_the_last_digit() {
 }
 
 #[test]
-fn structures_are_the_same_in_any_order_of_members() {
+fn compares_structures_in_any_order_of_members() {
     assert!(are_same("{\"a\": [1, null], \"b\": \"\\u0041\"}", "{\"b\":\"A\",\"a\":[1.0,null]}"));
     for (a, b) in [
         ("[1, 2]", "[2, 1]"),
@@ -53,11 +53,14 @@ fn structures_are_the_same_in_any_order_of_members() {
     }
     let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
     assert!(are_same(&deep(100), &deep(100)));
-    assert!(!are_same(&deep(100_000), &deep(100_000)), "neither compared nor a stack overflow");
+    assert!(
+        !are_same(&deep(100_000), &deep(100_000)),
+        "too deep to compare, without a stack overflow"
+    );
 }
 
 #[test]
-fn pointers_find_what_they_name() {
+fn pointers_find_their_values() {
     let whole = raw("{\"a/b\": [10, {\"~\": 20}], \"\": 30, \"00\": 40}");
     let found = |pointer: &str| find(&whole, pointer).map(|value| value.get().to_owned());
     assert_eq!(found("/a~1b/0").as_deref(), Some("10"));

@@ -1,4 +1,4 @@
-//! Replies that are known again.
+//! Recognition of repeated replies.
 
 use super::super::{
     expected::{Field, Value},
@@ -8,7 +8,7 @@ use super::*;
 use std::cell::Cell;
 
 #[test]
-fn a_head_that_is_given_anew_is_known_again_for_the_same_text_alone() {
+fn a_head_with_given_values_is_recognised_only_for_the_same_text() {
     let mut expected = HttpRequest::get("/").expected;
     expected.fields = vec![Field { name: "etag".into(), value: Value::Given }];
     let bytes = b"HTTP/1.1 200 -\r\nETag: 1\r\nContent-Length: 1\r\n\r\nx";

@@ -1,4 +1,5 @@
-//! However replies are cut and framed: right ones pass, and one changed byte that matters is found.
+//! However replies are split and framed, correct ones pass, and a changed byte in a checked place is
+//! found.
 
 use super::*;
 use crate::dialects::http::{
@@ -32,7 +33,7 @@ fn http(requests: Vec<HttpRequest>) -> Http {
     HttpWorkload::new("x", requests).unwrap().compile(&order).unwrap()
 }
 
-/// A connection of a thread of its own.
+/// A connection on a thread of its own.
 struct Client<'h> {
     http: &'h Http,
     cursor: Cursor,
@@ -41,7 +42,7 @@ struct Client<'h> {
 }
 
 impl<'h> Client<'h> {
-    /// At `start`, nothing asked.
+    /// At `start`, nothing requested.
     fn new(http: &'h Http, start: u32) -> Self {
         let desk = http.desk(|| WALL);
         Client { http, cursor: Cursor::new(&http.script, start), talk: http.talk(0), desk }
@@ -54,7 +55,7 @@ impl<'h> Client<'h> {
         client
     }
 
-    /// Writes `k` requests more.
+    /// Writes `k` more requests.
     fn ask(&mut self, k: u32) {
         self.cursor.ask(k);
         self.cursor.wrote(self.cursor.unsent(&self.http.script).len());
@@ -79,12 +80,12 @@ impl<'h> Client<'h> {
     }
 }
 
-/// How a reply is framed.
+/// The framing of a reply.
 #[derive(Clone, Copy, Debug)]
 enum Frame {
     Length,
     Chunks(usize),
-    /// Behind an interim response.
+    /// A length, after an interim response.
     Interim,
 }
 
@@ -109,7 +110,7 @@ fn reply(content: &str, frame: Frame) -> Vec<u8> {
     }
 }
 
-/// How many replies were right, or which was not.
+/// Returns how many replies were correct, or the exchange that was not.
 fn verdict(
     http: &Http,
     (start, k): (u32, u32),
@@ -139,7 +140,7 @@ fn frames() -> impl Strategy<Value = Vec<Frame>> {
     prop::collection::vec(frame, 1..6)
 }
 
-/// The replies to `k` requests, and where each content begins and ends in them.
+/// The replies to `k` requests, and where each reply ends.
 fn stream(http: &Http, (start, k): (u32, u32), frames: &[Frame]) -> (Vec<u8>, Vec<usize>) {
     let (mut bytes, mut ends) = (Vec::new(), Vec::new());
     for (i, frame) in (start..start + k).zip(frames.iter().cycle()) {
@@ -152,7 +153,7 @@ fn stream(http: &Http, (start, k): (u32, u32), frames: &[Frame]) -> (Vec<u8>, Ve
 
 proptest! {
     #[test]
-    fn right_replies_pass_however_they_are_cut_and_framed(
+    fn correct_replies_pass_however_they_are_split_and_framed(
         asked in (0..64_u32, 1..=PIPELINE),
         frames in frames(),
         cuts in prop::collection::vec(1..300_usize, 1..40),
@@ -162,10 +163,10 @@ proptest! {
         prop_assert_eq!(verdict(&http, asked, &bytes, &cuts), Ok(asked.1));
     }
 
-    /// In a place that is checked: the version's major part, the text itself
-    /// (any minor version is HTTP/1, RFC 9110 section 2.5).
+    /// Changes a byte in a place that is checked: the major version, or the text itself (any minor
+    /// version is HTTP/1, RFC 9110 section 2.5).
     #[test]
-    fn one_changed_byte_is_found_however_replies_are_cut_and_framed(
+    fn finds_one_changed_byte_however_replies_are_split_and_framed(
         asked in (0..64_u32, 1..=PIPELINE),
         frames in frames(),
         cuts in prop::collection::vec(1..300_usize, 1..40),
@@ -176,7 +177,8 @@ proptest! {
         let (mut bytes, ends) = stream(&http, asked, &frames);
         let which = place.index(ends.len());
         let text = http.script.reply(asked.0 + which as u32);
-        // Contents stand at the end, but for chunks; those are found by their head.
+        // A content is at the end of its reply, unless it is chunked; a chunked reply is changed in its
+        // head.
         let chunked = matches!(frames[which % frames.len()], Frame::Chunks(_));
         let at = if text.is_empty() || chunked {
             let begins = if which == 0 { 0 } else { ends[which - 1] };
@@ -190,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_chunk_is_found(
+    fn finds_a_changed_chunk(
         cuts in prop::collection::vec(1..100_usize, 1..20),
         (chunk, at) in (1..6_usize, 0..10_usize),
     ) {
@@ -200,12 +202,12 @@ proptest! {
         let bytes = [right.clone(), right, reply(&wrong, Frame::Chunks(chunk))].concat();
         let exchange = verdict(&http, (0, 3), &bytes, &cuts).unwrap_err();
         prop_assert_eq!(exchange.reply_index, 2);
-        let told = format!("the content {wrong}, in HTTP/1.1 200");
-        prop_assert!(exchange.received.starts_with(&told));
+        let report = format!("the content {wrong}, in HTTP/1.1 200");
+        prop_assert!(exchange.received.starts_with(&report));
     }
 
     #[test]
-    fn a_content_that_ends_with_the_connection_is_looked_at(
+    fn checks_content_that_ends_with_the_connection(
         cuts in prop::collection::vec(1..100_usize, 1..20),
         right in any::<bool>(),
     ) {
@@ -234,8 +236,8 @@ proptest! {
     }
 }
 
-/// One request, asked twice; what is told of `bytes`.
-fn told(request: HttpRequest, bytes: &str) -> (String, String, String) {
+/// Sends one request twice and returns how `bytes` are reported.
+fn report(request: HttpRequest, bytes: &str) -> (String, String, String) {
     let http = http(vec![request]);
     let whole = verdict(&http, (0, 2), bytes.as_bytes(), &[10_000]).unwrap_err();
     let in_pieces = verdict(&http, (0, 2), bytes.as_bytes(), &[1]).unwrap_err();
@@ -244,36 +246,36 @@ fn told(request: HttpRequest, bytes: &str) -> (String, String, String) {
 }
 
 #[test]
-fn a_wrong_reply_is_told_with_what_was_due() {
+fn reports_a_wrong_reply_with_the_expected_one() {
     let get = || HttpRequest::get("/a");
-    let (sent, expected, received) = told(get(), "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n");
+    let (sent, expected, received) = report(get(), "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n");
     assert_eq!(sent, "GET /a HTTP/1.1\\r\\nHost: \\r\\n\\r\\n");
     assert_eq!(expected, "a status from 200 to 299");
     assert_eq!(received, "HTTP/1.1 500 Oh\\r\\nContent-Length: 0\\r\\n\\r\\n");
 
-    // The Twisted exhibit: text without HTTP.
-    let (_, _, received) = told(get(), "Hello. The time is 1000");
+    // The Twisted exhibit sends text without HTTP.
+    let (_, _, received) = report(get(), "Hello. The time is 1000");
     assert_eq!(
         received,
         "Hello. The time is 1000 (malformed HTTP response: Expected a status line: HTTP/1.1, three \
          digits, a reason.)"
     );
-    let (_, _, received) = told(get(), "HTTP/1.1 101 Up\r\nConnection: upgrade\r\n\r\n");
-    assert!(received.ends_with("(what follows a 101 is no HTTP)"), "{received}");
+    let (_, _, received) = report(get(), "HTTP/1.1 101 Up\r\nConnection: upgrade\r\n\r\n");
+    assert!(received.ends_with("(101 switches to a protocol other than HTTP)"), "{received}");
     let twice = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n";
-    let (_, _, received) = told(get(), twice);
+    let (_, _, received) = report(get(), twice);
     assert!(received.contains("(malformed HTTP response: "), "{received}");
 
     let mut clock = get();
     clock.expected.content = Content::Clock { within: 2 };
     let late = "HTTP/1.1 200 OK\r\nContent-Length: 22\r\n\r\nHello. The time is 990";
-    let (_, expected, received) = told(clock, late);
-    assert!(expected.contains("give or take 2"), "{expected}");
+    let (_, expected, received) = report(clock, late);
+    assert!(expected.contains("within 2 seconds of"), "{expected}");
     assert!(received.starts_with("the content Hello. The time is 990, in HTTP/1.1 200 OK"));
 }
 
 #[test]
-fn unasked_replies_are_wrong_and_a_server_may_say_that_it_gives_up() {
+fn rejects_unsolicited_replies_except_a_request_timeout() {
     let http = http(vec![HttpRequest::get("/")]);
     let one = reply("", Frame::Length);
     let three = [&one[..], &one, &one].concat();
@@ -285,19 +287,19 @@ fn unasked_replies_are_wrong_and_a_server_may_say_that_it_gives_up() {
     let mut client = Client::asked(&http, 0, 1);
     assert_eq!(client.receive(&one), Ok(1));
     assert_eq!((client.receive(gives_up), client.ends()), (Ok(0), true));
-    // As a reply it is looked at like any other.
+    // As a reply to a request it is checked like any other.
     assert!(Client::asked(&http, 0, 1).receive(gives_up).is_err());
 }
 
 #[test]
-fn replies_that_end_the_connection_say_so_and_nothing_may_follow() {
+fn nothing_may_follow_a_reply_that_closes_the_connection() {
     for end in [
         "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
     ] {
         let http = http(vec![HttpRequest::get("/")]);
         let mut desk = http.desk(|| WALL);
-        // The second one is recognised.
+        // The second one is recognised by the memo.
         for _ in 0..2 {
             let mut client = Client { desk, ..Client::asked(&http, 0, 2) };
             let came = client.receive(end.as_bytes());
@@ -324,13 +326,13 @@ fn replies_without_content_end_with_their_head() {
 }
 
 #[test]
-fn a_reply_may_come_before_its_request_is_written_to_the_end() {
+fn a_reply_may_arrive_before_its_request_is_completely_written() {
     let mut post = HttpRequest::get("/");
     post.expected.method = Method::Post;
     post.content = Some(vec![b'x'; 1_000]);
     let http = http(vec![post]);
     let one = reply("", Frame::Length);
-    // The last one before the script repeats.
+    // The last exchange before the script repeats.
     let mut client = Client::new(&http, http.script.count() - 1);
     client.cursor.ask(2);
     let unsent = client.cursor.unsent(&http.script).len();
@@ -345,7 +347,7 @@ fn a_reply_may_come_before_its_request_is_written_to_the_end() {
 }
 
 #[test]
-fn a_content_that_is_looked_at_has_a_limit_and_another_has_none() {
+fn only_checked_content_has_a_length_limit() {
     let frame = |length: usize| {
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         format!("{head}{length:x}\r\n").into_bytes()
@@ -381,7 +383,7 @@ fn a_content_that_is_looked_at_has_a_limit_and_another_has_none() {
 }
 
 #[test]
-fn a_time_that_was_right_does_not_stay_so() {
+fn a_correct_time_expires() {
     let mut get = HttpRequest::get("/");
     get.expected.content = Content::Clock { within: 2 };
     let http = http(vec![get]);
@@ -400,12 +402,12 @@ fn a_time_that_was_right_does_not_stay_so() {
 }
 
 #[test]
-fn a_time_is_judged_by_when_the_connection_was_read_before() {
+fn a_time_may_be_as_old_as_the_previous_read() {
     let mut get = HttpRequest::get("/");
     get.expected.content = Content::Clock { within: 2 };
     let http = http(vec![get]);
     let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 23\r\n\r\nHello. The time is 1000";
-    // The wall is at 1005 whenever it is asked.
+    // The wall clock always returns 1005.
     for (asked, read, right) in
         [(0, None, true), (4, None, false), (0, Some(4), false), (0, Some(1), true)]
     {
@@ -424,7 +426,7 @@ fn a_time_is_judged_by_when_the_connection_was_read_before() {
 }
 
 #[test]
-fn nothing_is_allocated_per_reply() {
+fn does_not_allocate_per_reply() {
     let http = http(vec![requests().swap_remove(2)]);
     let mut client = Client::new(&http, 0);
     let same = reply(TEXTS[2], Frame::Length);
@@ -448,7 +450,7 @@ fn nothing_is_allocated_per_reply() {
     assert_eq!(counted.count_total, 0);
 }
 
-/// The cost of the checks alone: what decides how much less the load costs than others.
+/// Measures the cost of the checks alone, which decides how much cheaper the load is than others.
 #[test]
 #[ignore = "a measurement: cargo test --release -p regatta-script --lib ns_per_reply -- --ignored --nocapture"]
 fn ns_per_reply() {
@@ -487,7 +489,7 @@ fn ns_per_reply() {
     assert!(same > 0.0);
 }
 
-/// CPU that this thread has used so far, in nanoseconds.
+/// CPU time used by this thread so far, in nanoseconds.
 fn thread_cpu() -> Nanos {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     used.tv_sec as u64 * SECOND + used.tv_nsec as u64

@@ -1,4 +1,4 @@
-//! Salts that never come twice, and answers that are verified afterwards.
+//! Salts are never repeated, and answers are verified afterwards.
 
 use super::super::{asks::HttpAsks, desk::Desk, receive::Http, receive::Talk};
 use super::*;
@@ -20,7 +20,7 @@ fn hash(seed: u64) -> Http {
     }
 }
 
-/// A connection of a thread of its own.
+/// A connection on a thread of its own.
 struct Client<'h> {
     http: &'h Http,
     cursor: Cursor,
@@ -34,7 +34,7 @@ impl<'h> Client<'h> {
         Client { http, cursor, talk, desk: http.desk(|| 0) }
     }
 
-    /// Asks `k` more, and returns what is written, `cut` bytes at a time.
+    /// Issues `k` more requests, writes `cut` bytes at a time, and returns the written bytes.
     fn ask(&mut self, k: u32, cut: usize) -> Vec<u8> {
         self.cursor.ask(k);
         let mut written = Vec::new();
@@ -54,7 +54,7 @@ impl<'h> Client<'h> {
         http.receive(At { cursor, talk, desk }, came, 0, &mut ())
     }
 
-    /// Verifies all: what was wrong.
+    /// Verifies all answers and returns the wrong ones.
     fn verify(&mut self) -> Vec<Exchange> {
         let mut found = Vec::new();
         self.http.verify(&mut self.desk, &|| false, &mut |exchange| found.push(exchange));
@@ -62,7 +62,7 @@ impl<'h> Client<'h> {
     }
 }
 
-/// The salts of requests.
+/// Returns the salts of requests.
 fn salts(requests: &[u8]) -> Vec<String> {
     let text = std::str::from_utf8(requests).unwrap();
     let salts = text.split("&salt=").skip(1).map(|rest| rest[..DIGITS].to_owned());
@@ -84,7 +84,7 @@ fn chunked(content: &str) -> Vec<u8> {
 }
 
 #[test]
-fn no_salt_is_sent_twice_on_whatever_connection() {
+fn never_sends_a_salt_twice_on_any_connection() {
     let http = hash(1);
     let mut seen = HashSet::new();
     for slot in 0..20 {
@@ -98,7 +98,7 @@ fn no_salt_is_sent_twice_on_whatever_connection() {
                     assert!(seen.insert(salt));
                 }
             }
-            // The last requests of a connection may have no reply.
+            // The last requests of a connection may stay without a reply.
             seen.extend(salts(&client.ask(3, usize::MAX)));
             client.cursor = Cursor::new(http.script(), 0);
             http.renew(&mut client.talk, slot);
@@ -107,11 +107,11 @@ fn no_salt_is_sent_twice_on_whatever_connection() {
     assert_eq!(seen.len(), 20 * 10 * (50 * PIPELINE as usize + 3));
     let other = hash(2);
     let other = salts(&Client::new(&other, 0).ask(PIPELINE, usize::MAX));
-    assert!(other.iter().all(|salt| !seen.contains(salt)), "they follow the seed");
+    assert!(other.iter().all(|salt| !seen.contains(salt)), "salts depend on the seed");
 }
 
 #[test]
-fn requests_are_the_same_however_they_are_cut() {
+fn requests_are_the_same_however_they_are_split() {
     let http = hash(1);
     let whole = Client::new(&http, 3).ask(PIPELINE, usize::MAX);
     for cut in 1..80 {
@@ -121,7 +121,7 @@ fn requests_are_the_same_however_they_are_cut() {
 }
 
 #[test]
-fn right_answers_pass_and_wrong_ones_are_found_afterwards_with_their_request() {
+fn verifies_answers_after_the_load_and_reports_wrong_ones_with_their_request() {
     let http = hash(1);
     for framed in [reply, chunked] {
         for cut in [usize::MAX, 100, 1] {
@@ -130,7 +130,8 @@ fn right_answers_pass_and_wrong_ones_are_found_afterwards_with_their_request() {
             for round in 0..30 {
                 let requests = client.ask(4, usize::MAX);
                 for salt in salts(&requests) {
-                    // The third of the twentieth four is that of a server that knows one answer.
+                    // The third answer of the twentieth group of four is wrong, as from a server that
+                    // always sends the same digest.
                     let is_wrong = asked.len() == 20 * 4 + 2;
                     let right = answer(&salt);
                     let content = if is_wrong { crate::hash_file::DIGEST } else { &right };
@@ -155,7 +156,7 @@ fn right_answers_pass_and_wrong_ones_are_found_afterwards_with_their_request() {
 }
 
 #[test]
-fn what_is_no_digest_is_wrong_at_once_and_is_shown_with_its_salt() {
+fn rejects_an_invalid_digest_at_once_and_shows_its_salt() {
     let http = hash(1);
     let mut client = Client::new(&http, 3);
     let salts = salts(&client.ask(2, usize::MAX));
@@ -171,14 +172,14 @@ fn what_is_no_digest_is_wrong_at_once_and_is_shown_with_its_salt() {
 }
 
 #[test]
-fn of_more_answers_than_are_kept_each_has_the_same_chance() {
+fn keeps_each_answer_with_the_same_probability() {
     let mut answers = Answers::new();
     let all = 4 * MOST_KEPT as u32;
     for reply in 0..all {
         answers.keep(Answer { salt: 0, exchange: 0, reply, digest: [0; 32] });
     }
-    assert_eq!(answers.came(), MOST_KEPT);
-    // Of each quarter a quarter is kept, ±1%: seven standard deviations.
+    assert_eq!(answers.kept_count(), MOST_KEPT);
+    // A quarter of each quarter is kept, ±1%, which is seven standard deviations.
     for quarter in 0..4 {
         let of = |answer: &&Answer| answer.reply / MOST_KEPT as u32 == quarter;
         let kept = answers.kept.iter().filter(of).count();
@@ -187,7 +188,7 @@ fn of_more_answers_than_are_kept_each_has_the_same_chance() {
 }
 
 #[test]
-fn a_sample_has_its_least_size_however_late_it_is() {
+fn verifies_the_minimum_number_even_when_late() {
     let http = hash(1);
     let mut client = Client::new(&http, 3);
     for _ in 0..100 {

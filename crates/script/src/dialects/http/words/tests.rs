@@ -1,4 +1,4 @@
-//! Expectations in words.
+//! Descriptions of expected replies.
 
 use super::super::requests::HttpRequest;
 use super::*;
@@ -6,7 +6,7 @@ use crate::workload::regex::regex;
 use serde_json::{json, value::to_raw_value};
 
 #[test]
-fn expectations_in_words() {
+fn describes_expected_replies() {
     let words = |content, text: &str| {
         let mut expected = HttpRequest::get("/").expected;
         expected.content = content;
@@ -15,16 +15,13 @@ fn expectations_in_words() {
     let get = HttpRequest::get("/").expected;
     assert_eq!(get.in_words(b""), "a status from 200 to 299");
     assert_eq!(words(Content::Text, "a\n"), "the content a\\n");
-    assert_eq!(words(Content::Prefix, "a"), "a content beginning with a");
+    assert_eq!(words(Content::Prefix, "a"), "a content starting with a");
     let matching = Content::Matches(regex("a+").unwrap());
     assert_eq!(words(matching, ""), "a content matching a+");
     let member = |pointer: &str, is| Member { pointer: pointer.into(), is };
     let list = to_raw_value(&json!([1])).unwrap();
     let members = vec![member("/a", Is::Value(list)), member("/b", Is::Any)];
-    assert_eq!(
-        words(Content::Json(members), ""),
-        "a content in JSON, /a being [1], /b being there"
-    );
+    assert_eq!(words(Content::Json(members), ""), "a content in JSON, /a = [1], /b present");
     let field = |name: &str, value| Field { name: name.into(), value };
     let fields = vec![
         field("x", Value::Any),

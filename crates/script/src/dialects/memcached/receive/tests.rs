@@ -1,11 +1,12 @@
-//! However replies are cut: right ones pass, and a changed byte is found.
+//! Correct replies pass and a changed byte is found, however replies are split.
 
 use super::*;
 use crate::{cursor::Cursor, script::Conversations};
 use proptest::prelude::*;
 
 const PIPELINE: u32 = 20;
-/// What comes for each exchange; a value of `k` or none is due where nothing else is.
+/// The reply to each exchange, and whether it is known to the byte. If not, a value of `k` or none is
+/// expected.
 const REPLIES: [(&str, bool); 6] = [
     ("STORED\r\n", true),
     ("VALUE k 0 3\r\n\r\n0\r\nEND\r\n", false),
@@ -32,7 +33,7 @@ fn right(start: u32, k: u32) -> Vec<u8> {
     (start..start + k).flat_map(|i| reply(i).bytes()).collect()
 }
 
-/// How many replies were right, or which was not.
+/// Returns how many replies were correct, or the exchange that was not.
 fn verdict(
     cache: &Memcached,
     (start, k): (u32, u32),
@@ -61,7 +62,7 @@ fn verdict(
 
 proptest! {
     #[test]
-    fn right_replies_pass_however_they_are_cut(
+    fn correct_replies_pass_however_they_are_split(
         asked in (0..REPLIES.len() as u32, 1..=PIPELINE),
         cuts in prop::collection::vec(1..40_usize, 1..40),
     ) {
@@ -69,9 +70,9 @@ proptest! {
         prop_assert_eq!(verdict, Ok(asked.1.into()));
     }
 
-    /// In the values that may be any, nothing can be wrong but their length.
+    /// A value that may be anything can only have a wrong length.
     #[test]
-    fn one_changed_byte_of_a_known_reply_is_found(
+    fn finds_one_changed_byte_of_a_known_reply(
         (start, k) in (0..REPLIES.len() as u32, 1..=PIPELINE),
         which in any::<prop::sample::Index>(),
         at in any::<prop::sample::Index>(),
@@ -91,7 +92,7 @@ proptest! {
 }
 
 #[test]
-fn a_wrong_reply_is_told_with_what_was_due() {
+fn reports_a_wrong_reply_with_the_expected_one() {
     let cache = cache();
     for cuts in [&[1][..], &[7], &[100]] {
         let told = |start, stream: &str| {
@@ -104,7 +105,7 @@ fn a_wrong_reply_is_told_with_what_was_due() {
         };
         let (sent, expected, received, _) = told(0, "SERVER_ERROR out of memory\r\n");
         assert_eq!((sent.as_str(), expected.as_str()), ("get 0\\r\\n", "STORED\\r\\n"));
-        // Of a known reply it is known to be wrong at once.
+        // The first wrong byte of a known reply is reported at once.
         assert!("SERVER_ERROR out of memory\\r\\n".starts_with(&received), "{received}");
         let either = "a value of k or none";
         let stream = "STORED\r\nVALUE x 0 1\r\n";
@@ -115,7 +116,7 @@ fn a_wrong_reply_is_told_with_what_was_due() {
 }
 
 #[test]
-fn nothing_is_allocated_per_reply() {
+fn does_not_allocate_per_reply() {
     let cache = cache();
     let (mut cursor, mut talk) = (Cursor::new(&cache.script, 0), cache.talk(0));
     let stream = right(0, REPLIES.len() as u32);

@@ -1,4 +1,4 @@
-//! What a file may say, and what is said of mistakes.
+//! Contents of a workload file, and the messages for mistakes in it.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn read(text: &str) -> Result<MixFile, String> {
 }
 
 #[test]
-fn a_file_says_keys_values_and_commands() {
+fn reads_keys_values_and_commands() {
     let text = "name = 'a'\nkeys = 1_000\nvalue_bytes = 32\ndistribution = 'zipf'\nexponent = 1.2\n\
                 [[request]]\nweight = 3\ncommand = 'Mget'\nkeys_per_command = 100\n\
                 [[request]]\nsend = ['HSET', 'h:{n=counter}', 'f', '{n}']\ninteger = '{n+1}'";
@@ -27,13 +27,13 @@ fn a_file_says_keys_values_and_commands() {
 }
 
 #[test]
-fn mistakes_are_told_with_what_was_expected() {
+fn reports_mistakes_with_what_was_expected() {
     let get = "[[request]]\ncommand = 'GET'";
     for (file, said) in [
         ("keys = 0", "`keys` is 0; expected 1 to 65536"),
         ("keys = 65537", "`keys` is 65537"),
         ("value_bytes = 31", "`value_bytes` is 31; expected 32 to 1048576"),
-        ("keys = 65536\nvalue_bytes = 1025", "more than 67108864 bytes for each connection"),
+        ("keys = 65536\nvalue_bytes = 1025", "exceed the limit of 67108864 bytes per connection"),
         ("distribution = 'normal'", "expected \"uniform\" or \"zipf\""),
         ("exponent = 1.0", "belongs to distribution = \"zipf\""),
         ("distribution = 'zipf'\nexponent = 0.0", "expected more than 0, up to 10"),
@@ -43,24 +43,24 @@ fn mistakes_are_told_with_what_was_expected() {
         assert!(error.contains(said), "{file}: {error}");
     }
     for (request, said) in [
-        ("", "request 1: it has no command; expected one of command"),
+        ("", "request 1: it has no command; expected either command"),
         ("command = 'GET'\nsend = ['GET', 'k']", "it has command and send"),
-        ("command = 'HGET'", "expected one of SET, GET, MSET, MGET, DEL, INCR; others"),
+        ("command = 'HGET'", "expected one of SET, GET, MSET, MGET, DEL, INCR; use `send`"),
         ("command = 'GET'\nkeys_per_command = 2", "GET: `keys_per_command` is 2; expected 1 to 1"),
         ("command = 'DEL'\nkeys_per_command = 101", "is 101; expected 1 to 100"),
         ("command = 'DEL'\nkeys_per_command = 0", "is 0; expected 1 to 100"),
-        ("command = 'GET'\nnil = true", "what must come back to GET is known"),
+        ("command = 'GET'\nnil = true", "the load knows the reply to GET"),
         ("send = ['A']\nkeys_per_command = 1", "`keys_per_command` belongs to `command`"),
-        ("send = []", "`send` has 0 words"),
-        ("send = ['{n}']", "no placeholder and no capture \"n\""),
+        ("send = []", "`send` has 0 arguments"),
+        ("send = ['{n}']", "no such placeholder or capture: \"n\""),
         ("send = ['A']\nnil = true\nstatus = 'OK'", "several of status, integer"),
-        ("send = ['A']\nnil = false", "`nil` is false; leave it out"),
-        ("send = ['A']\nstatus = \"a\\nb\"", "such a reply is one line"),
-        ("send = ['A']\nerror = \"a\\nb\"", "an error is one line"),
-        ("send = ['A']\nbulk = '{hex:3}'", "cannot be drawn anew"),
+        ("send = ['A']\nnil = false", "`nil` is false; remove it"),
+        ("send = ['A']\nstatus = \"a\\nb\"", "such a reply must be one line"),
+        ("send = ['A']\nerror = \"a\\nb\"", "an error must be one line"),
+        ("send = ['A']\nbulk = '{hex:3}'", "cannot draw a new value"),
         ("send = ['A']\nexact = 'b'", "unknown field `exact`"),
         ("steps = [{ command = 'GET' }, {}]", "request 1, step 2: it has no command"),
-        ("command = 'GET'\nsteps = []", "a command or an expectation beside them"),
+        ("command = 'GET'\nsteps = []", "and also a command or an expectation"),
         ("command = 'GET'\nweight = 0", "`weight` is 0"),
     ] {
         let error = read(&format!("[[request]]\n{request}")).unwrap_err();
@@ -68,5 +68,5 @@ fn mistakes_are_told_with_what_was_expected() {
     }
     let long =
         "keys = 100\nvalue_bytes = 500_000\n[[request]]\ncommand = 'MSET'\nkeys_per_command = 9";
-    assert!(read(long).unwrap_err().contains("longer than 4194304 bytes"));
+    assert!(read(long).unwrap_err().contains("exceeds 4194304 bytes"));
 }

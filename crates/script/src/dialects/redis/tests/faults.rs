@@ -1,17 +1,17 @@
-//! Planted faults: each reply that is wrong is found, and said in words.
+//! Injected faults: each wrong reply is found and described.
 
 use super::*;
 use crate::dialects::redis::names::{Identity, Names, Owner};
 
-/// A value, framed.
+/// A framed value.
 fn value(author: Owner, key: u16, version: u64) -> Vec<u8> {
     let mut framed = Vec::new();
     Names::new(SEED, 100).write_value(Identity { author, key, version }, &mut framed);
     framed
 }
 
-/// What is said of `reply` to a request of client 1 that was preceded by right ones.
-fn told(text: &str, right: u32, reply: &[u8]) -> Exchange {
+/// Returns how `reply` to a request of client 1 is reported, after `right` correct replies.
+fn reported(text: &str, right: u32, reply: &[u8]) -> Exchange {
     let (redis, mut store) = (redis(text, Place::default()), Store::default());
     let mut whole = None;
     for cut in [1, 7, usize::MAX] {
@@ -30,7 +30,7 @@ fn told(text: &str, right: u32, reply: &[u8]) -> Exchange {
 const ONE_KEY: &str = "keys = 1\n[[request]]\nsteps = [{ command = 'SET' }, { command = 'GET' }]";
 
 #[test]
-fn every_wrong_value_is_found_and_named() {
+fn finds_and_describes_every_wrong_value() {
     let mine = Owner::new(1, 0);
     let right = value(mine, 0, 1);
     let shorter = [b"$99\r\n", &right["$100\r\n".len()..][..99], b"\r\n"].concat();
@@ -47,7 +47,7 @@ fn every_wrong_value_is_found_and_named() {
         (b"*1\r\n".to_vec(), "*1\\r\\n"),
         (b"nonsense\r\n".to_vec(), "nonsense\\r\\n"),
     ] {
-        let exchange = told(ONE_KEY, 1, &reply);
+        let exchange = reported(ONE_KEY, 1, &reply);
         assert!(exchange.received.contains(received), "{exchange:?}");
         let expected = "(the value that request 1 of client 1 wrote to key 0)";
         assert!(exchange.expected.starts_with("$100\\r\\n0000010000.0000."), "{exchange:?}");
@@ -57,30 +57,30 @@ fn every_wrong_value_is_found_and_named() {
 }
 
 #[test]
-fn a_value_that_was_deleted_is_found() {
+fn finds_a_deleted_value() {
     let text = "keys = 1\n[[request]]\nsteps = [{ command = 'DEL' }, { command = 'GET' }]";
-    let exchange = told(text, 1, &value(Owner::new(1, 0), 0, 0));
-    let expected = "$-1\\r\\n (nothing, since k:7:0000010000:0000 was deleted)";
+    let exchange = reported(text, 1, &value(Owner::new(1, 0), 0, 0));
+    let expected = "$-1\\r\\n (nil, because k:7:0000010000:0000 was deleted)";
     assert_eq!(exchange.expected, expected);
     assert!(exchange.received.contains("the first value of key 0"), "{exchange:?}");
 }
 
 #[test]
-fn wrong_numbers_are_found() {
+fn finds_wrong_numbers() {
     let deletes = "keys = 3\n[[request]]\ncommand = 'DEL'\nkeys_per_command = 3";
-    let exchange = told(deletes, 0, b":2\r\n");
-    assert_eq!(exchange.expected, ":3\\r\\n (of 3 keys, 3 hold something)");
+    let exchange = reported(deletes, 0, b":2\r\n");
+    assert_eq!(exchange.expected, ":3\\r\\n (3 of the 3 keys hold a value)");
     assert_eq!(exchange.received, ":2\\r\\n");
     let counts = "keys = 1\n[[request]]\ncommand = 'INCR'";
-    // Applied twice, and lost.
+    // Applied twice, or lost.
     for wrong in [":3\r\n", ":1\r\n"] {
-        let exchange = told(counts, 1, wrong.as_bytes());
+        let exchange = reported(counts, 1, wrong.as_bytes());
         assert_eq!(exchange.expected, ":2\\r\\n (the count was 1)");
     }
 }
 
 #[test]
-fn crossed_elements_of_an_array_are_found() {
+fn finds_swapped_elements_of_an_array() {
     let text = "keys = 2\n[[request]]\ncommand = 'MGET'\nkeys_per_command = 2";
     let (redis, mut store) = (redis(text, Place::default()), Store::default());
     let mut client = Client::opened(&redis, 1, &mut store);
@@ -90,14 +90,14 @@ fn crossed_elements_of_an_array_are_found() {
     let exchange = client.take(&crossed, &[usize::MAX], 0).unwrap_err();
     assert!(exchange.expected.contains("(element 1 of 2: the first value of key"), "{exchange:?}");
     assert!(exchange.received.contains("(the first value of key"), "{exchange:?}");
-    let wrong_length = told(text, 0, b"*1\r\n");
+    let wrong_length = reported(text, 0, b"*1\r\n");
     assert_eq!(wrong_length.expected, "*2\\r\\n");
-    let failed = told(text, 0, b"-CROSSSLOT Keys in request\r\n");
+    let failed = reported(text, 0, b"-CROSSSLOT Keys in request\r\n");
     assert_eq!(failed.received, "-CROSSSLOT Keys in request\\r\\n");
 }
 
 #[test]
-fn a_reply_too_many_is_found() {
+fn finds_an_extra_reply() {
     let (redis, mut store) = (redis(ONE_KEY, Place::default()), Store::default());
     let mut client = Client::opened(&redis, 1, &mut store);
     let replies = store.answer(&client.ask(2, 0)).concat();
@@ -112,7 +112,7 @@ fn a_reply_too_many_is_found() {
 }
 
 #[test]
-fn replies_to_commands_of_a_file_are_checked_as_it_says() {
+fn checks_replies_to_commands_as_the_file_says() {
     let one = |more: &str| format!("[[request]]\nsend = ['X', 'y']\n{more}");
     for (more, right, wrong) in [
         ("status = 'PONG'", "+PONG\r\n", "+OK\r\n"),
@@ -132,14 +132,14 @@ fn replies_to_commands_of_a_file_are_checked_as_it_says() {
             assert_eq!(client.ask(1, 0), b"*2\r\n$1\r\nX\r\n$1\r\ny\r\n");
             assert_eq!(client.take(right.as_bytes(), &[cut], 0), Ok(1), "{more} {right:?}");
         }
-        let exchange = told(&text, 0, wrong.as_bytes());
+        let exchange = reported(&text, 0, wrong.as_bytes());
         assert_eq!(exchange.sent, "*2\\r\\n$1\\r\\nX\\r\\n$1\\r\\ny\\r\\n");
         assert!(!exchange.received.is_empty(), "{more}");
     }
 }
 
 #[test]
-fn what_is_wrong_before_the_first_request_is_found() {
+fn finds_errors_before_the_first_request() {
     let place = Place { path: Some("/99"), ..Place::default() };
     let redis = redis("", place);
     let mut client = Client::new(&redis, 1);
@@ -153,7 +153,7 @@ fn what_is_wrong_before_the_first_request_is_found() {
 }
 
 #[test]
-fn a_reply_that_did_not_come_whole_is_shown() {
+fn shows_an_incomplete_reply() {
     let (redis, mut store) = (redis(ONE_KEY, Place::default()), Store::default());
     let mut client = Client::opened(&redis, 1, &mut store);
     client.ask(1, 0);
@@ -163,7 +163,7 @@ fn a_reply_that_did_not_come_whole_is_shown() {
     assert!(exchange.sent.contains("SET"), "{exchange:?}");
 }
 
-/// A client that tolerates errors, and its store, after the reply to its first request was this one.
+/// Returns a client that tolerates errors, and its store, after its first request failed with `reply`.
 fn after_an_error<'d>(redis: &'d Redis, reply: &[u8], cut: usize) -> (Client<'d>, Store) {
     let mut store = Store::default();
     let mut client = Client::opened(redis, 1, &mut store);
@@ -178,7 +178,7 @@ fn after_an_error<'d>(redis: &'d Redis, reply: &[u8], cut: usize) -> (Client<'d>
 }
 
 #[test]
-fn after_an_error_that_is_tolerated_a_key_may_hold_what_was_written_to_it() {
+fn after_a_tolerated_error_a_key_may_hold_any_value_written_to_it() {
     let redis = redis(ONE_KEY, Place::default());
     let (mine, other) = (Owner::new(1, 0), Owner::new(2, 0));
     for (reply, is_right) in [
@@ -196,7 +196,8 @@ fn after_an_error_that_is_tolerated_a_key_may_hold_what_was_written_to_it() {
             let taken = client.take(&reply, &[cut], 0);
             assert_eq!(taken.is_ok(), is_right, "{taken:?}");
             if is_right {
-                // An acknowledged write changes nothing: the failed one may still come after it.
+                // An acknowledged write does not end the doubt: the failed one may still be executed
+                // after it.
                 let set = store.answer(&client.ask(1, 0)).concat();
                 assert_eq!(client.take(&set, &[cut], 0), Ok(1));
                 client.ask(1, 0);
@@ -207,7 +208,7 @@ fn after_an_error_that_is_tolerated_a_key_may_hold_what_was_written_to_it() {
 }
 
 #[test]
-fn an_error_in_the_middle_leaves_the_replies_around_it_right() {
+fn replies_around_a_tolerated_error_stay_correct() {
     let text = "keys = 4\n[[request]]\nsteps = [{ command = 'DEL', keys_per_command = 2 },\n\
                 { command = 'MGET', keys_per_command = 4 }, { command = 'DEL', keys_per_command = 4 },\n\
                 { command = 'INCR' }, { command = 'INCR' }, { command = 'SET' }]";

@@ -1,5 +1,5 @@
-//! Clients that share their keys: what a real store answers is explained, and what a wrong one answers is
-//! found when all have ended.
+//! Clients that share their keys: the replies of a real store are explained, and those of a faulty one
+//! are found after all clients have ended.
 
 use super::*;
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -14,15 +14,15 @@ fn sharing(text: &str) -> Redis {
     compiled(&asks(text).sharing_keys().unwrap(), Place::default())
 }
 
-/// All that is wrong when the load has ended.
+/// Returns everything that is wrong after the load has ended.
 fn verified(redis: &Redis) -> Vec<Exchange> {
     let mut all = Vec::new();
     redis.verify(&mut Desk::default(), &|| false, &mut |exchange| all.push(exchange));
     all
 }
 
-/// A load of several clients with a store that answers in between, at moments that the seed draws.
-/// `alter` may change each reply.
+/// Runs several clients with a store that answers in between, at moments that the seed draws. `alter`
+/// may change each reply.
 fn load(
     redis: &Redis,
     seed: u64,
@@ -39,7 +39,7 @@ fn load(
         })
         .collect();
     assert!(store.asked.is_empty(), "shared keys are new");
-    // Requests on the way to the store, and replies on the way back.
+    // Requests in flight to the store, and replies in flight from it.
     let mut there: Vec<Vec<u8>> = vec![Vec::new(); clients.len()];
     let mut back: Vec<Vec<u8>> = vec![Vec::new(); clients.len()];
     for now in 0..20_000 {
@@ -63,7 +63,7 @@ fn load(
                 }
             }
             3 if now % 50 == 0 => {
-                // It is lost; what is on the way there arrives all the same.
+                // The connection is lost, but requests in flight still arrive.
                 clients[i].reconnect();
                 store.answer(&std::mem::take(&mut there[i]));
                 back[i].clear();
@@ -76,30 +76,30 @@ fn load(
 }
 
 #[test]
-fn what_a_real_store_answers_is_explained() {
+fn explains_the_replies_of_a_real_store() {
     for seed in 0..6 {
         assert_eq!(load(&sharing(MIX), seed, |_, reply| reply), []);
     }
 }
 
 #[test]
-fn a_store_that_remembers_old_values_is_found() {
+fn finds_a_store_that_returns_old_values() {
     for seed in 0..2 {
         let mut old: Option<Vec<u8>> = None;
         let text = "keys = 1\n[[request]]\ncommand = 'SET'\n[[request]]\ncommand = 'GET'";
         let wrong = load(&sharing(text), seed, |asked, reply| match asked {
-            // The first value that was found is found for ever.
+            // The first value that was read is returned forever.
             "GET" if reply.len() > 5 => old.get_or_insert(reply).clone(),
             _ => reply,
         });
         assert_eq!(wrong.len(), 1, "{wrong:?}");
-        assert!(wrong[0].expected.starts_with("no value from before the write of"), "{wrong:?}");
+        assert!(wrong[0].expected.starts_with("no value older than the write of"), "{wrong:?}");
         assert!(wrong[0].received.starts_with("the value of request"), "{wrong:?}");
     }
 }
 
 #[test]
-fn a_store_that_forgets_is_found() {
+fn finds_a_store_that_forgets() {
     let text = "keys = 1\n[[request]]\ncommand = 'SET'\n[[request]]\ncommand = 'GET'";
     let mut gets = 0;
     let wrong = load(&sharing(text), 1, |asked, reply| {
@@ -112,7 +112,7 @@ fn a_store_that_forgets_is_found() {
 }
 
 #[test]
-fn a_count_that_is_told_twice_is_found() {
+fn finds_a_duplicate_count() {
     let text = "keys = 1\n[[request]]\ncommand = 'INCR'";
     let mut counts = 0;
     let wrong = load(&sharing(text), 1, |_, reply| {
@@ -124,7 +124,7 @@ fn a_count_that_is_told_twice_is_found() {
 }
 
 #[test]
-fn the_value_of_another_key_is_found_at_once() {
+fn finds_the_value_of_another_key_at_once() {
     let text = "keys = 2\n[[request]]\ncommand = 'MSET'\nkeys_per_command = 2\n\
                 [[request]]\ncommand = 'MGET'\nkeys_per_command = 2";
     let wrong = load(&sharing(text), 1, |asked, reply| match asked {
@@ -134,11 +134,11 @@ fn the_value_of_another_key_is_found_at_once() {
         }
         _ => reply,
     });
-    assert!(wrong[0].expected.starts_with("2 elements: of each key"), "{wrong:?}");
+    assert!(wrong[0].expected.starts_with("2 elements: for each key"), "{wrong:?}");
 }
 
 #[test]
-fn several_threads_are_checked_together_by_the_last() {
+fn the_last_thread_checks_all_threads_together() {
     let redis = sharing("keys = 1\n[[request]]\ncommand = 'INCR'");
     let _desks = [redis.desk(|| 0), redis.desk(|| 0)];
     let mut store = Store::default();
@@ -150,5 +150,5 @@ fn several_threads_are_checked_together_by_the_last() {
     assert_eq!(verified(&redis), []);
     let wrong = verified(&redis);
     assert_eq!(wrong.len(), 1);
-    assert!(wrong[0].expected.starts_with("not the count that client 0"), "{wrong:?}");
+    assert!(wrong[0].expected.starts_with("a count other than that of client 0"), "{wrong:?}");
 }

@@ -1,21 +1,22 @@
 //! Action Cable, the subprotocol `actioncable-v1-json`.
 //!
-//! The server welcomes a member, who subscribes to `HubChannel` and performs its action `broadcast` with a
-//! `payload`. The channel streams `{"payload": …}` to all subscribers. Nothing answers an action: the
-//! sender's own copy is its result. The server pings every three seconds, and wants no answer.
+//! The server welcomes a member. The member subscribes to `HubChannel` and performs its action
+//! `broadcast` with a `payload`. The channel streams `{"payload": …}` to all subscribers. There is no
+//! reply to an action: the sender's own copy is its result. The server pings every three seconds and
+//! expects no answer.
 
 use super::{
     super::message::{Payload, Request},
-    said::Said,
+    incoming::Incoming,
     text::Text,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Where the server is mounted.
+/// The path at which the server is mounted.
 pub const PATH: &str = "/cable";
-/// What is offered in the upgrade.
+/// The subprotocol offered in the upgrade.
 pub const SUBPROTOCOL: &str = "actioncable-v1-json";
 
 const IDENTIFIER: &str = r#"{"channel":"HubChannel"}"#;
@@ -50,20 +51,20 @@ struct Streamed<'a> {
 }
 
 #[inline]
-pub fn read(text: &[u8]) -> Option<Said> {
+pub fn read(text: &[u8]) -> Option<Incoming> {
     if let Some(payload) = text.strip_prefix(COPY.as_bytes())
         && let Some(payload) = payload.strip_suffix(b"}}").and_then(Payload::read)
     {
-        return Some(Said::Copy(payload));
+        return Some(Incoming::Copy(payload));
     }
     let Message { kind, identifier, message } = serde_json::from_slice(text).ok()?;
     match kind {
-        Some("welcome") => Some(Said::Greeting),
-        Some("ping") => Some(Said::Aside),
-        Some("confirm_subscription") if identifier == IDENTIFIER => Some(Said::Joined),
+        Some("welcome") => Some(Incoming::Greeting),
+        Some("ping") => Some(Incoming::Ignored),
+        Some("confirm_subscription") if identifier == IDENTIFIER => Some(Incoming::Subscribed),
         None if identifier == IDENTIFIER => {
             let Streamed { payload } = serde_json::from_str(message?.get()).ok()?;
-            Payload::read(payload.get().as_bytes()).map(Said::Copy)
+            Payload::read(payload.get().as_bytes()).map(Incoming::Copy)
         }
         _ => None,
     }

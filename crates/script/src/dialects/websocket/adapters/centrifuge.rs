@@ -1,26 +1,27 @@
-//! Centrifuge, and so Centrifugo: version 2 of its client protocol, in JSON. Commands and replies have ids;
-//! a frame has one or several of them, one a line.
+//! Centrifuge, which Centrifugo also uses: version 2 of its client protocol, in JSON. Commands and
+//! replies have ids. A frame holds one or more of them, one per line.
 //!
-//! A member connects, subscribes to the channel `hub` in the same frame, and publishes to it. A reply by id
-//! answers each command; it says nothing of who got the publication, and may come before the sender's own
-//! copy where the broker is another process. An empty reply is a ping, which an empty command answers.
+//! A member connects and subscribes to the channel `hub` in one frame, and then publishes to it. Each
+//! command has a reply with its id. The reply does not say who received the publication. It may come
+//! before the sender's own copy if the broker is a separate process. An empty reply is a ping; the
+//! answer is an empty command.
 
 use super::{
     super::message::{Payload, Request},
-    said::{Next, Said},
+    incoming::{Incoming, Next},
     text::{DIGITS, Text},
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Where a server is by default.
+/// The default path of a server.
 pub const PATH: &str = "/connection/websocket";
 /// The answer to a ping.
 pub const PONG: &str = "{}";
 
 const CHANNEL: &str = "hub";
 
-/// Two commands: the first request. So the id of a request is one more than its number.
+/// The first request holds two commands, so the id of a request is its number plus one.
 const CONNECT: &str = "{\"id\":1,\"connect\":{}}\n{\"id\":2,\"subscribe\":{\"channel\":\"hub\"}";
 const NUMBER: &str = r#"{"id":"#;
 const DATA: &str = r#","publish":{"channel":"hub","data":""#;
@@ -67,36 +68,36 @@ struct Publication<'a> {
     data: &'a RawValue,
 }
 
-/// The first line of a frame.
+/// Parses the first line of a frame.
 #[inline]
 pub fn next(frame: &[u8]) -> Next {
     let (line, taken) = match memchr::memchr(b'\n', frame) {
         Some(at) => (&frame[..at], at + 1),
         None => (frame, frame.len()),
     };
-    read(line).map_or(Next::Unknown, |said| Next::Said(said, taken))
+    read(line).map_or(Next::Unknown, |incoming| Next::Incoming(incoming, taken))
 }
 
 #[inline]
-fn read(line: &[u8]) -> Option<Said> {
+fn read(line: &[u8]) -> Option<Incoming> {
     if let Some(payload) = line.strip_prefix(COPY.as_bytes())
         && let Some(payload) = payload.strip_suffix(b"}}}").and_then(Payload::read)
     {
-        return Some(Said::Copy(payload));
+        return Some(Incoming::Copy(payload));
     }
     if line == PONG.as_bytes() {
-        return Some(Said::Asks);
+        return Some(Incoming::Ping);
     }
     let reply: Reply<'_> = serde_json::from_slice(line).ok()?;
     match reply {
         Reply { error: Some(_), .. } => None,
         Reply { push: Some(Push { channel: CHANNEL, publication: Some(it) }), id: 0, .. } => {
-            Payload::read(it.data.get().as_bytes()).map(Said::Copy)
+            Payload::read(it.data.get().as_bytes()).map(Incoming::Copy)
         }
         Reply { push: Some(_), .. } => None,
-        Reply { id: 1, connect: Some(_), .. } => Some(Said::Aside),
-        Reply { id: 2, subscribe: Some(_), .. } => Some(Said::Joined),
-        Reply { id: 3.., publish: Some(_), .. } => Some(Said::Done(Some(reply.id - 1))),
+        Reply { id: 1, connect: Some(_), .. } => Some(Incoming::Ignored),
+        Reply { id: 2, subscribe: Some(_), .. } => Some(Incoming::Subscribed),
+        Reply { id: 3.., publish: Some(_), .. } => Some(Incoming::Done(Some(reply.id - 1))),
         _ => None,
     }
 }

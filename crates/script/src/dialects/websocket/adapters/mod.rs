@@ -1,16 +1,17 @@
-//! Protocols on top of WebSocket that hubs of others speak, so that the same load drives them: each member
+//! Protocols of other hubs on top of WebSocket, so that the same load can drive them. Each member
 //! subscribes to one channel, and a broadcast is a publication to it.
 //!
-//! An adapter writes requests, and reads what a server says. Whether that was owed is not its business.
+//! An adapter writes requests and parses server messages. It does not decide whether a message was
+//! owed.
 
 mod action_cable;
 mod centrifuge;
+mod incoming;
 mod nats;
 mod phoenix;
-mod said;
 mod text;
 
-pub(super) use said::{Next, Said};
+pub(super) use incoming::{Incoming, Next};
 
 use super::message::Request;
 use regatta_proto::websocket::Frame;
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Adapter {
-    /// Phoenix channels, version 2 of their JSON.
+    /// Phoenix channels, version 2 of their JSON serialization.
     Phoenix,
     /// Action Cable, `actioncable-v1-json`.
     ActionCable,
@@ -34,16 +35,16 @@ impl Adapter {
     const ALL: [Adapter; 4] =
         [Adapter::Phoenix, Adapter::ActionCable, Adapter::Centrifuge, Adapter::Nats];
 
-    /// The names, as on the command line and in manifests.
+    /// The names on the command line and in manifests.
     pub const NAMES: [&str; 4] = ["phoenix", "actioncable", "centrifuge", "nats"];
 
-    /// The one of this name.
+    /// Returns the adapter of this name.
     pub fn parse(name: &str) -> Option<Adapter> {
         let at = Adapter::NAMES.iter().position(|one| *one == name)?;
         Some(Adapter::ALL[at])
     }
 
-    /// Where such a server is, unless the URL says otherwise.
+    /// The default path, if the URL has none.
     pub(super) fn path(self) -> &'static str {
         match self {
             Adapter::Phoenix => phoenix::PATH,
@@ -53,38 +54,39 @@ impl Adapter {
         }
     }
 
-    /// What is offered in the upgrade (RFC 6455, 1.9), and must be chosen.
+    /// The subprotocol that is offered in the upgrade (RFC 6455, 1.9), and that the server must choose.
     pub(super) fn subprotocol(self) -> Option<&'static str> {
         (self == Adapter::ActionCable).then_some(action_cable::SUBPROTOCOL)
     }
 
-    /// Whether the server speaks first, and the member waits for it.
+    /// Whether the server sends a greeting, which the member waits for.
     pub(super) fn greets(self) -> bool {
         matches!(self, Adapter::ActionCable | Adapter::Nats)
     }
 
-    /// Whether the sender's own copy is all that shows that a broadcast is done.
+    /// Whether the sender's own copy is the only sign that a broadcast is done.
     pub(super) fn copy_is_result(self) -> bool {
         self == Adapter::ActionCable
     }
 
-    /// Whether the sender's own copy comes before the result on every server of this protocol.
+    /// Whether the sender's own copy arrives before the result on every server of this protocol.
     pub(super) fn copy_comes_first(self) -> bool {
         self != Adapter::Centrifuge
     }
 
-    /// Whether messages are binary, and frames cut them anywhere.
+    /// Whether messages are a byte stream in binary frames, split anywhere.
     pub(super) fn is_stream(self) -> bool {
         self == Adapter::Nats
     }
 
-    /// What a member says that has been silent for half a minute; `None`: it may be silent.
+    /// The heartbeat of a member that has sent nothing for a while; `None` if the protocol needs none.
     pub(super) fn heartbeat(self) -> Option<&'static str> {
         (self == Adapter::Phoenix).then_some(phoenix::HEARTBEAT)
     }
 
-    /// A request, the `number`th on its connection, from 1 on. All are equally long, whatever they are. What
-    /// is an echo otherwise, the first request of a connection, subscribes.
+    /// Returns the text of a request, the `number`th on its connection, counted from 1. All requests
+    /// have the same length. `Request::Echo`, the first request of a connection, becomes a
+    /// subscription.
     pub(super) fn text(self, request: Request, number: u64) -> String {
         String::from_utf8_lossy(self.compose(request, number).bytes()).into_owned()
     }
@@ -109,7 +111,7 @@ impl Adapter {
         frame.write_masked(mask, out);
     }
 
-    /// What answers a server that [asks](Said::Asks).
+    /// The answer to a server's [ping](Incoming::Ping).
     pub(super) fn answer(self) -> &'static str {
         match self {
             Adapter::Nats => nats::PONG,
@@ -117,7 +119,7 @@ impl Adapter {
         }
     }
 
-    /// What a server says at the front of the payload of a frame, or of the stream.
+    /// Parses the message at the front of a frame's payload, or of the stream.
     #[inline]
     pub(super) fn next(self, bytes: &[u8]) -> Next {
         match self {

@@ -1,20 +1,22 @@
-//! NATS over WebSocket: its text protocol, a stream of bytes that binary frames carry, wherever they cut it.
+//! NATS over WebSocket: its text protocol is a byte stream, carried in binary frames that may split it
+//! anywhere.
 //!
-//! A member subscribes to the subject `hub` and publishes to it. Behind each of both it sends a PING, whose
-//! PONG shows that the server has done it: for the subscribers of its own server, it has queued the copies.
+//! A member subscribes to the subject `hub` and publishes to it. It sends a PING after each of these.
+//! The PONG shows that the server has processed the command, and has queued the copies for its own
+//! subscribers.
 
 use super::{
     super::message::{Payload, Request},
-    said::{Next, Said},
+    incoming::{Incoming, Next},
     text::Text,
 };
 
-/// The server has no paths.
+/// The server ignores paths.
 pub const PATH: &str = "/";
 /// The answer to a PING.
 pub const PONG: &str = "PONG\r\n";
 
-/// The longest line that a server may send; INFO is the longest there is, with the addresses of a cluster.
+/// Maximum length of a line from the server. INFO is the longest, with the addresses of a cluster.
 const MOST_LINE: usize = 1 << 16;
 
 const CONNECT: &str = "CONNECT {\"verbose\":false";
@@ -25,7 +27,7 @@ const LENGTH: usize = PUBLISH.len() + Payload::DIGITS + END.len();
 
 const SUBJECT: &[u8] = b"hub";
 const SUBSCRIPTION: &[u8] = b"1";
-/// Bytes of a payload, with its quotes.
+/// Bytes in a payload, with its quotes.
 const PAYLOAD: usize = Payload::DIGITS + 2;
 const COPY: &[u8] = b"MSG hub 1 42\r\n";
 
@@ -36,7 +38,7 @@ pub fn write(request: Request) -> Text {
     }
 }
 
-/// What is at the front of the stream.
+/// Parses the front of the stream.
 #[inline]
 pub fn next(stream: &[u8]) -> Next {
     match stream.strip_prefix(COPY) {
@@ -45,13 +47,13 @@ pub fn next(stream: &[u8]) -> Next {
     }
 }
 
-/// A payload and its end, behind a line of `before` bytes.
+/// Parses a payload and its line end, after a line of `before` bytes.
 #[inline]
 fn copy(rest: &[u8], before: usize) -> Next {
     let Some((payload, rest)) = rest.split_at_checked(PAYLOAD) else { return Next::Part };
     match (Payload::read(payload), rest) {
         (Some(payload), [b'\r', b'\n', ..]) => {
-            Next::Said(Said::Copy(payload), before + PAYLOAD + 2)
+            Next::Incoming(Incoming::Copy(payload), before + PAYLOAD + 2)
         }
         (Some(_), [] | [b'\r']) => Next::Part,
         _ => Next::Unknown,
@@ -65,10 +67,10 @@ fn line(stream: &[u8]) -> Next {
     let taken = end + 1;
     let Some(line) = stream[..end].strip_suffix(b"\r") else { return Next::Unknown };
     let mut words = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
-    let said = match words.next() {
+    let incoming = match words.next() {
         Some(b"MSG") => {
             let names = [words.next(), words.next()];
-            // Before the length may stand a subject to reply to; nobody has asked for replies.
+            // A reply subject may come before the length, but no member requests replies.
             let (length, more) = (words.next(), words.next());
             let is_whole = length == Some(b"42") && more.is_none();
             if names != [Some(SUBJECT), Some(SUBSCRIPTION)] || !is_whole {
@@ -76,10 +78,10 @@ fn line(stream: &[u8]) -> Next {
             }
             return copy(&stream[taken..], taken);
         }
-        Some(b"PONG") => Said::Done(None),
-        Some(b"PING") => Said::Asks,
-        Some(b"INFO") => Said::Greeting,
+        Some(b"PONG") => Incoming::Done(None),
+        Some(b"PING") => Incoming::Ping,
+        Some(b"INFO") => Incoming::Greeting,
         _ => return Next::Unknown,
     };
-    Next::Said(said, taken)
+    Next::Incoming(incoming, taken)
 }

@@ -1,24 +1,25 @@
-//! Phoenix channels, in version 2 of their JSON: `[join_ref, ref, topic, event, payload]`.
+//! Phoenix channels, version 2 of their JSON serialization: `[join_ref, ref, topic, event, payload]`.
 //!
-//! A member joins the topic `room:lobby`, and pushes the event `broadcast` with the payload under `body`. The
-//! server broadcasts it to the topic under the same name; such a copy has no refs. Then it answers the push
-//! with `phx_reply`. A server hears from its clients every half minute, or closes.
+//! A member joins the topic `room:lobby`, and pushes the event `broadcast` with the payload under
+//! `body`. The server broadcasts it to the topic under the same event name; such a copy has no refs.
+//! Then it answers the push with `phx_reply`. A server closes connections that are silent for about
+//! half a minute.
 
 use super::{
     super::message::{Payload, Request},
-    said::Said,
+    incoming::Incoming,
     text::{DIGITS, Text},
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Where the transport of a socket is; it must be asked for version 2.
+/// The path of the socket's transport, which requests version 2.
 pub const PATH: &str = "/socket/websocket?vsn=2.0.0";
 
-/// What a silent member says now and then.
+/// The heartbeat of a silent member.
 pub const HEARTBEAT: &str = r#"[null,"0","phoenix","heartbeat",{}]"#;
 
-/// The member's reference to its joining, the first thing that it says.
+/// The `join_ref` of the member's join, which is its first request.
 const JOINED_AS: &str = "1";
 const TOPIC: &str = "room:lobby";
 
@@ -35,7 +36,7 @@ pub fn write(request: Request, number: u64) -> Text {
         Request::Echo(_) => Text::of(JOIN).ended("}]", LENGTH),
         Request::Broadcast(payload) => {
             let text = Text::of(NUMBER).with_number(number).with(BODY).with_digits(payload);
-            // Spaces may stand outside of the payload's braces only.
+            // Spaces may only be outside the braces of the payload.
             text.with(r#""}"#).ended("]", LENGTH)
         }
     }
@@ -62,26 +63,26 @@ struct Reply<'a> {
 }
 
 #[inline]
-pub fn read(text: &[u8]) -> Option<Said> {
+pub fn read(text: &[u8]) -> Option<Incoming> {
     if let Some(payload) = text.strip_prefix(COPY.as_bytes())
         && let Some(payload) = payload.strip_suffix(b"}]").and_then(Payload::read)
     {
-        return Some(Said::Copy(payload));
+        return Some(Incoming::Copy(payload));
     }
     let Message(joined_as, number, topic, event, content) = serde_json::from_slice(text).ok()?;
     match (topic, event) {
         (TOPIC, "broadcast") => {
             let Body { body } = serde_json::from_str(content.get()).ok()?;
-            // A copy that passed through the member's channel names its joining.
+            // A copy that passed through the member's channel has its `join_ref`.
             let is_ours = joined_as.is_none_or(|joined_as| joined_as == JOINED_AS);
             let payload = Payload::read(body.get().as_bytes())?;
-            (is_ours && number.is_none()).then_some(Said::Copy(payload))
+            (is_ours && number.is_none()).then_some(Incoming::Copy(payload))
         }
         (TOPIC | "phoenix", "phx_reply") => {
             let Reply { status } = serde_json::from_str(content.get()).ok()?;
             let done = match topic {
-                TOPIC => Said::Done(Some(number?.parse().ok()?)),
-                _ => Said::Aside,
+                TOPIC => Incoming::Done(Some(number?.parse().ok()?)),
+                _ => Incoming::Ignored,
             };
             (status == "ok").then_some(done)
         }

@@ -1,6 +1,6 @@
 use super::{
     super::message::{Payload, Request},
-    Adapter, Next, Said,
+    Adapter, Incoming, Next,
 };
 use proptest::prelude::*;
 use regatta_proto::websocket::{Decoder, Event, Role};
@@ -13,7 +13,7 @@ fn payloads() -> impl Strategy<Value = Payload> {
     any::<(u32, u64, u64)>().prop_map(|(sender, id, at)| Payload { sender, id, at })
 }
 
-/// The digits of a payload as a text.
+/// The digits of a payload, as text.
 fn digits(payload: Payload) -> String {
     String::from_utf8(payload.digits().to_vec()).unwrap()
 }
@@ -34,7 +34,7 @@ fn copy(adapter: Adapter, digits: &str) -> String {
     }
 }
 
-/// What a server reads of a request, in JSON.
+/// Returns what a server reads from a request, as JSON.
 fn requested(adapter: Adapter, request: Request, number: u64, mask: [u8; 4]) -> Vec<Value> {
     let mut frame = Vec::new();
     adapter.write(request, number, mask, &mut frame);
@@ -55,7 +55,7 @@ fn requested(adapter: Adapter, request: Request, number: u64, mask: [u8; 4]) -> 
 
 proptest! {
     #[test]
-    fn all_requests_are_equally_long_and_say_what_they_are_to(
+    fn requests_have_equal_length_and_the_right_content(
         payload in payloads(),
         number in 2..=u64::from(u32::MAX),
         mask: [u8; 4],
@@ -105,34 +105,34 @@ proptest! {
     }
 
     #[test]
-    fn a_copy_is_read_however_its_json_is_written(payload in payloads()) {
+    fn reads_a_copy_with_any_json_whitespace(payload in payloads()) {
         for adapter in Adapter::ALL {
             let text = copy(adapter, &digits(payload));
-            let said = |text: &str| Next::Said(Said::Copy(payload), text.len());
-            prop_assert_eq!(adapter.next(text.as_bytes()), said(&text), "{}", &text);
+            let incoming = |text: &str| Next::Incoming(Incoming::Copy(payload), text.len());
+            prop_assert_eq!(adapter.next(text.as_bytes()), incoming(&text), "{}", &text);
             if adapter != Adapter::Nats {
                 let spaced = text.replace(':', ": ").replace("\\\": ", "\\\":").replace("room: ", "room:");
-                prop_assert_eq!(adapter.next(spaced.as_bytes()), said(&spaced), "{}", &spaced);
+                prop_assert_eq!(adapter.next(spaced.as_bytes()), incoming(&spaced), "{}", &spaced);
             }
         }
     }
 
     #[test]
-    fn another_byte_is_another_copy_or_none(payload in payloads(), at: usize, bit in 0..8_u8) {
+    fn a_changed_byte_never_gives_the_same_copy(payload in payloads(), at: usize, bit in 0..8_u8) {
         for adapter in Adapter::ALL {
             let mut text = copy(adapter, &digits(payload)).into_bytes();
             let at = at % text.len();
             text[at] ^= 1 << bit;
             let next = adapter.next(&text);
-            prop_assert!(!matches!(next, Next::Said(Said::Copy(it), _) if it == payload), "{:?}", text);
+            prop_assert!(!matches!(next, Next::Incoming(Incoming::Copy(it), _) if it == payload), "{:?}", text);
         }
     }
 
-    /// A server may say anything: nothing is read beyond it, and nothing hangs or panics.
+    /// A server may send anything: parsing stays within the bytes, and never hangs or panics.
     #[test]
-    fn whatever_comes_is_read_within_its_bounds(bytes: Vec<u8>) {
+    fn never_reads_beyond_the_received_bytes(bytes: Vec<u8>) {
         for adapter in Adapter::ALL {
-            if let Next::Said(_, taken) = adapter.next(&bytes) {
+            if let Next::Incoming(_, taken) = adapter.next(&bytes) {
                 prop_assert!(0 < taken && taken <= bytes.len());
             }
         }
@@ -140,58 +140,66 @@ proptest! {
 }
 
 #[test]
-fn what_servers_say_is_known() {
+fn recognises_server_messages() {
     use Adapter::{ActionCable, Centrifuge, Nats, Phoenix};
-    for (adapter, text, said) in [
+    for (adapter, text, incoming) in [
         (
             Phoenix,
             r#"["1","1","room:lobby","phx_reply",{"response":{},"status":"ok"}]"#,
-            Said::Done(Some(1)),
+            Incoming::Done(Some(1)),
         ),
         (
             Phoenix,
             r#"["1","77","room:lobby","phx_reply",{"status":"ok","response":{}}]"#,
-            Said::Done(Some(77)),
+            Incoming::Done(Some(77)),
         ),
-        (Phoenix, r#"[null,"0","phoenix","phx_reply",{"response":{},"status":"ok"}]"#, Said::Aside),
         (
-            // A copy that the member's channel has passed on itself.
+            Phoenix,
+            r#"[null,"0","phoenix","phx_reply",{"response":{},"status":"ok"}]"#,
+            Incoming::Ignored,
+        ),
+        (
+            // A copy that the member's channel forwarded itself.
             Phoenix,
             r#"["1",null,"room:lobby","broadcast",{"body":"0000000a00000000000000bc0000000000000def"}]"#,
-            Said::Copy(PAYLOAD),
+            Incoming::Copy(PAYLOAD),
         ),
-        (ActionCable, r#"{"type":"welcome"}"#, Said::Greeting),
-        (ActionCable, r#"{"type":"ping","message":1795000000}"#, Said::Aside),
+        (ActionCable, r#"{"type":"welcome"}"#, Incoming::Greeting),
+        (ActionCable, r#"{"type":"ping","message":1795000000}"#, Incoming::Ignored),
         (
             ActionCable,
             r#"{"identifier":"{\"channel\":\"HubChannel\"}","type":"confirm_subscription"}"#,
-            Said::Joined,
+            Incoming::Subscribed,
         ),
-        (Centrifuge, "{}", Said::Asks),
-        (Centrifuge, r#"{"id":1,"connect":{"client":"x","ping":25,"pong":true}}"#, Said::Aside),
-        (Centrifuge, r#"{"id":2,"subscribe":{}}"#, Said::Joined),
-        (Centrifuge, r#"{"id":9,"publish":{}}"#, Said::Done(Some(8))),
+        (Centrifuge, "{}", Incoming::Ping),
+        (
+            Centrifuge,
+            r#"{"id":1,"connect":{"client":"x","ping":25,"pong":true}}"#,
+            Incoming::Ignored,
+        ),
+        (Centrifuge, r#"{"id":2,"subscribe":{}}"#, Incoming::Subscribed),
+        (Centrifuge, r#"{"id":9,"publish":{}}"#, Incoming::Done(Some(8))),
         (
             Centrifuge,
             r#"{"push":{"channel":"hub","pub":{"data":"0000000a00000000000000bc0000000000000def","offset":7}}}"#,
-            Said::Copy(PAYLOAD),
+            Incoming::Copy(PAYLOAD),
         ),
-        (Nats, "INFO {\"server_id\":\"x\"}\r\n", Said::Greeting),
-        (Nats, "PING\r\n", Said::Asks),
-        (Nats, "PONG\r\n", Said::Done(None)),
+        (Nats, "INFO {\"server_id\":\"x\"}\r\n", Incoming::Greeting),
+        (Nats, "PING\r\n", Incoming::Ping),
+        (Nats, "PONG\r\n", Incoming::Done(None)),
         (
             Nats,
             "MSG  hub\t1 42 \r\n\"0000000a00000000000000bc0000000000000def\"\r\n",
-            Said::Copy(PAYLOAD),
+            Incoming::Copy(PAYLOAD),
         ),
     ] {
-        let expected = Next::Said(said, text.len());
+        let expected = Next::Incoming(incoming, text.len());
         assert_eq!(adapter.next(text.as_bytes()), expected, "{adapter:?} {text}");
     }
 }
 
 #[test]
-fn what_nobody_asked_for_is_unknown() {
+fn rejects_unsolicited_messages() {
     use Adapter::{ActionCable, Centrifuge, Nats, Phoenix};
     for (adapter, text) in [
         (Phoenix, ""),
@@ -232,23 +240,23 @@ fn what_nobody_asked_for_is_unknown() {
 }
 
 #[test]
-fn the_beginning_of_something_is_a_part_of_it() {
+fn the_start_of_a_message_is_incomplete() {
     let stream = format!("INFO {{}}\r\nPING\r\nMSG hub 1 42\r\n\"{DIGITS}\"\r\n");
     let begins = [0, 9, 15];
     for begin in begins {
         let rest = &stream.as_bytes()[begin..];
-        let Next::Said(_, length) = Adapter::Nats.next(rest) else { panic!("{begin}") };
+        let Next::Incoming(_, length) = Adapter::Nats.next(rest) else { panic!("{begin}") };
         for cut in 0..length {
             assert_eq!(Adapter::Nats.next(&rest[..cut]), Next::Part, "{begin}, {cut} bytes");
         }
     }
-    // Of a frame of Centrifuge, the first line alone is taken.
+    // Only the first line of a Centrifuge frame is consumed.
     let lines = format!("{{}}\n{}", copy(Adapter::Centrifuge, DIGITS));
-    assert_eq!(Adapter::Centrifuge.next(lines.as_bytes()), Next::Said(Said::Asks, 3));
+    assert_eq!(Adapter::Centrifuge.next(lines.as_bytes()), Next::Incoming(Incoming::Ping, 3));
 }
 
 #[test]
-fn each_name_is_that_of_one_adapter() {
+fn each_name_belongs_to_one_adapter() {
     for (name, adapter) in Adapter::NAMES.iter().zip(Adapter::ALL) {
         assert_eq!(Adapter::parse(name), Some(adapter));
         assert_eq!(serde_json::to_value(adapter).unwrap(), *name);

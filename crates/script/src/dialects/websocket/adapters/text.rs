@@ -1,11 +1,11 @@
-//! A text that is put together in place, without memory of its own on the heap.
+//! A text that is built in a fixed buffer, without heap allocation.
 
 use super::super::message::Payload;
 use std::io::Write;
 
-/// Most bytes of a text.
+/// Maximum number of bytes of a text.
 const MOST: usize = 256;
-/// Most digits of a number in it.
+/// Maximum number of digits of a number in it.
 pub const DIGITS: usize = 10;
 
 /// A text of at most 256 bytes.
@@ -16,19 +16,19 @@ pub struct Text {
 }
 
 impl Text {
-    /// One that begins so.
+    /// Creates a text that starts with `begin`.
     pub fn of(begin: &str) -> Text {
         Text { bytes: [b' '; MOST], length: 0 }.with(begin)
     }
 
-    /// Appends this.
+    /// Appends a text.
     pub fn with(mut self, text: &str) -> Text {
         self.bytes[self.length..][..text.len()].copy_from_slice(text.as_bytes());
         self.length += text.len();
         self
     }
 
-    /// Appends a number, in decimal. There must be room for [`DIGITS`].
+    /// Appends a number in decimal. Panics if it does not fit; [`DIGITS`] digits should.
     pub fn with_number(mut self, number: u64) -> Text {
         let mut room = &mut self.bytes[self.length..];
         let before = room.len();
@@ -45,14 +45,14 @@ impl Text {
         self
     }
 
-    /// Appends spaces and then `end`, so that it is `length` bytes long.
+    /// Pads with spaces and appends `end`, to a total of `length` bytes.
     pub fn ended(mut self, end: &str, length: usize) -> Text {
         debug_assert!(self.length + end.len() <= length, "it is longer than {length} bytes");
         self.length = self.length.max(length - end.len());
         self.with(end)
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
