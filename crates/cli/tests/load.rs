@@ -145,7 +145,7 @@ fn a_reply_that_a_workload_file_does_not_expect_is_shown_beside_what_it_expects(
     let path = folder.path().join("mine.toml");
     for (expectation, told) in [
         ("exact = '{n*3}'", "  expected  21\\n\n"),
-        ("prefix = '{n}'", "  expected  a line beginning with 7\n"),
+        ("prefix = '{n}'", "  expected  a line starting with 7\n"),
         ("regex = '[a-z]+'", "  expected  a line matching [a-z]+\n"),
     ] {
         let text =

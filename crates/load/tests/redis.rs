@@ -239,7 +239,7 @@ fn shared_keys_show_what_no_client_sees_by_itself() {
     assert_eq!(verified.beyond, 0);
     let tally = run(&plan(stale.address)).unwrap();
     let wrong = tally.first_wrong.unwrap();
-    assert!(wrong.expected.starts_with("no value from before the write of"), "{wrong:?}");
+    assert!(wrong.expected.starts_with("no value older than the write of"), "{wrong:?}");
     assert_eq!(tally.errors.wrong_reply, 1);
 }
 

@@ -71,7 +71,7 @@ fn a_line_that_was_not_asked_for_is_found_under_each() {
 #[test]
 fn what_was_expected_is_told_in_words() {
     let server = Server::lines(|_, _| Some("no\n".into()));
-    let expected = ["14\\n", "a line beginning with 14", "a line matching 14"];
+    let expected = ["14\\n", "a line starting with 14", "a line matching 14"];
     for ((_, way), expected) in WAYS.iter().zip(expected) {
         let exchange = wrong(&server, way, 1);
         assert_eq!((exchange.expected.as_str(), exchange.received.as_str()), (expected, "no\\n"));

@@ -80,7 +80,7 @@ fn a_cheat_wins_by_its_results_and_is_disqualified_by_its_deliveries() {
     let found = load(&cheat);
     let printed = String::from_utf8(found.stdout).unwrap();
     assert_eq!(found.status.code(), Some(1), "{printed}");
-    assert!(printed.contains("its own copy of the broadcast before the result"), "{printed}");
+    assert!(printed.contains("own copy of the broadcast before its result"), "{printed}");
     let right = load(&honest);
     assert!(right.status.success(), "{}", String::from_utf8_lossy(&right.stderr));
 }

@@ -73,13 +73,13 @@ fn members_come_and_go_through_each_adapter() {
 #[test]
 fn what_is_wrong_while_members_come_and_go_is_found_and_named() {
     for (fault, expected, received) in [
-        (Fault::Lost(300), "a copy for each of ", "none for 1 of them"),
-        (Fault::LostToNewcomer(300), "a copy for each of ", "none for 1 of them"),
+        (Fault::Lost(300), "a copy for each of ", "no copy for 1 of them"),
+        (Fault::LostToNewcomer(300), "a copy for each of ", "no copy for 1 of them"),
         (Fault::Doubled(300), "each broadcast once", ""),
         (Fault::DoubledToNewcomer(300), "each broadcast once", ""),
-        (Fault::Reordered(300), "in their order", ""),
-        (Fault::CountsHalf(300), "a listenerCount of ", ""),
-        (Fault::CountsAll, "a listenerCount of ", ""),
+        (Fault::Reordered(300), "in order", ""),
+        (Fault::CountsHalf(300), "a listenerCount from ", ""),
+        (Fault::CountsAll, "a listenerCount from ", ""),
     ] {
         let server = serve(Own, fault, MEMBERS);
         // A server may count who has left for a while.

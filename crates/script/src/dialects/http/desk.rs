@@ -97,11 +97,11 @@ impl Desk {
     }
 
     /// Takes back a buffer that is no longer needed.
-    pub(super) fn give_back(&mut self, mut take_buffer: Box<Part>) {
-        take_buffer.swap_shown(&mut self.shown_last);
+    pub(super) fn give_back(&mut self, mut buffer: Box<Part>) {
+        buffer.swap_shown(&mut self.shown_last);
         if self.spare.len() < Self::MOST_SPARE {
-            take_buffer.clear();
-            self.spare.push(take_buffer);
+            buffer.clear();
+            self.spare.push(buffer);
         }
     }
 }

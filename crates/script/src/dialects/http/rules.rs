@@ -133,8 +133,8 @@ pub fn check_pointer(pointer: &str) -> Result<(), String> {
     let is_escaped = pointer.split('~').skip(1).all(|after| after.starts_with(['0', '1']));
     if !(pointer.is_empty() || pointer.starts_with('/')) || !is_escaped {
         return Err(format!(
-            "{pointer:?} is not a JSON Pointer; expected an empty one for the whole text, or e.g. /items/0/id, with \
-             ~0 for ~ and ~1 for / in a name"
+            "{pointer:?} is not a JSON Pointer; expected an empty one for the whole text, or e.g. \
+             /items/0/id, with ~0 for ~ and ~1 for / in a name"
         ));
     }
     Ok(())

@@ -178,8 +178,8 @@ fn step(raw: RawStep, captures: &mut Captures, lists: &mut NamedLists) -> Result
         ("delete", None, None) if raw.miss.is_none() => Does::Delete,
         _ => {
             return Err(format!(
-                "`{command}` cannot be combined with its other keys: `value` belongs to set, `hit` to get, \
-                 and `miss = true` to get or delete, alone"
+                "`{command}` cannot be combined with its other keys: `value` belongs to set, `hit` to \
+                 get, and `miss = true` to get or delete, alone"
             ));
         }
     };
