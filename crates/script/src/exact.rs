@@ -5,7 +5,7 @@ use crate::{
     cursor::Cursor,
     dialect::{At, Dialect, Heard},
     script::Script,
-    text::{line, printable, unasked},
+    text::{line, printable, unsolicited},
     time::Nanos,
 };
 use regatta_record::Exchange;
@@ -39,7 +39,7 @@ impl Exact {
         if right == owed.len() {
             let owed = cursor.owed_to(script) - cursor.answered;
             let received = printable(line(&bytes[right..]));
-            return Box::new(unasked(cursor.last_request(script), received, owed));
+            return Box::new(unsolicited(cursor.last_request(script), received, owed));
         }
         let exchange = script.exchange_of_reply(at);
         let begin = script.begin(exchange).reply;

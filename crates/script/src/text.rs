@@ -19,7 +19,7 @@ pub fn cut(bytes: &[u8], longest: usize) -> String {
 
 /// Describes bytes that are not a reply to any request. `last` is the request before them,
 /// `received` the bytes, `reply_index` the number of replies before them.
-pub(crate) fn unasked(last: Option<&[u8]>, received: String, reply_index: u32) -> Exchange {
+pub(crate) fn unsolicited(last: Option<&[u8]>, received: String, reply_index: u32) -> Exchange {
     let (sent, expected) = match last {
         Some(request) => {
             (printable(request), "nothing more: every request on this connection has its reply")

@@ -19,20 +19,20 @@ enum Part {
     /// A value; captured if it has a name.
     Value {
         captured: bool,
-        gives: Gives,
+        source: Source,
     },
 }
 
 /// The source of a placeholder's value.
 #[derive(Debug, PartialEq)]
-enum Gives {
+enum Source {
     Draw(Draw),
     /// The capture at this index.
     Capture(usize),
     Arithmetic(Expression),
     /// The request: the whole line, or the body.
     Request,
-    Function(Function, Box<Gives>),
+    Function(Function, Box<Source>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,15 +154,15 @@ impl Template {
     /// Returns the list if the template is a line of a list and nothing else.
     pub fn as_line(&self) -> Option<usize> {
         match &self.parts[..] {
-            [Part::Value { gives: Gives::Draw(Draw::Line { list, .. }), .. }] => Some(*list),
+            [Part::Value { source: Source::Draw(Draw::Line { list, .. }), .. }] => Some(*list),
             _ => None,
         }
     }
 
     /// Returns the bounds of its value if it is one integer and nothing else.
     pub fn as_integer(&self, side: Side, scope: &Scope<'_>) -> Option<Bounds> {
-        let [Part::Value { gives, .. }] = &self.parts[..] else { return None };
-        match gives.kind(side, scope) {
+        let [Part::Value { source, .. }] = &self.parts[..] else { return None };
+        match source.kind(side, scope) {
             Kind::Integer(bounds) => Some(bounds),
             Kind::Text(_) => None,
         }
@@ -172,7 +172,7 @@ impl Template {
     pub fn longest(&self, side: Side, scope: &Scope<'_>) -> usize {
         let of = |part: &Part| match part {
             Part::Text(text) => text.len(),
-            Part::Value { gives, .. } => gives.kind(side, scope).text().longest,
+            Part::Value { source, .. } => source.kind(side, scope).text().longest,
         };
         self.parts.iter().map(of).sum()
     }
@@ -181,7 +181,7 @@ impl Template {
     pub fn can_hold_controls(&self, side: Side, scope: &Scope<'_>) -> bool {
         self.parts.iter().any(|part| match part {
             Part::Text(_) => false,
-            Part::Value { gives, .. } => gives.kind(side, scope).text().controls,
+            Part::Value { source, .. } => source.kind(side, scope).text().controls,
         })
     }
 
@@ -208,8 +208,8 @@ impl Template {
         for part in &self.parts {
             match part {
                 Part::Text(text) => line.extend_from_slice(text),
-                Part::Value { captured, gives } => {
-                    let value = gives.value(request, captures, drawer);
+                Part::Value { captured, source } => {
+                    let value = source.value(request, captures, drawer);
                     write(&value, line);
                     if *captured {
                         captures.push(value);
@@ -227,8 +227,8 @@ fn placeholder(text: &str, side: Side, scope: &mut Scope<'_>) -> Result<Part, St
         Some((name, text)) if !name.contains(':') => (Some(name.trim()), text.trim()),
         _ => (None, text.trim()),
     };
-    let gives = gives(text, side, scope)?;
-    let Some(name) = name else { return Ok(Part::Value { captured: false, gives }) };
+    let source = source(text, side, scope)?;
+    let Some(name) = name else { return Ok(Part::Value { captured: false, source }) };
     if side != Side::Send {
         return Err(format!("only sent values can be captured; write {{{name}}} here"));
     }
@@ -242,19 +242,19 @@ fn placeholder(text: &str, side: Side, scope: &mut Scope<'_>) -> Result<Part, St
     if scope.captures.iter().any(|(taken, _)| taken == name) {
         return Err(format!("{name} is captured already; give it another name"));
     }
-    let kind = gives.kind(side, scope);
+    let kind = source.kind(side, scope);
     scope.captures.push((name.into(), kind));
-    Ok(Part::Value { captured: true, gives })
+    Ok(Part::Value { captured: true, source })
 }
 
-fn gives(text: &str, side: Side, scope: &mut Scope<'_>) -> Result<Gives, String> {
+fn source(text: &str, side: Side, scope: &mut Scope<'_>) -> Result<Source, String> {
     let (word, argument) = match text.split_once(':') {
         Some((word, argument)) => (word.trim(), Some(argument.trim())),
         None => (text, None),
     };
     if let Some(draw) = Draw::parse(word, argument, |name| scope.lists.find(name)) {
         return match side {
-            Side::Send => draw.map(Gives::Draw),
+            Side::Send => draw.map(Source::Draw),
             Side::Expect { .. } => Err(format!(
                 "an expected reply cannot draw a new value: capture it in the request, e.g. \
                  {{n={text}}}, and write {{n}} here"
@@ -274,14 +274,14 @@ fn gives(text: &str, side: Side, scope: &mut Scope<'_>) -> Result<Gives, String>
     let Some(argument) = argument.filter(|name| is_name(name)) else {
         return Err(format!("{word} needs the name of a capture, e.g. {{{word}:name}}"));
     };
-    Ok(Gives::Function(function, Box::new(of_captures(argument, side, scope)?)))
+    Ok(Source::Function(function, Box::new(of_captures(argument, side, scope)?)))
 }
 
 /// Parses the request, a capture, or arithmetic with captures.
-fn of_captures(text: &str, side: Side, scope: &Scope<'_>) -> Result<Gives, String> {
+fn of_captures(text: &str, side: Side, scope: &Scope<'_>) -> Result<Source, String> {
     if text == "request" {
         return match side {
-            Side::Expect { .. } => Ok(Gives::Request),
+            Side::Expect { .. } => Ok(Source::Request),
             Side::Send => Err("{request} can be used only in an expected reply".into()),
         };
     }
@@ -297,7 +297,7 @@ fn of_captures(text: &str, side: Side, scope: &Scope<'_>) -> Result<Gives, Strin
         })
     };
     if is_name(text) {
-        return find(text).map(Gives::Capture);
+        return find(text).map(Source::Capture);
     }
     let expression = Expression::parse(text, |name| {
         let at = find(name)?;
@@ -309,23 +309,23 @@ fn of_captures(text: &str, side: Side, scope: &Scope<'_>) -> Result<Gives, Strin
     if expression.bounds(|at| scope.integer(at)).is_none() {
         return Err("the result can exceed 128 bits; use smaller integers".into());
     }
-    Ok(Gives::Arithmetic(expression))
+    Ok(Source::Arithmetic(expression))
 }
 
-impl Gives {
+impl Source {
     fn kind(&self, side: Side, scope: &Scope<'_>) -> Kind {
         match self {
-            Gives::Draw(draw) => draw.kind(|list| scope.lists.text(list)),
-            Gives::Capture(at) => scope.captures[*at].1,
-            Gives::Arithmetic(expression) => {
+            Source::Draw(draw) => draw.kind(|list| scope.lists.text(list)),
+            Source::Capture(at) => scope.captures[*at].1,
+            Source::Arithmetic(expression) => {
                 let bounds = expression.bounds(|at| scope.integer(at));
                 Kind::Integer(bounds.expect("checked when the template was parsed"))
             }
-            Gives::Request => match side {
+            Source::Request => match side {
                 Side::Expect { request } => Kind::Text(Text { longest: request, controls: true }),
                 Side::Send => unreachable!("rejected when the template was parsed"),
             },
-            Gives::Function(function, of) => match (function, of.kind(side, scope).text()) {
+            Source::Function(function, of) => match (function, of.kind(side, scope).text()) {
                 (Function::Length, text) => {
                     Kind::Integer(Bounds { low: 0, high: text.longest as i128 })
                 }
@@ -336,16 +336,16 @@ impl Gives {
 
     fn value(&self, request: &[u8], captures: &[Value], drawer: &mut Drawer<'_>) -> Value {
         match self {
-            Gives::Draw(draw) => drawer.draw(draw),
-            Gives::Capture(at) => captures[*at].clone(),
-            Gives::Arithmetic(expression) => {
+            Source::Draw(draw) => drawer.draw(draw),
+            Source::Capture(at) => captures[*at].clone(),
+            Source::Arithmetic(expression) => {
                 Value::Integer(expression.value(|at| match captures[at] {
                     Value::Integer(n) => n,
                     Value::Text(_) => unreachable!("an expression has only integers"),
                 }))
             }
-            Gives::Request => Value::Text(request.to_vec()),
-            Gives::Function(function, of) => {
+            Source::Request => Value::Text(request.to_vec()),
+            Source::Function(function, of) => {
                 let mut text = Vec::new();
                 of.value(request, captures, drawer).write(&mut text);
                 function.of(text)

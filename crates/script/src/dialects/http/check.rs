@@ -1,7 +1,7 @@
 //! Checks the head and content of a reply.
 
 use super::{
-    due::Due,
+    criteria::Criteria,
     expected::{Content, Digest, Expected, Field, Lines, Status, Value},
     json,
 };
@@ -31,9 +31,9 @@ fn has(came: &Response<'_>, field: &Field, given: &mut Lines<'_>) -> bool {
 }
 
 /// Returns until when the content stays correct, or `None` if it is wrong. Stores a digest in
-/// `due.answer`.
-pub(super) fn content(due: Due<'_>, came: &[u8]) -> Option<Nanos> {
-    let Due { expected, text, now, waited, wall, .. } = due;
+/// `criteria.answer`.
+pub(super) fn content(criteria: Criteria<'_>, came: &[u8]) -> Option<Nanos> {
+    let Criteria { expected, text, now, waited, wall, .. } = criteria;
     let right = match &expected.content {
         Content::Any => true,
         Content::Text => came == expected.parts(text).content,
@@ -42,7 +42,9 @@ pub(super) fn content(due: Due<'_>, came: &[u8]) -> Option<Nanos> {
         Content::Json(members) => json::has(came, members, expected.parts(text).members),
         Content::Clock { within } => return clock(came, *within, now, waited, wall()),
         // Each digest differs, so each is checked.
-        Content::Digest => return digest(came).map(|digest| due.answer.set(digest)).map(|()| 0),
+        Content::Digest => {
+            return digest(came).map(|digest| criteria.answer.set(digest)).map(|()| 0);
+        }
     };
     right.then_some(Nanos::MAX)
 }

@@ -1,7 +1,7 @@
 //! State that a load thread keeps for all of its connections.
 
 use super::{
-    due::Due,
+    criteria::Criteria,
     expected::Expected,
     memo::{Memo, Right},
     part::Part,
@@ -57,10 +57,10 @@ impl Desk {
         &mut self,
         input: &[u8],
         kind: u16,
-        due: Due<'_>,
+        criteria: Criteria<'_>,
     ) -> Option<(usize, bool)> {
         let memo = &mut self.memos[usize::from(kind)];
-        let known = memo.recognise(input, due);
+        let known = memo.recognise(input, criteria);
         if known.is_some() {
             let status = memo.status();
             self.count(status);

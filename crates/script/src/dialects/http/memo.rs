@@ -4,7 +4,7 @@
 
 use super::{
     check,
-    due::Due,
+    criteria::Criteria,
     expected::{Content, Expected},
 };
 use crate::time::Nanos;
@@ -45,14 +45,15 @@ impl Memo {
     /// If `input` starts with a reply that is known to be correct, returns its length and whether the
     /// connection closes after it.
     #[inline]
-    pub fn recognise(&mut self, input: &[u8], due: Due<'_>) -> Option<(usize, bool)> {
+    pub fn recognise(&mut self, input: &[u8], criteria: Criteria<'_>) -> Option<(usize, bool)> {
         if input.len() < self.length || self.length == 0 {
             return None;
         }
-        if input.starts_with(&self.bytes) && due.now < self.until && self.is_for(due.text) {
+        if input.starts_with(&self.bytes) && criteria.now < self.until && self.is_for(criteria.text)
+        {
             return Some((self.length, self.ends));
         }
-        self.recognise_head(input, due)
+        self.recognise_head(input, criteria)
     }
 
     /// Whether its content was compared with `text`. Two empty texts are not compared with `memcmp`:
@@ -65,18 +66,18 @@ impl Memo {
 
     /// Recognises a reply with the same head, and therefore content of the same length. Checks only the
     /// content.
-    fn recognise_head(&mut self, input: &[u8], due: Due<'_>) -> Option<(usize, bool)> {
+    fn recognise_head(&mut self, input: &[u8], criteria: Criteria<'_>) -> Option<(usize, bool)> {
         if self.head == 0 || input[..self.head] != self.bytes[..self.head] {
             return None;
         }
         let content = &input[self.head..self.length];
-        self.until = check::content(due, content)?;
-        if !matches!(due.expected.content, Content::Any) {
+        self.until = check::content(criteria, content)?;
+        if !matches!(criteria.expected.content, Content::Any) {
             self.bytes.truncate(self.head);
             self.bytes.extend_from_slice(content);
         }
         self.text.clear();
-        self.text.extend_from_slice(due.text);
+        self.text.extend_from_slice(criteria.text);
         Some((self.length, self.ends))
     }
 

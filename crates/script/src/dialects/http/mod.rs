@@ -8,8 +8,8 @@
 mod asks;
 mod built_in;
 mod check;
+mod criteria;
 mod desk;
-mod due;
 mod expected;
 mod file;
 mod heads;

@@ -1,7 +1,7 @@
 //! One reply while it arrives: parsed by the codec, and checked as the expectation requires. A reply
 //! that arrives in pieces keeps the bytes that the codec still needs, and the content to be checked.
 
-use super::{check, due::Due, expected::Content};
+use super::{check, criteria::Criteria, expected::Content};
 use crate::{text::cut, time::Nanos};
 use regatta_proto::http1::client::{Decoder, Event, Framing, Malformed};
 use regatta_record::Exchange;
@@ -87,13 +87,20 @@ impl Part {
 
     /// Reads the reply from the front of `input`. Returns `None` if it is not complete. A wrong reply
     /// that is tolerated is consumed completely before it is reported.
-    pub fn read(&mut self, input: &mut &[u8], due: Due<'_>) -> Result<Option<Whole>, WrongReply> {
+    pub fn read(
+        &mut self,
+        input: &mut &[u8],
+        criteria: Criteria<'_>,
+    ) -> Result<Option<Whole>, WrongReply> {
         let came = *input;
-        let whole = match (self.take(input, due), self.wrong.take()) {
+        let whole = match (self.take(input, criteria), self.wrong.take()) {
             (Ok(Some(Whole { ends, .. })), Some(fault)) => {
-                return Err(WrongReply { whole: Some(ends), ..self.wrong_reply(fault, due, came) });
+                return Err(WrongReply {
+                    whole: Some(ends),
+                    ..self.wrong_reply(fault, criteria, came)
+                });
             }
-            (Err(fault), _) => return Err(self.wrong_reply(fault, due, came)),
+            (Err(fault), _) => return Err(self.wrong_reply(fault, criteria, came)),
             (Ok(whole), wrong) => {
                 self.wrong = wrong;
                 whole
@@ -108,27 +115,27 @@ impl Part {
 
     /// Handles the end of the connection. Returns whether it completes the reply: the end of the
     /// connection can delimit the content.
-    pub fn end(&mut self, due: Due<'_>) -> Result<bool, WrongReply> {
+    pub fn end(&mut self, criteria: Criteria<'_>) -> Result<bool, WrongReply> {
         // A truncated reply is missing, not wrong.
         let Ok(Some(_)) = self.decoder.end_of_input() else { return Ok(false) };
-        match self.wrong.take().map_or_else(|| due.content(&self.content), Err) {
+        match self.wrong.take().map_or_else(|| criteria.content(&self.content), Err) {
             Ok(_) => Ok(true),
-            Err(fault) => Err(WrongReply::new(fault, due, &self.shown)),
+            Err(fault) => Err(WrongReply::new(fault, criteria, &self.shown)),
         }
     }
 
     /// Describes a wrong reply; `came` are the last bytes received of it.
     #[cold]
-    fn wrong_reply(&mut self, fault: Fault, due: Due<'_>, came: &[u8]) -> WrongReply {
+    fn wrong_reply(&mut self, fault: Fault, criteria: Criteria<'_>, came: &[u8]) -> WrongReply {
         let mut shown = std::mem::take(&mut self.shown);
         shown.extend_from_slice(&came[..came.len().min(SHOWN)]);
-        WrongReply::new(fault, due, &shown)
+        WrongReply::new(fault, criteria, &shown)
     }
 
     /// Records a fault. If it is tolerated, the rest of the reply is not checked.
     #[cold]
-    fn fails(&mut self, fault: Fault, due: Due<'_>) -> Result<(), Fault> {
-        if !due.tolerates {
+    fn fails(&mut self, fault: Fault, criteria: Criteria<'_>) -> Result<(), Fault> {
+        if !criteria.tolerates {
             return Err(fault);
         }
         self.wrong = Some(fault);
@@ -137,9 +144,9 @@ impl Part {
 
     /// Consumes the reply's bytes from the front of `input`; all of `input` if the reply is not
     /// complete.
-    fn take(&mut self, input: &mut &[u8], due: Due<'_>) -> Result<Option<Whole>, Fault> {
+    fn take(&mut self, input: &mut &[u8], criteria: Criteria<'_>) -> Result<Option<Whole>, Fault> {
         if self.unread.is_empty() {
-            let whole = self.decode(input, due)?;
+            let whole = self.decode(input, criteria)?;
             if whole.is_none() {
                 self.unread.extend_from_slice(input);
                 *input = &[];
@@ -149,7 +156,7 @@ impl Part {
         let mut bytes = std::mem::take(&mut self.unread);
         bytes.extend_from_slice(input);
         let mut left = &bytes[..];
-        let whole = self.decode(&mut left, due)?;
+        let whole = self.decode(&mut left, criteria)?;
         let left = left.len();
         if whole.is_some() {
             *input = &input[input.len() - left..];
@@ -162,12 +169,16 @@ impl Part {
         Ok(whole)
     }
 
-    fn decode(&mut self, input: &mut &[u8], due: Due<'_>) -> Result<Option<Whole>, Fault> {
-        let any = matches!(due.expected.content, Content::Any);
+    fn decode(
+        &mut self,
+        input: &mut &[u8],
+        criteria: Criteria<'_>,
+    ) -> Result<Option<Whole>, Fault> {
+        let any = matches!(criteria.expected.content, Content::Any);
         let begin = input.len();
         // Until when content that was checked in place stays correct.
         let mut seen = None;
-        while let Some(event) = self.decoder.next(input, due.expected.method)? {
+        while let Some(event) = self.decoder.next(input, criteria.expected.method)? {
             match event {
                 Event::Switched(_) => return Err(Fault::Upgrade),
                 Event::Head(response) => {
@@ -176,23 +187,23 @@ impl Part {
                     if matches!(framing, Framing::None | Framing::Length(_)) {
                         self.head = begin - input.len();
                     }
-                    if !check::head(due.expected, &response, due.text) {
-                        self.fails(Fault::Head, due)?;
+                    if !check::head(criteria.expected, &response, criteria.text) {
+                        self.fails(Fault::Head, criteria)?;
                     }
                 }
                 Event::Content(_) if any || self.wrong.is_some() => {}
-                Event::Content(piece) => match self.check_or_keep(piece, due) {
+                Event::Content(piece) => match self.check_or_keep(piece, criteria) {
                     Ok(until) => seen = until,
-                    Err(fault) => self.fails(fault, due)?,
+                    Err(fault) => self.fails(fault, criteria)?,
                 },
                 Event::End { keep_alive } => {
                     let until = match seen {
                         Some(until) => until,
                         None if self.wrong.is_some() => 0,
-                        None => match due.content(&self.content) {
+                        None => match criteria.content(&self.content) {
                             Ok(until) => until,
                             Err(fault) => {
-                                self.fails(fault, due)?;
+                                self.fails(fault, criteria)?;
                                 0
                             }
                         },
@@ -206,11 +217,16 @@ impl Part {
 
     /// Checks a piece of content, or keeps it. If it is the whole content, returns until when it stays
     /// correct.
-    fn check_or_keep(&mut self, piece: &[u8], due: Due<'_>) -> Result<Option<Nanos>, Fault> {
+    fn check_or_keep(
+        &mut self,
+        piece: &[u8],
+        criteria: Criteria<'_>,
+    ) -> Result<Option<Nanos>, Fault> {
         if self.framing == Some(Framing::Length(piece.len() as u64)) {
-            return due.content(piece).map(Some);
+            return criteria.content(piece).map(Some);
         }
-        let (expected, text) = (&due.expected.content, due.expected.parts(due.text).content);
+        let (expected, text) =
+            (&criteria.expected.content, criteria.expected.parts(criteria.text).content);
         let longest = expected.longest(text);
         if piece.len() > longest - self.content.len() {
             return Err(Fault::TooLong(longest));
@@ -221,7 +237,7 @@ impl Part {
     }
 }
 
-impl Due<'_> {
+impl Criteria<'_> {
     /// Returns until when the content stays correct.
     fn content(self, came: &[u8]) -> Result<Nanos, Fault> {
         let until = check::content(self, came);
@@ -241,7 +257,7 @@ pub(super) struct WrongReply {
 impl WrongReply {
     /// `shown` is the start of the reply.
     #[cold]
-    fn new(fault: Fault, due: Due<'_>, shown: &[u8]) -> Self {
+    fn new(fault: Fault, criteria: Criteria<'_>, shown: &[u8]) -> Self {
         let began = cut(shown, SHOWN);
         let is_malformed = matches!(fault, Fault::Malformed(_));
         let received = match fault {
@@ -252,7 +268,7 @@ impl WrongReply {
             Fault::Content(content) => format!("the content {content}, in {began}"),
         };
         WrongReply {
-            expected: due.expected.in_words(due.text),
+            expected: criteria.expected.in_words(criteria.text),
             received,
             is_malformed,
             whole: None,

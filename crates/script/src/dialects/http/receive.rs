@@ -2,8 +2,8 @@
 //! others are parsed by the codec.
 
 use super::{
+    criteria::Criteria,
     desk::Desk,
-    due::Due,
     expected::{Digest, Expected},
     memo::Right,
     part::{Part, SHOWN, Whole, WrongReply, describe_previous_reply},
@@ -123,13 +123,13 @@ impl Http {
                 }
                 let request = self.last_request(cursor, talk);
                 let last = last.shown(came, desk);
-                return Err(unasked(talk, rest, request.as_deref(), &last, at - before));
+                return Err(unsolicited(talk, rest, request.as_deref(), &last, at - before));
             }
             let begins = came.len() - rest.len();
             let kind = self.of[at as usize];
-            let due = self.due(at, now, talk.since, desk, &answer);
+            let criteria = self.criteria(at, now, talk.since, desk, &answer);
             let known = match talk.part {
-                None => desk.recognise(rest, kind, due),
+                None => desk.recognise(rest, kind, criteria),
                 Some(_) => None,
             };
             let whole = match known {
@@ -137,7 +137,7 @@ impl Http {
                     rest = &rest[length..];
                     Some(ends)
                 }
-                None => match read(talk, desk, &mut rest, kind, due) {
+                None => match read(talk, desk, &mut rest, kind, criteria) {
                     Ok(whole) => whole,
                     Err(wrong_reply) => {
                         let request = self.request(at, cursor, talk);
@@ -165,18 +165,18 @@ impl Http {
     }
 
     #[inline]
-    fn due<'a>(
+    fn criteria<'a>(
         &'a self,
         at: u32,
         now: Nanos,
         since: Option<Nanos>,
         desk: &Desk,
         answer: &'a Cell<Digest>,
-    ) -> Due<'a> {
+    ) -> Criteria<'a> {
         let waited = since.map_or(0, |since| now.saturating_sub(since));
         let expected = &self.kinds[usize::from(self.of[at as usize])];
         let (wall, tolerates) = (desk.wall(), desk.tolerates);
-        Due { expected, text: self.script.reply(at), now, waited, wall, tolerates, answer }
+        Criteria { expected, text: self.script.reply(at), now, waited, wall, tolerates, answer }
     }
 }
 
@@ -244,9 +244,9 @@ impl Dialect for Http {
         let At { cursor, talk, desk } = &mut to;
         let Some(mut part) = talk.part.take() else { return Ok(false) };
         let (at, answer) = (cursor.answered(), Cell::default());
-        let due = self.due(at, now, talk.since, desk, &answer);
+        let criteria = self.criteria(at, now, talk.since, desk, &answer);
         let completes = part
-            .end(due)
+            .end(criteria)
             .map_err(|wrong_reply| wrong_reply.of_request(&self.request(at, cursor, talk), 0))?;
         if completes {
             desk.count(part.status());
@@ -321,12 +321,12 @@ fn read(
     desk: &mut Desk,
     input: &mut &[u8],
     kind: u16,
-    due: Due<'_>,
+    criteria: Criteria<'_>,
 ) -> Result<Option<bool>, WrongReply> {
     let is_new = talk.part.is_none();
     let mut part = talk.part.take().unwrap_or_else(|| desk.take_buffer());
     let came = *input;
-    let whole = part.read(input, due);
+    let whole = part.read(input, criteria);
     let status = part.status();
     if !matches!(whole, Ok(None)) {
         desk.count(status);
@@ -337,8 +337,8 @@ fn read(
     };
     if is_new {
         let bytes = &came[..came.len() - input.len()];
-        let right = Right { bytes, head, text: due.text, until, ends, status };
-        desk.learn(right, kind, due.expected);
+        let right = Right { bytes, head, text: criteria.text, until, ends, status };
+        desk.learn(right, kind, criteria.expected);
     }
     desk.give_back(part);
     Ok(Some(ends))
@@ -357,7 +357,7 @@ fn is_request_timeout(talk: &mut Talk, bytes: &[u8], owes: bool) -> bool {
 /// Describes bytes that no request caused. `request` is the last one sent, `last` the reply before
 /// these bytes; both only if known.
 #[cold]
-fn unasked(
+fn unsolicited(
     talk: &Talk,
     bytes: &[u8],
     request: Option<&[u8]>,
@@ -368,7 +368,7 @@ fn unasked(
     if let Err(malformed) = Decoder::default().next(&mut &*bytes, Method::Get) {
         received = format!("{received} ({malformed}){}", describe_previous_reply(last));
     }
-    let mut exchange = text::unasked(request, received, replies);
+    let mut exchange = text::unsolicited(request, received, replies);
     if talk.ends {
         exchange.expected =
             "nothing more: the previous reply announced that the connection closes after it".into();

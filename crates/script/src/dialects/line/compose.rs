@@ -2,7 +2,7 @@
 
 use super::{
     file::{Expect, LineFile, Step},
-    patterns::{Due, Patterns},
+    patterns::{Expectation, Patterns},
 };
 use crate::{
     script::{EXCHANGES, Script},
@@ -38,13 +38,13 @@ impl LineFile {
                 let due = match &step.expect {
                     Expect::Exact(template) => {
                         template.fill(&mut reply, &request, captures, drawer);
-                        Due::Exact
+                        Expectation::Exact
                     }
                     Expect::Prefix(template) => {
                         template.fill(&mut reply, &request, captures, drawer);
-                        Due::Prefix
+                        Expectation::Prefix
                     }
-                    Expect::Regex(n) => Due::Regex(*n),
+                    Expect::Regex(n) => Expectation::Regex(*n),
                 };
                 request.push(b'\n');
                 match &mut patterns {

@@ -17,7 +17,7 @@ const LONGEST_REQUEST: usize = 65_536;
 /// Maximum number of bytes of a reply line if the file does not set one.
 const LONGEST_REPLY: usize = 65_536;
 /// Maximum value of `longest_reply`.
-const LONGEST_LONGEST_REPLY: usize = 1 << 20;
+const MAX_LONGEST_REPLY: usize = 1 << 20;
 
 /// A file with `protocol = "line"`.
 #[derive(Debug)]
@@ -67,9 +67,9 @@ impl LineFile {
 
 fn longest_reply(given: Option<usize>) -> Result<usize, String> {
     let longest = given.unwrap_or(LONGEST_REPLY);
-    if !(1..=LONGEST_LONGEST_REPLY).contains(&longest) {
+    if !(1..=MAX_LONGEST_REPLY).contains(&longest) {
         return Err(format!(
-            "`longest_reply` is {longest}; expected 1 to {LONGEST_LONGEST_REPLY} bytes, e.g. \
+            "`longest_reply` is {longest}; expected 1 to {MAX_LONGEST_REPLY} bytes, e.g. \
              longest_reply = 65536"
         ));
     }

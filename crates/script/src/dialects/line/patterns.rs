@@ -5,7 +5,7 @@ use regex::bytes::Regex;
 
 /// The pattern of a reply. The text it refers to is in the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum Expectation {
     /// The whole text.
     Exact,
     /// A line that starts with the text.
@@ -18,7 +18,7 @@ pub(super) enum Due {
 #[derive(Debug)]
 pub(super) struct Patterns {
     /// The pattern of each exchange.
-    dues: Vec<Due>,
+    expectations: Vec<Expectation>,
     regexes: Vec<Regex>,
     /// The regular expressions as the user wrote them.
     sources: Vec<String>,
@@ -31,12 +31,12 @@ impl Patterns {
     /// both ends of the line. A line has at most `longest` bytes.
     pub fn new(regexes: impl IntoIterator<Item = (String, Regex)>, longest: usize) -> Self {
         let (sources, regexes) = regexes.into_iter().unzip();
-        Patterns { dues: Vec::new(), regexes, sources, longest }
+        Patterns { expectations: Vec::new(), regexes, sources, longest }
     }
 
     /// Adds the pattern of the next exchange.
-    pub fn push(&mut self, due: Due) {
-        self.dues.push(due);
+    pub fn push(&mut self, due: Expectation) {
+        self.expectations.push(due);
     }
 
     /// Maximum number of bytes of a reply line.
@@ -49,9 +49,9 @@ impl Patterns {
     pub fn fits(&self, i: u32, line: &[u8], text: &[u8]) -> bool {
         line.len() <= self.longest
             && match self.due(i) {
-                Due::Exact => line == text,
-                Due::Prefix => line.starts_with(text),
-                Due::Regex(n) => self.regexes[n as usize].is_match(line),
+                Expectation::Exact => line == text,
+                Expectation::Prefix => line.starts_with(text),
+                Expectation::Regex(n) => self.regexes[n as usize].is_match(line),
             }
     }
 
@@ -60,24 +60,24 @@ impl Patterns {
         let same = part.len().min(text.len());
         part.len() <= self.longest
             && match self.due(i) {
-                Due::Exact => text.starts_with(part),
-                Due::Prefix => part[..same] == text[..same],
-                Due::Regex(_) => true,
+                Expectation::Exact => text.starts_with(part),
+                Expectation::Prefix => part[..same] == text[..same],
+                Expectation::Regex(_) => true,
             }
     }
 
     /// Describes the pattern of exchange `i`; `text` is printable.
     pub fn describe(&self, i: u32, text: &str) -> String {
         match self.due(i) {
-            Due::Exact => format!("{text}\\n"),
-            Due::Prefix => format!("a line starting with {text}"),
-            Due::Regex(n) => format!("a line matching {}", self.sources[n as usize]),
+            Expectation::Exact => format!("{text}\\n"),
+            Expectation::Prefix => format!("a line starting with {text}"),
+            Expectation::Regex(n) => format!("a line matching {}", self.sources[n as usize]),
         }
     }
 
     /// The pattern of exchange `i`; the script's tail repeats its start.
     #[inline]
-    fn due(&self, i: u32) -> Due {
-        self.dues[i as usize % self.dues.len()]
+    fn due(&self, i: u32) -> Expectation {
+        self.expectations[i as usize % self.expectations.len()]
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     cursor::Cursor,
     dialect::{At, Dialect, Heard},
     script::Script,
-    text::{line, printable, unasked},
+    text::{line, printable, unsolicited},
     time::Nanos,
 };
 use regatta_record::Exchange;
@@ -47,7 +47,7 @@ impl Lines {
         let reply_index = at - cursor.answered();
         let received = printable(wrong);
         if at >= owed_to {
-            return Box::new(unasked(cursor.last_request(script), received, reply_index));
+            return Box::new(unsolicited(cursor.last_request(script), received, reply_index));
         }
         let mut expected = patterns.describe(at, &printable(script.reply(at)));
         if wrong.len() > patterns.longest() {
@@ -143,7 +143,7 @@ impl Dialect for Lines {
 
 #[cfg(test)]
 mod tests {
-    use super::super::patterns::Due;
+    use super::super::patterns::Expectation;
     use super::*;
     use crate::{
         exact::Exact,
@@ -158,14 +158,14 @@ mod tests {
 
     /// Lines whose replies have the patterns of `due`. The n-th regular expression matches only the
     /// n-th reply.
-    fn patterns(due: impl Fn(u16) -> Due) -> Lines {
+    fn patterns(due: impl Fn(u16) -> Expectation) -> Lines {
         let anchored = |text: &str| Regex::new(&format!(r"\A(?:{})\z", regex::escape(text)));
         let regexes = REPLIES.map(|text| (format!("/{text}/"), anchored(text).unwrap()));
         let mut script = Script::new(Conversations::Each(1));
         let mut patterns = Patterns::new(regexes, 30);
         for (n, reply) in REPLIES.iter().enumerate() {
             let due = due(n as u16);
-            let text = if matches!(due, Due::Regex(_)) { "" } else { reply };
+            let text = if matches!(due, Expectation::Regex(_)) { "" } else { reply };
             script.push(format!("{n}\n").as_bytes(), text.as_bytes());
             patterns.push(due);
         }
@@ -268,9 +268,9 @@ mod tests {
             let stream = changed(right(asked.0, asked.1), &change);
             let index = |verdict: Result<u64, Box<Exchange>>| verdict.map_err(|e| e.reply_index);
             let exact = index(verdict(&exact(), asked, &stream, &cuts));
-            let lines = verdict(&patterns(|_| Due::Exact), asked, &stream, &cuts);
+            let lines = verdict(&patterns(|_| Expectation::Exact), asked, &stream, &cuts);
             prop_assert_eq!(index(lines), exact);
-            match (index(verdict(&patterns(Due::Regex), asked, &stream, &cuts)), exact) {
+            match (index(verdict(&patterns(Expectation::Regex), asked, &stream, &cuts)), exact) {
                 // Whether a line matches a regular expression is not known before it ends.
                 (Ok(right), Err(wrong)) => {
                     prop_assert!(right == wrong && !stream.ends_with(b"\n"));
@@ -286,7 +286,7 @@ mod tests {
             cuts in prop::collection::vec(1..40_usize, 1..40),
             wrong in any::<prop::sample::Index>(),
         ) {
-            let script = patterns(|_| Due::Prefix);
+            let script = patterns(|_| Expectation::Prefix);
             let right = String::from_utf8(right(start, k)).unwrap().replace('\n', &format!("{after}\n"));
             prop_assert_eq!(verdict(&script, (start, k), right.as_bytes(), &cuts), Ok(k.into()));
 
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn reports_a_wrong_reply_with_the_expected_one() {
-        let told = |lines: &Lines, start: u32, stream: &[u8], cuts: &[usize]| {
+        let report = |lines: &Lines, start: u32, stream: &[u8], cuts: &[usize]| {
             let exchange = verdict(lines, (start, 2), stream, cuts).unwrap_err();
             let Exchange { sent, expected, received, reply_index } = *exchange;
             (sent, expected, received, reply_index)
@@ -313,23 +313,23 @@ mod tests {
             (sent.to_owned(), expected.to_owned(), received.to_owned(), index)
         };
         for cuts in [&[1][..], &[3], &[100]] {
-            let prefix = patterns(|_| Due::Prefix);
+            let prefix = patterns(|_| Expectation::Prefix);
             let beginning = is("3\\n", "a line starting with -17", "-18\\n", 1);
-            assert_eq!(told(&prefix, 2, b"bbb\n-18\n", &[100]), beginning);
-            let regex = patterns(Due::Regex);
+            assert_eq!(report(&prefix, 2, b"bbb\n-18\n", &[100]), beginning);
+            let regex = patterns(Expectation::Regex);
             let matching = is("3\\n", "a line matching /-17/", "-170\\n", 1);
-            assert_eq!(told(&regex, 2, b"bb\n-170\nx", cuts), matching);
-            let exact = patterns(|_| Due::Exact);
-            assert_eq!(told(&exact, 2, b"b\n", cuts), is("2\\n", "bb\\n", "b\\n", 0));
-            let unasked = told(&regex, 0, b"0\na\nmore\n", cuts);
-            assert_eq!((unasked.0.as_str(), unasked.3), ("1\\n", 2));
-            assert!(unasked.1.starts_with("nothing more"), "{}", unasked.1);
+            assert_eq!(report(&regex, 2, b"bb\n-170\nx", cuts), matching);
+            let exact = patterns(|_| Expectation::Exact);
+            assert_eq!(report(&exact, 2, b"b\n", cuts), is("2\\n", "bb\\n", "b\\n", 0));
+            let unsolicited = report(&regex, 0, b"0\na\nmore\n", cuts);
+            assert_eq!((unsolicited.0.as_str(), unsolicited.3), ("1\\n", 2));
+            assert!(unsolicited.1.starts_with("nothing more"), "{}", unsolicited.1);
         }
     }
 
     #[test]
     fn accepts_a_line_of_the_maximum_length_and_rejects_a_longer_one() {
-        let script = patterns(|_| Due::Prefix);
+        let script = patterns(|_| Expectation::Prefix);
         let line = |length: usize| [&b"0".repeat(length)[..], b"\n"].concat();
         for cuts in [&[1][..], &[7], &[100]] {
             assert_eq!(verdict(&script, (0, 1), &line(30), cuts), Ok(1));
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_reply_to_a_half_written_request_is_unsolicited() {
-        let lines = patterns(Due::Regex);
+        let lines = patterns(Expectation::Regex);
         let (mut cursor, mut talk) = (Cursor::new(&lines.script, 0), lines.talk(0));
         cursor.ask(2);
         cursor.wrote(cursor.unsent(&lines.script).len() - 1);

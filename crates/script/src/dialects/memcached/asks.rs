@@ -57,14 +57,14 @@ impl Asks for MemcachedAsks {
     }
 
     fn compile(&self, order: &Order<'_>) -> Result<Speech<Memcached>, TooLarge> {
-        let Exchanges { mut script, dues } = match self {
+        let Exchanges { mut script, expectations } = match self {
             MemcachedAsks::Cache => built_in::cache(order.seed),
             MemcachedAsks::File(FileAsks(file)) => file.compose(order.seed),
         };
         script.close(order.pipeline)?;
-        Ok(match dues {
+        Ok(match expectations {
             None => Speech::Exact(Exact::new(script)),
-            Some(dues) => Speech::Own(Memcached::new(script, dues)),
+            Some(expectations) => Speech::Own(Memcached::new(script, expectations)),
         })
     }
 

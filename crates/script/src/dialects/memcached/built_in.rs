@@ -22,7 +22,7 @@ pub(super) fn cache(seed: u64) -> Exchanges {
             script.push(&request, &reply);
         }
     }
-    Exchanges { script, dues: None }
+    Exchanges { script, expectations: None }
 }
 
 #[cfg(test)]

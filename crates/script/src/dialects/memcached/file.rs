@@ -1,7 +1,7 @@
 //! A workload file for memcached: parses and validates its keys and templates, and compiles them into
 //! the exchanges of a run.
 
-use super::step::{Command, Due, Exchanges};
+use super::step::{Command, Exchanges, Expectation};
 use crate::{
     script::Script,
     workload::{
@@ -115,7 +115,8 @@ impl CacheFile {
     /// Returns seeded exchanges in whole conversations. Not closed.
     pub fn compose(&self, seed: u64) -> Exchanges {
         let mut drawer = Drawer::new(StdRng::seed_from_u64(seed), &self.kept.lists);
-        let (mut script, mut dues) = (Script::new(lengths(&self.conversations)), Vec::new());
+        let (mut script, mut expectations) =
+            (Script::new(lengths(&self.conversations)), Vec::new());
         converse(
             &self.conversations,
             EXCHANGES,
@@ -138,11 +139,11 @@ impl CacheFile {
                 };
                 let (request, reply, due) = command.bytes(&key);
                 script.push(&request, &reply);
-                dues.push(due);
+                expectations.push(due);
             },
         );
-        let all_exact = dues.iter().all(|due| *due == Due::Exact);
-        Exchanges { script, dues: (!all_exact).then_some(dues) }
+        let all_exact = expectations.iter().all(|due| *due == Expectation::Exact);
+        Exchanges { script, expectations: (!all_exact).then_some(expectations) }
     }
 }
 
@@ -279,14 +280,17 @@ mod tests {
             (format!("get {key}\r\n"), "END\r\n".into()),
         ];
         assert_eq!(first(6, &text), expected);
-        let dues = read(&text).unwrap().compose(1).dues.unwrap();
-        assert_eq!(dues[..3], [Due::Exact, Due::Exact, Due::Either]);
+        let expectations = read(&text).unwrap().compose(1).expectations.unwrap();
+        assert_eq!(
+            expectations[..3],
+            [Expectation::Exact, Expectation::Exact, Expectation::Either]
+        );
     }
 
     #[test]
     fn replies_known_to_the_byte_are_compared_as_memory() {
         let known = "[[request]]\nset = 'a'\nvalue = 'b'\n[[request]]\nget = 'a'\nhit = 'b'";
-        assert!(read(known).unwrap().compose(1).dues.is_none());
+        assert!(read(known).unwrap().compose(1).expectations.is_none());
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Checks a connection's replies if not all are known to the byte.
 
-use super::{reply::Reply, step::Due};
+use super::{reply::Reply, step::Expectation};
 use crate::{
     dialect::{At, Dialect, Heard},
     script::Script,
-    text::{line, printable, unasked},
+    text::{line, printable, unsolicited},
     time::Nanos,
 };
 use regatta_record::Exchange;
@@ -14,7 +14,7 @@ use regatta_record::Exchange;
 pub struct Memcached {
     script: Script,
     /// For each exchange before the script repeats.
-    dues: Vec<Due>,
+    expectations: Vec<Expectation>,
 }
 
 /// State of a partially received reply.
@@ -28,12 +28,12 @@ pub struct Part {
 
 impl Memcached {
     /// Creates the dialect of a closed script.
-    pub(super) fn new(script: Script, dues: Vec<Due>) -> Self {
-        Memcached { script, dues }
+    pub(super) fn new(script: Script, expectations: Vec<Expectation>) -> Self {
+        Memcached { script, expectations }
     }
 
-    fn due(&self, exchange: u32) -> Due {
-        self.dues[exchange as usize % self.dues.len()]
+    fn due(&self, exchange: u32) -> Expectation {
+        self.expectations[exchange as usize % self.expectations.len()]
     }
 
     /// Consumes bytes of the reply to an exchange from the front of `input`. Returns whether the reply
@@ -41,8 +41,8 @@ impl Memcached {
     fn take(&self, exchange: u32, part: &mut Part, input: &mut &[u8]) -> Option<bool> {
         let due = self.script.reply(exchange);
         match self.due(exchange) {
-            Due::Either => part.reply.take(input, due).ok(),
-            Due::Exact => {
+            Expectation::Either => part.reply.take(input, due).ok(),
+            Expectation::Exact => {
                 let due = &due[part.right..];
                 let here = due.len().min(input.len());
                 if input[..here] != due[..here] {
@@ -60,8 +60,8 @@ impl Memcached {
     fn explain(&self, exchange: u32, part: &Part, rest: &[u8], replies: u32) -> Box<Exchange> {
         let text = self.script.reply(exchange);
         let (expected, before) = match self.due(exchange) {
-            Due::Exact => (printable(text), &text[..part.right]),
-            Due::Either => {
+            Expectation::Exact => (printable(text), &text[..part.right]),
+            Expectation::Either => {
                 (format!("a value of {} or none", printable(text)), part.reply.partial_line())
             }
         };
@@ -103,7 +103,7 @@ impl Dialect for Memcached {
             if at >= owed_to {
                 let (request, received) =
                     (cursor.last_request(&self.script), printable(line(rest)));
-                return Err(Box::new(unasked(request, received, at - before)));
+                return Err(Box::new(unsolicited(request, received, at - before)));
             }
             let begins = rest;
             match self.take(at, talk, &mut rest) {

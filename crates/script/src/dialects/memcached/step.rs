@@ -5,12 +5,12 @@ use crate::script::Script;
 /// The exchanges of a run, and what their replies must be if not all are known to the byte.
 pub(super) struct Exchanges {
     pub script: Script,
-    pub dues: Option<Vec<Due>>,
+    pub expectations: Option<Vec<Expectation>>,
 }
 
 /// What a reply must be. The bytes to compare with are in the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum Expectation {
     /// Exactly these bytes.
     Exact,
     /// Any value of this key, or none.
@@ -32,9 +32,9 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// Returns the request and the expected reply; for [`Due::Either`], the key in place of the reply.
-    pub fn bytes(self, key: &[u8]) -> (Vec<u8>, Vec<u8>, Due) {
-        let exact = |request, reply: &[u8]| (request, reply.to_vec(), Due::Exact);
+    /// Returns the request and the expected reply; for [`Expectation::Either`], the key in place of the reply.
+    pub fn bytes(self, key: &[u8]) -> (Vec<u8>, Vec<u8>, Expectation) {
+        let exact = |request, reply: &[u8]| (request, reply.to_vec(), Expectation::Exact);
         let get = || [b"get ", key, b"\r\n"].concat();
         let delete = || [b"delete ", key, b"\r\n"].concat();
         match self {
@@ -48,7 +48,7 @@ impl Command {
                 let reply = [b"VALUE ", key, length.as_bytes(), &value, b"\r\nEND\r\n"].concat();
                 exact(get(), &reply)
             }
-            Command::Get { hit: None } => (get(), key.to_vec(), Due::Either),
+            Command::Get { hit: None } => (get(), key.to_vec(), Expectation::Either),
             Command::GetNothing => exact(get(), b"END\r\n"),
             Command::Delete => exact(delete(), b"DELETED\r\n"),
             Command::DeleteNothing => exact(delete(), b"NOT_FOUND\r\n"),

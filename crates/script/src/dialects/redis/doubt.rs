@@ -3,7 +3,7 @@
 
 use super::{
     commands::{Command, Framed},
-    exchanges::{Ask, Due, Exchanges},
+    exchanges::{Ask, Exchanges, Expectation},
     names::Kind,
     private::{applied, take_framed},
     talk::{ABSENT, DOUBTFUL, Progress, Talk},
@@ -19,7 +19,7 @@ pub(super) fn is_error(ask: Ask, talk: &Talk, input: &[u8]) -> bool {
             && talk.progress == Progress::default()
             && talk.framing.partial().is_empty()
     };
-    talk.is_error || begins() && !matches!(ask, Ask::Bytes(Due::Error))
+    talk.is_error || begins() && !matches!(ask, Ask::Bytes(Expectation::Error))
 }
 
 /// Consumes the bytes of such an error from the front of `input`. Returns `Err` once the error is

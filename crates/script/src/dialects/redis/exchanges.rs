@@ -14,12 +14,12 @@ pub(super) enum Ask {
         first: u32,
     },
     /// A command written in the workload file; the script has its bytes.
-    Bytes(Due),
+    Bytes(Expectation),
 }
 
 /// What the reply to a command of a workload file must be. The bytes to compare with are in the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum Expectation {
     /// Exactly these bytes.
     Exact,
     /// An error that starts with these bytes.

@@ -3,7 +3,7 @@
 
 use super::{
     commands::{Command, Framed},
-    exchanges::{Ask, Due, Exchanges},
+    exchanges::{Ask, Exchanges, Expectation},
     keys::{Distribution, Keys},
     names::{Names, Owner},
 };
@@ -131,7 +131,7 @@ impl Reply {
         out: &mut Vec<u8>,
         captures: &mut Vec<Value>,
         drawer: &mut Drawer<'_>,
-    ) -> Due {
+    ) -> Expectation {
         let mut fill = |template: &Template| {
             let mut text = Vec::new();
             template.fill(&mut text, request, captures, drawer);
@@ -148,10 +148,10 @@ impl Reply {
             Reply::Nil => line(&[b"$-1\r\n"]),
             Reply::Error(text) => {
                 line(&[b"-", text.as_bytes()]);
-                return Due::Error;
+                return Expectation::Error;
             }
-            Reply::Any => return Due::Any,
+            Reply::Any => return Expectation::Any,
         }
-        Due::Exact
+        Expectation::Exact
     }
 }

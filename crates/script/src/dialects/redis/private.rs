@@ -3,7 +3,7 @@
 
 use super::{
     commands::{Command, Framed},
-    exchanges::{Ask, Due, Exchanges},
+    exchanges::{Ask, Exchanges, Expectation},
     framing::Framing,
     names::Identity,
     talk::{ABSENT, DOUBTFUL, Progress, Talk},
@@ -159,23 +159,23 @@ fn take_values(
 fn take_bytes(
     exchanges: &Exchanges,
     exchange: u32,
-    due: Due,
+    due: Expectation,
     talk: &mut Talk,
     input: &mut &[u8],
 ) -> Result<bool, Box<Wrong>> {
     let (text, names) = (exchanges.script.reply(exchange), &exchanges.names);
-    if due == Due::Exact {
+    if due == Expectation::Exact {
         let right = talk.progress.right;
         return compare(&[text], &mut talk.progress.right, input)
             .ok_or_else(|| Wrong::new(names, printable(text), &[&text[..right], *input].concat()));
     }
     let expected = || match due {
-        Due::Error => format!("an error that starts with {}", printable(text)),
+        Expectation::Error => format!("an error that starts with {}", printable(text)),
         _ => "anything but an error".into(),
     };
     take_framed(&mut talk.framing, input, expected, |reply| {
         let is_error = matches!(reply, [b'-' | b'!', ..]);
-        let is_right = if due == Due::Error { reply.starts_with(text) } else { !is_error };
+        let is_right = if due == Expectation::Error { reply.starts_with(text) } else { !is_error };
         if is_right { Ok(()) } else { Err(Wrong::new(names, expected(), reply)) }
     })
 }

@@ -15,7 +15,7 @@ use crate::{
     cursor::Cursor,
     dialect::{At, Dialect, Heard},
     script::Script,
-    text::{line, printable, unasked},
+    text::{line, printable, unsolicited},
     time::Nanos,
 };
 use rand::Rng;
@@ -206,7 +206,7 @@ impl Dialect for Redis {
             let reply_index = at - before;
             if at >= owed_to {
                 let last = cursor.last_request(script);
-                let mut extra = unasked(last, printable(line(rest)), reply_index);
+                let mut extra = unsolicited(last, printable(line(rest)), reply_index);
                 if last.is_some() {
                     // Uses the digits of this client.
                     let before = (at + script.count() - 1) % script.count();

@@ -49,7 +49,7 @@ impl Hub {
                 Next::Incoming(incoming, taken) => (incoming, taken),
                 Next::Part => return Ok(at),
                 Next::Unknown => {
-                    return Err(self.terms.wrong(talk, &self.terms.due(talk), &bytes[at..]));
+                    return Err(self.terms.wrong(talk, &self.terms.expected(talk), &bytes[at..]));
                 }
             };
             let text = &bytes[at..at + taken];
@@ -61,11 +61,11 @@ impl Hub {
                 }
                 Incoming::Subscribed => match talk.asked.front() {
                     Some(Request::Echo(_)) => true,
-                    _ => return Err(self.terms.wrong(talk, &self.terms.due(talk), text)),
+                    _ => return Err(self.terms.wrong(talk, &self.terms.expected(talk), text)),
                 },
                 Incoming::Done(number) => {
                     if number.is_some_and(|number| number != talk.answered + 1) {
-                        return Err(self.terms.wrong(talk, &self.terms.due(talk), text));
+                        return Err(self.terms.wrong(talk, &self.terms.expected(talk), text));
                     }
                     match talk.asked.front() {
                         Some(Request::Broadcast(asked))
@@ -74,7 +74,9 @@ impl Hub {
                             return Err(self.terms.wrong(talk, COPY_FIRST, text));
                         }
                         Some(_) => true,
-                        None => return Err(self.terms.wrong(talk, &self.terms.due(talk), text)),
+                        None => {
+                            return Err(self.terms.wrong(talk, &self.terms.expected(talk), text));
+                        }
                     }
                 }
                 Incoming::Ping => {

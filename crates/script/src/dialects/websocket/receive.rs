@@ -103,7 +103,7 @@ impl Hub {
                 *replies += 1;
                 Ok(())
             }
-            None => Err(self.terms.wrong(talk, &self.terms.due(talk), message)),
+            None => Err(self.terms.wrong(talk, &self.terms.expected(talk), message)),
         }
     }
 
@@ -159,7 +159,7 @@ impl Hub {
             _ => false,
         };
         if !is_right {
-            return Err(self.terms.wrong(talk, &self.terms.due(talk), text));
+            return Err(self.terms.wrong(talk, &self.terms.expected(talk), text));
         }
         self.answered(talk);
         Ok(())
@@ -300,8 +300,8 @@ impl Dialect for Hub {
     fn renew(&self, talk: &mut Talk, number: u32) {
         let mut left = mem::replace(talk, self.talk(number));
         left.stop_reading(&self.roster);
-        if left.has_begun {
-            self.roster.end();
+        if left.upgrade_sent {
+            self.roster.connection_closed();
         }
     }
 
@@ -338,8 +338,8 @@ impl Dialect for Hub {
         if let Stage::Opening(upgrade) = &mut talk.stage {
             if came.is_empty() {
                 upgrade.ask(self.asked(), out);
-                talk.has_begun = true;
-                self.roster.begin();
+                talk.upgrade_sent = true;
+                self.roster.connection_opened();
                 return Ok(false);
             }
             talk.part.extend_from_slice(came);

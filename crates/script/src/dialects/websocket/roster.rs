@@ -43,15 +43,15 @@ enum Head {
     /// Number of broadcasts that at least one member is still owed.
     Owed,
     /// Number of connections opened so far, members or not.
-    Begun = BROADCAST as isize,
+    Opened = BROADCAST as isize,
     /// Number of connections closed so far.
-    Ended,
+    Closed,
     /// Number of members that have started to leave so far.
     Leavers,
-    /// When [`Head::EndedThen`] was last updated. Changed under the lock.
-    LookedAt,
+    /// When [`Head::ClosedThen`] was last updated. Changed under the lock.
+    UpdatedAt,
     /// Number of connections closed by that time. Changed under the lock.
-    EndedThen,
+    ClosedThen,
     /// Number of connections closed by the update before that one, at least [`NOTICED`] earlier.
     /// Changed under the lock.
     Forgotten,
@@ -241,24 +241,24 @@ impl Roster {
     /// Returns the number of connections that closed so long before `at` that no server still counts
     /// them. Requires the lock.
     fn forgotten(&self, at: Nanos) -> u64 {
-        let [looked_at, then, forgotten] =
-            [Head::LookedAt, Head::EndedThen, Head::Forgotten].map(|word| self.head(word));
-        if at.saturating_sub(looked_at.load(Relaxed)) >= NOTICED {
+        let [updated_at, then, forgotten] =
+            [Head::UpdatedAt, Head::ClosedThen, Head::Forgotten].map(|word| self.head(word));
+        if at.saturating_sub(updated_at.load(Relaxed)) >= NOTICED {
             forgotten.store(then.load(Relaxed), Relaxed);
-            then.store(self.head(Head::Ended).load(Relaxed), Relaxed);
-            looked_at.store(at, Relaxed);
+            then.store(self.head(Head::Closed).load(Relaxed), Relaxed);
+            updated_at.store(at, Relaxed);
         }
         forgotten.load(Relaxed)
     }
 
     /// Counts an opened connection, which may become a member.
-    pub fn begin(&self) {
-        self.head(Head::Begun).fetch_add(1, Relaxed);
+    pub fn connection_opened(&self) {
+        self.head(Head::Opened).fetch_add(1, Relaxed);
     }
 
     /// Counts a closed connection.
-    pub fn end(&self) {
-        self.head(Head::Ended).fetch_add(1, Relaxed);
+    pub fn connection_closed(&self) {
+        self.head(Head::Closed).fetch_add(1, Relaxed);
     }
 
     /// Returns the listener counts that a server may report now for a broadcast. It counts at least the
@@ -269,12 +269,12 @@ impl Roster {
         let of = |word| self.broadcast(number, word).load(Relaxed);
         let (members, leavers) = (of(Broadcast::Members), of(Broadcast::Leavers));
         let (forgotten, is_known) = (of(Broadcast::Forgotten), self.sent(number).is_some());
-        let begun = self.head(Head::Begun).load(Relaxed);
+        let opened = self.head(Head::Opened).load(Relaxed);
         if !is_known {
-            return 0..=begun;
+            return 0..=opened;
         }
         let left_since = self.head(Head::Leavers).load(Relaxed).saturating_sub(leavers);
-        members.saturating_sub(left_since)..=begun.saturating_sub(forgotten).max(members)
+        members.saturating_sub(left_since)..=opened.saturating_sub(forgotten).max(members)
     }
 
     /// Whether any member is still owed a broadcast.
@@ -326,15 +326,15 @@ mod tests {
     #[test]
     fn bounds_the_listener_count_of_a_broadcast() {
         let roster = Roster::new(None);
-        (0..5).for_each(|_| roster.begin());
+        (0..5).for_each(|_| roster.connection_opened());
         (0..4).for_each(|_| assert_eq!(roster.join(), 0));
         let at = |second: u64| (100 + second) * 1_000_000_000;
         assert_eq!(roster.send(7, at(0)), Ok(0));
         assert_eq!(roster.listeners(0), 4..=5, "one connection has no reply yet");
         roster.leave();
         assert_eq!(roster.listeners(0), 3..=5, "it may have left before it was counted");
-        roster.end();
-        roster.begin();
+        roster.connection_closed();
+        roster.connection_opened();
         for second in 1..4 {
             assert_eq!(roster.send(7, at(second)), Ok(second));
             assert_eq!(
@@ -407,7 +407,7 @@ mod tests {
         let words = Box::leak((0..WORDS).map(|_| AtomicU64::new(0)).collect::<Box<[_]>>());
         let (one, other) = (Roster::new(Some(words)), Roster::new(Some(words)));
         assert_eq!((one.join(), other.join()), (0, 0));
-        (0..3).for_each(|_| other.begin());
+        (0..3).for_each(|_| other.connection_opened());
         assert_eq!(one.send(7, 100), Ok(0));
         assert_eq!(other.sent(0), Some(Sent { sender: 7, at: 100, members: 2 }));
         assert!(!other.delivered(0) && other.owes());

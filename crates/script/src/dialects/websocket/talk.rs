@@ -27,7 +27,7 @@ pub struct Talk {
     /// Received bytes of an incomplete frame or upgrade.
     pub(super) part: Vec<u8>,
     /// Whether it has sent its upgrade request.
-    pub(super) has_begun: bool,
+    pub(super) upgrade_sent: bool,
     /// Whether the server has sent its greeting, if the protocol has one.
     pub(super) is_greeted: bool,
     pub(super) standing: Standing,
@@ -82,7 +82,7 @@ impl Talk {
             answered: 0,
             echoes: 0,
             part: Vec::new(),
-            has_begun: false,
+            upgrade_sent: false,
             is_greeted: false,
             standing: Standing::New,
             inbox: Inbox::empty(),

@@ -19,7 +19,7 @@ pub(super) struct Terms {
 
 impl Terms {
     /// Describes what was expected next.
-    pub fn due(self, talk: &Talk) -> String {
+    pub fn expected(self, talk: &Talk) -> String {
         match (talk.asked.front(), self.adapter) {
             (None, Some(adapter)) if adapter.greets() && !talk.is_greeted => {
                 "the server's greeting".into()

@@ -20,8 +20,9 @@ fn stays_after(waited: Nanos, of: Content, came: &str, text: &str) -> Option<Nan
     expected.content = of;
     let answer = Cell::default();
     let (expected, text, now) = (&expected, text.as_bytes(), 50 * SECOND);
-    let due = Due { expected, text, now, waited, wall: || WALL, tolerates: false, answer: &answer };
-    content(due, came.as_bytes())
+    let criteria =
+        Criteria { expected, text, now, waited, wall: || WALL, tolerates: false, answer: &answer };
+    content(criteria, came.as_bytes())
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn a_head_with_given_values_is_recognised_only_for_the_same_text() {
     let answer = Cell::default();
     let mut again = |text: &[u8]| {
         let expected = &expected;
-        let due = Due {
+        let criteria = Criteria {
             expected,
             text,
             now: 0,
@@ -28,7 +28,7 @@ fn a_head_with_given_values_is_recognised_only_for_the_same_text() {
             tolerates: false,
             answer: &answer,
         };
-        memo.recognise(bytes, due)
+        memo.recognise(bytes, criteria)
     };
     assert_eq!(again(b"1\n"), Some((bytes.len(), false)));
     assert_eq!(again(b"2\n"), None);

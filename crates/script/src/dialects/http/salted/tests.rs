@@ -167,8 +167,8 @@ fn rejects_an_invalid_digest_at_once_and_shows_its_salt() {
     let mut client = Client::new(&http, 3);
     client.ask(2, usize::MAX);
     let more = [reply(&answer(&salts[0])), reply(&answer(&salts[1])), b"x".to_vec()].concat();
-    let unasked = client.receive(&more).unwrap_err();
-    assert!(unasked.sent.contains(&salts[1]), "{unasked:?}");
+    let unsolicited = client.receive(&more).unwrap_err();
+    assert!(unsolicited.sent.contains(&salts[1]), "{unsolicited:?}");
 }
 
 #[test]

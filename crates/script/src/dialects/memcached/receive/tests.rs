@@ -17,15 +17,15 @@ const REPLIES: [(&str, bool); 6] = [
 ];
 
 fn cache() -> Memcached {
-    let (mut script, mut dues) = (Script::new(Conversations::Each(1)), Vec::new());
+    let (mut script, mut expectations) = (Script::new(Conversations::Each(1)), Vec::new());
     for (i, (reply, is_known)) in REPLIES.iter().enumerate() {
         let request = format!("get {i}\r\n");
         let due = if *is_known { reply } else { "k" };
         script.push(request.as_bytes(), due.as_bytes());
-        dues.push(if *is_known { Due::Exact } else { Due::Either });
+        expectations.push(if *is_known { Expectation::Exact } else { Expectation::Either });
     }
     script.close(PIPELINE as usize).unwrap();
-    Memcached::new(script, dues)
+    Memcached::new(script, expectations)
 }
 
 fn right(start: u32, k: u32) -> Vec<u8> {
@@ -95,7 +95,7 @@ proptest! {
 fn reports_a_wrong_reply_with_the_expected_one() {
     let cache = cache();
     for cuts in [&[1][..], &[7], &[100]] {
-        let told = |start, stream: &str| {
+        let report = |start, stream: &str| {
             let Exchange { sent, expected, received, reply_index } =
                 *verdict(&cache, (start, 2), stream.as_bytes(), cuts).unwrap_err();
             (sent, expected, received, reply_index)
@@ -103,15 +103,15 @@ fn reports_a_wrong_reply_with_the_expected_one() {
         let is = |sent: &str, expected: &str, received: &str, index| {
             (sent.to_owned(), expected.to_owned(), received.to_owned(), index)
         };
-        let (sent, expected, received, _) = told(0, "SERVER_ERROR out of memory\r\n");
+        let (sent, expected, received, _) = report(0, "SERVER_ERROR out of memory\r\n");
         assert_eq!((sent.as_str(), expected.as_str()), ("get 0\\r\\n", "STORED\\r\\n"));
         // The first wrong byte of a known reply is reported at once.
         assert!("SERVER_ERROR out of memory\\r\\n".starts_with(&received), "{received}");
         let either = "a value of k or none";
         let stream = "STORED\r\nVALUE x 0 1\r\n";
-        assert_eq!(told(0, stream), is("get 1\\r\\n", either, "VALUE x 0 1\\r\\n", 1));
-        let unasked = told(2, "END\r\nEND\r\nmore\r\n");
-        assert_eq!((unasked.0.as_str(), unasked.3), ("get 3\\r\\n", 2));
+        assert_eq!(report(0, stream), is("get 1\\r\\n", either, "VALUE x 0 1\\r\\n", 1));
+        let unsolicited = report(2, "END\r\nEND\r\nmore\r\n");
+        assert_eq!((unsolicited.0.as_str(), unsolicited.3), ("get 3\\r\\n", 2));
     }
 }
 
