@@ -11,10 +11,10 @@ use regatta_record::{Exchange, Operation, Verified};
 pub trait Dialect: Sync {
     /// State that a load thread keeps for all of its connections.
     type Desk;
-    /// State of a connection, beside its position in the script.
+    /// State of a connection, besides its position in the script.
     type Talk;
 
-    /// Whether a connection has steps before its first request, or sends anything beside requests:
+    /// Whether a connection has steps before its first request, or sends anything besides requests:
     /// see [`Dialect::open`] and [`Dialect::asides`].
     const OPENS: bool = false;
 
@@ -51,14 +51,14 @@ pub trait Dialect: Sync {
         *talk = self.talk(number);
     }
 
-    /// The connection has its first reply and is no longer read, so the load cannot check anything
-    /// that the server sends on it.
+    /// Stops checking a connection. It has its first reply and is no longer read, so the load
+    /// cannot check anything that the server sends on it.
     fn stall(&self, talk: &mut Self::Talk) {
         let _ = talk;
     }
 
-    /// The member on this connection, which has its first reply, starts to leave. The server owes
-    /// it nothing that results from messages sent after this call.
+    /// Starts the leaving of this connection's member, which has its first reply. The server owes it
+    /// nothing that results from messages sent after this call.
     fn leave(&self, talk: &mut Self::Talk) {
         let _ = talk;
     }
@@ -94,9 +94,9 @@ pub trait Dialect: Sync {
         Ok(true)
     }
 
-    /// `k` more requests are issued on this connection. Their latency is measured from `from`: now
-    /// in a closed loop, the intended send time in an open loop. A dialect whose requests carry a
-    /// time keeps it for the bytes that [`Dialect::unsent`] returns next.
+    /// Records that `k` more requests are issued on this connection. Their latency is measured from
+    /// `from`: now in a closed loop, the intended send time in an open loop. A dialect whose
+    /// requests carry a time keeps it for the bytes that [`Dialect::unsent`] returns next.
     #[inline]
     fn asked(&self, talk: &mut Self::Talk, k: u32, from: Nanos) {
         let _ = (talk, k, from);
@@ -159,7 +159,7 @@ pub trait Dialect: Sync {
         None
     }
 
-    /// Appends to `out` bytes to be sent beside requests, after received bytes were handled and
+    /// Appends to `out` bytes to be sent besides requests, after received bytes were handled and
     /// between two requests.
     #[inline]
     fn asides(&self, talk: &mut Self::Talk, out: &mut Vec<u8>) {

@@ -1,4 +1,4 @@
-//! What a protocol provides beside its dialect: its name and URL schemes, its built-in workloads
+//! What a protocol provides besides its dialect: its name and URL schemes, its built-in workloads
 //! and its workload files. Each folder of [`crate::dialects`] implements this.
 
 use crate::{

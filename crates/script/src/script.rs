@@ -4,8 +4,8 @@
 
 /// Maximum number of exchanges in a script before it repeats; a power of two.
 pub const EXCHANGES: usize = 1 << 18;
-/// Maximum number of bytes of requests and replies in a script before it repeats. Only long lines
-/// reach it.
+/// Maximum number of bytes of requests and replies in a script before it repeats. Only long requests
+/// or replies reach it.
 pub const BYTES: usize = 64 << 20;
 /// Maximum number of bytes of all requests, and of all replies, including the repeated tail.
 /// Offsets are 32 bits wide, and memory is for the server.

@@ -32,7 +32,7 @@ pub struct FileText<'t> {
     folder: Option<PathBuf>,
 }
 
-/// What is kept of a workload file, beside its requests.
+/// What is kept of a workload file, besides its requests.
 #[derive(Debug)]
 pub(crate) struct Kept {
     /// The `name` in the file, or the file name without its extension.

@@ -30,7 +30,7 @@ enum Source {
     /// The capture at this index.
     Capture(usize),
     Arithmetic(Expression),
-    /// The request: the whole line, or the body.
+    /// The request: its line, content, key or command, depending on the protocol.
     Request,
     Function(Function, Box<Source>),
 }
@@ -234,8 +234,8 @@ fn placeholder(text: &str, side: Side, scope: &mut Scope<'_>) -> Result<Part, St
     }
     if !is_name(name) || RESERVED.contains(&name) {
         return Err(format!(
-            "{name:?} is not a valid name: a name starts with a letter, consists of letters, digits and _, \
-             and is none of {}",
+            "{name:?} is not a valid name: a name starts with a letter, consists of letters, digits \
+             and _, and is none of {}",
             RESERVED.join(", ")
         ));
     }

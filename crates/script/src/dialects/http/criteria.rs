@@ -11,8 +11,7 @@ pub(super) struct Criteria<'a> {
     pub text: &'a [u8],
     /// When the reply arrived.
     pub now: Nanos,
-    /// Upper bound on how long ago the reply was sent: until then, its connection was not read or its
-    /// request not sent.
+    /// Maximum age of the reply: the time since its connection was last read or its request was sent.
     pub waited: Nanos,
     /// This machine's time of day.
     pub wall: fn() -> Nanos,

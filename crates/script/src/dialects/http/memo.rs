@@ -57,8 +57,8 @@ impl Memo {
     }
 
     /// Whether its content was compared with `text`. Two empty texts are not compared with `memcmp`:
-    /// the pointer of an empty vector is not mapped, and masked loads from there (AVX-512) cost more
-    /// than a hundred nanoseconds.
+    /// the pointer of an empty vector is dangling, and masked loads from it (AVX-512) cost more than a
+    /// hundred nanoseconds.
     #[inline]
     fn is_for(&self, text: &[u8]) -> bool {
         self.text.len() == text.len() && (text.is_empty() || self.text == text)

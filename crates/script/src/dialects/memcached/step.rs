@@ -32,7 +32,8 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// Returns the request and the expected reply; for [`Expectation::Either`], the key in place of the reply.
+    /// Returns the request and the expected reply; for [`Expectation::Either`], the key in place of
+    /// the reply.
     pub fn bytes(self, key: &[u8]) -> (Vec<u8>, Vec<u8>, Expectation) {
         let exact = |request, reply: &[u8]| (request, reply.to_vec(), Expectation::Exact);
         let get = || [b"get ", key, b"\r\n"].concat();

@@ -32,7 +32,7 @@ pub struct Talk {
     pub(super) is_greeted: bool,
     pub(super) standing: Standing,
     pub(super) inbox: Inbox,
-    /// Frames to be sent beside requests, e.g. answers to pings.
+    /// Frames to be sent besides requests, e.g. answers to pings.
     pub(super) asides: Vec<u8>,
     /// Whether a broadcast could not be tracked.
     pub(super) too_many: bool,

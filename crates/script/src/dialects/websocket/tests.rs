@@ -75,7 +75,7 @@ impl<'h> Member<'h> {
         Member { hub, talk: hub.talk(0), cursor, is_open: false, counts: Counts::default() }
     }
 
-    /// Takes one piece. Returns the number of replies in it, and appends what the member sends beside
+    /// Takes one piece. Returns the number of replies in it, and appends what the member sends besides
     /// requests.
     fn take(&mut self, mut came: &[u8], out: &mut Vec<u8>) -> u32 {
         if !self.is_open {
@@ -90,7 +90,7 @@ impl<'h> Member<'h> {
         replies
     }
 
-    /// Takes all pieces. Returns the number of replies, and what the member sends beside requests.
+    /// Takes all pieces. Returns the number of replies, and what the member sends besides requests.
     fn take_all(&mut self, bytes: &[u8], cuts: &[usize]) -> (u32, Vec<u8>) {
         let mut said = Vec::new();
         let replies = pieces(bytes, cuts).iter().map(|piece| self.take(piece, &mut said)).sum();

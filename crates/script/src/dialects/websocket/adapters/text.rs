@@ -28,7 +28,7 @@ impl Text {
         self
     }
 
-    /// Appends a number in decimal. Panics if it does not fit; [`DIGITS`] digits should.
+    /// Appends a number in decimal. There must be room for [`DIGITS`] digits.
     pub fn with_number(mut self, number: u64) -> Text {
         let mut room = &mut self.bytes[self.length..];
         let before = room.len();
