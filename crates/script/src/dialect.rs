@@ -78,7 +78,7 @@ pub trait Dialect: Sync {
 
     /// Continues the steps that open a connection, such as an upgrade or a subscription. Called
     /// first with no bytes when the connection is established, then with received bytes, until it
-    /// returns `true`. Consumes the bytes it has read from the front of `came`; the remaining bytes
+    /// returns `true`. Consumes the bytes it has read from the front of `data`; the remaining bytes
     /// are passed to [`Dialect::receive`] afterwards. Appends the bytes to send to `out`. Not
     /// called if [`Dialect::OPENS`] is false.
     ///
@@ -87,10 +87,10 @@ pub trait Dialect: Sync {
     fn open(
         &self,
         talk: &mut Self::Talk,
-        came: &mut &[u8],
+        data: &mut &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Box<Exchange>> {
-        let _ = (talk, came, out);
+        let _ = (talk, data, out);
         Ok(true)
     }
 
@@ -123,7 +123,7 @@ pub trait Dialect: Sync {
     fn receive(
         &self,
         at: At<'_, Self>,
-        came: &[u8],
+        data: &[u8],
         now: Nanos,
         heard: &mut impl Heard,
     ) -> Result<u32, Box<Exchange>>;

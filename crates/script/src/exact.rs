@@ -34,7 +34,7 @@ impl Exact {
     fn explain(&self, cursor: &Cursor, bytes: &[u8]) -> Box<Exchange> {
         let Exact { script } = self;
         let owed = script.replies(cursor.checked_to, self.owed_to(cursor));
-        let right = bytes.iter().zip(owed).take_while(|(came, due)| came == due).count();
+        let right = bytes.iter().zip(owed).take_while(|(data, due)| data == due).count();
         let at = cursor.checked_to + right as u32;
         if right == owed.len() {
             let owed = cursor.owed_to(script) - cursor.answered;
@@ -71,15 +71,15 @@ impl Dialect for Exact {
     fn receive(
         &self,
         at: At<'_, Self>,
-        came: &[u8],
+        data: &[u8],
         _: Nanos,
         _: &mut impl Heard,
     ) -> Result<u32, Box<Exchange>> {
         let At { cursor, .. } = at;
-        let to = cursor.checked_to + came.len() as u32;
+        let to = cursor.checked_to + data.len() as u32;
         let is_owed = to <= self.owed_to(cursor);
-        if !is_owed || self.script.replies(cursor.checked_to, to) != came {
-            return Err(self.explain(cursor, came));
+        if !is_owed || self.script.replies(cursor.checked_to, to) != data {
+            return Err(self.explain(cursor, data));
         }
         cursor.checked_to = to;
         let (before, most) = (cursor.answered, cursor.answered + cursor.owed());
@@ -93,11 +93,11 @@ impl Dialect for Exact {
 
     fn unfinished(&self, cursor: &Cursor, _: &()) -> Option<Exchange> {
         let at = cursor.answered;
-        let came = self.script.replies(self.script.begin(at).reply, cursor.checked_to);
-        (cursor.owed() > 0 && !came.is_empty()).then(|| Exchange {
+        let data = self.script.replies(self.script.begin(at).reply, cursor.checked_to);
+        (cursor.owed() > 0 && !data.is_empty()).then(|| Exchange {
             sent: printable(self.script.request(at)),
             expected: printable(self.script.reply(at)),
-            received: printable(came),
+            received: printable(data),
             reply_index: 0,
         })
     }

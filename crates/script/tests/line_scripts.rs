@@ -34,30 +34,30 @@ fn computes_replies_from_requests() {
         (
             "{n=int:-9223372036854775808..18446744073709551615}",
             "{n*2}",
-            (|sent, came| came == (sent.parse::<i128>().unwrap() * 2).to_string())
+            (|sent, reply| reply == (sent.parse::<i128>().unwrap() * 2).to_string())
                 as fn(&str, &str) -> bool,
         ),
-        ("{a=int:0..9} {b=int:0..9}", "{a*b-a+1}", |sent, came| {
+        ("{a=int:0..9} {b=int:0..9}", "{a*b-a+1}", |sent, reply| {
             let digit = |at: usize| i32::from(sent.as_bytes()[at] - b'0');
-            came == (digit(0) * digit(2) - digit(0) + 1).to_string()
+            reply == (digit(0) * digit(2) - digit(0) + 1).to_string()
         }),
-        ("{s=alnum:5}", "{upper:s}{lower:s}{len:s}", |sent, came| {
-            came == format!("{}{}5", sent.to_uppercase(), sent.to_lowercase())
+        ("{s=alnum:5}", "{upper:s}{lower:s}{len:s}", |sent, reply| {
+            reply == format!("{}{}5", sent.to_uppercase(), sent.to_lowercase())
         }),
-        ("x{s=hex:0..20}", "{reverse:request} {request}", |sent, came| {
-            came == format!("{} {sent}", sent.chars().rev().collect::<String>())
+        ("x{s=hex:0..20}", "{reverse:request} {request}", |sent, reply| {
+            reply == format!("{} {sent}", sent.chars().rev().collect::<String>())
         }),
-        ("{{{n=counter:7}}}", "{n-7}", |sent, came| {
+        ("{{{n=counter:7}}}", "{n-7}", |sent, reply| {
             let n: u32 =
                 sent.strip_prefix('{').unwrap().strip_suffix('}').unwrap().parse().unwrap();
-            came == (n - 7).to_string()
+            reply == (n - 7).to_string()
         }),
-        ("{n=int:5..5}{m=n+1}", "{len:n} {m*10}", |sent, came| (sent, came) == ("56", "1 60")),
+        ("{n=int:5..5}{m=n+1}", "{len:n} {m*10}", |sent, reply| (sent, reply) == ("56", "1 60")),
     ] {
         let exchanges = first(200, &format!("[[request]]\nsend='{send}'\nexact='{exact}'"));
-        for (sent, came) in exchanges {
-            let (sent, came) = (sent.strip_suffix('\n'), came.strip_suffix('\n'));
-            assert!(check(sent.unwrap(), came.unwrap()), "{send}: {sent:?} {came:?}");
+        for (sent, reply) in exchanges {
+            let (sent, reply) = (sent.strip_suffix('\n'), reply.strip_suffix('\n'));
+            assert!(check(sent.unwrap(), reply.unwrap()), "{send}: {sent:?} {reply:?}");
         }
     }
 }

@@ -31,8 +31,8 @@ fn replies(start: u32, k: u32) -> Vec<u8> {
     (start..start + k).flat_map(|i| DOUBLE.script.reply(i)).copied().collect()
 }
 
-fn receive(cursor: &mut Cursor, came: &[u8]) -> Result<u32, Box<Exchange>> {
-    DOUBLE.receive(At { cursor, talk: &mut (), desk: &mut () }, came, 0, &mut ())
+fn receive(cursor: &mut Cursor, data: &[u8]) -> Result<u32, Box<Exchange>> {
+    DOUBLE.receive(At { cursor, talk: &mut (), desk: &mut () }, data, 0, &mut ())
 }
 
 proptest! {
@@ -50,8 +50,8 @@ proptest! {
             let stream = replies(sent % EXCHANGES, k);
             let (mut rest, mut complete) = (&stream[..], 0);
             while !rest.is_empty() {
-                let (came, left) = rest.split_at((*next_cut.next().unwrap()).min(rest.len()));
-                complete += receive(&mut cursor, came).unwrap();
+                let (data, left) = rest.split_at((*next_cut.next().unwrap()).min(rest.len()));
+                complete += receive(&mut cursor, data).unwrap();
                 rest = left;
                 let whole = stream.len() - left.len();
                 let due = stream[..whole].iter().filter(|b| **b == b'\n').count();
@@ -78,8 +78,8 @@ proptest! {
         let (mut rest, mut complete, mut next_cut) = (&stream[..], 0, cuts.iter().cycle());
         let exchange = loop {
             prop_assert!(!rest.is_empty(), "the changed byte was not noticed");
-            let (came, left) = rest.split_at((*next_cut.next().unwrap()).min(rest.len()));
-            match receive(&mut cursor, came) {
+            let (data, left) = rest.split_at((*next_cut.next().unwrap()).min(rest.len()));
+            match receive(&mut cursor, data) {
                 Ok(n) => complete += u64::from(n),
                 Err(exchange) => break exchange,
             }

@@ -12,6 +12,6 @@ pub struct Span {
 }
 
 impl Span {
-    /// The end of an operation whose reply never came.
+    /// The end of an operation whose reply never arrived.
     pub const NEVER: Nanos = Nanos::MAX;
 }

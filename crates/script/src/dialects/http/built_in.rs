@@ -75,8 +75,8 @@ fn sample(request: &HttpRequest, place: Place<'_>) -> Sample {
 }
 
 /// Describes a reply once it is complete.
-fn seen(came: &[u8]) -> Option<ReplySeen> {
-    let (mut decoder, mut rest, mut has_date) = (Decoder::default(), came, false);
+fn seen(data: &[u8]) -> Option<ReplySeen> {
+    let (mut decoder, mut rest, mut has_date) = (Decoder::default(), data, false);
     loop {
         match decoder.next(&mut rest, Method::Get).ok()?? {
             Event::Head(response) => {
@@ -84,7 +84,7 @@ fn seen(came: &[u8]) -> Option<ReplySeen> {
                 has_date = names.any(|name| name.eq_ignore_ascii_case(b"date"));
             }
             Event::End { .. } => {
-                let bytes = (came.len() - rest.len()) as u64;
+                let bytes = (data.len() - rest.len()) as u64;
                 return Some(ReplySeen { bytes, has_date });
             }
             Event::Content(_) => {}

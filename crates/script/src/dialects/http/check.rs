@@ -9,20 +9,20 @@ use crate::time::{Nanos, SECOND};
 use regatta_proto::http1::client::Response;
 
 /// Whether the head is as expected. `text` is the expected text of the exchange.
-pub(super) fn head(expected: &Expected, came: &Response<'_>, text: &[u8]) -> bool {
+pub(super) fn head(expected: &Expected, response: &Response<'_>, text: &[u8]) -> bool {
     let status = match expected.status {
-        Status::Is(status) => came.status == status,
-        Status::Class(class) => came.status / 100 == class,
+        Status::Is(status) => response.status == status,
+        Status::Class(class) => response.status / 100 == class,
         Status::Any => true,
     };
     let mut given = expected.parts(text).fields;
-    status && expected.fields.iter().all(|field| has(came, field, &mut given))
+    status && expected.fields.iter().all(|field| has(response, field, &mut given))
 }
 
-fn has(came: &Response<'_>, field: &Field, given: &mut Lines<'_>) -> bool {
+fn has(response: &Response<'_>, field: &Field, given: &mut Lines<'_>) -> bool {
     let given = if let Value::Given = field.value { given.next() } else { None };
     let named = |(name, _): &(&[u8], &[u8])| name.eq_ignore_ascii_case(field.name.as_bytes());
-    came.fields.iter().filter(named).any(|(_, value)| match &field.value {
+    response.fields.iter().filter(named).any(|(_, value)| match &field.value {
         Value::Any => true,
         Value::Is(text) => value == text.as_bytes(),
         Value::Given => Some(value) == given,
@@ -32,35 +32,35 @@ fn has(came: &Response<'_>, field: &Field, given: &mut Lines<'_>) -> bool {
 
 /// Returns until when the content stays correct, or `None` if it is wrong. Stores a digest in
 /// `criteria.answer`.
-pub(super) fn content(criteria: Criteria<'_>, came: &[u8]) -> Option<Nanos> {
+pub(super) fn content(criteria: Criteria<'_>, data: &[u8]) -> Option<Nanos> {
     let Criteria { expected, text, now, waited, wall, .. } = criteria;
     let right = match &expected.content {
         Content::Any => true,
-        Content::Text => came == expected.parts(text).content,
-        Content::Prefix => came.starts_with(expected.parts(text).content),
-        Content::Matches(regex) => regex.is_match(came),
-        Content::Json(members) => json::has(came, members, expected.parts(text).members),
-        Content::Clock { within } => return clock(came, *within, now, waited, wall()),
+        Content::Text => data == expected.parts(text).content,
+        Content::Prefix => data.starts_with(expected.parts(text).content),
+        Content::Matches(regex) => regex.is_match(data),
+        Content::Json(members) => json::has(data, members, expected.parts(text).members),
+        Content::Clock { within } => return clock(data, *within, now, waited, wall()),
         // Each digest differs, so each is checked.
         Content::Digest => {
-            return digest(came).map(|digest| criteria.answer.set(digest)).map(|()| 0);
+            return digest(data).map(|digest| criteria.answer.set(digest)).map(|()| 0);
         }
     };
     right.then_some(Nanos::MAX)
 }
 
 /// Parses a digest in lower-case hex.
-fn digest(came: &[u8]) -> Option<Digest> {
+fn digest(data: &[u8]) -> Option<Digest> {
     let value = |digit: u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),
         b'a'..=b'f' => Some(digit - b'a' + 10),
         _ => None,
     };
     let mut digest = [0; 32];
-    if came.len() != 2 * digest.len() {
+    if data.len() != 2 * digest.len() {
         return None;
     }
-    for (byte, digits) in digest.iter_mut().zip(came.chunks_exact(2)) {
+    for (byte, digits) in digest.iter_mut().zip(data.chunks_exact(2)) {
         *byte = value(digits[0])? << 4 | value(digits[1])?;
     }
     Some(digest)
@@ -68,8 +68,8 @@ fn digest(came: &[u8]) -> Option<Digest> {
 
 /// Checks the content of `hello`. The time in it is as old as the reply, which may have waited to be
 /// read while the machine or the load was stalled.
-fn clock(came: &[u8], within: u64, now: Nanos, waited: Nanos, wall: Nanos) -> Option<Nanos> {
-    let seconds = came.strip_prefix(b"Hello. The time is ")?;
+fn clock(data: &[u8], within: u64, now: Nanos, waited: Nanos, wall: Nanos) -> Option<Nanos> {
+    let seconds = data.strip_prefix(b"Hello. The time is ")?;
     let digit_or_point = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
     if !seconds.first().is_some_and(u8::is_ascii_digit) || !seconds.iter().all(digit_or_point) {
         return None;

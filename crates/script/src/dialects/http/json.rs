@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 /// Maximum nesting depth at which values are compared.
 const DEEPEST: usize = 128;
 
-/// Whether `came` is JSON and has these values; `given` are the JSON lines of the exchange's expected
+/// Whether `data` is JSON and has these values; `given` are the JSON lines of the exchange's expected
 /// text.
-pub(super) fn has(came: &[u8], members: &[Member], mut given: Lines<'_>) -> bool {
-    let Ok(whole) = serde_json::from_slice::<&RawValue>(came) else { return false };
+pub(super) fn has(data: &[u8], members: &[Member], mut given: Lines<'_>) -> bool {
+    let Ok(whole) = serde_json::from_slice::<&RawValue>(data) else { return false };
     members.iter().all(|member| {
         let Some(there) = find(whole, &member.pointer) else { return false };
         match &member.is {

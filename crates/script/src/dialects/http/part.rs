@@ -92,23 +92,23 @@ impl Part {
         input: &mut &[u8],
         criteria: Criteria<'_>,
     ) -> Result<Option<Whole>, WrongReply> {
-        let came = *input;
+        let data = *input;
         let whole = match (self.take(input, criteria), self.wrong.take()) {
             (Ok(Some(Whole { ends, .. })), Some(fault)) => {
                 return Err(WrongReply {
                     whole: Some(ends),
-                    ..self.wrong_reply(fault, criteria, came)
+                    ..self.wrong_reply(fault, criteria, data)
                 });
             }
-            (Err(fault), _) => return Err(self.wrong_reply(fault, criteria, came)),
+            (Err(fault), _) => return Err(self.wrong_reply(fault, criteria, data)),
             (Ok(whole), wrong) => {
                 self.wrong = wrong;
                 whole
             }
         };
         if whole.is_none() {
-            let more = SHOWN.saturating_sub(self.shown.len()).min(came.len());
-            self.shown.extend_from_slice(&came[..more]);
+            let more = SHOWN.saturating_sub(self.shown.len()).min(data.len());
+            self.shown.extend_from_slice(&data[..more]);
         }
         Ok(whole)
     }
@@ -124,11 +124,11 @@ impl Part {
         }
     }
 
-    /// Describes a wrong reply; `came` are the last bytes received of it.
+    /// Describes a wrong reply; `data` are the last bytes received of it.
     #[cold]
-    fn wrong_reply(&mut self, fault: Fault, criteria: Criteria<'_>, came: &[u8]) -> WrongReply {
+    fn wrong_reply(&mut self, fault: Fault, criteria: Criteria<'_>, data: &[u8]) -> WrongReply {
         let mut shown = std::mem::take(&mut self.shown);
-        shown.extend_from_slice(&came[..came.len().min(SHOWN)]);
+        shown.extend_from_slice(&data[..data.len().min(SHOWN)]);
         WrongReply::new(fault, criteria, &shown)
     }
 
@@ -239,9 +239,9 @@ impl Part {
 
 impl Criteria<'_> {
     /// Returns until when the content stays correct.
-    fn content(self, came: &[u8]) -> Result<Nanos, Fault> {
-        let until = check::content(self, came);
-        until.ok_or_else(|| Fault::Content(cut(came, SHOWN)))
+    fn content(self, data: &[u8]) -> Result<Nanos, Fault> {
+        let until = check::content(self, data);
+        until.ok_or_else(|| Fault::Content(cut(data, SHOWN)))
     }
 }
 

@@ -107,12 +107,12 @@ impl Http {
     }
 
     /// Implements [`Dialect::receive`].
-    fn take(&self, mut to: At<'_, Self>, came: &[u8], now: Nanos) -> Result<u32, Box<Exchange>> {
+    fn take(&self, mut to: At<'_, Self>, data: &[u8], now: Nanos) -> Result<u32, Box<Exchange>> {
         // A reply may arrive before its request is completely written: a server need not read content
         // that it does not use.
         let owed_to = to.cursor.begun_to(&self.script);
         let before = to.cursor.answered();
-        let (mut at, mut rest) = (before, came);
+        let (mut at, mut rest) = (before, data);
         let mut last = Last { begun: to.talk.part.is_some(), at: 0..0 };
         let answer = Cell::default();
         while !rest.is_empty() {
@@ -122,10 +122,10 @@ impl Http {
                     break;
                 }
                 let request = self.last_request(cursor, talk);
-                let last = last.shown(came, desk);
+                let last = last.shown(data, desk);
                 return Err(unsolicited(talk, rest, request.as_deref(), &last, at - before));
             }
-            let begins = came.len() - rest.len();
+            let begins = data.len() - rest.len();
             let kind = self.of[at as usize];
             let criteria = self.criteria(at, now, talk.since, desk, &answer);
             let known = match talk.part {
@@ -143,16 +143,16 @@ impl Http {
                         let request = self.request(at, cursor, talk);
                         if let Some(ends) = wrong_reply.whole {
                             self.answer(at - before + 1, cursor, talk);
-                            (talk.ends, talk.resumes) = (ends, Some(came.len() - rest.len()));
+                            (talk.ends, talk.resumes) = (ends, Some(data.len() - rest.len()));
                         }
-                        let wrong_reply = wrong_reply.after(&last.shown(came, desk));
+                        let wrong_reply = wrong_reply.after(&last.shown(data, desk));
                         return Err(wrong_reply.of_request(&request, at - before));
                     }
                 },
             };
             let Some(ends) = whole else { break };
             self.keep(at, answer.get(), &mut to);
-            last.at = begins..came.len() - rest.len();
+            last.at = begins..data.len() - rest.len();
             at += 1;
             to.talk.ends = ends;
         }
@@ -229,11 +229,11 @@ impl Dialect for Http {
     fn receive(
         &self,
         at: At<'_, Self>,
-        came: &[u8],
+        data: &[u8],
         now: Nanos,
         _: &mut impl Heard,
     ) -> Result<u32, Box<Exchange>> {
-        self.take(at, came, now)
+        self.take(at, data, now)
     }
 
     fn resume(&self, talk: &mut Talk) -> Option<usize> {
@@ -303,11 +303,11 @@ struct Last {
 }
 
 impl Last {
-    /// Returns its bytes, if they are known; `came` are the bytes of this read.
+    /// Returns its bytes, if they are known; `data` are the bytes of this read.
     #[cold]
-    fn shown(&self, came: &[u8], desk: &Desk) -> Vec<u8> {
+    fn shown(&self, data: &[u8], desk: &Desk) -> Vec<u8> {
         let begun = if self.begun && self.at.start == 0 { desk.shown_last() } else { &[] };
-        match &came[self.at.clone()] {
+        match &data[self.at.clone()] {
             [] => Vec::new(),
             reply => [begun, reply].concat(),
         }
@@ -325,7 +325,7 @@ fn read(
 ) -> Result<Option<bool>, WrongReply> {
     let is_new = talk.part.is_none();
     let mut part = talk.part.take().unwrap_or_else(|| desk.take_buffer());
-    let came = *input;
+    let data = *input;
     let whole = part.read(input, criteria);
     let status = part.status();
     if !matches!(whole, Ok(None)) {
@@ -336,7 +336,7 @@ fn read(
         return Ok(None);
     };
     if is_new {
-        let bytes = &came[..came.len() - input.len()];
+        let bytes = &data[..data.len() - input.len()];
         let right = Right { bytes, head, text: criteria.text, until, ends, status };
         desk.learn(right, kind, criteria.expected);
     }

@@ -33,8 +33,8 @@ impl Lines {
     fn explain(&self, cursor: &Cursor, part: &Part, bytes: &[u8]) -> Box<Exchange> {
         let Lines { script, patterns } = self;
         let owed_to = cursor.owed_to(script);
-        let came = [&part.0, bytes].concat();
-        let (mut at, mut rest) = (cursor.answered(), &came[..]);
+        let data = [&part.0, bytes].concat();
+        let (mut at, mut rest) = (cursor.answered(), &data[..]);
         let wrong = loop {
             let line = line(rest);
             let fits = |text: &[u8]| patterns.fits(at, text, script.reply(at));
@@ -121,21 +121,21 @@ impl Dialect for Lines {
     fn receive(
         &self,
         at: At<'_, Self>,
-        came: &[u8],
+        data: &[u8],
         _: Nanos,
         _: &mut impl Heard,
     ) -> Result<u32, Box<Exchange>> {
         let At { cursor, talk, .. } = at;
-        self.take(cursor, talk, came).ok_or_else(|| self.explain(cursor, talk, came))
+        self.take(cursor, talk, data).ok_or_else(|| self.explain(cursor, talk, data))
     }
 
-    fn unfinished(&self, cursor: &Cursor, Part(came): &Part) -> Option<Exchange> {
+    fn unfinished(&self, cursor: &Cursor, Part(data): &Part) -> Option<Exchange> {
         let Lines { script, patterns } = self;
         let at = cursor.answered();
-        (cursor.owed() > 0 && !came.is_empty()).then(|| Exchange {
+        (cursor.owed() > 0 && !data.is_empty()).then(|| Exchange {
             sent: printable(script.request(at)),
             expected: patterns.describe(at, &printable(script.reply(at))),
-            received: printable(came),
+            received: printable(data),
             reply_index: 0,
         })
     }
@@ -207,9 +207,9 @@ mod tests {
         let (mut cursor, mut complete) = (asked(dialect.script(), start, k), 0);
         let (mut talk, mut cuts) = (dialect.talk(0), cuts.iter().cycle());
         while !stream.is_empty() {
-            let (came, rest) = stream.split_at((*cuts.next().unwrap()).min(stream.len()));
+            let (data, rest) = stream.split_at((*cuts.next().unwrap()).min(stream.len()));
             let at = At { cursor: &mut cursor, talk: &mut talk, desk: &mut () };
-            match dialect.receive(at, came, 0, &mut ()) {
+            match dialect.receive(at, data, 0, &mut ()) {
                 Ok(n) => complete += u64::from(n),
                 Err(mut exchange) => {
                     exchange.reply_index += complete;
@@ -346,9 +346,9 @@ mod tests {
         let (mut cursor, mut talk) = (Cursor::new(&lines.script, 0), lines.talk(0));
         cursor.ask(2);
         cursor.wrote(cursor.unsent(&lines.script).len() - 1);
-        let mut receive = |cursor: &mut Cursor, came: &[u8]| {
+        let mut receive = |cursor: &mut Cursor, data: &[u8]| {
             let at = At { cursor, talk: &mut talk, desk: &mut () };
-            lines.receive(at, came, 0, &mut ()).map_err(|_| ())
+            lines.receive(at, data, 0, &mut ()).map_err(|_| ())
         };
         assert_eq!(receive(&mut cursor, b"0\na\n"), Err(()));
         assert_eq!(receive(&mut cursor, b"0\n"), Ok(1));

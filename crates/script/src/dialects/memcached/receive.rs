@@ -92,13 +92,13 @@ impl Dialect for Memcached {
     fn receive(
         &self,
         At { cursor, talk, .. }: At<'_, Self>,
-        came: &[u8],
+        data: &[u8],
         _: Nanos,
         _: &mut impl Heard,
     ) -> Result<u32, Box<Exchange>> {
         let owed_to = cursor.owed_to(&self.script);
         let before = cursor.answered();
-        let (mut at, mut rest) = (before, came);
+        let (mut at, mut rest) = (before, data);
         while !rest.is_empty() {
             if at >= owed_to {
                 let (request, received) =

@@ -32,7 +32,7 @@ impl Steps {
         &self,
         exchanges: &Exchanges,
         talk: &mut Talk,
-        came: &mut &[u8],
+        data: &mut &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Box<Exchange>> {
         if !talk.opening.begun {
@@ -41,7 +41,7 @@ impl Steps {
                 write_command([&b"SELECT"[..], database.as_bytes()], out);
                 talk.opening.due = 1;
             }
-        } else if let Err(received) = take_oks(&mut talk.opening, came) {
+        } else if let Err(received) = take_oks(&mut talk.opening, data) {
             let sent = match (&self.database, talk.opening.stored) {
                 (Some(database), 0) => format!("SELECT {database}"),
                 _ => "SET of the client's keys, before the first request".into(),
@@ -87,16 +87,16 @@ impl Steps {
     }
 }
 
-/// Consumes the expected replies from the front of `came`; on a mismatch, returns what was received
+/// Consumes the expected replies from the front of `data`; on a mismatch, returns what was received
 /// instead.
-fn take_oks(opening: &mut Opening, came: &mut &[u8]) -> Result<(), String> {
-    while opening.due > 0 && !came.is_empty() {
+fn take_oks(opening: &mut Opening, data: &mut &[u8]) -> Result<(), String> {
+    while opening.due > 0 && !data.is_empty() {
         let wanted = &OK[opening.right..];
-        let here = wanted.len().min(came.len());
-        if came[..here] != wanted[..here] {
-            return Err(printable(&[&OK[..opening.right], line(came)].concat()));
+        let here = wanted.len().min(data.len());
+        if data[..here] != wanted[..here] {
+            return Err(printable(&[&OK[..opening.right], line(data)].concat()));
         }
-        *came = &came[here..];
+        *data = &data[here..];
         opening.right += here;
         if opening.right == OK.len() {
             opening.right = 0;

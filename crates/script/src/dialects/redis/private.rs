@@ -83,25 +83,25 @@ fn present(talk: &Talk, keys: &[u16]) -> u64 {
 /// consumed then.
 #[inline]
 fn compare(parts: &[&[u8]], right: &mut usize, input: &mut &[u8]) -> Option<bool> {
-    let (mut before, mut came) = (*right, *input);
+    let (mut before, mut data) = (*right, *input);
     for part in parts {
         let Some(due) = part.get(before..) else {
             before -= part.len();
             continue;
         };
         before = 0;
-        let here = due.len().min(came.len());
-        if came[..here] != due[..here] {
+        let here = due.len().min(data.len());
+        if data[..here] != due[..here] {
             return None;
         }
-        came = &came[here..];
+        data = &data[here..];
         if here < due.len() {
             *right += input.len();
-            *input = came;
+            *input = data;
             return Some(false);
         }
     }
-    (*right, *input) = (0, came);
+    (*right, *input) = (0, data);
     Some(true)
 }
 
@@ -187,11 +187,11 @@ pub(super) fn take_framed(
     expected: impl Fn() -> String,
     check: impl FnOnce(&[u8]) -> Result<(), Box<Wrong>>,
 ) -> Result<bool, Box<Wrong>> {
-    let came = *input;
+    let data = *input;
     match framing.take(input) {
         Ok(None) => Ok(false),
         Ok(Some(reply)) => check(reply).map(|()| true),
-        Err(malformed) => Err(Wrong::malformed(expected(), came, malformed)),
+        Err(malformed) => Err(Wrong::malformed(expected(), data, malformed)),
     }
 }
 

@@ -176,10 +176,10 @@ impl Dialect for Redis {
     fn open(
         &self,
         talk: &mut Talk,
-        came: &mut &[u8],
+        data: &mut &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Box<Exchange>> {
-        self.steps.advance(&self.exchanges, talk, came, out)
+        self.steps.advance(&self.exchanges, talk, data, out)
     }
 
     #[inline]
@@ -194,14 +194,14 @@ impl Dialect for Redis {
     fn receive(
         &self,
         At { cursor, talk, desk }: At<'_, Self>,
-        came: &[u8],
+        data: &[u8],
         now: Nanos,
         _: &mut impl Heard,
     ) -> Result<u32, Box<Exchange>> {
         let script = &self.exchanges.script;
         let owed_to = cursor.owed_to(script);
         let before = cursor.answered();
-        let (mut at, mut rest) = (before, came);
+        let (mut at, mut rest) = (before, data);
         while !rest.is_empty() {
             let reply_index = at - before;
             if at >= owed_to {
@@ -222,7 +222,7 @@ impl Dialect for Redis {
                     let Wrong { expected, received } = *wrong;
                     let sent = self.sent(at, version, talk);
                     if let Some(used) = &mut talk.resumes {
-                        *used = came.len() - rest.len();
+                        *used = data.len() - rest.len();
                         cursor.answer(reply_index + 1, script);
                         talk.answered = version;
                     }
@@ -244,14 +244,14 @@ impl Dialect for Redis {
     }
 
     fn unfinished(&self, cursor: &Cursor, talk: &Talk) -> Option<Exchange> {
-        let came = match talk.framing.partial() {
+        let received = match talk.framing.partial() {
             [] if talk.progress == Progress::default() => return None,
             [] => "a correct start of the reply".into(),
             partial => printable(partial),
         };
         let sent = self.sent(cursor.answered(), talk.answered + 1, talk);
         let expected = "a complete reply".into();
-        Some(Exchange { sent, expected, received: came, reply_index: 0 })
+        Some(Exchange { sent, expected, received, reply_index: 0 })
     }
 
     fn verify(&self, _: &mut Desk, _: &dyn Fn() -> bool, wrong: &mut dyn FnMut(Exchange)) {

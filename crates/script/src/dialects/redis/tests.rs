@@ -135,9 +135,9 @@ impl<'d> Client<'d> {
             let mut rest = &replies[..];
             while !rest.is_empty() {
                 assert!(!is_open, "more replies than requests");
-                let (mut came, later) = rest.split_at((*cuts.next().unwrap()).min(rest.len()));
-                is_open = self.redis.open(&mut self.talk, &mut came, &mut out)?;
-                assert!(came.is_empty());
+                let (mut data, later) = rest.split_at((*cuts.next().unwrap()).min(rest.len()));
+                is_open = self.redis.open(&mut self.talk, &mut data, &mut out)?;
+                assert!(data.is_empty());
                 rest = later;
             }
         }
@@ -164,10 +164,10 @@ impl<'d> Client<'d> {
     fn take(&mut self, stream: &[u8], cuts: &[usize], now: Nanos) -> Result<u64, Box<Exchange>> {
         let (mut complete, mut cuts, mut rest) = (0, cuts.iter().cycle(), stream);
         while !rest.is_empty() {
-            let (came, later) = rest.split_at((*cuts.next().unwrap()).min(rest.len()));
+            let (data, later) = rest.split_at((*cuts.next().unwrap()).min(rest.len()));
             let Client { cursor, talk, desk, .. } = self;
             let at = At { cursor, talk, desk };
-            match self.redis.receive(at, came, now, &mut ()) {
+            match self.redis.receive(at, data, now, &mut ()) {
                 Ok(replies) => complete += u64::from(replies),
                 Err(mut exchange) => {
                     exchange.reply_index += complete;

@@ -12,28 +12,28 @@ pub(super) struct Wrong {
 }
 
 impl Wrong {
-    /// `came` starts with the reply, which may be incomplete.
+    /// `data` starts with the reply, which may be incomplete.
     #[cold]
-    pub fn new(names: &Names, expected: String, came: &[u8]) -> Box<Wrong> {
-        let received = match Value::read(came) {
+    pub fn new(names: &Names, expected: String, data: &[u8]) -> Box<Wrong> {
+        let received = match Value::read(data) {
             Some((Value::Bulk(value), taken)) => {
                 let what = match names.read(value) {
                     Some(identity) => in_words(identity),
                     None => format!("{} bytes that no client wrote as a value", value.len()),
                 };
                 // The end of its line may be missing.
-                format!("{} ({what})", printable(came.get(..taken).unwrap_or(came)))
+                format!("{} ({what})", printable(data.get(..taken).unwrap_or(data)))
             }
-            None if came.first() == Some(&b'$') => printable(came),
-            _ => printable(line(came)),
+            None if data.first() == Some(&b'$') => printable(data),
+            _ => printable(line(data)),
         };
         Box::new(Wrong { expected, received })
     }
 
     /// Describes bytes that are not a valid reply.
     #[cold]
-    pub fn malformed(expected: String, came: &[u8], why: Malformed) -> Box<Wrong> {
-        Box::new(Wrong { expected, received: format!("{} ({why})", printable(line(came))) })
+    pub fn malformed(expected: String, data: &[u8], why: Malformed) -> Box<Wrong> {
+        Box::new(Wrong { expected, received: format!("{} ({why})", printable(line(data))) })
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) struct Inbox {
     /// The first broadcast that it has not received.
     first: u64,
     /// Whether each broadcast from `first` on has been received.
-    came: VecDeque<bool>,
+    received: VecDeque<bool>,
     /// Broadcasts that were sent before it joined and arrived anyway.
     early: Vec<u64>,
 }
@@ -44,8 +44,8 @@ impl Inbox {
     /// Creates the state of a connection that is not a member yet and is owed no broadcasts.
     pub fn empty() -> Inbox {
         let never = u64::MAX;
-        let (came, early) = (VecDeque::new(), Vec::new());
-        Inbox { joined: never, until: never, first: never, came, early }
+        let (received, early) = (VecDeque::new(), Vec::new());
+        Inbox { joined: never, until: never, first: never, received, early }
     }
 
     /// The member joins, and is owed this broadcast and all that follow.
@@ -72,26 +72,26 @@ impl Inbox {
             return self.take_early(number, roster).map(|()| false);
         }
         let Some(ahead) = number.checked_sub(self.first) else { return Err(DeliveryError::Twice) };
-        if ahead == 0 && self.came.is_empty() {
+        if ahead == 0 && self.received.is_empty() {
             // The usual case: broadcasts arrive in the order in which they were sent.
             self.first += 1;
             return Ok(number < self.until);
         }
         let ahead = ahead as usize;
-        if self.came.get(ahead) == Some(&true) {
+        if self.received.get(ahead) == Some(&true) {
             return Err(DeliveryError::Twice);
         }
         let sender = |number| roster.sent(number).map(|sent| sent.sender);
-        let mut later = (ahead + 1..self.came.len()).filter(|later| self.came[*later]);
+        let mut later = (ahead + 1..self.received.len()).filter(|later| self.received[*later]);
         if later.any(|later| sender(self.first + later as u64) == sender(number)) {
             return Err(DeliveryError::OutOfOrder);
         }
-        if self.came.len() <= ahead {
-            self.came.resize(ahead + 1, false);
+        if self.received.len() <= ahead {
+            self.received.resize(ahead + 1, false);
         }
-        self.came[ahead] = true;
-        while self.came.front() == Some(&true) {
-            self.came.pop_front();
+        self.received[ahead] = true;
+        while self.received.front() == Some(&true) {
+            self.received.pop_front();
             self.first += 1;
         }
         Ok(number < self.until)
@@ -105,7 +105,7 @@ impl Inbox {
         }
         let has_joined = self.joined < u64::MAX;
         let since = if has_joined { self.joined..self.first } else { 0..0 };
-        let ahead = (0..self.came.len()).filter(|ahead| self.came[*ahead]);
+        let ahead = (0..self.received.len()).filter(|ahead| self.received[*ahead]);
         let later = self.early.iter().copied().filter(|early| *early > number);
         // The senders of older broadcasts are no longer known. A copy of one is not accepted anyway.
         let since = since.take(MAX_IN_FLIGHT);
@@ -126,7 +126,7 @@ impl Inbox {
     /// Whether this broadcast was received, or is not owed.
     pub fn has(&self, number: u64) -> bool {
         let Some(ahead) = number.checked_sub(self.first) else { return true };
-        self.came.get(ahead as usize) == Some(&true)
+        self.received.get(ahead as usize) == Some(&true)
     }
 
     /// Returns the broadcasts before `next` that it is owed and has not received.
@@ -231,7 +231,7 @@ mod tests {
                 }
                 let sender = senders[number as usize];
                 let overtaken =
-                    model.iter().any(|came| *came > number && senders[*came as usize] == sender);
+                    model.iter().any(|later| *later > number && senders[*later as usize] == sender);
                 let expected = match number {
                     _ if model.contains(&number) => Err(DeliveryError::Twice),
                     _ if overtaken => Err(DeliveryError::OutOfOrder),

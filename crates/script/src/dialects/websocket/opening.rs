@@ -38,19 +38,19 @@ impl Upgrade {
             .write(out);
     }
 
-    /// Reads the reply from the front of `came`, which holds all bytes received so far. Returns the
+    /// Reads the reply from the front of `data`, which holds all bytes received so far. Returns the
     /// number of bytes after the reply, or `None` if it is not complete.
     pub fn take(
         &mut self,
         asked: Asked<'_>,
-        came: &mut Vec<u8>,
+        data: &mut Vec<u8>,
     ) -> Result<Option<usize>, Box<Exchange>> {
-        let mut rest = &came[..];
+        let mut rest = &data[..];
         let why = match self.decoder.next(&mut rest, Method::Get) {
             Ok(None) => {
                 // Drops the interim responses that were skipped.
-                let from = came.len() - rest.len();
-                came.drain(..from);
+                let from = data.len() - rest.len();
+                data.drain(..from);
                 return Ok(None);
             }
             Ok(Some(client::Event::Switched(response))) => {
@@ -61,7 +61,7 @@ impl Upgrade {
             }
             // Its status is explanation enough.
             Ok(Some(_)) => None,
-            Err(_) if is_tls(came) => Some("the server uses TLS; write the URL as wss://"),
+            Err(_) if is_tls(data) => Some("the server uses TLS; write the URL as wss://"),
             Err(malformed) => Some(malformed.0),
         };
         let why = why.map_or_else(String::new, |why| format!(" ({why})"));
@@ -70,13 +70,13 @@ impl Upgrade {
         Err(Box::new(Exchange {
             sent: printable(&sent),
             expected: "101 Switching Protocols, to WebSocket".into(),
-            received: printable(came) + &why,
+            received: printable(data) + &why,
             reply_index: 0,
         }))
     }
 }
 
 /// Whether a server answers with TLS: with an alert or a handshake of version 3 (RFC 8446, 5.1).
-fn is_tls(came: &[u8]) -> bool {
-    matches!(came, [0x15 | 0x16, 3, ..])
+fn is_tls(data: &[u8]) -> bool {
+    matches!(data, [0x15 | 0x16, 3, ..])
 }

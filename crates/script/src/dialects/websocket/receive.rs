@@ -143,18 +143,18 @@ impl Hub {
         text: &[u8],
     ) -> Result<(), Box<Exchange>> {
         let is_right = match (talk.asked.front(), reply) {
-            (Some(Request::Echo(asked)), Message::Echo(came)) => *asked == came,
-            (Some(Request::Broadcast(asked)), Message::Result(came, listeners)) => {
-                if *asked == came && !talk.inbox.has(came.id) {
+            (Some(Request::Echo(asked)), Message::Echo(payload)) => *asked == payload,
+            (Some(Request::Broadcast(asked)), Message::Result(payload, listeners)) => {
+                if *asked == payload && !talk.inbox.has(payload.id) {
                     return Err(self.terms.wrong(talk, COPY_FIRST, text));
                 }
-                let may_be = self.roster.listeners(came.id);
-                if *asked == came && listeners.is_some_and(|n| !may_be.contains(&n)) {
+                let may_be = self.roster.listeners(payload.id);
+                if *asked == payload && listeners.is_some_and(|n| !may_be.contains(&n)) {
                     let (least, most) = may_be.into_inner();
                     let expected = format!("a listenerCount from {least} to {most}");
                     return Err(self.terms.wrong(talk, &expected, text));
                 }
-                *asked == came
+                *asked == payload
             }
             _ => false,
         };
@@ -182,12 +182,12 @@ impl Hub {
     fn take_bytes(
         &self,
         talk: &mut Talk,
-        came: &[u8],
+        data: &[u8],
         heard: &mut impl Heard,
         replies: &mut u32,
     ) -> Result<(), Box<Exchange>> {
         let held = mem::take(&mut talk.part);
-        let mut rest = if held.is_empty() { came } else { &[&held, came].concat() };
+        let mut rest = if held.is_empty() { data } else { &[&held, data].concat() };
         while matches!(talk.stage, Stage::Plain)
             && let Some((message, taken)) = frames::whole(self.first, rest)
         {
@@ -209,26 +209,26 @@ impl Hub {
     fn take_coded(
         &self,
         talk: &mut Talk,
-        came: &[u8],
+        data: &[u8],
         heard: &mut impl Heard,
         replies: &mut u32,
     ) -> Result<(), Box<Exchange>> {
         let Stage::Coded(decoder) = &mut talk.stage else { return Ok(()) };
         // The decoder is put back below.
         let mut decoder = mem::replace(decoder, Box::new(Decoder::new(Role::Client, 0)));
-        let mut bytes = came.to_vec();
+        let mut bytes = data.to_vec();
         let mut at = 0;
         let result = loop {
             let (taken, event) = match decoder.next(&mut bytes[at..]) {
                 Ok(next) => next,
-                Err(violation) => break Err(self.terms.wrong(talk, violation.why, came)),
+                Err(violation) => break Err(self.terms.wrong(talk, violation.why, data)),
             };
             at += taken;
             let message = match event {
                 Some(Event::Text(text)) if self.first == frames::TEXT => text.as_bytes(),
                 Some(Event::Binary(bytes)) if self.first == frames::BINARY => bytes,
                 Some(Event::Pong(_)) => {
-                    break Err(self.terms.wrong(talk, "no unsolicited pong", came));
+                    break Err(self.terms.wrong(talk, "no unsolicited pong", data));
                 }
                 // After its Close frame, a member sends no more frames.
                 Some(Event::Ping(_)) if talk.standing == Standing::Closing => continue,
@@ -238,17 +238,17 @@ impl Hub {
                     continue;
                 }
                 Some(Event::Binary(_)) => {
-                    break Err(self.terms.wrong(talk, "a text message, not a binary one", came));
+                    break Err(self.terms.wrong(talk, "a text message, not a binary one", data));
                 }
                 Some(Event::Text(_)) => {
-                    break Err(self.terms.wrong(talk, "a binary message, not a text one", came));
+                    break Err(self.terms.wrong(talk, "a binary message, not a text one", data));
                 }
                 Some(Event::Close(_)) if talk.standing == Standing::Closing => {
                     talk.standing = Standing::Closed;
                     break Ok(());
                 }
                 Some(Event::Close(why)) => {
-                    let wrong = self.terms.wrong(talk, "no Close frame from the server", came);
+                    let wrong = self.terms.wrong(talk, "no Close frame from the server", data);
                     let received = match why {
                         None => "a Close frame without a code".to_owned(),
                         Some((code, "")) => format!("a Close frame with code {}", code.0),
@@ -332,19 +332,19 @@ impl Dialect for Hub {
     fn open(
         &self,
         talk: &mut Talk,
-        came: &mut &[u8],
+        data: &mut &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Box<Exchange>> {
         if let Stage::Opening(upgrade) = &mut talk.stage {
-            if came.is_empty() {
+            if data.is_empty() {
                 upgrade.ask(self.asked(), out);
                 talk.upgrade_sent = true;
                 self.roster.connection_opened();
                 return Ok(false);
             }
-            talk.part.extend_from_slice(came);
+            talk.part.extend_from_slice(data);
             let left = upgrade.take(self.asked(), &mut talk.part)?;
-            *came = &came[came.len() - left.unwrap_or(0)..];
+            *data = &data[data.len() - left.unwrap_or(0)..];
             if left.is_none() {
                 return Ok(false);
             }
@@ -354,7 +354,7 @@ impl Dialect for Hub {
         if !self.terms.adapter.is_some_and(Adapter::greets) {
             return Ok(true);
         }
-        let taken = self.take_bytes(talk, mem::take(came), &mut (), &mut 0);
+        let taken = self.take_bytes(talk, mem::take(data), &mut (), &mut 0);
         out.append(&mut talk.asides);
         taken.map(|()| talk.is_greeted)
     }
@@ -388,12 +388,12 @@ impl Dialect for Hub {
     fn receive(
         &self,
         At { cursor, talk, .. }: At<'_, Self>,
-        came: &[u8],
+        data: &[u8],
         now: Nanos,
         heard: &mut impl Heard,
     ) -> Result<u32, Box<Exchange>> {
         let mut replies = 0;
-        if let Err(exchange) = self.take_bytes(talk, came, heard, &mut replies) {
+        if let Err(exchange) = self.take_bytes(talk, data, heard, &mut replies) {
             return Err(Box::new(Exchange { reply_index: replies.into(), ..*exchange }));
         }
         if replies > 0 {

@@ -77,15 +77,15 @@ impl<'h> Member<'h> {
 
     /// Takes one piece. Returns the number of replies in it, and appends what the member sends besides
     /// requests.
-    fn take(&mut self, mut came: &[u8], out: &mut Vec<u8>) -> u32 {
+    fn take(&mut self, mut data: &[u8], out: &mut Vec<u8>) -> u32 {
         if !self.is_open {
-            self.is_open = self.hub.open(&mut self.talk, &mut came, out).unwrap();
-            if !self.is_open || came.is_empty() {
+            self.is_open = self.hub.open(&mut self.talk, &mut data, out).unwrap();
+            if !self.is_open || data.is_empty() {
                 return 0;
             }
         }
         let at = At { cursor: &mut self.cursor, talk: &mut self.talk, desk: &mut () };
-        let replies = self.hub.receive(at, came, 0, &mut self.counts).unwrap();
+        let replies = self.hub.receive(at, data, 0, &mut self.counts).unwrap();
         self.hub.asides(&mut self.talk, out);
         replies
     }
@@ -300,9 +300,9 @@ fn a_silent_phoenix_member_sends_heartbeats() {
     member.ask(0);
     let joined = frames(Some(Adapter::Phoenix), &said(Some(Adapter::Phoenix), "", "")[1], &[]);
     let mut out = Vec::new();
-    let mut receive = |member: &mut Member<'_>, came: &[u8], now| {
+    let mut receive = |member: &mut Member<'_>, data: &[u8], now| {
         let at = At { cursor: &mut member.cursor, talk: &mut member.talk, desk: &mut () };
-        hub.receive(at, came, now, &mut ()).unwrap();
+        hub.receive(at, data, now, &mut ()).unwrap();
         hub.asides(&mut member.talk, &mut out);
         payloads(std::mem::take(&mut out))
     };

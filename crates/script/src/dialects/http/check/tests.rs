@@ -11,18 +11,18 @@ use std::cell::Cell;
 
 const WALL: Nanos = 1_000 * SECOND;
 
-fn stays(of: Content, came: &str, text: &str) -> Option<Nanos> {
-    stays_after(0, of, came, text)
+fn stays(of: Content, data: &str, text: &str) -> Option<Nanos> {
+    stays_after(0, of, data, text)
 }
 
-fn stays_after(waited: Nanos, of: Content, came: &str, text: &str) -> Option<Nanos> {
+fn stays_after(waited: Nanos, of: Content, data: &str, text: &str) -> Option<Nanos> {
     let mut expected = HttpRequest::get("/").expected;
     expected.content = of;
     let answer = Cell::default();
     let (expected, text, now) = (&expected, text.as_bytes(), 50 * SECOND);
     let criteria =
         Criteria { expected, text, now, waited, wall: || WALL, tolerates: false, answer: &answer };
-    content(criteria, came.as_bytes())
+    content(criteria, data.as_bytes())
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn accepts_the_time_of_hello_while_it_is_near_the_clock() {
 #[test]
 fn a_reply_may_be_older_by_the_time_it_waited_to_be_read() {
     let clock = |waited, text: &str| {
-        let came = format!("Hello. The time is {text}");
-        stays_after(waited, Content::Clock { within: 2 }, &came, "")
+        let data = format!("Hello. The time is {text}");
+        stays_after(waited, Content::Clock { within: 2 }, &data, "")
     };
     assert_eq!(clock(3 * SECOND, "995"), Some(50 * SECOND), "not valid after now");
     assert_eq!(clock(3 * SECOND, "994"), None);
@@ -65,20 +65,20 @@ fn a_digest_is_64_lower_case_hex_digits() {
 
 #[test]
 fn checks_each_kind_of_content() {
-    let right = |of, came, text| stays(of, came, text) == Some(Nanos::MAX);
+    let right = |of, data, text| stays(of, data, text) == Some(Nanos::MAX);
     assert!(right(Content::Any, "x", "") && right(Content::Text, "ab", "ab"));
     assert!(!right(Content::Text, "abc", "ab") && !right(Content::Text, "a", "ab"));
     assert!(right(Content::Prefix, "abc", "ab") && !right(Content::Prefix, "a", "ab"));
     let regex = || Content::Matches(BytesRegex::new(r"\A(?:a|ab)\z").unwrap());
     assert!(right(regex(), "ab", "") && !right(regex(), "abc", ""));
     let members = |pointer: &str, is| Content::Json(vec![Member { pointer: pointer.into(), is }]);
-    let came = r#"{"a": [1, {"b": null}]}"#;
+    let data = r#"{"a": [1, {"b": null}]}"#;
     let value = |value: serde_json::Value| Is::Value(to_raw_value(&value).unwrap());
-    assert!(right(members("/a/1/b", value(json!(null))), came, ""));
+    assert!(right(members("/a/1/b", value(json!(null))), data, ""));
     assert!(
-        right(members("/a/0", Is::Any), came, "") && !right(members("/a/2", Is::Any), came, "")
+        right(members("/a/0", Is::Any), data, "") && !right(members("/a/2", Is::Any), data, "")
     );
-    assert!(!right(members("/a/0", value(json!(2))), came, ""));
+    assert!(!right(members("/a/0", value(json!(2))), data, ""));
     assert!(!right(members("", Is::Any), "{", ""));
     let inner = r#"{"a": {"b": [1.0, {"c": 2}]}}"#;
     let same = |is| right(members("/a", value(is)), inner, "");

@@ -120,10 +120,10 @@ fn verdict(
     let mut client = Client::asked(http, start, k);
     let (mut complete, mut cuts) = (0, cuts.iter().cycle());
     while !stream.is_empty() {
-        let (came, rest) = stream.split_at((*cuts.next().unwrap()).min(stream.len()));
+        let (data, rest) = stream.split_at((*cuts.next().unwrap()).min(stream.len()));
         let before = complete;
         complete += client
-            .receive(came)
+            .receive(data)
             .map_err(|e| Exchange { reply_index: e.reply_index + u64::from(before), ..*e })?;
         stream = rest;
     }
@@ -220,8 +220,8 @@ proptest! {
             if rest.is_empty() {
                 break;
             }
-            let (came, later) = rest.split_at((*cut).min(rest.len()));
-            prop_assert_eq!(client.receive(came), Ok(0));
+            let (data, later) = rest.split_at((*cut).min(rest.len()));
+            prop_assert_eq!(client.receive(data), Ok(0));
             rest = later;
         }
         match client.end() {
@@ -302,8 +302,8 @@ fn nothing_may_follow_a_reply_that_closes_the_connection() {
         // The second one is recognised by the memo.
         for _ in 0..2 {
             let mut client = Client { desk, ..Client::asked(&http, 0, 2) };
-            let came = client.receive(end.as_bytes());
-            assert_eq!((came, client.ends(), client.cursor.owed()), (Ok(1), true, 1));
+            let result = client.receive(end.as_bytes());
+            assert_eq!((result, client.ends(), client.cursor.owed()), (Ok(1), true, 1));
             desk = client.desk;
         }
         let exchange = verdict(&http, (0, 2), end.repeat(2).as_bytes(), &[1_000]).unwrap_err();
@@ -395,8 +395,8 @@ fn a_correct_time_expires() {
         let now = at * SECOND;
         NOW.store(now, std::sync::atomic::Ordering::Relaxed);
         let mut client = Client { desk, ..Client::asked(&http, 0, 1) };
-        let came = client.receive_at(bytes, now);
-        assert_eq!(came.is_ok(), right, "{came:?} at {at}");
+        let result = client.receive_at(bytes, now);
+        assert_eq!(result.is_ok(), right, "{result:?} at {at}");
         desk = client.desk;
     }
 }
@@ -416,12 +416,12 @@ fn a_time_may_be_as_old_as_the_previous_read() {
         http.asked(&mut client.talk, 2, asked * SECOND);
         if let Some(read) = read {
             client.receive_at(b"HTTP/1.1 200 OK\r\n", read * SECOND).unwrap();
-            let came = client.receive_at(&bytes[17..], 5 * SECOND);
-            assert_eq!(came.is_ok(), right, "read at {read}");
+            let result = client.receive_at(&bytes[17..], 5 * SECOND);
+            assert_eq!(result.is_ok(), right, "read at {read}");
             continue;
         }
-        let came = client.receive_at(bytes, 5 * SECOND);
-        assert_eq!(came.is_ok(), right, "asked at {asked}: {came:?}");
+        let result = client.receive_at(bytes, 5 * SECOND);
+        assert_eq!(result.is_ok(), right, "asked at {asked}: {result:?}");
     }
 }
 
@@ -470,8 +470,8 @@ fn ns_per_reply() {
         let began = thread_cpu();
         for i in 0..rounds as usize {
             client.ask(pipeline);
-            let came = client.receive_at(streams[i % streams.len()].as_bytes(), 1);
-            assert_eq!(came, Ok(pipeline));
+            let result = client.receive_at(streams[i % streams.len()].as_bytes(), 1);
+            assert_eq!(result, Ok(pipeline));
         }
         let ns = (thread_cpu() - began) as f64 / f64::from(rounds * pipeline);
         println!("{name}, {pipeline} at a time: {ns:.1} ns of CPU per reply");

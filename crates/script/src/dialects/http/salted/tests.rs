@@ -49,9 +49,9 @@ impl<'h> Client<'h> {
         }
     }
 
-    fn receive(&mut self, came: &[u8]) -> Result<u32, Box<Exchange>> {
+    fn receive(&mut self, data: &[u8]) -> Result<u32, Box<Exchange>> {
         let Client { http, cursor, talk, desk } = self;
-        http.receive(At { cursor, talk, desk }, came, 0, &mut ())
+        http.receive(At { cursor, talk, desk }, data, 0, &mut ())
     }
 
     /// Verifies all answers and returns the wrong ones.

@@ -45,9 +45,9 @@ fn verdict(
     cursor.wrote(cursor.unsent(&cache.script).len());
     let (mut complete, mut cuts) = (0, cuts.iter().cycle());
     while !stream.is_empty() {
-        let (came, rest) = stream.split_at((*cuts.next().unwrap()).min(stream.len()));
+        let (data, rest) = stream.split_at((*cuts.next().unwrap()).min(stream.len()));
         let at = At { cursor: &mut cursor, talk: &mut talk, desk: &mut () };
-        match cache.receive(at, came, 0, &mut ()) {
+        match cache.receive(at, data, 0, &mut ()) {
             Ok(n) => complete += u64::from(n),
             Err(mut exchange) => {
                 exchange.reply_index += complete;

@@ -146,8 +146,8 @@ fn finds_errors_before_the_first_request() {
     let mut out = Vec::new();
     assert_eq!(redis.open(&mut client.talk, &mut &[][..], &mut out), Ok(false));
     assert_eq!(out, b"*2\r\n$6\r\nSELECT\r\n$2\r\n99\r\n");
-    let mut came = &b"-ERR DB index is out of range\r\n"[..];
-    let exchange = redis.open(&mut client.talk, &mut came, &mut out).unwrap_err();
+    let mut data = &b"-ERR DB index is out of range\r\n"[..];
+    let exchange = redis.open(&mut client.talk, &mut data, &mut out).unwrap_err();
     assert_eq!(exchange.sent, "SELECT 99");
     assert_eq!(exchange.received, "-ERR DB index is out of range\\r\\n");
 }
