@@ -17,7 +17,7 @@ pub struct Cursor {
     /// Reply bytes before this offset have arrived and were correct.
     pub(crate) checked_to: u32,
     /// Whether anything has been written on this connection.
-    begun: bool,
+    has_written: bool,
 }
 
 impl Cursor {
@@ -25,7 +25,7 @@ impl Cursor {
     pub fn new(script: &Script, start: u32) -> Self {
         let begin = script.begin(start);
         let (written_to, checked_to) = (begin.request, begin.reply);
-        Cursor { answered: start, asked: start, written_to, checked_to, begun: false }
+        Cursor { answered: start, asked: start, written_to, checked_to, has_written: false }
     }
 
     /// Returns the exchange at which a new connection continues.
@@ -41,7 +41,7 @@ impl Cursor {
     /// Returns the last request that the server owed a reply to, or `None` if nothing was written.
     pub fn last_request<'s>(&self, script: &'s Script) -> Option<&'s [u8]> {
         let last = (self.owed_to(script) + script.count() - 1) % script.count();
-        self.begun.then(|| script.request(last))
+        self.has_written.then(|| script.request(last))
     }
 
     /// Schedules `k` more requests to be sent.
@@ -66,7 +66,7 @@ impl Cursor {
     #[inline]
     pub fn wrote(&mut self, n: usize) {
         self.written_to += n as u32;
-        self.begun |= n > 0;
+        self.has_written |= n > 0;
     }
 
     /// First exchange whose reply is not complete.

@@ -144,8 +144,8 @@ fn held(clusters: &[Cluster]) -> Result<Vec<&Cluster>, Unexplained> {
 /// Returns the cluster whose value the key held from before `from` until after `to`. The intervals
 /// of `held` do not overlap.
 fn around<'c>(held: &[&'c Cluster], from: Nanos, to: Nanos) -> Option<&'c Cluster> {
-    let begun = held.partition_point(|cluster| cluster.first_end < from);
-    let last = held[..begun].last()?;
+    let started = held.partition_point(|cluster| cluster.first_end < from);
+    let last = held[..started].last()?;
     (to < last.last_call).then_some(*last)
 }
 

@@ -140,7 +140,7 @@ impl Content {
     }
 
     /// Number of leading bytes that decide whether the content is correct.
-    pub(crate) fn looked_at(&self, text: &[u8]) -> usize {
+    pub(crate) fn checked_bytes(&self, text: &[u8]) -> usize {
         match self {
             Content::Any => 0,
             Content::Prefix => text.len(),

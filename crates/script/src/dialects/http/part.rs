@@ -231,7 +231,7 @@ impl Part {
         if piece.len() > longest - self.content.len() {
             return Err(Fault::TooLong(longest));
         }
-        let more = expected.looked_at(text) - self.content.len();
+        let more = expected.checked_bytes(text) - self.content.len();
         self.content.extend_from_slice(&piece[..piece.len().min(more)]);
         Ok(None)
     }

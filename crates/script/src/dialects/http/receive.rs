@@ -113,7 +113,7 @@ impl Http {
         let owed_to = to.cursor.begun_to(&self.script);
         let before = to.cursor.answered();
         let (mut at, mut rest) = (before, data);
-        let mut last = Last { begun: to.talk.part.is_some(), at: 0..0 };
+        let mut last = Last { started_earlier: to.talk.part.is_some(), at: 0..0 };
         let answer = Cell::default();
         while !rest.is_empty() {
             let At { cursor, talk, desk } = &mut to;
@@ -298,7 +298,7 @@ impl Dialect for Http {
 /// The last complete reply among the bytes of one read.
 struct Last {
     /// Whether the first reply of these bytes started in an earlier read.
-    begun: bool,
+    started_earlier: bool,
     at: Range<usize>,
 }
 
@@ -306,10 +306,11 @@ impl Last {
     /// Returns its bytes, if they are known; `data` are the bytes of this read.
     #[cold]
     fn shown(&self, data: &[u8], desk: &Desk) -> Vec<u8> {
-        let begun = if self.begun && self.at.start == 0 { desk.shown_last() } else { &[] };
+        let start =
+            if self.started_earlier && self.at.start == 0 { desk.shown_last() } else { &[] };
         match &data[self.at.clone()] {
             [] => Vec::new(),
-            reply => [begun, reply].concat(),
+            reply => [start, reply].concat(),
         }
     }
 }

@@ -35,8 +35,8 @@ impl Steps {
         data: &mut &[u8],
         out: &mut Vec<u8>,
     ) -> Result<bool, Box<Exchange>> {
-        if !talk.opening.begun {
-            talk.opening.begun = true;
+        if !talk.opening.started {
+            talk.opening.started = true;
             if let Some(database) = &self.database {
                 write_command([&b"SELECT"[..], database.as_bytes()], out);
                 talk.opening.due = 1;

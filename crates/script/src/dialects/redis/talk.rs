@@ -55,7 +55,7 @@ pub(super) struct Progress {
 /// State of the steps before the first request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Opening {
-    pub begun: bool,
+    pub started: bool,
     /// Whether all steps are done.
     pub done: bool,
     /// Number of expected replies.
@@ -95,7 +95,7 @@ impl Talk {
     /// Moves on to the next connection of the slot. It keeps the keys if the last connection had no
     /// requests in flight.
     pub(super) fn renew(&mut self) {
-        let knows = self.asked == self.answered && (self.opening.done || !self.opening.begun);
+        let knows = self.asked == self.answered && (self.opening.done || !self.opening.started);
         if !knows {
             self.generation = self.generation.wrapping_add(1);
             self.author = Owner::new(self.slot, self.generation);

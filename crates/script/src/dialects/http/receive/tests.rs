@@ -283,12 +283,12 @@ fn rejects_unsolicited_replies_except_a_request_timeout() {
     assert!(exchange.sent.starts_with("GET / ") && exchange.expected.starts_with("nothing more"));
     assert_eq!(exchange.reply_index, 2);
 
-    let gives_up = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n";
+    let timeout = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n";
     let mut client = Client::asked(&http, 0, 1);
     assert_eq!(client.receive(&one), Ok(1));
-    assert_eq!((client.receive(gives_up), client.ends()), (Ok(0), true));
+    assert_eq!((client.receive(timeout), client.ends()), (Ok(0), true));
     // As a reply to a request it is checked like any other.
-    assert!(Client::asked(&http, 0, 1).receive(gives_up).is_err());
+    assert!(Client::asked(&http, 0, 1).receive(timeout).is_err());
 }
 
 #[test]
