@@ -175,7 +175,7 @@ impl Roster {
     /// Cancels broadcasts that a member was owed and has not received, because its connection closed.
     pub fn forgive(&self, without: impl Iterator<Item = u64>) {
         without.for_each(|number| {
-            self.count_delivery(number);
+            self.decrement_left(number);
         });
     }
 
@@ -227,10 +227,10 @@ impl Roster {
 
     /// Records a delivery to a member that is owed it. Returns whether this was the last one.
     pub fn delivered(&self, number: u64) -> bool {
-        self.count_delivery(number)
+        self.decrement_left(number)
     }
 
-    fn count_delivery(&self, number: u64) -> bool {
+    fn decrement_left(&self, number: u64) -> bool {
         let is_last = self.broadcast(number, Broadcast::Left).fetch_sub(1, AcqRel) == 1;
         if is_last {
             self.head(Head::Owed).fetch_sub(1, Relaxed);
