@@ -126,13 +126,13 @@ fn bursts_that_make_no_sense_are_refused() {
     let plan = burst(server.address, 12, 4, 10);
     let second = Duration::from_secs(1);
     for (refused, said) in [
-        (burst(server.address, 12, 5, 10), "5 instances cannot share 12 connections equally"),
+        (burst(server.address, 12, 5, 10), "12 connections cannot be divided equally among 5"),
         (burst(server.address, 12, 0, 10), "0 instances"),
         (burst(server.address, 12, 4, 0), "1 request"),
-        (Plan { until: Until::Elapsed(second), ..plan.clone() }, "no window of time"),
-        (Plan { until: Until::Requests(9), ..plan.clone() }, "number of requests with it"),
-        (Plan { drive: Drive::Closed, ..plan.clone() }, "nothing else does"),
-        (Plan { idle: 1, ..plan.clone() }, "idle connections need a window of time"),
+        (Plan { until: Until::Elapsed(second), ..plan.clone() }, "neither a duration"),
+        (Plan { until: Until::Requests(9), ..plan.clone() }, "nor a number of requests"),
+        (Plan { drive: Drive::Closed, ..plan.clone() }, "every other load needs"),
+        (Plan { idle: 1, ..plan.clone() }, "idle connections need a load with a duration"),
     ] {
         match run(&refused) {
             Err(Error::Plan(why)) => assert!(why.contains(said), "{why}"),

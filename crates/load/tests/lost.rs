@@ -66,7 +66,7 @@ fn a_port_without_a_server_is_refused_within_seconds() {
     let said = error.to_string();
     assert!(
         said.starts_with(
-            "0 of 3 connections came to a first reply; last error: Connection refused"
+            "only 0 of 3 connections got a first reply; last error: Connection refused"
         ),
         "{said}"
     );
@@ -86,7 +86,7 @@ fn a_server_that_holds_too_few_connections_is_said_so() {
     let error = run(&Plan { connections: 5, patience, ..plan(server.address) }).unwrap_err();
     let said = error.to_string();
     assert!(
-        said.starts_with("3 of 5 connections came to a first reply; last error: the server closed"),
+        said.starts_with("only 3 of 5 connections got a first reply; last error: the server"),
         "{said}"
     );
 }

@@ -395,10 +395,10 @@ fn a_rate_has_a_limit_and_needs_a_window_of_time() {
     let server = Server::double();
     let plan = at_rate(&server);
     for (refused, said) in [
-        (Plan { until: Until::Requests(100), ..plan.clone() }, "a rate needs a window"),
+        (Plan { until: Until::Requests(100), ..plan.clone() }, "a rate needs a load with"),
         (
             Plan { drive: at(Plan::MAX_RATE + 1, Arrivals::Poisson), ..plan.clone() },
-            "at most 10000000",
+            "the maximum is 10000000",
         ),
     ] {
         match run(&refused) {

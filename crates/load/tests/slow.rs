@@ -107,7 +107,7 @@ fn a_server_that_serves_one_at_a_time_serves_no_new_client() {
     // The first new client may come before the first slow one.
     let tally = run(&SlowPlan { longest: ms(1_500), timeout: ms(300), ..plan(&server) });
     assert!(tally.served.len() <= 1 && tally.failed > 0, "{} served", tally.served.len());
-    assert!(tally.first_failure.unwrap().contains("no whole reply within 300ms"));
+    assert!(tally.first_failure.unwrap().contains("no complete reply within 300ms"));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_wrong_reply_is_no_service() {
         (&b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"[..], "got HTTP/1.1 503"),
         (
             &b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi"[..],
-            "closed the connection before a whole reply",
+            "closed the connection before a complete reply",
         ),
         (&b"220 mail\r\n\r\n"[..], "malformed"),
     ] {

@@ -130,11 +130,11 @@ fn a_certificate_that_does_not_fit_ends_the_run_with_a_sentence() {
         (
             good(),
             authority.believed("example.com"),
-            "expected one for example.com, and this one is for example.org, localhost",
+            "expected a certificate for example.com, got one for example.org, localhost",
         ),
         (authority.certifies(&["localhost"], 2_001), authority.believed("localhost"), "it expired"),
-        (good(), other.believed("localhost"), "nobody does"),
-        (good(), Tls::new("localhost", &Roots::System).unwrap(), "nobody does"),
+        (good(), other.believed("localhost"), "not signed by a trusted CA"),
+        (good(), Tls::new("localhost", &Roots::System).unwrap(), "not signed by a trusted CA"),
     ] {
         let server = double_server(shown.config(VERSIONS));
         for drive in [Drive::Closed, Drive::Churn] {
@@ -199,9 +199,9 @@ fn roots_that_are_none_are_refused() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let roots = Roots::File(file.path().to_owned());
     let text = Tls::new("localhost", &roots).unwrap_err().to_string();
-    assert!(text.contains("there is no certificate in it"), "{text}");
+    assert!(text.contains("it contains no certificate"), "{text}");
     let text = Tls::new("no host", &Roots::Unchecked).unwrap_err().to_string();
-    assert!(text.contains("no host that a certificate could be for"), "{text}");
+    assert!(text.contains("neither a host name nor an IP address"), "{text}");
 }
 
 /// The end came with the last bytes, and no readiness tells of it.

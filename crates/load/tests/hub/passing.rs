@@ -113,7 +113,7 @@ fn a_load_without_pushes_or_without_a_window_refuses_and_says_why() {
     let valid = passing(([127, 0, 0, 1], 1).into(), 1);
     let plans = [
         (Plan { workload: workload("double"), ..valid.clone() }, "this load runs double"),
-        (Plan { until: Until::Requests(9), ..valid.clone() }, "a window of time"),
+        (Plan { until: Until::Requests(9), ..valid.clone() }, "a load with a duration"),
         (Plan { drive: Drive::Churn, ..valid }, "members that stay"),
     ];
     for (refused, said) in plans {

@@ -50,12 +50,12 @@ fn a_killed_process_ends_the_load_in_every_phase() {
 fn what_cannot_be_counts_is_refused_by_the_number_of_the_process() {
     let server = Server::double();
     for (lie, said) in [
-        ("precision", "counted another load: a histogram of 1 to"),
-        ("requests", "miscounted: "),
-        ("slices", "counted another load: "),
-        ("format", "miscounted: format 2, expected format 1"),
-        ("instances", "miscounted: instances of a burst that are not its own"),
-        ("words", "cannot be understood: expected a message, got \"all is well\""),
+        ("precision", "reported counts of another load: a histogram of 1 to"),
+        ("requests", "reported wrong counts: "),
+        ("slices", "reported counts of another load: "),
+        ("format", "reported wrong counts: format 2, expected format 1"),
+        ("instances", "reported wrong counts: burst instances of another process"),
+        ("words", "sent no valid report: expected a message, got \"all is well\""),
         ("silent", "ended before its counts were reported: exit status: 7"),
     ] {
         let result = lied(&server, lie);

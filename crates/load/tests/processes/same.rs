@@ -121,7 +121,7 @@ fn tls_with_roots_of_ones_own_works_in_several_processes() {
     assert!(tally.tls.is_some_and(|spoken| spoken.checked));
     let stranger = Plan { tls: Some(Authority::new().believed("localhost")), ..plan };
     match marked(2).run(&stranger) {
-        Err(Error::Tls(text)) => assert!(text.contains("certificate does not fit"), "{text}"),
+        Err(Error::Tls(text)) => assert!(text.contains("certificate is not accepted"), "{text}"),
         other => panic!("expected a TLS error, got {other:?}"),
     }
 }
