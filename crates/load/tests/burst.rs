@@ -1,4 +1,4 @@
-//! A burst: every connection sends exactly its requests and closes, and every instance is timed.
+//! A burst: every connection sends exactly its number of requests and closes; every instance is timed.
 
 mod common;
 
@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-/// At most three outstanding on each connection.
+/// A burst with at most three requests outstanding on each connection.
 fn burst(target: SocketAddr, connections: usize, instances: u32, requests: u32) -> Plan {
     in_burst(instances, requests, Plan { connections, pipeline: 3, ..plan(target) })
 }
@@ -54,7 +54,7 @@ fn every_connection_sends_its_requests_and_closes_and_every_instance_is_timed() 
 }
 
 #[test]
-fn no_more_are_outstanding_than_the_pipeline_and_no_more_open_at_a_time_than_queues_hold() {
+fn a_burst_respects_the_pipeline_and_the_limit_of_opening_connections() {
     let (opening, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let highest = most.clone();
     let server = Server::start(move |stream, requests| {
@@ -63,7 +63,7 @@ fn no_more_are_outstanding_than_the_pipeline_and_no_more_open_at_a_time_than_que
             if i == 0 {
                 opening.fetch_sub(1, SeqCst);
             }
-            // What has come and is not read yet, beside this line and those read with it.
+            // Received bytes that are still unread, not counting this line and those read with it.
             let ahead = rustix::io::ioctl_fionread(&stream).unwrap();
             assert!(ahead <= 3 * 21, "{ahead} bytes ahead");
             Some(double(line))
@@ -74,7 +74,7 @@ fn no_more_are_outstanding_than_the_pipeline_and_no_more_open_at_a_time_than_que
 }
 
 #[test]
-fn what_a_lost_connection_had_still_to_send_is_lost_with_it() {
+fn unsent_requests_of_a_lost_connection_are_lost_too() {
     for (connections, threads) in [(8, 1), (40, 2)] {
         let server = Server::lines(|i, line| (i < 4).then(|| double(line)));
         let plan = Plan { threads, ..burst(server.address, connections as usize, 4, 10) };
@@ -121,7 +121,7 @@ fn a_wrong_reply_ends_the_burst() {
 }
 
 #[test]
-fn bursts_that_make_no_sense_are_refused() {
+fn contradictory_bursts_are_refused() {
     let server = Server::double();
     let plan = burst(server.address, 12, 4, 10);
     let second = Duration::from_secs(1);
