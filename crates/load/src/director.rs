@@ -26,7 +26,7 @@ const DEAD_AFTER: Nanos = 2 * SECOND;
 const MOST_DROPS: u64 = 8;
 /// How long connections stay open after the last reply, to detect unsolicited bytes.
 const SETTLE: Nanos = 30 * MS;
-/// How long a server may take to close a connection whose last request asked it to.
+/// Maximum time for a server to close a connection after a request with e.g. `Connection: close`.
 const CLOSES_WITHIN: Nanos = SECOND;
 /// After a pause longer than this before the window, the load first works off its backlog.
 const SHORT_PAUSE: Nanos = 50_000;

@@ -172,10 +172,10 @@ mod tests {
         assert!(passing.slots().eq(5..8) && !passing.has(4));
         (5..8).for_each(|slot| passing.comes(slot, 100));
         let due: Vec<u32> = std::iter::from_fn(|| passing.next_due(100 + LONGEST_STAY)).collect();
-        assert_eq!(due.len(), 3, "nobody stays for longer");
+        assert_eq!(due.len(), 3, "no member stays for longer");
         assert_eq!(passing.next_to_go(|_| false), None);
         assert_eq!(passing.next_to_go(|slot| slot == 6), Some(6));
-        assert_eq!(passing.next_to_go(|slot| slot == 6), None, "it goes once");
+        assert_eq!(passing.next_to_go(|slot| slot == 6), None, "it leaves only once");
         // Its connection is lost, and another member takes the slot.
         passing.is_away(7);
         passing.comes(7, 200);

@@ -93,7 +93,7 @@ pub struct Plan {
     /// The run is given up if no further connection opens for this long ([`Plan::PATIENCE`] is a
     /// good value).
     pub patience: Duration,
-    /// The warm-up before the measured window. Not used with [`Until::Requests`].
+    /// The warm-up before the measured window. Not used with [`Until::Requests`] and [`Until::Done`].
     pub warm_up: WarmUp,
     /// When the measured window ends.
     pub until: Until,

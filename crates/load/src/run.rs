@@ -191,7 +191,7 @@ pub(crate) fn report_progress(
     }
 }
 
-/// Pins this thread to its CPU, where CPUs are given.
+/// Pins this thread to its CPU, if CPUs are given.
 fn pin(cpus: &[u32], thread: usize) -> Result<(), Error> {
     if cpus.is_empty() {
         return Ok(());
@@ -231,8 +231,7 @@ impl Drop for KeptOn {
     }
 }
 
-/// Ends the run for all threads when dropped. Whatever the reason that a thread ends, the others must
-/// not wait for one that failed or panicked.
+/// Ends the run for all threads when dropped, so that no thread waits for one that failed or panicked.
 pub(crate) struct EndAll<'a>(pub &'a Shared);
 
 impl Drop for EndAll<'_> {

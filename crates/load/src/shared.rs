@@ -91,7 +91,8 @@ pub(crate) struct Shared {
     spoken: OnceLock<TlsSpoken>,
     /// Connections of a burst that got their first reply.
     opened: AtomicUsize,
-    /// The server has had enough time to close connections whose last request asked for it.
+    /// The server has had enough time to close connections after a request with e.g. `Connection:
+    /// close`.
     closes_overdue: AtomicBool,
     /// The load ends without waiting for pending replies.
     cut_short: AtomicBool,

@@ -48,7 +48,7 @@ fn every_connection_sends_its_requests_and_closes_and_every_instance_is_timed() 
         assert_eq!(
             tally.instances_ns.iter().max(),
             Some(&tally.window_ns),
-            "the last reply ends it"
+            "the window ends with the last reply"
         );
     }
 }
@@ -82,7 +82,7 @@ fn unsent_requests_of_a_lost_connection_are_lost_too() {
         let lost = tally.errors.closed_early + tally.errors.read + tally.errors.write;
         assert_eq!((tally.requests, lost), (4 * connections, 6 * connections));
         assert_eq!(tally.errors.total(), lost, "{:?}", tally.errors);
-        assert_eq!(tally.connections_opened, connections, "none is opened again");
+        assert_eq!(tally.connections_opened, connections, "no connection is reopened");
         assert!(!tally.server_died && tally.first_wrong.is_none());
     }
 }
@@ -125,7 +125,7 @@ fn contradictory_bursts_are_refused() {
     let server = Server::double();
     let plan = burst(server.address, 12, 4, 10);
     let second = Duration::from_secs(1);
-    for (refused, said) in [
+    for (refused, expected) in [
         (burst(server.address, 12, 5, 10), "12 connections cannot be divided equally among 5"),
         (burst(server.address, 12, 0, 10), "0 instances"),
         (burst(server.address, 12, 4, 0), "1 request"),
@@ -135,7 +135,7 @@ fn contradictory_bursts_are_refused() {
         (Plan { idle: 1, ..plan.clone() }, "idle connections need a load with a duration"),
     ] {
         match run(&refused) {
-            Err(Error::Plan(why)) => assert!(why.contains(said), "{why}"),
+            Err(Error::Plan(why)) => assert!(why.contains(expected), "{why}"),
             other => panic!("{other:?}"),
         }
     }

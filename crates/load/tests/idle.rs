@@ -56,7 +56,7 @@ fn idle_connections_send_one_request_each_and_stay_open() {
         assert_eq!(edges.seen, [95, 95, 95]);
         let seen = per_connection.lock().unwrap();
         assert_eq!(seen.iter().filter(|&&asked| asked == 1).count(), 90);
-        assert!(tally.requests > 5 * 2, "the active ones work");
+        assert!(tally.requests > 5 * 2, "the active connections send requests");
     }
 }
 

@@ -63,12 +63,12 @@ fn a_port_without_a_server_is_refused_within_seconds() {
     let began = Instant::now();
     let error = run(&Plan { connections: 3, ..plan(address) }).unwrap_err();
     assert!(began.elapsed() < Duration::from_secs(4));
-    let said = error.to_string();
+    let message = error.to_string();
     assert!(
-        said.starts_with(
+        message.starts_with(
             "only 0 of 3 connections got a first reply; last error: Connection refused"
         ),
-        "{said}"
+        "{message}"
     );
 }
 
@@ -84,10 +84,10 @@ fn a_server_that_accepts_too_few_connections_is_reported() {
     });
     let patience = Duration::from_millis(300);
     let error = run(&Plan { connections: 5, patience, ..plan(server.address) }).unwrap_err();
-    let said = error.to_string();
+    let message = error.to_string();
     assert!(
-        said.starts_with("only 3 of 5 connections got a first reply; last error: the server"),
-        "{said}"
+        message.starts_with("only 3 of 5 connections got a first reply; last error: the server"),
+        "{message}"
     );
 }
 
@@ -148,8 +148,8 @@ fn a_late_reply_is_a_timeout_and_in_no_histogram() {
     assert!(tally.histogram.len() <= tally.replies);
     assert!(tally.histogram.max() < 60_000_000);
     let opened = tally.connections_opened;
-    assert!(opened > 2, "connections are opened again");
-    assert!(opened < 30, "with a pause");
+    assert!(opened > 2, "connections are reopened");
+    assert!(opened < 30, "connections are reopened after a pause");
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn impossible_plans_are_refused_with_the_possible_number_of_connections() {
     }
     let nowhere = Plan { cpus: vec![1_000_000], ..plan.clone() };
     assert!(matches!(run(&nowhere), Err(Error::Machine { .. })));
-    assert_eq!(server.requests(), 0, "nothing is sent by a plan that is refused");
+    assert_eq!(server.requests(), 0, "a refused plan sends nothing");
 }
 
 /// The accept queue stays full, so connections are neither refused nor answered.

@@ -75,7 +75,7 @@ fn the_seed_determines_the_number_of_poisson_arrivals() {
         let first = due(1, threads, 0);
         // 300 are expected, with a standard deviation of 17.
         assert!((200..400).contains(&first), "{first}");
-        assert_eq!(first, due(1, threads, 50), "whatever the warm-up");
+        assert_eq!(first, due(1, threads, 50), "the warm-up does not matter");
     }
     let others: Vec<_> = (2..5).map(|seed| due(seed, 1, 0)).collect();
     assert!(others.iter().any(|other| *other != others[0]), "{others:?}");
@@ -394,7 +394,7 @@ fn a_rate_ten_times_too_high_ends_in_time() {
 fn a_rate_has_a_limit_and_needs_a_duration() {
     let server = Server::double();
     let plan = at_rate(&server);
-    for (refused, said) in [
+    for (refused, expected) in [
         (Plan { until: Until::Requests(100), ..plan.clone() }, "a rate needs a load with"),
         (
             Plan { drive: at(Plan::MAX_RATE + 1, Arrivals::Poisson), ..plan.clone() },
@@ -402,7 +402,7 @@ fn a_rate_has_a_limit_and_needs_a_duration() {
         ),
     ] {
         match run(&refused) {
-            Err(Error::Plan(why)) => assert!(why.contains(said), "{why}"),
+            Err(Error::Plan(why)) => assert!(why.contains(expected), "{why}"),
             other => panic!("{other:?}"),
         }
     }

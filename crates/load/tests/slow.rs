@@ -112,7 +112,7 @@ fn a_server_that_serves_one_at_a_time_serves_no_new_client() {
 
 #[test]
 fn a_client_with_a_wrong_reply_is_not_served() {
-    for (reply, said) in [
+    for (reply, expected) in [
         (&b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"[..], "got HTTP/1.1 503"),
         (
             &b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi"[..],
@@ -128,7 +128,7 @@ fn a_client_with_a_wrong_reply_is_not_served() {
         });
         let tally = run(&SlowPlan { connections: 1, ..plan(&server) });
         let failure = tally.first_failure.unwrap_or_default();
-        assert!(tally.served.is_empty() && failure.contains(said), "{failure}");
+        assert!(tally.served.is_empty() && failure.contains(expected), "{failure}");
     }
 }
 

@@ -126,7 +126,7 @@ fn latency_excludes_the_handshake_of_a_kept_connection() {
 fn a_rejected_certificate_ends_the_run_with_the_reason() {
     let (authority, other) = (Authority::new(), Authority::new());
     let good = || authority.certifies(&["example.org", "localhost"], 2_999);
-    for (shown, tls, said) in [
+    for (shown, tls, expected) in [
         (
             good(),
             authority.trusted("example.com"),
@@ -141,7 +141,7 @@ fn a_rejected_certificate_ends_the_run_with_the_reason() {
             let tls = Some(tls.clone());
             let plan = Plan { tls, drive, connections: 20, ..plan(server.address) };
             let text = refusal(&plan);
-            assert!(text.contains(said) && text.contains("--insecure"), "{text}");
+            assert!(text.contains(expected) && text.contains("--insecure"), "{text}");
         }
         let tls = Some(Tls::new("example.com", &Roots::Unchecked).unwrap());
         assert_undisturbed(&run(&Plan { tls, ..plan(server.address) }).unwrap());
@@ -222,7 +222,7 @@ fn a_close_notify_without_a_close_ends_the_connection() {
     let tally = run(&Plan { tls, until, ..plan(server.address) }).unwrap();
     let ends = tally.errors.closed_early + tally.errors.closed_idle;
     assert!(ends > 0, "{:?}", tally.errors);
-    assert_eq!(tally.errors.total(), ends, "nobody waited for a reply");
+    assert_eq!(tally.errors.total(), ends, "no request timed out");
 }
 
 /// A proxy that forwards bytes in pieces of `size`, in both directions.

@@ -87,7 +87,7 @@ fn an_answer_to_an_incomplete_head_disqualifies() {
     });
     let plan =
         Plan { workload: workload("hello"), host: "localhost".into(), ..withholding(&server) };
-    let wrong = run(&plan).unwrap().first_wrong.expect("it was found");
+    let wrong = run(&plan).unwrap().first_wrong.expect("a wrong reply");
     assert!(wrong.expected.contains("last byte of the request"), "{wrong:?}");
     assert!(
         wrong.sent.starts_with("GET") && wrong.received.starts_with("HTTP/1.1 200"),
@@ -105,7 +105,7 @@ fn a_server_that_guesses_only_in_the_window_is_detected_after_it() {
         eprintln!("skipped: this machine completed only {} requests", server.requests());
         return;
     }
-    let wrong = tally.first_wrong.expect("it was found");
+    let wrong = tally.first_wrong.expect("a wrong reply");
     assert!(wrong.expected.contains("last byte of the request"), "{wrong:?}");
 }
 

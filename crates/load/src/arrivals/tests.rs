@@ -40,7 +40,7 @@ fn poisson_arrivals_pass_with_nearly_all_seeds() {
 }
 
 #[test]
-fn constant_and_poisson_arrivals_are_told_apart() {
+fn constant_and_poisson_arrivals_are_distinguished() {
     for rate in [20, 1_000, 20_000, 200_000] {
         let even = check(Arrivals::Constant, Arrivals::Constant, rate, 1, Some);
         assert!(even.kept && even.distance == 0.0, "{even:?}");

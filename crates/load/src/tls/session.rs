@@ -259,7 +259,7 @@ mod tests {
                     match pair.receive().unwrap() {
                         Received::Bytes(n) => came.extend_from_slice(&pair.plain[..n]),
                         Received::Nothing => {}
-                        Received::End => panic!("nobody ended"),
+                        Received::End => panic!("unexpected end of input"),
                     }
                     if i == 0 {
                         assert_eq!(came, whole, "cut at {cut}");

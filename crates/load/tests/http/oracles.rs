@@ -61,7 +61,7 @@ fn started(command: &mut Command) -> Option<Process> {
 fn await_port(address: SocketAddr) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while TcpStream::connect(address).is_err() {
-        assert!(Instant::now() < deadline, "nobody listens at {address}");
+        assert!(Instant::now() < deadline, "no server listens at {address}");
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -171,7 +171,7 @@ fn another_crate_serves_hello() {
             input.drain(..taken);
             requests.fetch_add(1, SeqCst);
             let Some(RecvRequestResult::ProvideResponse(reply)) = reply.proceed() else {
-                panic!("it waits for a content");
+                panic!("it waits for a request body");
             };
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
             let content = format!("Hello. The time is {now}");

@@ -116,9 +116,9 @@ fn members_that_join_and_leave_need_pushed_messages_and_a_duration() {
         (Plan { until: Until::Requests(9), ..valid.clone() }, "a load with a duration"),
         (Plan { drive: Drive::Churn, ..valid }, "members that stay"),
     ];
-    for (refused, said) in plans {
+    for (refused, expected) in plans {
         match run(&refused) {
-            Err(Error::Plan(why)) => assert!(why.contains(said), "{why}"),
+            Err(Error::Plan(why)) => assert!(why.contains(expected), "{why}"),
             other => panic!("{other:?}"),
         }
     }

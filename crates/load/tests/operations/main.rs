@@ -92,7 +92,7 @@ fn assert_exact(tally: &Tally, numbers: &[u32]) {
     for (counted, expected) in tally.operations.iter().zip(expected(numbers)) {
         let name = &counted.operation.name;
         assert_eq!((counted.count, counted.whole_run), (expected.len(), expected.len()), "{name}");
-        assert!(counted.histogram == expected, "other latencies of {name}");
+        assert!(counted.histogram == expected, "the latencies of {name} differ");
     }
 }
 
@@ -129,8 +129,8 @@ fn one_and_three_processes_merge_into_the_same_buckets() {
     let threads = asked(&|plan| run(&Plan { threads: 3, ..plan.clone() }, Times::Made));
     let three = asked(&|plan| run_apart(plan, 3));
     assert_eq!((one.1, three.1), (1, 3));
-    assert!(one.0 == threads.0 && one.0 == three.0, "other requests");
-    assert!(one.2 == threads.2 && one.2 == three.2, "other counts");
+    assert!(one.0 == threads.0 && one.0 == three.0, "the requests differ");
+    assert!(one.2 == threads.2 && one.2 == three.2, "the counts differ");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn in_open_loop_latency_counts_from_the_intended_send() {
     let open = tally.open_loop.as_ref().unwrap();
     assert_eq!((open.due, open.unanswered()), (200, 0));
     let results = by_name(&tally, "results");
-    assert_eq!(results.histogram.len(), 200, "of all that were due, whenever they came");
+    assert_eq!(results.histogram.len(), 200, "all due requests, whenever their results came");
     assert!(results.histogram == tally.histogram);
     let deliveries = &by_name(&tally, "deliveries").histogram;
     // 50 requests were due during the stall; the second half waited for less than 100 ms.

@@ -49,7 +49,7 @@ fn a_killed_process_ends_the_load_in_every_phase() {
 #[test]
 fn invalid_counts_are_refused_with_the_number_of_the_process() {
     let server = Server::double();
-    for (lie, said) in [
+    for (lie, expected) in [
         ("precision", "reported counts of another load: a histogram of 1 to"),
         ("requests", "reported wrong counts: "),
         ("slices", "reported counts of another load: "),
@@ -60,7 +60,7 @@ fn invalid_counts_are_refused_with_the_number_of_the_process() {
     ] {
         let result = lied(&server, lie);
         let error = result.unwrap_err().to_string();
-        assert!(error.starts_with(&format!("load process 2 of 3 {said}")), "{lie}: {error}");
+        assert!(error.starts_with(&format!("load process 2 of 3 {expected}")), "{lie}: {error}");
     }
     lied(&server, "nothing").unwrap();
 }
@@ -143,7 +143,7 @@ fn load_processes_die_with_their_leader() {
     until("both processes load", || processes().len() == 2 && server.requests() > 100);
     leader.kill().unwrap();
     leader.wait().unwrap();
-    until("they are gone", || pids_of(&mark).is_empty());
+    until("no process remains", || pids_of(&mark).is_empty());
 }
 
 fn until(what: &str, mut condition: impl FnMut() -> bool) {

@@ -37,7 +37,7 @@ fn three_processes_send_exactly_the_requests_that_one_sends() {
     };
     let one = asked(1);
     assert_eq!(one.len(), 1_200);
-    assert!(asked(3) == one, "other requests");
+    assert!(asked(3) == one, "the requests differ");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn tls_with_a_file_of_ca_certificates_works_in_several_processes() {
     let (tls, server) = {
         let authority = Authority::new();
         let config = authority.certifies(&["localhost"], 2_999).config(VERSIONS);
-        // The file with the roots is gone when the processes start.
+        // The file of CA certificates is already removed when the processes start.
         (authority.trusted("localhost"), double_server(config))
     };
     let until = Until::Requests(300);
@@ -158,7 +158,7 @@ fn there_are_as_many_processes_as_the_descriptor_limit_requires() {
     if limit < 1 << 20 {
         let (processes, threads) = split(&with(9 * limit / 4, 1), 1);
         assert_eq!((processes, threads), (3, 3), "{limit} descriptors");
-        assert_eq!(split(&with(9 * limit / 4, 4), 1), (4, 4), "as many threads as asked for");
+        assert_eq!(split(&with(9 * limit / 4, 4), 1), (4, 4), "the requested number of threads");
         assert_eq!(split(&Plan { idle: limit, ..with(limit / 2, 1) }, 1), (2, 2));
     }
     let most = Processes { program: "x".into(), arguments: vec![], least: 1 };
