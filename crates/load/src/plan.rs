@@ -56,7 +56,7 @@ pub struct Plan {
     /// has at most `pipeline` requests outstanding. When a lost connection is reopened, its first
     /// request does not count towards the bound. A connection whose close the server announced is
     /// reopened in its turn. Only with [`Until::Elapsed`]. There are at most as many load threads as
-    /// requests in flight.
+    /// requests in flight, unless the server pushes messages.
     ///
     /// [`Drive::Churn`]: every request has its own connection: connect, send, read the reply, close.
     /// Latency counts from before the connect. In workloads with conversations of several steps, every
