@@ -47,7 +47,7 @@ fn a_server_that_slow_clients_hold_up_ends_with_status_1() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("did not keep serving new clients"), "{text}");
-    assert!(text.contains("no whole reply within 300ms"), "{text}");
+    assert!(text.contains("no complete reply within 300ms"), "{text}");
     assert!(text.contains("it closed no slow one"), "{text}");
 }
 
@@ -77,7 +77,7 @@ fn what_cannot_be_asked_for_ends_with_status_2() {
         ("http", vec!["--every", "1s"], "--slow"),
         ("http", vec!["--insecure"], "they need an https:// URL"),
         ("https", vec!["--insecure", "--cacert", "a.pem"], "cannot be used with"),
-        ("https", vec!["--cacert", "no/such.pem"], "the roots in no/such.pem cannot be used"),
+        ("https", vec!["--cacert", "no/such.pem"], "cannot use the CA certificates in no/such.pem"),
         ("https", vec!["--insecure"], "expected TLS"),
         ("https", vec!["-n", "1000", "--churn", "--insecure"], "expected TLS"),
     ] {

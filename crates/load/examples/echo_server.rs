@@ -1,6 +1,6 @@
-//! A plain epoll echo server, to compare the load's own cost with: one thread, level-triggered, one
-//! read and one write per readiness. `echo_server [CPU]` prints its address, and on end of input how much
-//! CPU it has used.
+//! A plain epoll echo server, as a reference for the load's own cost: one thread, level-triggered, one
+//! read and one write per event. `echo_server [CPU]` prints its address, and at the end of stdin the CPU
+//! time that it has used.
 
 use rustix::{
     buffer::spare_capacity,

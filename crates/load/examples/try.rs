@@ -1,12 +1,12 @@
-//! Tries the load on a server that runs: `try ADDR WORKLOAD CONNECTIONS PIPELINE SECONDS [CPU PID]`.
-//! With PIPELINE 0, a connection for every request. PID is a server of one thread, such as the
-//! example `echo_server`: its CPU in the window is told beside the load's.
+//! Runs the load against a running server: `try ADDR WORKLOAD CONNECTIONS PIPELINE SECONDS [CPU PID]`.
+//! With PIPELINE 0, every request has its own connection. PID is a single-threaded server, such as the
+//! example `echo_server`: its CPU time in the window is printed together with the load's.
 
 use regatta_load::{Drive, Edges, Plan, Until, WarmUp, run};
 use regatta_script::Workload;
 use std::{sync::atomic::AtomicBool, time::Duration};
 
-/// Reads the CPU of a process's first thread, in nanoseconds, at both edges.
+/// Reads the CPU time of a process's first thread, in nanoseconds, at both edges of the window.
 struct Watched {
     pid: Option<String>,
     cpu_ns: u64,

@@ -1,55 +1,56 @@
-//! Whether requests arrived in the shape that was asked for: a running check of the moments at which
-//! a thread sent them, in constant memory. Owns no clock.
+//! Checks whether requests arrived with the requested distribution. The check runs over the times at
+//! which a thread sent them, in constant memory. Reads no clock.
 //!
-//! The gaps of each thread are looked at on their own and thrown together: threads take the moments of
-//! one schedule in turn, so that a gap of one of `n` threads is the sum of `n` gaps of the whole.
-//! Consecutive gaps are added up to *strides* of about half a millisecond or more, since a write takes
-//! microseconds: two requests that are due at once cannot be written at once. What a user feels of
-//! arrivals is their bunching over longer times.
+//! Each thread's gaps are counted separately and then merged: threads take the sends of one schedule in
+//! turn, so a gap of one of `n` threads is the sum of `n` gaps of the schedule. Consecutive gaps are
+//! added up to *strides* of at least half a millisecond, because a write takes microseconds and two
+//! requests that are due at once cannot be written at once. Users notice only bunching over longer
+//! times.
 
 use crate::clock::Nanos;
 use regatta_record::{ArrivalCheck, Arrivals, ArrivalsSeen};
 
-/// A stride is expected to be at least so long, in nanoseconds.
+/// Minimum expected length of a stride, in nanoseconds.
 const SHORTEST_STRIDE: f64 = 500_000.0;
-/// Most gaps of the whole in a stride: enough at any rate that a machine can make, and few enough for
-/// [`erlang`] to be quick.
+/// Maximum number of gaps of the schedule in a stride: enough at any rate that a machine can reach, and
+/// few enough to keep [`erlang`] fast.
 const MOST_GAPS: usize = 500;
-/// Steps of the distribution function that are counted.
+/// Number of steps in which the distribution function is counted.
 const STEPS: usize = 1_000;
-/// Parts of the window whose rates are compared.
+/// Number of parts of the window whose rates are compared.
 const TENTHS: usize = 10;
 
-/// What is permitted beside chance. The share of strides that may be out of place, as a distance
-/// between distributions: beyond it percentiles up to the 95th could move.
+/// Tolerance of the Kolmogorov-Smirnov distance, in addition to chance (like all tolerances below).
+/// Beyond it, percentiles up to the 95th could shift.
 const DISTANCE: f64 = 0.05;
-/// Correlation of a stride with the next one: at 0.1 the variance of counts over long times is a
-/// fifth above that of independent arrivals, and so is the mean queue that they cause.
+/// Tolerance of the correlation of a stride with the next one. At 0.1 the variance of counts over long
+/// times is 20% above that of independent arrivals, and so is the mean queue that they cause.
 const CORRELATION: f64 = 0.1;
-/// Mean rate against the one asked for; the margin within which a rate is held.
+/// Relative tolerance of the mean rate against the requested rate.
 const RATE: f64 = 0.01;
-/// Rate of a tenth of the window against the mean.
+/// Relative tolerance of the rate of a tenth of the window against the mean.
 const UNSTEADINESS: f64 = 0.05;
-/// How much a constant stride may be off: what a wake may be late, or this part of it.
+/// Tolerance of the length of a constant stride: the delay of a wake-up, or a share of the length,
+/// whichever is larger.
 const OFF_NS: f64 = 50_000.0;
 const OFF: f64 = 0.05;
 
-/// What one thread's arrivals looked like.
+/// Arrivals of one thread so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     asked: Asked,
     last: Option<Nanos>,
-    /// The stride that is under way: how many gaps it has, and when it began.
+    /// The current stride: its number of gaps so far, and when it began.
     under_way: (u32, Nanos),
-    /// Length of the stride before.
+    /// Length of the previous stride.
     before: Option<u64>,
-    /// Begin of the window, and length of a tenth of it.
+    /// Start of the window, and length of a tenth of it.
     window: (Nanos, Nanos),
     seen: ArrivalsSeen,
 }
 
 impl Seen {
-    /// Nothing yet of a thread that has `1 / threads` of the `rate` per second.
+    /// No arrivals yet, of a thread that sends `1 / threads` of the `rate` per second.
     pub fn new(arrivals: Arrivals, rate: u32, threads: usize) -> Self {
         let asked = Asked::new(arrivals, rate, threads);
         Seen {
@@ -62,13 +63,13 @@ impl Seen {
         }
     }
 
-    /// What is seen from now on counts for this window.
+    /// Counts the arrivals from now on for this window.
     pub fn window_opens(&mut self, at: Nanos, length: Nanos) {
         self.window = (at, (length / TENTHS as u64).max(1));
         self.seen.tenths = [0; TENTHS];
     }
 
-    /// A request arrived at this moment; moments come in order, or nearly.
+    /// Records a request that arrived at this moment. Moments are in order, or nearly.
     #[inline]
     pub fn arrived(&mut self, at: Nanos) {
         let (opened, tenth) = self.window;
@@ -99,25 +100,25 @@ impl Seen {
         }
     }
 
-    /// What was seen, to be put together with what others saw.
+    /// Returns the counts, to be merged with those of other threads.
     pub fn seen(self) -> ArrivalsSeen {
         self.seen
     }
 }
 
-/// How the requests of a load were to arrive, as each of its threads has it.
+/// The requested arrivals of a load, as each of its threads needs them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     arrivals: Arrivals,
     /// Requests of all threads per nanosecond.
     rate: f64,
-    /// Gaps in a stride of one thread, and gaps of the whole in it.
+    /// Number of gaps in a stride of one thread, and of gaps of the schedule in it.
     gaps: u32,
     gaps_of_all: u32,
 }
 
 impl Asked {
-    /// Of a load with so many threads and requests per second.
+    /// For a load with `threads` threads and `rate` requests per second.
     pub fn new(arrivals: Arrivals, rate: u32, threads: usize) -> Self {
         let rate = f64::from(rate) / 1e9;
         let most = (MOST_GAPS / threads).max(1);
@@ -125,12 +126,12 @@ impl Asked {
         Asked { arrivals, rate, gaps, gaps_of_all: gaps * threads as u32 }
     }
 
-    /// How long a stride is expected to be, in nanoseconds.
+    /// Expected length of a stride, in nanoseconds.
     fn expected(&self) -> f64 {
         f64::from(self.gaps_of_all) / self.rate
     }
 
-    /// Where a stride of this length stands in the distribution asked for: the share of shorter ones.
+    /// The requested distribution function at this length: the share of shorter strides.
     fn place(&self, length: f64) -> f64 {
         match self.arrivals {
             Arrivals::Poisson => erlang(self.gaps_of_all, length * self.rate),
@@ -142,8 +143,8 @@ impl Asked {
         (length / self.expected() * ArrivalsSeen::UNIT) as u64
     }
 
-    /// The check of all that was seen by all threads; `window_ns` is how long the window was asked to
-    /// be, and how long it was in the end.
+    /// Checks the merged counts of all threads. `window_ns` is the requested and the actual length of
+    /// the window.
     pub fn check(&self, seen: &ArrivalsSeen, window_ns: (Nanos, Nanos)) -> ArrivalCheck {
         let (strides, arrived) = (seen.strides, seen.tenths.iter().sum::<u64>());
         let window = window_ns.1.max(1) as f64;
@@ -156,13 +157,13 @@ impl Asked {
             unsteadiness: unsteadiness(seen, window_ns),
             kept: true,
         };
-        // Chance: 4 standard deviations where a number is judged, and the Kolmogorov-Smirnov
-        // distance that one in a thousand samples exceeds, 1.95 / √n (Smirnov 1948).
+        // Chance: 4 standard deviations for a single number; for the distribution, the
+        // Kolmogorov-Smirnov distance that one in a thousand samples exceeds, 1.95 / √n (Smirnov 1948).
         let by_chance = |n: f64, deviations: f64| deviations / n.max(1.0).sqrt();
         let expected = self.rate * window_ns.1 as f64;
         let independent = match self.arrivals {
             Arrivals::Poisson => check.lag1.abs() <= CORRELATION + by_chance(strides as f64, 4.0),
-            // Whatever moves one even send makes one gap longer and the next one shorter.
+            // A shifted send lengthens one gap and shortens the next, so these always correlate.
             Arrivals::Constant => true,
         };
         check.kept = check.distance <= DISTANCE + by_chance(strides as f64, 1.95)
@@ -172,9 +173,9 @@ impl Asked {
         check
     }
 
-    /// Kolmogorov-Smirnov: the largest distance between the distribution function of the strides and
-    /// the one asked for, looked at in steps of a thousandth. Constant strides have three places:
-    /// too short, right, too long; the distance is the larger share of the outer two.
+    /// Kolmogorov-Smirnov distance: the largest distance between the distribution function of the
+    /// strides and the requested one, evaluated in steps of a thousandth. Constant strides fall into
+    /// three classes: too short, right, too long; the distance is the larger share of the outer two.
     fn distance(&self, seen: &ArrivalsSeen) -> f64 {
         let n = seen.strides.max(1) as f64;
         if self.arrivals == Arrivals::Constant {
@@ -190,7 +191,7 @@ impl Asked {
     }
 }
 
-/// Share of sums of `k` exponential gaps that are shorter than `x` mean gaps: the Erlang
+/// Probability that the sum of `k` exponential gaps is less than `x` mean gaps: the Erlang
 /// distribution (Devroye 1986, IX.3), `1 - e^-x (1 + x + x²/2! + ... )` with `k` terms.
 fn erlang(k: u32, x: f64) -> f64 {
     if x > LONGEST {
@@ -205,7 +206,7 @@ fn erlang(k: u32, x: f64) -> f64 {
     (1.0 - longer).clamp(0.0, 1.0)
 }
 
-/// From there on `e^-x` has lost its digits, and so would every term.
+/// Above this, `e^-x` has lost its precision, and so has every term.
 const LONGEST: f64 = 700.0;
 
 fn erlang_by_logarithms(k: u32, x: f64) -> f64 {
@@ -228,7 +229,7 @@ fn even(length: f64, expected: f64) -> f64 {
     }
 }
 
-/// Largest deviation of a tenth of the window from the mean, of those that were whole.
+/// Largest relative deviation of a tenth of the window from the mean. Incomplete tenths are ignored.
 fn unsteadiness(seen: &ArrivalsSeen, (asked, was): (Nanos, Nanos)) -> f64 {
     let whole = (was.saturating_mul(TENTHS as u64) / asked.max(1)).min(TENTHS as u64);
     let tenths = &seen.tenths[..whole as usize];
@@ -237,15 +238,15 @@ fn unsteadiness(seen: &ArrivalsSeen, (asked, was): (Nanos, Nanos)) -> f64 {
     tenths.iter().map(off).filter(|off| off.is_finite()).fold(0.0, f64::max)
 }
 
-/// Serial correlation of the lengths at lag 1 (Box & Jenkins, "Time Series Analysis", 2.1.5); 0 where
-/// nothing varies.
+/// Serial correlation of the lengths at lag 1 (Box & Jenkins, "Time Series Analysis", 2.1.5); 0 if all
+/// lengths are equal.
 fn correlation(seen: &ArrivalsSeen) -> f64 {
     let in_squares = |sum: u128| sum as f64 / ArrivalsSeen::UNIT.powi(2);
     let (n, pairs) = (seen.strides as f64, seen.pairs as f64);
     let mean = seen.sum as f64 / ArrivalsSeen::UNIT / n;
     let variance = in_squares(seen.squares) / n - mean * mean;
     let covariance = in_squares(seen.products) / pairs - mean * mean;
-    // Where all are equal, what is left is rounding.
+    // If all are equal, the remaining variance is rounding.
     if seen.pairs > 0 && variance > 1e-9 { covariance / variance } else { 0.0 }
 }
 

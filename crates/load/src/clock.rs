@@ -1,25 +1,25 @@
-//! Time for the load threads: one monotonic clock in nanoseconds, and the CPU of a thread.
+//! Clocks of the load threads: monotonic time in nanoseconds, and the CPU time of a thread.
 
 use rustix::time::{ClockId, clock_gettime};
 
 /// A moment is in nanoseconds of `CLOCK_MONOTONIC`.
 pub(crate) use regatta_script::{Nanos, SECOND};
 
-/// Nanoseconds of a millisecond.
+/// Nanoseconds per millisecond.
 pub(crate) const MS: Nanos = 1_000_000;
 
-/// Now. Comparable between threads.
+/// Returns the current time. Comparable between threads.
 #[inline]
 pub(crate) fn now() -> Nanos {
     read(ClockId::Monotonic)
 }
 
-/// The time of day: since 1970, as this machine's clock has it.
+/// Returns the time since 1970 by this machine's clock.
 pub(crate) fn wall() -> Nanos {
     read(ClockId::Realtime)
 }
 
-/// CPU that this thread has used so far, user and system.
+/// Returns the CPU time that this thread has used so far, user and system.
 pub(crate) fn thread_cpu() -> Nanos {
     read(ClockId::ThreadCPUTime)
 }

@@ -1,5 +1,5 @@
-//! One client connection: its socket, its place in the script, and when its outstanding requests
-//! were sent. Decides nothing; the worker does.
+//! One client connection: its socket, its place in the script, and the send times of its outstanding
+//! requests. The worker makes all decisions.
 
 use crate::{
     clock::{MS, Nanos},
@@ -9,56 +9,57 @@ use crate::{
 use regatta_script::Cursor;
 use rustix::fd::OwnedFd;
 
-/// How far a connection is.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// No socket.
     Closed,
-    /// Nothing could be written yet; with TLS, the handshake is going on.
+    /// Nothing was written yet; with TLS, the handshake is in progress.
     Connecting,
-    /// Its first request is written; with the reply it counts as open.
+    /// Its first request is written, but not answered.
     Unanswered,
-    /// The server has answered it.
+    /// The server has answered its first request.
     Open,
 }
 
-/// Pause after a first failure to open a connection; doubles with each further one.
+/// Pause after the first failure to open a connection; doubles with each further failure.
 pub(crate) const SHORTEST_PAUSE: Nanos = 10 * MS;
-/// Longest pause between attempts.
+/// Maximum pause between attempts.
 pub(crate) const LONGEST_PAUSE: Nanos = 1_000 * MS;
 
-/// A connection slot; reused when its connection was lost.
+/// A connection slot; reused when its connection is lost.
 pub(crate) struct Connection<T> {
     pub socket: Option<OwnedFd>,
-    /// With a socket, where the plan asks for TLS.
+    /// Present while a connection with TLS has a socket.
     pub tls: Option<Box<Session>>,
     pub state: State,
-    /// A write was cut short (or is not possible yet): the poller tells when there is room.
+    /// A write was partial (or is not possible yet): the poller reports when there is room.
     pub waits_to_write: bool,
     pub cursor: Cursor,
-    /// What the dialect keeps of it.
+    /// The dialect's state of this connection.
     pub talk: T,
-    /// Its first request is beside the schedule of an open loop, or the bound on what is in flight.
-    pub beside: bool,
-    /// The last byte of a request is held back.
+    /// Its first request is an extra one: outside the schedule of an open loop, or the bound on requests
+    /// in flight.
+    pub extra: bool,
+    /// Set while the last byte of a request is held back.
     pub held: Option<Held>,
-    /// The dialect opens it: its first request waits.
+    /// The dialect's opening exchange is in progress; the first request waits for it.
     pub opening: bool,
-    /// To be sent beside requests, between two of them.
+    /// Bytes to send between two requests.
     pub aside: Vec<u8>,
-    /// The server has ended its sending direction.
+    /// The server has closed its sending direction.
     pub ended: bool,
-    /// Whole replies on this connection so far.
+    /// Complete replies on this connection so far.
     pub replies: u64,
-    /// How long to wait before the next attempt to open.
+    /// Pause before the next attempt to open.
     pub pause: Nanos,
     /// Send times of the outstanding requests.
     pub sent: Ring,
 }
 
 impl<T> Connection<T> {
-    /// A slot without a connection, which will begin at `cursor`. Its send times are kept in
-    /// `times` of the thread, from `first` on.
+    /// A slot without a connection, which will start at `cursor`. Its send times are stored in the
+    /// thread's [`Times`], from `first` on.
     pub fn closed(cursor: Cursor, talk: T, first: usize) -> Self {
         Connection {
             socket: None,
@@ -67,7 +68,7 @@ impl<T> Connection<T> {
             waits_to_write: false,
             cursor,
             talk,
-            beside: true,
+            extra: true,
             held: None,
             opening: false,
             aside: Vec::new(),
@@ -78,7 +79,7 @@ impl<T> Connection<T> {
         }
     }
 
-    /// Whether what comes is to be read: while connecting, only a handshake is.
+    /// Whether the socket may be read. While connecting, only a TLS handshake is.
     #[inline]
     pub fn is_read(&self) -> bool {
         self.state != State::Connecting || self.tls.is_some()
@@ -101,12 +102,12 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// So many places in all.
+    /// With `places` places in total.
     pub fn new(places: usize, pipeline: usize) -> Self {
         Times { at: vec![0; places], pipeline: pipeline as u32 }
     }
 
-    /// `k` requests are sent at this moment. The caller keeps no more than `pipeline` outstanding.
+    /// Records `k` requests sent at this moment. The caller keeps at most `pipeline` outstanding.
     #[inline]
     pub fn push(&mut self, ring: &mut Ring, k: u32, at: Nanos) {
         for _ in 0..k {
@@ -115,7 +116,7 @@ impl Times {
         }
     }
 
-    /// Takes the send time of the oldest of `k` requests, and of how many of them it is.
+    /// Takes the oldest of `k` requests with the same send time: returns that time and their number.
     #[inline]
     pub fn pop_run(&self, ring: &mut Ring, k: u32) -> (Nanos, u32) {
         let at = self.oldest(ring);
@@ -127,19 +128,19 @@ impl Times {
         (at, run)
     }
 
-    /// Where the next request will be, among all.
+    /// The place of the next request, among all places of the thread.
     #[inline]
     pub fn next_place(&self, ring: &Ring) -> usize {
         (ring.first + ring.tail) as usize
     }
 
-    /// Where the oldest outstanding request is, among all.
+    /// The place of the oldest outstanding request, among all places of the thread.
     #[inline]
     pub fn oldest_place(&self, ring: &Ring) -> usize {
         (ring.first + ring.head) as usize
     }
 
-    /// Where the `k` oldest outstanding requests are.
+    /// The places of the `k` oldest outstanding requests.
     pub fn places(&self, ring: &Ring, k: u32) -> impl Iterator<Item = usize> {
         let (first, pipeline) = (ring.first, self.pipeline);
         (ring.head..ring.head + k).map(move |i| (first + i % pipeline) as usize)
@@ -151,7 +152,7 @@ impl Times {
         self.at[(ring.first + ring.head) as usize]
     }
 
-    /// The oldest request is written only now.
+    /// Changes the send time of the oldest request, when it is written only now.
     pub fn set_oldest(&mut self, ring: &Ring, at: Nanos) {
         self.at[(ring.first + ring.head) as usize] = at;
     }
@@ -163,7 +164,7 @@ impl Times {
 }
 
 impl Ring {
-    /// Forgets all.
+    /// Removes all send times.
     pub fn clear(&mut self) {
         (self.head, self.tail) = (0, 0);
     }
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_come_back_in_order_and_in_runs_across_the_end_of_the_ring() {
+    fn times_are_popped_in_order_and_in_runs_across_the_end_of_the_ring() {
         let mut times = Times::new(8, 4);
         let mut ring = Ring { first: 4, head: 0, tail: 0 };
         times.push(&mut ring, 3, 10);

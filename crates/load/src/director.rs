@@ -1,5 +1,5 @@
-//! Leads all threads through the phases. Runs on the first load thread, once per turn of its loop,
-//! so that the edges of the window and what the caller reads there are the same moment.
+//! Leads all threads through the phases. In a single process it runs on the first load thread, once per
+//! turn of its loop, so that the caller's readings and the edges of the window fall on the same moment.
 
 use crate::{
     Error, Plan, Until, WarmUp,
@@ -7,7 +7,7 @@ use crate::{
     edges::{Edges, SoFar},
     leads::Leads,
     shared::{Phase, Shared, Sums},
-    tally::Frame,
+    tally::RunOutcome,
     worker::GRACE,
 };
 use std::{
@@ -15,22 +15,22 @@ use std::{
     time::Duration,
 };
 
-/// Between two looks at what the threads say.
-const LOOK: Nanos = 5 * MS;
-/// A slice of the warm-up.
+/// Interval between two checks of the threads' gauges.
+const CHECK_EVERY: Nanos = 5 * MS;
+/// Length of a slice of the warm-up.
 const SLICE: Nanos = 100 * MS;
-/// This long without a reply, and only refusals: the server is gone.
+/// After this long without a reply, and with refused connections only, the server counts as dead.
 const DEAD_AFTER: Nanos = 2 * SECOND;
-/// How often the server may close a connection after its first reply, for each that is to be opened,
-/// before it is said not to keep connections open.
+/// The run is given up when the server has closed this many connections after their first reply, per
+/// connection to open.
 const MOST_DROPS: u64 = 8;
-/// How long connections stay open after the last reply, to see whether more comes than was asked for.
+/// How long connections stay open after the last reply, to detect unsolicited bytes.
 const SETTLE: Nanos = 30 * MS;
-/// How long a server may take to close a connection whose last request asked it to.
+/// Maximum time for a server to close a connection after a request with e.g. `Connection: close`.
 const CLOSES_WITHIN: Nanos = SECOND;
-/// A load thread that rested for longer than this before the window works off what piled up.
+/// After a pause longer than this before the window, the load first works off its backlog.
 const SHORT_PAUSE: Nanos = 50_000;
-/// For so long at least, and for twice as long as it rested.
+/// Minimum time to work off a backlog; otherwise it is twice the pause.
 const WORKED_OFF: Nanos = 20 * MS;
 
 /// Leads the threads.
@@ -39,18 +39,18 @@ pub(crate) struct Director<'a> {
     shared: &'a Shared,
     stop: &'a AtomicBool,
     edges: &'a mut dyn Edges,
-    next_look: Nanos,
+    next_check: Nanos,
     /// When the current phase began.
     began: Nanos,
-    /// Most connections that were open at a time, and since when.
+    /// Maximum number of connections that were open at a time, and when it was reached.
     most_open: (usize, Nanos),
     warming: Warming,
     pulse: Pulse,
     /// Whether the caller was notified that the load is over.
     notified_over: bool,
-    /// When the last reply had come.
+    /// When the load was found to be drained, or the wait was given up.
     drained: Option<Nanos>,
-    outcome: Frame,
+    outcome: RunOutcome,
     not_opened: Option<Error>,
 }
 
@@ -61,13 +61,13 @@ impl<'a> Director<'a> {
         stop: &'a AtomicBool,
         edges: &'a mut dyn Edges,
     ) -> Self {
-        let outcome = Frame::default();
+        let outcome = RunOutcome::default();
         Director {
             plan,
             shared,
             stop,
             edges,
-            next_look: 0,
+            next_check: 0,
             began: clock::now(),
             most_open: (0, clock::now()),
             warming: Warming::default(),
@@ -82,15 +82,15 @@ impl<'a> Director<'a> {
         }
     }
 
-    /// How it went.
-    pub fn outcome(self) -> Result<Frame, Error> {
+    /// Returns the window, the warm-up, and how the run ended.
+    pub fn outcome(self) -> Result<RunOutcome, Error> {
         match self.not_opened {
             Some(error) => Err(error),
             None => Ok(self.outcome),
         }
     }
 
-    fn look(&mut self, now: Nanos, sums: Sums) {
+    fn check(&mut self, now: Nanos, sums: Sums) {
         match self.shared.phase() {
             Phase::Starting => self.starting(now, sums),
             Phase::Connecting => self.connecting(now, sums),
@@ -102,7 +102,7 @@ impl<'a> Director<'a> {
     }
 
     fn starting(&mut self, now: Nanos, sums: Sums) {
-        if !sums.together {
+        if !sums.all_entered {
             return;
         }
         match self.plan.until {
@@ -118,7 +118,7 @@ impl<'a> Director<'a> {
         self.enter(Phase::Connecting, now);
     }
 
-    /// The window of a counted load, which has no warm-up.
+    /// Opens the window of a counted load, which has no warm-up.
     fn open_counted(&mut self) {
         self.edges.before_window();
         self.open_window();
@@ -161,14 +161,14 @@ impl<'a> Director<'a> {
             if now >= opens_at {
                 return self.open_window();
             }
-            self.next_look = self.next_look.min(opens_at);
+            self.next_check = self.next_check.min(opens_at);
         } else if self.is_warm(now, &sums) {
             let lasted = now - self.began;
             (self.outcome.warm_up_ns, self.outcome.warm_up_requests) =
                 (lasted, sums.replies - self.warming.replies);
             return self.rest_before_window();
         }
-        if !self.pulse.beats(now, &sums) {
+        if !self.pulse.is_alive(now, &sums) {
             self.outcome.server_died = true;
             self.enter(Phase::Ended, now);
         }
@@ -192,8 +192,8 @@ impl<'a> Director<'a> {
         }
     }
 
-    /// Has the caller read what takes long. Whatever piled up meanwhile is worked off before the
-    /// window opens.
+    /// Lets the caller take its slow readings. A backlog that builds up meanwhile is worked off before
+    /// the window opens.
     fn rest_before_window(&mut self) {
         let from = clock::now();
         self.edges.before_window();
@@ -204,15 +204,15 @@ impl<'a> Director<'a> {
         }
         let opens_at = to + WORKED_OFF.max(2 * rested);
         self.warming.opens_at = Some(opens_at);
-        self.next_look = opens_at.min(self.next_look);
-        self.pulse.beat(to);
+        self.next_check = opens_at.min(self.next_check);
+        self.pulse.restart(to);
     }
 
     fn measuring(&mut self, now: Nanos, sums: Sums) {
         let over = match self.plan.until {
             Until::Elapsed(window) => {
                 let end = self.began + window.as_nanos() as Nanos;
-                self.next_look = self.next_look.min(end.max(now));
+                self.next_check = self.next_check.min(end.max(now));
                 now >= end
             }
             Until::Requests(n) => sums.settled >= n + self.plan.joining() as u64,
@@ -224,20 +224,20 @@ impl<'a> Director<'a> {
         if over {
             self.close_window();
             self.enter(Phase::Draining, clock::now());
-        } else if !self.pulse.beats(now, &sums) {
+        } else if !self.pulse.is_alive(now, &sums) {
             self.outcome.server_died = true;
             self.end_early(now);
         }
     }
 
-    /// Requests that are not answered within the limit are counted by the threads.
+    /// Waits until the load is drained. The threads count requests that time out.
     fn draining(&mut self, now: Nanos, sums: Sums) {
         let scheduled = self.plan.drive.rate().is_some();
         let grace = if scheduled { GRACE } else { 0 };
         let longest = grace + self.plan.timeout.as_nanos() as Nanos + 2 * SLICE;
-        // A request that was due may still be connected for.
+        // A connection may still be opening for a request that was due.
         let connects = scheduled && self.shared.is_opening();
-        let drained = sums.together && sums.awaited == 0 && !connects;
+        let drained = sums.all_entered && sums.awaited == 0 && !connects;
         let late = now - self.began > longest;
         if !drained && !late && self.drained.is_none() {
             return;
@@ -252,7 +252,7 @@ impl<'a> Director<'a> {
                 *self.drained.insert(clock::now())
             }
         };
-        // With a connection per request, those that are still open may wait for the server to close.
+        // With a connection per request, some connections may still wait for the server to close.
         let waits = sums.owed_ends > 0;
         if now.saturating_sub(drained) >= if waits { CLOSES_WITHIN } else { SETTLE } {
             if waits {
@@ -262,8 +262,8 @@ impl<'a> Director<'a> {
         }
     }
 
-    /// The moment is taken right after the caller has read what it reads; at both edges, so that
-    /// the same part of the reading falls into the window as out of it.
+    /// Takes the time right after the caller's reading. Both edges do so: the window then excludes the
+    /// first reading and includes the last one, which takes equally long.
     fn open_window(&mut self) {
         self.edges.window_opens();
         let at = clock::now();
@@ -301,14 +301,14 @@ impl<'a> Director<'a> {
 
     fn begin(&mut self, now: Nanos) {
         self.began = now;
-        self.next_look = now;
-        self.pulse.beat(now);
+        self.next_check = now;
+        self.pulse.restart(now);
     }
 }
 
 impl Leads for Director<'_> {
-    fn next_look(&self) -> Nanos {
-        self.next_look
+    fn next_check(&self) -> Nanos {
+        self.next_check
     }
 
     fn turn(&mut self, now: Nanos) {
@@ -316,27 +316,27 @@ impl Leads for Director<'_> {
         if stopped || self.shared.ends_early() {
             self.outcome.interrupted = stopped;
             self.end_early(now);
-        } else if now >= self.next_look {
-            self.next_look = now + LOOK;
-            self.look(now, self.shared.sums());
+        } else if now >= self.next_check {
+            self.next_check = now + CHECK_EVERY;
+            self.check(now, self.shared.sums());
         }
     }
 }
 
-/// How far the warm-up is.
+/// Progress of the warm-up.
 #[derive(Default)]
 struct Warming {
     /// Replies before it began.
     replies: u64,
     steadiness: Steadiness,
-    /// Slices of which the caller was told.
+    /// Slices that were over at the last check.
     slices: u64,
-    /// When the window opens, where that is decided.
+    /// When the window opens, once that is decided.
     opens_at: Option<Nanos>,
 }
 
 impl Warming {
-    /// Whether one more slice, or several, are over.
+    /// Whether at least one more slice is over since the last check.
     fn is_next_slice(&mut self, lasted: Nanos) -> bool {
         let over = lasted / SLICE;
         let is_next = over > self.slices;
@@ -345,7 +345,7 @@ impl Warming {
     }
 }
 
-/// Whether the rate has settled: the last three slices within 10% of one another.
+/// Whether the rate is steady: the last three slices lie within 10% of one another.
 #[derive(Default)]
 struct Steadiness {
     slice_began: Option<(Nanos, u64)>,
@@ -367,27 +367,27 @@ impl Steadiness {
     }
 }
 
-/// Whether the server is alive: it answers, or awaits being asked, or at least does not refuse.
-/// One that neither answers nor lets a request be given up takes no connections: silence for
-/// `patience` is its end too. So are only lost requests for so long, however many.
+/// Decides whether the server is alive. It counts as dead in three cases: no request was settled for
+/// [`DEAD_AFTER`] while connections were refused and no reply was pending; no request was settled for
+/// `patience`; or requests were only lost, and none answered, for `patience`.
 #[derive(Default)]
 struct Pulse {
     settled: u64,
     refused: u64,
     last: Nanos,
     replies: u64,
-    /// Requests that were settled when the last reply came, and when that was.
+    /// Number of requests settled when the last reply came, and the time of that reply.
     answered: (u64, Nanos),
     patience: Nanos,
 }
 
 impl Pulse {
-    fn beat(&mut self, now: Nanos) {
+    fn restart(&mut self, now: Nanos) {
         self.last = now;
         self.answered.1 = now;
     }
 
-    fn beats(&mut self, now: Nanos, sums: &Sums) -> bool {
+    fn is_alive(&mut self, now: Nanos, sums: &Sums) -> bool {
         if sums.settled != self.settled {
             *self = Pulse { settled: sums.settled, refused: sums.refused, last: now, ..*self };
         }

@@ -1,49 +1,49 @@
-//! What the caller does while a load runs.
+//! Callbacks during a load.
 
 use std::time::Duration;
 
-/// What the caller does before, at and after the edges of the measured window, in this order. Called
-/// inline on the first load thread, whose load rests meanwhile.
+/// Callbacks before, at and after the edges of the measured window, in this order. They run inline on
+/// the first load thread, which sends nothing meanwhile; with several load processes, they run on the
+/// leader's thread.
 pub trait Edges: Send {
-    /// One more slice of the warm-up is over: whether the server is warm. Asked ten times a second
-    /// during a warm-up until then ([`crate::WarmUp::Judged`]), and in no other.
+    /// Returns whether the server is warm. Called ten times a second during a warm-up that the caller
+    /// decides ([`crate::WarmUp::Judged`]), until it returns true.
     fn is_warm(&mut self, _so_far: &SoFar) -> bool {
         true
     }
 
-    /// All connections are open, one exchange on each was checked, and the load has not begun: what
-    /// connections take can be read by itself. Not called where connections are opened inside the window
-    /// (counted loads and bursts) or for each request.
+    /// Called when all connections are open, one exchange on each was checked, and the load has not
+    /// started: the caller can read the cost of the connections alone. Not called if connections are
+    /// opened inside the window (bursts and most counted loads) or for each request.
     fn connected(&mut self) {}
 
-    /// The window opens soon: read what takes long. Where this took a while, the load goes on for
-    /// longer than that before the window opens, so that what piled up meanwhile is worked off
-    /// outside of it.
+    /// Called before the window opens, for slow readings. If they take a while, the load continues for
+    /// longer than that before the window opens, so that the backlog is worked off outside the window.
     fn before_window(&mut self) {}
 
-    /// The measured window begins: read what the server has used so far. What this takes falls
-    /// between the requests of the load and must not grow with the server.
+    /// Called when the measured window opens: read the server's usage so far. The time this takes falls
+    /// between the requests of the load, and must not grow with the server.
     fn window_opens(&mut self);
 
-    /// It ends: read the same again. Always follows [`Edges::window_opens`], also when the run ends
-    /// early.
+    /// Called when the window closes: read the same again. Always follows [`Edges::window_opens`], also
+    /// when the run ends early.
     fn window_closes(&mut self);
 
-    /// Nothing is sent any more, and what was owed has come or was given up: read what takes long.
+    /// Called when sending has stopped and every pending reply came or was given up, for slow readings.
     /// Always follows [`Edges::window_closes`].
     fn load_over(&mut self) {}
 
-    /// Everything is answered, and all connections are still open and idle (with a connection per
-    /// request, closed). Follows [`Edges::load_over`], but not when the run ends early, nor in a burst,
-    /// whose connections are closed one by one as they are through.
+    /// Called when all requests are answered or given up, and the connections are still open and idle
+    /// (with a connection per request, closed). Follows [`Edges::load_over`], except when the run ends
+    /// early, and in a burst, in which each connection closes when it is finished.
     fn connections_open(&mut self);
 }
 
-/// How far a warm-up is.
+/// Progress of a warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SoFar {
-    /// Since it began.
+    /// Time since the warm-up began.
     pub lasted: Duration,
-    /// Right replies since it began.
+    /// Replies since the warm-up began.
     pub replies: u64,
 }

@@ -1,5 +1,5 @@
-//! Last bytes of requests that are held back: whose, since when, and how many more. What that is for
-//! stands in `worker::holding`.
+//! Bookkeeping of the last bytes of requests that are held back: which connections, until when, and how
+//! many more. `worker::holding` explains the purpose.
 
 use crate::{
     Plan, Until,
@@ -9,46 +9,46 @@ use crate::{
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use std::collections::VecDeque;
 
-/// Of a connection whose last byte is held back.
+/// The held-back byte of one connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
-    /// When it is to be written.
+    /// When the byte is due to be written.
     pub until: Nanos,
-    /// Requests that were asked for since then, and are not written at all.
+    /// Requests that were added since then. None of their bytes are written yet.
     pub behind: u32,
 }
 
 impl Held {
-    /// `k` more requests are asked for.
+    /// Adds `k` requests behind the byte.
     pub fn asks(&mut self, k: u32) {
         self.behind += k;
     }
 }
 
-/// How long a byte is held back. A server that has not read it has nothing to say for as long.
+/// How long a byte is held back. A correct server cannot reply in that time.
 const HELD: Nanos = 50 * MS;
-/// How many are held back by a thread, in the warm-up and after the window, at most one for each of its
-/// connections.
+/// Number of bytes that a thread holds back in the warm-up, and again after the window; at most its
+/// number of active connections.
 const SAMPLE: u32 = 8;
-/// Longest pause between two of the warm-up.
+/// Maximum pause between two held-back bytes in the warm-up.
 const PAUSE: Nanos = 20 * MS;
 
-/// What one thread holds back.
+/// The bytes that one thread holds back.
 pub(crate) struct Holding {
-    /// None at all.
+    /// Never hold back a byte.
     never: bool,
     sample: u32,
-    /// How many more are to be held back in this phase.
+    /// Bytes still to be held back in this phase.
     left: u32,
-    /// The next one not before this moment.
+    /// Earliest time for the next one.
     next: Nanos,
     random: SmallRng,
-    /// When to release which slots; the earliest first.
+    /// Slots with the time to release them, earliest first.
     held: VecDeque<(Nanos, u32)>,
 }
 
 impl Holding {
-    /// Of the thread of this number with so many connections that ask.
+    /// For load thread `thread` with `active` active connections.
     pub fn new(plan: &Plan, thread: usize, active: usize) -> Self {
         let by_time = matches!(plan.until, Until::Elapsed(_));
         Holding {
@@ -61,12 +61,12 @@ impl Holding {
         }
     }
 
-    /// When the next byte is due; never, where none is held back.
+    /// When the next byte is due; [`Nanos::MAX`] if none is held back.
     pub fn due(&self) -> Nanos {
         self.held.front().map_or(Nanos::MAX, |(due, _)| *due)
     }
 
-    /// Whether the end of what is to be written now, so many bytes, is held back.
+    /// Whether to hold back the last of the `bytes` bytes that would be written now.
     pub fn takes(&mut self, phase: Phase, bytes: usize, now: Nanos) -> bool {
         let may = self.left > 0 && bytes > 1;
         if !may || (phase == Phase::WarmingUp && now < self.next) {
@@ -77,26 +77,26 @@ impl Holding {
         true
     }
 
-    /// A phase begins in which a sample is to be taken, or none.
+    /// Starts a phase, with or without a sample.
     pub fn begin(&mut self, samples: bool, now: Nanos) {
         self.left = if samples && !self.never { self.sample } else { 0 };
         self.next = now + self.random.random_range(0..PAUSE);
     }
 
-    /// Whether more are to be held back in this phase.
+    /// Whether more bytes are to be held back in this phase.
     #[inline]
     pub fn wants_more(&self) -> bool {
         self.left > 0
     }
 
-    /// From now on a byte of the connection in this slot is held back.
+    /// Holds back a byte of the connection in this slot from now on.
     pub fn hold(&mut self, slot: u32, now: Nanos) -> Held {
         let until = now + HELD;
         self.held.push_back((until, slot));
         Held { until, behind: 0 }
     }
 
-    /// Takes the next byte off that was due until `now`: since when, and in which slot.
+    /// Removes the next byte that is due at `now`: returns its due time and its slot.
     pub fn next_due(&mut self, now: Nanos) -> Option<(Nanos, u32)> {
         self.held.pop_front_if(|(due, _)| *due <= now)
     }

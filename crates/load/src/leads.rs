@@ -1,13 +1,13 @@
-//! Who decides when a load goes from one phase to the next. The first load thread of a process asks
-//! once per turn of its loop.
+//! The interface of a leader, which decides when a load enters the next phase. The first load thread of
+//! a process calls it once per turn of its loop.
 
 use crate::clock::Nanos;
 
 /// Leads the load threads of a process.
 pub(crate) trait Leads: Send {
-    /// When it wants to be asked next, at the latest.
-    fn next_look(&self) -> Nanos;
+    /// Latest time for the next call of [`Leads::turn`].
+    fn next_check(&self) -> Nanos;
 
-    /// Decides whether the phase is over, and sets the next one.
+    /// Decides whether the current phase is over; if so, sets the next one.
     fn turn(&mut self, now: Nanos);
 }

@@ -1,23 +1,25 @@
-//! The load: asks a server, checks every reply, and counts.
+//! The load generator: sends requests to a server, checks every reply, and counts.
 //!
-//! [`run`] carries out a [`Plan`], usually in closed loop: every connection keeps `pipeline`
-//! requests outstanding and sends as many again as were answered. In open loop ([`Drive::Open`])
-//! requests go out when they are due, on connections in turn, and latency counts from then, in three
-//! parts: *wait* (for a free connection), *lag* (until the write), *service* (until the reply); what
-//! became of every request that was due stands in [`OpenTally`]. In a burst every connection sends
-//! what it has to and closes. The replies to all requests are known in advance, so checking is one
-//! comparison of memory; only those that a workload file describes by their beginning or by a regular
-//! expression are looked at line by line. Phases: connect all → warm up → measure → stop sending and
-//! await what is owed → close; all threads change phase together.
+//! [`run`] carries out a [`Plan`], usually in a closed loop: every connection keeps `pipeline`
+//! requests outstanding and sends one more for each reply. In an open loop ([`Drive::Open`]),
+//! each request is sent when it is due, on the connection that has been free longest. Its latency
+//! counts from the due time and has three parts: *wait* (for a free connection), *lag* (until the
+//! write) and *service* (until the reply). [`OpenTally`] records the outcome of every request that
+//! was due. In a burst, every connection sends a fixed number of requests and closes.
 //!
-//! A reply counts as come when a load thread reads it. One that has no CPU reads late: what it lacks
-//! then stands in *service* and *wait* and not in *lag*; [`Tally::load_run_delay_ns`] tells.
+//! All replies are known in advance, so checking one is a single memory comparison. Only replies
+//! that a workload file describes by a prefix or a regular expression are checked line by line.
 //!
-//! A wrong reply ends the run and is told whole ([`Tally::first_wrong`]); lost connections are
-//! counted and opened again after a pause. What the numbers mean is the design's `method`, rules
-//! 1, 5 and 6.
+//! The phases are: open all connections → warm up → measure → stop sending and drain → close. All
+//! threads change phase together.
 //!
-//! Its event loop is its own, not the servers': a bug in one would hide in the other.
+//! A reply counts as received when a load thread reads it. A thread that has no CPU reads late; that
+//! delay appears in *service* and *wait*, not in *lag*. [`Tally::load_run_delay_ns`] measures it.
+//!
+//! A wrong reply ends the run and is reported in full ([`Tally::first_wrong`]). Lost connections are
+//! counted and reopened after a pause. Rules 1, 5 and 6 of the design's `method` define the numbers.
+//!
+//! The load has its own event loop and does not share the servers': a shared bug would stay hidden.
 
 mod arrivals;
 mod clock;

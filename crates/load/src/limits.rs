@@ -1,16 +1,18 @@
-//! The machine's limits that a plan meets before anything is opened: descriptors.
+//! Checks the descriptor limit before anything is opened.
 
 use crate::Error;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors left for the rest of the process: files that the caller opens during a run.
+/// Descriptors reserved for the rest of the process: files that the caller opens during a run.
 const SPARE: usize = 32;
 
-/// Descriptors that a load process has open when it begins.
+/// Descriptors that a load process has open when it starts.
 const OF_CHILD: usize = 16;
 
-/// Raises the soft descriptor limit to what the plan needs, or says how many connections would be
-/// possible.
+/// Raises the soft descriptor limit to the hard one if the plan needs it.
+///
+/// # Errors
+/// [`Error::Descriptors`] with the possible number of connections, if the hard limit is too low.
 pub(crate) fn make_room(connections: usize, threads: usize) -> Result<(), Error> {
     let others = in_use() + threads + SPARE;
     let limit = getrlimit(Resource::Nofile);
@@ -27,22 +29,22 @@ pub(crate) fn make_room(connections: usize, threads: usize) -> Result<(), Error>
     Ok(())
 }
 
-/// How many connections this process can open with so many load threads.
+/// Number of connections that this process can open with `threads` load threads.
 pub(crate) fn possible_here(threads: usize) -> usize {
     (hard() as usize).saturating_sub(in_use() + threads + SPARE)
 }
 
-/// The same of a process that it starts.
+/// Number of connections that a load process can open with `threads` load threads.
 pub(crate) fn possible_in_child(threads: usize) -> usize {
     (hard() as usize).saturating_sub(OF_CHILD + threads + SPARE)
 }
 
-/// Descriptors that this process has open.
+/// Number of descriptors that this process has open.
 fn in_use() -> usize {
     std::fs::read_dir("/proc/self/fd").map_or(SPARE, Iterator::count)
 }
 
-/// How many descriptors a process may have; processes inherit it.
+/// The hard descriptor limit; child processes inherit it.
 fn hard() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
 }

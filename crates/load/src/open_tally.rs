@@ -1,5 +1,5 @@
-//! What came of an open loop: what became of each request that was due, and the parts of the time
-//! that the answered ones took.
+//! The result of an open loop: the outcome of each request that was due, and the parts of the latency of
+//! the answered ones.
 
 use crate::{
     Plan, Until,
@@ -10,36 +10,36 @@ use crate::{
 use hdrhistogram::Histogram;
 use regatta_record::{ArrivalCheck, Drive, OpenCounted, OpenLoop, encode_histogram};
 
-/// What came of an open loop. Every request that was due inside the window is exactly one of:
+/// The result of an open loop. Every request that was due inside the window is exactly one of:
 /// answered (in all of the histograms), timed out, lost, unsent.
 #[derive(Clone, Debug)]
 pub struct OpenTally {
     /// Requests whose intended send lay inside the window.
     pub due: u64,
-    /// Of those: not written. No connection came free within the limit for a reply, or by the end
-    /// of the grace after the window.
+    /// Of those: not written. No connection became free within the reply timeout, or by the end of the
+    /// grace period after the window.
     pub unsent: u64,
     /// Of those: written more than [`OpenLoop::LATE_NS`] after their intended send.
     pub late: u64,
-    /// Of those: written, and without a reply within the limit.
+    /// Of those: written, and without a reply within the timeout.
     pub timed_out: u64,
     /// Of those: written, and lost to another error, or to an early end of the run.
     pub lost: u64,
-    /// Nanoseconds from the intended send until a connection was free: the server's doing.
+    /// Nanoseconds from the intended send until a connection was free: caused by the server.
     pub wait: Histogram<u64>,
-    /// Nanoseconds from then until the write: the generator's doing.
+    /// Nanoseconds from then until the write: caused by the load generator.
     pub lag: Histogram<u64>,
-    /// Nanoseconds from the write to the reply; from before the connect, where the connection was
-    /// opened for the request.
+    /// Nanoseconds from the write to the reply. If the connection was opened for the request, they count
+    /// from before the connect.
     pub service: Histogram<u64>,
-    /// Whether the requests arrived as was asked for.
+    /// Whether the requests arrived with the requested distribution.
     pub arrivals: ArrivalCheck,
-    /// Last stretch before a send that was waited for by spinning, in nanoseconds; 0: none.
+    /// How long before each send the load thread started to spin, in nanoseconds; 0: not at all.
     pub spin_ns: u64,
 }
 
 impl OpenTally {
-    /// As it is stored.
+    /// Converts it to the form in which it is stored.
     pub fn to_record(&self) -> OpenLoop {
         OpenLoop {
             due: self.due,
@@ -55,13 +55,13 @@ impl OpenTally {
         }
     }
 
-    /// Requests that have no latency but were due: to be thought of as longer than any that has.
+    /// Requests that were due and have no latency. Count them as slower than every answered one.
     pub fn unanswered(&self) -> u64 {
         self.unsent + self.timed_out + self.lost
     }
 }
 
-/// What one load thread counts of its open loop.
+/// Counts of one load thread in an open loop.
 pub(crate) struct OpenCount {
     pub due: u64,
     pub unsent: u64,
@@ -89,7 +89,8 @@ impl OpenCount {
         }
     }
 
-    /// A request is written: `lag` after it could have been, and so long after it was due.
+    /// Records a request that is written now: `lag` after a connection was free, and `after` its due
+    /// time.
     #[inline]
     pub fn written(&mut self, intended: Nanos, lag: Nanos, after: Nanos) {
         self.due += 1;
@@ -97,14 +98,14 @@ impl OpenCount {
         self.seen.arrived(intended + lag);
     }
 
-    /// A request is given up, unwritten. It arrived all the same.
+    /// Records a request that is given up unwritten. It still counts as an arrival.
     pub fn given_up(&mut self, intended: Nanos) {
         self.due += 1;
         self.unsent += 1;
         self.seen.arrived(intended);
     }
 
-    /// A reply came. A request that found a connection free did not wait: 0 is recorded as it is.
+    /// Records a reply. A request that found a free connection has a wait of 0.
     #[inline]
     pub fn answered(&mut self, wait: Nanos, lag: Nanos, service: Nanos) {
         self.wait.saturating_record(wait);
@@ -112,7 +113,7 @@ impl OpenCount {
         self.service.saturating_record(service);
     }
 
-    /// What was counted, to be put together with what others counted.
+    /// Returns the counts, to be merged with those of other threads.
     pub fn counted(self) -> OpenCounted {
         OpenCounted {
             due: self.due,
@@ -129,8 +130,8 @@ impl OpenCount {
 }
 
 impl OpenTally {
-    /// What all `threads` of a plan counted together, in a window that was so long in the end. `None`
-    /// without an open loop.
+    /// Builds the result from the merged counts of all `threads`. `window_ns` is the actual length of
+    /// the window. `None` without an open loop.
     pub(crate) fn of(
         counted: Option<OpenCounted>,
         plan: &Plan,

@@ -1,21 +1,21 @@
-//! Counts the operations that servers send unasked, of one load thread. A dialect without such
-//! operations has none of this: the worker hands it a listener that does nothing.
+//! Counts the operations that servers push, for one load thread. A dialect without pushed operations
+//! skips this: the worker passes it a listener that does nothing.
 
 use crate::{Plan, clock::Nanos, histogram::new_histogram, sends::Sends};
 use regatta_record::{Operation, OperationCounted};
 use regatta_script::Heard;
 
-/// What is counted of them.
+/// Counts of the pushed operations.
 pub(crate) struct Operations {
     counted: Vec<OperationCounted>,
-    /// Inside the measured window.
+    /// Whether the measured window is open.
     is_open: bool,
-    /// Those whose latencies count.
+    /// The sends whose latencies count.
     sends: Sends,
 }
 
 impl Operations {
-    /// `kinds` are all kinds, requests first: these are counted elsewhere.
+    /// `kinds` are all kinds of operations. Requests come first and are counted elsewhere.
     pub fn new(kinds: &[Operation], plan: &Plan) -> Self {
         let further = kinds.iter().skip(1).cloned();
         Operations {
@@ -25,31 +25,31 @@ impl Operations {
         }
     }
 
-    /// The window began at this moment, maybe a little ago.
+    /// The window opened at this moment, possibly a little earlier than now.
     pub fn window_opens(&mut self, at: Nanos) {
         self.is_open = true;
         self.sends.open(at);
     }
 
-    /// The window is over. What was due after this moment never was.
+    /// The window is over. Sends that were due after this moment do not count.
     pub fn window_closes(&mut self) {
         self.is_open = false;
         self.sends.close();
     }
 
-    /// Who counts what came at `now`.
+    /// Returns a listener that counts operations received at `now`.
     #[inline]
     pub fn listen(&mut self, now: Nanos) -> Listener<'_> {
         Listener { operations: self, now }
     }
 
-    /// What was counted, of each kind.
+    /// Returns the counts of each kind.
     pub fn into_counted(self) -> Vec<OperationCounted> {
         self.counted
     }
 }
 
-/// Counts what comes at one moment.
+/// Counts the operations received at one moment.
 pub(crate) struct Listener<'o> {
     operations: &'o mut Operations,
     now: Nanos,
@@ -91,14 +91,14 @@ mod tests {
         Operations { counted, is_open: false, sends }
     }
 
-    /// Of each kind: inside the window, in the whole run, latencies.
+    /// Per kind: the count inside the window, the count of the whole run, and the number of latencies.
     fn counts(operations: Operations) -> Vec<(u64, u64, u64)> {
         let all = operations.into_counted().into_iter();
         all.map(|one| (one.count, one.whole_run, one.histogram.len())).collect()
     }
 
     #[test]
-    fn a_latency_belongs_to_the_moment_of_its_send() {
+    fn latencies_count_if_the_send_was_inside_the_window() {
         let mut operations = operations(100 * MS);
         let opened = clock::now();
         operations.listen(opened).heard(1, opened - MS);
@@ -110,15 +110,15 @@ mod tests {
         operations.listen(opened + 101 * MS).heard(1, opened + 100 * MS);
         while clock::now() < opened + 100 * MS {}
         operations.window_closes();
-        // It came after the window, and was due inside it.
+        // It was received after the window, but was due inside it.
         operations.listen(opened + 300 * MS).heard(1, opened + 50 * MS);
         let latencies = &operations.counted[0].histogram;
-        assert_eq!((latencies.min(), latencies.max() / MS), (1, 250), "0 ns is told as 1");
+        assert_eq!((latencies.min(), latencies.max() / MS), (1, 250), "0 ns is recorded as 1");
         assert_eq!(counts(operations), [(4, 6, 3), (0, 0, 0)]);
     }
 
     #[test]
-    fn an_early_end_ends_the_window_of_the_sends_too() {
+    fn an_early_end_also_ends_the_window_for_sends() {
         let mut operations = operations(1_000 * SECOND);
         let opened = clock::now();
         operations.window_opens(opened);

@@ -1,5 +1,5 @@
-//! Members that come and go, of one load thread: how long each stays, and which have begun to leave.
-//! `worker::passing` says what that is for.
+//! Bookkeeping of the members of one load thread that join and leave: how long each stays, and which are
+//! leaving. `worker::passing` explains the purpose.
 
 use crate::{
     Plan,
@@ -8,39 +8,39 @@ use crate::{
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 
-/// Longest stay; the mean is half of it.
+/// Maximum stay; the mean is half of it.
 const LONGEST_STAY: Nanos = 2 * SECOND;
 
-/// The members of one load thread that come and go.
+/// The members of one load thread that join and leave.
 pub(crate) struct Passing {
     /// The first of their slots.
     first: u32,
-    /// How far the member of each slot is.
+    /// State of the member in each slot.
     members: Vec<Member>,
-    /// When to look at which slot, since its member may leave.
+    /// When the member of which slot is due to leave.
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// Those that have begun to leave, and others that were lost since then.
+    /// Slots of leaving members, including those whose connection was lost meanwhile.
     leaving: Vec<u32>,
     has_begun: bool,
     timeout: Nanos,
     random: SmallRng,
 }
 
-/// How far a member is.
+/// State of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Member {
-    /// It is not there, or on its way.
+    /// Not connected, or still connecting.
     Away,
-    /// It stays until this moment.
+    /// Stays until this moment.
     Stays(Nanos),
-    /// It waits for what it is owed.
+    /// Is leaving, and waits for pending messages.
     Leaves,
-    /// It has sent a Close frame, and the answer is due until this moment.
+    /// Has sent a Close frame. This is the deadline for the server's answer.
     Closes(Nanos),
 }
 
 impl Passing {
-    /// The passing members of load thread `thread`, in its slots `first..end`. None is connected yet.
+    /// The members of load thread `thread`, in its slots `first..end`. None is connected yet.
     pub fn new(plan: &Plan, thread: usize, first: usize, end: usize) -> Passing {
         let seed = plan.seed ^ (thread as u64 + 1) << 40;
         Passing {
@@ -65,13 +65,13 @@ impl Passing {
         slot >= self.first
     }
 
-    /// Whether there are none at all.
+    /// Whether there are no such members at all.
     #[inline]
     pub fn is_none(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// Whether the first of them are yet to come; from now on they are not.
+    /// Returns true on the first call only, when the first members are to be connected.
     pub fn begin(&mut self) -> bool {
         !std::mem::replace(&mut self.has_begun, true)
     }
@@ -80,32 +80,32 @@ impl Passing {
         &mut self.members[(slot - self.first) as usize]
     }
 
-    /// The first reply came in this slot.
+    /// Records that the member of this slot got its first reply: its stay begins.
     pub fn comes(&mut self, slot: u32, now: Nanos) {
         let until = now + self.random.random_range(0..LONGEST_STAY);
         *self.member(slot) = Member::Stays(until);
         self.due.push(Reverse((until, slot)));
     }
 
-    /// The connection of a slot is closed, if it is one of theirs.
+    /// Records that the connection of a slot is closed. Does nothing for other slots.
     pub fn is_away(&mut self, slot: u32) {
         if self.has(slot) {
             *self.member(slot) = Member::Away;
         }
     }
 
-    /// Whether the answer to a Close frame is due in this slot.
+    /// Whether the member of this slot waits for the answer to its Close frame.
     pub fn is_closing(&self, slot: u32) -> bool {
         matches!(self.at(slot), Some(Member::Closes(_)))
     }
 
-    /// In how many slots it is.
+    /// Number of members that wait for the answer to their Close frame.
     pub fn closing(&self) -> u64 {
         let closing = self.members.iter().filter(|member| matches!(member, Member::Closes(_)));
         closing.count() as u64
     }
 
-    /// Whether it has not come in time.
+    /// Whether the answer to the Close frame of this slot has missed its deadline.
     pub fn is_overdue(&self, slot: u32, now: Nanos) -> bool {
         matches!(self.at(slot), Some(Member::Closes(until)) if until < now)
     }
@@ -115,13 +115,13 @@ impl Passing {
         self.members.get(nth as usize).copied()
     }
 
-    /// The next slot whose member has stayed long enough: it begins to leave.
+    /// Takes the next slot whose member has stayed long enough, and marks the member as leaving.
     pub fn next_due(&mut self, now: Nanos) -> Option<u32> {
         while let Some(&Reverse((due, slot))) = self.due.peek()
             && due <= now
         {
             self.due.pop();
-            // Its connection may have been lost meanwhile, and another member have come.
+            // Its connection may have been lost and replaced by another member meanwhile.
             if self.at(slot) == Some(Member::Stays(due)) {
                 *self.member(slot) = Member::Leaves;
                 self.leaving.push(slot);
@@ -131,7 +131,7 @@ impl Passing {
         None
     }
 
-    /// Takes one that has begun to leave and may go now, by what `may_go` says of its slot.
+    /// Takes the slot of a leaving member for which `may_go` returns true.
     pub fn next_to_go(&mut self, may_go: impl Fn(u32) -> bool) -> Option<u32> {
         let members = &self.members;
         let leaves = |slot: u32| members[(slot - self.first) as usize] == Member::Leaves;
@@ -140,12 +140,12 @@ impl Passing {
         Some(self.leaving.swap_remove(nth))
     }
 
-    /// Draws how a member goes: by a reset, or else by a Close frame.
+    /// Decides at random how a member closes: true for a reset, false for a Close frame.
     pub fn resets(&mut self) -> bool {
         self.random.random()
     }
 
-    /// The member of this slot sends a Close frame, whose answer is due from now on.
+    /// Records that the member of this slot sends a Close frame, and sets the deadline for the answer.
     pub fn closes(&mut self, slot: u32, now: Nanos) {
         *self.member(slot) = Member::Closes(now + self.timeout);
     }
@@ -166,17 +166,17 @@ mod tests {
     }
 
     #[test]
-    fn a_member_leaves_after_its_stay_and_goes_when_it_may() {
+    fn a_member_leaves_after_its_stay_and_closes_once_permitted() {
         let mut passing = passing();
         assert!(passing.begin() && !passing.begin() && !passing.is_none());
         assert!(passing.slots().eq(5..8) && !passing.has(4));
         (5..8).for_each(|slot| passing.comes(slot, 100));
         let due: Vec<u32> = std::iter::from_fn(|| passing.next_due(100 + LONGEST_STAY)).collect();
-        assert_eq!(due.len(), 3, "nobody stays for longer");
+        assert_eq!(due.len(), 3, "no member stays for longer");
         assert_eq!(passing.next_to_go(|_| false), None);
         assert_eq!(passing.next_to_go(|slot| slot == 6), Some(6));
-        assert_eq!(passing.next_to_go(|slot| slot == 6), None, "it goes once");
-        // Its connection is lost, and another member comes in its place.
+        assert_eq!(passing.next_to_go(|slot| slot == 6), None, "it leaves only once");
+        // Its connection is lost, and another member takes the slot.
         passing.is_away(7);
         passing.comes(7, 200);
         assert_eq!(passing.next_to_go(|slot| slot == 7), None, "this one stays");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_lost_is_not_due_any_more() {
+    fn a_lost_member_is_no_longer_due_to_leave() {
         let mut passing = passing();
         passing.comes(5, 0);
         passing.is_away(5);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_to_a_close_frame_is_due_for_as_long_as_a_reply() {
+    fn the_answer_to_a_close_frame_has_the_timeout_of_a_reply() {
         let mut passing = passing();
         passing.closes(6, 100);
         let until = 100 + 10 * SECOND;

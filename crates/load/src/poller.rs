@@ -1,5 +1,5 @@
-//! The load's own thin epoll. It shares nothing with the servers' event loops: a bug in one would
-//! hide in the other.
+//! The load's own thin wrapper around epoll. It does not share code with the servers' event loops: a
+//! shared bug would stay hidden.
 
 use crate::clock::{Nanos, SECOND};
 use rustix::{
@@ -12,23 +12,23 @@ use rustix::{
     io,
 };
 
-/// What a connection waits for.
+/// The readiness that a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interest {
     /// Bytes to read.
     Read,
-    /// Bytes to read, or room to write: only while a write was cut short or a connect is pending.
+    /// Bytes to read, or room to write: only after a partial write or while a connect is pending.
     ReadAndWrite,
 }
 
 /// A readiness event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
-    /// As given to [`Poller::add`].
+    /// The token passed to [`Poller::add`].
     pub token: u32,
-    /// There is something to read: bytes, the end, or an error.
+    /// There is something to read: bytes, end of input, or an error.
     pub read: bool,
-    /// The end, or an error, is among it.
+    /// This includes end of input or an error.
     pub end: bool,
     /// There is room to write, or an error.
     pub write: bool,
@@ -41,26 +41,26 @@ pub(crate) struct Poller {
     events: Vec<Event>,
 }
 
-/// Events taken by one wait: enough that few waits are needed, few enough that a turn of the loop
+/// Maximum number of events per wait: enough to need few waits, and few enough that a turn of the loop
 /// stays around a millisecond.
 const EVENTS: usize = 256;
 
 impl Poller {
-    /// Level-triggered: tells again and again of what is still there.
+    /// Creates a level-triggered poller: it reports readiness in every wait until it is handled.
     pub fn new() -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let trigger = EventFlags::empty();
         Ok(Poller { epoll, trigger, events: Vec::with_capacity(EVENTS) })
     }
 
-    /// Edge-triggered: tells once of what has come. Who leaves something unread, or unwritten, must
-    /// [`Poller::change`] what it waits for, the same again if need be. It spares the kernel a look
-    /// at every socket that was ready before.
+    /// Creates an edge-triggered poller: it reports new readiness once. A caller that leaves bytes
+    /// unread or unwritten must call [`Poller::change`], with the same interest if need be, to be
+    /// notified again. This saves the kernel from checking every socket that was ready before.
     pub fn new_edge_triggered() -> io::Result<Self> {
         Ok(Poller { trigger: EventFlags::ET, ..Self::new()? })
     }
 
-    /// Watches a socket. Closing the socket ends that.
+    /// Starts to watch a socket, until it is closed.
     pub fn add(&self, socket: impl AsFd, token: u32, interest: Interest) -> io::Result<()> {
         epoll::add(&self.epoll, socket, EventData::new_u64(token.into()), self.flags(interest))
     }
@@ -70,13 +70,13 @@ impl Poller {
         epoll::modify(&self.epoll, socket, EventData::new_u64(token.into()), self.flags(interest))
     }
 
-    /// Watches a socket no longer.
+    /// Stops watching a socket.
     pub fn remove(&self, socket: impl AsFd) -> io::Result<()> {
         epoll::delete(&self.epoll, socket)
     }
 
-    /// Waits until something is ready or the time is over, to the nanosecond. Returns how many
-    /// are ready; none also when a signal came.
+    /// Waits until something is ready, or for at most `longest`, with nanosecond resolution. Returns the
+    /// number of events; 0 also after a signal.
     pub fn wait(&mut self, longest: Nanos) -> usize {
         let timeout = Timespec {
             tv_sec: (longest / SECOND) as i64,
@@ -87,7 +87,7 @@ impl Poller {
         self.events.len()
     }
 
-    /// One of the events of the last wait.
+    /// Returns event number `i` of the last wait.
     #[inline]
     pub fn ready(&self, i: usize) -> Ready {
         let Event { flags, data } = self.events[i];

@@ -1,4 +1,4 @@
-//! A run as a whole: the threads, who leads them, and what they counted put together.
+//! A run as a whole: starts the load threads, has the director lead them, and merges their counts.
 
 use crate::{
     Error, Phase, Plan, Split, Tally,
@@ -19,33 +19,33 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// What the load is doing.
+    /// The current phase.
     pub phase: Phase,
-    /// Since the call of [`run`].
+    /// Time since the call of [`run`].
     pub elapsed: Duration,
     /// Connections open now.
     pub open: usize,
-    /// Right replies so far, those outside of the window included.
+    /// Replies so far, including those outside the window.
     pub replies: u64,
     /// Errors of all kinds so far.
     pub errors: u64,
 }
 
-/// How often progress is told.
+/// Interval between progress reports.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
-/// The same inside the window, where telling takes CPU from those that are measured.
+/// The same inside the window, where reporting takes CPU from the measured server.
 const PROGRESS_IN_WINDOW: Duration = Duration::from_secs(1);
 
 /// Carries out a plan. `progress` is called on the calling thread, about ten times a second before and
-/// after the measured window, and once a second inside it; the thread keeps to the CPUs of the plan
-/// meanwhile. `stop` ends the run within milliseconds, with what there is until then.
+/// after the measured window, and once a second inside it. Meanwhile the calling thread runs on the
+/// CPUs of the plan. Setting `stop` ends the run within milliseconds and returns the results so far.
 ///
 /// # Errors
-/// Only where there is nothing to tell of a window: see [`Error`]. Wrong replies, lost connections
-/// and a server that dies under load stand in the tally.
+/// Only if there is no result at all: see [`Error`]. Wrong replies, lost connections and a server that
+/// dies under load are recorded in the tally.
 pub fn run(
     plan: &Plan,
     edges: &mut dyn Edges,
@@ -60,10 +60,10 @@ pub fn run(
     plan.compile(None)?.visit(run)
 }
 
-/// As [`run`], in a dialect instead of the plan's workload. TLS offers no protocol inside.
+/// Like [`run`], with a dialect instead of the plan's workload. TLS offers no application protocol.
 ///
 /// # Errors
-/// As those of [`run`].
+/// Those of [`run`].
 pub fn run_in<D: Dialect>(
     dialect: &D,
     plan: &Plan,
@@ -75,7 +75,7 @@ pub fn run_in<D: Dialect>(
     Run { plan, edges, progress, stop }.visit(dialect)
 }
 
-/// A run that may begin.
+/// A run that has not started yet.
 struct Run<'a> {
     plan: &'a Plan,
     edges: &'a mut dyn Edges,
@@ -106,18 +106,19 @@ fn carry_out<D: Dialect>(
     let shared = Shared::new(threads, 1);
     let mut director = Director::new(plan, &shared, stop, edges);
     let part = Part::whole(threads as u32);
-    let done =
-        work(dialect, plan, part, &shared, &mut director, |ended| tell(&shared, ended, progress))?;
+    let done = work(dialect, plan, part, &shared, &mut director, |ended| {
+        report_progress(&shared, ended, progress)
+    })?;
     let counts = done.into_iter().map(|done| done.count).collect();
-    let frame = director.outcome()?;
+    let outcome = director.outcome()?;
     let (wrong, tls) = (shared.first_wrong(), shared.spoken());
-    let counted = tally::count(counts, D::OPERATIONS, part, frame.window, plan, wrong, tls);
-    let tally = Tally::of(counted, &frame, plan, Split { processes: 1, threads });
+    let counted = tally::count(counts, D::OPERATIONS, part, outcome.window, plan, wrong, tls);
+    let tally = Tally::of(counted, &outcome, plan, Split { processes: 1, threads });
     reached(Tally { verified: dialect.verified(), ..tally }, plan, &shared)
 }
 
-/// Runs the threads of `part`, led by `leader`, until the load is over. `watch` is called meanwhile;
-/// its channel disconnects when all threads have ended.
+/// Runs the threads of `part`, led by `leader`, until the load is over. `watch` runs meanwhile; its
+/// channel disconnects when all threads have ended.
 pub(crate) fn work<D: Dialect>(
     dialect: &D,
     plan: &Plan,
@@ -159,7 +160,7 @@ pub(crate) fn work<D: Dialect>(
     }
 }
 
-/// Refuses the tally of a load of which no request reached the server.
+/// Returns [`Error::NotOpened`] instead of the tally if no request of the load reached the server.
 pub(crate) fn reached(tally: Tally, plan: &Plan, shared: &Shared) -> Result<Tally, Error> {
     let was_reached = tally.connections_opened > 0 || tally.errors.total() > tally.errors.connect;
     if !tally.interrupted && tally.errors.connect > 0 && !was_reached {
@@ -170,7 +171,7 @@ pub(crate) fn reached(tally: Tally, plan: &Plan, shared: &Shared) -> Result<Tall
 }
 
 /// Calls `progress` until all threads have ended.
-pub(crate) fn tell(
+pub(crate) fn report_progress(
     shared: &Shared,
     ended: &mpsc::Receiver<()>,
     progress: &mut dyn FnMut(&Progress),
@@ -190,7 +191,7 @@ pub(crate) fn tell(
     }
 }
 
-/// Pins this thread to its CPU, where CPUs are given.
+/// Pins this thread to its CPU, if CPUs are given.
 fn pin(cpus: &[u32], thread: usize) -> Result<(), Error> {
     if cpus.is_empty() {
         return Ok(());
@@ -210,12 +211,12 @@ fn set_of(cpus: &[u32]) -> CpuSet {
     set
 }
 
-/// The calling thread keeps to the load's CPUs: what it draws must not take the server's. Afterwards
-/// it may run where it could before.
+/// Keeps the calling thread on the load's CPUs, so that drawing progress takes no CPU from the server.
+/// Dropping this restores the CPUs that the thread could use before.
 pub(crate) struct KeptOn(Option<CpuSet>);
 
 impl KeptOn {
-    /// Where the thread cannot be kept to them, it is left as it is: the load threads tell that.
+    /// Leaves the thread unchanged if it cannot be pinned; the load threads then report the error.
     pub fn cpus(cpus: &[u32]) -> Self {
         let before = sched_getaffinity(None).ok().filter(|_| !cpus.is_empty());
         KeptOn(before.filter(|_| sched_setaffinity(None, &set_of(cpus)).is_ok()))
@@ -230,8 +231,7 @@ impl Drop for KeptOn {
     }
 }
 
-/// When one thread is gone, for whatever reason, the run is over for the others: nobody may wait
-/// for a thread that failed or panicked.
+/// Ends the run for all threads when dropped, so that no thread waits for one that failed or panicked.
 pub(crate) struct EndAll<'a>(pub &'a Shared);
 
 impl Drop for EndAll<'_> {

@@ -1,5 +1,4 @@
-//! How long this thread was runnable and had no CPU, and how often it got one, as the kernel counts
-//! it.
+//! The kernel's count of how long this thread was runnable without a CPU, and how often it got one.
 
 use rustix::io::pread;
 use std::fs::File;
@@ -11,7 +10,7 @@ pub(crate) struct RunDelay {
     inside: Option<Waited>,
 }
 
-/// What the kernel counts.
+/// The kernel's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Waited {
     delay_ns: u64,
@@ -19,18 +18,18 @@ struct Waited {
 }
 
 impl RunDelay {
-    /// Of this thread. A kernel without `CONFIG_SCHED_INFO` has no such file.
+    /// For the calling thread. A kernel without `CONFIG_SCHED_INFO` has no such file.
     pub fn open() -> Self {
         let file = File::open("/proc/thread-self/schedstat").ok();
         RunDelay { file, began: None, inside: None }
     }
 
-    /// The window begins.
+    /// The window opens.
     pub fn begins(&mut self) {
         self.began = self.read();
     }
 
-    /// The window ends.
+    /// The window closes.
     pub fn ends(&mut self) {
         self.inside = self.read().zip(self.began).map(|(end, begin)| Waited {
             delay_ns: end.delay_ns.saturating_sub(begin.delay_ns),
@@ -38,19 +37,19 @@ impl RunDelay {
         });
     }
 
-    /// Nanoseconds inside the window; `None` where they are not known.
+    /// Nanoseconds of delay inside the window; `None` if unknown.
     pub fn inside(&self) -> Option<u64> {
         self.inside.map(|waited| waited.delay_ns)
     }
 
-    /// How often it was given a CPU inside the window: after each sleep, and each time that another
-    /// had it.
+    /// How often the thread got a CPU inside the window: after each sleep, and after each preemption.
+    /// `None` if unknown.
     pub fn turns(&self) -> Option<u64> {
         self.inside.map(|waited| waited.turns)
     }
 
-    /// `schedstat` has the time on a CPU, the time waiting for one, both in nanoseconds, and the
-    /// number of turns (Documentation/scheduler/sched-stats.rst).
+    /// `schedstat` contains the time on a CPU and the time waiting for one, both in nanoseconds, and the
+    /// number of time slices (Documentation/scheduler/sched-stats.rst).
     fn read(&self) -> Option<Waited> {
         let mut buffer = [0; 64];
         let n = pread(self.file.as_ref()?, &mut buffer, 0).ok()?;

@@ -1,21 +1,22 @@
-//! When the requests of an open loop are to be sent: made ahead, in nanoseconds, from a seed. Owns
-//! no clock; moments count from the schedule's start.
+//! The send times of an open loop: computed ahead, in nanoseconds, from a seed. Reads no clock; times
+//! count from the start of the schedule.
 //!
-//! There is one schedule for all threads, and they take its moments in turn: number `i` falls to thread
-//! `i % threads`. So a load arrives in the same way whatever the number of threads, and of processes
-//! that these run in. A thread draws the gaps of the others too, some nanoseconds each.
+//! All threads share one schedule and take its sends in turn: thread `i % threads` takes send `i`. So
+//! the arrivals do not depend on the number of threads, nor on the number of processes that run them.
+//! Each thread also draws the gaps of the others, which costs a few nanoseconds each.
 
 use crate::clock::{Nanos, SECOND};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use regatta_record::Arrivals;
 use std::{collections::VecDeque, num::NonZeroU32};
 
-/// Sends made ahead, at most: 512 KiB, the sends of some seconds at usual rates.
+/// Maximum number of sends computed ahead: 512 KiB, enough for a few seconds at usual rates.
 const AHEAD: usize = 1 << 16;
-/// Sends made in one go meanwhile: a microsecond or two for each thread of the load.
+/// Number of sends that [`Schedule::make_ahead`] adds. This takes a microsecond or two per thread of the
+/// load.
 const PORTION: usize = 64;
 
-/// Which load thread of how many a schedule is for.
+/// The load thread that a schedule is for, and the number of threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     pub thread: usize,
@@ -23,21 +24,21 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// This thread's share of `n` things that the threads take in turn.
+    /// This thread's share of `n` items that the threads take in turn.
     pub fn share(self, n: usize) -> usize {
         n / self.threads + usize::from(self.thread < n % self.threads)
     }
 }
 
-/// The intended sends of one load thread, in order. It has no end; whoever uses it has.
+/// The intended sends of one load thread, in order. It is endless; the caller decides when to stop.
 pub(crate) struct Schedule {
     source: Source,
-    /// Made and not taken, with the first of all. Never empty.
+    /// Computed sends that were not taken yet. Never empty.
     ahead: VecDeque<Nanos>,
 }
 
 impl Schedule {
-    /// `stream` tells schedules of the same seed apart.
+    /// `stream` distinguishes schedules with the same seed.
     pub fn new(arrivals: Arrivals, rate: NonZeroU32, part: Part, seed: u64, stream: u64) -> Self {
         let source = match arrivals {
             Arrivals::Poisson => Source::poisson(rate, part, seed, stream),
@@ -48,13 +49,13 @@ impl Schedule {
         schedule
     }
 
-    /// The next send, counted from the start.
+    /// Returns the next send, counted from the start.
     #[inline]
     pub fn first(&self) -> Nanos {
         self.ahead[0]
     }
 
-    /// The next send is dealt with. Makes one only where none is left.
+    /// Takes the next send. Computes a new one only if it was the last.
     #[inline]
     pub fn take(&mut self) -> Nanos {
         if self.ahead.len() == 1 {
@@ -63,7 +64,7 @@ impl Schedule {
         self.ahead.pop_front().unwrap_or(Nanos::MAX)
     }
 
-    /// Makes some of those that were taken anew: for a moment when nothing is due.
+    /// Replaces up to [`PORTION`] sends that were taken. For moments when nothing is due.
     pub fn make_ahead(&mut self) {
         if self.ahead.len() + PORTION <= AHEAD {
             self.ahead.extend((0..PORTION).map(|_| self.source.next()));
@@ -71,21 +72,22 @@ impl Schedule {
     }
 }
 
-/// Makes sends, one after the other.
+/// Computes sends, one after the other.
 enum Source {
     Poisson {
         random: Box<StdRng>,
         mean_gap: f64,
-        /// Nanoseconds with their fraction: a day is known to a hundredth of one.
+        /// Time of the last send in nanoseconds, with a fraction. After a day it is still exact to a
+        /// hundredth of a nanosecond.
         at: f64,
         /// Sends of other threads before the next one.
         skip: usize,
-        /// The same after that.
+        /// Sends of other threads between two of this thread.
         others: usize,
     },
     Constant {
         rate: u64,
-        /// The next one, counted over all threads.
+        /// Number of the next send, counted over all threads.
         next: u64,
         step: u64,
     },
@@ -93,7 +95,8 @@ enum Source {
 
 impl Source {
     fn poisson(rate: NonZeroU32, part: Part, seed: u64, stream: u64) -> Self {
-        // Odd multiples of the golden ratio: no stream begins where another or the requests do.
+        // Odd multiples of the golden ratio: no stream starts with the same seed as another stream or
+        // as the requests.
         let nth = 2 * stream + 1;
         let random =
             Box::new(StdRng::seed_from_u64(seed ^ nth.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
@@ -110,7 +113,7 @@ impl Source {
     fn next(&mut self) -> Nanos {
         match self {
             Source::Poisson { random, mean_gap, at, skip, others } => {
-                // Each gap is added by itself, so that all threads round alike.
+                // Gaps are added one at a time, so that all threads round in the same way.
                 for _ in 0..=std::mem::replace(skip, *others) {
                     // The inverse of the exponential distribution function (Devroye, "Non-Uniform
                     // Random Variate Generation", 1986, II.2).
@@ -121,7 +124,7 @@ impl Source {
             Source::Constant { rate, next, step } => {
                 let i = *next;
                 *next += *step;
-                // In two steps: `i * SECOND` alone would overflow after some minutes at a high rate.
+                // In two steps, because `i * SECOND` would overflow after some minutes at a high rate.
                 i / *rate * SECOND + i % *rate * SECOND / *rate
             }
         }
@@ -164,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn all_threads_together_have_the_same_schedule_whatever_their_number() {
+    fn the_schedule_does_not_depend_on_the_number_of_threads() {
         for arrivals in Arrivals::ALL {
             let of = |threads| {
                 let of_one = |thread| {
@@ -185,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_says_it_all_and_threads_and_streams_differ() {
+    fn a_seed_determines_the_schedule_and_threads_and_streams_differ() {
         let first = |seed, thread, stream| {
             let part = Part { thread, threads: 2 };
             until(schedule(Arrivals::Poisson, 1_000, part, seed, stream), SECOND)
@@ -198,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_meanwhile_continues_what_was_made_ahead() {
+    fn sends_made_later_continue_those_made_at_the_start() {
         let (mut dry, mut fed) = (
             schedule(Arrivals::Poisson, 1_000, ALONE, 3, 0),
             schedule(Arrivals::Poisson, 1_000, ALONE, 3, 0),

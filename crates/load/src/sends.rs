@@ -1,4 +1,4 @@
-//! Which sends belong to the measured window: latencies are those of what was sent inside it.
+//! Decides which sends belong to the measured window: only their latencies count.
 
 use crate::{
     Until,
@@ -6,16 +6,16 @@ use crate::{
 };
 use std::ops::Range;
 
-/// The moments of the window, as one load thread knows them.
+/// The bounds of the window, as one load thread knows them.
 #[derive(Clone, Debug)]
 pub(crate) struct Sends {
     inside: Range<Nanos>,
-    /// Length of a window of time.
+    /// Length of a window of a fixed duration.
     length: Option<Nanos>,
 }
 
 impl Sends {
-    /// Of a window that has not opened.
+    /// For a window that has not opened.
     pub fn of(until: Until) -> Self {
         let length = match until {
             Until::Elapsed(length) => Some(length.as_nanos() as Nanos),
@@ -24,18 +24,18 @@ impl Sends {
         Sends { inside: Nanos::MAX..Nanos::MAX, length }
     }
 
-    /// The window began at this moment, maybe a little ago.
+    /// The window opened at this moment, possibly a little earlier than now.
     pub fn open(&mut self, at: Nanos) {
         // Nothing was sent before the window of a counted load.
         self.inside = self.length.map_or(0..Nanos::MAX, |length| at..at.saturating_add(length));
     }
 
-    /// It is over, for this thread.
+    /// The window is over, for this thread.
     pub fn close(&mut self) {
         self.inside.end = self.inside.end.min(clock::now());
     }
 
-    /// Whether what was sent at this moment, or was due then, belongs to the window.
+    /// Whether a request that was sent, or was due, at this moment belongs to the window.
     #[inline]
     pub fn contain(&self, sent_at: Nanos) -> bool {
         self.inside.contains(&sent_at)

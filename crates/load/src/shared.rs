@@ -1,5 +1,5 @@
-//! What the load threads share: the phase that they are in, and what each says of itself. A thread
-//! looks at the phase once per turn of its loop; nothing here is touched per request.
+//! State that the load threads share: the current phase, and a gauge per thread. A thread checks the
+//! phase once per turn of its loop. Nothing here is accessed per request.
 
 use crate::clock::{self, Nanos};
 use regatta_record::{Exchange, FirstWrong, TlsSpoken};
@@ -8,19 +8,19 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::*},
 };
 
-/// What the load is doing.
+/// Phase of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Phase {
-    /// The threads are coming up.
+    /// The threads are starting.
     Starting,
-    /// Opening connections; each gets one request.
+    /// Connections are being opened; each sends one request.
     Connecting,
-    /// Under load, nothing is recorded yet.
+    /// The server is under load; nothing is recorded yet.
     WarmingUp,
-    /// Under load, replies are recorded.
+    /// The server is under load; replies are recorded.
     Measuring,
-    /// Nothing is sent any more; replies that are owed are awaited and checked.
+    /// Sending has stopped; pending replies are awaited and checked.
     Draining,
     /// Over.
     Ended,
@@ -37,7 +37,7 @@ impl Phase {
     ];
 }
 
-/// What one thread says of itself, once per turn. On its own cache lines.
+/// Counters that one thread publishes once per turn. Aligned to avoid false sharing.
 #[repr(align(128))]
 #[derive(Default)]
 pub(crate) struct Gauge {
@@ -51,13 +51,14 @@ pub(crate) struct Gauge {
     pub refused: AtomicU64,
     /// Connections so far that the server closed after their first reply, before the load began.
     pub dropped: AtomicU64,
-    /// Connections that wait for nothing but the server's close.
+    /// Connections that wait only for the server to close them.
     pub owed_ends: AtomicU64,
     /// Errors of all kinds so far.
     pub errors: AtomicU64,
-    /// Connections whose first reply came and that still stand.
+    /// Connections that got their first reply and are still open.
     pub open: AtomicUsize,
-    /// One more than the phase that the thread has entered; the rest was said after that.
+    /// One more than the phase that the thread has entered. The other counters were stored in that
+    /// phase.
     pub entered: AtomicU8,
 }
 
@@ -73,41 +74,42 @@ pub(crate) struct Sums {
     pub errors: u64,
     pub open: usize,
     /// Whether every thread has entered the current phase.
-    pub together: bool,
+    pub all_entered: bool,
 }
 
-/// Shared between the load threads and the caller's.
+/// State shared between the load threads and the calling thread.
 pub(crate) struct Shared {
     phase: AtomicU8,
-    /// When the load began: the first phase after all threads had come up.
+    /// When the load began: the first phase after all threads had started.
     began_at: AtomicU64,
     opened_at: AtomicU64,
-    /// Set where a thread cannot go on or need not: the run ends.
+    /// Set if a thread fails or finishes: the run ends.
     over: AtomicBool,
     first_wrong: Mutex<Option<FirstWrong>>,
     trouble: Mutex<Option<String>>,
     no_tls: Mutex<Option<rustls::Error>>,
     spoken: OnceLock<TlsSpoken>,
-    /// Connections of a burst whose first reply came.
+    /// Connections of a burst that got their first reply.
     opened: AtomicUsize,
-    /// Servers had long enough to close connections whose last request told them to.
+    /// The server has had enough time to close connections after a request with e.g. `Connection:
+    /// close`.
     closes_overdue: AtomicBool,
-    /// The load ends before it has waited for what the server owes.
+    /// The load ends without waiting for pending replies.
     cut_short: AtomicBool,
     /// Connections that wait for their first reply.
     opening: AtomicUsize,
-    /// Most of these at a time.
+    /// Maximum of `opening`.
     most_opening: usize,
-    /// One per thread; where processes are led, one per process.
+    /// One per thread; in the leader of load processes, one per process.
     pub gauges: Vec<Gauge>,
 }
 
 impl Shared {
-    /// Most connections that wait for their first reply at a time, over all processes: fewer than
-    /// the shortest accept queues that are met in practice (100 and 128).
+    /// Maximum number of connections that wait for their first reply at a time, over all processes: less
+    /// than the shortest accept queues in practice (100 and 128).
     const MOST_OPENING: usize = 64;
 
-    /// Between `threads` threads of one of `processes` processes, and whoever leads them.
+    /// For `threads` threads of one of `processes` processes, and their leader.
     pub fn new(threads: usize, processes: usize) -> Self {
         Shared {
             phase: AtomicU8::new(Phase::Starting as u8),
@@ -132,14 +134,14 @@ impl Shared {
         Phase::ALL[self.phase.load(Acquire) as usize]
     }
 
-    /// All threads enter this phase with their next turn.
+    /// Makes all threads enter this phase in their next turn.
     pub fn set_phase(&self, phase: Phase) {
-        // Once it began, it did.
+        // Only the first call sets the time.
         let _ = self.began_at.compare_exchange(0, clock::now(), Relaxed, Relaxed);
         self.phase.store(phase as u8, Release);
     }
 
-    /// The measured window begins at this moment.
+    /// Opens the measured window at this moment.
     pub fn open_window(&self, at: Nanos) {
         self.opened_at.store(at, Release);
         self.set_phase(Phase::Measuring);
@@ -155,131 +157,133 @@ impl Shared {
         self.over.store(true, Release);
     }
 
-    /// Whether the run is to end early.
+    /// Whether the run must end early.
     #[inline]
     pub fn ends_early(&self) -> bool {
         self.over.load(Acquire)
     }
 
-    /// A wrong reply came: the first is kept, and the run ends.
+    /// Keeps the first wrong reply, and ends the run.
     pub fn disqualify(&self, exchange: Exchange) {
         self.saw_wrong(exchange);
         self.end_early();
     }
 
-    /// A wrong reply came that is tolerated: the first is kept.
+    /// Keeps the first wrong reply. For one that is tolerated.
     pub fn saw_wrong(&self, exchange: Exchange) {
         let after_ns = clock::now().saturating_sub(self.began_at.load(Relaxed));
         self.first_wrong.lock().unwrap().get_or_insert(FirstWrong { after_ns, exchange });
     }
 
-    /// The first wrong exchange, where there was one.
+    /// Returns the first wrong exchange, if any.
     pub fn first_wrong(&self) -> Option<FirstWrong> {
         self.first_wrong.lock().unwrap().clone()
     }
 
-    /// Remembers why a connection could not be opened, or not be kept open.
+    /// Records why a connection could not be opened or kept open.
     pub fn troubled(&self, cause: &str) {
         *self.trouble.lock().unwrap() = Some(cause.to_owned());
     }
 
-    /// The last cause of that.
+    /// Returns the last such cause, or "none".
     pub fn last_trouble(&self) -> String {
-        self.trouble().unwrap_or_else(|| "none was seen".into())
+        self.trouble().unwrap_or_else(|| "none".into())
     }
 
-    /// The same, where there was any.
+    /// Returns the last such cause, if any.
     pub fn trouble(&self) -> Option<String> {
         self.trouble.lock().unwrap().clone()
     }
 
-    /// TLS cannot be had with this server: the run ends.
+    /// Ends the run because no TLS session can be established with this server.
     pub fn end_without_tls(&self, error: &rustls::Error) {
         self.no_tls.lock().unwrap().get_or_insert_with(|| error.clone());
         self.end_early();
     }
 
-    /// Why there is no TLS with this server, if that ended the run.
+    /// The TLS error that ended the run, if one did.
     pub fn no_tls(&self) -> Option<rustls::Error> {
         self.no_tls.lock().unwrap().clone()
     }
 
-    /// TLS came to stand, for the first time or again.
+    /// Records a completed TLS handshake. Only the first one is kept.
     pub fn spoke(&self, how: impl FnOnce() -> TlsSpoken) {
         self.spoken.get_or_init(how);
     }
 
-    /// How TLS was spoken, if it was.
+    /// The parameters of the first TLS session, if any.
     pub fn spoken(&self) -> Option<TlsSpoken> {
         self.spoken.get().cloned()
     }
 
-    /// The first reply on a connection of a burst came.
+    /// Counts a connection of a burst that got its first reply.
     pub fn one_opened(&self) {
         self.opened.fetch_add(1, Relaxed);
     }
 
-    /// On how many connections of a burst it has come; none of these is opened again.
+    /// Number of connections of a burst that got their first reply. They count once each.
     pub fn opened(&self) -> usize {
         self.opened.load(Relaxed)
     }
 
-    /// The first reply has come on so many connections of a burst, over all processes.
+    /// Sets [`Shared::opened`] to the number of connections over all processes.
     pub fn set_opened(&self, connections: usize) {
         self.opened.store(connections, Relaxed);
     }
 
-    /// A server that was told to close a connection has had long enough for it.
+    /// Records that the server has had enough time to close connections when asked to.
     pub fn closes_overdue(&self) {
         self.closes_overdue.store(true, Relaxed);
     }
 
-    /// Whether it has.
+    /// Whether [`Shared::closes_overdue`] was called.
     pub fn closes_are_overdue(&self) -> bool {
         self.closes_overdue.load(Relaxed)
     }
 
-    /// The load ends before it has waited for what the server owes: it was stopped, or the server died.
+    /// Records that the load ends without waiting for pending replies: it was stopped, or the server
+    /// died.
     pub fn cut_short(&self) {
         self.cut_short.store(true, Relaxed);
     }
 
-    /// Whether it does.
+    /// Whether [`Shared::cut_short`] was called.
     pub fn is_cut_short(&self) -> bool {
         self.cut_short.load(Relaxed)
     }
 
-    /// Asks to open a connection; to be given back by [`Shared::opening_done`].
+    /// Reserves a slot to open a connection; false if none is free. [`Shared::opening_done`] releases
+    /// it.
     pub fn may_open(&self) -> bool {
         let one_more = |n| (n < self.most_opening).then_some(n + 1);
         self.opening.fetch_update(Relaxed, Relaxed, one_more).is_ok()
     }
 
-    /// A connection is opened for a request that is to be sent now, however many are being opened;
-    /// to be given back likewise.
+    /// Counts a connection that is opened for a request that is due now, without a limit.
+    /// [`Shared::opening_done`] must follow.
     pub fn opens(&self) {
         self.opening.fetch_add(1, Relaxed);
     }
 
-    /// A connection got its first reply, or failed.
+    /// Records that a connection got its first reply, or failed.
     pub fn opening_done(&self) {
         self.opening.fetch_sub(1, Relaxed);
     }
 
-    /// So many load processes have connections that wait for their first reply.
+    /// Sets the number of load processes that have connections waiting for their first reply.
     pub fn set_opening(&self, processes: usize) {
         self.opening.store(processes, Relaxed);
     }
 
-    /// Whether connections wait for their first reply.
+    /// Whether any connection waits for its first reply.
     pub fn is_opening(&self) -> bool {
         self.opening.load(Relaxed) > 0
     }
 
-    /// What all threads say.
+    /// Adds up the gauges of all threads.
     pub fn sums(&self) -> Sums {
         let entered = self.phase() as u8 + 1;
-        let together = self.gauges.iter().all(|gauge| gauge.entered.load(Acquire) == entered);
+        let all_entered = self.gauges.iter().all(|gauge| gauge.entered.load(Acquire) == entered);
         let sum = |field: fn(&Gauge) -> &AtomicU64| {
             self.gauges.iter().map(|gauge| field(gauge).load(Relaxed)).sum()
         };
@@ -292,7 +296,7 @@ impl Shared {
             owed_ends: sum(|gauge| &gauge.owed_ends),
             errors: sum(|gauge| &gauge.errors),
             open: self.gauges.iter().map(|gauge| gauge.open.load(Relaxed)).sum(),
-            together,
+            all_entered,
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Slow clients, to see whether a server can be held up by them: many connections of which each
-//! sends a request a byte at a time and never ends it, and beside them, one after the other, new
-//! clients that want to be served. A loop of its own; who waits and who is served is the server's
-//! doing.
+//! Slow clients, to test whether they can block a server. Many connections each send a request one byte
+//! at a time and never complete it. Meanwhile new clients connect, one after the other, and each sends a
+//! complete request. This has a separate event loop, in which no client delays another: who is served is
+//! up to the server.
 //!
-//! The bytes of all connections are spread evenly over the interval, so that no burst of them looks
-//! like load. A connection that the server closes stays closed.
+//! The bytes of all connections are spread evenly over the interval, so that bursts do not add load. A
+//! connection that the server closes is not reopened.
 
 mod drip;
 mod plan;
@@ -17,7 +17,7 @@ use crate::{
     limits,
     poller::{Interest, Poller},
 };
-use drip::{Drip, Happened};
+use drip::{After, Drip};
 use hdrhistogram::Histogram;
 pub use plan::SlowPlan;
 use probe::Probe;
@@ -28,49 +28,50 @@ use std::{
     time::Duration,
 };
 
-/// What came of slow clients.
+/// The result of a run of slow clients.
 #[derive(Clone, Debug)]
 pub struct SlowTally {
-    /// Slow connections whose first byte the system took.
+    /// Slow connections that were opened, i.e. sent at least one byte.
     pub opened: u64,
-    /// Those that could not be opened.
+    /// Slow connections that could not be opened.
     pub refused: u64,
-    /// How old those were that the server closed, in nanoseconds, the youngest first.
+    /// Ages at which the server closed slow connections, in nanoseconds, in ascending order.
     pub closed_ns: Vec<u64>,
-    /// The status that the server told them, if any, and how many.
+    /// Number of closed slow connections by the status that the server sent, if any.
     pub statuses: BTreeMap<Option<u16>, u64>,
-    /// Slow connections that stood at the end.
+    /// Slow connections that were open at the end.
     pub alive: u64,
-    /// New clients that were served, from before their connect to the end of a checked reply.
+    /// Times of the new clients that were served, in nanoseconds: from before the connect to the end of
+    /// a correct reply.
     pub served: Histogram<u64>,
-    /// New clients that were not.
+    /// New clients that were not served.
     pub failed: u64,
-    /// What the first of these met.
+    /// Why the first of these was not served.
     pub first_failure: Option<String>,
-    /// How long it took in all, in nanoseconds.
+    /// Duration of the run in nanoseconds.
     pub took_ns: u64,
-    /// Stopped by the caller.
+    /// Whether the caller stopped the run.
     pub interrupted: bool,
 }
 
-/// How far slow clients are.
+/// Progress of slow clients.
 #[derive(Clone, Copy, Debug)]
 pub struct SlowProgress {
-    /// Since the begin.
+    /// Time since the start.
     pub elapsed: Duration,
-    /// Slow connections that stand.
+    /// Slow connections that are open.
     pub alive: usize,
     /// New clients that were served.
     pub served: u64,
-    /// New clients that were not.
+    /// New clients that were not served.
     pub failed: u64,
 }
 
-/// Lets slow clients loose on a server. `progress` is called about ten times a second; `stop` ends
-/// it within milliseconds, with what there is until then.
+/// Runs slow clients against a server. `progress` is called about ten times a second. Setting `stop`
+/// ends the run within milliseconds and returns the results so far.
 ///
 /// # Errors
-/// Where the plan contradicts itself, or the machine refuses what it needs.
+/// If the plan contradicts itself, or a system call fails that the load needs.
 pub fn run_slow(
     plan: &SlowPlan,
     progress: &mut dyn FnMut(&SlowProgress),
@@ -80,14 +81,14 @@ pub fn run_slow(
     // One more for the new client.
     limits::make_room(plan.connections + 1, 1)?;
     let poller = Poller::new()
-        .map_err(|error| Error::Machine { what: "create an epoll", error: error.into() })?;
+        .map_err(|error| Error::Machine { what: "create its poller", error: error.into() })?;
     let place = Place { host: &plan.host, path: None, closes: true };
     let compiled = plan.workload.compile(&Order { seed: 1, pipeline: 1, place, shared: None });
     let compiled = compiled.map_err(|too_long| Error::Plan(too_long.to_string()))?;
     Ok(compiled.visit(Run { plan, poller, progress, stop }))
 }
 
-/// Slow clients that may begin.
+/// A run of slow clients that has not started yet.
 struct Run<'a> {
     plan: &'a SlowPlan,
     poller: Poller,
@@ -105,12 +106,12 @@ impl Visitor for Run<'_> {
 
 /// The token of the new client.
 const PROBE: u32 = u32::MAX;
-/// Longest wait for events: how late a stop is noticed.
+/// Maximum wait for events: the delay with which a stop is noticed.
 const TURN: Nanos = 20 * MS;
 
 struct Slow<'a, D: Dialect> {
     plan: &'a SlowPlan,
-    /// Of the new clients.
+    /// The dialect of the new clients.
     dialect: &'a D,
     desk: D::Desk,
     poller: Poller,
@@ -118,10 +119,10 @@ struct Slow<'a, D: Dialect> {
     now: Nanos,
     ends: Nanos,
     drips: Vec<Option<Drip>>,
-    /// How many were opened or refused, in order.
-    begun: usize,
-    /// How many bytes fell due, over all connections in turn.
-    beats: u64,
+    /// Number of connections that were opened or refused; they are opened in order.
+    attempted: usize,
+    /// Number of bytes that fell due, over all connections in turn.
+    bytes_due: u64,
     alive: usize,
     probe: Option<Probe<D>>,
     next_probe: Nanos,
@@ -152,8 +153,8 @@ impl<'a, D: Dialect> Slow<'a, D> {
             now: began,
             ends: began + plan.longest.as_nanos() as Nanos,
             drips: (0..plan.connections).map(|_| None).collect(),
-            begun: 0,
-            beats: 0,
+            attempted: 0,
+            bytes_due: 0,
             alive: 0,
             probe: None,
             next_probe: began,
@@ -162,15 +163,15 @@ impl<'a, D: Dialect> Slow<'a, D> {
     }
 
     fn run(mut self, progress: &mut dyn FnMut(&SlowProgress), stop: &AtomicBool) -> SlowTally {
-        let mut next_told = self.began;
+        let mut next_progress = self.began;
         loop {
             self.now = clock::now();
             self.count.interrupted = stop.load(Relaxed);
             if self.count.interrupted || (self.is_over() && self.probe.is_none()) {
                 break;
             }
-            if self.now >= next_told {
-                next_told = self.now + 100 * MS;
+            if self.now >= next_progress {
+                next_progress = self.now + 100 * MS;
                 progress(&self.progress());
             }
             self.open_due();
@@ -191,9 +192,9 @@ impl<'a, D: Dialect> Slow<'a, D> {
         self.count
     }
 
-    /// Whether no further new client is to come: the last one is waited for.
+    /// Whether no further new client connects. The last one may still be waiting for its reply.
     fn is_over(&self) -> bool {
-        let all_closed = self.begun == self.drips.len() && self.alive == 0;
+        let all_closed = self.attempted == self.drips.len() && self.alive == 0;
         all_closed || self.now >= self.ends
     }
 
@@ -206,7 +207,7 @@ impl<'a, D: Dialect> Slow<'a, D> {
         }
     }
 
-    /// Between two bytes, in nanoseconds.
+    /// Interval between two bytes of a connection, in nanoseconds.
     fn every(&self) -> Nanos {
         self.plan.every.as_nanos() as Nanos
     }
@@ -216,24 +217,25 @@ impl<'a, D: Dialect> Slow<'a, D> {
         self.began + self.every().min(SECOND) * i as Nanos / self.drips.len() as Nanos
     }
 
-    /// When byte number `i` of all falls due: each connection has its turn in each interval, and
-    /// none before it is opened.
-    fn beat_at(&self, i: u64) -> Nanos {
+    /// When byte number `i`, counted over all connections, falls due. Each connection sends one byte per
+    /// interval, and none before it is opened.
+    fn byte_due_at(&self, i: u64) -> Nanos {
         let n = self.drips.len() as u64;
         self.began + self.every() * (i / n) + self.every() * (i % n) / n
     }
 
     fn next_due(&self) -> Nanos {
         let none = Nanos::MAX;
-        let opens = if self.begun < self.drips.len() { self.opens_at(self.begun) } else { none };
+        let is_next = self.attempted < self.drips.len();
+        let opens = if is_next { self.opens_at(self.attempted) } else { none };
         let probe = self.probe.as_ref().map_or(self.next_probe, Probe::gives_up_at);
-        opens.min(probe).min(self.beat_at(self.beats))
+        opens.min(probe).min(self.byte_due_at(self.bytes_due))
     }
 
     fn open_due(&mut self) {
-        while self.begun < self.drips.len() && self.opens_at(self.begun) <= self.now {
-            let slot = self.begun;
-            self.begun += 1;
+        while self.attempted < self.drips.len() && self.opens_at(self.attempted) <= self.now {
+            let slot = self.attempted;
+            self.attempted += 1;
             let opened = Drip::open(self.plan.target, self.now).and_then(|drip| {
                 self.poller.add(drip.socket(), slot as u32, Interest::Read).map(|()| drip)
             });
@@ -247,13 +249,14 @@ impl<'a, D: Dialect> Slow<'a, D> {
         }
     }
 
-    /// Sends the bytes that are due. After a stall no connection sends more than one for it.
+    /// Sends the bytes that are due. After a stall, each connection sends only one byte, not all missed
+    /// ones.
     fn send_due(&mut self) {
         let n = self.drips.len() as u64;
         let mut most = n;
-        while self.beat_at(self.beats) <= self.now {
-            let slot = (self.beats % n) as usize;
-            self.beats += 1;
+        while self.byte_due_at(self.bytes_due) <= self.now {
+            let slot = (self.bytes_due % n) as usize;
+            self.bytes_due += 1;
             if most == 0 {
                 continue;
             }
@@ -262,7 +265,7 @@ impl<'a, D: Dialect> Slow<'a, D> {
             let first = !drip.is_open();
             let sent = drip.send(&self.plan.request);
             self.count.opened += u64::from(first && drip.is_open());
-            if let Happened::Gone = sent {
+            if let After::Gone = sent {
                 self.gone(slot);
             }
         }
@@ -270,12 +273,12 @@ impl<'a, D: Dialect> Slow<'a, D> {
 
     fn read(&mut self, slot: u32) {
         let Some(drip) = &mut self.drips[slot as usize] else { return };
-        if let Happened::Gone = drip.read() {
+        if let After::Gone = drip.read() {
             self.gone(slot as usize);
         }
     }
 
-    /// The server closed a slow connection, or it never came to stand.
+    /// Records a slow connection that the server closed, or that could not be opened.
     fn gone(&mut self, slot: usize) {
         let Some(drip) = self.drips[slot].take() else { return };
         self.alive -= 1;
@@ -293,7 +296,7 @@ impl<'a, D: Dialect> Slow<'a, D> {
             && probe.gives_up_at() <= self.now
         {
             let timeout = self.plan.timeout;
-            self.probe_ends(Err(format!("no whole reply within {timeout:?}")));
+            self.probe_ends(Err(format!("no complete reply within {timeout:?}")));
         }
         if self.probe.is_some() || self.next_probe > self.now || self.is_over() {
             return;
@@ -302,19 +305,19 @@ impl<'a, D: Dialect> Slow<'a, D> {
         match Probe::open(self.plan, self.dialect, self.now) {
             Ok(probe) => match self.poller.add(probe.socket(), PROBE, Interest::ReadAndWrite) {
                 Ok(()) => self.probe = Some(probe),
-                Err(error) => self.probe_ends(Err(format!("it cannot be watched: {error}"))),
+                Err(error) => self.probe_ends(Err(format!("cannot watch its socket: {error}"))),
             },
-            Err(error) => self.probe_ends(Err(format!("it cannot connect: {error}"))),
+            Err(error) => self.probe_ends(Err(format!("cannot connect: {error}"))),
         }
     }
 
     fn read_probe(&mut self) {
         let Some(probe) = &mut self.probe else { return };
-        let told = probe.go_on(self.dialect, &mut self.desk);
+        let finished = probe.go_on(self.dialect, &mut self.desk);
         if probe.has_asked(self.dialect) {
             let _ = self.poller.change(probe.socket(), PROBE, Interest::Read);
         }
-        if let Some(outcome) = told {
+        if let Some(outcome) = finished {
             self.probe_ends(outcome);
         }
     }

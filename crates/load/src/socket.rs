@@ -17,9 +17,9 @@ use std::{
     time::Duration,
 };
 
-/// Begins to connect. Over loopback the connection usually stands on return, though the kernel
-/// says "in progress": the first send tells. `receives` is the size of its receive buffer in bytes, if that
-/// is not the machine's own.
+/// Starts to connect. Over loopback the connection is usually established on return, although the kernel
+/// reports "in progress"; the first send shows it. `receives` is the size of the receive buffer in
+/// bytes; `None` keeps the system's default.
 pub(crate) fn open(
     target: SocketAddr,
     source: Option<Ipv4Addr>,
@@ -32,8 +32,8 @@ pub(crate) fn open(
     if no_delay {
         set_tcp_nodelay(&socket, true)?;
         if target.ip().is_loopback() {
-            // There is no congestion over loopback, and this costs the least. Where it is refused,
-            // the machine's own does.
+            // There is no congestion over loopback, and reno costs the least. If it is not available,
+            // the system's default is good enough.
             let _ = set_tcp_congestion(&socket, "reno");
         }
     }
@@ -50,12 +50,12 @@ pub(crate) fn open(
     }
 }
 
-/// Whether bytes have arrived that were not read.
+/// Whether there are unread bytes.
 pub(crate) fn has_unread(socket: impl AsFd) -> bool {
     io::ioctl_fionread(socket).is_ok_and(|bytes| bytes > 0)
 }
 
-/// Sends what the kernel takes; `Ok(0)` if it takes nothing now, or is still connecting.
+/// Sends as many bytes as the kernel accepts; `Ok(0)` if it accepts none now, or is still connecting.
 #[inline]
 pub(crate) fn send_some(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     match send(socket, bytes, SendFlags::NOSIGNAL) {
@@ -64,7 +64,7 @@ pub(crate) fn send_some(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
-/// As [`send_some`], of several pieces one after the other.
+/// Like [`send_some`], for several pieces one after the other.
 pub(crate) fn send_pieces(socket: impl AsFd, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
     match sendmsg(socket, pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL) {
         Err(Errno::AGAIN | Errno::INTR) => Ok(0),
@@ -72,19 +72,19 @@ pub(crate) fn send_pieces(socket: impl AsFd, pieces: &[IoSlice<'_>]) -> io::Resu
     }
 }
 
-/// From now on, closing it resets the connection.
+/// Makes a later close reset the connection.
 pub(crate) fn reset_on_close(socket: impl AsFd) -> io::Result<()> {
     set_socket_linger(socket, Some(Duration::ZERO))
 }
 
-/// What a read brought.
+/// Result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(usize),
-    /// Nothing there after all.
+    /// No bytes available now.
     Nothing,
-    /// The server closed.
+    /// End of input: the server closed its sending side.
     End,
 }
 
@@ -99,8 +99,8 @@ pub(crate) fn receive_some(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<R
     }
 }
 
-/// Lets the kernel choose the port when it knows the target: a port is then taken only for that
-/// pair of addresses, and one in TIME_WAIT can serve again.
+/// Makes the kernel choose the port at connect, when it knows the target. The port is then taken only
+/// for that pair of addresses, and one in TIME_WAIT can be reused.
 fn choose_port_at_connect(socket: &OwnedFd) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: the descriptor is open, and the kernel reads one c_int at the address of `on`, which

@@ -1,20 +1,20 @@
-//! From which loopback address a connection comes, so that a load does not run out of ports, and so that
-//! a server cannot know ahead who asks.
+//! Chooses the loopback address that a connection comes from, so that a load does not run out of ports,
+//! and so that a server cannot know the clients' addresses in advance.
 //!
-//! One source address has about 28,000 ports towards one target (`ip_local_port_range`), and a
-//! port stays in TIME_WAIT for a minute after the side that closed first, here the load. Towards an
-//! IPv4 loopback target other sources are at hand: 126 of 127.0.0.2 to 127.0.0.127, or of another network
-//! of 127.0.0.0/8 that the seed draws.
+//! One source address has about 28,000 ports for one target (`ip_local_port_range`), and a port stays in
+//! TIME_WAIT for a minute on the side that closed first, here the load. For an IPv4 loopback target, 126
+//! other sources are available: 127.0.0.2 to 127.0.0.127, or the same in another network of 127.0.0.0/8
+//! that the seed selects.
 //!
-//! Towards any other target the kernel chooses the source: see [`crate::Drive::Churn`].
+//! For any other target the kernel chooses the source: see [`crate::Drive::Churn`].
 
 use crate::Plan;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Connections from one address, some ports being left for everything else.
+/// Number of connections per address. It leaves some ports for other uses.
 const PER_ADDRESS: usize = 25_000;
-/// Those that end in 2 to 127.
+/// Number of addresses: those that end in 2 to 127.
 const ADDRESSES: usize = 126;
 
 /// Chooses sources for one load thread.
@@ -22,13 +22,13 @@ const ADDRESSES: usize = 126;
 pub(crate) struct Sources {
     loopback: bool,
     churn: bool,
-    /// The network that was drawn.
+    /// The middle bytes of the network that the seed selected.
     drawn: Option<[u8; 2]>,
     turn: usize,
 }
 
 impl Sources {
-    /// `thread` makes threads begin at different addresses.
+    /// `thread` makes threads start at different addresses.
     pub fn new(plan: &Plan, churn: bool, thread: usize) -> Self {
         let loopback = matches!(plan.target.ip(), IpAddr::V4(address) if address.is_loopback());
         let mut random = SmallRng::seed_from_u64(plan.seed);
@@ -37,10 +37,10 @@ impl Sources {
         Sources { loopback, churn, drawn, turn: thread * 17 }
     }
 
-    /// The source of the next connection of slot `slot`, counted over all threads; `None` leaves it
-    /// to the kernel. With a connection per request, and where members come and go (`passes`), all addresses
-    /// take turns; else each address takes 25,000 slots, the first of them as the kernel chooses unless a
-    /// network was drawn.
+    /// Returns the source of the next connection of slot `slot`, counted over all threads; `None` leaves
+    /// the choice to the kernel. With a connection per request, and for members that join and leave
+    /// (`passes`), all addresses are used in turn. Otherwise each address serves 25,000 slots. Without a
+    /// network selected by the seed, the kernel chooses for the first 25,000.
     pub fn next(&mut self, slot: usize, passes: bool) -> Option<Ipv4Addr> {
         if !self.loopback {
             return None;

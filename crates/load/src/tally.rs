@@ -1,4 +1,4 @@
-//! What came of a load: what each thread counts, and the merged result.
+//! The result of a load: the counts of each thread, and the merged result.
 
 use crate::{
     OpenTally, Plan, Split, Until,
@@ -15,81 +15,82 @@ use regatta_record::{
 };
 use std::collections::BTreeMap;
 
-/// What came of a load.
+/// The result of a load.
 #[derive(Clone, Debug)]
 pub struct Tally {
     /// Number of processes that carried out the load.
     pub processes: usize,
     /// Number of load threads, over all processes.
     pub threads: usize,
-    /// Requests answered rightly inside the measured window.
+    /// Requests answered correctly inside the measured window.
     pub requests: u64,
     /// Length of the window in nanoseconds. With [`Until::Requests`] and
     /// [`Until::Done`] it ends with the last reply.
     pub window_ns: u64,
-    /// Right replies in each slice of the window. What is left of a window that ended with its last
-    /// request, or early, is no slice.
+    /// Correct replies in each slice of the window. If the window ends within a slice, because it ended
+    /// with its last request or early, that slice is omitted.
     pub slices: Vec<u64>,
     /// Length of a slice in nanoseconds.
     pub slice_ns: u64,
     /// Errors by kind, over the whole run.
     pub errors: Errors,
-    /// Why connections were lost or not opened, in words, and how often.
+    /// Why connections were lost or not opened, as text, and how often.
     pub causes: BTreeMap<String, u64>,
-    /// Right replies over the whole run.
+    /// Correct replies over the whole run.
     pub replies: u64,
-    /// Replies inside the window, right or wrong, by their status, where the protocol has one.
+    /// Replies inside the window by status, correct or wrong, if the protocol has a status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Requests inside the window that got no reply within the limit: in no histogram, but to be
-    /// thought of as longer than anything in it.
+    /// Requests that timed out inside the window. They are in no histogram. Count them as slower than
+    /// everything in it.
     pub timeouts_in_window: u64,
     /// The first wrong exchange. The run ended there, unless errors are tolerated
     /// ([`Plan::tolerates`]).
     pub first_wrong: Option<Exchange>,
-    /// A reply of which only a part came before its connection was lost, where there was one.
+    /// The first partial reply whose connection was lost before the rest arrived, if any.
     pub first_unfinished: Option<Exchange>,
-    /// Latency in nanoseconds: 1 ns to 240 s with three significant digits. In closed loop from the
-    /// write to the reply, of the requests that were written inside the window; in open loop from the
-    /// intended send to the reply, of those that were due inside it; whenever the reply came.
+    /// Latency in nanoseconds: 1 ns to 240 s with three significant digits. In a closed loop it is the
+    /// time from the write to the reply, of requests written inside the window. In an open loop it is
+    /// the time from the intended send to the reply, of requests due inside the window. The reply may
+    /// come after the window.
     pub histogram: Histogram<u64>,
-    /// Operations of further kinds, in the order of the dialect; empty if it has only requests.
+    /// Counts of the other kinds of operations, in the order of the dialect; empty if it has only
+    /// requests.
     pub operations: Vec<OperationCounted>,
-    /// CPU of the load threads inside the window, user and system, in nanoseconds.
+    /// CPU time of the load threads inside the window, user and system, in nanoseconds.
     pub load_cpu_ns: u64,
     /// Of that: spent on polling with nothing to do, by a load that spins. No request needed it.
     pub spun_ns: u64,
-    /// Time that the load threads inside the window were runnable and had no CPU, in nanoseconds;
-    /// `None` where the kernel does not tell (`/proc/thread-self/schedstat`).
+    /// Time that the load threads were runnable without a CPU inside the window, in nanoseconds; `None`
+    /// if the kernel does not report it (`/proc/thread-self/schedstat`).
     pub load_run_delay_ns: Option<u64>,
-    /// How often load threads inside the window were given a CPU, likewise.
+    /// How often load threads got a CPU inside the window; `None` if the kernel does not report it.
     pub load_turns: Option<u64>,
-    /// Connections that came open over the whole run, reopened ones included, those of members that come and
-    /// go left out.
+    /// Connections that were opened over the whole run, including reopened ones, excluding those of
+    /// members that join and leave.
     pub connections_opened: u64,
-    /// Members that have come and gone over the whole run: see [`Plan::passing`].
+    /// Members that joined and left over the whole run: see [`Plan::passing`].
     pub passed: u64,
-    /// Wall time of each instance of a burst in nanoseconds, from the window's begin (before its
-    /// first connect) to its last reply; 0 for one that got none; empty without a burst.
+    /// Wall time of each instance of a burst in nanoseconds, from the start of the window (before its
+    /// first connect) to its last reply; 0 if it got no reply; empty without a burst.
     pub instances_ns: Vec<u64>,
-    /// With a rate: what became of what was scheduled, and the parts of the latency.
+    /// With a rate: the outcomes of the scheduled requests, and the parts of their latency.
     pub open_loop: Option<OpenTally>,
-    /// How long the warm-up took, in nanoseconds, until it was over for what was asked of it
-    /// ([`Plan::warm_up`]).
+    /// Duration of the warm-up in nanoseconds, until its condition was met ([`Plan::warm_up`]).
     pub warm_up_ns: u64,
-    /// Right replies until then.
+    /// Replies in that time.
     pub warm_up_requests: u64,
-    /// Stopped by the caller; the rest is what there was until then.
+    /// The caller stopped the run; the other fields hold the results until then.
     pub interrupted: bool,
-    /// With [`Plan::tls`], how it was spoken on the first connection whose handshake came through.
+    /// With [`Plan::tls`], the parameters of the first completed handshake.
     pub tls: Option<TlsSpoken>,
-    /// What was verified together when the load had ended, where its connections share keys.
+    /// The result of the joint verification after the load, if its connections share keys.
     pub verified: Option<Verified>,
-    /// The server refused every connection for two seconds, or was silent for longer than a reply
-    /// and a connection may take; the run ended there.
+    /// The run ended because the server counts as dead: it refused connections for two seconds, or it
+    /// answered nothing for longer than a reply and a connection may take.
     pub server_died: bool,
 }
 
-/// What one load thread counts.
+/// Counts of one load thread.
 pub(crate) struct Count {
     pub requests: u64,
     pub errors: Errors,
@@ -113,11 +114,11 @@ pub(crate) struct Count {
     pub spun_ns: Nanos,
     /// When the last reply inside the window came.
     pub last_reply: Nanos,
-    /// Those whose latencies count.
+    /// The sends whose latencies count.
     pub sends: Sends,
     pub open_loop: Option<OpenCount>,
     run_delay: RunDelay,
-    /// When the last reply of each instance of a burst came, of those on this thread; 0 for none.
+    /// When the last reply of each burst instance of this thread came; 0 for none.
     pub last_replies: Vec<Nanos>,
     slices: Slices,
 }
@@ -148,7 +149,7 @@ impl Count {
         }
     }
 
-    /// The window began at this moment, maybe a little ago.
+    /// The window opened at this moment, possibly a little earlier than now.
     pub fn window_opens(&mut self, at: Nanos) {
         self.sends.open(at);
         self.slices.begin(at);
@@ -165,8 +166,8 @@ impl Count {
         self.operations.window_closes();
     }
 
-    /// A connection was lost or could not be opened. Causes are few; what is more than that, such as
-    /// texts of a server's own, is counted together.
+    /// Counts the cause of a connection that was lost or could not be opened. There are few causes; any
+    /// beyond the first 16, such as texts sent by a server, are counted together as "others".
     pub fn lost(&mut self, cause: &str) {
         const MOST: usize = 16;
         let is_new = !self.causes.contains_key(cause);
@@ -174,25 +175,25 @@ impl Count {
         *self.causes.entry(cause.to_owned()).or_default() += 1;
     }
 
-    /// `run` replies came now, inside the window.
+    /// Counts `run` replies received now, inside the window.
     #[inline]
-    pub fn came(&mut self, now: Nanos, run: u32) {
+    pub fn record_replies(&mut self, now: Nanos, run: u32) {
         self.requests += u64::from(run);
         self.last_reply = now;
         self.slices.add(now, run);
     }
 
-    /// `run` requests took so long.
+    /// Records the latency of `run` requests.
     #[inline]
-    pub fn took(&mut self, latency: Nanos, run: u32) {
+    pub fn record_latency(&mut self, latency: Nanos, run: u32) {
         self.histogram.saturating_record_n(latency.max(1), u64::from(run));
     }
 }
 
-/// How a run went as a whole, for whoever led it.
+/// The window, the warm-up and the end of a run, as its leader determined them.
 #[derive(Default)]
-pub(crate) struct Frame {
-    /// Begin and end of the window, where there was one.
+pub(crate) struct RunOutcome {
+    /// Start and end of the window, if it was opened.
     pub window: Option<(Nanos, Nanos)>,
     pub warm_up_ns: Nanos,
     pub warm_up_requests: u64,
@@ -200,9 +201,9 @@ pub(crate) struct Frame {
     pub server_died: bool,
 }
 
-/// What a process counted of its `part` of a load: adds up what its threads counted, which stand in
-/// the order of their numbers. `kinds` are the kinds of operations, requests first; `window` is its begin
-/// and end, where there was one.
+/// Adds up the counts of the threads of a process, in the order of their numbers. `part` is the
+/// process's part of the load. `kinds` are the kinds of operations, requests first. `window` is the
+/// start and end of the window, if it was opened.
 pub(crate) fn count(
     counts: Vec<Count>,
     kinds: &[Operation],
@@ -250,7 +251,7 @@ pub(crate) fn count(
 }
 
 impl Tally {
-    /// Operations of a kind inside the window; 0 where nothing of the kind was counted.
+    /// Number of operations of a kind inside the window; 0 if none was counted.
     pub fn count_of(&self, operation: &Operation) -> u64 {
         if operation.is_request() {
             return self.requests;
@@ -259,8 +260,9 @@ impl Tally {
         counted.map_or(0, |one| one.count)
     }
 
-    /// What came of a plan that was carried out in this way, from what was counted and how it went.
-    pub(crate) fn of(counted: Counted, frame: &Frame, plan: &Plan, split: Split) -> Tally {
+    /// Builds the result of a plan from the merged counts, the outcome of the run, and the split into
+    /// processes.
+    pub(crate) fn of(counted: Counted, outcome: &RunOutcome, plan: &Plan, split: Split) -> Tally {
         let Split { processes, threads } = split;
         let mut slices = counted.slices;
         slices.truncate((counted.window_ns / counted.slice_ns) as usize);
@@ -288,21 +290,21 @@ impl Tally {
             passed: counted.passed,
             instances_ns: counted.instances_ns.into_values().collect(),
             open_loop: OpenTally::of(counted.open_loop, plan, threads, counted.window_ns),
-            warm_up_ns: frame.warm_up_ns,
-            warm_up_requests: frame.warm_up_requests,
-            interrupted: frame.interrupted,
+            warm_up_ns: outcome.warm_up_ns,
+            warm_up_requests: outcome.warm_up_requests,
+            interrupted: outcome.interrupted,
             tls: counted.tls,
             verified: None,
-            server_died: frame.server_died,
+            server_died: outcome.server_died,
         }
     }
 }
 
-/// Right replies over time.
+/// Correct replies over time.
 struct Slices {
     replies: Vec<u64>,
     length: Nanos,
-    /// Most slices there can be.
+    /// Maximum number of slices.
     most: usize,
     current: usize,
     current_ends: Nanos,
@@ -328,7 +330,7 @@ impl Slices {
         self.replies = vec![0; slices];
     }
 
-    /// What comes a moment after the last slice counts into that one.
+    /// Replies that come a moment after the last slice count towards it.
     #[inline]
     fn add(&mut self, now: Nanos, replies: u32) {
         while now >= self.current_ends && self.current + 1 < self.most {

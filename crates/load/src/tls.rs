@@ -1,5 +1,5 @@
-//! TLS for the load: whose certificates are believed, and under which name the server is asked. What
-//! one connection does is in `tls/session.rs`, what is said of a failure in `tls/explain.rs`.
+//! TLS for the load: the trusted CA certificates, and the name that the server's certificate must have.
+//! `tls/session.rs` handles one connection, and `tls/explain.rs` describes failures.
 
 mod explain;
 mod pinned;
@@ -23,59 +23,57 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use unchecked::Anybody;
+use unchecked::AcceptAny;
 
-/// Whose word for the server's certificate is taken.
+/// The CA certificates (roots) that are trusted to sign the server's certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Roots {
-    /// Those whom the system trusts.
+    /// The CA certificates that the system trusts.
     System,
-    /// Those whose certificates stand in this PEM file, and nobody else. A server that shows one of
-    /// these certificates itself is taken at once, whatever names and dates are in it.
+    /// Only the CA certificates in this PEM file. If the server presents one of these certificates as
+    /// its own, it is accepted whatever names and dates it has.
     File(PathBuf),
-    /// Nobody is asked: every certificate is taken.
+    /// Every certificate is accepted without a check.
     Unchecked,
 }
 
-/// How a load speaks TLS: version 1.2 or 1.3, with the protocol offered by ALPN where it has a name
-/// there. Sessions are not resumed: every connection stands for a client of its own, and does a whole handshake.
+/// TLS settings of a load: version 1.2 or 1.3, and ALPN if the protocol has a name there. Sessions are
+/// not resumed: every connection represents a separate client, and does a full handshake.
 #[derive(Clone, Debug)]
 pub struct Tls {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
-    /// What it was made of: a load process makes its own.
+    /// The settings as given, to be sent to load processes.
     asked: Arc<AskedTls>,
 }
 
-/// Why TLS cannot be spoken, before anything is opened.
+/// Why TLS cannot be set up, before any connection is opened.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The host is neither a name nor an address.
-    #[error("{0:?} is no host that a certificate could be for")]
+    #[error("{0:?} is neither a host name nor an IP address, so no certificate can be for it")]
     Host(String),
-    /// The roots of one's own cannot be used.
-    #[error("the roots in {path} cannot be used: {because}; expected certificates as PEM")]
+    /// The file of CA certificates cannot be used.
+    #[error("cannot use the CA certificates in {path}: {because}; expected certificates as PEM")]
     Roots {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         because: String,
     },
-    /// The system has no roots.
-    #[error(
-        "this system has no certificates of roots to trust ({0}); give some with --cacert FILE"
-    )]
+    /// The system has no trusted CA certificates.
+    #[error("this system has no trusted CA certificates ({0}); pass some with --cacert FILE")]
     NoRoots(String),
-    /// The cryptography does not fit together.
-    #[error("TLS cannot be set up: {0}")]
+    /// rustls rejected the configuration.
+    #[error("cannot set up TLS: {0}")]
     Setup(rustls::Error),
 }
 
 impl Tls {
-    /// Asks for `host`, a name or an address, and believes `roots`.
+    /// Expects a certificate for `host`, a name or an address, and trusts `roots`.
     ///
     /// # Errors
-    /// Where the host is none, or the roots cannot be read.
+    /// If `host` is neither a name nor an address, or the CA certificates cannot be read.
     pub fn new(host: &str, roots: &Roots) -> Result<Self, TlsError> {
         let (roots, origin) = match roots {
             Roots::System => (AskedRoots::System, Path::new("")),
@@ -85,17 +83,17 @@ impl Tls {
         Self::of(AskedTls { host: host.to_owned(), roots }, origin)
     }
 
-    /// Speaks TLS as a message asks for it.
+    /// Creates the settings that a message contains.
     pub(crate) fn of_message(asked: AskedTls) -> Result<Self, TlsError> {
         Self::of(asked, Path::new("the message"))
     }
 
-    /// The message that asks another process to speak TLS in the same way.
+    /// Returns the message with these settings for another process.
     pub(crate) fn to_message(&self) -> AskedTls {
         AskedTls::clone(&self.asked)
     }
 
-    /// `origin` is where roots of one's own come from, for messages.
+    /// `origin` is the source of the CA certificates, for error messages.
     fn of(asked: AskedTls, origin: &Path) -> Result<Self, TlsError> {
         let host = asked.host.as_str();
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -105,7 +103,7 @@ impl Tls {
         Ok(Tls { config, name, asked: Arc::new(asked) })
     }
 
-    /// The same, with a protocol offered inside.
+    /// The same settings, with an application protocol offered by ALPN.
     pub(crate) fn offering(&self, alpn: Option<&str>) -> Self {
         let mut config = ClientConfig::clone(&self.config);
         config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
@@ -131,8 +129,8 @@ fn config(roots: &AskedRoots, origin: &Path) -> Result<ClientConfig, TlsError> {
             config.dangerous().with_custom_certificate_verifier(pinned)
         }
         AskedRoots::Unchecked => {
-            let anybody = Arc::new(Anybody::new(&provider));
-            config.dangerous().with_custom_certificate_verifier(anybody)
+            let accept_any = Arc::new(AcceptAny::new(&provider));
+            config.dangerous().with_custom_certificate_verifier(accept_any)
         }
     };
     let mut config = believing.with_no_client_auth();
@@ -143,7 +141,7 @@ fn config(roots: &AskedRoots, origin: &Path) -> Result<ClientConfig, TlsError> {
 fn of_system() -> Result<RootCertStore, TlsError> {
     let found = rustls_native_certs::load_native_certs();
     let mut store = RootCertStore::empty();
-    // Some systems keep a few that are malformed; the others are what is trusted.
+    // Some systems have a few malformed certificates; they are ignored.
     let (added, _) = store.add_parsable_certificates(found.certs);
     if added == 0 {
         let errors: Vec<_> = found.errors.iter().map(ToString::to_string).collect();
@@ -152,14 +150,15 @@ fn of_system() -> Result<RootCertStore, TlsError> {
     Ok(store)
 }
 
-/// Most bytes of a file of certificates: some times what all roots of a system take.
+/// Maximum size of a file of certificates, in bytes: several times the size of a system's CA
+/// certificates.
 const MOST_BYTES: u64 = 4 << 20;
 
 fn of_pem(pem: &str, provider: Arc<CryptoProvider>) -> Result<Pinned, String> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     let certificates = certificates.map_err(|error| error.to_string())?;
     if certificates.is_empty() {
-        return Err("there is no certificate in it".into());
+        return Err("it contains no certificate".into());
     }
     let mut store = RootCertStore::empty();
     for certificate in &certificates {
@@ -171,15 +170,15 @@ fn of_pem(pem: &str, provider: Arc<CryptoProvider>) -> Result<Pinned, String> {
     Ok(Pinned::new(certificates, vouched_for))
 }
 
-/// Reads a file of certificates: a byte more than is permitted at most, so that a file without an end
-/// is noticed. What is between the certificates need not be text.
+/// Reads a file of certificates. It reads at most one byte more than permitted, so that an endless file
+/// is detected. The bytes between the certificates need not be valid text.
 fn read(path: &Path) -> Result<String, TlsError> {
     let mut text = Vec::new();
     File::open(path)
         .and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text))
         .map_err(|error| refuse(path, error.to_string()))?;
     if text.len() as u64 > MOST_BYTES {
-        return Err(refuse(path, format!("it has more than {} MiB", MOST_BYTES >> 20)));
+        return Err(refuse(path, format!("it is larger than {} MiB", MOST_BYTES >> 20)));
     }
     Ok(String::from_utf8_lossy(&text).into_owned())
 }

@@ -1,6 +1,6 @@
-//! A load thread: its state, its life (the loop and the phases), when it asks (`drives`), and what
-//! happens on one connection (`talk`, `opening`, `ends`, `loss`, `unexpected`, `sealed`), and members that
-//! come and go (`passing`).
+//! A load thread: its state, its life (the loop and the phases), when it sends requests (`drives`), what
+//! happens on one connection (`talk`, `opening`, `ends`, `loss`, `unexpected`, `sealed`), and members
+//! that join and leave (`passing`).
 
 mod driver;
 mod drives;
@@ -31,29 +31,29 @@ use regatta_script::Dialect;
 use state::Worker;
 use std::os::fd::OwnedFd;
 
-/// What a load thread leaves behind.
+/// The result of a load thread.
 pub(crate) struct Done {
     pub count: Count,
-    /// Connections that are open still. They are closed when no thread of the load reads any more: a hub tells
-    /// the members that are left of one that goes, and counts it no longer.
+    /// Connections that are still open. They must stay open until all load threads have stopped reading:
+    /// when a member leaves, a hub may notify the others, and no longer counts it.
     pub open: Vec<OwnedFd>,
 }
 
-/// What a load thread works with.
+/// The inputs of a load thread.
 #[derive(Clone, Copy)]
 pub(crate) struct Work<'a, D> {
     pub plan: &'a Plan,
     pub dialect: &'a D,
     pub shared: &'a Shared,
-    /// Where the thread tells of itself.
+    /// Where the thread publishes its counters.
     pub gauge: &'a Gauge,
-    /// Which thread of how many, counted over all processes.
+    /// This thread's number, and the number of threads over all processes.
     pub part: Part,
 }
 
 impl<D: Dialect> Work<'_, D> {
-    /// Does this thread's share of the plan, by its drive, until the run is over. The first thread of
-    /// a process brings who leads it.
+    /// Runs this thread's share of the plan, with the plan's drive, until the run is over. `leader` is
+    /// given to the first thread of a process only.
     pub fn run(self, leader: Option<&mut dyn Leads>) -> Result<Done, Error> {
         match self.plan.drive {
             Drive::Closed => self.by::<Closed>(leader),

@@ -1,4 +1,4 @@
-//! A burst: every connection sends exactly its requests and closes, and every instance is timed.
+//! A burst: every connection sends exactly its number of requests and closes; every instance is timed.
 
 mod common;
 
@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-/// At most three outstanding on each connection.
+/// A burst with at most three requests outstanding on each connection.
 fn burst(target: SocketAddr, connections: usize, instances: u32, requests: u32) -> Plan {
     in_burst(instances, requests, Plan { connections, pipeline: 3, ..plan(target) })
 }
@@ -48,13 +48,13 @@ fn every_connection_sends_its_requests_and_closes_and_every_instance_is_timed() 
         assert_eq!(
             tally.instances_ns.iter().max(),
             Some(&tally.window_ns),
-            "the last reply ends it"
+            "the window ends with the last reply"
         );
     }
 }
 
 #[test]
-fn no_more_are_outstanding_than_the_pipeline_and_no_more_open_at_a_time_than_queues_hold() {
+fn a_burst_respects_the_pipeline_and_the_limit_of_opening_connections() {
     let (opening, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let highest = most.clone();
     let server = Server::start(move |stream, requests| {
@@ -63,7 +63,7 @@ fn no_more_are_outstanding_than_the_pipeline_and_no_more_open_at_a_time_than_que
             if i == 0 {
                 opening.fetch_sub(1, SeqCst);
             }
-            // What has come and is not read yet, beside this line and those read with it.
+            // Received bytes that are still unread, not counting this line and those read with it.
             let ahead = rustix::io::ioctl_fionread(&stream).unwrap();
             assert!(ahead <= 3 * 21, "{ahead} bytes ahead");
             Some(double(line))
@@ -74,7 +74,7 @@ fn no_more_are_outstanding_than_the_pipeline_and_no_more_open_at_a_time_than_que
 }
 
 #[test]
-fn what_a_lost_connection_had_still_to_send_is_lost_with_it() {
+fn unsent_requests_of_a_lost_connection_are_lost_too() {
     for (connections, threads) in [(8, 1), (40, 2)] {
         let server = Server::lines(|i, line| (i < 4).then(|| double(line)));
         let plan = Plan { threads, ..burst(server.address, connections as usize, 4, 10) };
@@ -82,7 +82,7 @@ fn what_a_lost_connection_had_still_to_send_is_lost_with_it() {
         let lost = tally.errors.closed_early + tally.errors.read + tally.errors.write;
         assert_eq!((tally.requests, lost), (4 * connections, 6 * connections));
         assert_eq!(tally.errors.total(), lost, "{:?}", tally.errors);
-        assert_eq!(tally.connections_opened, connections, "none is opened again");
+        assert_eq!(tally.connections_opened, connections, "no connection is reopened");
         assert!(!tally.server_died && tally.first_wrong.is_none());
     }
 }
@@ -121,21 +121,21 @@ fn a_wrong_reply_ends_the_burst() {
 }
 
 #[test]
-fn bursts_that_make_no_sense_are_refused() {
+fn contradictory_bursts_are_refused() {
     let server = Server::double();
     let plan = burst(server.address, 12, 4, 10);
     let second = Duration::from_secs(1);
-    for (refused, said) in [
-        (burst(server.address, 12, 5, 10), "5 instances cannot share 12 connections equally"),
+    for (refused, expected) in [
+        (burst(server.address, 12, 5, 10), "12 connections cannot be divided equally among 5"),
         (burst(server.address, 12, 0, 10), "0 instances"),
         (burst(server.address, 12, 4, 0), "1 request"),
-        (Plan { until: Until::Elapsed(second), ..plan.clone() }, "no window of time"),
-        (Plan { until: Until::Requests(9), ..plan.clone() }, "number of requests with it"),
-        (Plan { drive: Drive::Closed, ..plan.clone() }, "nothing else does"),
-        (Plan { idle: 1, ..plan.clone() }, "idle connections need a window of time"),
+        (Plan { until: Until::Elapsed(second), ..plan.clone() }, "neither a duration"),
+        (Plan { until: Until::Requests(9), ..plan.clone() }, "nor a number of requests"),
+        (Plan { drive: Drive::Closed, ..plan.clone() }, "every other load needs"),
+        (Plan { idle: 1, ..plan.clone() }, "idle connections need a load with a duration"),
     ] {
         match run(&refused) {
-            Err(Error::Plan(why)) => assert!(why.contains(said), "{why}"),
+            Err(Error::Plan(why)) => assert!(why.contains(expected), "{why}"),
             other => panic!("{other:?}"),
         }
     }

@@ -12,13 +12,13 @@ use std::{
     },
 };
 
-/// Looks at both edges how many connections stand.
-struct Standing {
+/// Records the number of open connections at both edges.
+struct OpenConnections {
     now: Arc<AtomicUsize>,
     seen: Vec<usize>,
 }
 
-impl Edges for Standing {
+impl Edges for OpenConnections {
     fn window_opens(&mut self) {
         self.seen.push(self.now.load(SeqCst));
     }
@@ -35,19 +35,19 @@ fn idle_connections_send_one_request_each_and_stay_open() {
     for (threads, pipeline) in [(1, 1), (2, 16)] {
         let per_connection = Arc::new(Mutex::new(Vec::new()));
         let now = Arc::new(AtomicUsize::new(0));
-        let (seen, standing) = (per_connection.clone(), now.clone());
+        let (seen, open) = (per_connection.clone(), now.clone());
         let mut server = Server::start(move |stream, requests| {
             let asked = AtomicU64::new(0);
-            standing.fetch_add(1, SeqCst);
+            open.fetch_add(1, SeqCst);
             answer_lines(stream, requests, |_, line| {
                 asked.fetch_add(1, SeqCst);
                 Some(double(line))
             });
-            standing.fetch_sub(1, SeqCst);
+            open.fetch_sub(1, SeqCst);
             seen.lock().unwrap().push(asked.into_inner());
         });
         let plan = Plan { connections: 5, idle: 90, threads, pipeline, ..plan(server.address) };
-        let mut edges = Standing { now, seen: vec![] };
+        let mut edges = OpenConnections { now, seen: vec![] };
         let stop = AtomicBool::new(false);
         let tally = regatta_load::run(&plan, &mut edges, &mut |_| {}, &stop).unwrap();
         server.die();
@@ -56,11 +56,11 @@ fn idle_connections_send_one_request_each_and_stay_open() {
         assert_eq!(edges.seen, [95, 95, 95]);
         let seen = per_connection.lock().unwrap();
         assert_eq!(seen.iter().filter(|&&asked| asked == 1).count(), 90);
-        assert!(tally.requests > 5 * 2, "the active ones work");
+        assert!(tally.requests > 5 * 2, "the active connections send requests");
     }
 }
 
-/// The window opens: the server closes some idle connections.
+/// Closes some idle connections on the server when the window opens.
 struct CloseSome {
     streams: Arc<Mutex<Vec<std::net::TcpStream>>>,
     called: Called,
@@ -68,7 +68,7 @@ struct CloseSome {
 
 impl Edges for CloseSome {
     fn window_opens(&mut self) {
-        // Those that were opened last are idle ones.
+        // The connections that were opened last are idle ones.
         for stream in self.streams.lock().unwrap().iter().rev().take(3) {
             stream.shutdown(Shutdown::Both).unwrap();
         }
@@ -83,14 +83,14 @@ impl Edges for CloseSome {
 }
 
 #[test]
-fn one_that_the_server_closes_is_counted_and_opened_again() {
+fn an_idle_connection_that_the_server_closes_is_counted_and_reopened() {
     let streams: Arc<Mutex<Vec<std::net::TcpStream>>> = Arc::default();
     let kept = streams.clone();
     let server = Server::start(move |stream, requests| {
         kept.lock().unwrap().push(stream.try_clone().unwrap());
         answer_lines(stream, requests, |_, line| Some(double(line)));
     });
-    // More than may open at a time, so that the last three are idle ones.
+    // More connections than may open at a time, so that the last three are idle ones.
     let plan = Plan { connections: 1, idle: 200, ..plan(server.address) };
     let mut edges = CloseSome { streams, called: Called::default() };
     let stop = AtomicBool::new(false);
@@ -101,7 +101,7 @@ fn one_that_the_server_closes_is_counted_and_opened_again() {
 }
 
 #[test]
-fn idle_ones_count_for_the_limits_and_need_a_window_of_time() {
+fn idle_connections_count_towards_the_limits_and_need_a_duration() {
     let server = Server::double();
     let plan = plan(server.address);
     match run(&Plan { idle: 50_000_000, ..plan.clone() }).unwrap_err() {

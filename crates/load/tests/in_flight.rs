@@ -1,4 +1,4 @@
-//! A bound on the requests of all connections together: it is never exceeded, and connections take
+//! A bound on the requests in flight over all connections: it is never exceeded, and connections take
 //! turns.
 
 mod common;
@@ -15,13 +15,13 @@ use std::{
 };
 
 #[test]
-fn no_more_are_in_flight_than_asked_for() {
+fn the_bound_on_requests_in_flight_is_never_exceeded() {
     for (threads, pipeline) in [(1, 1), (2, 1), (1, 4)] {
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let server = Server::lines({
             let (now, most) = (now.clone(), most.clone());
             move |i, line| {
-                // The first request of each connection is beside the bound.
+                // The first request of each connection does not count towards the bound.
                 if i > 0 {
                     most.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
                     thread::sleep(Duration::from_micros(500));
@@ -59,12 +59,12 @@ fn connections_take_turns() {
     let served = served.lock().unwrap();
     let (least, most) = (served.iter().min().unwrap(), served.iter().max().unwrap());
     assert_eq!(served.len(), 40);
-    // Replies overtake each other by as many places as there are in flight, at most once a turn.
+    // A reply overtakes at most as many others as are in flight, at most once per turn.
     assert!(*most > 0 && least * 2 + 8 >= *most, "from {least} to {most} requests each");
 }
 
 #[test]
-fn what_was_lost_with_its_connection_is_no_longer_in_flight() {
+fn requests_lost_with_a_connection_are_no_longer_in_flight() {
     // Every connection is closed after 3 answers; two requests at a time keep being sent.
     let server = Server::lines(|i, line| (i < 4).then(|| double(line)));
     let drive = bounded(2);
@@ -77,7 +77,7 @@ fn what_was_lost_with_its_connection_is_no_longer_in_flight() {
 }
 
 #[test]
-fn a_bound_needs_a_window_of_time() {
+fn a_bound_needs_a_duration() {
     let server = Server::double();
     let plan = Plan { drive: bounded(1), ..plan(server.address) };
     match run(&Plan { until: Until::Requests(100), ..plan }) {

@@ -1,5 +1,5 @@
-//! Servers that close, reset, refuse, die or fall silent: counted by kind, never a spin, never a
-//! hang, and never in the histogram.
+//! Servers that close, reset, refuse, die or stop answering. Errors are counted by kind and never in the
+//! histogram, and the load neither spins nor hangs.
 
 mod common;
 
@@ -17,13 +17,13 @@ use std::{
 };
 
 #[test]
-fn an_early_close_is_counted_and_the_connection_opened_again() {
+fn an_early_close_is_counted_and_the_connection_reopened() {
     let server = Server::lines(|i, line| (i < 20).then(|| double(line)));
     let until = Until::Requests(400);
     let tally = run(&Plan { connections: 4, until, ..plan(server.address) }).unwrap();
     assert_eq!(tally.errors.total(), tally.errors.closed_early, "{:?}", tally.errors);
     assert_eq!(tally.requests + tally.errors.closed_early, 400);
-    // Twenty answers and a close, again and again; four connections end somewhere between.
+    // Each connection closes after twenty answers; the last four may have fewer.
     assert!(tally.errors.closed_early >= (400 - 4 * 20) / 21);
     assert_eq!(tally.histogram.len(), tally.requests);
     assert_eq!(server.requests(), 400);
@@ -31,7 +31,7 @@ fn an_early_close_is_counted_and_the_connection_opened_again() {
 }
 
 #[test]
-fn every_reply_owed_on_a_closed_connection_is_counted() {
+fn every_pending_reply_of_a_closed_connection_is_counted() {
     let server = Server::lines(|i, line| (i < 20).then(|| double(line)));
     let until = Until::Requests(100);
     let tally = run(&Plan { pipeline: 100, until, ..plan(server.address) }).unwrap();
@@ -44,7 +44,7 @@ fn a_reset_is_a_read_error() {
     let server = Server::start(|stream, requests| {
         answer_lines(stream.try_clone().unwrap(), requests, |i, line| {
             if i == 20 {
-                // Dissolving a connection resets it, however many handles there are.
+                // connect(2) with AF_UNSPEC resets the connection, even if there are several handles.
                 connect_unspec(&stream).unwrap();
             }
             (i < 20).then(|| double(line))
@@ -63,17 +63,17 @@ fn a_port_without_a_server_is_refused_within_seconds() {
     let began = Instant::now();
     let error = run(&Plan { connections: 3, ..plan(address) }).unwrap_err();
     assert!(began.elapsed() < Duration::from_secs(4));
-    let said = error.to_string();
+    let message = error.to_string();
     assert!(
-        said.starts_with(
-            "0 of 3 connections came to a first reply; last error: Connection refused"
+        message.starts_with(
+            "only 0 of 3 connections got a first reply; last error: Connection refused"
         ),
-        "{said}"
+        "{message}"
     );
 }
 
 #[test]
-fn a_server_that_holds_too_few_connections_is_said_so() {
+fn a_server_that_accepts_too_few_connections_is_reported() {
     let accepted = Arc::new(AtomicUsize::new(0));
     let server = Server::start(move |stream, requests| {
         if accepted.fetch_add(1, SeqCst) < 3 {
@@ -84,15 +84,15 @@ fn a_server_that_holds_too_few_connections_is_said_so() {
     });
     let patience = Duration::from_millis(300);
     let error = run(&Plan { connections: 5, patience, ..plan(server.address) }).unwrap_err();
-    let said = error.to_string();
+    let message = error.to_string();
     assert!(
-        said.starts_with("3 of 5 connections came to a first reply; last error: the server closed"),
-        "{said}"
+        message.starts_with("only 3 of 5 connections got a first reply; last error: the server"),
+        "{message}"
     );
 }
 
-/// With room for two in its accept queue, the kernel drops the other attempts and tries again
-/// later: the connection is not there when `connect` returns.
+/// The accept queue has room for two. The kernel drops the other attempts and retries them later, so
+/// those connections are not established when `connect` returns.
 #[test]
 fn a_full_accept_queue_delays_connections_and_loses_none() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -100,7 +100,7 @@ fn a_full_accept_queue_delays_connections_and_loses_none() {
     let plan = Plan { connections: 6, ..plan(listener.local_addr().unwrap()) };
     let tally = thread::scope(|scope| {
         let load = scope.spawn(|| run(&plan));
-        // The queue is full when nobody accepts; only then the server begins.
+        // The server starts to accept only when the queue is full.
         let deadline = Instant::now() + Duration::from_secs(5);
         while !queue_is_full(&listener) {
             assert!(Instant::now() < deadline, "the accept queue never filled");
@@ -117,7 +117,7 @@ fn a_full_accept_queue_delays_connections_and_loses_none() {
     assert_eq!(tally.connections_opened, 6);
 }
 
-/// The second number in a listener's row of the kernel's table is its queue.
+/// Reads the queue length, which is the second number in the listener's row of the kernel's table.
 fn queue_is_full(listener: &TcpListener) -> bool {
     let row = format!(":{:04X} 00000000:0000 0A ", listener.local_addr().unwrap().port());
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
@@ -138,7 +138,7 @@ fn a_server_that_never_answers_is_given_up() {
 }
 
 #[test]
-fn a_reply_beyond_the_limit_is_a_timeout_and_in_no_histogram() {
+fn a_late_reply_is_a_timeout_and_in_no_histogram() {
     let server = Server::lines(|i, line| Some(if i < 5 { double(line) } else { String::new() }));
     let timeout = Duration::from_millis(50);
     let tally = run(&Plan { timeout, connections: 2, ..plan(server.address) }).unwrap();
@@ -148,8 +148,8 @@ fn a_reply_beyond_the_limit_is_a_timeout_and_in_no_histogram() {
     assert!(tally.histogram.len() <= tally.replies);
     assert!(tally.histogram.max() < 60_000_000);
     let opened = tally.connections_opened;
-    assert!(opened > 2, "connections are opened again");
-    assert!(opened < 30, "with a pause");
+    assert!(opened > 2, "connections are reopened");
+    assert!(opened < 30, "connections are reopened after a pause");
 }
 
 #[test]
@@ -197,13 +197,14 @@ fn stop_ends_every_phase_at_once() {
     for plan in plans {
         let stop = AtomicBool::new(false);
         let stopped = std::sync::Mutex::new(None);
-        let mut told = |progress: &regatta_load::Progress| {
+        let mut stop_later = |progress: &regatta_load::Progress| {
             if progress.elapsed > Duration::from_millis(250) {
                 stopped.lock().unwrap().get_or_insert_with(Instant::now);
                 stop.store(true, SeqCst);
             }
         };
-        let tally = regatta_load::run(&plan, &mut Called::default(), &mut told, &stop).unwrap();
+        let tally =
+            regatta_load::run(&plan, &mut Called::default(), &mut stop_later, &stop).unwrap();
         let took = stopped.lock().unwrap().unwrap().elapsed();
         assert!(took < Duration::from_millis(200), "{took:?} after the stop: {plan:?}");
         assert!(tally.interrupted);
@@ -212,7 +213,7 @@ fn stop_ends_every_phase_at_once() {
 }
 
 #[test]
-fn impossible_plans_are_refused_with_what_would_be_possible() {
+fn impossible_plans_are_refused_with_the_possible_number_of_connections() {
     let server = Server::double();
     let plan = plan(server.address);
     let error = run(&Plan { connections: 50_000_000, ..plan.clone() }).unwrap_err();
@@ -238,12 +239,12 @@ fn impossible_plans_are_refused_with_what_would_be_possible() {
     }
     let nowhere = Plan { cpus: vec![1_000_000], ..plan.clone() };
     assert!(matches!(run(&nowhere), Err(Error::Machine { .. })));
-    assert_eq!(server.requests(), 0, "nothing is sent by a plan that is refused");
+    assert_eq!(server.requests(), 0, "a refused plan sends nothing");
 }
 
-/// Connections wait in a queue that is full and that nobody empties: no refusal, no reply.
+/// The accept queue stays full, so connections are neither refused nor answered.
 #[test]
-fn a_counted_run_ends_where_nobody_accepts() {
+fn a_counted_run_ends_if_the_server_accepts_no_connection() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     rustix::net::listen(&silent, 1).unwrap();
     let target = silent.local_addr().unwrap();

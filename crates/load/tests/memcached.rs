@@ -1,5 +1,5 @@
-//! The text protocol of memcached against the program itself, and against servers that get it wrong.
-//! Where memcached is not installed, that is said.
+//! The text protocol of memcached, against memcached itself and against servers that get it wrong. Tests
+//! that need memcached print that they are skipped if it is not installed.
 
 mod common;
 
@@ -14,19 +14,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A memcached of its own.
+/// A memcached process.
 struct Memcached {
     process: Child,
     address: SocketAddr,
 }
 
 impl Memcached {
-    /// `None` where there is none: the test is skipped, and says so.
+    /// Starts memcached. `None` if it is not installed: prints that the test is skipped.
     fn start() -> Option<Memcached> {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let port = address.port().to_string();
         let mut command = Command::new("memcached");
-        // It does not run as root unless it is told to.
+        // It runs as root only with `-u root`.
         command.args(["-l", "127.0.0.1", "-p", &port, "-U", "0", "-t", "1", "-u", "root"]);
         let process = match command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
             Ok(process) => process,
@@ -46,7 +46,7 @@ impl Memcached {
         Some(started)
     }
 
-    /// One of its counters, as `stats` has it.
+    /// One of the counters that `stats` prints.
     fn stat(&self, name: &str) -> u64 {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.write_all(b"stats\r\nquit\r\n").unwrap();
@@ -70,7 +70,7 @@ fn example() -> Workload {
 }
 
 #[test]
-fn memcached_answers_every_shape_of_load_right() {
+fn memcached_answers_every_kind_of_load_correctly() {
     let Some(server) = Memcached::start() else { return };
     for workload in [workload("cache"), example()] {
         let plan = Plan { workload, connections: 4, ..plan(server.address) };
@@ -91,7 +91,7 @@ fn memcached_answers_every_shape_of_load_right() {
 }
 
 #[test]
-fn what_the_load_counts_is_what_memcached_counts() {
+fn the_load_and_memcached_count_the_same() {
     let Some(server) = Memcached::start() else { return };
     let until = Until::Requests(1_000);
     let plan = Plan { workload: workload("cache"), until, ..plan(server.address) };
@@ -102,7 +102,7 @@ fn what_the_load_counts_is_what_memcached_counts() {
     assert_eq!(counted, [500, 500, 500]);
 }
 
-/// A cache that keeps nothing and answers as it is told: the i-th command of a connection.
+/// A cache that stores nothing and replies with `answer(i, line)` to command `i` of a connection.
 fn answering(answer: fn(u64, &str) -> Option<&'static str>) -> Server {
     Server::start(move |stream, _| {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -124,7 +124,7 @@ fn answering(answer: fn(u64, &str) -> Option<&'static str>) -> Server {
 }
 
 #[test]
-fn a_cache_that_forgets_is_told_with_what_was_due() {
+fn a_cache_that_forgets_a_value_is_reported_with_the_expected_value() {
     let server = answering(|_, line| match line.starts_with("set ") {
         true => Some("STORED\r\n"),
         false => Some("END\r\n"),
@@ -138,7 +138,7 @@ fn a_cache_that_forgets_is_told_with_what_was_due() {
 }
 
 #[test]
-fn the_value_of_another_key_is_wrong_though_any_value_would_do() {
+fn the_value_of_another_key_is_wrong_even_if_any_value_is_accepted() {
     let text = "protocol = 'memcached'\n[[request]]\nget = 'a'";
     for (reply, right) in [
         ("VALUE a 0 1\r\nx\r\nEND\r\n", true),

@@ -1,5 +1,5 @@
-//! The open loop: what is due is sent whatever became of what was sent before, nothing that was due
-//! is left out, and latency has its parts where they belong.
+//! The open loop: due requests are sent independent of earlier replies, every due request is counted,
+//! and the parts of the latency are attributed correctly.
 
 mod common;
 
@@ -29,7 +29,7 @@ fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// What must hold of every open loop: nothing that was due is left out.
+/// Checks what must hold for every open loop: every due request is counted once.
 fn open(tally: &Tally) -> &OpenTally {
     let open = tally.open_loop.as_ref().expect("an open loop");
     let answered = tally.histogram.len();
@@ -44,9 +44,9 @@ fn open(tally: &Tally) -> &OpenTally {
     open
 }
 
-/// All pipelines together hold more than is due, so that a stall of whatever length changes nothing.
+/// All pipelines together hold more requests than are due, so that no stall changes the counts.
 #[test]
-fn constant_arrivals_are_exactly_as_many_as_the_rate_asks_for() {
+fn the_number_of_constant_arrivals_matches_the_rate_exactly() {
     for threads in [1, 2] {
         let server = Server::double();
         let plan = Plan { connections: 60, pipeline: 8, threads, ..at_rate(&server) };
@@ -54,14 +54,14 @@ fn constant_arrivals_are_exactly_as_many_as_the_rate_asks_for() {
         assert_undisturbed(&tally);
         let open = open(&tally);
         assert_eq!((open.due, open.unsent, tally.histogram.len()), (300, 0, 300));
-        // Beside the opening requests; a thread may send in a warm-up of no length.
+        // Without the opening requests. A thread may send one in a warm-up of length zero.
         let sent = server.requests() - 60;
         assert!((300..=300 + threads as u64).contains(&sent), "{sent}");
     }
 }
 
 #[test]
-fn a_seed_tells_how_many_poisson_arrivals_there_are() {
+fn the_seed_determines_the_number_of_poisson_arrivals() {
     let server = Server::double();
     let drive = at(RATE, Arrivals::Poisson);
     let due = |seed, threads, warm_up| {
@@ -75,7 +75,7 @@ fn a_seed_tells_how_many_poisson_arrivals_there_are() {
         let first = due(1, threads, 0);
         // 300 are expected, with a standard deviation of 17.
         assert!((200..400).contains(&first), "{first}");
-        assert_eq!(first, due(1, threads, 50), "whatever the warm-up");
+        assert_eq!(first, due(1, threads, 50), "the warm-up does not matter");
     }
     let others: Vec<_> = (2..5).map(|seed| due(seed, 1, 0)).collect();
     assert!(others.iter().any(|other| *other != others[0]), "{others:?}");
@@ -95,9 +95,9 @@ fn the_warm_up_has_the_same_rate_and_its_replies_are_in_no_histogram() {
 }
 
 #[test]
-fn replies_of_the_warm_up_that_come_late_are_not_recorded_as_the_windows() {
-    // Whatever is asked is answered after 150 ms: the warm-up's last requests inside the window, the
-    // window's last ones after it.
+fn late_replies_of_the_warm_up_are_not_recorded_in_the_window() {
+    // Every request is answered after 150 ms: the last ones of the warm-up inside the window, and the
+    // last ones of the window after it.
     let server = Server::lines(|i, line| {
         if i > 0 {
             thread::sleep(ms(150));
@@ -110,7 +110,7 @@ fn replies_of_the_warm_up_that_come_late_are_not_recorded_as_the_windows() {
     let tally = run(&plan).unwrap();
     let open = open(&tally);
     assert_eq!((open.due, tally.histogram.len()), (30, 30));
-    // Replies inside the window were mostly of requests before it.
+    // Most replies inside the window belong to requests before it.
     assert!(tally.requests > 0 && tally.errors.total() == 0, "{:?}", tally.errors);
     assert!(open.service.min() >= 149_000_000, "{}", open.service.min());
     assert!(server.requests() - 100 > 30 + 10, "{}", server.requests());
@@ -121,7 +121,7 @@ fn the_load_sleeps_between_requests() {
     let server = Server::double();
     let drive = at(20, Arrivals::Constant);
     let until = Until::Elapsed(Duration::from_secs(1));
-    // So long that no wake is late enough to leave nothing to spin.
+    // Long enough that even a late wake-up leaves time to spin.
     for (spin, spun) in [(Duration::ZERO, 0..=0), (ms(5), 1..=200_000_000)] {
         let plan = Plan { connections: 4, drive, until, spin, ..at_rate(&server) };
         let tally = run(&plan).unwrap();
@@ -134,7 +134,7 @@ fn the_load_sleeps_between_requests() {
     }
 }
 
-/// A server that rests for 100 ms of every 400 ms, on all of its connections at once.
+/// A server that stalls for 100 ms of every 400 ms, on all of its connections at once.
 fn stalling() -> Server {
     let began = Instant::now();
     Server::lines(move |_, line| {
@@ -146,9 +146,9 @@ fn stalling() -> Server {
     })
 }
 
-/// A quarter of all requests are due while the server rests. In closed loop one request of each
-/// connection meets the rest, and nobody else is there to: twelve in three rests. Those that took
-/// long are compared by their number, which no speed of the machine changes.
+/// A quarter of all requests are due while the server stalls. In a closed loop each stall delays only
+/// one request per connection: twelve in three stalls. The test compares the numbers of slow requests,
+/// because they do not depend on the speed of the machine.
 #[test]
 fn open_loop_shows_a_stall_that_closed_loop_hides() {
     let until = Until::Elapsed(ms(1_200));
@@ -171,7 +171,7 @@ fn open_loop_shows_a_stall_that_closed_loop_hides() {
 }
 
 #[test]
-fn what_a_slow_server_leaves_no_connection_for_waits_in_line_and_is_counted() {
+fn requests_without_a_free_connection_queue_and_are_counted() {
     for (threads, arrivals) in
         [(1, Arrivals::Constant), (2, Arrivals::Constant), (2, Arrivals::Poisson)]
     {
@@ -184,13 +184,13 @@ fn what_a_slow_server_leaves_no_connection_for_waits_in_line_and_is_counted() {
             Plan { connections: 2, pipeline: 2, threads, drive, timeout, ..at_rate(&server) };
         let began = Instant::now();
         let tally = run(&plan).unwrap();
-        // The window, the grace, a reply, and what a busy machine adds.
+        // The window, the grace period, a reply, and a margin for a busy machine.
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
         let open = open(&tally);
-        // 300 were due; two connections answer one each 10 ms each, for 500 ms at most.
+        // 300 were due; two connections each answer one per 10 ms, for 500 ms at most.
         assert!(open.unsent > 100, "{}", open.unsent);
         assert!(open.late > 0 && open.wait.max() > 20_000_000, "{open:?}");
-        // Nothing is sent that has waited for longer than the limit.
+        // No request is sent that has queued for longer than the timeout.
         assert!(open.wait.max() < 400_000_000, "{}", open.wait.max());
         let sent = server.requests() - 2;
         let written = open.due - open.unsent;
@@ -200,9 +200,9 @@ fn what_a_slow_server_leaves_no_connection_for_waits_in_line_and_is_counted() {
 }
 
 #[test]
-fn pipelines_are_filled_and_never_more_than_that() {
+fn pipelines_are_filled_and_never_exceeded() {
     let (most, outstanding) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-    // Reads what there is, rests, answers all.
+    // Reads the available requests, sleeps, answers all of them.
     let server = Server::start({
         let (most, outstanding) = (most.clone(), outstanding.clone());
         move |mut stream, requests| {
@@ -230,7 +230,7 @@ fn pipelines_are_filled_and_never_more_than_that() {
 }
 
 #[test]
-fn a_server_that_falls_silent_leaves_requests_timed_out_and_unsent() {
+fn requests_to_a_silent_server_time_out_or_stay_unsent() {
     for threads in [1, 2] {
         // The opening requests are answered.
         let server = Server::lines(|i, line| {
@@ -251,7 +251,7 @@ fn a_server_that_falls_silent_leaves_requests_timed_out_and_unsent() {
 }
 
 #[test]
-fn a_server_that_closes_leaves_requests_lost_and_the_schedule_to_other_connections() {
+fn when_the_server_closes_a_connection_others_continue_the_schedule() {
     for pipeline in [1, 4] {
         let server = Server::lines(|i, line| (i < 20).then(|| double(line)));
         let plan = Plan { connections: 30, pipeline, ..at_rate(&server) };
@@ -261,7 +261,7 @@ fn a_server_that_closes_leaves_requests_lost_and_the_schedule_to_other_connectio
         assert!(tally.histogram.len() > 100, "{open:?}");
         assert!(open.lost <= tally.errors.total(), "{open:?} {:?}", tally.errors);
     }
-    // None is left, nor comes back.
+    // No connection stays open for long.
     let server = Server::lines(|i, line| (i < 2).then(|| double(line)));
     let plan = Plan { connections: 4, timeout: ms(300), ..at_rate(&server) };
     let tally = run(&plan).unwrap();
@@ -270,7 +270,7 @@ fn a_server_that_closes_leaves_requests_lost_and_the_schedule_to_other_connectio
 }
 
 #[test]
-fn a_wrong_reply_and_a_stop_leave_nothing_out_either() {
+fn every_due_request_is_counted_after_a_wrong_reply_or_a_stop() {
     let server = Server::lines(|i, line| Some(if i < 5 { double(line) } else { "0.5\n".into() }));
     let tally = run(&Plan { connections: 10, pipeline: 2, ..at_rate(&server) }).unwrap();
     assert!(tally.first_wrong.is_some());
@@ -293,16 +293,16 @@ fn a_wrong_reply_and_a_stop_leave_nothing_out_either() {
     assert!(open.due < 60_000 / 2 && open.lost > 0 && open.unsent > 0, "{open:?}");
 }
 
-/// What `run` gives, unless it takes longer than half a minute.
+/// Returns the result of `run`. Panics if it takes longer than 30 s.
 fn in_time<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
-    let (tell, told) = mpsc::channel();
-    let running = thread::spawn(move || tell.send(run()));
-    let result = told.recv_timeout(Duration::from_secs(30)).expect("the run ends in time");
+    let (sender, receiver) = mpsc::channel();
+    let running = thread::spawn(move || sender.send(run()));
+    let result = receiver.recv_timeout(Duration::from_secs(30)).expect("the run ends in time");
     running.join().unwrap().unwrap();
     result
 }
 
-/// The run ended inside the warm-up: of the window there is nothing.
+/// Checks that the run ended inside the warm-up, and has no window.
 fn assert_no_window(tally: &Tally) {
     let open = open(tally);
     assert_eq!((open.due, tally.histogram.len(), tally.window_ns), (0, 0, 0));
@@ -310,18 +310,18 @@ fn assert_no_window(tally: &Tally) {
 
 const LONG_WARM_UP: WarmUp = WarmUp::Fixed(Duration::from_secs(600));
 
-/// Ends the warm-up by what `ends` does there to the server or the stop.
+/// Runs a load that `ends` cuts short in the warm-up, through the server or the stop flag.
 fn cut_short(threads: usize, ends: fn(&mut Server, &AtomicBool)) -> Tally {
     in_time(move || {
         let mut server = Server::double();
         let plan = Plan { connections: 4, threads, warm_up: LONG_WARM_UP, ..at_rate(&server) };
         let stop = AtomicBool::new(false);
-        let mut look = |progress: &Progress| {
+        let mut on_progress = |progress: &Progress| {
             if progress.phase == Phase::WarmingUp {
                 ends(&mut server, &stop);
             }
         };
-        regatta_load::run(&plan, &mut common::Called::default(), &mut look, &stop).unwrap()
+        regatta_load::run(&plan, &mut common::Called::default(), &mut on_progress, &stop).unwrap()
     })
 }
 
@@ -357,9 +357,9 @@ fn a_wrong_reply_inside_the_warm_up_ends_the_run() {
     }
 }
 
-/// Two threads that never sleep share one CPU: in a window of a millisecond one of them hardly runs.
+/// Two threads that never sleep share one CPU: one of them hardly runs in a window of a millisecond.
 #[test]
-fn a_thread_that_sleeps_through_the_window_has_its_share_of_it_all_the_same() {
+fn a_thread_that_misses_the_window_still_counts_its_share_of_requests() {
     let allowed = rustix::thread::sched_getaffinity(None).unwrap();
     let cpu = (0..).find(|cpu| allowed.is_set(*cpu)).unwrap() as u32;
     for _ in 0..10 {
@@ -376,7 +376,7 @@ fn a_thread_that_sleeps_through_the_window_has_its_share_of_it_all_the_same() {
 }
 
 #[test]
-fn ten_times_what_is_possible_ends_in_time() {
+fn a_rate_ten_times_too_high_ends_in_time() {
     let server = Server::double();
     let plan = Plan { connections: 8, timeout: ms(500), ..at_rate(&server) };
     for arrivals in Arrivals::ALL {
@@ -391,18 +391,18 @@ fn ten_times_what_is_possible_ends_in_time() {
 }
 
 #[test]
-fn a_rate_has_a_limit_and_needs_a_window_of_time() {
+fn a_rate_has_a_limit_and_needs_a_duration() {
     let server = Server::double();
     let plan = at_rate(&server);
-    for (refused, said) in [
-        (Plan { until: Until::Requests(100), ..plan.clone() }, "a rate needs a window"),
+    for (refused, expected) in [
+        (Plan { until: Until::Requests(100), ..plan.clone() }, "a rate needs a load with"),
         (
             Plan { drive: at(Plan::MAX_RATE + 1, Arrivals::Poisson), ..plan.clone() },
-            "at most 10000000",
+            "the maximum is 10000000",
         ),
     ] {
         match run(&refused) {
-            Err(Error::Plan(why)) => assert!(why.contains(said), "{why}"),
+            Err(Error::Plan(why)) => assert!(why.contains(expected), "{why}"),
             other => panic!("{other:?}"),
         }
     }

@@ -1,5 +1,5 @@
-//! RESP against a real redis-server, and against one in front of which something goes wrong. Where there
-//! is none, that is said.
+//! RESP against a real redis-server, and against one behind a faulty proxy. The tests print that they
+//! are skipped if redis-server is not installed.
 
 mod common;
 
@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A redis-server of its own.
+/// A redis-server process.
 struct Redis {
     process: Child,
     address: SocketAddr,
@@ -24,14 +24,14 @@ struct Redis {
 }
 
 impl Redis {
-    /// `None` where there is none: the test is skipped, and says so.
+    /// Starts redis-server. `None` if it is not installed: prints that the test is skipped.
     fn start() -> Option<Redis> {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let port = address.port().to_string();
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new("redis-server");
         command.args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
-        // Otherwise it serves 127.0.0.1 alone, and no other address of the loopback.
+        // Otherwise it serves only 127.0.0.1, and no other loopback address.
         command.args(["--protected-mode", "no"]);
         command.arg("--dir").arg(folder.path());
         let process = match command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
@@ -52,7 +52,7 @@ impl Redis {
         Some(started)
     }
 
-    /// The reply to a command of one line, if there is one.
+    /// Returns the reply to a one-line command, if any.
     fn ask(&self, command: &str) -> Option<String> {
         let mut stream = TcpStream::connect(self.address).ok()?;
         stream.write_all(format!("{command}\r\nQUIT\r\n").as_bytes()).ok()?;
@@ -61,7 +61,7 @@ impl Redis {
         Some(text.strip_suffix("+OK\r\n")?.to_owned())
     }
 
-    /// How often it was asked this command.
+    /// How often the server executed this command.
     fn calls(&self, command: &str) -> u64 {
         let text = self.ask("INFO commandstats").unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:")));
@@ -87,7 +87,7 @@ fn of(text: &str) -> Workload {
 }
 
 #[test]
-fn a_real_server_answers_every_shape_of_load_right() {
+fn a_real_server_answers_every_kind_of_load_correctly() {
     let Some(server) = Redis::start() else { return };
     for workload in [workload("shard"), example("redis.toml")] {
         for workload in [workload.sharing_keys().unwrap(), workload] {
@@ -110,7 +110,7 @@ fn a_real_server_answers_every_shape_of_load_right() {
 }
 
 #[test]
-fn a_real_server_answers_the_workloads_of_the_race_right() {
+fn a_real_server_answers_the_workloads_of_the_race_correctly() {
     let Some(server) = Redis::start() else { return };
     for name in ["set-get", "one-by-one", "mset-10", "mset-100", "mget-100"] {
         let workload = example(&format!("shard-{name}.toml"));
@@ -129,7 +129,7 @@ fn a_real_server_answers_the_workloads_of_the_race_right() {
 }
 
 #[test]
-fn what_the_load_counts_is_what_the_server_counts() {
+fn the_load_and_the_server_count_the_same() {
     let Some(server) = Redis::start() else { return };
     let text = "keys = 10\n[[request]]\nsteps = [{ command = 'INCR' }, { command = 'GET' }]";
     let until = Until::Requests(1_000);
@@ -137,14 +137,14 @@ fn what_the_load_counts_is_what_the_server_counts() {
         run(&Plan { workload: of(text), connections: 2, until, ..plan(server.address) }).unwrap();
     assert_undisturbed(&tally);
     assert_eq!(tally.requests, 1_000);
-    // Each connection joins with one request more.
+    // Each connection sends one additional request to join.
     assert_eq!(server.calls("incr") + server.calls("get"), 1_002);
-    // Ten values and ten counts for each connection.
+    // Ten values and ten counters for each connection.
     assert_eq!(server.calls("set"), 40);
 }
 
 #[test]
-fn two_clients_in_a_row_find_their_keys_as_they_need_them() {
+fn a_second_load_finds_its_keys_in_the_required_state() {
     let Some(server) = Redis::start() else { return };
     for _ in 0..2 {
         let plan = Plan { workload: workload("shard"), ..plan(server.address) };
@@ -152,9 +152,9 @@ fn two_clients_in_a_row_find_their_keys_as_they_need_them() {
     }
 }
 
-/// Forwards everything to a real server, and its replies back through `alter`. Its second argument is how
-/// many bytes of replies came earlier on the connection. If it returns false, the connection is closed
-/// after these bytes.
+/// Forwards everything to a real server, and its replies back through `alter`. Its second argument is
+/// how many bytes of replies came earlier on the connection. If it returns false, the connection is
+/// closed after these bytes.
 fn in_front(of: SocketAddr, alter: fn(&mut Vec<u8>, usize) -> bool) -> Server {
     Server::start(move |stream, _| {
         let upstream = TcpStream::connect(of).unwrap();
@@ -196,7 +196,7 @@ fn a_changed_byte_in_a_value_is_found() {
 }
 
 #[test]
-fn lost_connections_are_no_wrong_replies() {
+fn lost_connections_are_not_wrong_replies() {
     let Some(server) = Redis::start() else { return };
     let cut = in_front(server.address, |bytes, before| {
         if before > 20_000 {
@@ -213,8 +213,8 @@ fn lost_connections_are_no_wrong_replies() {
     }
 }
 
-/// Of every connection, what it has found once it finds for ever.
-fn finds_for_ever(bytes: &mut Vec<u8>, before: usize) -> bool {
+/// Makes every connection read stale values: always the first value that it found.
+fn always_the_first_value(bytes: &mut Vec<u8>, before: usize) -> bool {
     thread_local!(static FIRST: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) });
     const VALUE: &[u8] = b"$40\r\n";
     const FRAMED: usize = VALUE.len() + 40 + 2;
@@ -225,9 +225,9 @@ fn finds_for_ever(bytes: &mut Vec<u8>, before: usize) -> bool {
 }
 
 #[test]
-fn shared_keys_show_what_no_client_sees_by_itself() {
+fn shared_keys_reveal_stale_reads_that_no_single_client_can_see() {
     let Some(server) = Redis::start() else { return };
-    let stale = in_front(server.address, finds_for_ever);
+    let stale = in_front(server.address, always_the_first_value);
     let text = "keys = 1\nvalue_bytes = 40\n\
                 [[request]]\ncommand = 'SET'\n[[request]]\nweight = 4\ncommand = 'GET'";
     let workload = of(text).sharing_keys().unwrap();
@@ -244,7 +244,7 @@ fn shared_keys_show_what_no_client_sees_by_itself() {
 }
 
 #[test]
-fn tolerated_errors_are_counted_and_the_connections_go_on() {
+fn tolerated_errors_are_counted_and_the_connections_continue() {
     let Some(server) = Redis::start() else { return };
     let failing = in_front(server.address, |bytes, before| {
         if before > 5_000 && before % 3 == 0 && bytes.as_slice() == b"+OK\r\n" {

@@ -1,4 +1,4 @@
-//! Right servers: what is counted is what the server saw, in every shape of load.
+//! Correct servers: the load counts what the server saw, in every kind of load.
 
 mod common;
 
@@ -17,7 +17,7 @@ use std::{
 };
 
 #[test]
-fn a_right_server_passes_and_the_edges_are_called_in_order() {
+fn a_correct_server_passes_and_the_callbacks_come_in_order() {
     let server = Server::double();
     let warm_up = WarmUp::Fixed(Duration::from_millis(50));
     let plan = Plan { connections: 8, pipeline: 4, warm_up, ..plan(server.address) };
@@ -43,7 +43,7 @@ fn a_right_server_passes_and_the_edges_are_called_in_order() {
 }
 
 #[test]
-fn a_counted_run_sends_exactly_as_many_requests() {
+fn a_counted_run_sends_exactly_its_number_of_requests() {
     for (n, connections, pipeline, threads, drive) in [
         (1, 1, 1, 1, Drive::Closed),
         (3, 8, 5, 2, Drive::Closed),
@@ -96,10 +96,10 @@ fn two_threads_share_the_connections() {
     assert_undisturbed(&tally);
     assert_eq!(tally.connections_opened, 5);
     assert_eq!(tally.slices.iter().sum::<u64>(), tally.requests);
-    assert!(tally.warm_up_ns >= 300_000_000, "steady is not known before three slices");
+    assert!(tally.warm_up_ns >= 300_000_000, "a steady rate takes at least three slices");
 }
 
-/// The server reads until nothing more comes, and that must be exactly the pipeline.
+/// The server reads until nothing more comes: it must get exactly the pipeline.
 #[test]
 fn the_pipeline_is_kept_full_and_never_exceeded() {
     const PIPELINE: usize = 7;
@@ -133,7 +133,7 @@ fn the_pipeline_is_kept_full_and_never_exceeded() {
     assert!(seen.iter().all(|&n| n <= PIPELINE), "{seen:?}");
 }
 
-/// More requests outstanding than the sockets between can hold: writes are cut short.
+/// More requests are outstanding than the socket buffers hold, so writes are partial.
 #[test]
 fn a_slow_reader_with_a_deep_pipeline_loses_nothing() {
     const PIPELINE: usize = 60_000;
@@ -174,7 +174,7 @@ fn churn_opens_a_connection_per_request_from_many_source_addresses() {
 }
 
 #[test]
-fn churn_by_time_passes_too() {
+fn churn_passes_with_a_duration() {
     let server = Server::double();
     let warm_up = WarmUp::Fixed(Duration::from_millis(100));
     let plan =
@@ -205,7 +205,7 @@ fn at_most_64_connections_wait_for_their_first_reply() {
 }
 
 #[test]
-fn connections_from_a_second_source_address_are_not_needed_below_25_000() {
+fn below_25_000_connections_there_is_one_source_address() {
     let server = Server::start(|stream, requests| {
         assert!(stream.peer_addr().unwrap().ip().to_string() == "127.0.0.1");
         answer_lines(stream, requests, |_, line| Some(double(line)));
@@ -214,7 +214,7 @@ fn connections_from_a_second_source_address_are_not_needed_below_25_000() {
 }
 
 #[test]
-fn a_load_that_polls_is_answered_right_and_knows_what_the_polling_took() {
+fn a_busy_polling_load_passes_and_measures_its_polling() {
     let server = Server::lines(|_, line| {
         std::thread::sleep(Duration::from_millis(1));
         Some(double(line))

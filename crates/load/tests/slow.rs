@@ -1,4 +1,4 @@
-//! Slow clients against servers of which it is known what they do with them.
+//! Slow clients against servers with a known behaviour.
 
 mod common;
 
@@ -23,8 +23,8 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// Twenty slow clients, a byte each every 20 ms, for a second; new clients wait for so long that a
-/// busy machine is not taken for a busy server.
+/// Twenty slow clients that each send a byte every 20 ms, for a second. New clients have a long timeout,
+/// so that a busy machine is not mistaken for a blocked server.
 fn plan(server: &Server) -> SlowPlan {
     let host = server.address.to_string();
     SlowPlan {
@@ -43,7 +43,7 @@ fn run(plan: &SlowPlan) -> SlowTally {
     run_slow(plan, &mut |_| {}, &AtomicBool::new(false)).unwrap()
 }
 
-/// Reads one request; its head, or `None` if it did not come whole within the limit.
+/// Reads the head of one request; `None` if it is not complete within the limit.
 fn request(stream: &TcpStream, limit: Duration) -> Option<String> {
     let ends = Instant::now() + limit;
     let (mut reader, mut head) = (BufReader::new(stream), Vec::new());
@@ -57,13 +57,13 @@ fn request(stream: &TcpStream, limit: Duration) -> Option<String> {
     String::from_utf8(head).ok()
 }
 
-/// Closes those whose request takes longer than this; says `word` before.
+/// Closes connections whose request takes longer than `limit`, after sending `word`.
 fn closing(limit: Duration, word: &'static [u8]) -> Server {
     Server::start(move |mut stream, _| {
         let reply = if request(&stream, limit).is_some() { OK } else { word };
         let _ = stream.write_all(reply);
         let _ = stream.shutdown(Shutdown::Write);
-        // What still comes is read, so that no reset overtakes the reply.
+        // Reads further bytes, so that no reset overtakes the reply.
         let _ = stream.set_read_timeout(Some(ms(1_000)));
         while matches!(stream.read(&mut [0; 1024]), Ok(1..)) {}
         let _ = stream.shutdown(Shutdown::Both);
@@ -71,7 +71,7 @@ fn closing(limit: Duration, word: &'static [u8]) -> Server {
 }
 
 #[test]
-fn those_that_the_server_closes_are_told_with_their_age_and_what_it_said() {
+fn closed_slow_connections_are_reported_with_age_and_status() {
     const LIMIT: u64 = 1_000;
     for (word, status) in [(TOO_SLOW, Some(408)), (&b""[..], None)] {
         let server = closing(ms(LIMIT), word);
@@ -86,7 +86,7 @@ fn those_that_the_server_closes_are_told_with_their_age_and_what_it_said() {
 }
 
 #[test]
-fn a_server_that_never_closes_has_them_all_at_the_end() {
+fn a_server_that_never_closes_keeps_all_slow_connections() {
     let server = closing(ms(60_000), b"");
     let tally = run(&plan(&server));
     assert_eq!((tally.opened, tally.alive, tally.closed_ns.len()), (20, 20, 0));
@@ -104,19 +104,19 @@ fn a_server_that_serves_one_at_a_time_serves_no_new_client() {
         }
         let _ = stream.shutdown(Shutdown::Both);
     });
-    // The first new client may come before the first slow one.
+    // The first new client may connect before the first slow one.
     let tally = run(&SlowPlan { longest: ms(1_500), timeout: ms(300), ..plan(&server) });
     assert!(tally.served.len() <= 1 && tally.failed > 0, "{} served", tally.served.len());
-    assert!(tally.first_failure.unwrap().contains("no whole reply within 300ms"));
+    assert!(tally.first_failure.unwrap().contains("no complete reply within 300ms"));
 }
 
 #[test]
-fn a_wrong_reply_is_no_service() {
-    for (reply, said) in [
+fn a_client_with_a_wrong_reply_is_not_served() {
+    for (reply, expected) in [
         (&b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"[..], "got HTTP/1.1 503"),
         (
             &b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi"[..],
-            "closed the connection before a whole reply",
+            "closed the connection before a complete reply",
         ),
         (&b"220 mail\r\n\r\n"[..], "malformed"),
     ] {
@@ -128,14 +128,14 @@ fn a_wrong_reply_is_no_service() {
         });
         let tally = run(&SlowPlan { connections: 1, ..plan(&server) });
         let failure = tally.first_failure.unwrap_or_default();
-        assert!(tally.served.is_empty() && failure.contains(said), "{failure}");
+        assert!(tally.served.is_empty() && failure.contains(expected), "{failure}");
     }
 }
 
-/// When the first bytes of a connection came, and all that came.
+/// The time of the first bytes of a connection, and all its bytes.
 type Seen = (Instant, Vec<u8>);
 
-/// What a server sees of slow clients. New ones are served.
+/// Records what a server receives from slow clients. New clients are served.
 fn seen(of: impl Fn(&Server) -> SlowPlan) -> (SlowTally, Vec<Seen>) {
     let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
     let server = {
@@ -162,10 +162,10 @@ fn seen(of: impl Fn(&Server) -> SlowPlan) -> (SlowTally, Vec<Seen>) {
 }
 
 #[test]
-fn bytes_come_one_at_a_time_and_not_in_bursts() {
+fn bytes_are_sent_one_at_a_time_and_not_in_bursts() {
     const EVERY: u64 = 200;
     for part in [SlowPart::Headers, SlowPart::Body] {
-        // A busy machine may press them together, but not each time.
+        // A busy machine may bunch them, but not in every attempt.
         let spread = (0..10).any(|_| {
             let every = ms(EVERY);
             let (tally, seen) = seen(|server| SlowPlan {
@@ -183,7 +183,7 @@ fn bytes_come_one_at_a_time_and_not_in_bursts() {
                         assert!(both.all(|(came, due)| came == due), "{seen:?}");
                         bytes.len() as u64
                     }
-                    // Bytes for the second that it is to take, and two more.
+                    // Bytes for the one second of the plan, and two more.
                     SlowPart::Body => {
                         let text = std::str::from_utf8(bytes).unwrap();
                         let (head, content) = text.split_once("\r\n\r\n").unwrap();
@@ -202,25 +202,25 @@ fn bytes_come_one_at_a_time_and_not_in_bursts() {
 }
 
 #[test]
-fn a_stop_ends_it_at_once_with_what_there_is() {
+fn a_stop_ends_the_run_at_once_with_the_results_so_far() {
     let server = closing(ms(60_000), b"");
     let stop = AtomicBool::new(false);
     let plan = SlowPlan { longest: ms(60_000), ..plan(&server) };
     let began = Instant::now();
     let tally = thread::scope(|scope| {
         let (plan, stop_it) = (&plan, &stop);
-        let mut told = |progress: &regatta_load::SlowProgress| {
+        let mut on_progress = |progress: &regatta_load::SlowProgress| {
             if progress.alive == 20 && progress.served > 0 {
                 stop_it.store(true, SeqCst);
             }
         };
-        scope.spawn(move || run_slow(plan, &mut told, stop_it)).join().unwrap().unwrap()
+        scope.spawn(move || run_slow(plan, &mut on_progress, stop_it)).join().unwrap().unwrap()
     });
     assert!(tally.interrupted && tally.alive == 20 && began.elapsed() < ms(30_000));
 }
 
 #[test]
-fn nobody_there_is_told_and_nonsense_is_refused() {
+fn a_missing_server_is_reported_and_an_invalid_plan_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let gone = listener.local_addr().unwrap();
     drop(listener);

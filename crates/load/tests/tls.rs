@@ -1,5 +1,5 @@
-//! TLS under the load: every shape of load over it, certificates that fit and that do not, and
-//! records cut at every place.
+//! TLS under load: every kind of load over TLS, accepted and rejected certificates, and records split at
+//! every place.
 
 mod common;
 
@@ -20,15 +20,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A right server and the plan of a load that believes it.
+/// A correct server, and the plan of a load that trusts it.
 fn pair() -> (Server, Plan) {
     let authority = Authority::new();
     let server = double_server(authority.certifies(&["localhost"], 2_999).config(VERSIONS));
-    let plan = Plan { tls: Some(authority.believed("localhost")), ..plan(server.address) };
+    let plan = Plan { tls: Some(authority.trusted("localhost")), ..plan(server.address) };
     (server, plan)
 }
 
-/// What is said of a load that cannot be.
+/// The TLS error of a load that cannot run.
 fn refusal(plan: &Plan) -> String {
     match run(plan) {
         Err(Error::Tls(text)) => text,
@@ -43,7 +43,7 @@ fn closed_loop_and_pipelining_pass_with_every_version() {
             let authority = Authority::new();
             let config = authority.certifies(&["localhost"], 2_999).config(&[version]);
             let server = double_server(config);
-            let tls = Some(authority.believed("localhost"));
+            let tls = Some(authority.trusted("localhost"));
             let plan = Plan { tls, connections: 8, pipeline, threads: 2, ..plan(server.address) };
             let tally = run(&plan).unwrap();
             assert_undisturbed(&tally);
@@ -54,7 +54,7 @@ fn closed_loop_and_pipelining_pass_with_every_version() {
 }
 
 #[test]
-fn churn_does_a_whole_handshake_for_every_request() {
+fn churn_does_a_full_handshake_for_every_request() {
     let authority = Authority::new();
     let config = authority.certifies(&["127.0.0.1"], 2_999).config(VERSIONS);
     let kinds = Arc::new(Mutex::new(Vec::new()));
@@ -63,9 +63,9 @@ fn churn_does_a_whole_handshake_for_every_request() {
         let mut reader = BufReader::new(sealed);
         answer(&mut reader, requests, 1);
         seen.lock().unwrap().push(reader.get_ref().conn.handshake_kind());
-        assert_eq!(reader.read(&mut [0]).unwrap(), 0, "the load says that it ends, and closes");
+        assert_eq!(reader.read(&mut [0]).unwrap(), 0, "the load sends close_notify and closes");
     });
-    let tls = Some(authority.believed("127.0.0.1"));
+    let tls = Some(authority.trusted("127.0.0.1"));
     let until = Until::Requests(30);
     let plan = Plan { tls, drive: Drive::Churn, connections: 4, until, ..plan(server.address) };
     let tally = run(&plan).unwrap();
@@ -90,7 +90,7 @@ fn an_open_loop_and_a_burst_pass() {
     assert_eq!(tally.requests, 80);
 }
 
-/// More than the sockets between can hold, and many records in one read.
+/// More bytes than the socket buffers hold, and many records in one read.
 #[test]
 fn a_deep_pipeline_loses_nothing() {
     let (server, plan) = pair();
@@ -101,7 +101,7 @@ fn a_deep_pipeline_loses_nothing() {
 }
 
 #[test]
-fn the_handshake_is_no_part_of_the_latency_of_a_connection_that_is_kept() {
+fn latency_excludes_the_handshake_of_a_kept_connection() {
     const SLOW: Duration = Duration::from_millis(300);
     let authority = Authority::new();
     let config = authority.certifies(&["localhost"], 2_999).config(VERSIONS);
@@ -111,7 +111,7 @@ fn the_handshake_is_no_part_of_the_latency_of_a_connection_that_is_kept() {
             answer(&mut BufReader::new(sealed), requests, 10);
         }
     });
-    let tls = Some(authority.believed("localhost"));
+    let tls = Some(authority.trusted("localhost"));
     let until = Until::Requests(1);
     for drive in [Drive::Closed, Drive::Churn] {
         let plan = Plan { tls: tls.clone(), until, drive, ..plan(server.address) };
@@ -123,25 +123,25 @@ fn the_handshake_is_no_part_of_the_latency_of_a_connection_that_is_kept() {
 }
 
 #[test]
-fn a_certificate_that_does_not_fit_ends_the_run_with_a_sentence() {
+fn a_rejected_certificate_ends_the_run_with_the_reason() {
     let (authority, other) = (Authority::new(), Authority::new());
     let good = || authority.certifies(&["example.org", "localhost"], 2_999);
-    for (shown, tls, said) in [
+    for (shown, tls, expected) in [
         (
             good(),
-            authority.believed("example.com"),
-            "expected one for example.com, and this one is for example.org, localhost",
+            authority.trusted("example.com"),
+            "expected a certificate for example.com, got one for example.org, localhost",
         ),
-        (authority.certifies(&["localhost"], 2_001), authority.believed("localhost"), "it expired"),
-        (good(), other.believed("localhost"), "nobody does"),
-        (good(), Tls::new("localhost", &Roots::System).unwrap(), "nobody does"),
+        (authority.certifies(&["localhost"], 2_001), authority.trusted("localhost"), "it expired"),
+        (good(), other.trusted("localhost"), "not signed by a trusted CA"),
+        (good(), Tls::new("localhost", &Roots::System).unwrap(), "not signed by a trusted CA"),
     ] {
         let server = double_server(shown.config(VERSIONS));
         for drive in [Drive::Closed, Drive::Churn] {
             let tls = Some(tls.clone());
             let plan = Plan { tls, drive, connections: 20, ..plan(server.address) };
             let text = refusal(&plan);
-            assert!(text.contains(said) && text.contains("--insecure"), "{text}");
+            assert!(text.contains(expected) && text.contains("--insecure"), "{text}");
         }
         let tls = Some(Tls::new("example.com", &Roots::Unchecked).unwrap());
         assert_undisturbed(&run(&Plan { tls, ..plan(server.address) }).unwrap());
@@ -149,7 +149,7 @@ fn a_certificate_that_does_not_fit_ends_the_run_with_a_sentence() {
 }
 
 #[test]
-fn a_server_that_does_not_speak_tls_is_told_as_such() {
+fn a_server_that_does_not_speak_tls_is_reported() {
     let plain = Server::start(|mut stream, _| {
         let _ = stream.read(&mut [0; 1024]);
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
@@ -159,10 +159,10 @@ fn a_server_that_does_not_speak_tls_is_told_as_such() {
     assert!(text.contains("expected TLS"), "{text}");
 }
 
-/// Each of two threads has a connection. One is answered; the other meets what is no TLS, and is
-/// opened again.
+/// Each of two threads has a connection. One is answered; the other receives bytes that are not TLS, and
+/// is reopened.
 #[test]
-fn one_failure_of_tls_does_not_end_a_run_whose_other_thread_was_answered() {
+fn one_tls_failure_does_not_end_a_run_in_which_another_thread_was_answered() {
     let authority = Authority::new();
     let config = authority.certifies(&["localhost"], 2_999).config(VERSIONS);
     let (answered, fails) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(true)));
@@ -183,30 +183,30 @@ fn one_failure_of_tls_does_not_end_a_run_whose_other_thread_was_answered() {
         let sealed = rustls::StreamOwned::new(connection, stream);
         answer(&mut BufReader::new(sealed), requests, u64::MAX);
     });
-    let tls = Some(authority.believed("localhost"));
+    let tls = Some(authority.trusted("localhost"));
     let plan = Plan { tls, connections: 2, threads: 2, ..plan(server.address) };
-    let mut told = |progress: &regatta_load::Progress| {
+    let mut on_progress = |progress: &regatta_load::Progress| {
         answered.fetch_or(progress.replies > 0, SeqCst);
     };
     let stop = AtomicBool::new(false);
-    let tally = regatta_load::run(&plan, &mut Called::default(), &mut told, &stop).unwrap();
+    let tally = regatta_load::run(&plan, &mut Called::default(), &mut on_progress, &stop).unwrap();
     assert_eq!((tally.errors.connect, tally.errors.total()), (1, 1), "{:?}", tally.errors);
     assert_eq!(tally.connections_opened, 2);
 }
 
 #[test]
-fn roots_that_are_none_are_refused() {
+fn a_file_without_certificates_and_an_invalid_host_are_refused() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let roots = Roots::File(file.path().to_owned());
     let text = Tls::new("localhost", &roots).unwrap_err().to_string();
-    assert!(text.contains("there is no certificate in it"), "{text}");
+    assert!(text.contains("it contains no certificate"), "{text}");
     let text = Tls::new("no host", &Roots::Unchecked).unwrap_err().to_string();
-    assert!(text.contains("no host that a certificate could be for"), "{text}");
+    assert!(text.contains("neither a host name nor an IP address"), "{text}");
 }
 
-/// The end came with the last bytes, and no readiness tells of it.
+/// The `close_notify` may come with the last bytes, and then the poller does not report it separately.
 #[test]
-fn an_end_that_is_only_said_is_an_end() {
+fn a_close_notify_without_a_close_ends_the_connection() {
     let authority = Authority::new();
     let config = authority.certifies(&["localhost"], 2_999).config(VERSIONS);
     let server = server(config, |sealed, requests| {
@@ -217,15 +217,15 @@ fn an_end_that_is_only_said_is_an_end() {
         sealed.flush().unwrap();
         let _ = sealed.read(&mut [0]);
     });
-    let tls = Some(authority.believed("localhost"));
+    let tls = Some(authority.trusted("localhost"));
     let until = Until::Requests(3);
     let tally = run(&Plan { tls, until, ..plan(server.address) }).unwrap();
     let ends = tally.errors.closed_early + tally.errors.closed_idle;
     assert!(ends > 0, "{:?}", tally.errors);
-    assert_eq!(tally.errors.total(), ends, "nobody waited for a reply");
+    assert_eq!(tally.errors.total(), ends, "no request timed out");
 }
 
-/// A proxy that hands bytes on in pieces of `size`, both ways.
+/// A proxy that forwards bytes in pieces of `size`, in both directions.
 fn cutting(target: std::net::SocketAddr, size: usize) -> Server {
     Server::start(move |stream, _| {
         let server = TcpStream::connect(target).unwrap();
@@ -238,7 +238,7 @@ fn cutting(target: std::net::SocketAddr, size: usize) -> Server {
                         return;
                     }
                     if size < 100 {
-                        // The other side gets to read, so that pieces stay pieces.
+                        // Lets the other side read, so that pieces are not merged.
                         thread::yield_now();
                     }
                 }
@@ -253,7 +253,7 @@ fn cutting(target: std::net::SocketAddr, size: usize) -> Server {
 }
 
 #[test]
-fn records_may_be_cut_anywhere() {
+fn records_may_be_split_anywhere() {
     let (server, plan) = pair();
     for size in [1, 64, 1 << 16] {
         let proxy = cutting(server.address, size);

@@ -1,4 +1,4 @@
-//! HTTP over TLS: where a body ends, and nginx as the other side.
+//! HTTP over TLS: where a body ends, and tests against nginx.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn get(target: &str) -> Workload {
     asks(HttpRequest::get(target))
 }
 
-/// Reads a head; false if there is none.
+/// Reads a head; false at the end of input.
 fn head(reader: &mut BufReader<Sealed>) -> bool {
     let mut line = String::new();
     loop {
@@ -35,8 +35,8 @@ fn head(reader: &mut BufReader<Sealed>) -> bool {
 }
 
 #[test]
-fn a_body_that_ends_with_the_connection_ends_only_where_tls_says_so() {
-    for says_so in [true, false] {
+fn a_body_that_ends_with_the_connection_needs_a_close_notify() {
+    for notifies in [true, false] {
         let authority = Authority::new();
         let config = authority.certifies(&["localhost"], 2_999).config(VERSIONS);
         let server = server(config, move |sealed, _| {
@@ -46,7 +46,7 @@ fn a_body_that_ends_with_the_connection_ends_only_where_tls_says_so() {
             }
             let sealed = reader.get_mut();
             sealed.write_all(b"HTTP/1.1 200 OK\r\n\r\nas long as it is").unwrap();
-            if says_so {
+            if notifies {
                 sealed.conn.send_close_notify();
             }
             sealed.flush().unwrap();
@@ -55,7 +55,7 @@ fn a_body_that_ends_with_the_connection_ends_only_where_tls_says_so() {
             let _ = sealed.sock.shutdown(Shutdown::Both);
         });
         let plan = Plan {
-            tls: Some(authority.believed("localhost")),
+            tls: Some(authority.trusted("localhost")),
             workload: get("/"),
             host: "localhost".into(),
             until: Until::Requests(5),
@@ -63,7 +63,7 @@ fn a_body_that_ends_with_the_connection_ends_only_where_tls_says_so() {
             ..plan(server.address)
         };
         let tally = run(&plan).unwrap();
-        let (right, early) = if says_so { (5, 0) } else { (0, 5) };
+        let (right, early) = if notifies { (5, 0) } else { (0, 5) };
         assert_eq!(
             (tally.requests, tally.errors.closed_early),
             (right, early),
@@ -74,9 +74,9 @@ fn a_body_that_ends_with_the_connection_ends_only_where_tls_says_so() {
     }
 }
 
-/// The window is over before the first handshake is through.
+/// The window is over before the first handshake is complete.
 #[test]
-fn at_a_rate_the_handshake_is_part_of_a_request_that_is_due_and_has_to_wait_for_it() {
+fn in_open_loop_latency_includes_the_handshake_of_a_reopened_connection() {
     const SLOW: Duration = Duration::from_millis(300);
     let authority = Authority::new();
     let config = authority.certifies(&["localhost"], 2_999).config(VERSIONS);
@@ -93,7 +93,7 @@ fn at_a_rate_the_handshake_is_part_of_a_request_that_is_due_and_has_to_wait_for_
         }
     });
     let plan = Plan {
-        tls: Some(authority.believed("localhost")),
+        tls: Some(authority.trusted("localhost")),
         workload: get("/"),
         host: "localhost".into(),
         connections: 4,
@@ -108,12 +108,12 @@ fn at_a_rate_the_handshake_is_part_of_a_request_that_is_due_and_has_to_wait_for_
     assert!(least >= SLOW.as_nanos() as u64 * 9 / 10, "{least} ns");
 }
 
-/// nginx, ended when dropped.
+/// nginx; dropping this stops it.
 struct Nginx(Child);
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // SIGTERM: the master takes its workers along.
+        // SIGTERM: the master also stops its workers.
         let pid = self.0.id().to_string();
         let _ = Command::new("kill").arg(&pid).status();
         let _ = self.0.wait();
@@ -121,7 +121,7 @@ impl Drop for Nginx {
 }
 
 #[test]
-fn nginx_serves_every_shape_of_load_over_tls() {
+fn nginx_serves_every_kind_of_load_over_tls() {
     let Ok(version) = nginx().arg("-v").output() else {
         eprintln!("skipped: nginx is not installed");
         return;
@@ -158,7 +158,7 @@ fn nginx_serves_every_shape_of_load_over_tls() {
         thread::sleep(Duration::from_millis(10));
     }
     let plan = Plan {
-        tls: Some(authority.believed("localhost")),
+        tls: Some(authority.trusted("localhost")),
         host: format!("localhost:{port}"),
         workload: get("/"),
         connections: 8,

@@ -1,4 +1,4 @@
-//! Servers that answer before a request is whole are found, and honest ones are not accused.
+//! Servers that answer before a request is complete are detected, and honest ones are not accused.
 
 mod common;
 
@@ -11,8 +11,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// Answers a number before its newline has come, from the request of this number on, up to that one: as
-/// soon as anything has come, it guesses that the line is whole.
+/// A server that answers requests number `from` to `to` before their newline arrives: it guesses that
+/// the received bytes are the complete line.
 fn hasty(from: u64, to: u64) -> Server {
     Server::start(move |mut stream: TcpStream, requests: &AtomicU64| {
         let mut line = Vec::new();
@@ -66,10 +66,10 @@ fn a_reply_before_the_last_byte_of_its_request_disqualifies() {
     }
 }
 
-/// Over HTTP a reply may come before its request is whole, as one that refuses a long content does; but not
-/// to a GET that lacks the last byte of its head.
+/// Over HTTP a reply may come before its request is complete, e.g. to refuse a long content, but not to
+/// a GET that lacks the last byte of its head.
 #[test]
-fn an_answer_to_half_a_head_disqualifies() {
+fn an_answer_to_an_incomplete_head_disqualifies() {
     let server = Server::start(|mut stream: TcpStream, _: &AtomicU64| {
         let mut buffer = [0; 65_536];
         while let Ok(n @ 1..) = stream.read(&mut buffer) {
@@ -87,7 +87,7 @@ fn an_answer_to_half_a_head_disqualifies() {
     });
     let plan =
         Plan { workload: workload("hello"), host: "localhost".into(), ..withholding(&server) };
-    let wrong = run(&plan).unwrap().first_wrong.expect("it was found");
+    let wrong = run(&plan).unwrap().first_wrong.expect("a wrong reply");
     assert!(wrong.expected.contains("last byte of the request"), "{wrong:?}");
     assert!(
         wrong.sent.starts_with("GET") && wrong.received.starts_with("HTTP/1.1 200"),
@@ -95,22 +95,22 @@ fn an_answer_to_half_a_head_disqualifies() {
     );
 }
 
-/// Honest while it is warmed up, and from then on not.
+/// The server is honest during the warm-up, and guesses later.
 #[test]
-fn who_begins_to_guess_in_the_window_is_found_after_it() {
+fn a_server_that_guesses_only_in_the_window_is_detected_after_it() {
     let server = hasty(20_000, u64::MAX);
     let warm_up = WarmUp::Fixed(Duration::from_millis(20));
     let tally = run(&Plan { warm_up, ..withholding(&server) }).unwrap();
     if server.requests() < 25_000 {
-        eprintln!("skipped: this machine had only {} requests done", server.requests());
+        eprintln!("skipped: this machine completed only {} requests", server.requests());
         return;
     }
-    let wrong = tally.first_wrong.expect("it was found");
+    let wrong = tally.first_wrong.expect("a wrong reply");
     assert!(wrong.expected.contains("last byte of the request"), "{wrong:?}");
 }
 
 #[test]
-fn an_honest_server_is_not_disturbed_however_it_is_loaded() {
+fn an_honest_server_passes_under_every_kind_of_load() {
     for (pipeline, drive) in [
         (1, Drive::Closed),
         (16, Drive::Closed),

@@ -1,5 +1,4 @@
-//! Workload files against servers, right ones and wrong ones, under each way to say what must come
-//! back.
+//! Workload files against correct and wrong servers, with each way to specify the expected reply.
 
 mod common;
 
@@ -9,7 +8,7 @@ use regatta_record::Exchange;
 use regatta_script::Workload;
 use std::{path::Path, time::Duration};
 
-/// The three ways to say what must come back.
+/// The three ways to specify the expected reply.
 const WAYS: [(&str, &str); 3] =
     [("exact", "exact = '{n*2}'"), ("prefix", "prefix = '{n*2}'"), ("regex", "regex = '14'")];
 
@@ -28,7 +27,7 @@ fn wrong(server: &Server, way: &str, pipeline: usize) -> Exchange {
 }
 
 #[test]
-fn a_right_server_passes_under_each() {
+fn a_correct_server_passes_with_each() {
     let server = Server::double();
     for (_, way) in WAYS {
         for (pipeline, drive) in [(32, Drive::Closed), (1, Drive::Churn)] {
@@ -40,7 +39,7 @@ fn a_right_server_passes_under_each() {
 }
 
 #[test]
-fn a_wrong_byte_is_found_under_each_also_where_the_newline_was() {
+fn a_wrong_byte_is_found_with_each_also_in_place_of_the_newline() {
     for reply in ["15\n", "\n", "1\n4\n"] {
         let server = Server::lines(move |i, _| Some(if i == 50 { reply } else { "14\n" }.into()));
         for (name, way) in WAYS {
@@ -49,7 +48,7 @@ fn a_wrong_byte_is_found_under_each_also_where_the_newline_was() {
             assert_eq!(exchange.sent, "7\\n");
         }
     }
-    // The newline is missing: the next reply stands on the same line, whose beginning is right.
+    // The newline is missing: the next reply is on the same line, whose prefix is correct.
     let server = Server::lines(|i, _| Some(if i == 50 { "14" } else { "14\n" }.into()));
     for (name, way) in WAYS.into_iter().filter(|(name, _)| *name != "prefix") {
         let exchange = wrong(&server, way, 8);
@@ -58,7 +57,7 @@ fn a_wrong_byte_is_found_under_each_also_where_the_newline_was() {
 }
 
 #[test]
-fn a_line_that_was_not_asked_for_is_found_under_each() {
+fn an_unsolicited_line_is_found_with_each() {
     let server = Server::lines(|i, _| Some(if i == 50 { "14\n14\n" } else { "14\n" }.into()));
     for (name, way) in WAYS {
         let exchange = wrong(&server, way, 1);
@@ -69,7 +68,7 @@ fn a_line_that_was_not_asked_for_is_found_under_each() {
 }
 
 #[test]
-fn what_was_expected_is_told_in_words() {
+fn the_exchange_describes_the_expected_reply() {
     let server = Server::lines(|_, _| Some("no\n".into()));
     let expected = ["14\\n", "a line starting with 14", "a line matching 14"];
     for ((_, way), expected) in WAYS.iter().zip(expected) {
@@ -116,7 +115,7 @@ fn the_examples_pass_against_their_servers() {
 }
 
 #[test]
-fn lines_so_long_that_the_pipeline_does_not_fit_are_refused() {
+fn lines_too_long_for_the_pipeline_are_refused() {
     let text = format!(
         "protocol = 'line'\n[[request]]\nsend = '{{line:long}}'\nprefix = ''\n[lines]\nlong = ['{}']",
         "x".repeat(60_000)

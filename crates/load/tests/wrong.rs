@@ -1,4 +1,4 @@
-//! Wrong servers: whatever they do to a reply is found, told whole, and ends the run.
+//! Wrong servers: every wrong reply is detected, reported in full, and ends the run.
 
 mod common;
 
@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-/// Runs into the wrong reply; the run must end long before its time.
+/// Runs a plan until the wrong reply. The run must end long before its duration.
 fn wrong(plan: &Plan) -> Tally {
     let plan = Plan { until: Until::Elapsed(Duration::from_secs(20)), ..plan.clone() };
     let tally = run(&plan).unwrap();
@@ -25,7 +25,7 @@ fn wrong(plan: &Plan) -> Tally {
 }
 
 #[test]
-fn a_wrong_millionth_reply_is_found_and_the_exchange_is_told() {
+fn a_wrong_millionth_reply_is_found_and_the_exchange_is_reported() {
     let truth = Arc::new(Mutex::new(String::new()));
     let last = truth.clone();
     let server = Server::lines(move |i, line| {
@@ -95,7 +95,7 @@ fn a_float_is_not_the_exact_double() {
 }
 
 #[test]
-fn a_banner_before_any_request_is_unasked() {
+fn a_banner_before_any_request_is_wrong() {
     let server = Server::start(|mut stream, requests| {
         let _ = stream.write_all(b"welcome\n");
         answer_lines(stream, requests, |_, line| Some(double(line)));
@@ -104,7 +104,7 @@ fn a_banner_before_any_request_is_unasked() {
     assert_eq!((exchange.received.as_str(), exchange.reply_index), ("welcome\\n", 0));
 }
 
-/// Says something on every connection once all is answered, and awaits that it was sent.
+/// Sends bytes on every connection once all requests are answered.
 struct Late(Arc<Mutex<Vec<TcpStream>>>);
 
 impl Edges for Late {
@@ -118,7 +118,7 @@ impl Edges for Late {
 }
 
 #[test]
-fn bytes_that_come_while_all_is_idle_are_unasked() {
+fn unsolicited_bytes_on_idle_connections_are_wrong() {
     let streams: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
     let kept = streams.clone();
     let server = Server::start(move |stream, requests| {

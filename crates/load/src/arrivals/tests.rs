@@ -7,8 +7,8 @@ use std::num::NonZeroU32;
 
 const SEEDS: u64 = 50;
 
-/// The check of sends that were scheduled with `scheduled` arrivals and moved by `moved`, for
-/// one that were asked to be `asked`: 5 s.
+/// Checks 5 s of sends against `asked` arrivals. The sends are scheduled with `scheduled` arrivals, and
+/// then shifted by `moved`.
 fn check(
     asked: Arrivals,
     scheduled: Arrivals,
@@ -30,7 +30,7 @@ fn check(
 }
 
 #[test]
-fn poisson_arrivals_are_kept_in_nearly_all_seeds() {
+fn poisson_arrivals_pass_with_nearly_all_seeds() {
     for rate in [20, 1_000, 20_000] {
         let kept = |seed| check(Arrivals::Poisson, Arrivals::Poisson, rate, seed, Some).kept;
         let seeds = if rate > 10_000 { SEEDS / 10 } else { SEEDS };
@@ -40,7 +40,7 @@ fn poisson_arrivals_are_kept_in_nearly_all_seeds() {
 }
 
 #[test]
-fn constant_arrivals_are_no_poisson_ones_and_the_other_way_round() {
+fn constant_and_poisson_arrivals_are_distinguished() {
     for rate in [20, 1_000, 20_000, 200_000] {
         let even = check(Arrivals::Constant, Arrivals::Constant, rate, 1, Some);
         assert!(even.kept && even.distance == 0.0, "{even:?}");
@@ -53,7 +53,7 @@ fn constant_arrivals_are_no_poisson_ones_and_the_other_way_round() {
 
 #[test]
 fn bursts_are_found() {
-    // All requests of 5 ms at its end.
+    // Requests are sent in bursts, every 5 ms.
     let bursty = |at: Nanos| Some(at.next_multiple_of(5 * MS));
     for asked in Arrivals::ALL {
         let found = check(asked, asked, 20_000, 1, bursty);
@@ -63,8 +63,8 @@ fn bursts_are_found() {
 }
 
 #[test]
-fn a_generator_that_stalls_and_forgets_what_was_due_is_found() {
-    // 100 ms of every second nothing is sent, nor made up for: coordinated omission.
+fn a_generator_that_stalls_and_skips_due_requests_is_found() {
+    // For 100 ms of every second nothing is sent, and it is not made up for: coordinated omission.
     let forgets = |at: Nanos| (at % SECOND >= 100 * MS).then_some(at);
     for asked in Arrivals::ALL {
         let found = check(asked, asked, 20_000, 1, forgets);
@@ -74,7 +74,7 @@ fn a_generator_that_stalls_and_forgets_what_was_due_is_found() {
 
 #[test]
 fn a_rate_that_wanders_is_found() {
-    // The first half of the window comes a fifth faster than the second.
+    // The rate of the first half of the window is a fifth higher than that of the second.
     let half = 5 * SECOND / 2;
     let wanders = |at: Nanos| {
         Some(if at < half { at * 10 / 11 } else { half * 10 / 11 + (at - half) * 12 / 11 })
@@ -84,8 +84,8 @@ fn a_rate_that_wanders_is_found() {
 }
 
 #[test]
-fn strides_that_follow_each_other_are_found() {
-    // Long and short strides come in runs of twenty gaps.
+fn correlated_strides_are_found() {
+    // Long and short strides alternate in runs of twenty gaps.
     let mut at = 0;
     let mut i = 0;
     let mut last = 0;
@@ -100,8 +100,8 @@ fn strides_that_follow_each_other_are_found() {
 }
 
 #[test]
-fn what_a_machine_must_do_is_permitted() {
-    // A write takes 8 µs, so requests that are due sooner wait for it.
+fn delays_by_writes_are_permitted() {
+    // A write takes 8 µs, and delays requests that are due meanwhile.
     for arrivals in Arrivals::ALL {
         let mut free = 0;
         let writes = |at: Nanos| {
@@ -143,7 +143,7 @@ fn threads_are_checked_together() {
 }
 
 #[test]
-fn nothing_seen_says_nothing_bad_of_the_gaps() {
+fn a_check_without_arrivals_passes() {
     let seen = Seen::new(Arrivals::Poisson, 1, 1).seen();
     let check = Asked::new(Arrivals::Poisson, 1, 1).check(&seen, (SECOND, SECOND));
     assert_eq!((check.gaps, check.distance, check.lag1, check.kept), (0, 0.0, 0.0, true));
@@ -158,7 +158,7 @@ fn the_erlang_distribution_is_right_at_known_points() {
         assert!((erlang(k, x) - below).abs() < 1e-4, "{k} {x}: {}", erlang(k, x));
         assert!((erlang_by_logarithms(k, x) - below).abs() < 1e-4, "{k} {x}");
     }
-    // The median of a sum of many: a third below its mean (Chen & Rubin 1986).
+    // The median of a sum of many is 1/3 below its mean (Chen & Rubin 1986).
     assert!((erlang(3_000, 3_000.0 - 1.0 / 3.0) - 0.5).abs() < 1e-4);
     assert_eq!(erlang(500, 1e6), 1.0);
     assert_eq!(erlang(500, 0.0), 0.0);

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn steady_is_three_slices_within_a_tenth() {
+fn a_rate_is_steady_when_three_slices_lie_within_a_tenth() {
     let mut steadiness = Steadiness::default();
     let mut replies = 0;
     let mut reached = Vec::new();
@@ -13,7 +13,7 @@ fn steady_is_three_slices_within_a_tenth() {
 }
 
 #[test]
-fn a_server_of_which_only_losses_come_is_dead_after_its_patience() {
+fn a_server_that_only_loses_requests_is_dead_after_the_patience() {
     let sums = |replies, settled| Sums {
         replies,
         settled,
@@ -23,18 +23,18 @@ fn a_server_of_which_only_losses_come_is_dead_after_its_patience() {
         owed_ends: 0,
         errors: 0,
         open: 4,
-        together: true,
+        all_entered: true,
     };
     let mut pulse = Pulse { patience: 10 * SECOND, ..Pulse::default() };
-    pulse.beat(0);
+    pulse.restart(0);
     // A loss every second, and a reply in the fifth.
     let alive: Vec<bool> =
-        (1..=17).map(|i| pulse.beats(i * SECOND, &sums(u64::from(i >= 5), i))).collect();
+        (1..=17).map(|i| pulse.is_alive(i * SECOND, &sums(u64::from(i >= 5), i))).collect();
     assert_eq!(alive.iter().position(|alive| !alive), Some(14), "15 s: 10 s after the reply");
 }
 
 #[test]
-fn silence_is_not_steady() {
+fn a_rate_of_zero_is_not_steady() {
     let mut steadiness = Steadiness::default();
     assert!((0..10).all(|i| !steadiness.reached(i * SLICE, 7)));
 }

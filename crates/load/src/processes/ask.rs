@@ -5,7 +5,8 @@ use regatta_record::{Ask, AskedWindow, FORMAT, Part};
 use regatta_script::Workload;
 use std::time::Duration;
 
-/// The message to the process that runs `part`. `shared` is where it finds what all of them share.
+/// The message to the process that runs `part`. `shared` is the path of the memory that all processes
+/// share.
 pub(super) fn ask(plan: &Plan, part: Part, shared: Option<String>) -> Ask {
     let ns = |duration: Duration| duration.as_nanos() as u64;
     Ask {
@@ -50,7 +51,7 @@ pub(super) fn plan(ask: &Ask) -> Result<Plan, Error> {
     }
     let Part { process, processes, threads } = ask.part;
     if processes == 0 || process >= processes || threads < processes {
-        return Err(refuse(format!("there is no part {:?}", ask.part)));
+        return Err(refuse(format!("the leader sent an invalid part of a load: {:?}", ask.part)));
     }
     let tls = ask.tls.clone().map(Tls::of_message).transpose();
     let plan = Plan {

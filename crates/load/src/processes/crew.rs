@@ -19,11 +19,11 @@ use std::{
 /// How long a process may take to end after its output has ended.
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// What came from a load process.
+/// What the leader received from a load process.
 #[derive(Debug)]
 pub(super) enum Heard {
     Report(Report),
-    /// Something else came, or nothing could be read.
+    /// Something other than a report, or a read error.
     Nonsense(io::Error),
     /// Its output has ended.
     Gone,
@@ -44,29 +44,30 @@ struct Member {
 impl Crew {
     /// Starts a process for each of `asks`.
     pub fn start(how: &Processes, asks: Vec<Ask>) -> Result<Crew, Error> {
-        let (told, heard) = mpsc::channel();
+        let (sender, heard) = mpsc::channel();
         let mut crew = Crew { members: Vec::new(), heard };
         for (number, ask) in asks.into_iter().enumerate() {
-            let member = Member::start(how, number, ask, told.clone());
+            let member = Member::start(how, number, ask, sender.clone());
             let what = "start its processes";
             crew.members.push(member.map_err(|error| Error::Machine { what, error })?);
         }
         Ok(crew)
     }
 
-    /// Waits for what comes next from any process, with its number; `None` if nothing came in time.
+    /// Waits for the next input from any process. Returns it with the number of the process; `None` if
+    /// nothing came in time.
     pub fn next(&self, within: Duration) -> Option<(usize, Heard)> {
         self.heard.recv_timeout(within).ok()
     }
 
-    /// Sends an order to all of them. One that is gone is noticed by its silence.
+    /// Sends an order to all processes. A process that is gone is noticed by its silence.
     pub fn order(&self, order: Order) {
         for member in &self.members {
             let _ = wire::send(member.orders.as_ref(), &order);
         }
     }
 
-    /// How a process ended whose output has ended, as the rest of a sentence.
+    /// Describes how a process ended after its output has ended, as the rest of a sentence.
     pub fn ending(&mut self, number: usize) -> String {
         let child = &mut self.members[number].child;
         let deadline = Instant::now() + ENDS_WITHIN;
@@ -90,7 +91,7 @@ impl Member {
         how: &Processes,
         number: usize,
         ask: Ask,
-        told: mpsc::Sender<(usize, Heard)>,
+        sender: mpsc::Sender<(usize, Heard)>,
     ) -> io::Result<Member> {
         let mut command = Command::new(&how.program);
         command.args(&how.arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -113,7 +114,7 @@ impl Member {
                     Err(error) => Heard::Nonsense(error),
                 };
                 let is_last = !matches!(heard, Heard::Report(Report::Progress(_)));
-                if told.send((number, heard)).is_err() || is_last || asked.is_err() {
+                if sender.send((number, heard)).is_err() || is_last || asked.is_err() {
                     return;
                 }
             }

@@ -29,33 +29,34 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Between two looks at the load threads. The leader learns that late how far they are.
-const LOOK: Duration = Duration::from_millis(20);
-/// The same inside a window of a fixed length, where looking takes CPU from what is measured.
-const LOOK_IN_WINDOW: Duration = Duration::from_millis(100);
-/// Longest silence towards the leader.
+/// Interval between two checks of the load threads: the maximum age of the progress that the leader
+/// gets.
+const CHECK_EVERY: Duration = Duration::from_millis(20);
+/// The same inside a window of a fixed length, where checks take CPU from the measured server.
+const CHECK_IN_WINDOW: Duration = Duration::from_millis(100);
+/// Maximum time between two reports to the leader.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
-/// The whole life of a load process: reads an [`Ask`] from stdin, carries out its part, follows the
-/// orders from stdin, and writes reports to stdout. It ends at once when stdin closes or the leader
-/// dies, and keeps its connections until then. Not for people.
+/// Runs a load process: reads an [`Ask`] from stdin, carries out its part, follows the orders from
+/// stdin, and writes reports to stdout. It ends at once when stdin closes or the leader dies, and keeps
+/// its connections open until then. Not meant to be started by users.
 pub fn load_process() -> ExitCode {
     follow(|plan, shared, run| plan.compile(shared)?.visit(run))
 }
 
-/// Like [`load_process`], in a dialect instead of the plan's workload.
+/// Like [`load_process`], with a dialect instead of the plan's workload.
 pub fn load_process_in<D: Dialect>(dialect: impl FnOnce(&Plan) -> D) -> ExitCode {
     follow(|plan, _, run| run.visit(&dialect(plan)))
 }
 
-/// Words that all load processes share.
+/// Memory that all load processes share.
 type Shares = Option<&'static [AtomicU64]>;
 
-/// What a part of a load counted, and its connections that are open still.
+/// The counts of a part of a load, and its connections that are still open.
 type Outcome = Result<(Counted, Vec<OwnedFd>), Error>;
 
 fn follow(begin: impl FnOnce(&Plan, Shares, Run<'_>) -> Outcome) -> ExitCode {
-    // Where the kernel refuses, the end of stdin says the same, only later.
+    // If this fails, the end of stdin has the same effect, only later.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let mut inbox = Inbox::new(io::stdin());
     let failure = match inbox.next::<Ask>() {
@@ -66,13 +67,14 @@ fn follow(begin: impl FnOnce(&Plan, Shares, Run<'_>) -> Outcome) -> ExitCode {
                 if wire::send(io::stdout(), &Report::Counted(Box::new(counted))).is_err() {
                     return ExitCode::FAILURE;
                 }
-                // Other processes may read still. The leader ends this one when all have counted.
+                // Other processes may still be reading. The leader kills this one when all have
+                // reported.
                 loop {
                     thread::park();
                 }
             }
             Err(Error::Tls(because)) => Failure::Tls(because),
-            Err(error) => Failure::Other(format!("cannot go on: {error}")),
+            Err(error) => Failure::Other(format!("failed: {error}")),
         },
     };
     let _ = wire::send(io::stdout(), &Report::Failed(failure));
@@ -90,12 +92,11 @@ fn carry_out(
     let plan = &Plan { tls, ..plan.clone() };
     let map = |path: &String| memory::map(path, plan.workload.shared_words());
     let shared = ask.shared.as_ref().map(map).transpose();
-    let shared =
-        shared.map_err(|error| Error::Machine { what: "map the memory of the load", error })?;
+    let shared = shared.map_err(|error| Error::Machine { what: "map its shared memory", error })?;
     begin(plan, shared, Run { plan, part: ask.part, orders })
 }
 
-/// A part of a load that may begin.
+/// A part of a load that has not started yet.
 struct Run<'a> {
     plan: &'a Plan,
     part: Part,
@@ -127,7 +128,7 @@ impl Visitor for Run<'_> {
     }
 }
 
-/// Follows the orders that come. Ends the process when the leader is gone.
+/// Follows the leader's orders. Ends the process when the leader is gone.
 fn obey(mut orders: Inbox<impl Read>, follower: &Follower) {
     while let Ok(Some(order)) = orders.next() {
         follower.obey(order);
@@ -135,18 +136,18 @@ fn obey(mut orders: Inbox<impl Read>, follower: &Follower) {
     process::exit(1);
 }
 
-/// Reports how far the threads are until all of them have ended.
+/// Reports the progress of the threads until all of them have ended.
 fn report(follower: &Follower, ended: &mpsc::Receiver<()>) {
     let shared = &follower.shared;
-    let mut pause = LOOK;
+    let mut pause = CHECK_EVERY;
     let mut progress = LoadProgress::default();
     let mut reported: Option<(LoadProgress, Instant)> = None;
     while ended.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
         let phase = shared.phase();
-        pause = follower.until_look(phase);
+        pause = follower.until_check(phase);
         let sums = shared.sums();
-        let are_up = reported.is_some() || sums.together;
-        let entered = match phase_of_all(shared, phase, sums.together) {
+        let are_up = reported.is_some() || sums.all_entered;
+        let entered = match phase_of_all(shared, phase, sums.all_entered) {
             Some(phase) => order_of(phase),
             None => progress.entered,
         };
@@ -177,9 +178,9 @@ fn report(follower: &Follower, ended: &mpsc::Receiver<()>) {
     }
 }
 
-/// The phase that all threads are in, if it did not change while they were asked.
-fn phase_of_all(shared: &Shared, phase: Phase, together: bool) -> Option<Phase> {
-    (together && shared.phase() == phase).then_some(phase)
+/// The phase that all threads are in, if it did not change while they were checked.
+fn phase_of_all(shared: &Shared, phase: Phase, all_entered: bool) -> Option<Phase> {
+    (all_entered && shared.phase() == phase).then_some(phase)
 }
 
 /// The order that leads into a phase; none leads into the first.
@@ -206,16 +207,16 @@ pub(super) fn phase_of(order: Option<Order>) -> Phase {
     }
 }
 
-/// Leads the threads of this process as the leader of all orders it. A window of a fixed length ends by
-/// the clock of this process, so that it is equally long in all processes.
+/// Leads the threads of this process, as ordered by the leader of all processes. A window of a fixed
+/// length ends by the clock of this process, so that it is equally long in all processes.
 struct Follower {
     shared: Shared,
-    /// Connections of all processes.
+    /// Number of connections over all processes.
     connections: usize,
     length: Option<Nanos>,
-    /// Begin and end of the window, once it opened.
+    /// Start and end of the window, once it opened.
     window: Mutex<Option<(Nanos, Nanos)>>,
-    /// When the window ends by itself; never, before it opened.
+    /// When the window ends by itself; [`Nanos::MAX`] before it opened.
     ends_at: AtomicU64,
 }
 
@@ -240,7 +241,7 @@ impl Follower {
             Order::CutShort => return self.shared.cut_short(),
             _ => {}
         }
-        // Held throughout, since the window may end by itself meanwhile.
+        // Held throughout, because the window may end by itself meanwhile.
         let mut window = self.window.lock().expect("no thread panics here");
         let (phase, current) = (phase_of(Some(order)), self.shared.phase());
         let ends_by_itself = order == Order::StopSending && self.length.is_some();
@@ -259,18 +260,18 @@ impl Follower {
         self.shared.set_phase(phase);
     }
 
-    /// How long to wait before the next look at the threads: inside a window of a fixed length as
-    /// long as possible, but not longer than that.
-    fn until_look(&self, phase: Phase) -> Duration {
+    /// Time until the next check of the threads. Inside a window of a fixed length it is as long as
+    /// possible, but the check is not later than the end of the window.
+    fn until_check(&self, phase: Phase) -> Duration {
         if phase != Phase::Measuring || self.length.is_none() {
-            return LOOK;
+            return CHECK_EVERY;
         }
         let left = self.ends_at.load(Relaxed).saturating_sub(clock::now());
-        Duration::from_nanos(left).clamp(Duration::from_millis(1), LOOK_IN_WINDOW)
+        Duration::from_nanos(left).clamp(Duration::from_millis(1), CHECK_IN_WINDOW)
     }
 
     /// Ends the window if its time is up.
-    fn look(&self, now: Nanos) {
+    fn check(&self, now: Nanos) {
         if now < self.ends_at.load(Relaxed) || self.shared.phase() != Phase::Measuring {
             return;
         }
@@ -283,11 +284,11 @@ impl Follower {
     }
 }
 
-/// The follower, asked once per turn of the first load thread.
+/// The follower, called once per turn of the first load thread.
 struct Turns<'a>(&'a Follower);
 
 impl Leads for Turns<'_> {
-    fn next_look(&self) -> Nanos {
+    fn next_check(&self) -> Nanos {
         match self.0.shared.phase() {
             Phase::Measuring => self.0.ends_at.load(Relaxed),
             _ => Nanos::MAX,
@@ -295,7 +296,7 @@ impl Leads for Turns<'_> {
     }
 
     fn turn(&mut self, now: Nanos) {
-        self.0.look(now);
+        self.0.check(now);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     clock::{self, MS, Nanos},
     director::Director,
     leads::Leads,
-    run::{EndAll, KeptOn, reached, run, tell},
+    run::{EndAll, KeptOn, reached, report_progress, run},
     shared::{Gauge, Phase, Shared},
 };
 use regatta_record::{Counted, Failure, LoadProgress, Order, Part, Report, Unlike};
@@ -25,23 +25,23 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longest wait for a report: how late a request to stop is noticed.
+/// Maximum wait for a report: the delay with which a request to stop is noticed.
 const TURN: Nanos = 5 * MS;
-/// How long a process may need to compile its requests and start its threads.
+/// Maximum time for a process to compile its requests and start its threads.
 const UP_WITHIN: Duration = Duration::from_secs(120);
-/// Longest silence of a process after that. It reports at least twice a second.
+/// Maximum silence of a process after that. It reports at least twice a second.
 const SILENCE: Duration = Duration::from_secs(20);
 
 /// Carries out a plan like [`crate::run`], in as many processes as [`Processes::split`] determines. With
 /// one process it is the same as [`crate::run`].
 ///
-/// The calling process leads the others. It opens no connection; `edges` are called on a thread that
-/// may use the CPUs of the load. The processes start with the calling process's environment and
-/// limits; they die with it.
+/// The calling process leads the others and opens no connections. `edges` are called on a thread that
+/// runs on the CPUs of the load. The processes inherit the calling process's environment and limits, and
+/// die with it.
 ///
 /// # Errors
 /// Those of [`crate::run`] and [`Processes::split`], and [`Error::Process`] if a process fails; all
-/// others are ended then.
+/// others are killed then.
 pub fn run_in_processes(
     plan: &Plan,
     processes: &Processes,
@@ -58,15 +58,15 @@ pub fn run_in_processes(
     let shared = &Shared::new(split.processes, 1);
     thread::scope(|scope| {
         let (alive, ended) = mpsc::channel::<()>();
-        // A thread of its own, which may be busy while this one tells how the load goes. It and the
-        // processes that it starts keep to the CPUs of the load, as this thread does.
+        // A separate thread, because this one reports progress. It and the processes that it starts run
+        // on the CPUs of the load, as this thread does.
         let leader = thread::Builder::new().name("load-leader".into()).spawn_scoped(scope, || {
             let _alive = alive;
             let _guard = EndAll(shared);
             lead(plan, split, processes, shared, Director::new(plan, shared, stop, edges))
         });
         let leader = leader.map_err(|error| Error::Machine { what: "start its threads", error })?;
-        tell(shared, &ended, progress);
+        report_progress(shared, &ended, progress);
         leader.join().expect("the leader of the load panicked")
     })
 }
@@ -81,23 +81,23 @@ fn lead(
     let words = plan.workload.shared_words();
     let memory = (words > 0).then(|| Memory::new(words)).transpose();
     let memory =
-        memory.map_err(|error| Error::Machine { what: "make memory for the load", error })?;
+        memory.map_err(|error| Error::Machine { what: "create its shared memory", error })?;
     let path = memory.as_ref().map(Memory::path);
     let ask = |process| ask::ask(plan, split.part(process), path.clone());
     let asks = (0..split.processes).map(ask).collect();
     let led = Crew::start(how, asks)
         .and_then(|crew| Led::new(plan, split, shared, crew).until_counted(&mut director));
     if led.is_err() {
-        // What was called at the begin of the window is called at its end, too.
+        // If the window was opened, this makes the director close it, so that `edges` are called.
         shared.end_early();
         director.turn(clock::now());
     }
     let counted = led?;
-    let frame = director.outcome()?;
-    reached(Tally::of(counted, &frame, plan, split), plan, shared)
+    let outcome = director.outcome()?;
+    reached(Tally::of(counted, &outcome, plan, split), plan, shared)
 }
 
-/// A load that processes carry out.
+/// A load carried out by several processes.
 struct Led<'a> {
     plan: &'a Plan,
     split: Split,
@@ -108,7 +108,7 @@ struct Led<'a> {
     heard: Vec<Option<Instant>>,
     /// Whether each process has connections that wait for their first reply.
     opening: Vec<bool>,
-    /// In a burst: on how many connections of each process the first reply came.
+    /// In a burst: the number of connections of each process that got their first reply.
     opened: Vec<usize>,
     counted: Vec<Option<Counted>>,
 }
@@ -132,7 +132,7 @@ impl<'a> Led<'a> {
     fn until_counted(mut self, director: &mut Director<'_>) -> Result<Counted, Error> {
         let (mut phase, mut all_opened) = (Phase::Starting, false);
         while self.counted.iter().any(Option::is_none) {
-            let wait = director.next_look().saturating_sub(clock::now()).min(TURN);
+            let wait = director.next_check().saturating_sub(clock::now()).min(TURN);
             let mut next = self.crew.next(Duration::from_nanos(wait));
             while let Some((number, heard)) = next {
                 self.hear(number, heard)?;
@@ -166,8 +166,9 @@ impl<'a> Led<'a> {
             Heard::Report(Report::Progress(progress)) => self.note(number, progress),
             Heard::Report(Report::Counted(counted)) => {
                 let part = self.split.part(number);
-                check(&counted, self.plan, part)
-                    .map_err(|what| self.failed(number, format!("miscounted: {what}")))?;
+                check(&counted, self.plan, part).map_err(|what| {
+                    self.failed(number, format!("reported wrong counts: {what}"))
+                })?;
                 self.counted[number] = Some(*counted);
             }
             Heard::Report(Report::Failed(Failure::Tls(because))) => {
@@ -177,7 +178,7 @@ impl<'a> Led<'a> {
                 return Err(self.failed(number, because));
             }
             Heard::Nonsense(error) => {
-                return Err(self.failed(number, format!("cannot be understood: {error}")));
+                return Err(self.failed(number, format!("sent no valid report: {error}")));
             }
             Heard::Gone => {
                 let ending = self.crew.ending(number);
@@ -231,7 +232,7 @@ impl<'a> Led<'a> {
         let mut sum = all.next().expect("there is a process");
         for (number, counted) in (1..).zip(all) {
             sum.add(counted).map_err(|unlike: Unlike| {
-                self.failed(number, format!("counted another load: {unlike}"))
+                self.failed(number, format!("reported counts of another load: {unlike}"))
             })?;
         }
         Ok(sum)
@@ -242,7 +243,7 @@ impl<'a> Led<'a> {
     }
 }
 
-/// Checks that counts are those of `part`, and consistent.
+/// Checks that counts belong to `part` and are consistent.
 fn check(counted: &Counted, plan: &Plan, part: Part) -> Result<(), String> {
     counted.check(plan.drive.rate().is_some()).map_err(|error| error.to_string())?;
     let instances = plan.drive.burst().map_or(0, |burst| burst.instances);
@@ -250,7 +251,7 @@ fn check(counted: &Counted, plan: &Plan, part: Part) -> Result<(), String> {
     let mut own: Vec<u32> = own.collect();
     own.sort_unstable();
     if counted.window_ns > 0 && !counted.instances_ns.keys().copied().eq(own) {
-        return Err("instances of a burst that are not its own".into());
+        return Err("burst instances of another process".into());
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Memory that the processes of one load share: words that are zero at first.
+//! Memory that the processes of one load share: an array of words that are initially zero.
 
 use rustix::{
     fs::{MemfdFlags, memfd_create},
@@ -12,28 +12,29 @@ use std::{
     sync::atomic::AtomicU64,
 };
 
-/// The memory, as its leader holds it. It is there as long as this is, or somebody has mapped it.
+/// The leader's handle of the memory. The memory exists until this is dropped and no process maps it.
 #[derive(Debug)]
 pub(super) struct Memory(File);
 
 impl Memory {
-    /// So many words. Takes no memory before they are used.
+    /// Creates memory of `words` words. Pages are allocated on first use.
     pub fn new(words: usize) -> io::Result<Memory> {
         let file = File::from(memfd_create("regatta-load", MemfdFlags::CLOEXEC)?);
         file.set_len((words * size_of::<AtomicU64>()) as u64)?;
         Ok(Memory(file))
     }
 
-    /// Where the leader's children find it (proc_pid_fd(5)).
+    /// The path at which the leader's child processes can open it (proc_pid_fd(5)).
     pub fn path(&self) -> String {
         format!("/proc/{}/fd/{}", process::id(), self.0.as_raw_fd())
     }
 }
 
-/// Maps the memory at `path`, which must hold so many words, for the rest of this process's life.
+/// Maps the memory at `path`, which must hold at least `words` words, for the rest of this process's
+/// life.
 ///
 /// # Errors
-/// It is not there, is smaller, or cannot be mapped.
+/// If it does not exist, is smaller, or cannot be mapped.
 pub(super) fn map(path: &str, words: usize) -> io::Result<&'static [AtomicU64]> {
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     let bytes = words * size_of::<AtomicU64>();
@@ -45,8 +46,9 @@ pub(super) fn map(path: &str, words: usize) -> io::Result<&'static [AtomicU64]> 
     let access = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
     let at = unsafe { mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, &file, 0) }?;
-    // SAFETY: the mapping is aligned to a page, as long as that, and never unmapped; nobody shortens the
-    // file; every pattern of bits is a valid atomic, and all processes access it by atomics alone.
+    // SAFETY: the mapping is page-aligned, `bytes` long, and never unmapped; no process truncates the
+    // file; every bit pattern is a valid atomic, and all processes access the memory only through
+    // atomics.
     Ok(unsafe { slice::from_raw_parts(at.cast::<AtomicU64>(), words) })
 }
 
@@ -56,7 +58,7 @@ mod tests {
     use std::sync::atomic::Ordering::SeqCst;
 
     #[test]
-    fn two_mappings_are_one_memory_and_too_little_is_refused() {
+    fn two_mappings_share_memory_and_a_short_file_is_refused() {
         let memory = Memory::new(1_000).unwrap();
         let (one, other) =
             (map(&memory.path(), 1_000).unwrap(), map(&memory.path(), 1_000).unwrap());

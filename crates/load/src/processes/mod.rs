@@ -4,8 +4,8 @@
 //! ends, and merges what they counted.
 //!
 //! The messages are lines of JSON ([`regatta_record::Ask`], [`Order`], [`regatta_record::Report`]) over
-//! pipes. They contain nothing that needs the same machine or the same clock, unless the connections of a
-//! workload must know of each other, as the members of a hub: then the processes share memory.
+//! pipes. They contain nothing that needs the same machine or the same clock, unless the connections of
+//! a workload must know of each other, like the members of a hub: then the processes share memory.
 
 mod ask;
 mod crew;

@@ -1,4 +1,4 @@
-//! Into how many processes a load is split.
+//! Decides into how many processes a load is split.
 
 use crate::{Error, Plan, limits};
 use regatta_record::Part;
@@ -11,8 +11,8 @@ pub struct Processes {
     pub program: PathBuf,
     /// The arguments.
     pub arguments: Vec<String>,
-    /// The least number of processes, at most [`Processes::MOST`]. With 1, the load runs inside the
-    /// calling process as long as that may open enough files.
+    /// Minimum number of processes, at most [`Processes::MOST`]. With 1, the load runs inside the
+    /// calling process if that may open enough files.
     pub least: usize,
 }
 
@@ -65,8 +65,8 @@ impl Processes {
     }
 }
 
-/// Equally many threads in each of so many processes, together at least as many as the plan has, as far
-/// as there is work for them.
+/// The same number of threads in each of `processes` processes: in total at least as many as the plan
+/// has, but no more than have work.
 fn threads(plan: &Plan, processes: usize) -> Split {
     let per_process = plan.threads.div_ceil(processes).min(plan.most_threads() / processes).max(1);
     Split { processes, threads: per_process * processes }

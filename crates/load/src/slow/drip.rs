@@ -1,5 +1,5 @@
-//! One slow connection: sends what it may send at once, then a byte whenever it is told to, and reads
-//! what the server has to say to that.
+//! One slow connection: sends the start of a request at once, then one byte per call, and reads the
+//! server's replies.
 
 use crate::{
     clock::Nanos,
@@ -9,12 +9,10 @@ use regatta_script::Unending;
 use rustix::{fd::OwnedFd, io};
 use std::net::SocketAddr;
 
-/// Whether a connection still stands.
+/// Whether a connection is still open after an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Happened {
-    /// It does.
-    Nothing,
-    /// It does not.
+pub(super) enum After {
+    Open,
     Gone,
 }
 
@@ -23,15 +21,15 @@ pub(super) struct Drip {
     socket: OwnedFd,
     opened_at: Nanos,
     sent: usize,
-    /// The begin of what the server said.
-    said: Vec<u8>,
+    /// The first bytes that the server sent.
+    received: Vec<u8>,
 }
 
 impl Drip {
-    /// Begins to connect.
+    /// Starts to connect.
     pub fn open(target: SocketAddr, now: Nanos) -> io::Result<Drip> {
         let socket = socket::open(target, None, true, None)?;
-        Ok(Drip { socket, opened_at: now, sent: 0, said: Vec::new() })
+        Ok(Drip { socket, opened_at: now, sent: 0, received: Vec::new() })
     }
 
     pub fn socket(&self) -> &OwnedFd {
@@ -42,13 +40,13 @@ impl Drip {
         self.opened_at
     }
 
-    /// Whether it could send anything.
+    /// Whether the connection has sent any byte.
     pub fn is_open(&self) -> bool {
         self.sent > 0
     }
 
-    /// Sends a byte more, if the system takes it.
-    pub fn send(&mut self, request: &Unending) -> Happened {
+    /// Sends the start of the request, or the next byte of it, if the socket has room.
+    pub fn send(&mut self, request: &Unending) -> After {
         let Unending { at_once, slowly, .. } = request;
         let sent = match self.sent.checked_sub(at_once.len()) {
             None => socket::send_some(&self.socket, &at_once[self.sent..]),
@@ -60,32 +58,32 @@ impl Drip {
         match sent {
             Ok(n) => {
                 self.sent += n;
-                Happened::Nothing
+                After::Open
             }
-            // What the server said before it closed is still there.
+            // Bytes that the server sent before it closed can still be read.
             Err(_) => {
                 self.read();
-                Happened::Gone
+                After::Gone
             }
         }
     }
 
-    /// Reads what the server says.
-    pub fn read(&mut self) -> Happened {
+    /// Reads once, and keeps the first bytes.
+    pub fn read(&mut self) -> After {
         let mut buffer = [0; 4096];
         match socket::receive_some(&self.socket, &mut buffer) {
             Ok(Received::Bytes(n)) => {
-                let room = Unending::SAID - self.said.len();
-                self.said.extend_from_slice(&buffer[..n.min(room)]);
-                Happened::Nothing
+                let room = Unending::SAID - self.received.len();
+                self.received.extend_from_slice(&buffer[..n.min(room)]);
+                After::Open
             }
-            Ok(Received::Nothing) => Happened::Nothing,
-            Ok(Received::End) | Err(_) => Happened::Gone,
+            Ok(Received::Nothing) => After::Open,
+            Ok(Received::End) | Err(_) => After::Gone,
         }
     }
 
-    /// The status in what the server said, if there was one.
+    /// The status that the server sent, if any.
     pub fn status(&self, request: &Unending) -> Option<u16> {
-        (request.status)(&self.said)
+        (request.status)(&self.received)
     }
 }

@@ -1,33 +1,34 @@
-//! What slow clients are asked to do.
+//! The plan of a run of slow clients.
 
 use crate::Error;
 use regatta_script::{Unending, Workload};
 use std::{net::SocketAddr, time::Duration};
 
-/// What slow clients do.
+/// The plan of a run of slow clients.
 #[derive(Clone, Debug)]
 pub struct SlowPlan {
     /// The server.
     pub target: SocketAddr,
-    /// The host that requests of new clients name, where they do.
+    /// The host that requests of new clients name, in protocols that have one.
     pub host: String,
-    /// What a new client asks, and what must come back: its first exchange, on a connection that
-    /// serves no other.
+    /// The workload of the new clients. Each sends the first request of it, on a connection of its own,
+    /// and checks the reply.
     pub workload: Workload,
-    /// What is sent slowly.
+    /// The request that is sent slowly.
     pub request: Unending,
-    /// Slow connections, opened within the first interval or second.
+    /// Number of slow connections. They are opened within the first interval, or within a second if that
+    /// is shorter.
     pub connections: usize,
-    /// Between two bytes of a connection.
+    /// Interval between two bytes of a connection.
     pub every: Duration,
-    /// After this long it ends; sooner, when the server has closed all slow connections.
+    /// Maximum duration of the run. It ends earlier if the server has closed all slow connections.
     pub longest: Duration,
-    /// How long a new client waits for its reply.
+    /// Maximum time that a new client waits for its reply.
     pub timeout: Duration,
 }
 
 impl SlowPlan {
-    /// Between the begins of two new clients.
+    /// Minimum interval between the starts of two new clients.
     pub const PROBE_EVERY: Duration = Duration::from_millis(100);
 
     pub(super) fn check(&self) -> Result<(), Error> {

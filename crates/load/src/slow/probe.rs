@@ -1,4 +1,5 @@
-//! One new client beside the slow ones: connects, asks, and wants a whole reply that is right.
+//! A new client while slow ones are connected: connects, sends a request, and expects a complete and
+//! correct reply.
 
 use super::plan::SlowPlan;
 use crate::{
@@ -19,7 +20,7 @@ pub(super) struct Probe<D: Dialect> {
 }
 
 impl<D: Dialect> Probe<D> {
-    /// Begins to connect.
+    /// Starts to connect.
     pub fn open(plan: &SlowPlan, dialect: &D, now: Nanos) -> io::Result<Self> {
         let mut cursor = Cursor::new(dialect.script(), 0);
         cursor.ask(1);
@@ -44,12 +45,12 @@ impl<D: Dialect> Probe<D> {
         self.gives_up_at
     }
 
-    /// Whether the whole request is sent.
+    /// Whether the complete request is sent.
     pub fn has_asked(&self, dialect: &D) -> bool {
         self.cursor.unsent(dialect.script()).is_empty()
     }
 
-    /// Does what can be done now. What became of it, once that is known.
+    /// Writes and reads as much as possible now. Returns the outcome, once it is known.
     pub fn go_on(&mut self, dialect: &D, desk: &mut D::Desk) -> Option<Result<(), String>> {
         match self.exchange(dialect, desk) {
             Ok(true) => Some(Ok(())),
@@ -63,7 +64,7 @@ impl<D: Dialect> Probe<D> {
         if !self.has_asked(dialect) {
             let unsent = dialect.unsent(&self.cursor, &mut self.talk, now);
             let sent = socket::send_some(&self.socket, unsent);
-            self.cursor.wrote(sent.map_err(|error| format!("it cannot ask: {error}"))?);
+            self.cursor.wrote(sent.map_err(|error| format!("cannot send: {error}"))?);
         }
         let mut buffer = [0; 16 * 1024];
         let received = socket::receive_some(&self.socket, &mut buffer);
@@ -77,10 +78,10 @@ impl<D: Dialect> Probe<D> {
             }
             Ok(Received::End) => match dialect.end(at, now) {
                 Ok(true) => Ok(true),
-                Ok(false) => Err("the server closed the connection before a whole reply".into()),
+                Ok(false) => Err("the server closed the connection before a complete reply".into()),
                 Err(exchange) => Err(wrong(&exchange)),
             },
-            Err(error) => Err(format!("it cannot read: {error}")),
+            Err(error) => Err(format!("cannot receive: {error}")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Addresses of targets on loopback and elsewhere.
+//! Source addresses for targets on loopback and elsewhere.
 
 use super::*;
 use regatta_script::Workload;
@@ -14,7 +14,7 @@ fn drawn(seed: u64) -> Plan {
 }
 
 #[test]
-fn kept_connections_take_a_further_address_every_25_000() {
+fn kept_connections_use_another_address_every_25_000() {
     let mut sources = Sources::new(&plan("127.0.0.1"), false, 0);
     assert_eq!(sources.next(24_999, false), None);
     assert_eq!(sources.next(25_000, false), Some(Ipv4Addr::new(127, 0, 0, 2)));
@@ -26,7 +26,7 @@ fn kept_connections_take_a_further_address_every_25_000() {
 }
 
 #[test]
-fn churn_takes_all_addresses_in_turn() {
+fn churn_uses_all_addresses_in_turn() {
     for (plan, network) in [(plan("127.0.0.1"), Some([127, 0, 0])), (drawn(1), None)] {
         let mut sources = Sources::new(&plan, true, 0);
         let seen: BTreeSet<_> = (0..ADDRESSES).map(|_| sources.next(0, false).unwrap()).collect();
@@ -38,7 +38,7 @@ fn churn_takes_all_addresses_in_turn() {
 }
 
 #[test]
-fn nobody_knows_the_addresses_of_the_next_seed() {
+fn different_seeds_select_different_networks() {
     let seen = |churn: bool| -> BTreeSet<_> {
         (0..1_000)
             .map(|seed| Sources::new(&drawn(seed), churn, 0).next(0, false).unwrap())

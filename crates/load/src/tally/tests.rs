@@ -12,19 +12,19 @@ fn plan(until: Until) -> Plan {
     }
 }
 
-fn frame(from: Nanos, to: Nanos) -> Frame {
-    Frame { window: Some((from, to)), ..Frame::default() }
+fn outcome(from: Nanos, to: Nanos) -> RunOutcome {
+    RunOutcome { window: Some((from, to)), ..RunOutcome::default() }
 }
 
-fn merge(counts: Vec<Count>, frame: Frame, plan: &Plan) -> Tally {
+fn merge(counts: Vec<Count>, outcome: RunOutcome, plan: &Plan) -> Tally {
     let threads = counts.len();
     let part = Part::whole(threads as u32);
-    let counted = count(counts, REQUESTS, part, frame.window, plan, None, None);
-    Tally::of(counted, &frame, plan, Split { processes: 1, threads })
+    let counted = count(counts, REQUESTS, part, outcome.window, plan, None, None);
+    Tally::of(counted, &outcome, plan, Split { processes: 1, threads })
 }
 
 #[test]
-fn threads_merge_without_loss() {
+fn merging_threads_loses_nothing() {
     let until = Until::Elapsed(Duration::from_millis(200));
     let mut all = new_histogram();
     let counts = (0..3_u64).map(|thread| {
@@ -32,16 +32,16 @@ fn threads_merge_without_loss() {
         count.window_opens(1_000);
         for i in 0..1_000_u64 {
             let latency = 1 + (i * i * (thread + 7)) % 120_000_000_000;
-            count.came(1_000 + i * 200_000, 1);
-            count.took(latency, 1);
+            count.record_replies(1_000 + i * 200_000, 1);
+            count.record_latency(latency, 1);
             all.record(latency).unwrap();
         }
-        count.came(1_000 + 201 * MS, 4);
-        count.took(50, 4);
+        count.record_replies(1_000 + 201 * MS, 4);
+        count.record_latency(50, 4);
         all.record_n(50, 4).unwrap();
         count
     });
-    let tally = merge(counts.collect(), frame(1_000, 1_000 + 200 * MS), &plan(until));
+    let tally = merge(counts.collect(), outcome(1_000, 1_000 + 200 * MS), &plan(until));
     assert_eq!(tally.histogram, all);
     assert_eq!(tally.requests, 3 * 1_004);
     assert_eq!((tally.slices.len(), tally.slice_ns), (10, 20 * MS));
@@ -51,21 +51,21 @@ fn threads_merge_without_loss() {
 }
 
 #[test]
-fn a_counted_window_ends_with_the_last_reply_and_has_only_whole_slices() {
+fn a_counted_window_ends_with_the_last_reply_and_has_only_complete_slices() {
     let until = Until::Requests(3);
     let mut count = Count::new(&plan(until), REQUESTS);
     count.window_opens(0);
     for at in [50 * MS, 150 * MS, 250 * MS] {
-        count.came(at, 1);
+        count.record_replies(at, 1);
     }
-    let tally = merge(vec![count], frame(0, 300 * MS), &plan(until));
+    let tally = merge(vec![count], outcome(0, 300 * MS), &plan(until));
     assert_eq!((tally.window_ns, tally.slices), (250 * MS, vec![1, 1]));
 }
 
 #[test]
-fn a_latency_beyond_the_histogram_is_kept_at_its_end() {
+fn a_latency_beyond_the_histogram_is_recorded_as_its_maximum() {
     let mut count = Count::new(&plan(Until::Requests(1)), REQUESTS);
     count.window_opens(0);
-    count.took(u64::MAX / 2, 1);
+    count.record_latency(u64::MAX / 2, 1);
     assert_eq!(count.histogram.len(), 1);
 }

@@ -1,18 +1,18 @@
-//! What is said of a TLS failure: what was expected, what came, and what to do.
+//! Describes TLS failures: what was expected, what was received, and what to do.
 
 use rustls::{AlertDescription, CertificateError, Error};
 
-/// Whether the server's certificate is what does not fit.
+/// Whether the error is about the server's certificate.
 pub(crate) fn is_about_certificate(error: &Error) -> bool {
     matches!(error, Error::InvalidCertificate(_) | Error::NoCertificatesPresented)
 }
 
-/// A failure in words.
+/// Describes a failure as text.
 pub(crate) fn explain(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(error) => {
             format!(
-                "the server's certificate does not fit: {}; --insecure skips the check",
+                "the server's certificate is not accepted: {}; --insecure skips the check",
                 misfit(error)
             )
         }
@@ -20,9 +20,9 @@ pub(crate) fn explain(error: &Error) -> String {
             format!("expected TLS, but the server does not seem to speak it ({error})")
         }
         Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
-            "the server speaks TLS, but not the protocol that was offered inside it (ALPN)".into()
+            "the server speaks TLS, but does not support the protocol offered by ALPN".into()
         }
-        Error::AlertReceived(alert) => format!("the server broke TLS off, saying {alert:?}"),
+        Error::AlertReceived(alert) => format!("the server aborted TLS with the alert {alert:?}"),
         error => format!("TLS failed: {error}"),
     }
 }
@@ -30,7 +30,7 @@ pub(crate) fn explain(error: &Error) -> String {
 fn misfit(error: &CertificateError) -> String {
     match error {
         CertificateError::NotValidForNameContext { expected, presented } => format!(
-            "expected one for {}, and this one is for {}",
+            "expected a certificate for {}, got one for {}",
             expected.to_str(),
             names(presented)
         ),
@@ -39,18 +39,17 @@ fn misfit(error: &CertificateError) -> String {
             span(time.as_secs().saturating_sub(not_after.as_secs()))
         ),
         CertificateError::NotValidYetContext { time, not_before } => format!(
-            "it is valid only in {}, by this machine's clock",
+            "it becomes valid in {}, by this machine's clock",
             span(not_before.as_secs().saturating_sub(time.as_secs()))
         ),
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            "expected one that somebody trusted vouches for, and nobody does (--cacert FILE trusts \
-             the roots in FILE)"
+            "it is not signed by a trusted CA (--cacert FILE trusts the CA certificates in FILE)"
                 .into()
         }
-        // What the check of chains says has no type here, only a name.
+        // webpki's error has no variant here, only a name.
         CertificateError::Other(other) if other.0.to_string() == "CaUsedAsEndEntity" => {
-            "expected one that a root signed, and this one is a root itself (self-signed; --cacert \
-             FILE with this very certificate takes it)"
+            "it is a CA certificate itself, probably self-signed (--cacert FILE accepts it if FILE \
+             contains this certificate)"
                 .into()
         }
         CertificateError::Other(other) => other.0.to_string(),
@@ -63,7 +62,7 @@ fn names(presented: &[String]) -> String {
     const MOST: usize = 4;
     let bare = |name: &String| name.split('"').nth(1).unwrap_or(name).to_owned();
     match presented.len() {
-        0 => "no host at all".into(),
+        0 => "no host".into(),
         n if n > MOST => {
             let some: Vec<_> = presented.iter().take(MOST).map(bare).collect();
             format!("{} and {} more", some.join(", "), n - MOST)
@@ -72,7 +71,7 @@ fn names(presented: &[String]) -> String {
     }
 }
 
-/// A long time, roughly.
+/// Formats a duration, rounded down to a suitable unit.
 fn span(seconds: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds} s"),

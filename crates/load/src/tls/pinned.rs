@@ -1,6 +1,6 @@
-//! The check for `--cacert`: a certificate of the file that the server shows as its own is taken as it
-//! is. webpki refuses it as the end of a chain where it is also an authority, as those are that sign
-//! themselves (`openssl req -x509`): rustls/webpki, issue 205.
+//! The check for `--cacert`: if the server presents a certificate of the file as its own, it is
+//! accepted. webpki rejects a CA certificate as the server's own, as `openssl req -x509` creates it by
+//! default: rustls/webpki, issue 205.
 
 use rustls::{
     DigitallySignedStruct, Error, SignatureScheme,
@@ -12,7 +12,7 @@ use rustls::{
 };
 use std::sync::Arc;
 
-/// Takes the very certificates of a file, and those that they vouch for.
+/// Accepts the certificates of a file, and certificates signed by them.
 #[derive(Debug)]
 pub(super) struct Pinned {
     certificates: Vec<CertificateDer<'static>>,
@@ -20,7 +20,7 @@ pub(super) struct Pinned {
 }
 
 impl Pinned {
-    /// `vouched_for` checks what is not among the certificates.
+    /// `vouched_for` checks certificates that are not in the file.
     pub fn new(
         certificates: Vec<CertificateDer<'static>>,
         vouched_for: Arc<WebPkiServerVerifier>,
@@ -30,8 +30,8 @@ impl Pinned {
 }
 
 impl ServerCertVerifier for Pinned {
-    /// Of a pinned certificate neither names nor dates are checked: whoever gave the file said that
-    /// this is the server, and only the server holds its key.
+    /// Does not check the names and dates of a pinned certificate: the user's file identifies the
+    /// server, and only the server has the key.
     fn verify_server_cert(
         &self,
         shown: &CertificateDer<'_>,

@@ -1,6 +1,6 @@
-//! TLS on one connection: between the bytes that the socket carries and those that the protocol
-//! reads and writes. Non-blocking: every call does what can be done now, and
-//! [`Session::has_to_write`] tells what is left.
+//! TLS on one connection: translates between the socket's bytes and those that the protocol reads and
+//! writes. Non-blocking: every call does as much as possible now, and [`Session::has_to_write`] reports
+//! whether something remains to be written.
 
 use super::Tls;
 use crate::socket::{self, Received};
@@ -12,27 +12,27 @@ use std::io::{self, ErrorKind, IoSlice, Read, Write};
 /// One connection's TLS.
 pub(crate) struct Session {
     tls: ClientConnection,
-    /// The server has said that nothing more will come.
+    /// The server has sent `close_notify`.
     ended: bool,
 }
 
-/// Why TLS on a connection cannot go on.
+/// Why TLS on a connection failed.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// The system said so.
+    /// A system call failed.
     System(Errno),
-    /// What came is not the TLS that was expected.
+    /// The received bytes violate the protocol, or the certificate is not accepted.
     Protocol(Error),
-    /// The stream ended without the server's word that this is its end (`close_notify`, RFC 8446
-    /// section 6.1): what was to come after it may have been cut off.
+    /// The stream ended without `close_notify` (RFC 8446, section 6.1), so its end may have been cut
+    /// off.
     CutOff,
 }
 
 impl Session {
-    /// Bytes as they come from the socket, in one read. With what may be left of a record that is
-    /// not whole yet, they hold no more plaintext than [`Session::PLAIN`].
+    /// Size of one read from the socket, in bytes. Together with an incomplete record from before, it
+    /// contains at most [`Session::PLAIN`] bytes of plaintext.
     pub const SEALED: usize = 32 * 1024;
-    /// Room that [`Session::receive`] needs.
+    /// Size of the plaintext buffer that [`Session::receive`] needs, in bytes.
     pub const PLAIN: usize = 64 * 1024;
 
     pub fn new(tls: &Tls) -> Result<Self, Error> {
@@ -40,7 +40,7 @@ impl Session {
         Ok(Session { tls, ended: false })
     }
 
-    /// What was agreed on, once the handshake is through.
+    /// Returns the negotiated parameters, once the handshake is complete.
     pub fn spoken(&self, tls: &Tls) -> TlsSpoken {
         let version = match self.tls.protocol_version() {
             Some(ProtocolVersion::TLSv1_3) => "1.3",
@@ -54,12 +54,12 @@ impl Session {
         }
     }
 
-    /// Whether the handshake is still to be done.
+    /// Whether the handshake is not complete yet.
     pub fn is_opening(&self) -> bool {
         self.tls.is_handshaking()
     }
 
-    /// Whether the server has ended its side, all that came before having been received.
+    /// Whether the server has closed its side, and everything before that was received.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
@@ -69,9 +69,9 @@ impl Session {
         self.tls.wants_write()
     }
 
-    /// Reads once from the socket into `sealed`, and gives all that this brings to light into
-    /// `plain`, at least [`Session::PLAIN`] long: nothing stays behind that no readiness would tell
-    /// of. After bytes the end, if it came with them, is told by [`Session::has_ended`].
+    /// Reads once from the socket into `sealed`, and decrypts all complete records into `plain`, which
+    /// is at least [`Session::PLAIN`] long. No plaintext stays in the session, because the poller would
+    /// not report it. If the end of the stream came with the bytes, [`Session::has_ended`] returns true.
     pub fn receive(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -85,13 +85,13 @@ impl Session {
         };
         let mut came = 0;
         while !sealed.is_empty() && !self.ended {
-            // From memory this cannot fail but for want of room, of which there is enough: what is
-            // whole is taken out at once.
+            // Reading from memory fails only if the session's buffer is full. It is not, because
+            // complete records are taken out at once.
             self.tls.read_tls(&mut sealed).map_err(|error| Fault::Protocol(error_of(error)))?;
             let state = match self.tls.process_new_packets() {
                 Ok(state) => state,
                 Err(error) => {
-                    // The server is told why, if it still listens.
+                    // Sends the alert, if the server still reads.
                     let _ = self.flush(socket);
                     return Err(Fault::Protocol(error));
                 }
@@ -111,8 +111,8 @@ impl Session {
         })
     }
 
-    /// Sends what is left from before, then as much of `bytes` as the socket takes; returns how
-    /// many of them were taken. While the handshake lasts that is none.
+    /// Sends pending records, then as much of `bytes` as the socket accepts. Returns how many bytes of
+    /// them were taken: none during the handshake.
     pub fn send(&mut self, socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Fault> {
         self.flush(socket).map_err(Fault::System)?;
         let mut taken = 0;
@@ -124,7 +124,7 @@ impl Session {
         Ok(taken)
     }
 
-    /// Tells the server that nothing more will come, if the socket has room for that.
+    /// Sends `close_notify`, if the socket has room for it.
     pub fn end(mut self, socket: BorrowedFd<'_>) {
         if !self.is_opening() {
             self.tls.send_close_notify();
@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// Writes until nothing is left or the socket is full.
+    /// Writes pending records until none remain or the socket is full.
     fn flush(&mut self, socket: BorrowedFd<'_>) -> Result<(), Errno> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut Wire(socket)) {
@@ -145,7 +145,7 @@ impl Session {
     }
 }
 
-/// A socket as rustls writes to it: several records at once.
+/// Lets rustls write several records to a socket at once.
 struct Wire<'a>(BorrowedFd<'a>);
 
 impl Write for Wire<'_> {
@@ -182,8 +182,7 @@ mod tests {
     };
     use std::os::unix::net::UnixStream;
 
-    /// The load's end with its socket, and a server's end with the other socket; the handshake is
-    /// through.
+    /// A client session and a server connection over a socket pair, after the handshake.
     struct Pair {
         session: Session,
         ours: UnixStream,
@@ -215,7 +214,7 @@ mod tests {
             };
             for _ in 0..10 {
                 pair.session.send(pair.ours.as_fd(), b"").unwrap();
-                // What is not there yet comes with the next turn.
+                // Bytes that are not there yet come with the next iteration.
                 let _ = pair.server.complete_io(&mut pair.theirs);
                 pair.receive().unwrap();
             }
@@ -227,7 +226,7 @@ mod tests {
             self.session.receive(self.ours.as_fd(), &mut self.sealed, &mut self.plain)
         }
 
-        /// A record each.
+        /// Encrypts each text as one record.
         fn seal(&mut self, texts: &[&[u8]]) -> Vec<u8> {
             let mut sealed = Vec::new();
             for text in texts {
@@ -239,12 +238,12 @@ mod tests {
     }
 
     #[test]
-    fn records_may_be_cut_at_every_place_and_all_that_is_whole_comes_out_at_once() {
+    fn records_may_be_split_anywhere_and_complete_ones_are_decrypted_at_once() {
         for version in [&version::TLS12, &version::TLS13] {
             let mut pair = Pair::new(version);
             let texts: [&[u8]; 2] = [b"one", b"and another"];
             let ends: Vec<_> = (1..=2).map(|n| pair.seal(&texts[..n]).len()).collect();
-            // So far these were only measured; the other end never gets them.
+            // These records only measured the lengths, and are never received.
             let mut pair = Pair::new(version);
             for cut in 0..=ends[1] {
                 let sealed = pair.seal(&texts);
@@ -260,7 +259,7 @@ mod tests {
                     match pair.receive().unwrap() {
                         Received::Bytes(n) => came.extend_from_slice(&pair.plain[..n]),
                         Received::Nothing => {}
-                        Received::End => panic!("nobody ended"),
+                        Received::End => panic!("unexpected end of input"),
                     }
                     if i == 0 {
                         assert_eq!(came, whole, "cut at {cut}");
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_one_only_if_the_server_says_so() {
+    fn an_end_without_close_notify_is_a_fault() {
         let mut pair = Pair::new(&version::TLS13);
         pair.server.send_close_notify();
         let sealed = pair.seal(&[b""]);
@@ -314,9 +313,9 @@ mod tests {
         assert!(matches!(came, Err(Fault::Protocol(Error::DecryptError))), "{came:?}");
     }
 
-    /// The socket takes only a part: the rest goes later, and not a byte twice.
+    /// The socket accepts only a part: the rest is sent later, and no byte twice.
     #[test]
-    fn a_write_that_is_cut_short_goes_on() {
+    fn a_partial_write_continues() {
         let mut pair = Pair::new(&version::TLS13);
         let text: Vec<u8> = (0..2_000_000_u32).map(|i| i as u8).collect();
         let (mut taken, mut came, mut cuts) = (0, Vec::new(), 0);

@@ -1,5 +1,5 @@
-//! A check that takes every certificate, for `--insecure`. That the server holds the key of the one
-//! it shows is still checked: a handshake costs both sides what it costs otherwise.
+//! The check for `--insecure`: accepts every certificate. It still verifies that the server has the key
+//! of its certificate, so that a handshake costs both sides the same as with a full check.
 
 use rustls::{
     DigitallySignedStruct, Error, SignatureScheme,
@@ -10,17 +10,17 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, UnixTime},
 };
 
-/// Takes everybody's certificate.
+/// Accepts every certificate.
 #[derive(Debug)]
-pub(super) struct Anybody(WebPkiSupportedAlgorithms);
+pub(super) struct AcceptAny(WebPkiSupportedAlgorithms);
 
-impl Anybody {
+impl AcceptAny {
     pub fn new(provider: &CryptoProvider) -> Self {
-        Anybody(provider.signature_verification_algorithms)
+        AcceptAny(provider.signature_verification_algorithms)
     }
 }
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAny {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -1,6 +1,6 @@
-//! What a drive is asked: only what drives differ in. What all share (connecting, reading, checking,
-//! losing connections, phases) is the worker's, which calls a drive where connections open, are answered
-//! and close, and is compiled for each.
+//! The interface of a drive: only what drives differ in. The worker does what all drives share
+//! (connecting, reading, checking, losing connections, phases). It calls the drive when connections
+//! open, are answered and close, and is compiled once per drive.
 
 use super::state::Worker;
 use crate::{
@@ -13,43 +13,43 @@ use crate::{
 use regatta_script::Dialect;
 use std::cmp::Reverse;
 
-/// What one thread has of a plan.
+/// One thread's share of a plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
-    /// Which thread of how many.
+    /// This thread's number, and the number of threads.
     pub part: Part,
-    /// Connections that ask.
+    /// Number of active connections: those that send requests.
     pub active: usize,
     /// Places for outstanding requests, as in [`Times`].
     pub places: usize,
 }
 
-/// When one load thread asks.
+/// Decides when one load thread sends requests.
 pub(super) trait Driver: Sized {
-    /// Every request has its moment, which does not depend on replies: it is sent even if the window
-    /// is over meanwhile, and lost if its connection ends.
+    /// Every request has a due time that does not depend on replies. It is sent even if the window is
+    /// over by then, and lost if its connection closes.
     const SCHEDULED: bool = false;
-    /// Every request, or every conversation, has a connection of its own.
+    /// Every request, or every conversation, has its own connection.
     const CHURNS: bool = false;
-    /// Connections that have nothing more to ask are closed, or kept to see whether more comes than
-    /// was asked for: their end is no loss.
+    /// Connections without further requests are closed, or kept open to detect unsolicited bytes. If the
+    /// server closes them, that is not an error.
     const ENDS_CONNECTIONS: bool = false;
-    /// Whether a connection that was lost after its first request was written is opened again.
+    /// Whether a connection that was lost after its first request was written is reopened.
     const REOPENS_LOST: bool = true;
 
-    /// The drive of one thread.
+    /// Creates the drive of one thread.
     fn new(plan: &Plan, share: Share) -> Self;
 
-    /// The load begins, or the window: asks for as much as may be outstanding.
+    /// The warm-up or the window begins: sends as many requests as may be outstanding.
     fn begins<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
         worker.load_all();
     }
 
-    /// A turn of the loop is over: asks for what is to be asked now.
+    /// A turn of the loop is over: sends the requests that are due.
     #[inline]
     fn turns<D: Dialect>(_worker: &mut Worker<'_, D, Self>) {}
 
-    /// Some replies of a turn are handled, others not yet: asks for what cannot wait for these.
+    /// Some replies of a turn are handled, others not yet: sends the requests that cannot wait.
     #[inline]
     fn between<D: Dialect>(_worker: &mut Worker<'_, D, Self>) {}
 
@@ -59,68 +59,69 @@ pub(super) trait Driver: Sized {
     /// The run is over.
     fn ends<D: Dialect>(_worker: &mut Worker<'_, D, Self>) {}
 
-    /// Replies to the oldest requests of this connection came: records those that count.
+    /// Replies to the oldest requests of this connection were received: records those that count.
     #[inline]
     fn answered<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32, replies: u32) {
         worker.record(slot, replies);
     }
 
-    /// An answered connection of those that ask goes on.
+    /// An active connection was answered: continues with it.
     fn goes_on<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32);
 
-    /// A connection that asks is to be opened again, without haste, since the server ended it as it
-    /// had said.
+    /// An active connection must be reopened, without urgency, because the server announced its close.
     fn reopens<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32) {
         worker.waiting.push(Reverse((worker.now, slot)));
     }
 
-    /// The first reply came on a connection.
+    /// A connection got its first reply.
     fn opened<D: Dialect>(_worker: &mut Worker<'_, D, Self>, _slot: u32) {}
 
-    /// When the next request is due, where one can be sent then.
+    /// When the next request is due, if it can be sent then.
     #[inline]
     fn wakes_at(&self) -> Option<Nanos> {
         None
     }
 
-    /// Whether requests that are due were not sent yet.
+    /// Whether there are due requests that were not sent yet.
     #[inline]
     fn has_due(&self) -> bool {
         false
     }
 
-    /// When the request at this place of [`Times`] was to be sent, where that is not when it is asked.
+    /// The intended send time of the request at this place of [`Times`], if that is not the time at
+    /// which it is added.
     #[inline]
     fn intended(&self, _place: usize) -> Option<Nanos> {
         None
     }
 
-    /// A connection is opened, and its first request will be sent.
+    /// A connection is being opened, and its first request will be sent.
     fn connects<T>(&mut self, _slot: u32, _connection: &Connection<T>, _times: &Times) {}
 
-    /// A connection that is not closed yet is closed: its outstanding requests get no reply.
+    /// A connection is closed now: its outstanding requests get no reply.
     fn closes<T>(&mut self, _slot: u32, _connection: &Connection<T>, _times: &Times) {}
 
-    /// The outstanding requests of a connection timed out. It is closed next.
+    /// The outstanding requests of a connection timed out. Its close follows.
     fn timed_out<T>(&mut self, _connection: &Connection<T>, _times: &Times) {}
 
-    /// The last `requests` of a connection that was closed are to be asked again.
+    /// The last `requests` of a closed connection must be sent again.
     fn takes_back(&mut self, _slot: u32, _requests: u32) {}
 
-    /// A connection is lost after its first request was written: what it had still to send and will
-    /// not send any more.
+    /// A connection is lost after its first request was written. Returns the number of requests that it
+    /// had still to send and that will not be sent.
     fn gives_up(&mut self, _slot: u32) -> u32 {
         0
     }
 
-    /// Whether a connection has more to ask, as far as this connection's own requests are counted.
+    /// Whether a connection has more requests to send. True for drives that do not count requests per
+    /// connection.
     fn has_more(&self, _slot: u32) -> bool {
         true
     }
 
-    /// The oldest request of a connection got a reply that was wrong and is tolerated.
+    /// The oldest request of a connection got a wrong reply that is tolerated.
     fn answered_wrong<T>(&mut self, _slot: u32, _of: &Connection<T>, _times: &Times, _now: Nanos) {}
 
-    /// Hands over what only this drive counts.
+    /// Adds the counts that only this drive keeps.
     fn count(self, _count: &mut Count) {}
 }

@@ -1,14 +1,14 @@
-//! Connections that the server ends: as it had said, with a reply that ends so, or in the middle of
-//! a write. Not every protocol has ways to say it.
+//! Connections that the server closes: after it announced the close, at the end of a reply that is
+//! delimited by the close, or during a write. Not every protocol can announce a close.
 //!
-//! A server that says so does nothing wrong: it serves so many requests on each
-//! connection. Requests that were already sent behind that reply will not be looked at; in closed loop
-//! they are asked again on a new connection, as if they had not been sent, and in open loop, where
-//! each has its moment, they are lost like those of any other close.
+//! An announced close is not an error: many servers limit the requests per connection. Requests that
+//! were already sent after the last served one are ignored by the server. A closed loop sends them again
+//! on a new connection, as if they had not been sent. In an open loop, where each request has its due
+//! time, they are lost, as with any other close.
 //!
-//! Where requests do not belong to connections, the next connection is opened when its turn comes,
-//! for a request that is sent anyway: none is made up for the sake of a connection. An idle one has
-//! nothing to ask, and is opened again after a pause.
+//! If any connection can send any request, the next connection is opened in its turn, for a request that
+//! is sent anyway: no extra request is sent to open a connection. An idle connection sends no requests,
+//! and is reopened after a pause.
 
 use super::{driver::Driver, loss::Loss, state::Worker};
 use crate::{
@@ -22,7 +22,7 @@ use regatta_script::{At, Dialect};
 use std::cmp::Reverse;
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
-    /// The server ended its sending direction: the end of a reply, or a loss.
+    /// Handles end of input: it completes a reply, or the connection is lost.
     pub(super) fn end_of_input(&mut self, slot: u32) {
         self.now = clock::now();
         let Connection { cursor, talk, ended, replies: before, .. } =
@@ -38,20 +38,20 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// Something came that is no reply; it may tell that the server ends the connection.
-    pub(super) fn end_if_said(&mut self, slot: u32) {
+    /// Handles bytes that are no reply: they may announce the close of the connection.
+    pub(super) fn close_if_announced(&mut self, slot: u32) {
         if self.dialect.ends(&self.connections[slot as usize].talk) {
-            self.ended_as_said(slot);
+            self.announced_close(slot);
         }
     }
 
-    /// The server ends the connection as it said: no error, and a new connection goes on.
-    pub(super) fn ended_as_said(&mut self, slot: u32) {
+    /// Handles an announced close: it is not an error, and a new connection continues.
+    pub(super) fn announced_close(&mut self, slot: u32) {
         if V::CHURNS {
             return V::goes_on(self, slot);
         }
         if self.passing.has(slot) {
-            return self.has_left(slot);
+            return self.member_left(slot);
         }
         let owed = self.connections[slot as usize].cursor.owed();
         self.close(slot);
@@ -64,7 +64,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         match self.phase {
             Phase::Connecting => self.ended.push(slot),
             Phase::WarmingUp | Phase::Measuring if more => self.open_again(slot),
-            // What still stands in line needs connections.
+            // Queued requests still need connections.
             Phase::Draining if V::SCHEDULED && slot < self.active => {
                 self.open_again(slot);
             }
@@ -72,7 +72,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// A slot whose connection the server ended as it said: sees that there is another in time.
+    /// Arranges for a slot to be reopened after an announced close.
     pub(super) fn open_again(&mut self, slot: u32) {
         if slot >= self.active {
             return self.open_later(slot);
@@ -80,31 +80,30 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         V::reopens(self, slot);
     }
 
-    /// Opens a slot after its pause, which is twice as long the next time.
+    /// Opens a slot after its pause, and doubles the pause for the next time.
     pub(super) fn open_later(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         self.waiting.push(Reverse((self.now + connection.pause, slot)));
         connection.pause = (connection.pause * 2).min(LONGEST_PAUSE);
     }
 
-    /// Opens the connection of a slot whose turn it is. Its first request is the one that is to be
-    /// sent.
+    /// Opens the connection of a slot whose turn it is. Its first request is the one that is due.
     pub(super) fn connect_in_turn(&mut self, slot: u32) {
         self.shared.opens();
-        self.connections[slot as usize].beside = false;
+        self.connections[slot as usize].extra = false;
         self.connect(slot);
     }
 
-    /// The last `owed` requests of a connection that was closed are to be asked again: they are not
-    /// settled after all.
+    /// Takes back the last `owed` requests of a closed connection, to be sent again: they no longer
+    /// count as settled.
     fn take_back(&mut self, slot: u32, owed: u32) {
         self.left += u64::from(owed);
         self.settled -= u64::from(owed);
         self.drive.takes_back(slot, owed);
     }
 
-    /// The run is over: closes connections that are not used any more. A server that was told by a
-    /// request that the connection ends must have ended it before.
+    /// Closes the unused connections at the end of the run. It is wrong if the server has not closed a
+    /// connection whose last request asked for it, e.g. by `Connection: close`.
     pub(super) fn end_kept(&mut self) {
         for slot in 0..self.active {
             let Connection { state, cursor, talk, replies, .. } = &self.connections[slot as usize];
@@ -121,7 +120,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// How many connections that are not used any more wait for the server to close.
+    /// Number of unused connections that wait for the server to close.
     pub(super) fn owed_ends(&self) -> u64 {
         if !V::CHURNS {
             return 0;
@@ -133,8 +132,8 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         .count() as u64
     }
 
-    /// A write failed. What the server said before decides first: a reply that was wrong must not
-    /// hide behind the reset that followed it, and one that said that it is the last explains it.
+    /// Handles a failed write. Bytes that the server sent before are checked first: the reset must not
+    /// hide a wrong reply, and an announced close explains the failure.
     pub(super) fn broken(&mut self, slot: u32, loss: Loss) {
         let connection = &self.connections[slot as usize];
         if connection.state != State::Closed
@@ -147,7 +146,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
                 Err(exchange) => return self.unexpected(slot, exchange, n),
             }
             if self.dialect.ends(&self.connections[slot as usize].talk) {
-                return self.ended_as_said(slot);
+                return self.announced_close(slot);
             }
         }
         self.lost(slot, loss);

@@ -1,17 +1,17 @@
-//! Operations that servers send unasked. For a dialect that has only requests, nothing of this is
-//! compiled.
+//! Operations that servers push. For a dialect that has only requests, none of this is compiled.
 
 use super::{driver::Driver, state::Worker};
 use crate::{clock::Nanos, operations::Operations};
 use regatta_record::Exchange;
 use regatta_script::{At, Dialect};
 
-/// Whether servers send operations unasked in this dialect.
+/// Whether servers push operations in this dialect.
 const fn hears<D: Dialect>() -> bool {
     D::OPERATIONS.len() > 1
 }
 
-/// Hands what came to the dialect: how many replies it completes. What it hears is counted.
+/// Passes received bytes to the dialect, and counts the pushed operations in them. Returns the number of
+/// completed replies.
 #[inline]
 pub(super) fn hear<D: Dialect>(
     dialect: &D,
@@ -28,10 +28,10 @@ pub(super) fn hear<D: Dialect>(
 }
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
-    /// Tells the dialect, before they are written, from when the latency of the next `k` requests of a
-    /// connection counts.
+    /// Announces the next `k` requests of a connection to the dialect before they are written, with the
+    /// time from which their latency counts.
     #[inline]
-    pub(super) fn tell_dialect(&mut self, slot: u32, k: u32, now: Nanos) {
+    pub(super) fn announce(&mut self, slot: u32, k: u32, now: Nanos) {
         if const { hears::<D>() } {
             let connection = &mut self.connections[slot as usize];
             let place = self.times.next_place(&connection.sent);

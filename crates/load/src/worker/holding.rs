@@ -1,9 +1,9 @@
-//! Requests whose last byte is held back for a while. Nobody can know such a request yet: a reply that
-//! comes before the byte was made up, and disqualifies.
+//! Requests whose last byte is held back for a while. The server cannot know such a request yet: a reply
+//! that arrives before the byte is sent was guessed, and disqualifies.
 //!
-//! A sample of a few connections of each thread, at random moments of the warm-up, and once more after
-//! the window on connections that are kept: never inside the window. Held back is the end of what is
-//! written at once, so the last of several requests.
+//! Each thread samples a few connections, at random moments of the warm-up, and again after the window
+//! if the drive keeps connections; never inside the window. The byte held back is the last one of a
+//! write, so it belongs to the last of several pipelined requests.
 
 use super::{driver::Driver, state::Worker};
 use crate::{
@@ -14,26 +14,27 @@ use crate::{
 use regatta_record::Exchange;
 use regatta_script::{Dialect, printable};
 
-/// What is kept back of what is to be written.
+/// The part of a write that is held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Back {
     Nothing,
     LastByte,
-    /// The last byte of what was written before is kept back still.
+    /// The last byte of the previous write is still held back.
     All,
 }
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
-    /// A phase begins: where a sample is to be taken, it is; what is held back elsewhere is released.
+    /// Enters a phase: releases all held-back bytes, and starts a new sample if the phase has one.
     pub(super) fn hold_in(&mut self, phase: Phase) {
         self.release(Nanos::MAX);
-        // After the window nothing may be sent that was not due, and connections may be closed by now.
+        // After the window a scheduled load may send only requests that were due, and some drives have
+        // closed their connections.
         let kept = !V::SCHEDULED && !V::ENDS_CONNECTIONS;
         let samples = phase == Phase::WarmingUp || (phase == Phase::Draining && kept);
         self.holding.begin(samples, self.now);
     }
 
-    /// What a connection keeps back of what it has to write.
+    /// Decides how much of a connection's next write is held back.
     #[inline]
     pub(super) fn holds_back(&mut self, slot: u32) -> Back {
         match (self.connections[slot as usize].held, self.holding.wants_more()) {
@@ -54,10 +55,10 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         Back::LastByte
     }
 
-    /// Writes the bytes that were due until now.
+    /// Writes the held-back bytes that are due.
     pub(super) fn release(&mut self, now: Nanos) {
         while let Some((due, slot)) = self.holding.next_due(now) {
-            // The slot may have another connection since then.
+            // The slot may hold another connection by now.
             let held = &mut self.connections[slot as usize].held;
             if held.take_if(|held| held.until == due).is_some() {
                 self.write(slot);
@@ -65,8 +66,8 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// After the window: a connection that has all of its replies is asked once more, if the sample wants
-    /// one.
+    /// After the window: sends one more request on a connection that has all its replies, if the sample
+    /// needs one.
     #[inline]
     pub(super) fn ask_once_more(&mut self, slot: u32) {
         if !self.holding.wants_more() || self.phase != Phase::Draining || slot >= self.active {
@@ -79,8 +80,8 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// What is wrong if one of the replies that have just come, in the first `n` bytes of the buffer, is
-    /// to a request of which the last byte is still held back.
+    /// Returns the wrong exchange if one of the replies just received, in the first `n` bytes of the
+    /// buffer, answers a request whose last byte is still held back.
     #[inline]
     pub(super) fn too_early(&self, slot: u32, n: usize) -> Option<Exchange> {
         let Connection { held, cursor, .. } = &self.connections[slot as usize];
@@ -88,7 +89,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         is_answered.then(|| self.early(slot, n))
     }
 
-    /// The same of bytes that are no reply that is due, where every other request had its reply before.
+    /// The same for bytes that are not a correct reply, if every other request was answered before.
     pub(super) fn nothing_but_early(&self, slot: u32, n: usize) -> Option<Exchange> {
         let Connection { held, cursor, .. } = &self.connections[slot as usize];
         let is_alone = cursor.owed() <= held.as_ref()?.behind + 1;

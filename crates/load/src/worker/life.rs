@@ -1,4 +1,4 @@
-//! The life of a load thread: the loop, the phases, and when connections are opened and given up.
+//! The life of a load thread: its loop, its phases, and when connections are opened and given up.
 
 use super::{
     driver::{Driver, Share},
@@ -25,19 +25,18 @@ use regatta_script::{Cursor, Dialect, Script};
 use rustix::thread::set_current_timer_slack;
 use std::{cmp::Reverse, num::NonZeroU64, sync::atomic::Ordering::*};
 
-/// Longest wait for events: how late a thread without events may notice a new phase.
+/// Maximum wait for events: the delay with which a thread without events notices a new phase.
 const TURN: Nanos = 5 * MS;
-/// The same where a schedule begins with the next phase.
+/// The same if a schedule begins with the next phase.
 const TURN_BEFORE_WINDOW: Nanos = MS / 4;
-/// A turn that finds nothing to do and takes longer than this was interrupted: others had the CPU.
-/// A system call takes a microsecond, or tens of them where each is intercepted; what others do with
-/// a CPU takes hundreds.
+/// A turn without work that takes longer than this was preempted. A system call takes a microsecond, or
+/// tens of them where each is intercepted; a preemption takes hundreds.
 const LONGEST_POLL: Nanos = 50_000;
-/// What one read can take.
+/// Size of the read buffer.
 const BUFFER: usize = Session::PLAIN;
 
 impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
-    /// Allocates all that the run needs.
+    /// Allocates everything that the run needs.
     pub fn new(
         plan: &'a Plan,
         dialect: &'a D,
@@ -52,19 +51,19 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         let number = |slot: usize| (slot * threads + thread) as u32;
         let script = dialect.script();
         let cursor = |slot: usize| Cursor::new(script, start(number(slot), script));
-        // An idle connection has never more than one request outstanding.
+        // An idle connection never has more than one request outstanding.
         let first = |slot: usize| slot.min(active) * plan.pipeline + slot.saturating_sub(active);
         let share = Share { part, active, places: first(slots) };
         let connections = (0..slots)
             .map(|slot| Connection::closed(cursor(slot), dialect.talk(number(slot)), first(slot)))
             .collect();
-        // What TLS has in store is not the kernel's to tell.
+        // With TLS, each event reads the socket only once, so remaining bytes must be reported again.
         let poller = match plan.tls {
             None => Poller::new_edge_triggered(),
             Some(_) => Poller::new(),
         };
         let poller = poller
-            .map_err(|error| Error::Machine { what: "create an epoll", error: error.into() })?;
+            .map_err(|error| Error::Machine { what: "create its poller", error: error.into() })?;
         let mut desk = dialect.desk(clock::wall);
         if plan.tolerates.is_some() {
             dialect.tolerate(&mut desk);
@@ -110,12 +109,12 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
     /// Works until the phase is [`Phase::Ended`].
     pub fn run(mut self, mut leader: Option<&mut dyn Leads>) -> Done {
         if V::SCHEDULED {
-            // By default the kernel may wake a thread 50 µs late, to save wakes. Where it refuses
-            // to be exact, requests go out that much later.
+            // By default the kernel may wake a thread 50 µs late, to save wake-ups. If this call fails,
+            // requests are sent that much later.
             let _ = set_current_timer_slack(NonZeroU64::new(1));
         }
         while self.phase != Phase::Ended {
-            let longest = self.longest_wait(leader.as_ref().map(|leader| leader.next_look()));
+            let longest = self.longest_wait(leader.as_ref().map(|leader| leader.next_check()));
             let ready = self.poller.wait(longest);
             match ready {
                 0 => self.nothing_ready(longest),
@@ -126,8 +125,8 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             self.open_due();
             self.release(self.now);
             V::turns(&mut self);
-            self.pass();
-            self.tell();
+            self.update_members();
+            self.publish();
             if let Some(leader) = &mut leader {
                 leader.turn(self.now);
             }
@@ -160,7 +159,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
     fn nothing_ready(&mut self, waited_for: Nanos) {
         let now = clock::now();
         let turn = now - self.now;
-        // The first turn without anything to do ends with what there was to do before it.
+        // The first turn without events also contains the work before it, so it does not count.
         if waited_for == 0 && self.idle && turn < LONGEST_POLL && self.phase == Phase::Measuring {
             self.count.spun_ns += turn;
         }
@@ -168,22 +167,23 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         self.now = now;
     }
 
-    fn longest_wait(&self, next_look: Option<Nanos>) -> Nanos {
+    fn longest_wait(&self, next_check: Option<Nanos>) -> Nanos {
         if self.plan.busy_poll && matches!(self.phase, Phase::WarmingUp | Phase::Measuring) {
             return 0;
         }
         let opens_soon = V::SCHEDULED && self.phase == Phase::WarmingUp;
         let turn = if opens_soon { TURN_BEFORE_WINDOW } else { TURN };
         let mut until = self.holding.due().min(self.now + turn);
-        if let Some(next_look) = next_look {
-            until = until.min(next_look);
+        if let Some(next_check) = next_check {
+            until = until.min(next_check);
         }
         if self.depth > 0
             && let Some(wakes_at) = self.drive.wakes_at()
         {
             until = until.min(wakes_at);
         }
-        // A slot that is due but was not opened waits for others to be answered.
+        // A slot that is due but not opened waits until other connections are answered: that is an
+        // event.
         if let Some(Reverse((due, _))) = self.waiting.peek()
             && *due > self.now
         {
@@ -192,16 +192,16 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         until.saturating_sub(self.now)
     }
 
-    /// Gives up connections whose oldest request has waited too long. A coarse look: every tenth
-    /// of the limit, at least every 100 ms. One whose bytes this thread has not read yet waits for the load, not
-    /// for the server: its reply may be among them.
+    /// Gives up connections whose oldest request has timed out. This check is coarse: it runs every
+    /// tenth of the timeout, at least every 100 ms. A connection with unread bytes is skipped: its reply
+    /// may be among them, so it waits for the load, not for the server.
     pub fn scan(&mut self) {
         if self.now < self.next_scan {
             return;
         }
         let limit = self.plan.timeout.as_nanos() as Nanos;
         self.next_scan = self.now + (limit / 10).clamp(MS, 100 * MS);
-        // Where all are open, the idle ones owe nothing.
+        // If all are open, no idle connection has a pending reply.
         let passing = self.passing.slots();
         let kept = passing.start;
         let slots = if self.open == kept as usize { self.active } else { kept };
@@ -228,20 +228,20 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             && (V::CHURNS || self.shared.may_open())
         {
             self.waiting.pop();
-            self.connections[slot as usize].beside = true;
+            self.connections[slot as usize].extra = true;
             self.connect(slot);
         }
     }
 
-    fn tell(&self) {
+    fn publish(&self) {
         self.gauge.replies.store(self.replies + self.unexpected, Relaxed);
         self.gauge.settled.store(self.settled, Relaxed);
-        // After the window, what is still to be sent is awaited too.
-        let line = self.phase == Phase::Draining && self.drive.has_due();
-        // So are deliveries, of which one thread tells for all.
+        // After the window, requests that are still queued count as pending too.
+        let queued = self.phase == Phase::Draining && self.drive.has_due();
+        // So do pushed messages; one thread reports them for all.
         let owes = self.phase == Phase::Draining && self.part.thread == 0 && self.dialect.owes();
         let closing = if self.phase == Phase::Draining { self.passing.closing() } else { 0 };
-        let more = u64::from(line) + u64::from(owes) + closing;
+        let more = u64::from(queued) + u64::from(owes) + closing;
         self.gauge.awaited.store(self.awaited + more, Relaxed);
         self.gauge.refused.store(self.refused, Relaxed);
         self.gauge.dropped.store(self.dropped, Relaxed);
@@ -275,12 +275,12 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
                     self.open_again(slot);
                 }
                 V::begins(self);
-                self.begin_to_pass();
+                self.start_members();
             }
             Phase::Draining => self.stop_sending(),
             Phase::Ended => {
                 if before == Phase::Draining {
-                    // Bytes that came unasked meanwhile.
+                    // Reads unsolicited bytes that came meanwhile.
                     let ready = self.poller.wait(0);
                     self.take(ready);
                 }
@@ -293,7 +293,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         }
     }
 
-    /// The window closes: which statuses came inside it.
+    /// The window closes: counts the statuses received inside it.
     fn count_statuses(&mut self) {
         let all = self.dialect.statuses(&self.desk).iter().zip(&self.statuses);
         let inside = all.map(|(now, before)| now - before).enumerate().skip(1);
@@ -303,7 +303,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
             .collect();
     }
 
-    /// Whether the window opened and closed unnoticed: what was due in it is due all the same.
+    /// Whether this thread missed a whole window. Its requests were due nevertheless.
     fn missed_window(&self, next: Phase) -> bool {
         V::SCHEDULED
             && self.phase < Phase::Measuring
@@ -328,7 +328,7 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
         self.waiting.clear();
         for slot in 0..self.connections.len() as u32 {
             let connection = &self.connections[slot as usize];
-            let is_due = V::SCHEDULED && !connection.beside;
+            let is_due = V::SCHEDULED && !connection.extra;
             if connection.state == State::Connecting && !is_due {
                 self.close(slot);
             }
@@ -336,8 +336,8 @@ impl<'a, D: Dialect, V: Driver> Worker<'a, D, V> {
     }
 }
 
-/// Where in the script a connection begins: spread by the golden ratio, so that no two read the
-/// same lines of memory, nor such that fall into the same cache set.
+/// The place in the script where a connection starts. Places are spread by the golden ratio, so that no
+/// two connections read the same cache lines, nor lines in the same cache set.
 fn start(slot: u32, script: &Script) -> u32 {
     script.conversation_from(slot.wrapping_mul(0x9E37_79B1) % script.count())
 }

@@ -1,4 +1,4 @@
-//! Connections that are lost: what is counted, why in words, and whether another is opened.
+//! Lost connections: what is counted, the cause as text, and whether the connection is reopened.
 
 use super::{driver::Driver, state::Worker};
 use crate::{
@@ -22,17 +22,17 @@ pub(super) enum Loss {
     Write(Errno),
     /// The server closed it.
     Closed,
-    /// A reply did not come within the limit.
+    /// A reply timed out.
     TimedOut,
     /// TLS failed.
     Tls(rustls::Error),
-    /// It ended without TLS's word that this is the end.
+    /// It closed without a TLS `close_notify`.
     CutOff,
-    /// A reply was wrong, and what follows it cannot be made out.
+    /// A reply was wrong, and the bytes after it cannot be parsed.
     Wrong,
 }
 
-/// What is known of a connection that is lost.
+/// Circumstances of a lost connection.
 #[derive(Clone, Copy)]
 struct Lost {
     state: State,
@@ -45,7 +45,7 @@ struct Lost {
 }
 
 impl Loss {
-    /// What the server did, or the system said.
+    /// The cause as text: what the server did, or the system's error.
     fn in_words(&self, lost: Lost) -> String {
         let Lost { state, over_tls, rests, closing, timeout } = lost;
         let opening = state == State::Connecting;
@@ -53,9 +53,9 @@ impl Loss {
             Loss::Connect(errno) | Loss::Read(errno) | Loss::Write(errno) => {
                 let said = io::Error::from_raw_os_error(errno.raw_os_error());
                 let when = match () {
-                    () if closing => ", though the answer to a Close frame is owed",
-                    () if opening && over_tls => " before the TLS handshake was done",
-                    () if rests => ", with no reply owed",
+                    () if closing => " while the answer to a Close frame was pending",
+                    () if opening && over_tls => " before the TLS handshake was complete",
+                    () if rests => " while no reply was pending",
                     () => "",
                 };
                 format!("{said}{when}")
@@ -79,14 +79,14 @@ impl Loss {
             Loss::TimedOut if opening => format!("not connected within {timeout:?}"),
             Loss::TimedOut => format!("no reply within {timeout:?}"),
             Loss::Tls(error) => tls::explain(error),
-            Loss::Wrong => "a reply was wrong, so that what follows it cannot be made out".into(),
+            Loss::Wrong => "a reply was wrong, so the bytes after it cannot be parsed".into(),
         }
     }
 }
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
-    /// Counts what is lost with a connection, and opens it again after a pause. In a burst that is
-    /// so only before anything was written; then what was still to be sent is lost with the rest.
+    /// Counts the requests lost with a connection, and reopens it after a pause. In a burst, it is
+    /// reopened only if nothing was written yet; otherwise its unsent requests are lost too.
     pub(super) fn lost(&mut self, slot: u32, loss: Loss) {
         let connection = &self.connections[slot as usize];
         let (state, owed) = (connection.state, u64::from(connection.cursor.owed()));
@@ -96,10 +96,10 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         };
         self.left -= unsent;
         self.settled += unsent;
-        // So is the answer to a Close frame.
+        // A pending answer to a Close frame counts like a reply.
         let closing = self.passing.is_closing(slot);
         let lost = owed + unsent + u64::from(closing);
-        // Of a connection that nothing more is asked of, no end is an error.
+        // The close of a connection that sends nothing more is not an error.
         let is_through = V::ENDS_CONNECTIONS || self.phase > Phase::Measuring;
         let is_wrong = matches!(loss, Loss::Wrong);
         if lost == 0 && is_through && state != State::Connecting && !is_wrong {
@@ -133,7 +133,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
             });
         }
         if let Loss::Tls(error) = &loss {
-            self.distrust(state, error);
+            self.end_if_permanent(state, error);
         }
         if state != State::Open {
             self.refused += u64::from(!matches!(loss, Loss::TimedOut));

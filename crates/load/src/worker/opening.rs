@@ -1,21 +1,21 @@
-//! What a dialect says beside requests: what opens a connection, e.g. an upgrade, and answers to what the
-//! server asks. For dialects without either nothing of this is compiled.
+//! What a dialect sends besides requests: the bytes that open a connection, e.g. an HTTP upgrade, and
+//! answers to the server, e.g. to a ping. For dialects without either, none of this is compiled.
 
 use super::{driver::Driver, loss::Loss, state::Worker, talk::send_bytes};
 use crate::connection::State;
 use regatta_script::Dialect;
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
-    /// A connection is about to be made: what opens it goes first.
+    /// Prepares the bytes that open a connection; they are sent before the first request.
     pub(super) fn begin_opening(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
-        // Nothing came that could be wrong.
+        // No input yet, so this cannot fail.
         let opened = self.dialect.open(&mut connection.talk, &mut &[][..], &mut connection.aside);
         connection.opening = !matches!(opened, Ok(true));
     }
 
-    /// `n` bytes came into the buffer, of a connection that is being opened.
-    pub(super) fn go_on_opening(&mut self, slot: u32, n: usize) {
+    /// Continues to open a connection, with `n` bytes received into the buffer.
+    pub(super) fn continue_opening(&mut self, slot: u32, n: usize) {
         let connection = &mut self.connections[slot as usize];
         let mut rest = &self.buffer[..n];
         match self.dialect.open(&mut connection.talk, &mut rest, &mut connection.aside) {
@@ -26,9 +26,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
                     self.begins_now(slot);
                 }
                 self.buffer.copy_within(n - left..n, 0);
-                // What came behind it is taken first: writing may end the connection.
+                // Bytes after it are handled before writing, because writing may close the connection.
                 if left > 0 {
-                    self.came(slot, left);
+                    self.handle_bytes(slot, left);
                 }
                 let connection = &self.connections[slot as usize];
                 if connection.state != State::Closed && !connection.waits_to_write {
@@ -39,9 +39,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// Sends what the dialect says to what came, if it says anything.
+    /// Sends the dialect's answers to what was received, if there are any.
     #[inline]
-    pub(super) fn say_aside(&mut self, slot: u32) {
+    pub(super) fn send_answers(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         if connection.state == State::Closed {
             return;
@@ -52,8 +52,8 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// Sends what is beside requests, if it is its turn. Returns whether it was cut short; `None` if
-    /// requests may follow at once.
+    /// Sends the bytes that are not requests, if the cursor is between two requests. Returns whether the
+    /// write was partial; `None` if requests may follow at once.
     #[inline]
     pub(super) fn send_aside(&mut self, slot: u32) -> Result<Option<bool>, Loss> {
         let connection = &mut self.connections[slot as usize];
@@ -61,7 +61,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         let script = self.dialect.script();
         let cursor = &connection.cursor;
         let is_between = cursor.begun_to(script) == cursor.owed_to(script);
-        // TLS may have something of its own to send.
+        // TLS may have handshake bytes to send.
         let has_to_send =
             !connection.aside.is_empty() || connection.opening && connection.tls.is_some();
         if has_to_send && is_between {

@@ -1,8 +1,7 @@
-//! Members that come and go beside those that stay, where servers send unasked: see `Plan::passing`.
+//! Members that join and leave while others stay, on servers that push messages: see `Plan::passing`.
 //!
-//! A member that leaves is owed nothing that is sent from then on, and waits until it has what was sent
-//! before. So nothing that it is owed goes unchecked, and what is still on its way to it when it goes is what
-//! the server was sending meanwhile.
+//! A leaving member waits for all messages sent before it began to leave, so every message that it must
+//! get is checked. Later messages are not required; any still in flight when it closes are such.
 
 use super::{driver::Driver, state::Worker};
 use crate::{connection::Connection, shared::Phase, socket};
@@ -10,30 +9,30 @@ use regatta_script::Dialect;
 use std::cmp::Reverse;
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
-    /// The load begins: the first members come.
-    pub(super) fn begin_to_pass(&mut self) {
+    /// The load begins: connects the first members.
+    pub(super) fn start_members(&mut self) {
         if self.passing.begin() {
             self.waiting.extend(self.passing.slots().map(|slot| Reverse((self.now, slot))));
         }
     }
 
-    /// A turn of the loop is over: members leave whose time it is.
+    /// A turn of the loop is over: lets members leave whose stay is over.
     #[inline]
-    pub(super) fn pass(&mut self) {
+    pub(super) fn update_members(&mut self) {
         if !self.passing.is_none() {
-            self.pass_on();
+            self.let_members_leave();
         }
     }
 
-    fn pass_on(&mut self) {
-        if !self.comes_and_goes() {
+    fn let_members_leave(&mut self) {
+        if !self.members_change() {
             return;
         }
         while let Some(slot) = self.passing.next_due(self.now) {
             self.dialect.leave(&mut self.connections[slot as usize].talk);
         }
         while let Some(slot) = self.next_to_go() {
-            self.go(slot);
+            self.close_member(slot);
         }
     }
 
@@ -42,21 +41,21 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.passing.next_to_go(|slot| dialect.may_go(&connections[slot as usize].talk))
     }
 
-    /// Whether members come and go in this phase.
-    fn comes_and_goes(&self) -> bool {
+    /// Whether members join and leave in this phase.
+    fn members_change(&self) -> bool {
         matches!(self.phase, Phase::WarmingUp | Phase::Measuring)
     }
 
-    /// A member goes that has all that it is owed.
-    fn go(&mut self, slot: u32) {
+    /// Closes the connection of a member that has received all required messages.
+    fn close_member(&mut self, slot: u32) {
         let Connection { socket, talk, aside, waits_to_write, .. } =
             &mut self.connections[slot as usize];
         if self.passing.resets()
             && let Some(socket) = socket
         {
-            // Where the kernel refuses, it ends as any other.
+            // If the kernel refuses, the close is an ordinary one.
             let _ = socket::reset_on_close(socket);
-            return self.has_left(slot);
+            return self.member_left(slot);
         }
         self.dialect.say_goodbye(talk, aside);
         let waits = *waits_to_write;
@@ -66,11 +65,11 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// A member has left: another one comes.
-    pub(super) fn has_left(&mut self, slot: u32) {
+    /// Counts a member that has left, and schedules another one.
+    pub(super) fn member_left(&mut self, slot: u32) {
         self.count.passed += 1;
         self.close(slot);
-        if self.comes_and_goes() {
+        if self.members_change() {
             self.waiting.push(Reverse((self.now, slot)));
         }
     }

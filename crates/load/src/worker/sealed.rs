@@ -1,5 +1,5 @@
-//! What TLS adds to a connection of a load thread: bytes are opened before they are checked, a
-//! handshake is carried on, and a failure may end the run.
+//! What TLS adds to a connection of a load thread: handshakes, decryption before the check, and failures
+//! that may end the run.
 
 use super::{driver::Driver, loss::Loss, state::Worker};
 use crate::{
@@ -11,19 +11,19 @@ use regatta_script::Dialect;
 use rustix::fd::{AsFd, BorrowedFd};
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
-    /// Reads once, opens what came and checks it; carries a handshake on.
+    /// Reads once, decrypts the bytes and checks them; continues a handshake.
     pub(super) fn read_sealed(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         let (Some(socket), Some(session)) = (&connection.socket, &mut connection.tls) else {
             return;
         };
         match session.receive(socket.as_fd(), &mut self.sealed, &mut self.buffer) {
-            Ok(Received::Bytes(n)) => self.came(slot, n),
+            Ok(Received::Bytes(n)) => self.handle_bytes(slot, n),
             Ok(Received::Nothing) => {}
             Ok(Received::End) => return self.end_of_input(slot),
             Err(fault) => return self.lost(slot, fault.into()),
         }
-        // Here another connection may stand in the slot already.
+        // The slot may already hold another connection.
         let connection = &self.connections[slot as usize];
         let Some(session) = &connection.tls else { return };
         if session.has_ended() {
@@ -38,7 +38,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// Takes what lies in the socket into the buffer, opened if it is sealed.
+    /// Reads once from the socket into the buffer, and decrypts if the connection uses TLS.
     pub(super) fn take_in(&mut self, slot: u32) -> Result<Received, Loss> {
         let Connection { socket, tls, .. } = &mut self.connections[slot as usize];
         let Some(socket) = socket else { return Ok(Received::Nothing) };
@@ -50,13 +50,13 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// TLS failed on a connection: whether with this server at all. A certificate that does not fit
-    /// will not fit the next time; and who never answered, on any thread, speaks something else.
-    pub(super) fn distrust(&self, state: State, error: &rustls::Error) {
+    /// Ends the run if a TLS failure is permanent. A certificate that is not accepted will not be
+    /// accepted the next time, and a server that never answered, on any thread, does not speak TLS.
+    pub(super) fn end_if_permanent(&self, state: State, error: &rustls::Error) {
         if state == State::Open {
             return;
         }
-        // This thread has not told of its latest.
+        // The gauges may not include this thread's latest replies.
         let never = self.replies == 0 && self.shared.sums().replies == 0;
         if never || tls::is_about_certificate(error) {
             self.shared.end_without_tls(error);
@@ -64,8 +64,8 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     }
 }
 
-/// Sends what is left of TLS's own and as much of `bytes` as goes; returns how many of them were
-/// taken, and whether something waits for room in the socket.
+/// Sends pending TLS records and as much of `bytes` as possible. Returns how many bytes were taken, and
+/// whether anything still waits for room in the socket.
 pub(super) fn send_sealed(
     session: &mut Session,
     socket: BorrowedFd<'_>,

@@ -1,4 +1,4 @@
-//! What a load thread keeps.
+//! State of a load thread.
 
 use crate::{
     Plan,
@@ -15,8 +15,8 @@ use crate::{
 use regatta_script::Dialect;
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// Connections of a thread that stay open to the end though they are not used any more, to see
-/// whether more comes than was asked for.
+/// Number of connections per thread that stay open to the end although they are no longer used, to
+/// detect unsolicited bytes.
 pub(super) const KEPT: u32 = 4;
 
 /// A load thread's state.
@@ -27,51 +27,51 @@ pub(super) struct Worker<'a, D: Dialect, V> {
     pub gauge: &'a Gauge,
     pub poller: Poller,
     pub buffer: Box<[u8]>,
-    /// What comes before it is opened; empty without TLS.
+    /// Encrypted bytes as read from the socket; empty without TLS.
     pub sealed: Box<[u8]>,
-    /// What the dialect keeps for all connections of the thread.
+    /// The dialect's state for all connections of the thread.
     pub desk: D::Desk,
-    /// The active ones, then the idle ones, then those of members that come and go.
+    /// The active ones, then the idle ones, then those of members that join and leave.
     pub connections: Vec<Connection<D::Talk>>,
-    /// How many of them are active.
+    /// Number of active connections: those that send requests.
     pub active: u32,
     pub times: Times,
-    /// Slots without a connection, by when to open them.
+    /// Slots without a connection, ordered by the time to open them.
     pub waiting: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// Slots that the server answered while connections were being opened, and whose connection it
-    /// then ended as it had said. They count as open, and are opened again when the load begins.
+    /// Slots whose connection the server closed as announced while connections were being opened. They
+    /// count as open, and are reopened when the load begins.
     pub ended: Vec<u32>,
     pub sources: Sources,
-    /// Of which requests the last byte is held back.
+    /// Requests whose last byte is held back.
     pub holding: Holding,
     pub passing: Passing,
-    /// When it asks.
+    /// Decides when to send requests.
     pub drive: V,
     /// The thread's number, of how many: slot `i` is slot `thread + i * threads` of the plan.
     pub part: Part,
     pub phase: Phase,
-    /// Requests that each open connection is to have outstanding in this phase.
+    /// Maximum number of requests outstanding per open connection in this phase.
     pub depth: u32,
     /// Requests that may still be sent.
     pub left: u64,
-    /// The moment of the last readiness, or of the turn if there was none.
+    /// Time of the last readiness, or of the turn if nothing was ready.
     pub now: Nanos,
-    /// In the last turn nothing was ready.
+    /// Whether nothing was ready in the last turn.
     pub idle: bool,
     pub next_scan: Nanos,
-    /// See [`Gauge`], where these are told.
+    /// See [`Gauge`], where these counters are published.
     pub replies: u64,
     pub settled: u64,
     pub awaited: u64,
     pub refused: u64,
     pub dropped: u64,
-    /// Wrong replies that were whole, where errors are tolerated.
+    /// Wrong but complete replies, if errors are tolerated.
     pub unexpected: u64,
-    /// Replies by their status, when the window opened.
+    /// Number of replies by status, at the start of the window.
     pub statuses: Vec<u64>,
-    /// Connections whose first reply came and that stand, those of members that come and go left out.
+    /// Open connections that got their first reply, excluding members that join and leave.
     pub open: usize,
-    /// Connections that stay open though they are not used any more.
+    /// Connections that stay open although they are no longer used.
     pub kept: u32,
     pub count: Count,
 }

@@ -1,6 +1,6 @@
-//! What happens on one connection of a load thread: connect, write, read, check, lose. This is the
-//! hot path: one read and one write for whatever is ready, one clock read between them, nothing
-//! allocated. How a connection ends that the server ends as it had said is in `worker/ends.rs`.
+//! What happens on one connection of a load thread: connect, write, read, check, close. This is the
+//! hot path: per ready connection one read, one write, and one clock read between them, without
+//! allocation. `worker/ends.rs` handles connections whose close the server announced.
 
 use super::{
     driver::Driver,
@@ -23,12 +23,13 @@ use regatta_script::{At, Cursor, Dialect};
 use rustix::fd::{AsFd, OwnedFd};
 use std::ops::Range;
 
-/// Bytes that the kernel may take of one that does not read; it doubles them (socket(7)).
+/// Receive buffer in bytes of a connection that does not read; the kernel doubles it (socket(7)).
 const STALLED_BUFFER: usize = 4096;
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
-    /// Reads what there is: usually once, more often only where the buffer was filled or the `end`
-    /// is there too. Of one that has still more the poller is to tell again, after the others.
+    /// Reads the available bytes: usually once, and again only if the buffer was filled or the `end` of
+    /// input was reported. If there may be still more, the poller reports the socket again, after
+    /// others.
     #[inline]
     pub(super) fn read_all(&mut self, slot: u32, end: bool) {
         const READS: usize = 16;
@@ -47,8 +48,8 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// Reads once and checks what came; asks for as much again as was answered. Returns how many
-    /// bytes came: none if there is nothing more to read for now.
+    /// Reads once, checks the bytes, and lets the drive send further requests. Returns the number of
+    /// bytes read: 0 if there is nothing more to read now.
     #[inline]
     fn read(&mut self, slot: u32) -> usize {
         let connection = &mut self.connections[slot as usize];
@@ -59,7 +60,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
         match socket::receive_some(socket, &mut self.buffer) {
             Ok(Received::Bytes(n)) => {
-                self.came(slot, n);
+                self.handle_bytes(slot, n);
                 return n;
             }
             Ok(Received::Nothing) => {}
@@ -69,15 +70,15 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         0
     }
 
-    /// `n` bytes came into the buffer: checks them.
+    /// Checks the `n` bytes that were read into the buffer.
     #[inline]
-    pub(super) fn came(&mut self, slot: u32, n: usize) {
+    pub(super) fn handle_bytes(&mut self, slot: u32, n: usize) {
         self.now = clock::now();
         if const { D::OPENS } && self.connections[slot as usize].opening {
-            return self.go_on_opening(slot, n);
+            return self.continue_opening(slot, n);
         }
         match self.receive(slot, 0..n) {
-            Ok(0) => self.end_if_said(slot),
+            Ok(0) => self.close_if_announced(slot),
             Ok(replies) => match self.too_early(slot, n) {
                 None => self.answered(slot, replies),
                 Some(exchange) => {
@@ -91,11 +92,11 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
             },
         }
         if const { D::OPENS } {
-            self.say_aside(slot);
+            self.send_answers(slot);
         }
     }
 
-    /// Hands bytes of the buffer to the connection's cursor: how many replies it completes.
+    /// Checks bytes of the buffer against the expected replies. Returns the number of completed replies.
     #[inline]
     pub(super) fn receive(&mut self, slot: u32, bytes: Range<usize>) -> Result<u32, Box<Exchange>> {
         let Connection { cursor, talk, replies, .. } = &mut self.connections[slot as usize];
@@ -107,8 +108,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         })
     }
 
-    /// Writes what there is to write; if the kernel does not take all of it, the poller tells when
-    /// it will take more.
+    /// Writes the pending bytes. After a partial write, the poller reports when there is room again.
     pub(super) fn write(&mut self, slot: u32) {
         match self.send(slot) {
             Ok(cut) => self.wait_to_write(slot, cut),
@@ -116,7 +116,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// Asks until the connection has as many requests outstanding as this phase wants.
+    /// Sends requests until the connection has as many outstanding as this phase permits.
     #[inline]
     pub(super) fn fill(&mut self, slot: u32) {
         let connection = &self.connections[slot as usize];
@@ -128,10 +128,10 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.ask(slot, k);
     }
 
-    /// Asks for `k` more, now.
+    /// Sends `k` more requests now.
     #[inline]
     pub(super) fn ask(&mut self, slot: u32, k: u32) {
-        self.tell_dialect(slot, k, self.now);
+        self.announce(slot, k, self.now);
         let connection = &mut self.connections[slot as usize];
         connection.cursor.ask(k);
         if let Some(held) = &mut connection.held {
@@ -145,8 +145,8 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// Opens the connection of a free slot and sends its first request, if the kernel has it
-    /// connected at once (over loopback it has).
+    /// Opens the connection of a free slot. Sends its first request at once if the kernel connects
+    /// immediately, as it does over loopback.
     pub(super) fn connect(&mut self, slot: u32) {
         let receives = self.stalls(slot).then_some(STALLED_BUFFER);
         let connection = &mut self.connections[slot as usize];
@@ -154,7 +154,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         connection.cursor.ask(1);
         self.drive.connects(slot, connection, &self.times);
         let now = clock::now();
-        self.tell_dialect(slot, 1, now);
+        self.announce(slot, 1, now);
         if const { D::OPENS } {
             self.begin_opening(slot);
         }
@@ -186,8 +186,8 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// Closes a connection whatever its state. A request that was never written may be sent by
-    /// another; one that was written counts as settled.
+    /// Closes a connection in any state. Another connection may send a request that was never written
+    /// here; requests that were written count as settled.
     pub(super) fn close(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         let owed = u64::from(connection.cursor.owed());
@@ -237,18 +237,18 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.ask_once_more(slot);
     }
 
-    /// What a connection does that was answered.
+    /// Continues with a connection after replies.
     #[inline]
     pub(super) fn go_on(&mut self, slot: u32) {
         if self.dialect.ends(&self.connections[slot as usize].talk) {
-            return self.ended_as_said(slot);
+            return self.announced_close(slot);
         }
         if slot < self.active {
             V::goes_on(self, slot);
         }
     }
 
-    /// Counts replies that came.
+    /// Counts received replies.
     #[inline]
     pub(super) fn settle(&mut self, slot: u32, replies: u32) {
         let connection = &mut self.connections[slot as usize];
@@ -263,9 +263,9 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// Replies that come inside the window are counted. The latency of those to requests that were
-    /// sent inside it is recorded, also where they come after it: else a pause at its begin would be in
-    /// the latency of what was outstanding then, and of the slowest no more than the quicker part.
+    /// Counts replies received inside the window. Records latencies of requests sent inside the window,
+    /// also if the reply comes after it. Otherwise a pause at the start of the window would count for
+    /// requests sent before it, and the slowest of the last requests would be missing.
     #[inline]
     pub(super) fn record(&mut self, slot: u32, replies: u32) {
         let connection = &mut self.connections[slot as usize];
@@ -277,19 +277,19 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
                 continue;
             }
             if self.phase == Phase::Measuring {
-                self.count.came(self.now, run);
+                self.count.record_replies(self.now, run);
             }
             if self.count.sends.contain(sent_at) {
-                self.count.took(self.now - sent_at, run);
+                self.count.record_latency(self.now - sent_at, run);
             }
         }
     }
 
-    /// The first reply came: the server has accepted the connection.
+    /// Records the first reply: the server has accepted the connection.
     pub(super) fn opened(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Open;
-        // An idle one that ends with its first reply came to nothing.
+        // If the first reply of an idle connection announces its close, the pause keeps growing.
         if slot < self.active || !self.dialect.ends(&connection.talk) {
             connection.pause = SHORTEST_PAUSE;
         }
@@ -308,13 +308,13 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// Whether a slot is one of those that do not read after their first reply.
+    /// Whether this slot stops reading after its first reply.
     fn stalls(&self, slot: u32) -> bool {
         let idle = slot.checked_sub(self.active).map(|nth| nth as usize);
         idle.is_some_and(|nth| nth * self.part.threads + self.part.thread < self.plan.stalled)
     }
 
-    /// Reads nothing more of this connection.
+    /// Stops reading from this connection.
     fn stall(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         self.dialect.stall(&mut connection.talk);
@@ -325,14 +325,14 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// Whether this connection, which is not used any more, stays open.
+    /// Whether this connection, which is no longer used, stays open.
     pub(super) fn keeps(&mut self, slot: u32) -> bool {
         let keeps = self.kept < KEPT && !self.connections[slot as usize].ended;
         self.kept += u32::from(keeps);
         keeps
     }
 
-    /// Sends what is unsent; true if it was cut short.
+    /// Sends the unsent bytes. Returns true after a partial write.
     #[inline]
     fn send(&mut self, slot: u32) -> Result<bool, Loss> {
         if const { D::OPENS }
@@ -357,7 +357,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         Ok(cut)
     }
 
-    /// Something was written on a connection, maybe the first.
+    /// Records a write on a connection. The first one changes its state.
     #[inline]
     pub(super) fn wrote_first(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
@@ -368,11 +368,12 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// The first request of a connection counts from now. Connecting is not part of the reply time of a
-    /// connection that is kept; but of a request that was due and had to be connected for.
+    /// Sets the send time of a connection's first request to now, so that its latency excludes
+    /// connecting. The latency includes it with a connection per request, and for a request that was due
+    /// and had to open its connection.
     pub(super) fn begins_now(&mut self, slot: u32) {
         let connection = &self.connections[slot as usize];
-        let is_due = V::SCHEDULED && !connection.beside;
+        let is_due = V::SCHEDULED && !connection.extra;
         if !V::CHURNS && !is_due {
             self.times.set_oldest(&connection.sent, clock::now());
         }
@@ -396,7 +397,8 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
     }
 }
 
-/// Sends as much as goes, sealed where TLS is between: how many bytes, and whether something waits for room.
+/// Sends as many bytes as the socket accepts, encrypted if the connection uses TLS. Returns their
+/// number, and whether anything still waits for room in the socket.
 #[inline]
 pub(super) fn send_bytes(
     socket: &OwnedFd,

@@ -1,5 +1,5 @@
-//! Replies that are not as they must be. The run ends with the first, unless errors are tolerated: then
-//! they are counted, and the load goes on, on the same connection where the protocol permits that.
+//! Wrong replies. The first one ends the run, unless errors are tolerated. Then they are counted and the
+//! load continues, on the same connection if the protocol permits that.
 
 use super::{driver::Driver, loss::Loss, state::Worker};
 use crate::{
@@ -9,12 +9,12 @@ use crate::{
 use regatta_record::Exchange;
 use regatta_script::Dialect;
 
-/// How long replies are verified that could only be kept while the load ran.
+/// Maximum time to verify, after the load, the replies that could only be stored while it ran.
 const VERIFIES: Nanos = 2 * SECOND;
 
 impl<D: Dialect, V: Driver> Worker<'_, D, V> {
-    /// The load is over: verifies the replies that could only be kept, and reports what never came if the load
-    /// has waited for it. Does nothing if the load has failed already.
+    /// After the load: verifies the replies that could only be stored. Also reports missing ones, unless
+    /// the load was cut short. Does nothing if the load has already failed.
     pub(super) fn verify(&mut self) {
         if self.shared.ends_early() {
             return;
@@ -35,7 +35,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// Of the `n` bytes in the buffer some are not what had to come.
+    /// Handles a wrong reply among the `n` bytes in the buffer.
     #[cold]
     pub(super) fn unexpected(&mut self, slot: u32, exchange: Box<Exchange>, n: usize) {
         if self.plan.tolerates.is_none() {
@@ -68,7 +68,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         self.go_on(slot);
     }
 
-    /// The end of a connection completed a reply, which is wrong.
+    /// Handles a wrong reply that was completed by the close of its connection.
     #[cold]
     pub(super) fn unexpected_end(&mut self, slot: u32, exchange: Exchange) {
         if self.plan.tolerates.is_none() {
@@ -95,7 +95,7 @@ impl<D: Dialect, V: Driver> Worker<'_, D, V> {
         }
     }
 
-    /// Counts a wrong reply that was whole: it settles its request, and has no latency.
+    /// Counts a complete wrong reply: it settles its request, and has no latency.
     fn settle_wrong(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         connection.replies += 1;

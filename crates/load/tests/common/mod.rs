@@ -1,5 +1,5 @@
-//! Small servers to load: blocking, a thread per connection. Each test says only what is special
-//! about its server.
+//! Small servers for the tests: blocking, one thread per connection. Each test defines only what is
+//! special about its server.
 #![allow(dead_code, reason = "every test file uses another part")]
 
 pub mod tls;
@@ -23,10 +23,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A server on a port of its own; gone with the value.
+/// A server on its own port. Dropping it closes the port and all connections.
 pub struct Server {
     pub address: SocketAddr,
-    /// Requests that were read, by those who count them.
+    /// Requests that were read, if the server counts them.
     pub requests: Arc<AtomicU64>,
     /// Connections that were accepted.
     pub accepted: Arc<AtomicUsize>,
@@ -36,7 +36,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Each connection is handed to `serve`, with the count of requests to add to.
+    /// Starts a server that calls `serve` with each connection and the counter of requests.
     pub fn start(serve: impl Fn(TcpStream, &AtomicU64) + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         Self::on(listener, serve)
@@ -49,7 +49,7 @@ impl Server {
         Self::numbered(listener, move |_, stream, requests| serve(stream, requests))
     }
 
-    /// `serve` is also told which connection it is, counted from 0 as they are accepted.
+    /// Also passes the number of the connection to `serve`, counted from 0 in the order of acceptance.
     pub fn numbered(
         listener: TcpListener,
         serve: impl Fn(usize, TcpStream, &AtomicU64) + Send + Sync + 'static,
@@ -82,15 +82,15 @@ impl Server {
         Server { address, requests, accepted, closing, streams, acceptor: Some(acceptor) }
     }
 
-    /// A server that answers each line by `answer(line number on its connection, line)`; on `None`
-    /// it closes.
+    /// A server that answers each line with `answer(line number on its connection, line)`. On `None` it
+    /// closes the connection.
     pub fn lines(answer: impl Fn(u64, &str) -> Option<String> + Send + Sync + 'static) -> Server {
         Server::start(move |stream, requests| {
             answer_lines(stream, requests, &answer);
         })
     }
 
-    /// A right server for `double`.
+    /// A correct server for `double`.
     pub fn double() -> Server {
         Server::lines(|_, line| Some(double(line)))
     }
@@ -148,7 +148,7 @@ pub fn answer_lines(
     }
 }
 
-/// The right reply.
+/// The correct reply.
 pub fn double(line: &str) -> String {
     format!("{}\n", line.parse::<i128>().unwrap() * 2)
 }
@@ -162,12 +162,12 @@ pub fn plan(target: SocketAddr) -> Plan {
     }
 }
 
-/// An open loop of so many requests per second.
+/// An open loop of `rate` requests per second.
 pub fn at(rate: u32, arrivals: Arrivals) -> Drive {
     Drive::Open { rate: NonZeroU32::new(rate).unwrap(), arrivals }
 }
 
-/// A closed loop with so many requests in flight over all connections.
+/// A closed loop with at most `in_flight` requests in flight over all connections.
 pub fn bounded(in_flight: u32) -> Drive {
     Drive::Bounded { in_flight: NonZeroU32::new(in_flight).unwrap() }
 }
@@ -187,7 +187,7 @@ pub fn asks(request: HttpRequest) -> Workload {
     HttpAsks::from(HttpWorkload::new("one", vec![request]).unwrap()).into()
 }
 
-/// What was called at the edges, in order, and when.
+/// The callbacks that were called, in order, and when.
 #[derive(Default)]
 pub struct Called(pub Vec<(&'static str, Instant)>);
 
@@ -211,7 +211,7 @@ impl Called {
     }
 }
 
-/// Runs a plan, and sees that it takes no longer than 30 s.
+/// Runs a plan, and checks that it takes no longer than 30 s.
 pub fn run(plan: &Plan) -> Result<Tally, Error> {
     let began = Instant::now();
     let result =
@@ -220,13 +220,13 @@ pub fn run(plan: &Plan) -> Result<Tally, Error> {
     result
 }
 
-/// nginx, wherever it is installed: its place is not in everybody's PATH.
+/// nginx, also where `/usr/sbin` is not in the PATH.
 pub fn nginx() -> Command {
     let own = Path::new("/usr/sbin/nginx");
     Command::new(if own.exists() { own } else { Path::new("nginx") })
 }
 
-/// What must hold of every run that nothing disturbed.
+/// Checks what must hold for every run without errors.
 pub fn assert_undisturbed(tally: &Tally) {
     assert_eq!(tally.errors.total(), 0, "{:?} {:?}", tally.errors, tally.first_wrong);
     assert_eq!(tally.first_wrong, None);

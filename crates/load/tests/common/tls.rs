@@ -1,4 +1,4 @@
-//! TLS servers to load, with certificates made for each test.
+//! TLS servers for the tests, with certificates created for each test.
 
 use super::{Server, double};
 use rcgen::{
@@ -21,16 +21,16 @@ use std::{
 };
 use tempfile::NamedTempFile;
 
-/// A server's end of one connection.
+/// The server's side of a connection.
 pub type Sealed = StreamOwned<ServerConnection, TcpStream>;
 
-/// An authority of the test's own, and its certificate in a file.
+/// A CA of the test, and its certificate in a file.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     file: NamedTempFile,
 }
 
-/// What a server shows.
+/// The certificate and key of a server.
 pub struct Shown {
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
@@ -41,7 +41,7 @@ pub struct Shown {
 impl Authority {
     pub fn new() -> Self {
         let mut params = CertificateParams::new(vec![]).unwrap();
-        // Two authorities are two issuers by their names too.
+        // Two CAs must also differ by the name of the issuer.
         let key = KeyPair::generate().unwrap();
         let name = format!("authority {:02x?}", &key.public_key_raw()[..8]);
         params.distinguished_name.push(DnType::CommonName, name);
@@ -52,7 +52,7 @@ impl Authority {
         Authority { issuer, file }
     }
 
-    /// A certificate for these names, valid until the end of this year.
+    /// A certificate for these names, valid until the end of the year `until`.
     pub fn certifies(&self, names: &[&str], until: i32) -> Shown {
         let names: Vec<_> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).unwrap();
@@ -68,8 +68,8 @@ impl Authority {
         }
     }
 
-    /// What the load is told: this authority alone is believed.
-    pub fn believed(&self, host: &str) -> Tls {
+    /// The TLS settings of a load that trusts only this CA.
+    pub fn trusted(&self, host: &str) -> Tls {
         Tls::new(host, &Roots::File(self.file.path().to_owned())).unwrap()
     }
 }
@@ -88,7 +88,7 @@ impl Shown {
 /// Both versions.
 pub const VERSIONS: &[&SupportedProtocolVersion] = &[&version::TLS12, &version::TLS13];
 
-/// Each connection is handed to `serve`.
+/// Starts a server that calls `serve` with each connection.
 pub fn server(
     config: Arc<ServerConfig>,
     serve: impl Fn(Sealed, &AtomicU64) + Send + Sync + 'static,
@@ -99,7 +99,7 @@ pub fn server(
     })
 }
 
-/// A right server for `double`.
+/// A correct server for `double`.
 pub fn double_server(config: Arc<ServerConfig>) -> Server {
     server(config, |sealed, requests| {
         let mut reader = BufReader::with_capacity(1 << 16, sealed);
@@ -107,7 +107,7 @@ pub fn double_server(config: Arc<ServerConfig>) -> Server {
     })
 }
 
-/// Answers so many lines, those that are buffered with one write.
+/// Answers up to `most` lines, all buffered ones with one write.
 pub fn answer(reader: &mut BufReader<Sealed>, requests: &AtomicU64, most: u64) {
     let (mut line, mut replies) = (String::new(), String::new());
     for _ in 0..most {

@@ -1,5 +1,5 @@
-//! What the tests of this crate start: load processes, one that changes what a load process says, and
-//! a leader that is to be killed.
+//! The processes that the tests of this crate start: load processes, one that falsifies the reports of a
+//! load process, and a leader that is killed.
 
 #[path = "../operations/dialect.rs"]
 mod dialect;
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        // The mark tells the processes of several tests apart.
+        // The mark distinguishes the processes of different tests.
         ["load-process", _mark] => load_process(),
         ["load-process-of-deliveries"] => {
             load_process_in(|_| dialect::Deliveries::new(dialect::Times::Made))
@@ -32,7 +32,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// A load process between the leader and a true one. What the second process of a load says is changed.
+/// Runs an honest load process and forwards its messages. Falsifies the report of the second process of
+/// a load.
 fn lie(what: &str) -> ExitCode {
     let mut orders = io::stdin().lock();
     let mut line = String::new();

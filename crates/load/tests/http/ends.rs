@@ -1,4 +1,4 @@
-//! How connections end: as the server said, which is no error, and as it did not.
+//! How connections close: announced by the server, which is not an error, or unannounced.
 
 use crate::{
     LAST, OK,
@@ -19,12 +19,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The reply to each is the last of its connection.
+/// Replies that each announce, or imply, the close of the connection.
 const LAST_REPLIES: [&str; 3] =
     [LAST, "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", "HTTP/1.1 200 OK\r\n\r\nok"];
 
 #[test]
-fn a_server_that_ends_connections_as_it_said_makes_no_errors() {
+fn an_announced_close_is_not_an_error() {
     let server = server(|i, _| if i == 9 { (LAST.into(), true) } else { (OK.into(), false) });
     for pipeline in [1, 4, 16] {
         let until = Until::Requests(500);
@@ -41,7 +41,7 @@ fn a_server_that_ends_connections_as_it_said_makes_no_errors() {
 }
 
 #[test]
-fn a_burst_goes_on_where_the_server_ended_the_connection_as_it_said() {
+fn a_burst_continues_after_an_announced_close() {
     let server = server(|i, _| if i == 6 { (LAST.into(), true) } else { (OK.into(), false) });
     let plan = Plan { connections: 4, pipeline: 3, ..get(server.address) };
     let tally = run(&in_burst(2, 20, plan)).unwrap();
@@ -71,19 +71,19 @@ fn one_reply_per_connection_is_served_with_churn_and_without() {
 }
 
 #[test]
-fn requests_with_churn_say_that_they_are_the_last() {
-    static SAID: AtomicBool = AtomicBool::new(true);
+fn requests_with_churn_send_connection_close() {
+    static ANNOUNCED: AtomicBool = AtomicBool::new(true);
     let server = server(|_, head| {
-        SAID.fetch_and(head.contains("\r\nConnection: close\r\n"), SeqCst);
+        ANNOUNCED.fetch_and(head.contains("\r\nConnection: close\r\n"), SeqCst);
         (LAST.into(), true)
     });
     let plan = Plan { drive: Drive::Churn, until: Until::Requests(20), ..get(server.address) };
     assert_undisturbed(&run(&plan).unwrap());
-    assert!(SAID.load(SeqCst));
+    assert!(ANNOUNCED.load(SeqCst));
 }
 
 #[test]
-fn a_close_that_was_not_said_is_an_error_and_so_is_half_a_reply() {
+fn an_unannounced_close_and_an_incomplete_reply_are_errors() {
     for half in ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"] {
         let server = server(move |i, _| match i {
             9 => (half.into(), true),
@@ -97,20 +97,20 @@ fn a_close_that_was_not_said_is_an_error_and_so_is_half_a_reply() {
     }
 }
 
-/// The server has seen enough of the request, says so, and does not wait for the rest.
+/// The server replies after a part of the request, announces the close, and does not read the rest.
 #[test]
-fn a_reset_behind_a_last_reply_is_no_error() {
+fn a_reset_after_a_reply_with_connection_close_is_not_an_error() {
     let server = Server::start(|mut stream, requests| {
         if let Ok(1..) = stream.read(&mut [0; 1_000]) {
             requests.fetch_add(1, SeqCst);
             let _ = stream.write_all(LAST.as_bytes());
         }
-        // Dissolving a connection resets it, however many handles there are.
+        // connect(2) with AF_UNSPEC resets the connection, even if there are several handles.
         connect_unspec(&stream).unwrap();
     });
     let mut request = HttpRequest::get("/");
     request.expected.method = Method::Post;
-    // More than the sockets between can hold.
+    // More than the socket buffers hold.
     request.content = Some(vec![b'x'; 8 << 20]);
     let workload = asks(request);
     let until = Until::Requests(50);
@@ -119,9 +119,9 @@ fn a_reset_behind_a_last_reply_is_no_error() {
     assert_eq!((tally.requests, server.requests()), (50, 50));
 }
 
-/// Servers say 408 to connections that are silent for too long, and close them.
+/// Servers send 408 to connections that are silent for too long, and close them.
 #[test]
-fn an_idle_connection_that_the_server_gives_up_is_opened_again_without_an_error() {
+fn an_idle_connection_that_times_out_on_the_server_is_reopened_without_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = Server::numbered(listener, |number, mut stream, requests| {
         let mut request = [0; 1_000];
@@ -131,7 +131,7 @@ fn an_idle_connection_that_the_server_gives_up_is_opened_again_without_an_error(
         requests.fetch_add(1, SeqCst);
         let gives_up = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n";
         let _ = stream.write_all(OK.as_bytes());
-        // The first one is the active one, which asks on; the others do not.
+        // The first connection is the active one, which sends further requests; the others do not.
         if number > 0 {
             stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         }
@@ -148,7 +148,7 @@ fn an_idle_connection_that_the_server_gives_up_is_opened_again_without_an_error(
 }
 
 #[test]
-fn contents_of_any_length_are_read_over() {
+fn bodies_of_any_length_are_skipped() {
     const LENGTH: usize = 3_000_000;
     let reply =
         format!("HTTP/1.1 200 OK\r\nContent-Length: {LENGTH}\r\n\r\n{}", "x".repeat(LENGTH));
@@ -159,9 +159,9 @@ fn contents_of_any_length_are_read_over() {
     assert_eq!(tally.requests, 40);
 }
 
-/// In open loop requests behind such a reply are lost, and nothing is left without an outcome.
+/// In an open loop, requests sent after the last served one are lost, and every request has an outcome.
 #[test]
-fn in_open_loop_every_request_has_an_outcome_whoever_ends_the_connection() {
+fn in_open_loop_every_request_has_an_outcome_after_an_announced_close() {
     let server = server(|i, _| if i == 9 { (LAST.into(), true) } else { (OK.into(), false) });
     let drive = at(2_000, Arrivals::Poisson);
     let plan = Plan { connections: 3, pipeline: 4, drive, ..get(server.address) };
@@ -172,10 +172,10 @@ fn in_open_loop_every_request_has_an_outcome_whoever_ends_the_connection() {
     assert!(open.lost <= tally.errors.closed_early, "{open:?} {:?}", tally.errors);
 }
 
-/// Sixty are due: each opens a connection of its own, and nothing is sent beside them but what
-/// opens the connections at first.
+/// Sixty requests are due, and each opens a connection. Nothing else is sent, except the requests that
+/// open the initial connections.
 #[test]
-fn at_a_rate_the_next_request_opens_the_connection_that_the_server_ended() {
+fn in_open_loop_the_next_request_reopens_a_closed_connection() {
     for last in LAST_REPLIES {
         let server = server(move |_, _| (last.into(), true));
         for (threads, pipeline) in [(1, 1), (2, 4)] {
@@ -188,7 +188,7 @@ fn at_a_rate_the_next_request_opens_the_connection_that_the_server_ended() {
             let answered = tally.histogram.len();
             assert_eq!((open.due, open.lost), (60, 0), "{last:?}");
             assert!(answered > 0 && answered == open.due - open.unsent, "{open:?}");
-            // A thread may send in a warm-up of no length.
+            // A thread may send one in a warm-up of length zero.
             let more = 0..=threads as u64;
             assert!(more.contains(&(server.requests() - before - 3 - answered)), "{last:?}");
             assert_eq!(tally.connections_opened, server.requests() - before);
@@ -197,9 +197,9 @@ fn at_a_rate_the_next_request_opens_the_connection_that_the_server_ended() {
     }
 }
 
-/// An idle connection has nothing to ask: it is opened again after 10 ms, after 20 more, and so on.
+/// An idle connection sends no requests: it is reopened after 10 ms, then after 20 ms, and so on.
 #[test]
-fn idle_connections_that_the_server_ends_are_opened_again_ever_more_seldom() {
+fn idle_connections_are_reopened_after_growing_pauses() {
     let server = server(|_, _| (LAST.into(), true));
     let drive = at(100, Arrivals::Constant);
     let plan = Plan { connections: 2, idle: 3, drive, ..get(server.address) };
@@ -214,13 +214,13 @@ fn idle_connections_that_the_server_ends_are_opened_again_ever_more_seldom() {
 }
 
 #[test]
-fn a_bound_holds_where_every_request_opens_a_connection() {
+fn a_bound_holds_if_every_request_opens_a_connection() {
     for threads in [1, 2] {
         let (seen, now) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let most = Arc::new(AtomicU64::new(0));
         let highest = most.clone();
         let server = server(move |_, _| {
-            // The first request of each of the six connections is beside the bound.
+            // The first request of each of the six connections does not count towards the bound.
             if seen.fetch_add(1, SeqCst) >= 6 {
                 most.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
                 thread::sleep(Duration::from_micros(500));
@@ -238,7 +238,7 @@ fn a_bound_holds_where_every_request_opens_a_connection() {
 }
 
 #[test]
-fn a_burst_is_timed_where_every_request_opens_a_connection() {
+fn a_burst_is_timed_if_every_request_opens_a_connection() {
     for last in LAST_REPLIES {
         let server = server(move |_, _| (last.into(), true));
         let plan = Plan { connections: 4, pipeline: 3, ..get(server.address) };
@@ -251,15 +251,15 @@ fn a_burst_is_timed_where_every_request_opens_a_connection() {
 }
 
 #[test]
-fn a_server_that_ends_every_connection_is_stopped_at_once() {
+fn a_load_on_a_server_that_closes_every_connection_stops_at_once() {
     let server = server(|_, _| (LAST.into(), true));
     let stop = AtomicBool::new(false);
     let began = Instant::now();
-    let mut told = |progress: &regatta_load::Progress| {
+    let mut on_progress = |progress: &regatta_load::Progress| {
         stop.store(progress.replies > 10, SeqCst);
     };
     let until = Until::Elapsed(Duration::from_secs(20));
     let plan = Plan { connections: 3, until, ..get(server.address) };
-    let tally = regatta_load::run(&plan, &mut Called::default(), &mut told, &stop).unwrap();
+    let tally = regatta_load::run(&plan, &mut Called::default(), &mut on_progress, &stop).unwrap();
     assert!(tally.interrupted && began.elapsed() < Duration::from_secs(15));
 }

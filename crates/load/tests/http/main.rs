@@ -1,4 +1,4 @@
-//! HTTP/1.1 against small servers that do one thing each, and against servers of others.
+//! HTTP/1.1 against small servers that do one thing each, and against independent servers.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -15,14 +15,14 @@ use std::{
     sync::atomic::Ordering::SeqCst,
 };
 
-/// A GET of `/`, any status from 200 to 299.
+/// A plan of GET requests for `/` that accepts any status from 200 to 299.
 fn get(target: SocketAddr) -> Plan {
     let workload = asks(HttpRequest::get("/"));
     Plan { workload, host: target.to_string(), ..plan(target) }
 }
 
-/// A server that answers the i-th request of a connection by `answer(i, head)`, all that are
-/// buffered with one write; with `true` it closes after the reply.
+/// A server that answers request `i` of a connection with `answer(i, head)`, all buffered ones with one
+/// write. If `answer` returns `true`, it closes after the reply.
 fn server(answer: impl Fn(u64, &str) -> (String, bool) + Send + Sync + 'static) -> Server {
     Server::start(move |stream, requests| {
         let mut reader = BufReader::with_capacity(1 << 16, stream.try_clone().unwrap());
@@ -40,7 +40,7 @@ fn server(answer: impl Fn(u64, &str) -> (String, bool) + Send + Sync + 'static) 
             }
             if closes {
                 let _ = stream.shutdown(Shutdown::Write);
-                // Closing with unread bytes would be a reset.
+                // Closing with unread bytes would send a reset.
                 while read_head(&mut reader).is_some() {}
                 return;
             }
@@ -48,7 +48,7 @@ fn server(answer: impl Fn(u64, &str) -> (String, bool) + Send + Sync + 'static) 
     })
 }
 
-/// A request's head; no request of these tests has a content.
+/// Reads the head of a request; no request of these tests has a body.
 fn read_head(reader: &mut BufReader<TcpStream>) -> Option<String> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {

@@ -1,5 +1,5 @@
-//! Servers of others: what they answer is right, however it is asked for. Those that are not
-//! installed are said to be so.
+//! Independent servers: their replies are correct with every kind of load. Tests print that they are
+//! skipped if the server is not installed.
 
 use crate::{
     common::{Server, asks, assert_undisturbed, at, nginx, run, workload},
@@ -25,7 +25,7 @@ use ureq_proto::{
     server::{RecvRequestResult, Reply, SendResponseResult},
 };
 
-/// In all ways that connections are used.
+/// Runs the plan with every way of using connections.
 fn in_all_ways(plan: &Plan) {
     for plan in [
         Plan { connections: 4, ..plan.clone() },
@@ -37,7 +37,7 @@ fn in_all_ways(plan: &Plan) {
     }
 }
 
-/// A process that is ended with the value.
+/// A process; dropping this kills it.
 struct Process(Child);
 
 impl Drop for Process {
@@ -47,7 +47,7 @@ impl Drop for Process {
     }
 }
 
-/// The program, or `None`, said aloud, where it is not installed.
+/// Starts the program. `None` if it is not installed: prints that the test is skipped.
 fn started(command: &mut Command) -> Option<Process> {
     match command.stdin(Stdio::null()).spawn() {
         Ok(child) => Some(Process(child)),
@@ -61,7 +61,7 @@ fn started(command: &mut Command) -> Option<Process> {
 fn await_port(address: SocketAddr) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while TcpStream::connect(address).is_err() {
-        assert!(Instant::now() < deadline, "nobody listens at {address}");
+        assert!(Instant::now() < deadline, "no server listens at {address}");
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -121,7 +121,7 @@ fn nginx_conf(port: u16, folder: &Path) -> String {
     )
 }
 
-/// It ends every connection after 100 requests, as it says.
+/// nginx announces the close of every connection after 100 requests.
 #[test]
 fn nginx_serves_hello_a_text_and_a_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -152,7 +152,7 @@ fn nginx_serves_hello_a_text_and_a_file() {
     assert_undisturbed(&run(&plan).unwrap());
 }
 
-/// Another crate's server end; it shares `httparse` with our client end.
+/// The server side of another crate, ureq-proto. It shares `httparse` with our client side.
 #[test]
 fn another_crate_serves_hello() {
     let server = Server::start(|mut stream, requests| {
@@ -171,7 +171,7 @@ fn another_crate_serves_hello() {
             input.drain(..taken);
             requests.fetch_add(1, SeqCst);
             let Some(RecvRequestResult::ProvideResponse(reply)) = reply.proceed() else {
-                panic!("it waits for a content");
+                panic!("it waits for a request body");
             };
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
             let content = format!("Hello. The time is {now}");

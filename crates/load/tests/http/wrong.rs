@@ -1,4 +1,4 @@
-//! Servers that answer something else than HTTP, or HTTP that is wrong: disqualified with the reason.
+//! Servers that send something other than HTTP, or wrong HTTP: they are disqualified with a reason.
 
 use crate::{
     common::{Server, asks, run, workload},
@@ -15,10 +15,10 @@ fn wrong(plan: &Plan) -> Tally {
     tally
 }
 
-/// The Twisted server of an old article writes bare text, does not read the request, and closes, so
-/// that the request is answered with a reset. `ab` gave a rate for it.
+/// The Twisted server of an old article writes bare text without reading the request, and closes. So a
+/// reset answers the request. `ab` reported a rate for it.
 #[test]
-fn text_without_http_is_no_reply_though_a_reset_follows() {
+fn text_without_http_is_wrong_even_if_a_reset_follows() {
     for plan in [
         |plan: Plan| Plan { connections: 20, drive: Drive::Churn, ..plan },
         |plan: Plan| Plan { connections: 5, ..plan },
@@ -36,7 +36,7 @@ fn text_without_http_is_no_reply_though_a_reset_follows() {
 }
 
 #[test]
-fn the_exchange_is_told_with_its_place_on_the_connection() {
+fn the_exchange_is_reported_with_its_place_on_the_connection() {
     let server = server(|i, _| {
         let content = if i == 30 { "no" } else { "ok" };
         (format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{content}"), false)
@@ -56,7 +56,7 @@ fn the_exchange_is_told_with_its_place_on_the_connection() {
 }
 
 #[test]
-fn a_clock_that_is_wrong_is_found() {
+fn a_wrong_clock_is_found() {
     let server = server(|_, _| {
         let content = "Hello. The time is 1000";
         (format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{content}", content.len()), false)

@@ -1,4 +1,4 @@
-//! Hubs of others: small ones that speak their protocols.
+//! Small hubs that speak the protocols of other projects.
 
 use crate::{
     MEMBERS, broadcasts,
@@ -16,9 +16,9 @@ use std::time::Duration;
 pub struct Named {
     pub name: &'static str,
     pub hub: fn(Fault) -> Server,
-    /// It says that a broadcast is done, and that follows the sender's copy.
+    /// The hub confirms each broadcast, after the sender's copy.
     results_follow: bool,
-    /// What says that a broadcast is done names it.
+    /// The confirmation names the broadcast.
     results_name: bool,
 }
 
@@ -174,7 +174,7 @@ impl Protocol for Nats {
     }
 
     fn read(&self, message: &[u8], kept: &mut Vec<u8>) -> Vec<Heard> {
-        // What was published, and has no PING behind it yet, is kept.
+        // A message that was published without a PING after it yet is kept.
         let text = String::from_utf8([&kept[..], message].concat()).unwrap();
         kept.clear();
         let (mut lines, mut all, mut digits) = (text.split_terminator("\r\n"), vec![], None);
@@ -205,7 +205,7 @@ impl Protocol for Nats {
         Some("PONG\r\n".into())
     }
 
-    /// Cut within.
+    /// Splits the message into two frames.
     fn frames(&self, text: &str) -> Vec<u8> {
         let (one, other) = text.as_bytes().split_at(text.len() / 2);
         [frame(0x82, one), frame(0x82, other)].concat()
@@ -221,7 +221,7 @@ fn each_broadcast_is_delivered_to_every_member_through_each_adapter() {
             let tally = run(&Plan { threads, ..plan }).unwrap();
             assert_undisturbed(&tally);
             let (all, last) = (count(&tally, "deliveries"), count(&tally, "last_deliveries"));
-            // The first request of each member subscribes, and the members that came first were fewer.
+            // The first request of each member subscribes, and the first broadcasts had fewer members.
             assert_eq!(last, tally.replies - MEMBERS as u64, "{name}, {threads} threads");
             assert!(
                 last < all && all <= MEMBERS as u64 * last,
@@ -232,7 +232,7 @@ fn each_broadcast_is_delivered_to_every_member_through_each_adapter() {
 }
 
 #[test]
-fn an_open_loop_goes_through_each_adapter() {
+fn an_open_loop_works_through_each_adapter() {
     for Named { name, hub, .. } in ALL {
         let server = hub(Fault::None);
         let drive = at(500, Arrivals::Constant);

@@ -1,5 +1,5 @@
-//! The load of hubs against a small hub, whose end of WebSocket is another crate's, and against hubs that get
-//! it wrong: each wrong delivery is found and named. In the project's own messages, and through adapters.
+//! The load on hubs, with a small hub that uses another WebSocket crate. The hub can make errors: each
+//! wrong delivery is found and named. Uses the project's own messages and the adapters.
 
 mod adapters;
 #[path = "../common/mod.rs"]
@@ -13,7 +13,7 @@ use regatta_load::{Plan, Tally, Until};
 use regatta_script::Workload;
 use std::net::SocketAddr;
 
-/// Of each load that broadcasts.
+/// Number of members of each load that broadcasts.
 const MEMBERS: usize = 8;
 
 fn broadcasts(address: SocketAddr, workload: Workload) -> Plan {

@@ -1,4 +1,4 @@
-//! The project's own messages.
+//! Tests with the project's own messages.
 
 use crate::{
     MEMBERS, broadcasts,
@@ -23,7 +23,7 @@ impl Protocol for Own {
         let message: Value = serde_json::from_slice(message).unwrap();
         let payload = &message["payload"];
         vec![match message["type"].as_str().unwrap() {
-            // Written otherwise than the contract does, which is as good.
+            // The contract orders the keys differently, but this is equally valid.
             "echo" => Heard::Joins(json!({"payload": payload, "type": "echo"}).to_string()),
             _ => Heard::Broadcast {
                 digits: payload.as_str().expect("it is a text").into(),
@@ -45,20 +45,20 @@ impl Protocol for Own {
 }
 
 #[test]
-fn each_broadcast_is_delivered_to_every_member_and_to_a_last_one() {
+fn each_broadcast_is_delivered_to_every_member() {
     for threads in [1, 3] {
         let server = serve(Own, Fault::None, MEMBERS);
         let tally = run(&Plan { threads, ..broadcasts(server.address, workload("hub")) }).unwrap();
         assert_undisturbed(&tally);
         let (all, last) = (count(&tally, "deliveries"), count(&tally, "last_deliveries"));
-        // The first request of each member is an echo, and all are there before the first broadcast.
+        // The first request of each member is an echo, and all have joined before the first broadcast.
         assert_eq!((tally.requests, tally.replies), (400, 408), "{threads} threads");
         assert_eq!((all, last), (8 * 400, 400), "{threads} threads");
     }
 }
 
 #[test]
-fn the_deliveries_of_a_single_broadcast_are_waited_for_and_a_lost_one_is_found() {
+fn the_load_waits_for_the_deliveries_of_a_single_broadcast_and_finds_a_lost_one() {
     for lost in [None, Some(0)] {
         let server = serve(Own, lost.map_or(Fault::None, Fault::Lost), MEMBERS);
         let (until, timeout) = (Until::Requests(1), Duration::from_secs(1));
@@ -70,8 +70,8 @@ fn the_deliveries_of_a_single_broadcast_are_waited_for_and_a_lost_one_is_found()
     }
 }
 
-/// Nobody waits any more for what was under way, and members leave only when no thread reads any more: a
-/// thread that learns of the stop later would hear of fewer of them.
+/// After a stop, messages in flight are not awaited. Members leave only when all threads have stopped
+/// reading: otherwise a thread that notices the stop later would receive smaller listener counts.
 #[test]
 fn nothing_is_missing_from_a_load_that_is_stopped() {
     let server = serve(Own, Fault::None, MEMBERS);
@@ -130,17 +130,17 @@ fn an_echo_comes_back_to_its_sender_alone() {
 }
 
 #[test]
-fn what_does_not_upgrade_is_named() {
+fn a_failed_upgrade_is_reported_with_its_reply() {
     let server = Server::start(|mut stream, _| {
         let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
-        // The client has seen it once it closes.
+        // Waits until the client has read it and closes.
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });
     let tally = run(&broadcasts(server.address, workload("hub"))).unwrap();
     let wrong = tally.first_wrong.expect("it is no WebSocket");
     assert!(wrong.sent.starts_with("GET /ws HTTP/1.1"), "{wrong:?}");
     assert!(wrong.expected.contains("101") && wrong.received.contains("404"), "{wrong:?}");
-    // A fatal alert: a server that expects TLS (RFC 8446, 6).
+    // A server that expects TLS sends a fatal alert (RFC 8446, section 6).
     let server = Server::start(|mut stream, _| {
         let _ = stream.write_all(&[0x15, 3, 3, 0, 2, 2, 50]);
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
@@ -150,16 +150,16 @@ fn what_does_not_upgrade_is_named() {
     assert!(wrong.received.contains("write the URL as wss://"), "{wrong:?}");
 }
 
-/// A single delivery among many, chosen by the seed, is lost, doubled or reordered. The short form looks
-/// among some 15,000; with REGATTA_HUB=full, 20 seeds each among a million.
+/// One delivery among many, chosen by the seed, is lost, doubled or reordered. By default the test uses
+/// 2 seeds and 15,000 deliveries each; with REGATTA_HUB=full, 20 seeds and a million deliveries each.
 #[test]
-fn one_wrong_delivery_among_many_is_found_whichever_it_is() {
+fn any_single_wrong_delivery_among_many_is_found() {
     let full = std::env::var("REGATTA_HUB").is_ok_and(|size| size == "full");
     let (seeds, deliveries) = if full { (20, 1_000_000) } else { (2, 15_000) };
     let requests = deliveries / MEMBERS as u64;
     for seed in 0..seeds {
         let mut random = StdRng::seed_from_u64(seed);
-        // Something of the same sender must follow what is reordered.
+        // Another message of the same sender must follow a reordered one.
         let at = random.random_range(1..requests * 9 / 10);
         for fault in [Fault::Lost(at), Fault::Doubled(at), Fault::Reordered(at)] {
             let server = serve(Own, fault, MEMBERS);
@@ -174,7 +174,7 @@ fn one_wrong_delivery_among_many_is_found_whichever_it_is() {
     }
 }
 
-/// A load of several processes, whose members hear each other.
+/// Runs a load in several processes, whose members receive each other's broadcasts.
 pub fn run_in(processes: usize, plan: &Plan) -> Result<Tally, Error> {
     run_until(processes, plan, &mut |_| {}, &AtomicBool::new(false))
 }
@@ -194,7 +194,7 @@ fn run_until(
 }
 
 #[test]
-fn members_of_all_processes_are_followed() {
+fn deliveries_to_members_of_all_processes_are_checked() {
     let server = serve(Own, Fault::None, MEMBERS);
     let tally = run_in(3, &broadcasts(server.address, workload("hub"))).unwrap();
     assert_eq!(tally.processes, 3);
@@ -205,7 +205,7 @@ fn members_of_all_processes_are_followed() {
 }
 
 #[test]
-fn processes_whose_members_only_hear_are_started_too() {
+fn processes_whose_members_only_listen_are_started_too() {
     let server = serve(Own, Fault::None, MEMBERS);
     let plan = Plan {
         drive: bounded(1),

@@ -1,4 +1,4 @@
-//! Members that come and go while others broadcast.
+//! Members that join and leave while others broadcast.
 
 use crate::{
     MEMBERS,
@@ -11,7 +11,7 @@ use crate::{
 use regatta_load::{Arrivals, Drive, Error, Plan, Until};
 use std::{net::SocketAddr, time::Duration};
 
-/// Members that come and go, at a time.
+/// Number of members that join and leave, at a time.
 const PASSING: usize = 60;
 
 fn passing(address: SocketAddr, seconds: u64) -> Plan {
@@ -26,17 +26,17 @@ fn passing(address: SocketAddr, seconds: u64) -> Plan {
 }
 
 #[test]
-fn hundreds_come_and_go_and_everybody_gets_what_they_are_owed() {
+fn hundreds_join_and_leave_and_every_member_gets_its_messages() {
     for threads in [1, 3] {
         let server = serve(Own, Fault::None, MEMBERS);
         let tally = run(&Plan { threads, ..passing(server.address, 4) }).unwrap();
         assert_undisturbed(&tally);
         let passed = tally.passed;
-        // Each stays for a second on average, and coming and going takes a little more.
-        assert!(passed > 100 && passed < 6 * PASSING as u64, "{passed} came and went");
-        assert_eq!(tally.connections_opened, MEMBERS as u64, "those that stay");
+        // Each stays for a second on average; joining and leaving takes a little longer.
+        assert!(passed > 100 && passed < 6 * PASSING as u64, "{passed} joined and left");
+        assert_eq!(tally.connections_opened, MEMBERS as u64, "members that stay");
         let (all, last) = (count(&tally, "deliveries"), count(&tally, "last_deliveries"));
-        // The first request of each member is an echo, also of those that were there at the end.
+        // The first request of each member is an echo, including members that were present at the end.
         let echoes = tally.replies - last;
         let least = MEMBERS as u64 + passed;
         assert!(echoes >= least && echoes <= least + PASSING as u64, "{echoes}, {passed}");
@@ -46,20 +46,20 @@ fn hundreds_come_and_go_and_everybody_gets_what_they_are_owed() {
 }
 
 #[test]
-fn members_come_and_go_in_open_loop_and_in_every_process() {
+fn members_join_and_leave_in_open_loop_and_in_every_process() {
     let server = serve(Own, Fault::None, MEMBERS);
     let drives = [at(300, Arrivals::Poisson), Drive::Closed];
     for (drive, processes) in drives.into_iter().zip([1, 3]) {
         let tally = run_in(processes, &Plan { drive, ..passing(server.address, 2) }).unwrap();
         assert_undisturbed(&tally);
         assert_eq!(tally.processes, processes);
-        assert!(tally.passed > PASSING as u64 / 2, "{} came and went", tally.passed);
+        assert!(tally.passed > PASSING as u64 / 2, "{} joined and left", tally.passed);
         assert!(count(&tally, "deliveries") > MEMBERS as u64 * count(&tally, "last_deliveries"));
     }
 }
 
 #[test]
-fn members_come_and_go_through_each_adapter() {
+fn members_join_and_leave_through_each_adapter() {
     for Named { name, hub, .. } in ALL {
         let server = hub(Fault::None);
         let plan = Plan { workload: through(name), ..passing(server.address, 1) };
@@ -71,7 +71,7 @@ fn members_come_and_go_through_each_adapter() {
 }
 
 #[test]
-fn what_is_wrong_while_members_come_and_go_is_found_and_named() {
+fn errors_while_members_join_and_leave_are_found_and_named() {
     for (fault, expected, received) in [
         (Fault::Lost(300), "a copy for each of ", "no copy for 1 of them"),
         (Fault::LostToNewcomer(300), "a copy for each of ", "no copy for 1 of them"),
@@ -82,7 +82,7 @@ fn what_is_wrong_while_members_come_and_go_is_found_and_named() {
         (Fault::CountsAll, "a listenerCount from ", ""),
     ] {
         let server = serve(Own, fault, MEMBERS);
-        // A server may count who has left for a while.
+        // A server may count members that have left, for a while.
         let seconds = if fault == Fault::CountsAll { 20 } else { 2 };
         let timeout = Duration::from_secs(2);
         let tally = run(&Plan { timeout, ..passing(server.address, seconds) }).unwrap();
@@ -109,16 +109,16 @@ fn a_close_frame_without_an_answer_is_an_error() {
 }
 
 #[test]
-fn a_load_without_pushes_or_without_a_window_refuses_and_says_why() {
+fn members_that_join_and_leave_need_pushed_messages_and_a_duration() {
     let valid = passing(([127, 0, 0, 1], 1).into(), 1);
     let plans = [
         (Plan { workload: workload("double"), ..valid.clone() }, "this load runs double"),
-        (Plan { until: Until::Requests(9), ..valid.clone() }, "a window of time"),
+        (Plan { until: Until::Requests(9), ..valid.clone() }, "a load with a duration"),
         (Plan { drive: Drive::Churn, ..valid }, "members that stay"),
     ];
-    for (refused, said) in plans {
+    for (refused, expected) in plans {
         match run(&refused) {
-            Err(Error::Plan(why)) => assert!(why.contains(said), "{why}"),
+            Err(Error::Plan(why)) => assert!(why.contains(expected), "{why}"),
             other => panic!("{other:?}"),
         }
     }

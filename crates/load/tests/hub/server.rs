@@ -1,4 +1,4 @@
-//! A small hub, whose end of WebSocket is another crate's, and which can get one broadcast wrong.
+//! A small hub that uses another WebSocket crate, and can handle one broadcast wrongly.
 
 use crate::common::Server;
 use std::{
@@ -15,7 +15,7 @@ use tungstenite::{
     http::HeaderValue,
 };
 
-/// What a hub does wrong, with the broadcast of this number.
+/// A fault of the hub, usually with the number of the broadcast that it affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     None,
@@ -23,41 +23,42 @@ pub enum Fault {
     Lost(u64),
     /// One member gets it twice.
     Doubled(u64),
-    /// The next of the same sender comes before it, for one member.
+    /// One member gets the next broadcast of the same sender before it.
     Reordered(u64),
-    /// One byte of it is another, for one member.
+    /// One member gets it with one byte changed.
     Altered(u64),
     /// The sender gets the result before its own copy.
     ResultFirst(u64),
-    /// What else is in the result is wrong.
+    /// The content of the result is wrong.
     Misreported(u64),
-    /// A copy comes of something that nobody has sent.
+    /// One member also gets a message that no member has sent.
     Invented(u64),
-    /// The member that came last does not get it.
+    /// The member that joined last does not get it.
     LostToNewcomer(u64),
-    /// The member that came last gets it twice.
+    /// The member that joined last gets it twice.
     DoubledToNewcomer(u64),
-    /// From it on, results count half of the members.
+    /// From this broadcast on, results count half of the members.
     CountsHalf(u64),
-    /// Results count members that have left, too.
+    /// Results also count members that have left.
     CountsAll,
-    /// Of three Close frames one is answered, one is not, and after one the connection is ended.
+    /// Of three Close frames, one is answered, one is ignored, and one is followed by a close without an
+    /// answer.
     Rude,
 }
 
-/// What a member said.
+/// A message of a member.
 pub enum Heard {
-    /// It joins, or asks for an echo: the reply.
+    /// It joins, or requests an echo: the reply.
     Joins(String),
-    /// To be sent to all: the payload, a text, and what the result names, if anything.
+    /// A broadcast: the text to send to all, and the number that the result names, if any.
     Broadcast { digits: String, number: String },
-    /// It has answered what the hub had asked.
+    /// The answer to the hub's ping.
     IsThere,
 }
 
 /// How a hub writes and reads.
 pub trait Protocol: Send + Sync + 'static {
-    /// What is chosen in the upgrade.
+    /// The subprotocol chosen in the upgrade.
     fn subprotocol(&self) -> Option<&'static str> {
         None
     }
@@ -67,7 +68,7 @@ pub trait Protocol: Send + Sync + 'static {
         None
     }
 
-    /// What the server asks a member that has joined. The member must answer before its second broadcast.
+    /// A ping to a member that has joined. The member must answer before its second broadcast.
     fn asks(&self) -> Option<&'static str> {
         None
     }
@@ -77,7 +78,7 @@ pub trait Protocol: Send + Sync + 'static {
 
     fn copy(&self, digits: &str) -> String;
 
-    /// What tells a sender that its broadcast is done; `misreports`: with something wrong in it.
+    /// The confirmation of a broadcast to its sender; with `misreports`, its content is wrong.
     fn result(
         &self,
         digits: &str,
@@ -92,7 +93,7 @@ pub trait Protocol: Send + Sync + 'static {
     }
 }
 
-/// A message in one frame, in a form that another crate reads: its tests are not ours to repeat.
+/// A message in one WebSocket frame.
 pub fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![kind];
     match u16::try_from(payload.len()).expect("it is short") {
@@ -105,22 +106,23 @@ pub fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     [&frame, payload].concat()
 }
 
-/// Members, to all of whom it writes in turn.
+/// A hub that writes each broadcast to all members, one after the other.
 struct Hub<P> {
     protocol: P,
     fault: Fault,
-    /// How many must have joined before any broadcast is delivered, so that each fault has its victim.
+    /// Number of members that must join before any broadcast is delivered, so that each fault affects
+    /// one.
     complete: usize,
     joined: Condvar,
     members: Mutex<Vec<(usize, Arc<Mutex<TcpStream>>)>>,
-    /// Members that have joined, those who left included.
+    /// Number of members that have ever joined.
     ever: AtomicUsize,
     broadcasts: AtomicU64,
-    /// Of [`Fault::Reordered`]: what is owed to a member, and by whom it was sent.
+    /// With [`Fault::Reordered`]: the delayed message, and its sender.
     kept: Mutex<Option<(usize, Vec<u8>)>>,
 }
 
-/// Serves `members` at least, where there is a fault.
+/// Starts a hub. With a fault, it delivers broadcasts only after `members` members have joined.
 pub fn serve<P: Protocol>(protocol: P, fault: Fault, members: usize) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let complete = if fault == Fault::None { 0 } else { members };
@@ -139,14 +141,14 @@ pub fn serve<P: Protocol>(protocol: P, fault: Fault, members: usize) -> Server {
 
 impl<P: Protocol> Hub<P> {
     fn broadcast(&self, sender: usize, digits: &str, number_of: &str) {
-        // Under the lock, so that all hear all in one order.
+        // Under the lock, so that all members receive all broadcasts in the same order.
         let members = self.members.lock().unwrap();
         let members =
             self.joined.wait_while(members, |_| self.ever.load(SeqCst) < self.complete).unwrap();
         let (fault, number) = (self.fault, self.broadcasts.fetch_add(1, SeqCst));
         let copy = self.protocol.frames(&self.protocol.copy(digits));
         let write = |stream: &Mutex<TcpStream>, bytes: &[u8]| {
-            // Who has left is no matter.
+            // A member that has left is ignored.
             let _ = stream.lock().unwrap().write_all(bytes);
         };
         let misreports = fault == Fault::Misreported(number);
@@ -166,7 +168,7 @@ impl<P: Protocol> Hub<P> {
         if is_first {
             tell_result();
         }
-        // Not the sender: then its result would be what is wrong.
+        // Not the sender: otherwise its result would be the error.
         let victim = members.iter().map(|(member, _)| *member).find(|member| *member != sender);
         let newcomer = members.last().map(|(member, _)| *member);
         for (member, stream) in members.iter() {
@@ -225,7 +227,7 @@ impl<P: Protocol> Hub<P> {
         let _ = match number % 3 {
             1 if is_rude => Ok(()),
             2 if is_rude => socket.get_ref().shutdown(Shutdown::Both),
-            // The answer to a Close frame; nothing else is written any more.
+            // Sends the answer to the Close frame; nothing else follows.
             _ => socket.flush().map_err(io::Error::other),
         };
     }
@@ -273,7 +275,7 @@ impl<P: Protocol> Hub<P> {
                     }
                     Heard::Broadcast { digits, number: of } => {
                         broadcasts += 1;
-                        // Who does not answer is not there.
+                        // A member that does not answer the ping is disconnected.
                         if asked && broadcasts > 1 {
                             return;
                         }

@@ -1,5 +1,5 @@
-//! A dialect with operations of three kinds, for tests. For a request the server sends some deliveries,
-//! a result and the reply, all of which are known to the byte:
+//! A dialect with three kinds of operations, for tests. For each request the server sends some
+//! deliveries, a result and the reply, all of which are known to the byte:
 //!
 //! ```text
 //! go 0003 00000000000000000000        the number of the request, and its time
@@ -15,17 +15,17 @@ use regatta_script::{At, Conversations, Cursor, Dialect, Heard, Nanos, Script, p
 
 /// Requests before the script repeats.
 const EXCHANGES: u32 = 512;
-/// Most requests outstanding on a connection.
+/// Maximum number of requests outstanding on a connection.
 const PIPELINE: usize = 64;
 const DELIVERIES: usize = 1;
 const RESULTS: usize = 2;
 
-/// What the requests carry, and so from when deliveries count.
+/// The time in each request, from which the latency of its deliveries counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Times {
-    /// Nothing. Each delivery took [`took`], whenever it came.
+    /// Zero. Each delivery has the latency [`took`], whenever it is received.
     Made,
-    /// When they were to be sent; one outstanding per connection.
+    /// The intended send time; one request outstanding per connection.
     Real,
 }
 
@@ -35,30 +35,30 @@ pub struct Deliveries {
     times: Times,
 }
 
-/// How far a connection is.
+/// State of a connection.
 #[derive(Default)]
 pub struct Talk {
-    /// Lines of the current exchange that came.
+    /// Number of received lines of the current exchange.
     lines: u32,
-    /// What came of the next one.
+    /// The received part of the next line.
     part: Vec<u8>,
-    /// When the current request was to be sent.
+    /// The intended send time of the current request.
     from: Nanos,
     request: Vec<u8>,
 }
 
-/// Deliveries that the server owes for a request: 0 to 4.
+/// Number of deliveries that the server sends for a request: 0 to 4.
 pub fn owed(request: u32) -> u32 {
     request % 5
 }
 
-/// Nanoseconds that operation `nth` of a request takes where times are made: up to 20 s.
+/// The latency in nanoseconds of operation `nth` of a request with [`Times::Made`]: up to 20 s.
 pub fn took(request: u32, nth: u32) -> Nanos {
     let mixed = u64::from(request * 8 + nth + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     1 + (mixed >> 20) % 20_000_000_000 / (1 << (mixed % 28))
 }
 
-/// What the server sends for this request, line by line: the reply is the last.
+/// The lines that the server sends for this request: the reply is the last.
 pub fn lines(request: &str) -> Vec<String> {
     let mut words = request.split_whitespace().skip(1);
     let (number, time) = (words.next().expect("a number"), words.next().expect("a time"));

@@ -1,5 +1,5 @@
-//! Operations of several kinds: what servers send unasked is counted by its kind, exactly, over threads
-//! and processes; what they did not owe is an error.
+//! Several kinds of operations: pushed messages are counted exactly, by kind, over threads and
+//! processes. Surplus messages are errors.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -19,13 +19,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A server, and the numbers of the requests that it got.
+/// A server, and the numbers of the requests that it received.
 struct Recorded {
     server: Server,
     numbers: Arc<Mutex<Vec<u32>>>,
 }
 
-/// A right server.
+/// A correct server.
 fn serve() -> Recorded {
     let numbers = Arc::new(Mutex::new(Vec::new()));
     let seen = numbers.clone();
@@ -41,7 +41,7 @@ fn number(request: &str) -> u32 {
 }
 
 impl Recorded {
-    /// All requests that came; the server is gone then.
+    /// Stops the server, and returns all received requests.
     fn numbers(mut self) -> Vec<u32> {
         self.server.die();
         let mut numbers = std::mem::take(&mut *self.numbers.lock().unwrap());
@@ -59,7 +59,7 @@ fn run(plan: &Plan, times: Times) -> Tally {
     tally
 }
 
-/// Runs a plan in several processes; times are made.
+/// Runs a plan in several processes, with [`Times::Made`].
 fn run_apart(plan: &Plan, processes: usize) -> Tally {
     let processes = Processes {
         program: env!("CARGO_BIN_EXE_load-test-helper").into(),
@@ -74,7 +74,7 @@ fn by_name<'t>(tally: &'t Tally, name: &str) -> &'t OperationCounted {
     tally.operations.iter().find(|counted| counted.operation.name == name).unwrap()
 }
 
-/// What must be counted of these requests: deliveries, and results.
+/// The expected histograms for these requests: deliveries, and results.
 fn expected(numbers: &[u32]) -> [Histogram<u64>; 2] {
     let nothing = || Histogram::new_with_bounds(1, 240_000_000_000, 3).unwrap();
     let [mut deliveries, mut results] = [nothing(), nothing()];
@@ -85,19 +85,19 @@ fn expected(numbers: &[u32]) -> [Histogram<u64>; 2] {
     [deliveries, results]
 }
 
-/// All operations came inside the window: counts and histograms are those of the requests.
+/// Checks counts and histograms against the requests, if all operations came inside the window.
 fn assert_exact(tally: &Tally, numbers: &[u32]) {
     let names: Vec<&str> = tally.operations.iter().map(|one| &*one.operation.name).collect();
     assert_eq!(names, ["deliveries", "results"]);
     for (counted, expected) in tally.operations.iter().zip(expected(numbers)) {
         let name = &counted.operation.name;
         assert_eq!((counted.count, counted.whole_run), (expected.len(), expected.len()), "{name}");
-        assert!(counted.histogram == expected, "other latencies of {name}");
+        assert!(counted.histogram == expected, "the latencies of {name} differ");
     }
 }
 
 #[test]
-fn each_kind_has_its_own_count_and_latencies_however_many_threads_there_are() {
+fn each_kind_has_its_own_count_and_latencies_with_any_number_of_threads() {
     for (threads, connections, pipeline) in [(1, 1, 1), (1, 5, 16), (2, 7, 3), (4, 9, 64)] {
         let recorded = serve();
         let until = Until::Requests(2_000);
@@ -129,12 +129,12 @@ fn one_and_three_processes_merge_into_the_same_buckets() {
     let threads = asked(&|plan| run(&Plan { threads: 3, ..plan.clone() }, Times::Made));
     let three = asked(&|plan| run_apart(plan, 3));
     assert_eq!((one.1, three.1), (1, 3));
-    assert!(one.0 == threads.0 && one.0 == three.0, "other requests");
-    assert!(one.2 == threads.2 && one.2 == three.2, "other counts");
+    assert!(one.0 == threads.0 && one.0 == three.0, "the requests differ");
+    assert!(one.2 == threads.2 && one.2 == three.2, "the counts differ");
 }
 
 #[test]
-fn what_comes_outside_of_the_window_counts_in_the_whole_run_alone() {
+fn operations_outside_the_window_count_only_in_the_whole_run() {
     for processes in [1, 2] {
         let recorded = serve();
         let warm_up = WarmUp::Fixed(Duration::from_millis(100));
@@ -151,14 +151,14 @@ fn what_comes_outside_of_the_window_counts_in_the_whole_run_alone() {
             assert!(0 < caused_inside && caused_inside < counted.whole_run);
             assert!(0 < counted.count && counted.count < counted.whole_run);
         }
-        // A result stands before each reply, and most came in the same read.
+        // A result precedes each reply, and most were received in the same read.
         let (results, requests) = (by_name(&tally, "results").count, tally.requests);
         assert!(results.abs_diff(requests) <= 4, "{results} results and {requests} replies");
     }
 }
 
-/// A request, and all that the server sends for it with one write, take equally long: from the write in
-/// closed loop.
+/// The server sends all operations of a request with one write, so they have the latency of the reply.
+/// In a closed loop it counts from the write.
 #[test]
 fn in_closed_loop_latency_counts_from_the_write() {
     let server = Server::lines(|nth, line| {
@@ -175,8 +175,8 @@ fn in_closed_loop_latency_counts_from_the_write() {
     assert!(results.histogram.max() >= 60_000_000);
 }
 
-/// In open loop from the intended send, so that a server that rests delays all deliveries of what was
-/// due meanwhile.
+/// In an open loop latency counts from the intended send, so a stall of the server delays all deliveries
+/// of requests that are due meanwhile.
 #[test]
 fn in_open_loop_latency_counts_from_the_intended_send() {
     let server = Server::lines(|nth, line| {
@@ -194,17 +194,17 @@ fn in_open_loop_latency_counts_from_the_intended_send() {
     let open = tally.open_loop.as_ref().unwrap();
     assert_eq!((open.due, open.unanswered()), (200, 0));
     let results = by_name(&tally, "results");
-    assert_eq!(results.histogram.len(), 200, "of all that were due, whenever they came");
+    assert_eq!(results.histogram.len(), 200, "all due requests, whenever their results came");
     assert!(results.histogram == tally.histogram);
     let deliveries = &by_name(&tally, "deliveries").histogram;
-    // 50 requests were due while the server rested; the second half waited for less than 100 ms.
+    // 50 requests were due during the stall; the second half waited for less than 100 ms.
     let long = deliveries.count_between(80_000_000, u64::MAX);
     assert!(long > 30, "{long} deliveries took more than 80 ms");
 }
 
 #[test]
-fn a_delivery_too_many_is_an_error_and_lowers_no_cost() {
-    // Each delivery comes twice: cheap to send, and it would halve the cost per delivery.
+fn a_surplus_delivery_is_an_error_and_lowers_no_cost() {
+    // Each delivery comes twice. That costs little, and would halve the cost per delivery if it counted.
     let doubles = |line: &str| -> String {
         let twice = |line: String| if line.starts_with("delivery") { line.repeat(2) } else { line };
         lines(line).into_iter().map(twice).collect()
@@ -216,13 +216,13 @@ fn a_delivery_too_many_is_an_error_and_lowers_no_cost() {
     assert!(wrong.received.starts_with("delivery"), "{wrong:?}");
     assert!(tally.errors.wrong_reply > 0);
 
-    // Where errors are tolerated each surplus delivery is one, and none is counted.
+    // If errors are tolerated, each surplus delivery is an error, and is not counted.
     let server = Server::lines(move |_, line| Some(doubles(line)));
     let lenient = Plan { tolerates: Some(1.0), ..strict };
     let tally = run(&Plan { target: server.address, ..lenient }, Times::Made);
     let (counted, wrong) = (by_name(&tally, "deliveries").whole_run, tally.errors.wrong_reply);
     assert!(wrong > 10, "{wrong} wrong replies");
-    // One that is right comes before each surplus one, on a connection that is lost then.
+    // Each connection gets one correct delivery and one surplus one, and is then lost.
     assert_eq!(counted, wrong);
 }
 

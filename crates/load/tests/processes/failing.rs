@@ -1,4 +1,4 @@
-//! A process that fails ends the whole load, and says which one it was.
+//! A process that fails ends the whole load, and the error names the process.
 
 use crate::{
     HELPER,
@@ -47,20 +47,20 @@ fn a_killed_process_ends_the_load_in_every_phase() {
 }
 
 #[test]
-fn what_cannot_be_counts_is_refused_by_the_number_of_the_process() {
+fn invalid_counts_are_refused_with_the_number_of_the_process() {
     let server = Server::double();
-    for (lie, said) in [
-        ("precision", "counted another load: a histogram of 1 to"),
-        ("requests", "miscounted: "),
-        ("slices", "counted another load: "),
-        ("format", "miscounted: format 2, expected format 1"),
-        ("instances", "miscounted: instances of a burst that are not its own"),
-        ("words", "cannot be understood: expected a message, got \"all is well\""),
+    for (lie, expected) in [
+        ("precision", "reported counts of another load: a histogram of 1 to"),
+        ("requests", "reported wrong counts: "),
+        ("slices", "reported counts of another load: "),
+        ("format", "reported wrong counts: format 2, expected format 1"),
+        ("instances", "reported wrong counts: burst instances of another process"),
+        ("words", "sent no valid report: expected a message, got \"all is well\""),
         ("silent", "ended before its counts were reported: exit status: 7"),
     ] {
         let result = lied(&server, lie);
         let error = result.unwrap_err().to_string();
-        assert!(error.starts_with(&format!("load process 2 of 3 {said}")), "{lie}: {error}");
+        assert!(error.starts_with(&format!("load process 2 of 3 {expected}")), "{lie}: {error}");
     }
     lied(&server, "nothing").unwrap();
 }
@@ -92,7 +92,7 @@ fn a_wrong_reply_to_one_process_ends_all_and_is_reported() {
 }
 
 #[test]
-fn a_stop_ends_all_processes_with_what_there_is() {
+fn a_stop_ends_all_processes_with_the_results_so_far() {
     let server = Server::double();
     let stop = AtomicBool::new(false);
     let mut stops = |progress: &regatta_load::Progress| {
@@ -108,7 +108,7 @@ fn a_stop_ends_all_processes_with_what_there_is() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_reported_with_the_process_that_looked_for_it() {
+fn refused_connections_are_reported_with_the_process_that_tried() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     match marked(3).run(&Plan { connections: 6, ..plan(address) }) {
         Err(Error::NotOpened { opened: 0, wanted: 6, last }) => {
@@ -143,7 +143,7 @@ fn load_processes_die_with_their_leader() {
     until("both processes load", || processes().len() == 2 && server.requests() > 100);
     leader.kill().unwrap();
     leader.wait().unwrap();
-    until("they are gone", || pids_of(&mark).is_empty());
+    until("no process remains", || pids_of(&mark).is_empty());
 }
 
 fn until(what: &str, mut condition: impl FnMut() -> bool) {

@@ -1,5 +1,5 @@
-//! One load carried out by several processes: what the server gets, what is counted, and what happens
-//! when a process fails.
+//! One load carried out by several processes: what the server receives, what is counted, and what
+//! happens when a process fails.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -40,7 +40,7 @@ impl Marked {
         self.run_watched(plan, &mut |_| {}, &AtomicBool::new(false)).0
     }
 
-    /// Runs a plan; returns also which edges were called. No process is left afterwards.
+    /// Runs a plan. Also returns which callbacks were called. Checks that no process remains.
     fn run_watched(
         &self,
         plan: &Plan,
@@ -50,7 +50,7 @@ impl Marked {
         let (mut called, began) = (Called::default(), Instant::now());
         let result = run_in_processes(plan, &self.processes, &mut called, progress, stop);
         assert!(began.elapsed() < Duration::from_secs(60), "it took {:?}", began.elapsed());
-        assert_eq!(self.pids(), [0; 0], "processes are left");
+        assert_eq!(self.pids(), [0; 0], "processes remain");
         (result, called.names())
     }
 }

@@ -1,4 +1,4 @@
-//! Several processes do together what one does.
+//! Several processes together do the same as one.
 
 use crate::{
     common::{
@@ -37,7 +37,7 @@ fn three_processes_send_exactly_the_requests_that_one_sends() {
     };
     let one = asked(1);
     assert_eq!(one.len(), 1_200);
-    assert!(asked(3) == one, "other requests");
+    assert!(asked(3) == one, "the requests differ");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn three_processes_have_the_schedule_of_one() {
 }
 
 #[test]
-fn a_window_of_time_is_counted_right_and_the_edges_are_called_in_order() {
+fn a_window_of_a_fixed_length_is_counted_correctly_and_the_callbacks_come_in_order() {
     let server = Server::double();
     let warm_up = WarmUp::Fixed(Duration::from_millis(100));
     let plan = Plan { connections: 9, idle: 6, pipeline: 4, warm_up, ..plan(server.address) };
@@ -91,7 +91,7 @@ fn a_number_of_requests_is_met_exactly() {
 }
 
 #[test]
-fn every_way_of_asking_works_in_several_processes() {
+fn every_drive_works_in_several_processes() {
     let server = Server::double();
     let plain = plan(server.address);
     for plan in [
@@ -106,12 +106,12 @@ fn every_way_of_asking_works_in_several_processes() {
 }
 
 #[test]
-fn tls_with_roots_of_ones_own_works_in_several_processes() {
+fn tls_with_a_file_of_ca_certificates_works_in_several_processes() {
     let (tls, server) = {
         let authority = Authority::new();
         let config = authority.certifies(&["localhost"], 2_999).config(VERSIONS);
-        // The file with the roots is gone when the processes start.
-        (authority.believed("localhost"), double_server(config))
+        // The file of CA certificates is already removed when the processes start.
+        (authority.trusted("localhost"), double_server(config))
     };
     let until = Until::Requests(300);
     let plan = Plan { tls: Some(tls), connections: 6, until, ..plan(server.address) };
@@ -119,15 +119,15 @@ fn tls_with_roots_of_ones_own_works_in_several_processes() {
     assert_undisturbed(&tally);
     assert_eq!((tally.requests, server.requests()), (300, 300));
     assert!(tally.tls.is_some_and(|spoken| spoken.checked));
-    let stranger = Plan { tls: Some(Authority::new().believed("localhost")), ..plan };
+    let stranger = Plan { tls: Some(Authority::new().trusted("localhost")), ..plan };
     match marked(2).run(&stranger) {
-        Err(Error::Tls(text)) => assert!(text.contains("certificate does not fit"), "{text}"),
+        Err(Error::Tls(text)) => assert!(text.contains("certificate is not accepted"), "{text}"),
         other => panic!("expected a TLS error, got {other:?}"),
     }
 }
 
 #[test]
-fn a_load_runs_in_this_process_where_that_may_open_enough() {
+fn a_load_runs_in_this_process_if_its_descriptor_limit_suffices() {
     let server = Server::double();
     let nobody = Processes { program: "/nonexistent".into(), arguments: vec![], least: 1 };
     let never = AtomicBool::new(false);
@@ -158,7 +158,7 @@ fn there_are_as_many_processes_as_the_descriptor_limit_requires() {
     if limit < 1 << 20 {
         let (processes, threads) = split(&with(9 * limit / 4, 1), 1);
         assert_eq!((processes, threads), (3, 3), "{limit} descriptors");
-        assert_eq!(split(&with(9 * limit / 4, 4), 1), (4, 4), "as many threads as asked for");
+        assert_eq!(split(&with(9 * limit / 4, 4), 1), (4, 4), "the requested number of threads");
         assert_eq!(split(&Plan { idle: limit, ..with(limit / 2, 1) }, 1), (2, 2));
     }
     let most = Processes { program: "x".into(), arguments: vec![], least: 1 };

@@ -19,17 +19,17 @@ fn orders_and_phases_correspond() {
 }
 
 #[test]
-fn a_window_of_a_fixed_length_ends_by_the_own_clock_alone() {
+fn a_window_of_a_fixed_length_ends_only_by_the_process_clock() {
     let follower = follower(Some(SECOND));
     follower.obey(Order::WarmUp);
-    follower.look(clock::now());
+    follower.check(clock::now());
     follower.obey(Order::OpenWindow);
     let (begin, _) = follower.window().unwrap();
-    assert_eq!(Turns(&follower).next_look(), begin + SECOND);
+    assert_eq!(Turns(&follower).next_check(), begin + SECOND);
     follower.obey(Order::StopSending);
-    follower.look(begin + SECOND - 1);
+    follower.check(begin + SECOND - 1);
     assert_eq!(follower.shared.phase(), Phase::Measuring);
-    follower.look(begin + SECOND);
+    follower.check(begin + SECOND);
     assert_eq!(follower.shared.phase(), Phase::Draining);
     let ended = follower.window();
     follower.obey(Order::StopSending);
@@ -41,7 +41,7 @@ fn a_window_of_a_fixed_length_ends_by_the_own_clock_alone() {
 fn a_window_until_a_number_of_requests_ends_by_order() {
     let follower = follower(None);
     follower.obey(Order::OpenWindow);
-    follower.look(clock::now() + 1_000 * SECOND);
+    follower.check(clock::now() + 1_000 * SECOND);
     assert_eq!(follower.shared.phase(), Phase::Measuring);
     follower.obey(Order::StopSending);
     let (begin, end) = follower.window().unwrap();

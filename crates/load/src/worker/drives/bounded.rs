@@ -1,5 +1,5 @@
-//! A closed loop with a bound on the requests of all connections together: connections take turns,
-//! and as many more are sent as were answered.
+//! A closed loop with a bound on the requests in flight over all connections: connections take turns,
+//! and each reply permits one more request.
 
 use super::turns::Turns;
 use crate::{
@@ -14,16 +14,16 @@ use crate::{
 use regatta_record::Drive;
 use regatta_script::Dialect;
 
-/// How many more requests a load thread may send, and who sends them.
+/// The number of requests that a load thread may still send, and which connection sends the next one.
 pub(in crate::worker) struct Bounded {
     turns: Turns,
-    /// Requests that may be outstanding more than are. The first request of a connection is beside
-    /// the bound, unless the connection is opened for it in its turn.
+    /// How many more requests may be outstanding. The first request of a connection does not count,
+    /// unless the connection is opened in its turn.
     left: u32,
 }
 
 impl Bounded {
-    /// Sends as many as the bound and the connections allow.
+    /// Sends as many requests as the bound and the connections permit.
     fn send<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
         while worker.depth > 0
             && let Bounded { turns, left: left @ 1.. } = &mut worker.drive
@@ -68,7 +68,7 @@ impl Driver for Bounded {
 
     fn answered<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32, replies: u32) {
         let connection = &mut worker.connections[slot as usize];
-        if connection.state == State::Unanswered && connection.beside {
+        if connection.state == State::Unanswered && connection.extra {
             connection.sent.clear();
             return;
         }
@@ -86,14 +86,14 @@ impl Driver for Bounded {
     }
 
     fn closes<T>(&mut self, slot: u32, connection: &Connection<T>, _times: &Times) {
-        if connection.state == State::Open || !connection.beside {
+        if connection.state == State::Open || !connection.extra {
             self.turns.gone(slot);
             self.left += connection.cursor.owed();
         }
     }
 
     fn answered_wrong<T>(&mut self, _: u32, of: &Connection<T>, _: &Times, _: Nanos) {
-        if !(of.state == State::Unanswered && of.beside) {
+        if !(of.state == State::Unanswered && of.extra) {
             self.left += 1;
         }
     }

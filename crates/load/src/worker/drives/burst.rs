@@ -1,6 +1,6 @@
-//! A burst on one load thread: which slot belongs to which instance, what each connection has still
-//! to send, and when each instance was last answered. A connection that is through is closed and
-//! not opened again.
+//! A burst on one load thread: which slot belongs to which instance, how many requests each connection
+//! has still to send, and when each instance got its last reply. A finished connection is closed and not
+//! reopened.
 
 use crate::{
     Plan,
@@ -15,26 +15,26 @@ use crate::{
 use regatta_record::Drive;
 use regatta_script::Dialect;
 
-/// The instances of one load thread. Slots take turns among them, so that all begin at once.
+/// The instances of one load thread. Slots are assigned to them in turn, so that all start together.
 pub(in crate::worker) struct Burst {
     /// Requests that each slot has not sent yet.
     left: Vec<u32>,
     /// When the last reply of each instance came; 0 for none.
     last_replies: Vec<Nanos>,
-    /// Slots that never got a reply, and how many these are.
+    /// Which slots have got no reply yet, and how many.
     unopened: (Vec<bool>, usize),
-    /// Connections that are through while others may still wait for their place on the server.
+    /// Finished connections, while others may still wait for the server to accept them.
     parked: Vec<u32>,
     parked_since: Nanos,
 }
 
-/// Connections that stay open until it is known that none waits for its place, at most so long: the
-/// threads of other processes hear of each other with the delay of a message.
+/// Maximum time that finished connections stay open to learn whether others still wait for the server to
+/// accept them. Threads of other processes learn that with the delay of a message.
 const PARKED: Nanos = 10 * MS;
 
 impl Burst {
-    /// Some of the last stay open to the end, to see whether more comes than was asked for; none of
-    /// them while another may wait for its place on the server.
+    /// Handles a finished connection. Some of the last stay open to the end, to detect unsolicited
+    /// bytes, but not while another connection may wait for the server to accept it.
     fn through<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32) {
         let Burst { unopened, parked, parked_since, .. } = &mut worker.drive;
         if worker.shared.opened() == worker.plan.connections {
@@ -61,7 +61,7 @@ impl Driver for Burst {
     const ENDS_CONNECTIONS: bool = true;
     const REOPENS_LOST: bool = false;
 
-    /// An instance lies within one thread; every slot sends the same number of requests.
+    /// One thread runs all connections of an instance. Every slot sends the same number of requests.
     fn new(plan: &Plan, share: Share) -> Self {
         let (instances, requests) = match plan.drive {
             Drive::Burst(burst) => (share.part.share(burst.instances as usize), burst.requests),
@@ -81,7 +81,7 @@ impl Driver for Burst {
         worker.record(slot, replies);
     }
 
-    /// The connection asks for more, or is through.
+    /// Sends further requests on the connection, or finishes it.
     fn goes_on<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32) {
         let left = &mut worker.drive.left[slot as usize];
         let owed = worker.connections[slot as usize].cursor.owed();

@@ -21,8 +21,7 @@ impl Driver for Churn {
         Churn
     }
 
-    /// Where nothing is left to ask, a few connections stay open to the end, to see whether more comes
-    /// than was asked for.
+    /// When no requests remain, a few connections stay open to the end, to detect unsolicited bytes.
     fn goes_on<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32) {
         let Connection { cursor, talk, .. } = &worker.connections[slot as usize];
         let asks_more = worker.depth > 0 && worker.left > 0;

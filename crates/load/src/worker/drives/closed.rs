@@ -1,4 +1,4 @@
-//! A closed loop: every connection asks for as much again as was answered.
+//! A closed loop: every connection sends one more request for each reply.
 
 use crate::{
     Plan,
@@ -9,7 +9,7 @@ use crate::{
 };
 use regatta_script::Dialect;
 
-/// Needs no state: what is outstanding says it all.
+/// Needs no state: the number of outstanding requests suffices.
 pub(in crate::worker) struct Closed;
 
 impl Driver for Closed {

@@ -1,4 +1,4 @@
-//! Drives: when one load thread asks. Each has a file of its own.
+//! Drives: they decide when a load thread sends requests. One file each.
 
 mod bounded;
 mod burst;

@@ -1,10 +1,9 @@
-//! An open loop on one load thread: sends what is due, whatever became of what was sent before, and
-//! knows of every request when it was to be sent and when it could be.
+//! An open loop on one load thread: sends each request when it is due, independent of earlier replies.
+//! Records for every request when it was due and when a connection was free.
 //!
-//! A request that is due takes the connection that has been free longest; where none is, requests
-//! stand in line. One that the server ended as it had said is free too: the request opens the next.
-//! The line is the schedule itself, so it takes no memory. What has stood there for longer than the
-//! limit for a reply is given up.
+//! A due request takes the connection that has been free longest. If none is free, requests queue. A
+//! connection whose close the server announced counts as free: the request reopens it. The queue is the
+//! schedule itself, so it takes no memory. Requests that queue for longer than the timeout are given up.
 
 use super::turns::Turns;
 use crate::{
@@ -25,12 +24,13 @@ use regatta_record::{Arrivals, Drive};
 use regatta_script::Dialect;
 use std::num::NonZeroU32;
 
-/// For so long after the window, at most, what was due in it may still be written: a momentary line
-/// is not cut off.
+/// Grace period: requests that were due in the window may still be written for at most this long after
+/// it, so that a momentary queue is not cut off.
 pub(crate) const GRACE: Nanos = SECOND;
-/// With at least so much time until the next send, further ones are made ahead.
+/// If the next send is at least this far away, further sends are computed ahead.
 const QUIET: Nanos = 10_000;
-/// Requests given up in one go: some milliseconds, and more in a turn than can fall due in it.
+/// Maximum number of requests given up at once: it takes some milliseconds, and is more than can fall
+/// due in a turn.
 const PORTION: usize = 1 << 16;
 
 /// The open loop of one load thread.
@@ -39,34 +39,34 @@ pub(in crate::worker) struct Open {
     count: OpenCount,
     warm_up: Schedule,
     window: Schedule,
-    /// When the next request is due; never, if none is any more.
+    /// When the next request is due; [`Nanos::MAX`] if there is none.
     due: Nanos,
-    /// When the window opened; never, before that.
+    /// When the window opened; [`Nanos::MAX`] before that.
     opened: Nanos,
-    /// When the schedule in use begins and ends.
+    /// Start and end of the schedule in use.
     begins: Nanos,
     ends: Nanos,
-    /// When no more is written.
+    /// When writing stops.
     sends_until: Nanos,
-    /// More is to be given up than one portion.
+    /// Whether more requests must be given up than one portion.
     behind: bool,
     timeout: Nanos,
     spin: Nanos,
-    /// Of all outstanding requests, place by place as in [`Times`].
+    /// All outstanding requests, by their place in [`Times`].
     asked: Vec<Asked>,
 }
 
 /// A request that was written.
 #[derive(Clone, Copy, Default)]
 struct Asked {
-    /// When it was to be sent; 0 for one that is not of the window, or already accounted for.
+    /// Its intended send time; 0 if it does not belong to the window, or its outcome is already counted.
     intended: Nanos,
-    /// When it could be: a connection was free. Not before `intended`.
+    /// When a connection was free for it. Not before `intended`.
     free: Nanos,
 }
 
 impl Open {
-    /// The schedule of one thread.
+    /// Creates the drive of one thread.
     fn at(rate: NonZeroU32, arrivals: Arrivals, plan: &Plan, share: Share) -> Self {
         let part = share.part;
         let made = |stream| Schedule::new(arrivals, rate, part, plan.seed, stream);
@@ -87,19 +87,19 @@ impl Open {
         }
     }
 
-    /// Whether something is due at this moment.
+    /// Whether a request is due at this moment.
     #[inline]
     fn is_due(&self, now: Nanos) -> bool {
         self.due <= now
     }
 
-    /// Whether something is due that cannot wait for the end of the turn.
+    /// Whether a request is due that cannot wait for the end of the turn.
     #[inline]
     fn is_urgent(&self, now: Nanos) -> bool {
         self.is_due(now) && !self.behind
     }
 
-    /// Whether everything that was due is dealt with, and nothing more will be.
+    /// Whether every due request is handled, and none will follow.
     fn is_over(&self) -> bool {
         self.due == Nanos::MAX
     }
@@ -110,7 +110,7 @@ impl Open {
         self.due = self.next_due();
     }
 
-    /// The window opens. What the warm-up left in line is forgotten.
+    /// The window opens. Requests of the warm-up that are still queued are discarded.
     fn opens(&mut self, at: Nanos, length: Nanos) {
         self.opened = at;
         self.behind = false;
@@ -119,14 +119,14 @@ impl Open {
         self.due = self.next_due();
     }
 
-    /// The window is over: what is due after this moment never was.
+    /// The window is over: requests due after this moment do not count.
     fn closes_at(&mut self, at: Nanos) {
         self.ends = self.ends.min(at);
         self.sends_until = at + self.timeout.min(GRACE);
         self.due = self.next_due();
     }
 
-    /// In the warm-up's stream before the window, then in the window's.
+    /// The schedule in use: the warm-up's before the window, then the window's.
     fn schedule(&mut self) -> &mut Schedule {
         if self.opened == Nanos::MAX { &mut self.warm_up } else { &mut self.window }
     }
@@ -136,7 +136,7 @@ impl Open {
         if due < self.ends { due } else { Nanos::MAX }
     }
 
-    /// Takes the request that is due next: returns when it was to be sent.
+    /// Takes the next due request: returns its intended send time.
     #[inline]
     fn take(&mut self) -> Nanos {
         let intended = self.due;
@@ -145,8 +145,8 @@ impl Open {
         intended
     }
 
-    /// Gives up what has stood in line for too long, or everything once no more is written; of
-    /// either a portion at most.
+    /// Gives up requests that queued for longer than the timeout, or all of them once writing has
+    /// stopped; at most one portion at a time.
     fn give_up(&mut self, now: Nanos) {
         let over = now >= self.sends_until;
         for _ in 0..PORTION {
@@ -161,8 +161,8 @@ impl Open {
         }
     }
 
-    /// Gives up all that is left. The window's end bounds it; of a warm-up that no window follows,
-    /// which has no end, nothing counts.
+    /// Gives up all remaining requests, until the end of the window. If there was no window, nothing
+    /// counts: the schedule of the warm-up has no end.
     fn settles(&mut self, now: Nanos) {
         if self.opened == Nanos::MAX {
             self.due = Nanos::MAX;
@@ -173,11 +173,11 @@ impl Open {
         }
     }
 
-    /// A request that was due at `intended` is written now to a connection that is free since
+    /// Records a request due at `intended` that is written now, to a connection that has been free since
     /// `since`.
     #[inline]
     fn writes(&mut self, intended: Nanos, since: Nanos, now: Nanos, place: usize) {
-        self.beside(place);
+        self.mark_extra(place);
         if self.counts(intended) {
             let free = since.max(intended);
             self.asked[place] = Asked { intended, free };
@@ -191,12 +191,12 @@ impl Open {
         intended >= self.opened
     }
 
-    /// The request at this place is beside the schedule.
-    fn beside(&mut self, place: usize) {
+    /// Marks the request at this place as outside the schedule.
+    fn mark_extra(&mut self, place: usize) {
         self.asked[place] = Asked::default();
     }
 
-    /// The outstanding requests of a connection will get no reply.
+    /// Counts the outstanding requests of a connection as timed out or lost.
     fn no_reply(&mut self, times: &Times, ring: &Ring, owed: u32, timed_out: bool) {
         for place in times.places(ring, owed) {
             let Asked { intended, .. } = std::mem::take(&mut self.asked[place]);
@@ -208,7 +208,7 @@ impl Open {
 }
 
 impl Open {
-    /// Sends what is due, as far as connections are free.
+    /// Sends due requests while connections are free.
     fn send_due<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
         if worker.depth == 0 {
             return;
@@ -261,7 +261,7 @@ impl Driver for Open {
         Open::at(rate, arrivals, plan, share)
     }
 
-    /// The schedule of the window counts from its begin, the same moment for all threads.
+    /// The schedule of the window counts from its start, which is the same moment for all threads.
     fn begins<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
         match (worker.phase, worker.plan.until) {
             (Phase::Measuring, Until::Elapsed(window)) => {
@@ -277,7 +277,7 @@ impl Driver for Open {
         Open::send_due(worker);
     }
 
-    /// What is due goes before what else is ready.
+    /// Due requests are sent before other ready sockets are handled.
     #[inline]
     fn between<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
         if worker.drive.is_urgent(worker.now) {
@@ -286,12 +286,12 @@ impl Driver for Open {
     }
 
     fn closes_window<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
-        // What was due before the end is sent, though this thread be late.
+        // Sends what was due before the end, in case this thread is late.
         Open::send_due(worker);
         worker.drive.closes_at(clock::now());
     }
 
-    /// Nothing may stay without an outcome.
+    /// Gives every remaining request an outcome.
     fn ends<D: Dialect>(worker: &mut Worker<'_, D, Self>) {
         worker.now = clock::now();
         worker.next_scan = 0;
@@ -303,26 +303,26 @@ impl Driver for Open {
         }
     }
 
-    /// Replies of the window are recorded, whenever that is.
+    /// Records latencies of requests due in the window, whenever their replies come.
     fn answered<D: Dialect>(worker: &mut Worker<'_, D, Self>, slot: u32, replies: u32) {
         let open = &mut worker.drive;
         let connection = &mut worker.connections[slot as usize];
-        let beside = connection.state == State::Unanswered && connection.beside;
+        let extra = connection.state == State::Unanswered && connection.extra;
         for _ in 0..replies {
             let place = worker.times.oldest_place(&connection.sent);
             let Asked { intended, free } = open.asked[place];
             let (written, _) = worker.times.pop_run(&mut connection.sent, 1);
             if intended > 0 {
                 open.count.answered(free - intended, written - free, worker.now - written);
-                worker.count.took(worker.now - intended, 1);
+                worker.count.record_latency(worker.now - intended, 1);
             }
         }
-        if worker.phase == Phase::Measuring && slot < worker.active && !beside {
-            worker.count.came(worker.now, replies);
+        if worker.phase == Phase::Measuring && slot < worker.active && !extra {
+            worker.count.record_replies(worker.now, replies);
         }
     }
 
-    /// Of requests of the window.
+    /// `None` for requests outside the window.
     fn intended(&self, place: usize) -> Option<Nanos> {
         Some(self.asked[place].intended).filter(|intended| *intended > 0)
     }
@@ -335,8 +335,8 @@ impl Driver for Open {
         worker.drive.turns.freed(slot, worker.now);
     }
 
-    /// Without a free connection only an event helps, unless more is to be given up. Nothing is left
-    /// of it in the last stretch, which is spun.
+    /// Without a free connection there is no wake-up time: only an event helps, unless more requests
+    /// must be given up. The wake-up is early by the time that is spent spinning.
     fn wakes_at(&self) -> Option<Nanos> {
         (self.behind || !self.turns.is_empty()).then(|| self.due.saturating_sub(self.spin))
     }
@@ -346,8 +346,8 @@ impl Driver for Open {
     }
 
     fn connects<T>(&mut self, _slot: u32, connection: &Connection<T>, times: &Times) {
-        if connection.beside {
-            self.beside(times.next_place(&connection.sent));
+        if connection.extra {
+            self.mark_extra(times.next_place(&connection.sent));
         }
     }
 
@@ -377,7 +377,7 @@ mod tests {
     use crate::{clock::MS, schedule::Part};
     use regatta_script::Workload;
 
-    /// Constant arrivals, as fast as may be, on one connection; the longest limit for a reply.
+    /// Constant arrivals at the maximum rate on one connection, with the maximum timeout.
     fn open() -> Open {
         let rate = NonZeroU32::new(Plan::MAX_RATE).unwrap();
         let plan = Plan {
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_that_notices_the_window_late_sent_is_not_of_the_window() {
+    fn warm_up_requests_sent_after_the_window_opened_do_not_count() {
         let mut open = open();
         open.warms_up(SECOND);
         let intended = open.take();
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_given_up_in_portions_and_nothing_of_it_is_left_out() {
+    fn a_long_queue_is_given_up_in_portions_and_completely() {
         let mut open = open();
         open.opens(SECOND, 100 * MS);
         open.closes_at(2 * SECOND);
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_up_that_no_window_follows_settles_at_once() {
+    fn a_warm_up_without_a_window_settles_at_once() {
         let mut open = open();
         open.warms_up(SECOND);
         assert!(open.is_due(100 * SECOND) && !open.is_over());

@@ -1,77 +1,77 @@
-//! Which connection sends next, where requests do not belong to connections: each in turn, the one
-//! that has been free longest first.
+//! The queue of free connections, for drives in which any connection can send any request. The one that
+//! has been free longest comes first.
 
 use crate::clock::Nanos;
 use std::collections::VecDeque;
 
-/// Slots with a place in their pipeline, or whose connection the next request is to open, in turn,
-/// each at most once.
+/// Slots with a place in their pipeline, or whose connection the next request opens. Each slot is queued
+/// at most once.
 pub(super) struct Turns {
-    /// Also slots that are gone, until their turn comes; the first one never is.
-    line: VecDeque<u32>,
-    stands: Vec<Stand>,
+    /// May contain slots whose connection is gone, until they reach the front. The first one never is.
+    queue: VecDeque<u32>,
+    places: Vec<Place>,
 }
 
-/// Whether a slot stands in line.
+/// Whether a slot is in the queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stand {
+enum Place {
     No,
-    /// It does, and has been free since this moment.
+    /// It is, and has been free since this moment.
     Since(Nanos),
-    /// Its connection is gone, its place in line is still there. All connections of a dead server
-    /// go one after the other: to look for each in the line would take the square of their number.
+    /// It is, but its connection is gone. When a server dies, all connections are lost one after the
+    /// other; removing each from the middle of the queue would take quadratic time.
     Gone,
 }
 
 impl Turns {
-    /// None of `slots` slots is free yet.
+    /// For `slots` slots, none of which is free yet.
     pub fn new(slots: usize) -> Self {
-        Turns { line: VecDeque::with_capacity(slots), stands: vec![Stand::No; slots] }
+        Turns { queue: VecDeque::with_capacity(slots), places: vec![Place::No; slots] }
     }
 
-    /// The slot has a place in its pipeline, since this moment unless it stands in line already.
+    /// The slot has a place in its pipeline, since this moment unless it is queued already.
     #[inline]
     pub fn freed(&mut self, slot: u32, at: Nanos) {
-        let stand = &mut self.stands[slot as usize];
-        match stand {
-            Stand::Since(_) => return,
-            Stand::No => self.line.push_back(slot),
-            Stand::Gone => {}
+        let place = &mut self.places[slot as usize];
+        match place {
+            Place::Since(_) => return,
+            Place::No => self.queue.push_back(slot),
+            Place::Gone => {}
         }
-        *stand = Stand::Since(at);
+        *place = Place::Since(at);
     }
 
-    /// Takes the next slot, and since when it has been free.
+    /// Takes the next slot. Returns it with the time since which it has been free.
     #[inline]
     pub fn next(&mut self) -> Option<(u32, Nanos)> {
-        let slot = self.line.pop_front()?;
-        let stand = std::mem::replace(&mut self.stands[slot as usize], Stand::No);
+        let slot = self.queue.pop_front()?;
+        let place = std::mem::replace(&mut self.places[slot as usize], Place::No);
         self.skip_gone();
-        let Stand::Since(since) = stand else { return None };
+        let Place::Since(since) = place else { return None };
         Some((slot, since))
     }
 
     /// Whether no slot is free.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.line.is_empty()
+        self.queue.is_empty()
     }
 
     /// The slot's connection is gone.
     pub fn gone(&mut self, slot: u32) {
-        if let Some(stand @ Stand::Since(_)) = self.stands.get_mut(slot as usize) {
-            *stand = Stand::Gone;
+        if let Some(place @ Place::Since(_)) = self.places.get_mut(slot as usize) {
+            *place = Place::Gone;
             self.skip_gone();
         }
     }
 
     #[inline]
     fn skip_gone(&mut self) {
-        while let Some(&slot) = self.line.front()
-            && self.stands[slot as usize] == Stand::Gone
+        while let Some(&slot) = self.queue.front()
+            && self.places[slot as usize] == Place::Gone
         {
-            self.stands[slot as usize] = Stand::No;
-            self.line.pop_front();
+            self.places[slot as usize] = Place::No;
+            self.queue.pop_front();
         }
     }
 }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_take_turns_and_stand_in_line_once() {
+    fn slots_take_turns_and_are_queued_once() {
         let mut turns = Turns::new(3);
         for (slot, at) in [(2, 10), (0, 20), (2, 30), (1, 40)] {
             turns.freed(slot, at);
@@ -108,12 +108,12 @@ mod tests {
     }
 
     #[test]
-    fn slots_that_are_gone_leave_nothing_behind() {
+    fn lost_slots_do_not_accumulate_in_the_queue() {
         let slots = 200_000;
         let mut turns = Turns::new(slots as usize);
         for _ in 0..3 {
             (0..slots).for_each(|slot| turns.freed(slot, 10));
-            // The last one goes first, so that all of them wait for the first one's turn.
+            // The last one is lost first, so that all stay queued until the first one is lost.
             (0..slots).rev().for_each(|slot| turns.gone(slot));
             assert!(turns.is_empty() && turns.next().is_none());
         }
@@ -122,6 +122,6 @@ mod tests {
             turns.freed(1, at);
             turns.gone(1);
         });
-        assert_eq!(turns.line.len(), 2, "a slot stands in line once, gone or not");
+        assert_eq!(turns.queue.len(), 2, "a slot is queued once, gone or not");
     }
 }
