@@ -181,8 +181,8 @@ fn setups(old: Side, new: Side) -> Vec<String> {
 
 /// Cells that the new result no longer has. A gate must not pass them.
 fn vanished(old: Side, new: Side) -> Vec<Compared> {
-    let there = cells(new.asked);
-    let gone = cells(old.asked).into_iter().filter(|cell| !there.contains(cell));
+    let current = cells(new.asked);
+    let gone = cells(old.asked).into_iter().filter(|cell| !current.contains(cell));
     let line = |(contender, load)| Compared {
         contender,
         load,

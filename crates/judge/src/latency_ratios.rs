@@ -131,17 +131,17 @@ fn log_ratios(fields: &[Field], cell: &Cell, other: &Cell) -> [LogRatios; 2] {
     TAILS.map(|nth| {
         let ratio = |a: u64, b: u64| Some(log(a as f64)? - log(b as f64)?);
         let logs: Vec<Option<f64>> = both().map(|(a, b)| ratio(a[nth]?, b[nth]?)).collect();
-        let (rounds, there) = (logs.len(), logs.iter().flatten().count());
+        let (rounds, measured) = (logs.len(), logs.iter().flatten().count());
         if rounds < 2 {
             return Err("an interval needs 2 rounds in which both were measured".to_owned());
         }
         // A round is never left out because of its value: rounds without a percentile may be the
         // worst.
-        if there < rounds {
+        if measured < rounds {
             return Err(format!(
                 "{} of {rounds} rounds have fewer than ten latencies beyond it, or requests without \
                  a reply hide it; use longer windows (--window)",
-                rounds - there
+                rounds - measured
             ));
         }
         Ok(logs.into_iter().flatten().collect())

@@ -21,7 +21,7 @@ pub struct Observed {
     /// Name of the contender.
     pub name: String,
     /// Rounds that were run, whatever their outcome.
-    pub there: u32,
+    pub run: u32,
     /// Rounds that entered the figures.
     pub finished: u32,
     /// Rounds in which the server was not observed, out of `finished`.
@@ -131,11 +131,11 @@ impl Observed {
         rounds: &[Option<&Round>],
         asked: &Asked,
     ) -> Self {
-        let there: Vec<&Round> = rounds.iter().flatten().copied().collect();
-        let settled = settled(skipped, &there, &asked.cost_per);
+        let run: Vec<&Round> = rounds.iter().flatten().copied().collect();
+        let settled = settled(skipped, &run, &asked.cost_per);
         let void = Observed {
             name: name.to_owned(),
-            there: there.len() as u32,
+            run: run.len() as u32,
             cost: vec![None; rounds.len()],
             cost_of_request: vec![None; rounds.len()],
             compared: vec![None; rounds.len()],
@@ -149,13 +149,13 @@ impl Observed {
         };
         match settled {
             Some(verdict) => Observed { settled: Some(verdict), ..void },
-            None if there.is_empty() => void,
-            None => void.with_figures(rounds, &there, asked),
+            None if run.is_empty() => void,
+            None => void.with_figures(rounds, &run, asked),
         }
     }
 
-    /// Adds the figures; every round of `there` finished with correct replies.
-    fn with_figures(mut self, rounds: &[Option<&Round>], there: &[&Round], asked: &Asked) -> Self {
+    /// Adds the figures; every round of `run` finished with correct replies.
+    fn with_figures(mut self, rounds: &[Option<&Round>], run: &[&Round], asked: &Asked) -> Self {
         let per = &asked.cost_per;
         let by_pass = |figure: &dyn Fn(&Round) -> Option<f64>| -> Series {
             rounds.iter().map(|r| r.and_then(figure).and_then(log)).collect()
@@ -169,7 +169,7 @@ impl Observed {
         let probe = |r: &Round, nth: usize| Some(r.machine?.probe_ns?[nth] as f64);
         self.probe = by_pass(&|r| probe(r, 0));
         self.probe_after = by_pass(&|r| probe(r, 1));
-        let busy = there.iter().filter_map(|r| r.machine?.busy_after_ns);
+        let busy = run.iter().filter_map(|r| r.machine?.busy_after_ns);
         self.busy_after_s = busy.map(|ns| ns as f64 / 1e9).collect();
         self.rate = by_pass(&|r| Some(r.requests as f64 / (r.window_ns as f64 / 1e9)));
         self.load_cost = by_pass(&|r| Some(r.load_work_ns() as f64 / r.count_of(per) as f64));
@@ -179,29 +179,29 @@ impl Observed {
             Some(beside.requests as f64 / (beside.window_ns as f64 / 1e9))
         });
         self.instance = by_pass(&|r| mean(&seconds(&r.instances_ns)));
-        let instances = there.iter().flat_map(|r| seconds(&r.instances_ns));
+        let instances = run.iter().flat_map(|r| seconds(&r.instances_ns));
         self.slowest_instance_s = instances.max_by(f64::total_cmp);
 
-        self.finished = there.len() as u32;
-        self.requests = there.iter().map(|r| r.requests).sum();
-        there.iter().for_each(|r| self.errors.add(&r.errors));
-        self.settling = there.iter().find_map(|round| round.settling);
-        self.reply = there.iter().find_map(|round| round.reply);
-        self.cut_short = there.iter().filter(|round| is_cut_short(round)).count() as u32;
-        self.passed = there.iter().map(|round| round.passed).sum();
-        self.remark = reported(there, |r| r.remark.as_ref());
-        self.served_by_others = reported(there, |r| r.served_by_others.as_ref());
-        self.left_its_cpus = reported(there, |r| r.left_its_cpus.as_ref());
+        self.finished = run.len() as u32;
+        self.requests = run.iter().map(|r| r.requests).sum();
+        run.iter().for_each(|r| self.errors.add(&r.errors));
+        self.settling = run.iter().find_map(|round| round.settling);
+        self.reply = run.iter().find_map(|round| round.reply);
+        self.cut_short = run.iter().filter(|round| is_cut_short(round)).count() as u32;
+        self.passed = run.iter().map(|round| round.passed).sum();
+        self.remark = reported(run, |r| r.remark.as_ref());
+        self.served_by_others = reported(run, |r| r.served_by_others.as_ref());
+        self.left_its_cpus = reported(run, |r| r.left_its_cpus.as_ref());
         self.took = rounds.iter().map(|r| r.and_then(|r| Took::of(r, per))).collect();
         self.roles = Role::all(rounds, per);
-        self.window_s = there.iter().map(|r| r.window_ns as f64 / 1e9).sum();
-        self.slices = there.iter().map(|r| r.slices.clone()).collect();
-        let of_load = there.iter().map(|r| r.window_ns as f64 * f64::from(r.load_cpus)).sum();
-        self.load_busy = fraction(there.iter().map(|r| r.load_work_ns() as f64).sum(), of_load);
-        self.load_spun = fraction(there.iter().map(|r| r.load_spun_ns as f64).sum(), of_load);
-        self.cpus.1 = there.iter().map(|r| r.load_cpus).max().unwrap_or(0);
-        self.signals = Signals::of(there);
-        match latency::read(there) {
+        self.window_s = run.iter().map(|r| r.window_ns as f64 / 1e9).sum();
+        self.slices = run.iter().map(|r| r.slices.clone()).collect();
+        let of_load = run.iter().map(|r| r.window_ns as f64 * f64::from(r.load_cpus)).sum();
+        self.load_busy = fraction(run.iter().map(|r| r.load_work_ns() as f64).sum(), of_load);
+        self.load_spun = fraction(run.iter().map(|r| r.load_spun_ns as f64).sum(), of_load);
+        self.cpus.1 = run.iter().map(|r| r.load_cpus).max().unwrap_or(0);
+        self.signals = Signals::of(run);
+        match latency::read(run) {
             Ok(latencies) => self.latencies = latencies,
             Err(why) => self.unreadable = Some(why),
         }
@@ -210,7 +210,7 @@ impl Observed {
             Err(why) => self.unreadable = Some(why),
         }
         self.latency_of = asked.latency_of.clone();
-        self.with_usage(there, per)
+        self.with_usage(run, per)
     }
 
     /// Latency of the requested kind of operation: percentiles of all rounds, and 50, 90, 95, 99
@@ -232,9 +232,9 @@ impl Observed {
     }
 
     /// Adds the figures of the contender's processes.
-    fn with_usage(mut self, there: &[&Round], per: &Operation) -> Self {
-        let seen: Vec<_> = there.iter().filter_map(|r| Some((*r, r.server.as_ref()?))).collect();
-        self.unobserved = (there.len() - seen.len()) as u32;
+    fn with_usage(mut self, run: &[&Round], per: &Operation) -> Self {
+        let seen: Vec<_> = run.iter().filter_map(|r| Some((*r, r.server.as_ref()?))).collect();
+        self.unobserved = (run.len() - seen.len()) as u32;
         let cpu_ns: f64 = seen.iter().map(|(_, s)| s.cpu_ns as f64).sum();
         self.server_busy = fraction(
             cpu_ns,
@@ -262,7 +262,7 @@ impl Observed {
             seen.iter().map(|(r, _)| r.count_of(per) as f64).sum(),
         );
         self.cpus.0 = seen.iter().map(|(_, s)| s.usable_cpus()).max().unwrap_or(0);
-        if let Some((busy, cpus)) = roles::busiest(there) {
+        if let Some((busy, cpus)) = roles::busiest(run) {
             (self.server_busy, self.cpus.0) = (Some(busy), cpus);
         }
         self.sources = seen.iter().map(|(_, s)| source_name(s)).collect();
@@ -309,20 +309,20 @@ fn seconds(ns: &[u64]) -> Vec<f64> {
 /// and one failed round fails it, however many rounds went well: six correct rounds out of seven
 /// are not enough. A round without a correct reply also failed, and so did a round without any
 /// operation that costs are `per`.
-fn settled(skipped: Option<String>, there: &[&Round], per: &Operation) -> Option<Verdict> {
+fn settled(skipped: Option<String>, run: &[&Round], per: &Operation) -> Option<Verdict> {
     if let Some(why) = skipped {
         return Some(Verdict::new(Kind::Skipped, why));
     }
-    let n = there.len();
+    let n = run.len();
     let decided = |kind, hits: Vec<(u32, String)>| {
         let (round, because) = hits.first()?;
         let text = format!("in {} of {n} rounds, first in round {round}: {because}", hits.len());
         Some(Verdict::new(kind, text))
     };
     let each = |why: &dyn Fn(&Round) -> Option<String>| -> Vec<(u32, String)> {
-        there.iter().filter_map(|r| Some((r.round + 1, why(r)?))).collect()
+        run.iter().filter_map(|r| Some((r.round + 1, why(r)?))).collect()
     };
-    let cannot_hold = there.iter().find_map(|r| match &r.outcome {
+    let cannot_hold = run.iter().find_map(|r| match &r.outcome {
         Outcome::CannotHold { because } => Some(Verdict::new(Kind::CannotHold, because)),
         _ => None,
     });

@@ -150,7 +150,7 @@ impl Field {
 
     /// Whether no planned round is missing.
     pub(super) fn is_complete(&self, asked: &Asked) -> bool {
-        let open = || self.contenders.iter().filter(|o| o.settled.is_none()).map(|o| o.there);
+        let open = || self.contenders.iter().filter(|o| o.settled.is_none()).map(|o| o.run);
         let (Some(least), Some(most)) = (open().min(), open().max()) else { return true };
         let early = asked.precision.is_some() && least >= LEAST_PASSES && least == most;
         least >= asked.rounds || early && !self.wants_more(asked)
@@ -195,11 +195,11 @@ pub fn precision(asked: &Asked, fields: &[Field], pass_s: Option<f64>) -> Option
             missing.push(format!("{} at {}: {now}{takes}{hopeless}", ratio.contender, field.load));
         }
     }
-    let there = fields.iter().flat_map(|f| f.contenders.iter().map(|o| o.there));
+    let run = fields.iter().flat_map(|f| f.contenders.iter().map(|o| o.run));
     Some(Precision {
         asked: width,
         reached: missing.is_empty(),
-        rounds: there.max().unwrap_or(0),
+        rounds: run.max().unwrap_or(0),
         missing,
     })
 }

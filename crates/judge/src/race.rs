@@ -64,12 +64,11 @@ fn twin_ratios(
     costs: impl Fn(&Observed) -> &Series,
 ) -> Vec<Vec<f64>> {
     let (Some(twin), Some(original)) = (asked.twin(), &asked.twin_of) else { return Vec::new() };
-    let believed = |field: &Field, name: &str| -> Option<Series> {
+    let trusted = |field: &Field, name: &str| -> Option<Series> {
         let observed = field.of(name)?;
         (!field.verdict(observed).voids(Figure::Cost)).then(|| costs(observed).clone())
     };
-    let of_load =
-        |field: &Field| Some(paired(&believed(field, &twin)?, &believed(field, original)?));
+    let of_load = |field: &Field| Some(paired(&trusted(field, &twin)?, &trusted(field, original)?));
     fields.iter().filter_map(of_load).collect()
 }
 
@@ -101,8 +100,8 @@ impl Field {
     fn sort_key(&self, asked: &Asked, cell: &Cell, observed: &Observed) -> f64 {
         if self.load.beside.is_some() {
             let p99 = cell.percentile(Percentile::P99);
-            let believed = p99.filter(|_| !cell.verdict.voids(Figure::Latency));
-            return believed.map_or(f64::INFINITY, |p99| p99.ns);
+            let trusted = p99.filter(|_| !cell.verdict.voids(Figure::Latency));
+            return trusted.map_or(f64::INFINITY, |p99| p99.ns);
         }
         if !has_cost(cell) {
             return f64::INFINITY;
@@ -260,9 +259,9 @@ impl Field {
                 continue;
             }
             related[i].0 = ratios[i];
-            let believed = cell.contender != NULL && !cell.verdict.voids(Figure::Cost);
+            let trusted = cell.contender != NULL && !cell.verdict.voids(Figure::Cost);
             let p = statistics::p_value(&log_ratios[i]);
-            if let (true, Some(ratio), Some(p)) = (believed, ratios[i], p) {
+            if let (true, Some(ratio), Some(p)) = (trusted, ratios[i], p) {
                 compared.push((i, ratio, p));
             }
         }

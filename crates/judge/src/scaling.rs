@@ -14,11 +14,11 @@ pub(super) fn scale(asked: &Asked, fields: &[Field], cells: &mut [Cell]) {
         let of_load = cells.iter_mut().filter(|cell| cell.load == field.load);
         for cell in of_load.filter(|cell| cell.rounds > 0) {
             let ratio = |figure: Figure, of: &dyn Fn(&Field) -> Option<Series>| {
-                let believed = |field: &Field| {
+                let trusted = |field: &Field| {
                     let observed = field.of(&cell.contender)?;
                     (!field.verdict(observed).voids(figure)).then(|| of(field)).flatten()
                 };
-                known(geometric(&paired(&believed(field)?, &believed(fewest)?), asked.seed))
+                known(geometric(&paired(&trusted(field)?, &trusted(fewest)?), asked.seed))
             };
             let name = &cell.contender;
             let cost = ratio(Figure::Cost, &|field| Some(field.of(name)?.cost.clone()));

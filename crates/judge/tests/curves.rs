@@ -283,8 +283,8 @@ fn references_and_races_without_sweeps() {
     let field = names.map(|name| truth(name, 5_000.0));
     let all = rounds(&field, &loads, 3, QUIET, 8);
     let summary = judge(&asked(&names, 3, &loads), &all);
-    let names: Vec<&str> = summary.curves.iter().map(|c| c.contender.as_str()).collect();
-    assert_eq!(names, ["epoll", "null"], "the null server has a curve, the twin has none");
+    let with_curves: Vec<&str> = summary.curves.iter().map(|c| c.contender.as_str()).collect();
+    assert_eq!(with_curves, ["epoll", "null"], "the null server has a curve, the twin has none");
     let other =
         [at(1_000), LoadShape { pipeline: 2, ..at(2_000) }, LoadShape { idle: 1, ..at(3_000) }];
     let all = rounds(&field, &other, 3, QUIET, 8);

@@ -86,7 +86,8 @@ pub struct LoadResult {
     pub cost_per: Operation,
     /// CPU of the load threads per request, or per `cost_per`, in nanoseconds, user and system.
     pub load_cpu_ns_per_request: Option<f64>,
-    /// CPU of the observed server per request, or per `cost_per`, in nanoseconds; `None` without `--pid`.
+    /// CPU of the observed server per request, or per `cost_per`, in nanoseconds; `None` without
+    /// `--pid`.
     pub server_cpu_ns_per_request: Option<f64>,
     /// CPU time that its processes may have used in addition and that was not measured, because
     /// they exited inside the window. Absent: the server was not observed, or an earlier regatta

@@ -143,10 +143,10 @@ fn short_of(limit: Limit, seen: &Seen) -> Option<(Shown, String)> {
     let name = limit.percentile();
     if seen.errors.total() > 0 {
         let kinds = seen.errors.by_kind();
-        let there = kinds.iter().filter(|(_, count)| *count > 0);
-        let there: Vec<String> =
-            there.map(|(kind, count)| format!("{} {count}", kind.replace('_', " "))).collect();
-        return failed(format!("errors: {}", there.join(", ")));
+        let present = kinds.iter().filter(|(_, count)| *count > 0);
+        let present: Vec<String> =
+            present.map(|(kind, count)| format!("{} {count}", kind.replace('_', " "))).collect();
+        return failed(format!("errors: {}", present.join(", ")));
     }
     if let Some(verdict) = &seen.verdict
         && verdict.is(Kind::Overloaded)

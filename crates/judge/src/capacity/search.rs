@@ -174,7 +174,7 @@ impl Search {
         }
         match self.sides {
             Some(mut sides) => {
-                sides.tell(shown, self.max);
+                sides.record(shown, self.max);
                 self.sides = Some(sides);
                 if sides.doubts >= DOUBTS && self.resumed < MOST_RESUMED {
                     // The failure on the way up was a hiccup.
@@ -286,7 +286,7 @@ impl Sides {
         first.map(|side| side.level)
     }
 
-    fn tell(&mut self, shown: Shown, max: u32) {
+    fn record(&mut self, shown: Shown, max: u32) {
         let is_above = self.above.is_some_and(|side| Some(side.level) == self.next());
         self.turn_above = !is_above;
         match &mut self.above {

@@ -9,12 +9,12 @@ use regatta_record::{Asked, Figure, IdleCost, IdlePoint, Over};
 /// The curve, and doubts about it.
 pub(super) fn over(asked: &Asked, places: &[Place]) -> (Over, Vec<String>) {
     let mut doubts = Vec::new();
-    let believed = |place: &Place| {
+    let trusted = |place: &Place| {
         place.cell.cost_ns_per_request.filter(|_| !place.cell.verdict.voids(Figure::Cost))
     };
-    let point = |place: &Place| IdlePoint { idle: place.n, cost_ns: believed(place) };
+    let point = |place: &Place| IdlePoint { idle: place.n, cost_ns: trusted(place) };
     let points = places.iter().map(point).collect();
-    let usable: Vec<&Place> = places.iter().filter(|place| believed(place).is_some()).collect();
+    let usable: Vec<&Place> = places.iter().filter(|place| trusted(place).is_some()).collect();
     let cost = cost(asked, &usable, &mut doubts);
     (Over::Idle { points, cost }, doubts)
 }

@@ -7,10 +7,10 @@ use regatta_record::{Asked, ConnectionsPoint, CoresPoint, Estimate, Figure, Kind
 
 /// The curve, and doubts about it.
 pub(super) fn over(asked: &Asked, places: &[Place], axis: Axis) -> (Over, Vec<String>) {
-    let believed =
+    let trusted =
         |place: &Place| place.cell.rate_per_s.filter(|_| !place.cell.verdict.voids(Figure::Rate));
     let (usable, void): (Vec<&Place>, Vec<&Place>) =
-        places.iter().partition(|place| believed(place).is_some());
+        places.iter().partition(|place| trusted(place).is_some());
     let mut doubts = Vec::new();
     let at = |places: &[&Place]| list(places.iter().map(|p| p.n));
     if !void.is_empty() {
@@ -28,7 +28,7 @@ pub(super) fn over(asked: &Asked, places: &[Place], axis: Axis) -> (Over, Vec<St
         ));
     }
     let usl = law(asked, &usable, axis, &mut doubts).map_err(|why| doubts.push(why)).ok();
-    let points = places.iter().map(|place| (place.n, believed(place)));
+    let points = places.iter().map(|place| (place.n, trusted(place)));
     let over = match axis {
         Axis::Cores => Over::Cores {
             points: points.map(|(cores, rate_per_s)| CoresPoint { cores, rate_per_s }).collect(),
@@ -93,7 +93,7 @@ fn law(
         return no("the rates of single rounds do not follow it");
     };
     if !is_known(&lambda) {
-        return no("the rate of one is not known, because the rounds differ too much");
+        return no("λ, the rate of one alone, is not known, because the rounds differ too much");
     }
     let peaks: Option<Vec<f64>> = laws.iter().map(|law| Some(law.peak()?.ln())).collect();
     let peak = peaks.filter(|_| kappa.low > 0.0).and_then(|logs| geometric(&logs, asked.seed));

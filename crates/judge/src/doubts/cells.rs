@@ -77,8 +77,8 @@ pub fn passing(fields: &[Field]) -> Vec<String> {
         let expected = f64::from(field.load.passing) * o.window_s;
         (o.passed as f64 * 4.0 < expected).then(|| {
             format!(
-                "had {} members that joined and left, where about {expected:.0} were expected: it admitted \
-                 or dismissed them slowly, so its load was lighter than declared",
+                "had {} members that joined and left, where about {expected:.0} were expected: it \
+                 admitted or dismissed them slowly, so its load was lighter than declared",
                 o.passed
             )
         })

@@ -73,10 +73,10 @@ fn incomplete(asked: &Asked, fields: &[Field]) -> Option<String> {
     }
     let open = || fields.iter().flat_map(|f| &f.contenders).filter(|o| o.settled.is_none());
     let wanted: u32 = open().map(|_| asked.rounds).sum();
-    let there: u32 = open().map(|o| o.there.min(asked.rounds)).sum();
-    (there < wanted).then(|| {
+    let run: u32 = open().map(|o| o.run.min(asked.rounds)).sum();
+    (run < wanted).then(|| {
         format!(
-            "the race is incomplete: {there} of {wanted} rounds were run; `regatta race --resume` \
+            "the race is incomplete: {run} of {wanted} rounds were run; `regatta race --resume` \
              with its directory runs the rest"
         )
     })

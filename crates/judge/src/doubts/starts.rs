@@ -16,11 +16,11 @@ pub fn uneven(fields: &[Field]) -> Vec<String> {
     let mut all: Vec<(&Field, &str, Option<TwoKinds>)> = Vec::new();
     for field in fields {
         // The null server's cost is so small that its variance has its own pattern.
-        let is_believed = |name: &str| name != NULL && field.cost(name).is_some();
-        let believed: Vec<_> = field.contenders.iter().filter(|o| is_believed(&o.name)).collect();
-        let costs: Vec<_> = believed.iter().map(|o| &o.compared).collect();
+        let is_trusted = |name: &str| name != NULL && field.cost(name).is_some();
+        let trusted: Vec<_> = field.contenders.iter().filter(|o| is_trusted(&o.name)).collect();
+        let costs: Vec<_> = trusted.iter().map(|o| &o.compared).collect();
         let kinds = two_kinds(&costs);
-        all.extend(believed.iter().zip(kinds).map(|(o, kinds)| (field, o.name.as_str(), kinds)));
+        all.extend(trusted.iter().zip(kinds).map(|(o, kinds)| (field, o.name.as_str(), kinds)));
     }
     let p_values = all.iter().map(|(.., kinds)| kinds.map_or(1.0, |kinds| kinds.p_value));
     let p_values: Vec<f64> = p_values.collect();
