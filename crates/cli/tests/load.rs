@@ -117,7 +117,7 @@ fn a_window_without_one_right_answer_ends_with_status_1() {
     let output = load(&server, &["-c", "1", "-d", "100ms", "--warm-up", "0s"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("not one right answer came"), "{text}");
+    assert!(text.contains("no correct reply arrived"), "{text}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! How long the statistics of a large race take: 1,000 rounds × 20 cells, five times over, in closed
+//! The duration of the statistics of a large race: 1,000 rounds × 20 cells, five times, in closed
 //! and in open loop. `cargo run --release -p regatta-judge --example judge_speed`
 
 #[path = "../tests/simulated/mod.rs"]
@@ -34,7 +34,7 @@ fn time(what: &str, names: &[&str], rounds: &[Round]) {
     }
 }
 
-/// What this process has used: on a busy machine it says more than the wall clock.
+/// CPU time of this process. On a busy machine it is more reliable than the wall clock.
 fn cpu() -> Duration {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(used.tv_sec as u64, used.tv_nsec as u32)

@@ -1,5 +1,5 @@
-//! Prints the summary of a simulated race over the axes beside connections and pipelining: idle
-//! connections, asked rates, cores that are shared and not, a burst with figures of long ago.
+//! Prints the summary of a simulated race over the axes other than connections and pipelining: idle
+//! connections, requested rates, shared and separate cores, a burst with historical figures.
 //!
 //! `cargo run -p regatta-judge --example simulated_axes > crates/report/tests/axes.json`
 
@@ -42,7 +42,7 @@ fn main() {
     println!("{}", serde_json::to_string_pretty(&summary).expect("a summary is plain data"));
 }
 
-/// What each load leaves in its rounds.
+/// Changes the figures of a round according to its load.
 fn shape(round: &mut Round) {
     let held = round.load.drive.rate().map(|rate| u64::from(rate.get())).map(|rate| {
         match round.contender.as_str() {

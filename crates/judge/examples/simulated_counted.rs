@@ -1,5 +1,5 @@
-//! Prints the summary of a simulated race of the workload `hash`: a counted load of which an article
-//! had only words, small requests beside large ones, and silent connections.
+//! Prints the summary of a simulated race of the workload `hash`: a counted load that an article
+//! described only in words, small requests beside large ones, and silent connections.
 //!
 //! `cargo run -p regatta-judge --example simulated_counted > crates/report/tests/counted.json`
 
@@ -55,6 +55,6 @@ fn shape(round: &mut Round) {
     }
     let silent = if round.contender == "php" { 4_000.0 } else { 0.0 };
     let factor = 1.0 + silent * f64::from(round.load.idle) / 4e7;
-    // Requests that cost a ten thousandth of those with n=1000.
+    // Such requests cost a ten thousandth of those with n=1000.
     round.requests = (round.requests as f64 * 1e4 / factor) as u64;
 }

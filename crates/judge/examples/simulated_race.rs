@@ -1,4 +1,4 @@
-//! Prints the summary of a simulated race with something of everything: what reports are tried on.
+//! Prints the summary of a simulated race with a bit of everything, for the tests of reports.
 //!
 //! `cargo run -p regatta-judge --example simulated_race > crates/report/tests/summary.json`
 
@@ -43,7 +43,7 @@ fn contenders() -> Vec<Truth> {
     .to_vec()
 }
 
-/// What goes wrong in real races.
+/// Problems that occur in real races.
 fn mishaps(rounds: &mut Vec<Round>) {
     rounds.retain(|r| r.contender != "erlang");
     rounds.retain(|r| !(r.contender == "select" && r.load == LOADS[2] && r.round > 0));

@@ -1,5 +1,5 @@
 //! Prints the summary of a simulated race over rates and over connections: lines of cost, knees and
-//! laws of scalability that are there, and some that are not.
+//! laws of scalability, some of them missing.
 //!
 //! `cargo run -p regatta-judge --example simulated_sweep > crates/report/tests/sweep.json`
 
@@ -27,7 +27,7 @@ fn main() {
         ([125_000.0, 1e6, 3_900.0], [9_500.0, 0.075, 0.0]),
         ([96_000.0, 4e6, 5_300.0], [8_800.0, 0.09, 2e-6]),
         ([80_000.0, 2.5e7, 6_800.0], [8_000.0, 0.11, 3e-5]),
-        // It is overloaded at all rates but two.
+        // It is overloaded at all rates except two.
         ([20_000.0, 9e6, 26_000.0], [3_000.0, 0.15, 1e-5]),
     ];
     let loads: Vec<LoadShape> = RATES

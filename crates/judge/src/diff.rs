@@ -1,6 +1,6 @@
-//! Two results against each other (`regatta diff`). Nothing pairs their rounds, and the machine may
-//! have become faster or slower in between: what is compared is each contender's cost over the null
-//! server's cost of the same round.
+//! Compares two results (`regatta diff`). Their rounds are not paired, and the machine may have
+//! become faster or slower in between. So it compares each contender's cost over the null server's
+//! cost of the same round.
 
 use crate::{
     doubts,
@@ -10,35 +10,33 @@ use crate::{
 };
 use regatta_record::{Asked, Gate, Heads, LoadShape, NULL, Round};
 
-/// From this factor on the null server itself is so much dearer or cheaper than before that it is
-/// told.
+/// A change of the null server's own cost is reported from this factor on.
 const DRIFT: f64 = 1.10;
 
 /// One of the two results.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// What it is called: its directory.
+    /// Its name in messages: its directory.
     pub name: &'a str,
-    /// What was asked.
+    /// Its plan.
     pub asked: &'a Asked,
     /// Its rounds.
     pub rounds: &'a [Round],
 }
 
-/// The results have nothing in common that could be compared; one sentence.
+/// The error if the results share nothing that can be compared; one sentence.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct NothingInCommon(String);
 
-/// Compares the cost of every contender and load that both were asked for; `fail_over` is how much
-/// dearer is allowed, as a fraction. Twins and null servers are left out.
+/// Compares the cost of every contender and load that both results have; `fail_over` is the allowed
+/// increase of a cost, as a fraction. Twins and null servers are left out.
 pub fn diff(old: Side, new: Side, fail_over: Option<f64>) -> Result<Gate, NothingInCommon> {
     if old.asked.workload != new.asked.workload
         || old.asked.workload_file != new.asked.workload_file
     {
         return Err(NothingInCommon(format!(
-            "{} raced the workload {}, and {} {}{}: costs of different work say nothing of each \
-             other",
+            "{} raced the workload {}, and {} {}{}: costs of different work cannot be compared",
             old.name,
             old.asked.workload,
             new.name,
@@ -56,8 +54,8 @@ pub fn diff(old: Side, new: Side, fail_over: Option<f64>) -> Result<Gate, Nothin
     let common = in_both(old, new);
     if common.is_empty() {
         return Err(NothingInCommon(format!(
-            "{} and {} have no contender under the same load in common: there is nothing to \
-             compare; they raced {} and {}",
+            "{} and {} share no contender at the same load, so there is nothing to compare; they raced \
+             {} and {}",
             old.name,
             new.name,
             ranked(old.asked).join(", "),
@@ -85,7 +83,7 @@ pub fn diff(old: Side, new: Side, fail_over: Option<f64>) -> Result<Gate, Nothin
         fail_over,
         method: format!(
             "server CPU per {} over the null server's of the same round, new over old (Welch's \
-             interval on logarithms); the surer gate is one race of both builds: race --contender \
+             interval on logarithms); a more reliable gate is one race of both builds: race --contender \
              'old=…' --contender 'new=…' --baseline old --fail-over 5%",
             new.asked.cost_per.one
         ),
@@ -112,7 +110,7 @@ fn in_both(old: Side, new: Side) -> Vec<(String, LoadShape)> {
     cells(new.asked).into_iter().filter(|cell| old.contains(cell)).collect()
 }
 
-/// A cell of both; `None` where neither has a cost.
+/// A cell of both; `None` if neither has a cost.
 fn cell(sides: [(Side, &Field); 2], name: &str) -> Option<Compared> {
     let load = sides[0].1.load;
     let whys = sides.map(|(side, field)| {
@@ -131,7 +129,7 @@ fn cell(sides: [(Side, &Field); 2], name: &str) -> Option<Compared> {
         let plain = sides.map(|(_, field)| field.cost(name).map_or_else(Vec::new, |c| present(&c)));
         let ratio = known(Difference::unpaired(&plain[0], &plain[1]).map(|d| d.ratio()));
         let why = format!(
-            "{} has no cost of the null server: the plain ratio holds whatever the machine did \
+            "{} has no cost of the null server: the plain ratio includes any change of the machine \
              between the two runs and must not be trusted; enter `{NULL}` in both",
             side.name
         );
@@ -149,7 +147,7 @@ fn cell(sides: [(Side, &Field); 2], name: &str) -> Option<Compared> {
     }
 }
 
-/// What the machines and the ways of measuring do not have in common.
+/// Differences between the machines and the settings.
 fn setups(old: Side, new: Side) -> Vec<String> {
     let of = |side: Side| {
         let (asked, setup) = (side.asked, &side.asked.setup);
@@ -163,7 +161,7 @@ fn setups(old: Side, new: Side) -> Vec<String> {
             ("control group", setup.cgroup.clone()),
             ("window", format!("{} s", asked.window_s)),
             ("longest warm-up", format!("{} s", asked.warm_up_s)),
-            ("load's way to wait", waits.to_owned()),
+            ("load's way of waiting", waits.to_owned()),
             ("heads of requests", asked.heads.unwrap_or(Heads::Identical).to_string()),
             ("server's CPUs", format!("{:?}", asked.cpus.server)),
             ("load's CPUs", format!("{:?}", asked.cpus.load)),
@@ -174,21 +172,21 @@ fn setups(old: Side, new: Side) -> Vec<String> {
         .filter(|((_, a), (_, b))| a != b)
         .map(|((what, a), (_, b))| {
             format!(
-                "the {what} is not the same in both ({a}; now {b}): a ratio may show that instead \
-                 of the change"
+                "the {what} differs ({a}; now {b}): a ratio may show that difference instead of the \
+                 change"
             )
         })
         .collect()
 }
 
-/// A gate must not pass what is no longer there.
+/// Cells that the new result no longer has. A gate must not pass them.
 fn vanished(old: Side, new: Side) -> Vec<Compared> {
-    let there = cells(new.asked);
-    let gone = cells(old.asked).into_iter().filter(|cell| !there.contains(cell));
+    let current = cells(new.asked);
+    let gone = cells(old.asked).into_iter().filter(|cell| !current.contains(cell));
     let line = |(contender, load)| Compared {
         contender,
         load,
-        difference: Err(format!("{} does not have it", new.name)),
+        difference: Err(format!("{} does not contain it", new.name)),
         ratio: None,
     };
     gone.map(line).collect()
@@ -200,15 +198,15 @@ fn only_in_one(old: Side, new: Side, is_gate: bool) -> Vec<String> {
         let alone = cells(side.asked).into_iter().filter(|cell| !others.contains(cell));
         let alone: Vec<String> = alone.map(|(name, load)| format!("{name} at {load}")).collect();
         (!alone.is_empty())
-            .then(|| format!("only in {}, and so not compared: {}", side.name, alone.join(", ")))
+            .then(|| format!("only in {}, therefore not compared: {}", side.name, alone.join(", ")))
     };
-    // What is gone has a line of its own in a gate.
+    // In a gate, a missing cell has its own line.
     let gone = list(old, new).filter(|_| !is_gate);
     gone.into_iter().chain(list(new, old)).collect()
 }
 
-/// Where the null server's own cost moved far: then the machine was another one, and that what is
-/// measured moved by the same factor is an assumption.
+/// Reports loads at which the null server's own cost changed a lot. Then the machine has changed,
+/// and it is an assumption that the compared costs changed by the same factor.
 fn drift(fields: [&[Field]; 2]) -> Vec<String> {
     let mut doubts = Vec::new();
     for a in fields[0] {
@@ -218,8 +216,8 @@ fn drift(fields: [&[Field]; 2]) -> Vec<String> {
         let ratio = difference.ratio();
         if ratio.low > DRIFT || ratio.high < 1.0 / DRIFT {
             doubts.push(format!(
-                "at {} the null server itself costs {:.2} times what it did: the machine is not \
-                 as it was, and that this moved all costs alike is an assumption",
+                "at {} the null server itself costs {:.2} times as much as before: the machine has \
+                 changed, and the comparison assumes that all costs changed by the same factor",
                 a.load, ratio.mean
             ));
         }
@@ -231,7 +229,7 @@ fn short(side: Side) -> Option<String> {
     let passes = side.rounds.iter().map(|r| r.round + 1).max().unwrap_or(0);
     (passes < doubts::ROUNDS).then(|| {
         format!(
-            "{} has {passes} rounds only: the intervals are wide; {} are the least",
+            "{} has only {passes} rounds: the intervals are wide; run at least {}",
             side.name,
             doubts::ROUNDS
         )

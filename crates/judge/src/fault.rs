@@ -1,21 +1,21 @@
-//! What a load saw that a contender must not do: answer wrongly, not at all, or vanish.
+//! Faults of a contender that a load sees: wrong replies, missing replies, a server that vanished.
 
 use regatta_record::{Errors, Exchange, Outcome};
 
-/// What came, and did not come, of the replies that were owed.
+/// Errors among the replies that were due.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Replies<'a> {
     /// Errors by kind, over the whole run.
     pub errors: Errors,
     /// The first wrong exchange.
     pub first_wrong: Option<&'a Exchange>,
-    /// The server refused every connection, or was silent, until the load gave up.
+    /// The server refused every connection, or sent nothing, until the load gave up.
     pub server_died: bool,
 }
 
-/// The outcome that follows from the replies alone; `None` if all that were owed came and were
-/// right. A refused connection is tried again, and one that is closed idle owes nothing: neither is a
-/// fault. A request that was sent is owed its reply.
+/// Returns the outcome that follows from the replies alone; `None` if all due replies arrived and
+/// were correct. A refused connection is retried, and a connection closed while idle owes no reply:
+/// neither is a fault. A request that was sent is owed its reply.
 pub fn of_replies(name: &str, replies: Replies<'_>) -> Option<Outcome> {
     if let Some(exchange) = replies.first_wrong.cloned() {
         let because = "a reply was wrong".to_owned();

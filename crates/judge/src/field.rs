@@ -1,4 +1,4 @@
-//! All contenders under one load, as their rounds show them.
+//! All contenders at one load, read from their rounds.
 
 use crate::{
     observed::Observed,
@@ -10,23 +10,23 @@ use crate::{
 use regatta_record::{Asked, CpuSets, Figure, LoadShape, NULL, Round, Verdict};
 use std::collections::{BTreeSet, HashMap};
 
-/// Least margin within which two costs are tied (method, rule 3), as a fraction.
+/// Minimum margin within which two costs are tied (method, rule 3), as a fraction.
 pub const TIE_MARGIN: f64 = 0.02;
 
-/// All contenders under one load.
+/// All contenders at one load.
 pub(crate) struct Field {
     pub load: LoadShape,
     /// The CPUs that server and load had to share; empty if none.
     pub shared: Vec<u32>,
-    /// Which CPUs were given to whom.
+    /// The CPUs of the server and of the load.
     pub cpus: CpuSets,
-    /// What the probe said of the costs, where it said something.
+    /// The adjustment for the machine probe, if the probe explained anything.
     pub control: Option<Control>,
-    /// In the order asked.
+    /// In the planned order.
     pub contenders: Vec<Observed>,
 }
 
-/// Sorts the rounds to their cells, each cell's in the same list of passes.
+/// Assigns the rounds to their cells; all cells use the same list of passes.
 pub(crate) fn observe(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
     let by_cell: HashMap<(&str, LoadShape, u32), &Round> =
         rounds.iter().map(|r| ((r.contender.as_str(), r.load, r.round), r)).collect();
@@ -42,7 +42,7 @@ pub(crate) fn observe(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
         .iter()
         .map(|&load| {
             let mut contenders = in_parallel(&asked.contenders, |name| cell(load, name));
-            let control = take_off_the_machine(&mut contenders);
+            let control = adjust_for_machine(&mut contenders);
             let shared = match asked.cpus.are_shared(&load) {
                 true => asked.cpus.of_load(&load),
                 false => Vec::new(),
@@ -52,12 +52,12 @@ pub(crate) fn observe(asked: &Asked, rounds: &[Round]) -> Vec<Field> {
         .collect()
 }
 
-/// Costs are compared at one state of the machine, as far as the probe saw it.
-pub(crate) fn take_off_the_machine(contenders: &mut [Observed]) -> Option<Control> {
+/// Adjusts costs for the state of the machine, where the probe explains it.
+pub(crate) fn adjust_for_machine(contenders: &mut [Observed]) -> Option<Control> {
     let seen: Vec<_> = contenders.iter().map(|o| (&o.cost, &o.probe)).collect();
     let control = Control::of(&seen)?;
     for observed in contenders {
-        observed.compared = control.taken_off(&observed.cost, &observed.probe);
+        observed.compared = control.adjusted(&observed.cost, &observed.probe);
     }
     Some(control)
 }
@@ -73,7 +73,7 @@ impl Field {
         (!self.verdict(observed).voids(Figure::Cost)).then(|| observed.compared.clone())
     }
 
-    /// `ln(a/b)` of the costs of two contenders by pass: what every comparison of costs is made of.
+    /// `ln(a/b)` of the costs of two contenders by pass: the basis of every comparison of costs.
     pub fn log_ratios(&self, a: &str, b: &str) -> Vec<f64> {
         match (self.of(a), self.of(b)) {
             (Some(a), Some(b)) => paired(&a.compared, &b.compared),
@@ -89,8 +89,8 @@ impl Field {
         verdict::verdict(observed, Conditions { load, shared, headroom, below_floor, cpus })
     }
 
-    /// Rate of the null server over this one's in the same rounds; `None` for itself, and where
-    /// the rate is asked for or says nothing.
+    /// Rate of the null server over this one's in the same rounds; `None` for the null server
+    /// itself, at a requested rate, and on shared CPUs.
     pub fn headroom(&self, observed: &Observed) -> Option<f64> {
         if self.load.drive.rate().is_some() || !self.shared.is_empty() {
             return None;

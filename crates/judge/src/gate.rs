@@ -1,21 +1,22 @@
-//! Gates: is anything surely dearer than is allowed? Of a race against its baseline
-//! (`--fail-over`) in here; of two results in `diff`. Both are judged alike.
+//! Gates: is anything significantly more expensive than allowed? The gate of a race against its
+//! baseline (`--fail-over`) is here, that of two results in `diff`. Both are judged in the same
+//! way.
 
 use crate::field::Field;
 use crate::statistics::{CONFIDENCE, Difference, Floor, holm, is_known, known_floor};
 use regatta_record::{Asked, Cell, Estimate, Gate, GateLine, Judgement, Kind, LoadShape};
 
-/// A cell that is to be judged.
+/// A cell to be judged.
 pub struct Compared {
     pub contender: String,
     pub load: LoadShape,
     /// Logarithm of the new cost over the old; or why there is none.
     pub difference: Result<Difference, String>,
-    /// The ratio to show.
+    /// The ratio to print.
     pub ratio: Option<Estimate>,
 }
 
-/// The gate of a race that was given a limit.
+/// The gate of a race with a limit.
 pub fn of_race(
     asked: &Asked,
     fields: &[Field],
@@ -47,8 +48,8 @@ fn too_noisy(limit: f64, noise_floor: Option<f64>, parts: Floor) -> Option<Strin
         None => "beyond a factor of ten".to_owned(),
     };
     let remedy = match parts.lasting.exp_m1() {
-        lasting if lasting > limit => "no number of rounds changes that; allow more",
-        _ => "run more rounds or longer windows, or allow more",
+        lasting if lasting > limit => "more rounds do not help; raise the limit",
+        _ => "run more rounds or longer windows, or raise the limit",
     };
     Some(format!(
         "this machine cannot gate at {}: its noise floor is {is}, so a rise of that size cannot \
@@ -63,21 +64,21 @@ pub fn percent(fraction: f64) -> String {
 }
 
 impl Field {
-    /// Every ranked contender against the baseline. Who has no cost where the baseline has none
-    /// either is left out, and so is who did not take part, and an exhibit that is disqualified:
-    /// that has been told.
+    /// Every ranked contender against the baseline. Contenders without a cost are left out if the
+    /// baseline has none either. So are contenders that did not take part, and disqualified
+    /// exhibits: both are reported elsewhere.
     fn compared(&self, asked: &Asked, cells: &[Cell]) -> Vec<Compared> {
         let ratio_of = |name: &str| {
             let cell = cells.iter().find(|c| c.load == self.load && c.contender == name)?;
             cell.ratio_to_baseline
         };
         let judged = self.contenders.iter().filter(|o| {
-            let told = o.settled.as_ref().is_some_and(|v| match v.kind {
+            let reported = o.settled.as_ref().is_some_and(|v| match v.kind {
                 Kind::Skipped => true,
                 Kind::Disqualified => asked.is_exhibit(&o.name),
                 _ => false,
             });
-            o.name != asked.baseline && !asked.is_reference(&o.name) && !told
+            o.name != asked.baseline && !asked.is_reference(&o.name) && !reported
         });
         judged
             .filter_map(|observed| {
@@ -100,7 +101,7 @@ impl Field {
         })
     }
 
-    /// Why a contender has no cost that may be believed; `None` if it has one.
+    /// Why a contender has no trusted cost; `None` if it has one.
     pub(super) fn why_no_cost(&self, name: &str) -> Option<String> {
         let Some(observed) = self.of(name) else { return Some("did not race".to_owned()) };
         let verdict = self.verdict(observed);
@@ -112,22 +113,22 @@ impl Field {
     }
 }
 
-/// Judges cells with each other: Holm's correction goes over all that can be judged.
+/// Judges all cells together: Holm's correction covers all that can be judged.
 pub fn lines(compared: Vec<Compared>, limit: Option<f64>) -> Vec<GateLine> {
     let known: Vec<Difference> =
         compared.iter().filter_map(|c| c.difference.as_ref().ok().copied()).collect();
     let alpha = 1.0 - CONFIDENCE;
-    let fall = |p: &dyn Fn(&Difference) -> f64| {
+    let rejected = |p: &dyn Fn(&Difference) -> f64| {
         holm(&known.iter().map(p).collect::<Vec<_>>(), alpha).into_iter()
     };
-    let mut differs = fall(&|d| d.p_differs());
-    let mut worse = fall(&|d| limit.map_or(1.0, |limit| d.p_above(limit.ln_1p())));
+    let mut differs = rejected(&|d| d.p_differs());
+    let mut worse = rejected(&|d| limit.map_or(1.0, |limit| d.p_above(limit.ln_1p())));
     let line = |c: Compared| {
         let (judgement, because) = match &c.difference {
             Err(why) => (Judgement::Unknown, why.clone()),
             Ok(difference) => {
-                let fell = |of: &mut dyn Iterator<Item = bool>| of.next().unwrap_or_default();
-                judgement(difference, fell(&mut worse), fell(&mut differs), limit)
+                let next = |of: &mut dyn Iterator<Item = bool>| of.next().unwrap_or_default();
+                judgement(difference, next(&mut worse), next(&mut differs), limit)
             }
         };
         GateLine { contender: c.contender, load: c.load, ratio: c.ratio, judgement, because }
@@ -150,17 +151,23 @@ fn judgement(
             let limit = percent(limit);
             (
                 Judgement::Worse,
-                format!("surely more than {limit} dearer: at least {at_least:.3} times"),
+                format!(
+                    "significantly more expensive, by more than {limit}: at least {at_least:.3} times \
+                     the cost"
+                ),
             )
         }
         (_, _, Some(limit)) if difference.at_most() > 1.0 + limit => {
             (Judgement::Undecided, undecided(difference, limit))
         }
-        (_, true, Some(limit)) if mean > 1.0 => {
-            (Judgement::Differs, format!("surely dearer, but within {}", percent(limit)))
+        (_, true, Some(limit)) if mean > 1.0 => (
+            Judgement::Differs,
+            format!("significantly more expensive, but within {}", percent(limit)),
+        ),
+        (_, true, None) if mean > 1.0 => {
+            (Judgement::Differs, "significantly more expensive".to_owned())
         }
-        (_, true, None) if mean > 1.0 => (Judgement::Differs, "surely dearer".to_owned()),
-        (_, true, _) => (Judgement::Differs, "surely cheaper".to_owned()),
+        (_, true, _) => (Judgement::Differs, "significantly cheaper".to_owned()),
         (_, false, _) if !is_known(&ratio) => {
             (Judgement::Same, "no difference is reported: the ratio is not known".to_owned())
         }
@@ -168,20 +175,25 @@ fn judgement(
     }
 }
 
-/// With what to do about it.
+/// With advice.
 fn undecided(difference: &Difference, limit: f64) -> String {
     let (least, most) = (difference.at_least(), difference.at_most());
     let remedy = match difference.rounds_to_decide(limit.ln_1p()) {
-        // Chance may make it so: the rounds there are did not decide.
+        // By chance the estimate may be lower than the rounds already run, which did not decide.
         Some(rounds) => {
             let rounds = rounds.max(difference.rounds() as u32 + 1);
             format!("about {rounds} rounds would decide")
         }
-        None => "it lies so near the limit that more rounds may never decide".to_owned(),
+        None => "it is so close to the limit that more rounds may never decide".to_owned(),
     };
     let limit = percent(limit);
     if !is_known(&difference.ratio()) {
-        return format!("the ratio is not known, so the limit of {limit} is not decided: {remedy}");
+        return format!(
+            "the ratio is not known, so it is not decided whether it is within {limit}: {remedy}"
+        );
     }
-    format!("between {least:.3} and {most:.3} times, which holds the limit of {limit}: {remedy}")
+    format!(
+        "between {least:.3} and {most:.3} times the cost, an interval that includes the limit of \
+         {limit}: {remedy}"
+    )
 }

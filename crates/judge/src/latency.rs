@@ -1,5 +1,5 @@
-//! What the rounds of one cell showed of latency: histograms added up, percentiles by round, and in
-//! open loop what became of what was scheduled.
+//! Latency of the rounds of one cell: histograms added up, percentiles by round, and in open loop
+//! the fates of the requests that were due.
 
 use regatta_record::{
     CountsReader, CountsSum, HistogramError, Latency, OpenLoop, OpenLoopFigures, Round,
@@ -18,9 +18,9 @@ pub struct Latencies {
 
 /// Reads the histograms of a cell. The error is a sentence that names the round.
 ///
-/// A request that was never sent or never answered is in no histogram, but it took longer than any
-/// that is (method, rules 1 and 5): percentiles count it so, and those that fall among such
-/// requests are not given.
+/// A request that was never sent or never answered is in no histogram, but took longer than any
+/// request that is (method, rules 1 and 5). Percentiles count it as such; a percentile that falls
+/// among such requests is absent.
 pub fn read(rounds: &[&Round]) -> Result<Latencies, String> {
     let mut reader = CountsReader::default();
     let mut latencies = Latencies::default();
@@ -52,7 +52,7 @@ pub fn read(rounds: &[&Round]) -> Result<Latencies, String> {
     Ok(latencies)
 }
 
-/// Requests that took longer than all in the histogram.
+/// Number of requests that took longer than all in the histogram.
 pub fn unanswered(round: &Round) -> u64 {
     match &round.open_loop {
         Some(open) => open.unsent + open.timed_out + open.lost,

@@ -1,9 +1,9 @@
-//! Latency compared: percentiles of a cell over those of another cell, paired by pass.
+//! Latency ratios: percentiles of a cell over those of another cell, paired by pass.
 //!
-//! The method is that of costs: a log-ratio for each pass in which both were run, and the interval of
-//! their mean ([`crate::statistics::geometric`]). Whatever changed the latency of both by the same factor, such
-//! as a slower machine, cancels in the pair. The probe of the machine is not used here: it explains CPU
-//! time, and the tail of a latency has other causes.
+//! The method is the same as for costs: a log-ratio for each pass in which both were run, and the
+//! interval of their mean ([`crate::statistics::geometric`]). A factor that applies to both
+//! latencies, e.g. a slower machine, cancels in the pair. The machine probe is not used here: it
+//! explains CPU time, and the tail of a latency has other causes.
 
 use crate::{
     field::Field,
@@ -11,30 +11,31 @@ use crate::{
 };
 use regatta_record::{Asked, Cell, Figure, Kind, LatencyRatio, LoadShape};
 
-/// Places of p95 and p99 among the percentiles of a round.
+/// Indices of p95 and p99 among the percentiles of a round.
 const TAILS: [usize; 2] = [2, 3];
 
 /// Logarithms of the ratios by pass, or why there are none.
 type LogRatios = Result<Vec<f64>, String>;
 
-/// Which cell is compared with which.
+/// The cell to compare with.
 #[derive(Clone, Copy)]
 enum With {
     /// The baseline's under the same load.
     Baseline,
-    /// The same contender's under the load that differs in `stalled` alone, which is 0 there.
+    /// The same contender's at the load that differs only in `stalled`, which is 0 there.
     AllReading,
 }
 
-/// A cell, what it is compared with, and the log-ratios of p95 and p99.
+/// A cell, the kind of cell it is compared with, and the log-ratios of p95 and p99.
 struct Pair {
     cell: usize,
     with: With,
     tails: [LogRatios; 2],
 }
 
-/// Gives cells the ratios of their p95 and p99 to the baseline's, and of loads with connections that do
-/// not read to the load without. A ratio that cannot be trusted is absent, with the reason.
+/// Sets the ratios of each cell's p95 and p99 to the baseline's, and at loads with connections that
+/// do not read also to those at the load without. A ratio that cannot be trusted is absent, with
+/// the reason.
 pub(super) fn compare(asked: &Asked, fields: &[Field], cells: &mut [Cell]) {
     let pairs = pairs(asked, fields, cells);
     let tails = pairs.iter().flat_map(|pair| &pair.tails);
@@ -45,7 +46,7 @@ pub(super) fn compare(asked: &Asked, fields: &[Field], cells: &mut [Cell]) {
             let estimate = estimates.next().flatten();
             let estimate = logs.map(|_| estimate.filter(is_known))?;
             estimate.ok_or_else(|| {
-                "the interval reaches beyond a tenth or ten times of the ratio; take more rounds \
+                "the interval extends beyond a tenth or ten times the ratio; run more rounds \
                  (--rounds)"
                     .to_owned()
             })
@@ -59,7 +60,7 @@ pub(super) fn compare(asked: &Asked, fields: &[Field], cells: &mut [Cell]) {
     }
 }
 
-/// Why ratios are missing, of those of p95 and p99 that are.
+/// The reasons for missing ratios of p95 and p99.
 fn missing(p95: Option<&String>, p99: Option<&String>) -> Option<String> {
     match (p95, p99) {
         (None, None) => None,
@@ -92,14 +93,14 @@ fn pairs(asked: &Asked, fields: &[Field], cells: &[Cell]) -> Vec<Pair> {
     pairs
 }
 
-/// Why the latencies of two cells are not compared, where they are not.
+/// Why the latencies of two cells are not compared, if so.
 fn distrust(cell: &Cell, other: &Cell, with: With) -> Option<String> {
     if cell.shared_cpus {
-        return Some("server and load share CPUs, so latencies mean nothing".to_owned());
+        return Some("server and load share CPUs, so latencies are not meaningful".to_owned());
     }
     if !cell.load.compares_latency() {
         return Some(
-            "latencies are compared only at a `rate` or with a bound on `in_flight`: elsewhere they \
+            "latencies are compared only at a `rate` or with a bound on `in_flight`: otherwise they \
              follow from the throughput"
                 .to_owned(),
         );
@@ -110,15 +111,15 @@ fn distrust(cell: &Cell, other: &Cell, with: With) -> Option<String> {
     };
     [("its latency", cell), (&of_other, other)].into_iter().find_map(|(which, cell)| {
         if cell.verdict.voids(Figure::Latency) {
-            return Some(format!("{which} is void; the verdict says why"));
+            return Some(format!("{which} is void; see the verdict"));
         }
         cell.verdict.is(Kind::Overloaded).then(|| {
-            format!("{which} is that of an overload, which grows for as long as the load lasts")
+            format!("{which} was measured under overload and grows as long as the load lasts")
         })
     })
 }
 
-/// Of p95 and p99, paired by pass.
+/// Log-ratios of p95 and p99, paired by pass.
 fn log_ratios(fields: &[Field], cell: &Cell, other: &Cell) -> [LogRatios; 2] {
     let by_pass = |cell: &Cell| {
         let field = fields.iter().find(|field| field.load == cell.load);
@@ -130,16 +131,17 @@ fn log_ratios(fields: &[Field], cell: &Cell, other: &Cell) -> [LogRatios; 2] {
     TAILS.map(|nth| {
         let ratio = |a: u64, b: u64| Some(log(a as f64)? - log(b as f64)?);
         let logs: Vec<Option<f64>> = both().map(|(a, b)| ratio(a[nth]?, b[nth]?)).collect();
-        let (rounds, there) = (logs.len(), logs.iter().flatten().count());
+        let (rounds, measured) = (logs.len(), logs.iter().flatten().count());
         if rounds < 2 {
             return Err("an interval needs 2 rounds in which both were measured".to_owned());
         }
-        // A round is never left out for what it measured: rounds without a percentile may be the worst.
-        if there < rounds {
+        // A round is never left out because of its value: rounds without a percentile may be the
+        // worst.
+        if measured < rounds {
             return Err(format!(
                 "{} of {rounds} rounds have fewer than ten latencies beyond it, or requests without \
-                 a reply hide it; take longer windows (--window)",
-                rounds - there
+                 a reply hide it; use longer windows (--window)",
+                rounds - measured
             ));
         }
         Ok(logs.into_iter().flatten().collect())
@@ -151,13 +153,13 @@ mod tests {
     use super::missing;
 
     #[test]
-    fn a_reason_that_both_percentiles_have_is_said_once() {
+    fn a_reason_shared_by_both_percentiles_is_given_once() {
         let (few, void) = ("few".to_owned(), "void".to_owned());
-        let said = |p95, p99| missing(p95, p99).unwrap_or_default();
-        assert_eq!(said(Some(&few), Some(&few)), "few");
-        assert_eq!(said(Some(&few), Some(&void)), "p95: few; p99: void");
-        assert_eq!(said(Some(&few), None), "p95: few");
-        assert_eq!(said(None, Some(&void)), "p99: void");
+        let reason = |p95, p99| missing(p95, p99).unwrap_or_default();
+        assert_eq!(reason(Some(&few), Some(&few)), "few");
+        assert_eq!(reason(Some(&few), Some(&void)), "p95: few; p99: void");
+        assert_eq!(reason(Some(&few), None), "p95: few");
+        assert_eq!(reason(None, Some(&void)), "p99: void");
         assert_eq!(missing(None, None), None);
     }
 }

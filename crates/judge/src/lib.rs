@@ -1,11 +1,11 @@
-//! The referee: from what was asked and the rounds that were run to the judged summary.
+//! The referee: turns a plan and its recorded rounds into the judged summary.
 //!
-//! Pure: reads no file, clock or machine, so any figure of a report can be recomputed from a result
-//! directory. `observed` reads one cell's rounds, `verdict` judges the cell, `scaling` compares loads
-//! that differ in cores alone, `latency_ratios` compares latencies, `curves` tells what loads that
-//! differ in one number say together, `doubts` looks at the race as a whole, and `race` compares the
-//! costs of the cells of a load with each other.
-//! `of_load` judges a load without a race, `capacity` the levels of a search.
+//! Pure: it reads no file, clock or machine, so every figure of a report can be recomputed from a
+//! result directory. `observed` reads the rounds of one cell, `verdict` judges the cell, `scaling`
+//! compares loads that differ in cores alone, `latency_ratios` compares latencies, `curves` reads
+//! loads that differ in one number as a curve, `doubts` checks the race as a whole, and `race`
+//! compares the costs of the cells of a load. `of_load` judges a load without a race, `capacity`
+//! the levels of a search.
 
 pub mod capacity;
 mod curves;

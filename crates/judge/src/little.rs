@@ -1,20 +1,20 @@
-//! Little's law as a check of the figures against each other.
+//! Little's law as a consistency check of the figures.
 
 use crate::observed::Observed;
 use regatta_record::{Drive, LoadShape};
 
-/// Residual from which on it is a doubt: figures that agree with each other do so within the time
-/// that the load takes between reading a reply and sending again, some percent.
+/// Residual above which a cell is doubted. Consistent figures agree within the time that the load
+/// takes between reading a reply and sending again, a few percent.
 pub const LITTLE: f64 = 0.10;
 
-/// Mean concurrency over rate × mean latency, less 1 (Little, *A proof for the queuing formula
-/// L = λW*, Operations Research 9, 1961).
+/// Returns mean concurrency over rate × mean latency, minus 1 (Little, *A proof for the queuing
+/// formula L = λW*, Operations Research 9, 1961).
 ///
-/// The concurrency is known in closed loop alone, where every connection has its pipeline full all
-/// the time; with a connection per request, a count of requests (which ends one by one), or errors,
-/// it is not. Above 0, requests were outstanding for less time than there were places for them:
-/// connections idled, or the load was late to send again. Below 0, latencies are longer than the
-/// rate permits: they are not those of the requests that were counted.
+/// The concurrency is known only in closed loop, where the pipeline of every connection is always
+/// full. It is not known with a connection per request, a fixed number of requests (connections
+/// finish one by one), or errors. Above 0, fewer requests were in flight than possible: connections
+/// idled, or the load was late to send again. Below 0, latencies are longer than the rate permits:
+/// they do not belong to the requests that were counted.
 pub fn residual(load: &LoadShape, observed: &Observed) -> Option<f64> {
     let on_connections = f64::from(load.connections) * f64::from(load.pipeline);
     let places = match load.drive {

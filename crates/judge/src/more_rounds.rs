@@ -1,4 +1,4 @@
-//! Where more rounds could change an answer, and how many would.
+//! Where more rounds could decide a comparison, and how many.
 
 use crate::{
     field::{Field, TIE_MARGIN},
@@ -6,7 +6,8 @@ use crate::{
 };
 use regatta_record::{Asked, Cell, Kind, Relation};
 
-/// Gives each cell that is not told apart from the baseline the rounds that would tell.
+/// Sets the number of rounds that would decide, for each cell that is not distinguishable from the
+/// baseline.
 pub fn plan(asked: &Asked, fields: &[Field], cells: &mut [Cell], floor: Floor) {
     for cell in cells.iter_mut().filter(|c| c.relation == Some(Relation::NotToldApart)) {
         let Some(field) = fields.iter().find(|field| field.load == cell.load) else { continue };
@@ -15,8 +16,8 @@ pub fn plan(asked: &Asked, fields: &[Field], cells: &mut [Cell], floor: Floor) {
     }
 }
 
-/// The rounds that would tell `log_ratios` of a cell to the baseline. None where the load's own limit was
-/// what was measured, since more rounds would measure the same again.
+/// Returns the total number of rounds that would decide the `log_ratios` of a cell to the baseline.
+/// `None` if the load was the limit, because more rounds would measure the load's limit again.
 pub fn would_tell(asked: &Asked, cell: &Cell, log_ratios: &[f64], floor: Floor) -> Option<u32> {
     if cell.verdict.is(Kind::GeneratorBound) || asked.is_reference(&cell.contender) {
         return None;

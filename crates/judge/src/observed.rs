@@ -1,4 +1,4 @@
-//! What the rounds of one cell showed: figures by pass, totals, and what went wrong.
+//! The rounds of one cell: figures by pass, totals, and errors.
 
 use crate::{
     latency::{self, Latencies},
@@ -14,36 +14,37 @@ use regatta_record::{
 };
 use std::collections::BTreeSet;
 
-/// One cell's rounds, read. Only rounds that finished enter figures, and a cell that is settled
-/// without figures (disqualified, failed, skipped, cannot hold) has none at all.
+/// The rounds of one cell. Only finished rounds enter figures. A cell that is settled without
+/// figures (disqualified, failed, skipped, cannot hold) has none at all.
 #[derive(Debug, Default)]
 pub struct Observed {
     /// Name of the contender.
     pub name: String,
-    /// Rounds that are there, however they ended.
-    pub there: u32,
+    /// Rounds that were run, whatever their outcome.
+    pub run: u32,
     /// Rounds that entered the figures.
     pub finished: u32,
     /// Rounds in which the server was not observed, out of `finished`.
     pub unobserved: u32,
-    /// The verdict, where it follows from how the rounds ended alone.
+    /// The verdict, if the outcomes of the rounds alone decide it.
     pub settled: Option<Verdict>,
-    /// Logarithm of server CPU per operation of the kind that costs are per (ns) by pass.
+    /// Logarithm of server CPU per operation of the kind that costs are per (ns), by pass.
     pub cost: Series,
-    /// Logarithm of server CPU per request (ns) by pass.
+    /// Logarithm of server CPU per request (ns), by pass.
     pub cost_of_request: Series,
-    /// The same without what a probe saw of the machine, where that was much: what contenders are
-    /// compared by.
+    /// `cost` adjusted for the machine probe, where the probe explains enough: the basis of
+    /// comparisons.
     pub compared: Series,
-    /// Logarithm of what the probe read (ns) by pass, before the contender was started.
+    /// Logarithm of the probe's reading (ns) by pass, before the contender started.
     pub probe: Series,
-    /// The same after it was gone.
+    /// The same, after the contender exited.
     pub probe_after: Series,
-    /// How long its CPUs were at work after it had ended, in seconds, of the rounds that tell.
+    /// How long its CPUs were still busy after it exited, in seconds, for the rounds that recorded
+    /// it.
     pub busy_after_s: Vec<f64>,
     /// Logarithm of requests per second by pass.
     pub rate: Series,
-    /// Logarithm of load CPU per operation likewise (ns) by pass.
+    /// Logarithm of load CPU per operation of the same kind (ns), by pass.
     pub load_cost: Series,
     /// Logarithm of the mean wall time of an instance of a burst (s) by pass.
     pub instance: Series,
@@ -51,88 +52,90 @@ pub struct Observed {
     pub beside: Series,
     /// The slowest instance of all rounds, in seconds.
     pub slowest_instance_s: Option<f64>,
-    /// Right answers.
+    /// Correct replies.
     pub requests: u64,
-    /// Errors in rounds that finished all the same.
+    /// Errors in rounds that finished nevertheless.
     pub errors: Errors,
-    /// What the histograms say.
+    /// Latencies, from the histograms.
     pub latencies: Latencies,
-    /// What was counted of further kinds of operations.
+    /// Counts of further kinds of operations.
     pub operations: Vec<Operations>,
-    /// The kind of operation whose latency is that of the cell.
+    /// The kind of operation that the cell's latency measures.
     pub latency_of: Operation,
-    /// What the machine did.
+    /// State of the machine.
     pub signals: Signals,
-    /// Why a histogram could not be read, where one could not.
+    /// Why a histogram could not be read, if one could not.
     pub unreadable: Option<String>,
     /// Median over rounds.
     pub memory_bytes: Option<u64>,
     /// User memory that a connection added, bytes, median over rounds.
     pub user_per_connection: Option<f64>,
-    /// The kernel's, likewise.
+    /// Kernel memory, in the same way.
     pub kernel_per_connection: Option<f64>,
-    /// Where that was read.
+    /// Where the kernel memory was read.
     pub kernel_source: Option<KernelMemorySource>,
-    /// Of both kinds, per operation likewise, over the rounds that were observed.
+    /// Context switches of both kinds per operation of the kind that costs are per, over the
+    /// observed rounds.
     pub switches_per_request: Option<f64>,
-    /// CPU time over (window × CPUs), of all observed rounds together.
+    /// CPU time over (window × CPUs), over all observed rounds.
     pub server_busy: Option<f64>,
-    /// CPU time of the busiest thread over the window, of all rounds together that tell.
+    /// CPU time of the busiest thread over the window, over all rounds that recorded it.
     pub busiest_thread: Option<f64>,
-    /// What the load used of its CPUs, without what it spun.
+    /// Fraction of its CPUs that the load used, without spinning.
     pub load_busy: Option<f64>,
-    /// What it spun.
+    /// Fraction of its CPUs that the load spun.
     pub load_spun: Option<f64>,
     /// CPUs of server and load.
     pub cpus: (u32, u32),
-    /// What its roles took, where it has more than one.
+    /// Figures of its roles, if it has more than one.
     pub roles: Vec<Role>,
-    /// How it warmed up, where that was seen.
+    /// How it warmed up, if observed.
     pub settling: Option<Settling>,
     /// A reply.
     pub reply: Option<ReplySeen>,
-    /// Rounds whose warm-up was shorter than was seen to be needed, out of `finished`.
+    /// Rounds whose warm-up was shorter than the observed need, out of `finished`.
     pub cut_short: u32,
-    /// Members that came and went, warm-ups included.
+    /// Members that joined and left, warm-ups included.
     pub passed: u64,
-    /// What it did that voids no figure: how many rounds remark on it, and what the first says.
+    /// Behaviour that voids no figure: number of rounds with a remark, and the first remark.
     pub remark: Option<(u32, String)>,
-    /// Somebody else served its port: in how many rounds, and what the first says.
+    /// Another program served its port: number of rounds, and the first report.
     pub served_by_others: Option<(u32, String)>,
-    /// A thread of it might run on other CPUs than it was given, likewise.
+    /// One of its threads could run on other CPUs than assigned: number of rounds, and the first
+    /// report.
     pub left_its_cpus: Option<(u32, String)>,
-    /// What its processes took for how many operations, by pass.
+    /// CPU time of its processes and number of operations, by pass.
     pub took: Vec<Option<Took>>,
-    /// Where the server's CPU time was read.
+    /// Sources of the server's CPU time.
     pub sources: BTreeSet<&'static str>,
-    /// Share of the CPU time that its processes which ended may have used beyond it, of all rounds
-    /// together that tell.
+    /// CPU time that processes may have used before they exited and that was not measured, as a
+    /// fraction of the measured CPU time, over all rounds that recorded it.
     pub unseen: Option<f64>,
-    /// Rounds in which that could not be bounded.
+    /// Rounds in which that time has no upper bound.
     pub unbounded: u32,
-    /// `user + system` over the CPU time, of all observed rounds together.
+    /// `user + system` over the CPU time, over all observed rounds.
     pub split_over_cpu: Option<f64>,
-    /// Length of all windows together, in seconds.
+    /// Total length of all windows, in seconds.
     pub window_s: f64,
-    /// Right answers by slice, a list for each round.
+    /// Correct replies by slice, one list per round.
     pub slices: Vec<Vec<u64>>,
 }
 
 impl Observed {
-    /// Reads a cell: `rounds` by pass, `None` where a pass is not there; `skipped` is why the
-    /// contender did not take part. `asked` says per which kind of operation costs are, and of which kind
-    /// the latency is.
+    /// Reads a cell: `rounds` by pass, `None` for a pass that was not run; `skipped` is why the
+    /// contender did not take part. `asked` gives the kind of operation that costs are per, and the
+    /// kind that the latency measures.
     pub fn of(
         name: &str,
         skipped: Option<String>,
         rounds: &[Option<&Round>],
         asked: &Asked,
     ) -> Self {
-        let there: Vec<&Round> = rounds.iter().flatten().copied().collect();
-        let settled = settled(skipped, &there, &asked.cost_per);
+        let run: Vec<&Round> = rounds.iter().flatten().copied().collect();
+        let settled = settled(skipped, &run, &asked.cost_per);
         let void = Observed {
             name: name.to_owned(),
-            there: there.len() as u32,
+            run: run.len() as u32,
             cost: vec![None; rounds.len()],
             cost_of_request: vec![None; rounds.len()],
             compared: vec![None; rounds.len()],
@@ -146,13 +149,13 @@ impl Observed {
         };
         match settled {
             Some(verdict) => Observed { settled: Some(verdict), ..void },
-            None if there.is_empty() => void,
-            None => void.with_figures(rounds, &there, asked),
+            None if run.is_empty() => void,
+            None => void.with_figures(rounds, &run, asked),
         }
     }
 
-    /// Adds the figures; every round of `there` finished with answers.
-    fn with_figures(mut self, rounds: &[Option<&Round>], there: &[&Round], asked: &Asked) -> Self {
+    /// Adds the figures; every round of `run` finished with correct replies.
+    fn with_figures(mut self, rounds: &[Option<&Round>], run: &[&Round], asked: &Asked) -> Self {
         let per = &asked.cost_per;
         let by_pass = |figure: &dyn Fn(&Round) -> Option<f64>| -> Series {
             rounds.iter().map(|r| r.and_then(figure).and_then(log)).collect()
@@ -166,7 +169,7 @@ impl Observed {
         let probe = |r: &Round, nth: usize| Some(r.machine?.probe_ns?[nth] as f64);
         self.probe = by_pass(&|r| probe(r, 0));
         self.probe_after = by_pass(&|r| probe(r, 1));
-        let busy = there.iter().filter_map(|r| r.machine?.busy_after_ns);
+        let busy = run.iter().filter_map(|r| r.machine?.busy_after_ns);
         self.busy_after_s = busy.map(|ns| ns as f64 / 1e9).collect();
         self.rate = by_pass(&|r| Some(r.requests as f64 / (r.window_ns as f64 / 1e9)));
         self.load_cost = by_pass(&|r| Some(r.load_work_ns() as f64 / r.count_of(per) as f64));
@@ -176,29 +179,29 @@ impl Observed {
             Some(beside.requests as f64 / (beside.window_ns as f64 / 1e9))
         });
         self.instance = by_pass(&|r| mean(&seconds(&r.instances_ns)));
-        let instances = there.iter().flat_map(|r| seconds(&r.instances_ns));
+        let instances = run.iter().flat_map(|r| seconds(&r.instances_ns));
         self.slowest_instance_s = instances.max_by(f64::total_cmp);
 
-        self.finished = there.len() as u32;
-        self.requests = there.iter().map(|r| r.requests).sum();
-        there.iter().for_each(|r| self.errors.add(&r.errors));
-        self.settling = there.iter().find_map(|round| round.settling);
-        self.reply = there.iter().find_map(|round| round.reply);
-        self.cut_short = there.iter().filter(|round| is_cut_short(round)).count() as u32;
-        self.passed = there.iter().map(|round| round.passed).sum();
-        self.remark = said(there, |r| r.remark.as_ref());
-        self.served_by_others = said(there, |r| r.served_by_others.as_ref());
-        self.left_its_cpus = said(there, |r| r.left_its_cpus.as_ref());
+        self.finished = run.len() as u32;
+        self.requests = run.iter().map(|r| r.requests).sum();
+        run.iter().for_each(|r| self.errors.add(&r.errors));
+        self.settling = run.iter().find_map(|round| round.settling);
+        self.reply = run.iter().find_map(|round| round.reply);
+        self.cut_short = run.iter().filter(|round| is_cut_short(round)).count() as u32;
+        self.passed = run.iter().map(|round| round.passed).sum();
+        self.remark = reported(run, |r| r.remark.as_ref());
+        self.served_by_others = reported(run, |r| r.served_by_others.as_ref());
+        self.left_its_cpus = reported(run, |r| r.left_its_cpus.as_ref());
         self.took = rounds.iter().map(|r| r.and_then(|r| Took::of(r, per))).collect();
         self.roles = Role::all(rounds, per);
-        self.window_s = there.iter().map(|r| r.window_ns as f64 / 1e9).sum();
-        self.slices = there.iter().map(|r| r.slices.clone()).collect();
-        let of_load = there.iter().map(|r| r.window_ns as f64 * f64::from(r.load_cpus)).sum();
-        self.load_busy = fraction(there.iter().map(|r| r.load_work_ns() as f64).sum(), of_load);
-        self.load_spun = fraction(there.iter().map(|r| r.load_spun_ns as f64).sum(), of_load);
-        self.cpus.1 = there.iter().map(|r| r.load_cpus).max().unwrap_or(0);
-        self.signals = Signals::of(there);
-        match latency::read(there) {
+        self.window_s = run.iter().map(|r| r.window_ns as f64 / 1e9).sum();
+        self.slices = run.iter().map(|r| r.slices.clone()).collect();
+        let of_load = run.iter().map(|r| r.window_ns as f64 * f64::from(r.load_cpus)).sum();
+        self.load_busy = fraction(run.iter().map(|r| r.load_work_ns() as f64).sum(), of_load);
+        self.load_spun = fraction(run.iter().map(|r| r.load_spun_ns as f64).sum(), of_load);
+        self.cpus.1 = run.iter().map(|r| r.load_cpus).max().unwrap_or(0);
+        self.signals = Signals::of(run);
+        match latency::read(run) {
             Ok(latencies) => self.latencies = latencies,
             Err(why) => self.unreadable = Some(why),
         }
@@ -207,11 +210,11 @@ impl Observed {
             Err(why) => self.unreadable = Some(why),
         }
         self.latency_of = asked.latency_of.clone();
-        self.with_usage(there, per)
+        self.with_usage(run, per)
     }
 
-    /// Latency of the kind of operation that was asked for: percentiles of all rounds, and 50, 90, 95, 99
-    /// and 99.9 of each. `None` where there were none of that kind.
+    /// Latency of the requested kind of operation: percentiles of all rounds, and 50, 90, 95, 99
+    /// and 99.9 of each. `None` if there were no operations of that kind.
     pub fn latency(&self) -> Option<(&Latency, &[[Option<u64>; 5]])> {
         if self.latency_of.is_request() {
             return Some((&self.latencies.all, &self.latencies.by_round));
@@ -219,19 +222,19 @@ impl Observed {
         self.operations.iter().find_map(|one| one.latency(&self.latency_of))
     }
 
-    /// The percentiles of that latency by pass: 50, 90, 95, 99 and 99.9, each where the pass has it.
+    /// The percentiles of that latency by pass: 50, 90, 95, 99 and 99.9, each if the pass has it.
     /// `None`: the pass was not run.
     pub fn latency_by_pass(&self) -> Vec<Option<[Option<u64>; 5]>> {
         let mut by_round = self.latency().map_or(&[][..], |(_, by_round)| by_round).iter();
-        // Every round that was run has a rate; one without an answer fails its cell.
+        // Every round that was run has a rate; a round without a correct reply fails its cell.
         let of_pass = |rate: &Option<f64>| rate.and_then(|_| by_round.next().copied());
         self.rate.iter().map(of_pass).collect()
     }
 
-    /// Adds what was read of the contender's processes.
-    fn with_usage(mut self, there: &[&Round], per: &Operation) -> Self {
-        let seen: Vec<_> = there.iter().filter_map(|r| Some((*r, r.server.as_ref()?))).collect();
-        self.unobserved = (there.len() - seen.len()) as u32;
+    /// Adds the figures of the contender's processes.
+    fn with_usage(mut self, run: &[&Round], per: &Operation) -> Self {
+        let seen: Vec<_> = run.iter().filter_map(|r| Some((*r, r.server.as_ref()?))).collect();
+        self.unobserved = (run.len() - seen.len()) as u32;
         let cpu_ns: f64 = seen.iter().map(|(_, s)| s.cpu_ns as f64).sum();
         self.server_busy = fraction(
             cpu_ns,
@@ -259,7 +262,7 @@ impl Observed {
             seen.iter().map(|(r, _)| r.count_of(per) as f64).sum(),
         );
         self.cpus.0 = seen.iter().map(|(_, s)| s.usable_cpus()).max().unwrap_or(0);
-        if let Some((busy, cpus)) = roles::busiest(there) {
+        if let Some((busy, cpus)) = roles::busiest(run) {
             (self.server_busy, self.cpus.0) = (Some(busy), cpus);
         }
         self.sources = seen.iter().map(|(_, s)| source_name(s)).collect();
@@ -268,7 +271,7 @@ impl Observed {
         self.with_memory_of_connections(&seen)
     }
 
-    /// Adds what each connection took. Bursts and churn leave none open to tell it.
+    /// Adds the memory of each connection. Bursts and churn leave no connections open to measure.
     fn with_memory_of_connections(mut self, seen: &[(&Round, &Server)]) -> Self {
         let lasts = |load: &LoadShape| match load.drive {
             Drive::Closed | Drive::Bounded { .. } | Drive::Open { .. } => true,
@@ -285,15 +288,15 @@ impl Observed {
     }
 }
 
-/// Whether the warm-up was shorter, or had fewer requests, than was seen to be needed.
+/// Whether the warm-up was shorter, or had fewer requests, than the observed need.
 fn is_cut_short(round: &Round) -> bool {
     round
         .warm_up
         .is_some_and(|done| done.ns < done.needed_ns || done.requests < done.needed_requests)
 }
 
-/// How many rounds say something, and what the first of them says.
-fn said(rounds: &[&Round], what: impl Fn(&Round) -> Option<&String>) -> Option<(u32, String)> {
+/// Counts the rounds with a report, and returns the first.
+fn reported(rounds: &[&Round], what: impl Fn(&Round) -> Option<&String>) -> Option<(u32, String)> {
     let all: Vec<&String> = rounds.iter().filter_map(|round| what(round)).collect();
     all.first().map(|first| (all.len() as u32, (*first).clone()))
 }
@@ -302,37 +305,37 @@ fn seconds(ns: &[u64]) -> Vec<f64> {
     ns.iter().map(|ns| *ns as f64 / 1e9).collect()
 }
 
-/// What follows from how the rounds ended. One wrong exchange disqualifies a cell and one failed
-/// round fails it, however many went well: a contender that answers rightly six times of seven is
-/// no contender. A round without one right answer failed too, and so did one without what costs are
-/// `per`.
-fn settled(skipped: Option<String>, there: &[&Round], per: &Operation) -> Option<Verdict> {
+/// The verdict that follows from the outcomes of the rounds. One wrong exchange disqualifies a cell
+/// and one failed round fails it, however many rounds went well: six correct rounds out of seven
+/// are not enough. A round without a correct reply also failed, and so did a round without any
+/// operation that costs are `per`.
+fn settled(skipped: Option<String>, run: &[&Round], per: &Operation) -> Option<Verdict> {
     if let Some(why) = skipped {
         return Some(Verdict::new(Kind::Skipped, why));
     }
-    let n = there.len();
-    let told = |kind, hits: Vec<(u32, String)>| {
+    let n = run.len();
+    let decided = |kind, hits: Vec<(u32, String)>| {
         let (round, because) = hits.first()?;
         let text = format!("in {} of {n} rounds, first in round {round}: {because}", hits.len());
         Some(Verdict::new(kind, text))
     };
     let each = |why: &dyn Fn(&Round) -> Option<String>| -> Vec<(u32, String)> {
-        there.iter().filter_map(|r| Some((r.round + 1, why(r)?))).collect()
+        run.iter().filter_map(|r| Some((r.round + 1, why(r)?))).collect()
     };
-    let cannot_hold = there.iter().find_map(|r| match &r.outcome {
+    let cannot_hold = run.iter().find_map(|r| match &r.outcome {
         Outcome::CannotHold { because } => Some(Verdict::new(Kind::CannotHold, because)),
         _ => None,
     });
-    told(Kind::Disqualified, each(&wrong))
-        .or_else(|| told(Kind::Failed, each(&|round| failure(round, per))))
+    decided(Kind::Disqualified, each(&wrong))
+        .or_else(|| decided(Kind::Failed, each(&|round| failure(round, per))))
         .or(cannot_hold)
 }
 
-/// Why a round disqualifies, with the first wrong exchange where one was seen.
+/// Why a round disqualifies, with the first wrong exchange if one was recorded.
 fn wrong(round: &Round) -> Option<String> {
     match &round.outcome {
         Outcome::Disqualified { because, exchange: Some(exchange) } => {
-            Some(format!("{}; {}", because.trim_end_matches('.'), told(exchange)))
+            Some(format!("{}; {}", because.trim_end_matches('.'), in_words(exchange)))
         }
         Outcome::Disqualified { because, exchange: None } => Some(because.clone()),
         Outcome::Finished if round.errors.wrong_reply > 0 => {
@@ -342,7 +345,7 @@ fn wrong(round: &Round) -> Option<String> {
     }
 }
 
-fn told(e: &Exchange) -> String {
+fn in_words(e: &Exchange) -> String {
     let nth = e.reply_index + 1;
     format!(
         "sent {}, expected {}, received {} (reply {nth} on its connection)",
@@ -354,11 +357,11 @@ fn failure(round: &Round, per: &Operation) -> Option<String> {
     match &round.outcome {
         Outcome::Failed { because } => Some(because.clone()),
         Outcome::Finished if round.requests == 0 || round.window_ns == 0 => Some(
-            "not one right answer inside the window; try a longer window or fewer connections"
+            "no correct reply inside the window; try a longer window or fewer connections"
                 .to_owned(),
         ),
         Outcome::Finished if round.count_of(per) == 0 => Some(format!(
-            "not one {} inside the window, and costs are per {}; try a longer window",
+            "no {} inside the window, and costs are per {}; try a longer window",
             per.one, per.one
         )),
         _ => None,
@@ -371,7 +374,7 @@ fn fraction(part: f64, whole: f64) -> Option<f64> {
 
 fn source_name(server: &Server) -> &'static str {
     match server.source {
-        // The clocks were held against a control group, and the better of the two was taken.
+        // Process clocks and a control group were both read, and the better source was used.
         UsageSource::ProcessClocks | UsageSource::CgroupV2 | UsageSource::CgroupV1
             if matches!(server.unseen, Some(Unseen::AtMostNs(_))) =>
         {

@@ -1,4 +1,4 @@
-//! The judgement on a single load, without a race.
+//! The verdict on a single load, without a race.
 
 use crate::{
     OfServer, SingleLoad, fault, signals,
@@ -6,7 +6,7 @@ use crate::{
 };
 use regatta_record::{Drive, Figure, Kind, Outcome, Verdict};
 
-/// Judges what came of a load; `server` is `None` where it was not observed.
+/// Judges the result of a load; `server` is `None` if it was not observed.
 pub fn of_load(load: &SingleLoad<'_>, server: Option<OfServer>) -> Verdict {
     match fault(load) {
         Some(Outcome::Disqualified { because, .. }) => {
@@ -14,7 +14,7 @@ pub fn of_load(load: &SingleLoad<'_>, server: Option<OfServer>) -> Verdict {
         }
         Some(Outcome::Failed { because }) => return Verdict::new(Kind::Failed, because),
         _ if load.requests == 0 => {
-            return Verdict::new(Kind::Failed, "not one right answer came");
+            return Verdict::new(Kind::Failed, "no correct reply arrived");
         }
         _ => {}
     }
@@ -48,14 +48,14 @@ pub fn of_load(load: &SingleLoad<'_>, server: Option<OfServer>) -> Verdict {
     }
 }
 
-/// What the server must not have done, or not so often.
+/// Faults of the server, or more of them than tolerated.
 fn fault(load: &SingleLoad<'_>) -> Option<Outcome> {
     let tolerated = load.tolerates.filter(|_| !load.replies.server_died);
     let Some(share) = tolerated else { return fault::of_replies("the server", load.replies) };
     let failed = load.failed();
     let because = || {
         let (failed, share) = (failed * 100.0, share * 100.0);
-        format!("{failed:.2}% of the requests failed, and {share}% are tolerated")
+        format!("{failed:.2}% of the requests failed; at most {share}% are tolerated")
     };
     (failed > share).then(|| Outcome::Disqualified { because: because(), exchange: None })
 }
@@ -63,7 +63,7 @@ fn fault(load: &SingleLoad<'_>) -> Option<Outcome> {
 fn load_used(load: &SingleLoad<'_>, window_ns: f64) -> Used {
     let usable = load.usable_cpus();
     let whole = window_ns * f64::from(usable);
-    // More threads than CPUs wait for each other.
+    // If there are more threads than CPUs, the threads wait for each other.
     let waited = load.run_delay_ns.zip(load.turns).filter(|_| load.threads <= load.cpus);
     let waited = waited.map(|(delay, turns)| signals::waited(delay, turns) as f64 / whole);
     let fraction = (load.load_cpu_ns - load.spun_ns) as f64 / whole;
@@ -74,7 +74,7 @@ fn load_used(load: &SingleLoad<'_>, window_ns: f64) -> Used {
 fn server_used(server: OfServer, window_ns: f64) -> Used {
     let usable = server.usable_cpus();
     let whole = window_ns * f64::from(usable);
-    // More threads than CPUs wait for each other.
+    // If there are more threads than CPUs, the threads wait for each other.
     let delay = server.run_delay_ns.filter(|_| server.threads <= server.cpus);
     let waited = delay.map(|delay| signals::waited(delay, server.voluntary_switches));
     Used {
@@ -96,7 +96,7 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// Judges 1,000 answers in a second, by a load that used half of a CPU.
+    /// Judges 1,000 replies in a second, by a load that used half of a CPU.
     fn judged(rate: Option<u32>, server: Option<OfServer>) -> Verdict {
         of_replies(rate, server, Replies::default(), None)
     }
@@ -134,7 +134,7 @@ mod tests {
         }
     }
 
-    /// Half of the window at work, half of it without a CPU.
+    /// Runs for half of the window, and waits for a CPU for the other half.
     const SERVER: OfServer = OfServer {
         cpu_ns: SECOND_NS / 2,
         threads: 1,
@@ -146,7 +146,7 @@ mod tests {
     };
 
     #[test]
-    fn no_cost_is_believed_of_a_server_that_was_not_observed() {
+    fn voids_the_cost_of_a_server_that_was_not_observed() {
         for rate in [None, Some(1_000), Some(2_000)] {
             assert!(judged(rate, None).voids(Figure::Cost), "{rate:?}");
             let server = Some(OfServer { run_delay_ns: None, ..SERVER });
@@ -161,7 +161,7 @@ mod tests {
             let of_two = OfServer { threads: 7, cpus: 2, run_delay_ns: None, ..SERVER };
             judged(None, Some(OfServer { cpu_ns: SECOND_NS, busiest_thread_ns, ..of_two }))
         };
-        assert_eq!(with(None).kind, Kind::Idle, "nothing tells how it is shared out");
+        assert_eq!(with(None).kind, Kind::Idle, "the busiest thread is not known");
         assert_eq!(with(Some(SECOND_NS / 2)).kind, Kind::Idle);
         let bound = with(Some(SECOND_NS * 97 / 100));
         assert_eq!(bound.kind, Kind::ServerBound);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_failures_is_tolerated_where_that_was_asked_for_and_no_death() {
+    fn tolerates_the_requested_share_of_failures_but_no_death() {
         let errors = Errors { wrong_reply: 7, timeout: 3, connect: 500, ..Errors::default() };
         let exchange =
             Exchange { sent: "".into(), expected: "".into(), received: "".into(), reply_index: 0 };
@@ -215,6 +215,6 @@ mod tests {
         assert!(alone.starts_with("another program took the server's CPU (50%"), "{alone}");
         let shared = because(true);
         assert!(shared.starts_with("the load or another program took the server's"), "{shared}");
-        assert!(shared.contains("give each CPUs of its own: --cpus for the load"), "{shared}");
+        assert!(shared.contains("give each its own CPUs: --cpus for the load"), "{shared}");
     }
 }

@@ -1,5 +1,4 @@
-//! What the rounds of one cell showed of further kinds of operations: how many there were, how many per
-//! second, and how long they took.
+//! Further kinds of operations in the rounds of one cell: their number, rate and latency.
 
 use crate::latency::unanswered;
 use crate::statistics::{self, Series, geometric, is_known, known, log, present};
@@ -8,22 +7,22 @@ use regatta_record::{
     RoundOperation, Unknown,
 };
 
-/// One kind in the rounds of a cell.
+/// One kind of operation in the rounds of a cell.
 #[derive(Debug)]
 pub struct Operations {
     kind: Operation,
     count: u64,
-    /// Logarithm of those per second by pass.
+    /// Logarithm of operations per second, by pass.
     rate: Series,
     latency: Latency,
-    /// 50, 90, 95, 99 and 99.9 of each round that is there.
+    /// 50, 90, 95, 99 and 99.9 of each round that was run.
     by_round: Vec<[Option<u64>; 5]>,
 }
 
 impl Operations {
-    /// All kinds, in the order of the first round. Requests without an answer took longer than every
-    /// operation of the kind `latency_of`, of which each request causes one. The error is a sentence that
-    /// names the round.
+    /// All kinds, in the order of the first round. Each request causes one operation of the kind
+    /// `latency_of`, so an unanswered request counts as longer than every such operation. The error
+    /// is a sentence that names the round.
     pub fn all(
         rounds: &[Option<&Round>],
         latency_of: &Operation,
@@ -70,12 +69,13 @@ impl Operations {
         })
     }
 
-    /// Percentiles of all rounds, and 50, 90, 95, 99 and 99.9 of each; `None` if it is another kind.
+    /// Percentiles of all rounds, and 50, 90, 95, 99 and 99.9 of each; `None` if this is another
+    /// kind.
     pub fn latency(&self, kind: &Operation) -> Option<(&Latency, &[[Option<u64>; 5]])> {
         (self.kind.name == kind.name).then_some((&self.latency, &self.by_round))
     }
 
-    /// As a cell has it. Where server and load had to share CPUs, rates and latencies say nothing.
+    /// The figures for the cell. On shared CPUs, rates and latencies are not meaningful.
     pub fn figures(&self, seed: u64, cost_only: bool) -> OperationFigures {
         let (operation, count) = (self.kind.clone(), self.count);
         if cost_only {

@@ -1,6 +1,6 @@
-//! Work on all CPUs at once.
+//! Parallel computation.
 
-/// Maps over all CPUs: histograms to unpack and bootstraps take nearly all of the time.
+/// Maps over all CPUs: unpacking histograms and bootstraps take nearly all of the time.
 pub(crate) fn in_parallel<'a, T: Sync, R: Send>(
     items: &'a [T],
     map: impl Fn(&'a T) -> R + Sync,

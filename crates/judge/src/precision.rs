@@ -1,45 +1,45 @@
-//! `--precision`: which loads need further passes, what became of it, and what it would take.
+//! `--precision`: which loads need further passes, the precision reached, and the passes it needs.
 //!
-//! After each pass every ratio to the baseline is looked at; a load gets no further pass once all of
-//! its ratios were narrow enough after two passes in a row. To stop when the data look good makes
-//! intervals a little too narrow: in the limit of narrow intervals they hold the truth as often as
-//! they say (Chow and Robbins, *On the asymptotic theory of fixed-width sequential confidence
-//! intervals for the mean*, Annals of Mathematical Statistics 36, 1965), but after few passes a
-//! spread that is small by luck ends the race. Hence at least [`LEAST_PASSES`], and the second look:
-//! with both, the 95% intervals of simulated normal log-ratios hold the truth in 93% of the races in
-//! the worst case (about 12 to 25 passes), against 92% with one look.
+//! After each pass every ratio to the baseline is checked. A load gets no further pass once all of
+//! its ratios were narrow enough after two consecutive passes. Stopping when the data look good
+//! makes intervals a little too narrow. In the limit of narrow intervals their coverage is exact
+//! (Chow and Robbins, *On the asymptotic theory of fixed-width sequential confidence intervals for
+//! the mean*, Annals of Mathematical Statistics 36, 1965), but after few passes a variance that is
+//! small by chance ends the race. Hence at least [`LEAST_PASSES`], and the second check. With both,
+//! the 95% intervals of simulated normal log-ratios cover the true value in 93% of the races in the
+//! worst case (about 12 to 25 passes), against 92% with one check.
 
 use crate::statistics::{Needed, Series, geometric, known_floor, paired, rounds_needed};
 use crate::{
-    field::{Field, observe, take_off_the_machine},
+    field::{Field, adjust_for_machine, observe},
     observed::Observed,
 };
 use regatta_record::{Asked, Cell, LoadShape, Precision, Round, rounds_in_words};
 use std::collections::BTreeMap;
 
-/// Passes that are run before anything is looked at.
+/// Passes that are run before the first check.
 pub const LEAST_PASSES: u32 = 5;
-/// The most passes where `--rounds` does not say.
+/// Maximum number of passes without `--rounds`.
 pub const MOST_PASSES: u32 = 50;
-/// From so many passes on the forecast may say that it is hopeless.
+/// Number of passes from which a forecast may call a ratio hopeless.
 const FORECAST_FROM: usize = 10;
-/// Hopeless is what would take so many times the most passes. After ten passes the rounds that are
-/// needed are known to within a factor of about two.
+/// A ratio is hopeless if it needs this many times the maximum number of passes. After ten passes
+/// the number of rounds needed is known to within a factor of about two.
 const HOPELESS: u32 = 4;
 
-/// What is due next in a race.
+/// The next pass of a race.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Due {
-    /// The loads of the pass; none: the race is over.
+    /// The loads of the pass; empty: the race is over.
     pub loads: Vec<LoadShape>,
-    /// Passes that the race will take, as far as can be told, and at most those that were asked for.
+    /// Forecast of the total number of passes, at most the requested number.
     pub passes: u32,
-    /// Half-width of the widest ratio so far, as a fraction, where a precision is asked for.
+    /// Half-width of the widest ratio so far, as a fraction, if a precision is requested.
     pub widest: Option<f64>,
 }
 
-/// What is due in the pass `pass` (from 0), by the rounds of those before it alone: a race that is
-/// resumed goes on as if it had never stopped.
+/// Returns the loads due in the pass `pass` (from 0). It depends only on the rounds before that
+/// pass, so a resumed race continues as if it had never stopped.
 pub fn due(asked: &Asked, rounds: &[Round], pass: u32) -> Due {
     let all = |loads| Due { loads, passes: asked.rounds, widest: None };
     if pass >= asked.rounds {
@@ -61,11 +61,11 @@ pub fn due(asked: &Asked, rounds: &[Round], pass: u32) -> Due {
     }
 }
 
-/// A ratio to the baseline that is to become narrow.
+/// A ratio to the baseline that should become narrow.
 struct Ratio<'a> {
     contender: &'a str,
     log_ratios: Vec<f64>,
-    /// The same as they were before the load's last pass.
+    /// The same, before the load's last pass.
     before: Vec<f64>,
     asked: &'a Asked,
 }
@@ -89,7 +89,7 @@ impl Ratio<'_> {
         rounds_needed(&self.log_ratios, self.asked.half_width())
     }
 
-    /// Whether it is, and was without the last pass.
+    /// Whether it is narrow enough, and was so before the last pass.
     fn is_narrow(&self) -> bool {
         let narrow =
             |logs: &[f64]| self.width_of(logs).is_some_and(|w| w <= self.asked.half_width());
@@ -103,13 +103,13 @@ impl Ratio<'_> {
 }
 
 impl Field {
-    /// Whether a further pass could bring what was asked for.
+    /// Whether a further pass could reach the requested precision.
     fn wants_more(&self, asked: &Asked) -> bool {
         asked.precision.is_some()
             && self.ratios(asked).iter().any(|r| !r.is_narrow() && !r.is_hopeless())
     }
 
-    /// Of every ranked contender that has a cost, where the baseline has one.
+    /// The ratios of all ranked contenders that have a cost, if the baseline has one.
     fn ratios<'a>(&self, asked: &'a Asked) -> Vec<Ratio<'a>> {
         if self.why_no_cost(&asked.baseline).is_some() {
             return Vec::new();
@@ -130,8 +130,8 @@ impl Field {
         asked.contenders.iter().filter(counts).map(ratio).collect()
     }
 
-    /// The costs as they were compared before the load's last pass: what the probe sees is fitted to
-    /// the passes that there were, so the last one moves the ratios of those before it too.
+    /// The costs as compared before the load's last pass. The adjustment for the probe is fitted to
+    /// the passes run so far, so the last pass also changes the ratios of earlier ones.
     fn before_last_pass(&self) -> Vec<Observed> {
         let last = |series: &Series| series.iter().rposition(Option::is_some);
         let last = self.contenders.iter().filter_map(|o| last(&o.cost)).max().unwrap_or(0);
@@ -144,30 +144,30 @@ impl Field {
             ..Observed::default()
         };
         let mut before: Vec<Observed> = self.contenders.iter().map(without).collect();
-        take_off_the_machine(&mut before);
+        adjust_for_machine(&mut before);
         before
     }
 
-    /// Whether nothing that was asked for is left to run.
+    /// Whether no planned round is missing.
     pub(super) fn is_complete(&self, asked: &Asked) -> bool {
-        let open = || self.contenders.iter().filter(|o| o.settled.is_none()).map(|o| o.there);
+        let open = || self.contenders.iter().filter(|o| o.settled.is_none()).map(|o| o.run);
         let (Some(least), Some(most)) = (open().min(), open().max()) else { return true };
         let early = asked.precision.is_some() && least >= LEAST_PASSES && least == most;
         least >= asked.rounds || early && !self.wants_more(asked)
     }
 }
 
-/// What became of the precision that was asked for.
+/// The precision reached, against the requested one.
 pub fn precision(asked: &Asked, fields: &[Field], pass_s: Option<f64>) -> Option<Precision> {
     let width = asked.precision?;
     let percent = crate::gate::percent(width);
     let mut missing = Vec::new();
-    // Beside another load no cost is told, and so none is compared.
+    // Beside another load no cost is compared.
     for field in fields.iter().filter(|field| field.load.beside.is_none()) {
         let ratios = field.ratios(asked);
         if ratios.is_empty() {
             missing.push(format!(
-                "at {} there is no ratio to become narrow: the baseline or all others have no cost",
+                "at {} there is no ratio: the baseline or all others have no cost",
                 field.load
             ));
         }
@@ -186,7 +186,7 @@ pub fn precision(asked: &Asked, fields: &[Field], pass_s: Option<f64>) -> Option
             });
             let hopeless = match ratio.is_hopeless() {
                 true => format!(
-                    ", which is hopeless with {} at most: longer windows, a quieter machine or \
+                    ", which is not feasible with at most {}: longer windows, a quieter machine or \
                      --rounds would help",
                     asked.rounds
                 ),
@@ -195,16 +195,16 @@ pub fn precision(asked: &Asked, fields: &[Field], pass_s: Option<f64>) -> Option
             missing.push(format!("{} at {}: {now}{takes}{hopeless}", ratio.contender, field.load));
         }
     }
-    let there = fields.iter().flat_map(|f| f.contenders.iter().map(|o| o.there));
+    let run = fields.iter().flat_map(|f| f.contenders.iter().map(|o| o.run));
     Some(Precision {
         asked: width,
         reached: missing.is_empty(),
-        rounds: there.max().unwrap_or(0),
+        rounds: run.max().unwrap_or(0),
         missing,
     })
 }
 
-/// Rounds that each cell's ratio needs, at the spread that was seen.
+/// Sets the number of rounds that each cell's ratio needs, at the observed variance.
 pub fn plan(asked: &Asked, fields: &[Field], cells: &mut [Cell]) {
     for field in fields {
         for ratio in field.ratios(asked) {

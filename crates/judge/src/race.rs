@@ -1,4 +1,4 @@
-//! The judgement on a race: its cells, compared with each other, and what is said of it as a whole.
+//! The judgement on a race: its cells, compared with each other, and doubts about the whole.
 
 use crate::{
     curves, doubts,
@@ -18,13 +18,13 @@ use regatta_record::{
     Percentiles, Relation, Round, Summary, Unknown,
 };
 
-/// Judges a race, finished or not. Of rounds that are there twice (a race resumed) the later one
-/// counts; rounds of contenders or loads that were not asked for are left out.
+/// Judges a race, finished or not. If a round occurs twice (in a resumed race), the later one
+/// counts; rounds of unplanned contenders or loads are ignored.
 pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     let observed = observe(asked, rounds);
     let twin_ratios = twin_ratios(asked, &observed, |o| &o.compared);
     let floor = statistics::noise_floor(&twin_ratios);
-    // A floor that is too high to be known still keeps everything below it from being told apart.
+    // Even if the floor is too high to be known, differences below it are not significant.
     let margins = |floor: Option<f64>| Margins { tie: TIE_MARGIN, floor: floor.unwrap_or(0.0) };
     let twin_as_read = self::twin_ratios(asked, &observed, |o| &o.cost);
     let (margins, as_read) = (margins(floor), margins(statistics::noise_floor(&twin_as_read)));
@@ -57,32 +57,32 @@ pub fn judge(asked: &Asked, rounds: &[Round]) -> Summary {
     }
 }
 
-/// Log-ratios of the `costs` of the twin to its original's, under each load where both have one.
+/// Log-ratios of the `costs` of the twin to its original's, at each load where both have one.
 fn twin_ratios(
     asked: &Asked,
     fields: &[Field],
     costs: impl Fn(&Observed) -> &Series,
 ) -> Vec<Vec<f64>> {
     let (Some(twin), Some(original)) = (asked.twin(), &asked.twin_of) else { return Vec::new() };
-    let believed = |field: &Field, name: &str| -> Option<Series> {
+    let trusted = |field: &Field, name: &str| -> Option<Series> {
         let observed = field.of(name)?;
         (!field.verdict(observed).voids(Figure::Cost)).then(|| costs(observed).clone())
     };
-    let of_load =
-        |field: &Field| Some(paired(&believed(field, &twin)?, &believed(field, original)?));
+    let of_load = |field: &Field| Some(paired(&trusted(field, &twin)?, &trusted(field, original)?));
     fields.iter().filter_map(of_load).collect()
 }
 
-/// Share of the variance of ratios that the probe saw: the mean over the loads where it said enough.
+/// Share of the variance of ratios that the probe explained: the mean over the loads where it
+/// explained enough.
 fn machine_noise(fields: &[Field]) -> Option<f64> {
     let seen: Vec<f64> = fields.iter().filter_map(|f| Some(f.control?.explained)).collect();
     mean(&seen)
 }
 
 impl Field {
-    /// The cells of this load: believed costs (beside another load, latencies) in rising order, as
-    /// they are compared, then the other cells as asked. Costs by themselves may be in another
-    /// order, as the machine was.
+    /// The cells of this load: first those with a trusted cost (beside another load: latency), in
+    /// ascending order of the comparison, then the others as planned. Plain costs may be in another
+    /// order, because the machine changed.
     fn judged(&self, asked: &Asked, margins: Margins, as_read: Margins) -> Vec<Cell> {
         let mut cells = in_parallel(&self.contenders, |o| self.figures(asked, o));
         self.relate(asked, &mut cells, margins, as_read);
@@ -94,14 +94,14 @@ impl Field {
         keyed.into_iter().map(|(_, cell)| cell).collect()
     }
 
-    /// Logarithm of the cost over the baseline's in the same passes, which its relation and band
-    /// come from; without such passes, of the costs compared alone. Beside another load, whose cost
-    /// is in it, the 99th percentile.
+    /// Logarithm of the cost over the baseline's in the same passes, which also determines relation
+    /// and band; without such passes, of its mean compared cost. Beside another load, whose work is
+    /// part of the cost, the 99th percentile.
     fn sort_key(&self, asked: &Asked, cell: &Cell, observed: &Observed) -> f64 {
         if self.load.beside.is_some() {
             let p99 = cell.percentile(Percentile::P99);
-            let believed = p99.filter(|_| !cell.verdict.voids(Figure::Latency));
-            return believed.map_or(f64::INFINITY, |p99| p99.ns);
+            let trusted = p99.filter(|_| !cell.verdict.voids(Figure::Latency));
+            return trusted.map_or(f64::INFINITY, |p99| p99.ns);
         }
         if !has_cost(cell) {
             return f64::INFINITY;
@@ -115,7 +115,7 @@ impl Field {
         ratio.or_else(alone).unwrap_or(f64::INFINITY)
     }
 
-    /// A cell by itself, not yet compared.
+    /// The figures of a cell, not yet compared.
     fn figures(&self, asked: &Asked, observed: &Observed) -> Cell {
         let series = [
             &observed.cost,
@@ -191,8 +191,8 @@ impl Field {
         }
     }
 
-    /// What was measured and is not known, but for the ratio. `estimates` are those of cost, rate,
-    /// instance, load's cost, and the load beside.
+    /// Figures that were measured but are not known, except the ratio. `estimates` are those of
+    /// cost, rate, instance, the load's cost, and the load beside.
     fn not_known(
         &self,
         observed: &Observed,
@@ -210,12 +210,12 @@ impl Field {
         if let Some((_, by_round)) = observed.latency() {
             unknown.extend(statistics::unknown_percentiles(by_round, seed));
         }
-        // Where server and load share CPUs only the cost is told.
+        // On shared CPUs only the cost is reported.
         unknown.retain(|figure| self.shared.is_empty() || *figure == Unknown::Cost);
         unknown
     }
 
-    /// Ratios to the baseline and what they mean, as adjusted and as read.
+    /// Sets the ratios to the baseline and their relations, both adjusted and unadjusted.
     fn relate(&self, asked: &Asked, cells: &mut [Cell], margins: Margins, as_read: Margins) {
         let adjusted = self.related(asked, cells, |o| &o.compared, margins);
         for (cell, (ratio, relation)) in cells.iter_mut().zip(adjusted) {
@@ -233,8 +233,9 @@ impl Field {
         }
     }
 
-    /// Ratios of `costs` to the baseline's and what they mean. The null server gets a ratio and no
-    /// relation; so does a cell whose cost is void. No ratios where the baseline's own cost is void.
+    /// Ratios of `costs` to the baseline's, and their relations. The null server gets a ratio but
+    /// no relation; so does a cell whose cost is void. There are no ratios if the baseline's own
+    /// cost is void.
     fn related(
         &self,
         asked: &Asked,
@@ -258,9 +259,9 @@ impl Field {
                 continue;
             }
             related[i].0 = ratios[i];
-            let believed = cell.contender != NULL && !cell.verdict.voids(Figure::Cost);
+            let trusted = cell.contender != NULL && !cell.verdict.voids(Figure::Cost);
             let p = statistics::p_value(&log_ratios[i]);
-            if let (true, Some(ratio), Some(p)) = (believed, ratios[i], p) {
+            if let (true, Some(ratio), Some(p)) = (trusted, ratios[i], p) {
                 compared.push((i, ratio, p));
             }
         }
@@ -272,7 +273,7 @@ impl Field {
         related
     }
 
-    /// Bands, among those whose cost may be believed.
+    /// Sets the bands of the cells with a trusted cost.
     fn rank(&self, asked: &Asked, cells: &mut [Cell], margins: Margins) {
         let ranked: Vec<usize> = (0..cells.len())
             .filter(|&i| !asked.is_reference(&cells[i].contender) && has_cost(&cells[i]))
@@ -284,20 +285,20 @@ impl Field {
     }
 }
 
-/// The time of a counted load over its requests, in milliseconds.
+/// Milliseconds per request of a counted load.
 fn ms_per_request(rate: Estimate) -> Estimate {
     Estimate { mean: 1e3 / rate.mean, low: 1e3 / rate.high, high: 1e3 / rate.low }
 }
 
-/// Whether a cell has a cost that contenders may be compared by. The cost alone may not be known where
-/// the machine moved by orders of magnitude; ratios within rounds may be known all the same.
+/// Whether a cell has a cost that can be compared. If the machine changed by orders of magnitude,
+/// the cost alone may not be known, but ratios within rounds may be.
 fn has_cost(cell: &Cell) -> bool {
     let measured = cell.cost_ns_per_request.is_some() || cell.is_unknown(Unknown::Cost);
     measured && !cell.verdict.voids(Figure::Cost)
 }
 
-/// Figures of all kinds of operations that the cell does not show by itself: where its latency is of another
-/// kind, the requests with their replies stand among them.
+/// Figures of all kinds of operations that are not the cell's main figures: if its latency is that
+/// of another kind, the requests with their replies are included.
 fn operations(
     observed: &Observed,
     asked: &Asked,

@@ -1,4 +1,4 @@
-//! What the roles of a contender took: the server itself, and each kind of process behind it.
+//! The cost of each role of a contender: the server itself, and each kind of process behind it.
 
 use crate::statistics::{Series, geometric, is_known, known, log, median, present};
 use regatta_record::{Operation, RoleCost, RoleUsage, Round, Server};
@@ -18,7 +18,7 @@ pub struct Role {
 }
 
 impl Role {
-    /// The roles, the server first; none where the contender has no other. Costs are per operation of
+    /// All roles, the server first; empty if the contender has only one. Costs are per operation of
     /// the kind `per`.
     pub fn all(rounds: &[Option<&Round>], per: &Operation) -> Vec<Role> {
         let first = rounds.iter().flatten().find(|round| !round.roles.is_empty());
@@ -53,7 +53,7 @@ impl Role {
         }
     }
 
-    /// As a cell has it.
+    /// The figures for the cell.
     pub fn figures(&self, seed: u64) -> RoleCost {
         let cost = geometric(&present(&self.cost), seed);
         RoleCost {
@@ -69,9 +69,10 @@ impl Role {
     }
 }
 
-/// How busy a contender with several roles was, and on how many CPUs: the busiest of its sets of
-/// CPUs. Roles that share CPUs are one; where each has its own, the busiest is the limit, however
-/// idle the others are. `None` where it has one role, or was not observed.
+/// Returns how busy a contender with several roles was, and on how many CPUs: the busiest of its
+/// sets of CPUs. Roles that share CPUs form one set. If each role has its own CPUs, the busiest one
+/// is the limit, however idle the others are. `None` if the contender has one role, or was not
+/// observed.
 pub fn busiest(rounds: &[&Round]) -> Option<(f64, u32)> {
     let first = rounds.iter().find(|round| !round.roles.is_empty())?;
     let each = sets(&first.roles).into_iter().filter_map(|names| {
@@ -96,13 +97,13 @@ pub fn busiest(rounds: &[&Round]) -> Option<(f64, u32)> {
     each.max_by(|(a, _), (b, _)| a.total_cmp(b))
 }
 
-/// The names of roles that have CPUs in common, directly or through others.
+/// Groups the names of roles that share CPUs, directly or through other roles.
 fn sets(roles: &[RoleUsage]) -> Vec<Vec<String>> {
     let mut sets: Vec<(BTreeSet<u32>, Vec<String>)> = Vec::new();
     for role in roles {
         let mut cpus: BTreeSet<u32> = role.cpus.iter().copied().collect();
         let mut names = vec![role.name.clone()];
-        // Who may run anywhere shares with all.
+        // A role that may run anywhere shares CPUs with all.
         let (with, without): (Vec<_>, Vec<_>) = sets.into_iter().partition(|(others, _)| {
             cpus.is_empty() || others.is_empty() || !others.is_disjoint(&cpus)
         });
@@ -120,7 +121,7 @@ fn used<'a>(round: &'a Round, name: &str) -> Option<&'a Server> {
     round.roles.iter().find(|role| role.name == name)?.used.as_ref()
 }
 
-/// The time of so many CPUs inside the window, nanoseconds.
+/// The time of `cpus` CPUs inside the window, in nanoseconds.
 fn time_of(round: &Round, cpus: u32) -> f64 {
     round.window_ns as f64 * f64::from(cpus)
 }

@@ -1,13 +1,12 @@
-//! What more cores change: the cells of loads that differ in nothing else, compared contender by
-//! contender.
+//! The effect of more cores: cells of loads that differ only in cores, compared for each contender.
 
 use crate::field::Field;
 use crate::statistics::{Series, geometric, known, paired};
 use regatta_record::{Asked, Cell, Figure, LoadShape, Scaling};
 
-/// Gives every cell its ratio to the same contender under the same load with the fewest cores,
-/// where there are fewer. Ratios are paired within passes, like those to the baseline; a voided
-/// figure has none.
+/// Sets the ratio of every cell to the same contender at the same load with the fewest cores, if
+/// there is such a load. Ratios are paired within passes, like those to the baseline; a void figure
+/// has none.
 pub(super) fn scale(asked: &Asked, fields: &[Field], cells: &mut [Cell]) {
     for field in fields {
         let Some(fewest) = fewest(asked, fields, field) else { continue };
@@ -15,15 +14,15 @@ pub(super) fn scale(asked: &Asked, fields: &[Field], cells: &mut [Cell]) {
         let of_load = cells.iter_mut().filter(|cell| cell.load == field.load);
         for cell in of_load.filter(|cell| cell.rounds > 0) {
             let ratio = |figure: Figure, of: &dyn Fn(&Field) -> Option<Series>| {
-                let believed = |field: &Field| {
+                let trusted = |field: &Field| {
                     let observed = field.of(&cell.contender)?;
                     (!field.verdict(observed).voids(figure)).then(|| of(field)).flatten()
                 };
-                known(geometric(&paired(&believed(field)?, &believed(fewest)?), asked.seed))
+                known(geometric(&paired(&trusted(field)?, &trusted(fewest)?), asked.seed))
             };
             let name = &cell.contender;
             let cost = ratio(Figure::Cost, &|field| Some(field.of(name)?.cost.clone()));
-            // An asked rate scales with nothing.
+            // A requested rate does not scale.
             let is_free = field.load.drive.rate().is_none();
             let rate = is_free
                 .then(|| ratio(Figure::Rate, &|field| Some(field.of(name)?.rate.clone())))
@@ -38,15 +37,16 @@ pub(super) fn scale(asked: &Asked, fields: &[Field], cells: &mut [Cell]) {
     }
 }
 
-/// The load with the fewest cores that differs from `field`'s in its cores alone, if it has fewer.
+/// The load with the fewest cores that differs from `field`'s only in its cores, if it has fewer.
 fn fewest<'a>(asked: &Asked, fields: &'a [Field], field: &Field) -> Option<&'a Field> {
-    let but_cores = |load: &LoadShape| LoadShape { cores: None, ..*load };
-    let alike = fields.iter().filter(|other| but_cores(&other.load) == but_cores(&field.load));
+    let without_cores = |load: &LoadShape| LoadShape { cores: None, ..*load };
+    let alike =
+        fields.iter().filter(|other| without_cores(&other.load) == without_cores(&field.load));
     let fewest = alike.min_by_key(|other| cores(asked, &other.load))?;
     (cores(asked, &fewest.load) < cores(asked, &field.load)).then_some(fewest)
 }
 
-/// How many CPUs the contender has under a load.
+/// Number of CPUs of the contender at a load.
 fn cores(asked: &Asked, load: &LoadShape) -> u32 {
     asked.cpus.of_server(load).len() as u32
 }

@@ -1,42 +1,43 @@
-//! Whether, and since when, the cost of a contender is steady: from slices of an observation.
+//! Whether, and since when, the cost of a contender is steady, from slices of an observation.
 //!
 //! After Barrett, Bolz-Tereick, Killick, Mount, Tratt, "Virtual Machine Warmup Blows Hot and Cold"
-//! (OOPSLA 2017): the series is cut where its mean changes, segments are equivalent that differ by less
-//! than what matters, and a steady state is a stretch of equivalent segments that reaches to the end and
-//! is long enough. Theirs is a series of a fixed length of process iterations; ours grows until there is
-//! such a stretch. What is looked at is CPU per request, never the rate: a rate also changes with the
-//! load and with other programs.
+//! (OOPSLA 2017): the series is cut where its mean changes. Segments are equivalent if they differ
+//! by less than a relevant amount. A steady state is a sequence of equivalent segments that reaches
+//! the end and is long enough. Theirs is a series of a fixed number of process iterations; ours
+//! grows until there is such a sequence. It uses CPU per request, never the rate, because a rate
+//! also changes with the load and with other programs.
 
 use crate::statistics::median;
 use regatta_record::{SOURCE_PAIRS, Settling, WarmUpClass, WarmUpSlice};
 use std::time::Duration;
 
-/// Segments whose means are nearer than this are equivalent, as a logarithm: 3%.
+/// Segments whose means differ by less than this are equivalent, as a logarithm: 3%.
 const EQUIVALENT: f64 = 0.029_559;
-/// Part of an observation that must be steady before it ends, of a contender that costs the same as at its
-/// beginning.
+/// Fraction of an observation that must be steady at its end, for a contender whose cost is the
+/// same as at the start.
 const STEADY: f64 = 0.5;
-/// The same of one that has changed: compilers work in stages, each of which takes longer than the one
-/// before, and between two of them the cost is steady for about as long as they took (helidon on one CPU:
-/// from 7 s to 14 s).
+/// The same for a contender whose cost has changed. Compilers work in stages, each of which takes
+/// longer than the one before. Between two stages the cost is steady for about as long as they took
+/// (helidon on one CPU: from 7 s to 14 s).
 const STEADY_AFTER_CHANGE: f64 = 0.75;
-/// Part of the longest observation that must be steady for it to have settled at all (Barrett et al.: the
-/// last 500 of 2,000 iterations).
+/// Fraction of the longest observation that must be steady at its end for a contender to have
+/// settled at all (Barrett et al.: the last 500 of 2,000 iterations).
 const STEADY_AT_END: f64 = 0.25;
-/// Part of the longest observation that is seen of everybody.
+/// Minimum length of every observation, as a fraction of the longest.
 const LEAST: f64 = 1.0 / 3.0;
-/// Fewest slices of a segment.
+/// Minimum number of slices in a segment.
 const SHORTEST: usize = 3;
-/// Slices are looked at when so many more have come.
+/// Number of new slices between two checks.
 const LOOK: usize = 5;
-/// Who is steady from here on has no warm-up to speak of: connections have just been made.
+/// A contender that is steady from this moment on has no relevant warm-up: connections were just
+/// opened.
 const AT_ONCE: Duration = Duration::from_millis(250);
-/// The first part, whose cost is the cold cost.
+/// Length of the first part, whose cost is the cold cost.
 const COLD: Duration = Duration::from_secs(1);
-/// Of what the costs of slices scatter by at least, as a logarithm.
+/// Minimum standard deviation of the costs of slices, as a logarithm.
 const LEAST_SCATTER: f64 = 0.005;
 
-/// Observes one contender under one load.
+/// Observes one contender at one load.
 #[derive(Clone, Debug)]
 pub struct Settler {
     longest: Duration,
@@ -45,13 +46,14 @@ pub struct Settler {
 }
 
 impl Settler {
-    /// Nothing was seen yet; the observation ends after `longest`.
+    /// Creates an observation without slices; it ends after `longest`.
     pub fn new(longest: Duration) -> Settler {
         Settler { longest, slices: Vec::new(), from_localhost: None }
     }
 
-    /// One more slice: whether the observation may end before its longest, since the cost has been steady
-    /// for the second half where it is what it was at the beginning, and for three quarters where not.
+    /// Adds a slice. Returns whether the observation may end early: the cost has been steady for
+    /// the second half if it equals the cost at the start, or for the last three quarters if it
+    /// does not.
     pub fn add(&mut self, slice: WarmUpSlice) -> bool {
         self.slices.push(slice);
         let seen = self.seen();
@@ -64,13 +66,13 @@ impl Settler {
         })
     }
 
-    /// What was seen so far; `None` where no cost could be read.
+    /// Returns the result so far; `None` if no cost could be read.
     pub fn settling(&self) -> Option<Settling> {
         let course = Course::of(&self.slices)?;
         Some(Settling { from_localhost: self.from_localhost, ..course.settling(self.seen()) })
     }
 
-    /// What was seen of its cost by where connections come from: [`Settling::from_localhost`].
+    /// Adds the costs by source address of connections: [`Settling::from_localhost`].
     pub fn add_sources(&mut self, logs: [f64; SOURCE_PAIRS]) {
         self.from_localhost = Some(logs);
     }
@@ -85,10 +87,10 @@ impl Settler {
     }
 }
 
-/// What two observations say together, each from a fresh start. The machine changes its speed, too, but
-/// not twice in the same way: only what both show is the contender's. Of what both show, the longer need
-/// counts. Who rose once and fell once is flat; of who never settled, the costs are the means of both, in
-/// which changes that go up and down cancel out.
+/// Combines two observations, each from a fresh start. The machine also changes its speed, but not
+/// twice in the same way, so a change is the contender's only if both show it. If both do, the
+/// longer warm-up counts. A contender that rose once and fell once is flat. If neither settled, the
+/// costs are the means of both, in which changes up and down cancel out.
 pub fn agreed(first: Settling, second: Settling) -> Settling {
     use WarmUpClass::{Flat, NeverSettles, SlowsDown, WarmsUp};
     let (quicker, slower) =
@@ -111,10 +113,10 @@ pub fn agreed(first: Settling, second: Settling) -> Settling {
 /// A slice that has a cost.
 #[derive(Clone, Copy, Debug)]
 struct Point {
-    /// Since the load began, nanoseconds.
+    /// Since the start of the load, in nanoseconds.
     began: u64,
     ended: u64,
-    /// Requests that were answered before it.
+    /// Number of requests answered before it.
     before: u64,
     requests: u64,
     cpu_ns: u64,
@@ -126,7 +128,7 @@ impl Point {
     }
 }
 
-/// Points whose cost is the same.
+/// Consecutive points with the same cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Segment {
     from: usize,
@@ -160,14 +162,14 @@ impl Course {
         Some(Course { points, segments, scatter })
     }
 
-    /// The segments from here on are equivalent to the last one.
+    /// The first of the final segments that are all equivalent to the last one.
     fn steady_from(&self) -> usize {
         let last = &self.segments[self.segments.len() - 1];
         let others = self.segments.iter().rev().take_while(|one| self.are_equivalent(one, last));
         self.segments.len() - others.count()
     }
 
-    /// Nearer than what matters, and than what chance does to means of so few slices.
+    /// Whether two means differ by less than a relevant amount plus the noise of so few slices.
     fn are_equivalent(&self, a: &Segment, b: &Segment) -> bool {
         let chance = 2.0 * self.scatter * (1.0 / a.len() as f64 + 1.0 / b.len() as f64).sqrt();
         (a.mean - b.mean).abs() < EQUIVALENT + chance
@@ -176,9 +178,9 @@ impl Course {
     fn is_steady_for(&self, length: Duration) -> bool {
         let from = self.segments[self.steady_from()].from;
         let end = self.points.last().map_or(0, |point| point.ended);
-        // Where slices scatter so much that a change of 3% could hide, more of them are needed.
-        let unsure = 2.0 * self.scatter / ((self.points.len() - from) as f64).sqrt();
-        unsure < EQUIVALENT && Duration::from_nanos(end - self.points[from].began) >= length
+        // If slices vary so much that a change of 3% could be hidden, more slices are needed.
+        let uncertain = 2.0 * self.scatter / ((self.points.len() - from) as f64).sqrt();
+        uncertain < EQUIVALENT && Duration::from_nanos(end - self.points[from].began) >= length
     }
 
     /// The steady part, as one segment.
@@ -187,13 +189,14 @@ impl Course {
         Segment { from, to: self.points.len(), mean: cost(&self.points[from..]).ln() }
     }
 
-    /// Steady almost from the beginning.
+    /// Whether it is steady almost from the start.
     fn is_steady_at_once(&self) -> bool {
         self.points[self.steady().from].began <= AT_ONCE.as_nanos() as u64
     }
 
-    /// Steady, if it is, where it began: something else may have disturbed it meanwhile. That is so, too,
-    /// of who differs for less than a second and by less than 3% of what this second costs.
+    /// Whether the steady cost equals the cost at the start; a disturbance in between is ignored. A
+    /// contender is also flat if it differs for less than a second and by less than 3% of the cost
+    /// of that second.
     fn is_flat(&self) -> bool {
         let (first, steady) = (&self.segments[0], &self.steady());
         let cold =
@@ -203,7 +206,7 @@ impl Course {
             || self.are_equivalent(&cold, steady)
     }
 
-    /// Slices of the first part; at least one.
+    /// Number of slices in the first part; at least one.
     fn cold(&self) -> usize {
         self.points.iter().take_while(|p| p.began < COLD.as_nanos() as u64).count().max(1)
     }
@@ -240,7 +243,8 @@ fn cost(points: &[Point]) -> f64 {
     sum(|point| point.cpu_ns) / sum(|point| point.requests).max(1.0)
 }
 
-/// Slices without requests, or without a reading, belong to the next one that has both.
+/// Converts slices to points. A slice without requests or without a reading is merged into the next
+/// one that has both.
 fn points(slices: &[WarmUpSlice]) -> Vec<Point> {
     let (mut now, mut requests) = (0, 0);
     let mut points = Vec::with_capacity(slices.len());
@@ -254,7 +258,7 @@ fn points(slices: &[WarmUpSlice]) -> Vec<Point> {
                 open.requests += slice.requests;
                 open.cpu_ns += cpu_ns;
             }
-            // Its requests have no cost; begin anew after it.
+            // Its requests have no cost; start again after it.
             None => (open.requests, open.cpu_ns) = (0, 0),
         }
         if open.requests > 0 {
@@ -267,16 +271,17 @@ fn points(slices: &[WarmUpSlice]) -> Vec<Point> {
     points
 }
 
-/// Standard deviation within segments, by the median of the steps from slice to slice, which a few
-/// changes of the mean do not move: 1.4826 makes a median absolute deviation one of a normal
-/// distribution, √2 that of a difference of two.
+/// Standard deviation within segments, from the median of the steps between slices, which a few
+/// changes of the mean do not affect: 1.4826 converts a median absolute deviation to the standard
+/// deviation of a normal distribution, √2 that of a difference to that of one value.
 fn scatter(logs: &[f64]) -> f64 {
     let steps: Vec<f64> = logs.windows(2).map(|two| (two[1] - two[0]).abs()).collect();
     (median(steps).unwrap_or(0.0) * 1.4826 / std::f64::consts::SQRT_2).max(LEAST_SCATTER)
 }
 
-/// Slices that differ from the median of their seven neighbours by more than three standard deviations get
-/// this median (a Hampel filter): one slice with a collection of garbage is no change.
+/// Replaces slices that differ from the median of their seven neighbours by more than three
+/// standard deviations with this median (a Hampel filter): one slice with a garbage collection is
+/// no change.
 fn without_outliers(logs: &[f64], scatter: f64) -> Vec<f64> {
     const REACH: usize = 3;
     let around = |i: usize| {
@@ -288,10 +293,11 @@ fn without_outliers(logs: &[f64], scatter: f64) -> Vec<f64> {
     each.map(|(log, near)| if (log - near).abs() > 3.0 * scatter { near } else { log }).collect()
 }
 
-/// Cuts a series where its mean changes: of all ways to cut it, the one with the least squared distance
-/// from the means plus a penalty for each cut (optimal partitioning, Jackson et al., IEEE Signal
-/// Processing Letters 12, 2005). The penalty is twice that of the Bayesian information criterion for the
-/// place and the mean that a cut adds; a cut too many does no harm, since its segments are equivalent.
+/// Cuts a series where its mean changes. Of all possible cuts it chooses those with the least
+/// squared distance from the means plus a penalty for each cut (optimal partitioning, Jackson et
+/// al., IEEE Signal Processing Letters 12, 2005). The penalty is twice that of the Bayesian
+/// information criterion for the place and the mean that a cut adds. One cut too many does no harm,
+/// because its segments are equivalent.
 fn cut(logs: &[f64], scatter: f64) -> Vec<Segment> {
     let n = logs.len();
     let mut sums = vec![(0.0, 0.0)];
@@ -304,7 +310,7 @@ fn cut(logs: &[f64], scatter: f64) -> Vec<Segment> {
         (squares - sum * sum / (to - from) as f64).max(0.0) / (scatter * scatter)
     };
     let penalty = 4.0 * (n as f64).ln();
-    // The least cost of the first `to` points, and where their last segment begins.
+    // The least cost of the first `to` points, and the start of their last segment.
     let mut best = vec![(f64::INFINITY, 0); n + 1];
     best[0].0 = -penalty;
     for to in SHORTEST..=n {

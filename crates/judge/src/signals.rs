@@ -1,12 +1,12 @@
-//! What the rounds of one cell showed of the machine: steal, and threads that waited for a CPU.
+//! Signals of the machine in the rounds of one cell: steal, and threads that waited for a CPU.
 
 use regatta_record::{Machine, Round};
 
-/// What a sleeping CPU may take until a thread that is woken on it runs, in nanoseconds. It counts
-/// as run-queue delay, though nobody else wanted the CPU. A virtual machine takes 20 µs.
+/// Time until a thread woken on a sleeping CPU runs, at most, in nanoseconds. It counts as
+/// run-queue delay, although no other program wanted the CPU. A virtual machine takes 20 µs.
 const WAKING_NS: u64 = 50_000;
 
-/// Over all rounds that tell.
+/// Means over all rounds that recorded them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Signals {
     /// Share of the CPUs' time that the hypervisor gave to others.
@@ -15,30 +15,30 @@ pub struct Signals {
     pub server_delay: Option<f64>,
     /// The same of the load threads.
     pub load_delay: Option<f64>,
-    /// Share of the time of its CPUs that the server surely waited for another program: its delay
-    /// less what its CPUs may have taken to wake. `None` where it had more threads than CPUs, since
-    /// these wait for each other.
+    /// Share of its CPUs' time that the server certainly waited for another program: its delay
+    /// minus the time that its CPUs may have taken to wake. `None` if it had more threads than
+    /// CPUs, because these wait for each other.
     pub server_waited: Option<f64>,
-    /// The same of the load, which has a thread for each of its CPUs unless it took more processes.
+    /// The same for the load. It has one thread per CPU unless it used more processes.
     pub load_waited: Option<f64>,
 }
 
 impl Signals {
-    /// Reads them off a cell's rounds.
+    /// Reads the signals of a cell's rounds.
     pub fn of(rounds: &[&Round]) -> Signals {
         let window = |round: &Round| round.window_ns as f64;
         let steal = |r: &Round, m: Machine| Some((m.steal? * window(r), window(r)));
         let server = |r: &Round, m: Machine| Some((m.server_run_delay_ns? as f64, window(r)));
         let load = |r: &Round, m: Machine| Some((m.load_run_delay_ns? as f64, window(r)));
         let server_waited = |r: &Round, m: Machine| {
-            // Roles may have CPUs of their own, on which their threads wait for each other.
+            // Roles may have their own CPUs, on which their threads wait for each other.
             let alone = r.server.as_ref().filter(|_| r.roles.is_empty());
             let server = alone.filter(|server| server.threads <= server.cpus)?;
             let waited = waited(m.server_run_delay_ns?, server.voluntary_switches);
             Some((waited as f64, window(r) * f64::from(server.usable_cpus())))
         };
         let load_waited = |r: &Round, m: Machine| {
-            // Each process has equally many threads.
+            // Each process has the same number of threads.
             let one_each = m.load_processes.is_none_or(|n| r.load_cpus.is_multiple_of(n));
             let waited = waited(m.load_run_delay_ns?, m.load_turns?);
             one_each.then(|| (waited as f64, window(r) * f64::from(r.load_cpus)))
@@ -53,15 +53,15 @@ impl Signals {
     }
 }
 
-/// How long threads surely waited for another program, in nanoseconds, that were runnable without a
-/// CPU for `delay_ns` and may have had to be woken `turns` times.
+/// Returns how long threads certainly waited for another program, in nanoseconds. They were
+/// runnable without a CPU for `delay_ns` and were woken up to `turns` times.
 pub fn waited(delay_ns: u64, turns: u64) -> u64 {
     delay_ns.saturating_sub(turns.saturating_mul(WAKING_NS))
 }
 
-/// Sum of the parts over the sum of the wholes, of the rounds that tell.
+/// Sum of the parts over the sum of the wholes, over the rounds that recorded both.
 fn share(rounds: &[&Round], of: impl Fn(&Round, Machine) -> Option<(f64, f64)>) -> Option<f64> {
-    let told = rounds.iter().filter_map(|round| of(round, round.machine?));
-    let (part, whole) = told.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let recorded = rounds.iter().filter_map(|round| of(round, round.machine?));
+    let (part, whole) = recorded.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     (whole > 0.0).then(|| part / whole)
 }

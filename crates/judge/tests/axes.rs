@@ -1,5 +1,5 @@
-//! Judging the axes beside connections and pipelining, on simulated races: cores, asked rates,
-//! bursts, memory for each connection.
+//! Judging the axes other than connections and pipelining, on simulated races: cores, requested
+//! rates, bursts, memory per connection.
 
 // Each test file uses a part of the simulation.
 #[allow(dead_code)]
@@ -33,7 +33,7 @@ fn of<'a>(
     rounds.iter_mut().filter(move |r| r.contender == name && r.load == load)
 }
 
-/// As many answers as were asked for, at the same cost.
+/// Answers as many requests as were due, at the same cost.
 fn hold(rounds: &mut [Round], rate: u64) {
     for r in rounds {
         let requests = rate * r.window_ns / 1_000_000_000;
@@ -45,7 +45,7 @@ fn hold(rounds: &mut [Round], rate: u64) {
 }
 
 #[test]
-fn shared_cpus_leave_the_cost_and_nothing_else() {
+fn on_shared_cpus_only_the_cost_is_reported() {
     let (one, two) = (on(1, open(20_000)), on(2, open(20_000)));
     let (asked, mut rounds) = race(&[one, two]);
     hold(&mut rounds, 20_000);
@@ -66,7 +66,11 @@ fn shared_cpus_leave_the_cost_and_nothing_else() {
 
     let alone = cell(&s, "percore", one);
     assert!(!alone.shared_cpus && alone.latency_ns.p50.is_some());
-    assert_eq!(alone.verdict.kind, Kind::AtAskedRate, "an idle load is no limit at an asked rate");
+    assert_eq!(
+        alone.verdict.kind,
+        Kind::AtAskedRate,
+        "an idle load is not the limit at a requested rate"
+    );
     assert_eq!((alone.headroom, alone.scaling), (None, None));
     assert!((alone.rate_per_s.unwrap().mean - 20_000.0).abs() < 1.0);
 
@@ -88,7 +92,7 @@ fn a_shared_cell_that_did_not_hold_its_rate_is_not_judged() {
     let shared = cell(&s, "percore", two);
     assert_eq!(shared.verdict.kind, Kind::Overloaded);
     let because = &shared.verdict.because;
-    assert!(because.contains("share CPU 1; of the 20000 requests asked for per second 18000"));
+    assert!(because.contains("share CPU 1; 18000 of 20000 requests per second were answered"));
     assert!(shared.verdict.voids(Figure::Cost));
     assert_eq!((shared.band, shared.relation, shared.scaling), (None, None, None));
     let alone = cell(&s, "percore", one);
@@ -116,16 +120,16 @@ fn cost_and_rate_scale_over_cores_in_pairs() {
         let (cost, rate) = (scaling.cost.unwrap(), scaling.rate.unwrap());
         assert!((cost.mean - 1.0).abs() < 0.03, "{cost:?}");
         assert!((rate.mean / 2.0 - 1.0).abs() < 0.03, "{rate:?}");
-        assert!(cost.high / cost.low < 1.1, "the machine's drift has fallen out: {cost:?}");
+        assert!(cost.high / cost.low < 1.1, "the machine's drift cancels out: {cost:?}");
     }
-    assert_eq!(cell(&s, "epoll", one).scaling, None, "the fewest have nothing to compare with");
-    // The only pass that is left in common gives no interval.
+    assert_eq!(cell(&s, "epoll", one).scaling, None, "the fewest cores have no reference");
+    // A single common pass gives no interval.
     rounds.retain(|r| r.load != one || r.round == 3);
     assert_eq!(cell(&judge(&asked, &rounds), "epoll", two).scaling, None);
 }
 
 #[test]
-fn a_burst_is_told_by_its_instances() {
+fn a_burst_is_measured_by_its_instances() {
     let burst = LoadShape {
         drive: Drive::Burst(Burst { instances: 2, requests: 10 }),
         ..LoadShape::closed(5_000, 3)
@@ -140,7 +144,7 @@ fn a_burst_is_told_by_its_instances() {
     for r in &mut rounds {
         let wobble = u64::from(r.round) * 1_000_000;
         r.instances_ns = vec![900_000_000 + wobble, 1_100_000_000 + wobble];
-        // It begins slowly and ends slowly, which is no drift and no second mode.
+        // It starts slowly and ends slowly; this is neither drift nor a second mode.
         r.slices.iter_mut().take(8).for_each(|n| *n /= 10);
         r.server.as_mut().unwrap().user_growth_bytes = Some(1 << 20);
     }
@@ -155,7 +159,7 @@ fn a_burst_is_told_by_its_instances() {
     assert_eq!(c.then.as_deref(), Some("8.94 s"));
     assert_eq!(cell(&s, "epoll", burst).then, None);
     assert_eq!(cell(&s, "epoll", burst).instance_s.map(|e| e.mean > 1.0), Some(true));
-    // That the null server waited as long says nothing.
+    // The null server waited as long, which shows nothing.
     rounds.iter_mut().for_each(|r| r.window_ns = 20_000_000_000);
     let s = judge(&asked, &rounds);
     let verdict = &cell(&s, "epoll", burst).verdict;
@@ -175,7 +179,7 @@ fn a_burst_on_shared_cpus_is_cost_only() {
 }
 
 #[test]
-fn memory_is_told_for_each_connection() {
+fn memory_is_reported_per_connection() {
     let idle = LoadShape { idle: 990, ..LoadShape::closed(10, 1) };
     let (asked, mut rounds) = race(&[idle]);
     for r in &mut rounds {
@@ -190,7 +194,7 @@ fn memory_is_told_for_each_connection() {
     assert_eq!(c.user_bytes_per_connection, Some(503.0), "the median round, 1,000 connections");
     assert_eq!(c.kernel_bytes_per_connection, Some(6_997.0));
     assert_eq!(c.kernel_memory_source, Some(KernelMemorySource::BothEnds));
-    // What was not read is not told.
+    // A figure that was not read is absent.
     for r in of(&mut rounds, "percore", idle) {
         r.server.as_mut().unwrap().kernel_growth = None;
     }
@@ -198,7 +202,7 @@ fn memory_is_told_for_each_connection() {
 }
 
 #[test]
-fn loads_that_were_left_out_are_told_and_a_failed_burst_fails() {
+fn reports_omitted_loads_and_failed_bursts() {
     let drive = Drive::Burst(Burst { instances: 2, requests: 10 });
     let burst = LoadShape { drive, ..LOAD };
     let (mut asked, mut rounds) = race(&[burst]);

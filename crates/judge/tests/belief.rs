@@ -1,4 +1,4 @@
-//! What is believed of what was read: a contender's own work, and what the probe says of the machine.
+//! Which readings are trusted: whether the work is a contender's own, and the machine probe.
 
 // Each test file uses a part of the simulation.
 #[allow(dead_code)]
@@ -14,11 +14,11 @@ use simulated::{
 };
 
 #[test]
-fn a_contender_whose_port_somebody_else_serves_has_no_cost_and_no_rank() {
+fn a_contender_whose_port_another_process_serves_has_no_cost_and_no_rank() {
     let mut rounds = race();
     for r in of(&mut rounds, "node") {
-        let said = "127.0.0.1:4001 is served by process 17 (helper)";
-        r.served_by_others = Some(said.to_owned());
+        let report = "127.0.0.1:4001 is served by process 17 (helper)";
+        r.served_by_others = Some(report.to_owned());
         r.server.as_mut().unwrap().cpu_ns /= 100;
     }
     let s = judged(&rounds);
@@ -29,11 +29,11 @@ fn a_contender_whose_port_somebody_else_serves_has_no_cost_and_no_rank() {
     assert!(node.verdict.voids(Figure::Cost) && node.verdict.voids(Figure::Memory));
     assert!(!node.verdict.voids(Figure::Rate));
     assert_eq!((node.relation, node.band), (None, None));
-    assert_eq!(s.cells.last().unwrap().contender, "node", "after all that are ranked");
+    assert_eq!(s.cells.last().unwrap().contender, "node", "after all ranked contenders");
 }
 
 #[test]
-fn a_cost_that_is_next_to_nothing_beside_the_null_servers_is_not_believed() {
+fn a_cost_far_below_the_null_servers_is_not_trusted() {
     let mut rounds = race();
     for r in of(&mut rounds, "node") {
         r.server.as_mut().unwrap().source = UsageSource::ProcessClocks;
@@ -43,19 +43,22 @@ fn a_cost_that_is_next_to_nothing_beside_the_null_servers_is_not_believed() {
     let node = cell(&s, "node");
     assert_eq!(node.verdict.kind, Kind::ServerNotObserved);
     let because = &node.verdict.because;
-    assert!(because.contains("of the CPU that the null server takes for the same"), "{because}");
+    assert!(
+        because.contains("of the CPU time that the null server takes for the same"),
+        "{because}"
+    );
     assert_eq!((node.relation, node.band), (None, None));
     let others = s.cells.iter().filter(|cell| cell.contender != "node");
     assert!(others.into_iter().all(|cell| !cell.verdict.voids(Figure::Cost)), "{:?}", s.cells);
 }
 
-/// So many thousandths of what was seen.
+/// Returns so many thousandths of the measured CPU time.
 fn at_most(round: &Round, per_mille: u64) -> Option<Unseen> {
     Some(Unseen::AtMostNs(round.server.as_ref().unwrap().cpu_ns * per_mille / 1_000))
 }
 
 #[test]
-fn a_cost_that_may_lack_what_ended_processes_used_is_doubted_where_that_matters() {
+fn doubts_a_cost_that_may_miss_a_relevant_part_of_exited_processes() {
     let with = |unseen: fn(&Round) -> Option<Unseen>| {
         let mut rounds = race();
         for r in of(&mut rounds, "node") {
@@ -68,18 +71,21 @@ fn a_cost_that_may_lack_what_ended_processes_used_is_doubted_where_that_matters(
         doubts.iter().any(|doubt| words.iter().all(|word| doubt.contains(word)))
     };
     for doubts in [with(|_| None), with(|r| at_most(r, 0)), with(|r| at_most(r, 9))] {
-        assert!(!says(&doubts, &["node at", "unseen"]), "{doubts:?}");
-        assert!(!says(&doubts, &["node at", "more CPU than was seen"]), "{doubts:?}");
+        assert!(!says(&doubts, &["node at", "may have been missed"]), "{doubts:?}");
+        assert!(!says(&doubts, &["node at", "more CPU than was measured"]), "{doubts:?}");
     }
     let doubts = with(|r| at_most(r, 20));
-    assert!(says(&doubts, &["node at", "may have used 2.0% more CPU than was seen"]), "{doubts:?}");
+    assert!(
+        says(&doubts, &["node at", "may have used 2.0% more CPU than was measured"]),
+        "{doubts:?}"
+    );
     let doubts = with(|r| (r.round < 2).then_some(Unseen::Unbounded));
     let lower = ["node at", "in 2 of 7 rounds", "its cost is a lower bound"];
     assert!(says(&doubts, &lower), "{doubts:?}");
 }
 
 #[test]
-fn clocks_that_were_held_against_a_group_agree_with_it() {
+fn clocks_checked_against_a_control_group_agree_with_it() {
     let with = |unseen, source| {
         let mut rounds = race();
         for r in of(&mut rounds, "node") {
@@ -89,13 +95,13 @@ fn clocks_that_were_held_against_a_group_agree_with_it() {
         doubt(&judged(&rounds), "different sources").is_some()
     };
     let (bounded, clocks) = (Some(Unseen::AtMostNs(5)), UsageSource::ProcessClocks);
-    assert!(with(None, clocks), "an earlier regatta forgave the clocks 20 ms");
+    assert!(with(None, clocks), "an earlier regatta tolerated 20 ms");
     assert!(!with(bounded, clocks));
     assert!(with(Some(Unseen::Unbounded), UsageSource::ProcessTree));
 }
 
 #[test]
-fn a_contender_that_gave_itself_other_cpus_is_not_ranked() {
+fn a_contender_that_moved_to_other_cpus_is_not_ranked() {
     let mut rounds = race();
     let one = of(&mut rounds, "node").next().unwrap();
     let said = "process 17 (node) may run on CPUs 0, 1 and was put on 0";
@@ -109,7 +115,7 @@ fn a_contender_that_gave_itself_other_cpus_is_not_ranked() {
 }
 
 #[test]
-fn what_a_probe_sees_of_the_machine_is_taken_off_the_ratios() {
+fn ratios_are_adjusted_for_the_machine_probe() {
     let mut all = rounds(&field(), &[LOAD], 10, QUIET, 3);
     let mut random = SmallRng::seed_from_u64(3);
     for round in &mut all {
@@ -134,7 +140,7 @@ fn what_a_probe_sees_of_the_machine_is_taken_off_the_ratios() {
     }
     assert!(with.noise_floor < without.noise_floor);
     let absolute = |summary: &Summary| cell(summary, "node").cost_ns_per_request.unwrap().mean;
-    assert_eq!(absolute(&with), absolute(&without), "absolute costs stay as they were measured");
+    assert_eq!(absolute(&with), absolute(&without), "absolute costs are not adjusted");
     for name in ["percore", "node", "null"] {
         let (with, without) = (cell(&with, name), cell(&without, name));
         assert_eq!(with.ratio_unadjusted, without.ratio_to_baseline, "{name}");
@@ -143,7 +149,8 @@ fn what_a_probe_sees_of_the_machine_is_taken_off_the_ratios() {
     }
 }
 
-/// Rounds whose probe reads this before and after, of a contender in a state of the machine.
+/// Rounds with the probe readings of `read` before and after a contender, given the state of the
+/// machine.
 fn probed(read: impl Fn(&str, f64) -> [f64; 2]) -> Vec<Round> {
     let mut all = rounds(&field(), &[LOAD], 12, QUIET, 3);
     let mut random = SmallRng::seed_from_u64(3);
@@ -159,7 +166,7 @@ fn probed(read: impl Fn(&str, f64) -> [f64; 2]) -> Vec<Round> {
 }
 
 #[test]
-fn what_the_probe_reads_after_a_contender_adjusts_nothing() {
+fn probe_readings_after_a_contender_adjust_nothing() {
     let after = probed(|_, state| [6_000.0, 6_000.0 * state]);
     let s = judge(&asked(&NAMES, 12, &[LOAD]), &after);
     assert_eq!(s.machine_noise, None);
@@ -169,13 +176,13 @@ fn what_the_probe_reads_after_a_contender_adjusts_nothing() {
 }
 
 #[test]
-fn a_contender_that_leaves_the_machine_slower_behind_it_is_a_doubt() {
+fn a_contender_that_leaves_the_machine_slower_is_a_doubt() {
     let left = |by: f64| {
         probed(move |name, _| [6_000.0, if name == "node" { 6_000.0 * by } else { 6_000.0 }])
     };
     let s = judge(&asked(&NAMES, 12, &[LOAD]), &left(1.15));
-    let said = doubt(&s, "leaves the machine slower behind it").expect("a doubt");
-    assert!(said.contains("node leaves"), "{said}");
+    let text = doubt(&s, "leaves the machine slower than").expect("a doubt");
+    assert!(text.contains("node leaves"), "{text}");
     assert!(doubt(&s, "leaves the machine faster").is_none(), "{:?}", s.doubts);
     let s = judge(&asked(&NAMES, 12, &[LOAD]), &left(1.0));
     assert!(doubt(&s, "leaves the machine").is_none(), "{:?}", s.doubts);
@@ -192,14 +199,14 @@ fn a_relation_that_only_the_adjustment_shows_is_a_doubt() {
     let percore = cell(&s, "percore");
     assert_eq!(percore.relation, Some(Relation::Dearer));
     assert_eq!(percore.relation_unadjusted, Some(Relation::NotToldApart));
-    let said = doubt(&s, "percore at 64 conn against epoll: significantly more expensive, 1.");
-    let said = said.expect("a doubt");
-    assert!(said.contains("only because ratios are adjusted"), "{said}");
-    assert!(said.contains("about ") && said.ends_with(" rounds would tell)"), "{said}");
+    let text = doubt(&s, "percore at 64 conn against epoll: significantly more expensive, 1.");
+    let text = text.expect("a doubt");
+    assert!(text.contains("only because ratios are adjusted"), "{text}");
+    assert!(text.contains("about ") && text.ends_with(" rounds would decide)"), "{text}");
 }
 
 #[test]
-fn relations_that_only_the_adjustment_shows_are_one_doubt_and_advise_rounds_that_could_tell() {
+fn relations_that_only_the_adjustment_shows_share_one_doubt_that_advises_rounds() {
     let mut all = probed(|_, state| [6_000.0 * state, 6_000.0]);
     // Both cost 12% more than epoll's 5 µs.
     for (name, factor) in [("percore", 1.12), ("node", 1.12 * 5.0 / 8.6)] {
@@ -208,24 +215,24 @@ fn relations_that_only_the_adjustment_shows_are_one_doubt_and_advise_rounds_that
             server.cpu_ns = (server.cpu_ns as f64 * factor) as u64;
         }
     }
-    let said = |rounds: &[Round]| -> Vec<String> {
+    let remarks = |rounds: &[Round]| -> Vec<String> {
         let doubts = judge(&asked(&NAMES, 12, &[LOAD]), rounds).doubts;
         let only =
             |doubt: &String| doubt.contains("more expensive") && doubt.contains("only because");
         doubts.into_iter().filter(only).collect()
     };
-    let together = said(&all);
+    let together = remarks(&all);
     assert_eq!(together.len(), 1, "{together:#?}");
     for name in ["percore at 64 conn", "node at 64 conn"] {
         assert!(together[0].contains(name), "{together:?}");
     }
-    assert_eq!(together[0].matches("would tell").count(), 1, "{together:?}");
-    // A load that was the limit would be it again.
+    assert_eq!(together[0].matches("would decide").count(), 1, "{together:?}");
+    // If the load was the limit, it would be so again.
     for round in of(&mut all, "node") {
         round.window_ns *= 10;
         round.load_cpu_ns = round.window_ns;
     }
-    let apart = said(&all);
+    let apart = remarks(&all);
     assert_eq!(apart.len(), 2, "{apart:#?}");
     let of_node = apart.iter().find(|doubt| doubt.starts_with("node at 64 conn against")).unwrap();
     assert!(!of_node.contains("rounds"), "{of_node}");
@@ -239,7 +246,7 @@ fn server_and_load_on_one_core_are_a_doubt() {
         asked.setup.cores = cores.iter().map(core).collect();
         judge(&asked, &race())
     };
-    let said = "server and load share a physical core (CPUs 0 and 1)";
-    assert!(doubt(&with(&[&[0, 1]]), said).is_some());
+    let text = "server and load share a physical core (CPUs 0 and 1)";
+    assert!(doubt(&with(&[&[0, 1]]), text).is_some());
     assert!(doubt(&with(&[&[0, 2], &[1, 3]]), "physical core").is_none());
 }

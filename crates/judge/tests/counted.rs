@@ -1,4 +1,4 @@
-//! Judging counted loads, small requests beside large ones, and what silent connections cost, on
+//! Judging counted loads, small requests beside large ones, and the cost of silent connections, on
 //! simulated races.
 
 // Each test file uses a part of the simulation.
@@ -20,7 +20,7 @@ fn cell<'a>(summary: &'a Summary, name: &str) -> &'a Cell {
 }
 
 #[test]
-fn a_counted_load_is_told_by_its_milliseconds_per_request() {
+fn a_counted_load_is_measured_in_milliseconds_per_request() {
     let contenders = [truth("epoll", 4e7), truth("epoll-twin", 4e7), truth("threads", 5e7)];
     let mut rounds = rounds(&contenders, &[COUNTED], 7, QUIET, 3);
     rounds.iter_mut().for_each(count);
@@ -32,7 +32,7 @@ fn a_counted_load_is_told_by_its_milliseconds_per_request() {
     let (ms, rate) = (threads.ms_per_request.unwrap(), threads.rate_per_s.unwrap());
     assert!((ms.mean / 51.0 - 1.0).abs() < 0.1, "{ms:?}");
     assert!((ms.mean * rate.mean / 1e3 - 1.0).abs() < 1e-9 && ms.low < ms.mean, "{ms:?}");
-    assert_eq!(threads.verdict.kind, Kind::ServerBound, "slow ends: {:?}", threads.verdict);
+    assert_eq!(threads.verdict.kind, Kind::ServerBound, "slow edges: {:?}", threads.verdict);
     assert_eq!(threads.relation, Some(Relation::Dearer));
     assert_eq!(threads.little_residual, None);
     assert_eq!((threads.then.clone(), threads.then_in_words.as_deref()), (None, Some("far back")));
@@ -40,7 +40,7 @@ fn a_counted_load_is_told_by_its_milliseconds_per_request() {
 }
 
 #[test]
-fn beside_a_load_no_cost_is_told_and_the_order_is_that_of_latency() {
+fn beside_a_load_there_is_no_cost_and_cells_are_ordered_by_latency() {
     let contenders = NAMES.map(|name| truth(name, 5_000.0));
     let mut rounds = rounds(&contenders, &[FAIR], 7, QUIET, 3);
     for round in &mut rounds {
@@ -49,7 +49,7 @@ fn beside_a_load_no_cost_is_told_and_the_order_is_that_of_latency() {
     }
     let mut asked = asked(&NAMES, 7, &[FAIR]);
     let s = judge(&asked, &rounds);
-    assert_eq!(s.cells[0].contender, "threads", "whose small requests wait least");
+    assert_eq!(s.cells[0].contender, "threads", "its small requests wait least");
     let large = s.cells[0].beside_per_s.unwrap();
     assert!((large.mean - 24.0).abs() < 1e-9, "{large:?}");
     for cell in &s.cells {
@@ -62,14 +62,14 @@ fn beside_a_load_no_cost_is_told_and_the_order_is_that_of_latency() {
     assert!(cell(&s, "epoll").latency_ns.p50 > Some(300_000_000));
     let of_cost = |doubt: &String| doubt.contains("no cost") || doubt.contains("noise floor");
     assert!(!s.doubts.iter().any(of_cost), "{:?}", s.doubts);
-    // No ratio is there to become narrow, and none is missed.
+    // There is no ratio to become narrow, and none is reported missing.
     (asked.precision, asked.rounds) = (Some(0.02), 50);
     assert!(due(&asked, &rounds, 5).loads.is_empty());
     assert!(judge(&asked, &rounds).precision.unwrap().missing.is_empty());
 }
 
 #[test]
-fn silent_connections_have_a_price_each() {
+fn each_silent_connection_has_a_cost() {
     let idle = |idle| LoadShape { idle, ..LoadShape::closed(10, 1) };
     let loads = [idle(10), idle(90), idle(990), idle(9_990)];
     let mut rounds = rounds(&NAMES.map(|name| truth(name, 5_000.0)), &loads, 7, QUIET, 5);

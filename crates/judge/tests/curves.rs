@@ -1,5 +1,5 @@
-//! Curves over simulated sweeps whose truth is planted: standing and marginal CPU, the knee of a
-//! queue, and the three numbers of the Universal Scalability Law.
+//! Curves over simulated sweeps with known truth: standing and marginal CPU, the knee of a queue,
+//! and the three coefficients of the Universal Scalability Law.
 
 // Each test file uses a part of the simulation.
 #[allow(dead_code)]
@@ -66,12 +66,12 @@ fn covers(e: Estimate, truth: f64) -> bool {
     e.low <= truth && truth <= e.high
 }
 
-/// Races, and the fewest intervals that hold the truth where each does with 95%, but for one count in a
-/// thousand.
+/// Number of races, and the minimum number of intervals that contain the true value. Each does so
+/// with 95%; fewer hits have a probability of one in a thousand.
 const COVERED: (usize, usize) = (60, 51);
 
 #[test]
-fn the_line_of_cost_covers_what_was_planted() {
+fn the_line_of_cost_covers_the_true_values() {
     let (races, fewest) = COVERED;
     let (mut standing, mut marginal) = (0, 0);
     for seed in 0..races as u64 {
@@ -109,18 +109,18 @@ fn rates_that_were_not_held_do_not_enter_the_line() {
     let summary = judge(&asked, &rounds);
     assert_eq!(of_rate(only(&summary)), (None, None));
     let doubt = only(&summary).doubt.as_deref().unwrap();
-    assert!(doubt.contains("3 rates that were held, and these were: 20000, 40000"), "{doubt}");
+    assert!(doubt.contains("3 rates that were held; these were: 20000, 40000"), "{doubt}");
 }
 
 #[test]
-fn a_bent_cost_is_told() {
+fn reports_a_cost_that_is_not_a_straight_line() {
     let (asked, mut rounds) = at_rates(&RATES[..6], 5, 2);
     for r in rounds.iter_mut().filter(|r| r.load == at(60_000)) {
         r.server.as_mut().unwrap().cpu_ns /= 2;
     }
     let summary = judge(&asked, &rounds);
     let doubt = only(&summary).doubt.as_deref().unwrap();
-    assert!(doubt.contains("no straight line: at 50000/s it lies"), "{doubt}");
+    assert!(doubt.contains("not a straight line: at 50000/s it lies"), "{doubt}");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn one_round_has_no_interval_and_two_rates_have_no_curve() {
     let (asked, rounds) = at_rates(&RATES, 1, 3);
     let summary = judge(&asked, &rounds);
     assert_eq!(of_rate(only(&summary)), (None, None));
-    assert!(only(&summary).doubt.as_deref().unwrap().contains("it takes 2 rounds"));
+    assert!(only(&summary).doubt.as_deref().unwrap().contains("needs 2 rounds"));
     let (asked, rounds) = at_rates(&RATES[..2], 5, 3);
     assert_eq!(judge(&asked, &rounds).curves, []);
 }
@@ -146,21 +146,21 @@ fn the_knee_of_a_queue_lies_at_half_of_its_capacity() {
 }
 
 #[test]
-fn a_knee_outside_of_the_sweep_is_told() {
-    let told = |rates: &[u32]| {
+fn reports_a_knee_outside_the_sweep() {
+    let knee_at = |rates: &[u32]| {
         let (asked, rounds) = at_rates(rates, 7, 4);
         let summary = judge(&asked, &rounds);
         let knee = of_rate(only(&summary)).1;
         (knee, only(&summary).doubt.clone().unwrap_or_default())
     };
-    let (knee, doubt) = told(&[5_000, 10_000, 15_000, 20_000]);
+    let (knee, doubt) = knee_at(&[5_000, 10_000, 15_000, 20_000]);
     assert!(knee.is_none() && doubt.contains("20000/s") && doubt.contains("beyond the sweep"));
-    let (knee, doubt) = told(&[70_000, 80_000, 90_000, 96_000]);
+    let (knee, doubt) = knee_at(&[70_000, 80_000, 90_000, 96_000]);
     assert!(knee.is_none() && doubt.contains("from the lowest one on, 70000/s"), "{doubt}");
-    let (knee, doubt) = told(&[10_000, 20_000, 30_000]);
-    assert!(knee.is_none() && doubt.contains("it takes 4 rates"), "{doubt}");
-    // The next rate was not held: the knee lies before it.
-    let (knee, doubt) = told(&[5_000, 10_000, 15_000, 20_000, 200_000]);
+    let (knee, doubt) = knee_at(&[10_000, 20_000, 30_000]);
+    assert!(knee.is_none() && doubt.contains("it needs 4 rates"), "{doubt}");
+    // The next rate was not held: the knee lies below it.
+    let (knee, doubt) = knee_at(&[5_000, 10_000, 15_000, 20_000, 200_000]);
     let knee = knee.unwrap();
     assert_eq!((knee.rate, knee.high, doubt.as_str()), (20_000.0, Some(200_000.0), ""));
 }
@@ -168,7 +168,7 @@ fn a_knee_outside_of_the_sweep_is_told() {
 const COUNTS: [u32; 6] = [1, 4, 16, 64, 256, 1_000];
 
 #[test]
-fn the_scalability_law_covers_what_was_planted() {
+fn the_scalability_law_covers_the_true_values() {
     let (races, fewest) = COVERED;
     let truth: [f64; 3] = [9_000.0, 0.04, 2e-5];
     let peak = ((1.0 - truth[1]) / truth[2]).sqrt();
@@ -190,7 +190,7 @@ fn the_scalability_law_covers_what_was_planted() {
 }
 
 #[test]
-fn a_loss_that_is_not_there_is_not_told_from_zero() {
+fn a_missing_loss_does_not_differ_from_zero() {
     let mut claimed = 0;
     for seed in 0..60 {
         let (asked, rounds) = at_connections(&COUNTS, [9_000.0, 0.04, 0.0], 5, seed);
@@ -199,14 +199,15 @@ fn a_loss_that_is_not_there_is_not_told_from_zero() {
         claimed += usize::from(usl.kappa.low > 0.0);
         assert!(usl.peak.is_none() || usl.kappa.low > 0.0);
         assert!(usl.kappa.low >= 0.0 && usl.kappa.mean <= usl.kappa.high, "{usl:?}");
-        assert!(usl.kappa.high > 0.0, "it is never sure to be nothing: {usl:?}");
+        assert!(usl.kappa.high > 0.0, "it is never certainly zero: {usl:?}");
     }
-    // Above by chance in 2.5%: no more than 6 of 60, but for one such count in a thousand.
+    // By chance 2.5% are above zero: at most 6 of 60, except with a probability of one in a
+    // thousand.
     assert!(claimed <= 6, "{claimed}");
 }
 
 #[test]
-fn rates_that_are_bounds_or_void_are_told() {
+fn reports_rates_that_are_bounds_or_void() {
     let (asked, mut rounds) = at_connections(&COUNTS, [9_000.0, 0.04, 2e-5], 5, 5);
     for r in &mut rounds {
         match r.load.connections {
@@ -234,11 +235,11 @@ fn rates_that_are_bounds_or_void_are_told() {
     }
     let summary = judge(&asked, &rounds);
     assert_eq!(of_connections(only(&summary)), None);
-    assert!(only(&summary).doubt.as_deref().unwrap().contains("it takes the rates at 4 numbers"));
+    assert!(only(&summary).doubt.as_deref().unwrap().contains("it needs rates at 4 numbers"));
 }
 
 #[test]
-fn what_follows_no_law_has_none() {
+fn rates_that_do_not_follow_the_law_have_none() {
     let (asked, mut rounds) = at_connections(&COUNTS, [9_000.0, 0.04, 2e-5], 5, 6);
     for r in &mut rounds {
         // Ever faster for each connection.
@@ -254,7 +255,7 @@ fn what_follows_no_law_has_none() {
 }
 
 #[test]
-fn cores_have_a_law_where_there_are_four_of_them() {
+fn four_numbers_of_cores_have_a_law() {
     let (mut asked, mut rounds) = at_connections(&[1, 2, 3, 4], [20_000.0, 0.1, 0.0], 5, 7);
     asked.cpus.server = vec![0, 1, 2, 3];
     asked.cpus.load = vec![4];
@@ -282,10 +283,14 @@ fn references_and_races_without_sweeps() {
     let field = names.map(|name| truth(name, 5_000.0));
     let all = rounds(&field, &loads, 3, QUIET, 8);
     let summary = judge(&asked(&names, 3, &loads), &all);
-    let told: Vec<&str> = summary.curves.iter().map(|c| c.contender.as_str()).collect();
-    assert_eq!(told, ["epoll", "null"], "the null server is the floor, the twin is noise");
+    let with_curves: Vec<&str> = summary.curves.iter().map(|c| c.contender.as_str()).collect();
+    assert_eq!(with_curves, ["epoll", "null"], "the null server has a curve, the twin has none");
     let other =
         [at(1_000), LoadShape { pipeline: 2, ..at(2_000) }, LoadShape { idle: 1, ..at(3_000) }];
     let all = rounds(&field, &other, 3, QUIET, 8);
-    assert_eq!(judge(&asked(&names, 3, &other), &all).curves, [], "they differ in more");
+    assert_eq!(
+        judge(&asked(&names, 3, &other), &all).curves,
+        [],
+        "they differ in more than the rate"
+    );
 }

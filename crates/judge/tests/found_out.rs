@@ -1,5 +1,4 @@
-//! Contenders that treat some starts, some clients or their successors differently, in races of fixed
-//! rounds.
+//! Contenders that treat some starts, clients or successors differently, in simulated races.
 
 // Each test file uses a part of the simulation.
 #[allow(dead_code)]
@@ -24,7 +23,7 @@ fn judged(rounds: &[Round]) -> Summary {
 }
 
 #[test]
-fn starts_of_two_costs_are_named_with_how_many_and_by_which_factor() {
+fn reports_starts_of_two_costs_with_their_number_and_factor() {
     let mut rounds = race();
     assert_eq!(doubt(&judged(&rounds), "differs between starts"), None);
     for round in of(&mut rounds, "node").filter(|round| round.round % 3 == 2) {
@@ -32,16 +31,16 @@ fn starts_of_two_costs_are_named_with_how_many_and_by_which_factor() {
         server.cpu_ns += server.cpu_ns / 5;
     }
     let summary = judged(&rounds);
-    let said = doubt(&summary, "differs between starts").expect("node is named");
-    assert!(said.contains("node") && said.contains("in 4 of 12"), "{said}");
+    let text = doubt(&summary, "differs between starts").expect("node is named");
+    assert!(text.contains("node") && text.contains("in 4 of 12"), "{text}");
     let others = NAMES.iter().filter(|name| **name != "node");
     let accused: Vec<_> =
-        others.filter(|name| said.contains(&format!("cost of {name} "))).collect();
-    assert!(accused.is_empty(), "{said}");
+        others.filter(|name| text.contains(&format!("cost of {name} "))).collect();
+    assert!(accused.is_empty(), "{text}");
 }
 
 #[test]
-fn a_machine_that_is_slower_in_some_passes_accuses_nobody() {
+fn a_machine_that_is_slower_in_some_passes_raises_no_doubt() {
     let mut rounds = race();
     for round in rounds.iter_mut().filter(|round| round.round % 3 == 2) {
         let server = round.server.as_mut().unwrap();
@@ -50,7 +49,7 @@ fn a_machine_that_is_slower_in_some_passes_accuses_nobody() {
     assert_eq!(doubt(&judged(&rounds), "differs between starts"), None);
 }
 
-/// A contender that was steady from the start, and these ratios of its costs by source address.
+/// A contender that was steady from the start, with these ratios of its costs by source address.
 fn tried(ratios: [f64; SOURCE_PAIRS]) -> Option<Settling> {
     Some(Settling {
         class: WarmUpClass::Flat,
@@ -64,7 +63,7 @@ fn tried(ratios: [f64; SOURCE_PAIRS]) -> Option<Settling> {
 }
 
 #[test]
-fn who_favours_one_source_address_is_named_and_chance_is_not() {
+fn names_a_contender_that_favours_a_source_address_but_not_chance() {
     let with = |ratios: [f64; SOURCE_PAIRS]| {
         let mut rounds = race();
         for round in &mut rounds {
@@ -74,16 +73,16 @@ fn who_favours_one_source_address_is_named_and_chance_is_not() {
         judged(&rounds)
     };
     let summary = with([0.52, 0.55, 0.53, 0.54]);
-    let said = doubt(&summary, "tells source addresses apart").expect("node is named");
-    assert!(said.contains("node") && said.contains("0.53× ["), "{said}");
-    // Less than a tenth is no favour, and one odd load of four shows none.
+    let text = doubt(&summary, "treats source addresses differently").expect("node is named");
+    assert!(text.contains("node") && text.contains("0.53× ["), "{text}");
+    // Less than a tenth is not reported, and neither is one odd load of four.
     for ratios in [[0.95, 0.95, 0.96, 0.95], [0.52, 1.01, 0.99, 1.02]] {
-        assert_eq!(doubt(&with(ratios), "tells source addresses apart"), None, "{ratios:?}");
+        assert_eq!(doubt(&with(ratios), "treats source addresses differently"), None, "{ratios:?}");
     }
 }
 
 #[test]
-fn who_leaves_work_behind_is_named_if_it_is_always_the_same_one() {
+fn names_a_contender_that_always_leaves_work_behind() {
     let with = |is_busy: &dyn Fn(&Round) -> bool| {
         let mut rounds = race();
         for round in &mut rounds {
@@ -93,11 +92,11 @@ fn who_leaves_work_behind_is_named_if_it_is_always_the_same_one() {
         judged(&rounds)
     };
     let summary = with(&|round| round.contender == "node");
-    let said = doubt(&summary, "leaves work behind it").expect("node is named");
+    let text = doubt(&summary, "leaves work behind").expect("node is named");
     let wanted = ["node", "after 12 of 12 rounds", "another 1.5 s", "after 0 of 48"];
-    assert!(wanted.iter().all(|part| said.contains(part)), "{said}");
+    assert!(wanted.iter().all(|part| text.contains(part)), "{text}");
     let all_alike = with(&|round| round.round.is_multiple_of(2));
-    assert_eq!(doubt(&all_alike, "leaves work behind it"), None);
+    assert_eq!(doubt(&all_alike, "leaves work behind"), None);
     let seldom = with(&|round| round.contender == "node" && round.round < 2);
-    assert_eq!(doubt(&seldom, "leaves work behind it"), None, "twice may be anything");
+    assert_eq!(doubt(&seldom, "leaves work behind"), None, "twice may be chance");
 }

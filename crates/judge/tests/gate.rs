@@ -1,5 +1,5 @@
-//! Gates on simulated races and results: how often two copies of one build fail, how often a planted
-//! rise is found, and what is said where nothing can be judged.
+//! Gates on simulated races and results: how often two copies of one build fail, how often a known
+//! increase is found, and the reports where nothing can be judged.
 
 // Each test file uses a part of the simulation.
 #[allow(dead_code)]
@@ -9,7 +9,7 @@ use regatta_judge::{Side, diff, judge};
 use regatta_record::{Asked, Decision, Gate, Judgement, LoadShape, Outcome, Round};
 use simulated::{LOAD, Machine, asked, rounds, truth};
 
-/// A machine whose rounds scatter by 2.5%.
+/// A machine whose rounds vary by 2.5%.
 const USUAL: Machine = Machine { noise: 0.025, drift: 0.05, load_ns: 3_600.0, samples: 20 };
 const NAMES: [&str; 4] = ["old", "old-twin", "null", "new"];
 
@@ -28,11 +28,11 @@ fn gate(new: f64, loads: &[LoadShape], seed: u64) -> Gate {
 }
 
 #[test]
-fn two_copies_of_one_build_pass_and_a_tenth_more_does_not() {
+fn two_copies_of_one_build_pass_and_a_tenth_more_fails() {
     let loads = [LOAD, LoadShape::closed(64, 16), LoadShape::closed(1_000, 1)];
     let passed = (0..30).filter(|seed| gate(1.0, &loads, *seed).passes()).count();
-    // The mean of 10 rounds scatters by 1.1%; 2.0% below the limit of 4.9% is passed: by normal
-    // theory 99.5% of cells.
+    // The mean of 10 rounds varies by 1.1%; 2.0% below the limit of 4.9% passes: by normal theory
+    // 99.5% of cells.
     assert!(passed >= 28, "{passed} of 30 races of three loads pass a limit of 5%");
     let failed = (0..50).filter(|seed| gate(1.10, &[LOAD], *seed).fails()).count();
     // By normal theory 98% do.
@@ -42,12 +42,12 @@ fn two_copies_of_one_build_pass_and_a_tenth_more_does_not() {
 #[test]
 fn at_the_limit_itself_one_race_of_twenty_fails() {
     let failed = (0..100).filter(|seed| gate(1.05, &[LOAD], *seed).fails()).count();
-    // 5 are expected; 0, or 13 and more, come once in 150 times.
+    // 5 are expected; 0, or 13 and more, have a probability of 1 in 150.
     assert!((1..13).contains(&failed), "{failed} of 100");
 }
 
 #[test]
-fn what_is_as_much_dearer_as_is_allowed_passes_one_race_of_twenty_and_mostly_none_decides() {
+fn at_the_limit_itself_one_race_of_twenty_passes_and_most_are_undecided() {
     let decisions: Vec<Decision> =
         (0..100).map(|seed| gate(1.05, &[LOAD], seed).decision()).collect();
     let count = |of| decisions.iter().filter(|decision| **decision == of).count();
@@ -56,8 +56,9 @@ fn what_is_as_much_dearer_as_is_allowed_passes_one_race_of_twenty_and_mostly_non
 }
 
 #[test]
-fn the_rounds_that_are_advised_decide() {
-    // 3% dearer: 10 rounds do not decide on a limit of 5%, and as many as the line says do.
+fn the_advised_rounds_decide() {
+    // 3% more expensive: 10 rounds do not decide on a limit of 5%, but the advised number of rounds
+    // does.
     let names = ["old", "old-twin", "null", "new"];
     let field: Vec<_> = names
         .iter()
@@ -82,23 +83,25 @@ fn the_rounds_that_are_advised_decide() {
 }
 
 #[test]
-fn a_line_says_what_it_means() {
+fn a_line_explains_its_judgement() {
     let line = |gate: Gate| gate.lines.into_iter().next().unwrap();
     let worse = line(gate(1.10, &[LOAD], 1));
     assert_eq!((worse.contender.as_str(), worse.judgement), ("new", Judgement::Worse));
-    assert!(worse.because.starts_with("surely more than 5% dearer: at least 1.0"), "{worse:?}");
+    let because = "significantly more expensive, by more than 5%: at least 1.0";
+    assert!(worse.because.starts_with(because), "{worse:?}");
     let undecided = line(gate(1.05, &[LOAD], 1));
     assert_eq!(undecided.judgement, Judgement::Undecided);
-    assert!(undecided.because.contains("times, which holds the limit of 5%: "), "{undecided:?}");
+    let because = "times the cost, an interval that includes the limit of 5%: ";
+    assert!(undecided.because.contains(because), "{undecided:?}");
     let cheaper = line(gate(0.8, &[LOAD], 1));
-    assert_eq!(cheaper.because, "surely cheaper");
+    assert_eq!(cheaper.because, "significantly cheaper");
     let same = line(gate(1.0, &[LOAD], 1));
     assert_eq!(same.judgement, Judgement::Same);
     assert!(same.because.starts_with("no difference at ±"), "{same:?}");
 }
 
 #[test]
-fn what_lost_its_cost_does_not_pass() {
+fn a_contender_that_lost_its_cost_does_not_pass() {
     let mut rounds = race(1.0, &[LOAD], 1);
     let new = rounds.iter_mut().find(|r| r.contender == "new").unwrap();
     new.outcome = Outcome::Failed { because: "it died".to_owned() };
@@ -109,7 +112,7 @@ fn what_lost_its_cost_does_not_pass() {
 }
 
 #[test]
-fn a_machine_that_is_too_noisy_is_told() {
+fn reports_a_machine_that_is_too_noisy() {
     let noisy = Machine { noise: 0.15, ..USUAL };
     let field: Vec<_> = NAMES.iter().map(|name| truth(name, 5_000.0)).collect();
     let rounds = rounds(&field, &[LOAD], 10, noisy, 4);
@@ -117,7 +120,7 @@ fn a_machine_that_is_too_noisy_is_told() {
     assert!(gate.doubts[0].starts_with("this machine cannot gate at 2%: its noise floor is ±"));
 }
 
-/// A run of a build `by` times as dear on a machine that is `slower`.
+/// A run of a build `by` times as expensive, on a machine that is slower by the factor `slower`.
 fn run(by: f64, slower: f64, seed: u64) -> Vec<Round> {
     let field = [truth("null", 4_000.0 * slower), truth("mine", 5_000.0 * by * slower)];
     rounds(&field, &[LOAD], 10, USUAL, seed)
@@ -129,7 +132,7 @@ fn differ(old: &[Round], new: &[Round], asked: &Asked) -> Gate {
 }
 
 #[test]
-fn what_the_machine_did_between_two_runs_falls_out() {
+fn a_change_of_the_machine_between_two_runs_cancels_out() {
     let asked = asked(&["null", "mine"], 10, &[LOAD]);
     let of =
         |by, slower, seed| differ(&run(1.0, 1.0, seed), &run(by, slower, seed + 1_000), &asked);
@@ -157,7 +160,7 @@ fn without_a_null_server_nothing_passes() {
 }
 
 #[test]
-fn what_the_two_do_not_share_is_told() {
+fn reports_differences_between_two_results() {
     let old = asked(&["null", "mine", "gone"], 10, &[LOAD]);
     let mut new = asked(&["null", "mine"], 10, &[LOAD, LoadShape::closed(1_000, 1)]);
     new.setup.kernel = "6.18".to_owned();
@@ -169,15 +172,15 @@ fn what_the_two_do_not_share_is_told() {
     let gate = diff(old_side, Side { name: "after", asked: &new, rounds: &after }, None).unwrap();
     let contenders: Vec<&str> = gate.lines.iter().map(|l| l.contender.as_str()).collect();
     assert_eq!(contenders, ["mine"]);
-    for said in [
-        "the kernel is not the same in both (; now 6.18)",
-        "the window is not the same in both (2 s; now 1 s)",
-        "the longest warm-up is not the same in both (",
-        "the load's way to wait is not the same in both (it ",
-        "only in before, and so not compared: gone at 64 conn",
-        "only in after, and so not compared: mine at 1000 conn",
+    for text in [
+        "the kernel differs (; now 6.18)",
+        "the window differs (2 s; now 1 s)",
+        "the longest warm-up differs (",
+        "the load's way of waiting differs (it ",
+        "only in before, therefore not compared: gone at 64 conn",
+        "only in after, therefore not compared: mine at 1000 conn",
     ] {
-        assert!(gate.doubts.iter().any(|d| d.starts_with(said)), "{said}: {:?}", gate.doubts);
+        assert!(gate.doubts.iter().any(|d| d.starts_with(text)), "{text}: {:?}", gate.doubts);
     }
     new.workload = "dialogue".to_owned();
     let error = diff(old_side, Side { name: "after", asked: &new, rounds: &after }, None);

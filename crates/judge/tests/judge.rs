@@ -1,4 +1,4 @@
-//! Judging whole races, simulated: what enters, what voids, what is said.
+//! Judging whole simulated races: figures, voids, doubts.
 
 // Each test file uses a part of the simulation.
 #[allow(dead_code)]
@@ -36,12 +36,12 @@ fn a_clean_race() {
     assert_eq!(cell(&s, "epoll").relation, Some(Relation::Baseline));
     assert_eq!(cell(&s, "epoll").ratio_to_baseline, None);
     assert_eq!(cell(&s, "percore").band, Some(Band { best: 1, worst: 2 }));
-    // The null server and the twin are shown, not ranked.
+    // The null server and the twin are printed, not ranked.
     let null = cell(&s, "null");
     assert_eq!((null.band, null.relation, null.headroom), (None, None, None));
     assert!(null.ratio_to_baseline.unwrap().high < 0.85);
     assert_eq!(cell(&s, "epoll-twin").band, None);
-    // By rising cost.
+    // In ascending order of cost.
     assert_eq!(s.cells[0].contender, "null");
     assert_eq!(s.cells[4].contender, "node");
 }
@@ -103,18 +103,18 @@ fn a_failed_round_fails_the_cell_and_says_how_many() {
         v.because,
         "in 2 of 7 rounds, first in round 6: died with signal 11: Segmentation fault"
     );
-    // Disqualified goes before failed.
+    // Disqualified takes precedence over failed.
     of(&mut rounds, "node").next().unwrap().outcome =
         Outcome::Disqualified { because: "no reply".into(), exchange: None };
     assert_eq!(cell(&judged(&rounds), "node").verdict.kind, Kind::Disqualified);
-    // A round without an answer is a failed one.
+    // A round without a correct reply has failed.
     let mut rounds = race();
     of(&mut rounds, "percore").next().unwrap().requests = 0;
     assert_eq!(cell(&judged(&rounds), "percore").verdict.kind, Kind::Failed);
 }
 
 #[test]
-fn cannot_hold_and_skipped_are_told_and_the_race_is_complete() {
+fn cells_that_cannot_hold_or_were_skipped_do_not_make_a_race_incomplete() {
     let mut rounds = race();
     rounds.retain(|r| r.contender != "node" && (r.contender != "percore" || r.round == 0));
     of(&mut rounds, "percore").next().unwrap().outcome =
@@ -129,7 +129,7 @@ fn cannot_hold_and_skipped_are_told_and_the_race_is_complete() {
 }
 
 #[test]
-fn an_interrupted_race_is_judged_by_what_is_there() {
+fn an_interrupted_race_is_judged_by_its_rounds_so_far() {
     let mut rounds = race();
     rounds.truncate(5 * 4 + 2);
     let s = judged(&rounds);
@@ -156,11 +156,11 @@ fn one_round_gives_no_interval_and_one_common_round_no_ratio() {
     rounds.retain(|r| r.contender != "epoll" || r.round >= 2);
     let s = judged(&rounds);
     assert!(cell(&s, "node").cost_ns_per_request.is_some());
-    assert_eq!(cell(&s, "node").ratio_to_baseline, None, "they met once");
+    assert_eq!(cell(&s, "node").ratio_to_baseline, None, "one common round");
 }
 
 #[test]
-fn a_round_that_was_run_again_counts_once() {
+fn a_repeated_round_counts_once() {
     let mut rounds = race();
     let mut again = of(&mut rounds, "node").next().unwrap().clone();
     of(&mut rounds, "node").next().unwrap().outcome =
@@ -195,8 +195,8 @@ fn latencies_are_merged_without_loss() {
 }
 
 #[test]
-fn who_was_the_limit() {
-    // The load needs 5.1 µs a request: hardly more than epoll (5.0), less than node.
+fn finds_the_limiting_side() {
+    // The load needs 5.1 µs per request: slightly more than epoll (5.0), less than node.
     let machine = |load_ns| Machine { load_ns, noise: 0.001, drift: 0.0, ..QUIET };
     let s = judged(&rounds(&field(), &[LOAD], 7, machine(5_100.0), 7));
     assert_eq!(cell(&s, "node").verdict.kind, Kind::ServerBound);
@@ -211,14 +211,14 @@ fn who_was_the_limit() {
     assert!(epoll.band.is_some(), "its cost is still ranked");
     assert_eq!(cell(&s, "null").verdict.kind, Kind::GeneratorBound, "the load is busy alone");
 
-    // Without a null server only the CPUs speak: both busy.
+    // Without a null server only the CPUs are known: both busy.
     let mut rounds = rounds(&field(), &[LOAD], 7, machine(5_100.0), 7);
     rounds.retain(|r| r.contender != "null");
     let s = judged(&rounds);
     assert_eq!(cell(&s, "epoll").verdict.kind, Kind::CoBound);
     assert!(doubt(&s, "null server did not race").is_some());
 
-    // Half the windows asleep: nobody is busy.
+    // Half the windows asleep: neither side is busy.
     rounds.iter_mut().for_each(|r| r.window_ns *= 2);
     let s = judged(&rounds);
     assert_eq!(cell(&s, "epoll").verdict.kind, Kind::Idle);
@@ -228,7 +228,7 @@ fn who_was_the_limit() {
         cell(&s, "epoll").verdict
     );
 
-    // Nothing could be read of the server.
+    // No figures of the server could be read.
     of(&mut rounds, "epoll").for_each(|r| r.server = None);
     let s = judged(&rounds);
     assert_eq!(cell(&s, "epoll").verdict.kind, Kind::ServerNotObserved);
@@ -278,7 +278,7 @@ fn doubts_have_advice() {
     asked.cpus.load = vec![0, 1];
     let s = judge(&asked, &rounds);
     for word in [
-        "3 rounds only",
+        "only 3 rounds",
         "share CPU 0",
         "the noise floor is ±",
         "process tree (10 ms steps)",
@@ -304,13 +304,11 @@ fn each_load_is_judged_by_itself() {
     let s =
         judge(&asked(&NAMES, 7, &[piped, LOAD]), &rounds(&field(), &[piped, LOAD], 7, QUIET, 3));
     assert_eq!(s.cells.len(), 10);
-    assert!(s.cells[..5].iter().all(|c| c.load == piped), "in the order asked");
+    assert!(s.cells[..5].iter().all(|c| c.load == piped), "in the planned order");
     let cost = |i: usize| s.cells[i].cost_ns_per_request.unwrap().mean;
     assert!((cost(5) / cost(0) - 4.0).abs() < 0.2);
 }
 
-/// The machine has two states; each costs every contender's round a factor of its own, and the probe
-/// sees it.
 #[test]
 fn rounds_without_a_latency_have_none() {
     let mut rounds = race();
@@ -323,19 +321,19 @@ fn rounds_without_a_latency_have_none() {
 }
 
 #[test]
-fn the_order_is_that_of_the_costs_as_they_are_compared() {
+fn cells_are_ordered_by_compared_cost() {
     let mut rounds = rounds(&field(), &[LOAD], 20, QUIET, 7);
     // The machine is slow by a third in passes of epoll more often than in those of percore, which
-    // is dearer by a twentieth.
+    // is a twentieth more expensive.
     for r in &mut rounds {
         let slow = match r.contender.as_str() {
             "epoll" => r.round % 2 == 0,
             _ => r.round % 5 == 0,
         };
-        let dearer = if r.contender == "percore" { 1.05 } else { 1.0 };
+        let factor = if r.contender == "percore" { 1.05 } else { 1.0 };
         let state = if slow { 4.0 / 3.0 } else { 1.0 };
         let server = r.server.as_mut().unwrap();
-        server.cpu_ns = (server.cpu_ns as f64 * state * dearer) as u64;
+        server.cpu_ns = (server.cpu_ns as f64 * state * factor) as u64;
         let probe = (state * 1e6) as u64;
         r.machine =
             Some(regatta_record::Machine { probe_ns: Some([probe; 2]), ..Default::default() });
@@ -343,28 +341,29 @@ fn the_order_is_that_of_the_costs_as_they_are_compared() {
     let s = judge(&asked(&NAMES, 20, &[LOAD]), &rounds);
     let (epoll, percore) = (cell(&s, "epoll"), cell(&s, "percore"));
     let cost = |c: &Cell| c.cost_ns_per_request.unwrap().mean;
-    assert!(cost(epoll) > cost(percore), "by itself");
+    assert!(cost(epoll) > cost(percore), "on its own");
     assert_eq!(percore.relation, Some(Relation::Dearer));
     let at = |name: &str| s.cells.iter().position(|c| c.contender == name);
-    assert!(at("epoll") < at("percore"), "as it is compared");
+    assert!(at("epoll") < at("percore"), "by compared cost");
     assert!(epoll.band.unwrap().best < percore.band.unwrap().best);
 }
 
 #[test]
-fn a_doubt_on_several_cells_is_one_sentence_with_their_names() {
+fn a_doubt_about_several_cells_is_one_sentence_with_their_names() {
     let mut rounds = rounds(&field(), &[LOAD], 7, QUIET, 7);
     for (name, timeouts) in [("epoll", 3), ("node", 5)] {
         of(&mut rounds, name).next().unwrap().errors.timeout = timeouts;
     }
     let summary = judge(&asked(&NAMES, 7, &[LOAD]), &rounds);
-    let told: Vec<_> = summary.doubts.iter().filter(|doubt| doubt.contains("met errors")).collect();
-    let [doubt] = told[..] else { panic!("{:?}", summary.doubts) };
-    let said = "epoll at 64 conn and node at 64 conn met errors (3–5 timeout) beside ";
-    assert!(doubt.starts_with(said), "{doubt}");
+    let doubts: Vec<_> =
+        summary.doubts.iter().filter(|doubt| doubt.contains("had errors")).collect();
+    let [doubt] = doubts[..] else { panic!("{:?}", summary.doubts) };
+    let text = "epoll at 64 conn and node at 64 conn had errors (3–5 timeout) beside ";
+    assert!(doubt.starts_with(text), "{doubt}");
 }
 
 #[test]
-fn a_load_whose_members_hardly_came_and_went_is_doubted() {
+fn doubts_a_load_whose_members_hardly_joined_and_left() {
     let load = LoadShape { passing: 10, ..LOAD };
     let mut rounds = rounds(&field(), &[load], 7, QUIET, 7);
     // Ten members, each for a second, in seven windows of 2 s.
@@ -372,11 +371,11 @@ fn a_load_whose_members_hardly_came_and_went_is_doubted() {
         round.passed = if round.contender == "node" { 4 } else { 5 };
     }
     let summary = judge(&asked(&NAMES, 7, &[load]), &rounds);
-    let told: Vec<_> =
-        summary.doubts.iter().filter(|doubt| doubt.contains("came and went")).collect();
-    let [doubt] = told[..] else { panic!("{:?}", summary.doubts) };
-    let said =
-        "node at 64 conn + 10 passing had 28 members that came and went where about 140 were to:";
-    assert!(doubt.starts_with(said), "{doubt}");
+    let doubts: Vec<_> =
+        summary.doubts.iter().filter(|doubt| doubt.contains("joined and left")).collect();
+    let [doubt] = doubts[..] else { panic!("{:?}", summary.doubts) };
+    let text = "node at 64 conn + 10 passing had 28 members that joined and left, where about 140 \
+                were expected:";
+    assert!(doubt.starts_with(text), "{doubt}");
     assert_eq!((cell(&summary, "node").passed, cell(&summary, "epoll").passed), (28, 35));
 }

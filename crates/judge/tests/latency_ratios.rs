@@ -1,5 +1,5 @@
-//! Latencies compared, on simulated races of which the truth is known: tails that differ and tails that
-//! do not, on a machine that changes its speed, and what must not be compared.
+//! Latency ratios on simulated races with known truth: tails that differ and tails that do not, on
+//! a machine that changes its speed, and cells that must not be compared.
 
 // Each test file uses a part of the simulation.
 #[allow(dead_code)]
@@ -27,8 +27,8 @@ const NOISE: f64 = 0.03;
 const BOUNDED: LoadShape =
     LoadShape { drive: Drive::Bounded { in_flight: NonZeroU32::new(4).unwrap() }, ..LOAD };
 
-/// Latencies of a round in nanoseconds, `samples` of them: half of them below 1.5 ms × `scale`, and the
-/// longest tenth `tail` times as long as it would be otherwise.
+/// Latencies of a round in nanoseconds, `samples` of them: half of them below 1.5 ms × `scale`, and
+/// the longest tenth multiplied by `tail`.
 fn latencies(samples: u64, scale: f64, tail: f64) -> Histogram<u64> {
     let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).unwrap();
     for nth in 0..samples {
@@ -39,14 +39,14 @@ fn latencies(samples: u64, scale: f64, tail: f64) -> Histogram<u64> {
     histogram
 }
 
-/// How long the tail of a contender is, and how slow the machine is in a pass.
+/// The length of a contender's tail, and the slowness of the machine in a pass.
 struct Truth<'a> {
     tail: &'a dyn Fn(&Round) -> f64,
     machine: &'a dyn Fn(u32) -> f64,
     seed: u64,
 }
 
-/// A race in which all is alike but what `truth` says.
+/// A race in which everything is equal except what `truth_is` defines.
 fn race(loads: &[LoadShape], passes: u32, truth_is: Truth<'_>) -> (Asked, Vec<Round>) {
     let contenders = NAMES.map(|name| truth(name, 5_000.0));
     let mut rounds = rounds(&contenders, loads, passes, QUIET, truth_is.seed);
@@ -67,7 +67,7 @@ fn alike(_: &Round) -> f64 {
     1.0
 }
 
-/// The cell of `hub` under `load`.
+/// The cell of `hub` at `load`.
 fn hub(asked: &Asked, rounds: &[Round], load: LoadShape) -> Cell {
     let mut cells = judge(asked, rounds).cells.into_iter();
     cells.find(|cell| cell.contender == "hub" && cell.load == load).unwrap()
@@ -87,7 +87,7 @@ fn width(e: Estimate) -> f64 {
 }
 
 #[test]
-fn a_tail_that_is_longer_in_every_round_is_found_though_the_medians_are_equal() {
+fn finds_a_longer_tail_although_the_medians_are_equal() {
     let tail = |round: &Round| if round.contender == "hub" { 1.2 } else { 1.0 };
     let machine = |pass| [1.0, 1.3, 0.8][pass as usize % 3];
     let (asked, rounds) =
@@ -101,7 +101,7 @@ fn a_tail_that_is_longer_in_every_round_is_found_though_the_medians_are_equal() 
         assert!(holds(e, 1.2) && e.low > 1.1 && e.high < 1.3, "{e:?}");
     }
     assert_eq!(ratio.missing, None);
-    assert_eq!(cell("epoll").latency_to_baseline, None, "the baseline is compared with nobody");
+    assert_eq!(cell("epoll").latency_to_baseline, None, "the baseline has no ratio");
     assert_eq!(cell("hub").latency_to_all_reading, None);
 }
 
@@ -115,7 +115,7 @@ fn the_speed_of_the_machine_cancels_within_each_round() {
     };
     let (quiet, by_itself) = p95(&steady);
     let (jumping, jumping_by_itself) = p95(&|pass| if pass % 2 == 0 { 1.0 } else { 1.4 });
-    assert!(jumping_by_itself > 1.3 && by_itself < 1.1, "the machine did change its speed");
+    assert!(jumping_by_itself > 1.3 && by_itself < 1.1, "the machine changed its speed");
     assert!((jumping - 1.0) / (quiet - 1.0) < 1.05, "{jumping} and {quiet}");
     assert!(quiet < 1.15, "{quiet}");
 }
@@ -140,7 +140,7 @@ fn one_terrible_round_does_not_decide() {
 }
 
 #[test]
-fn identical_copies_have_a_ratio_of_1_as_often_as_the_interval_says() {
+fn intervals_of_identical_copies_contain_1_at_the_nominal_rate() {
     let all = 40;
     let mut seeds = SmallRng::seed_from_u64(4);
     let ratios: Vec<Estimate> = (0..all)
@@ -164,7 +164,7 @@ fn an_open_loop_counts_from_the_intended_send() {
     for (seed, round) in rounds.iter_mut().enumerate() {
         let mut parts = open_loop::quiet(2_000, seed as u64);
         if round.contender == "hub" {
-            // Its connections are taken for a while: the service of a request is not longer.
+            // Its connections are busy for a while: the service of a request is not longer.
             parts.iter_mut().step_by(15).for_each(|part| part.wait = 1_000_000);
         }
         open_loop::set(round, &parts, 0);
@@ -195,7 +195,7 @@ fn the_ratio_is_of_the_latency_of_the_cell() {
     let deliveries = to_baseline(&Asked { latency_of: LAST, ..asked.clone() }, &rounds);
     assert!((deliveries.p95.unwrap().mean / 3.0 - 1.0).abs() < 0.01, "{deliveries:?}");
 
-    // Who was not counted in one round is not left out of it.
+    // A contender that was not counted in one round keeps this round.
     let hub = |round: &&mut Round| round.contender == "hub" && round.round == 2;
     rounds.iter_mut().find(hub).unwrap().operations.clear();
     let missing = to_baseline(&Asked { latency_of: LAST, ..asked }, &rounds);
@@ -203,7 +203,7 @@ fn the_ratio_is_of_the_latency_of_the_cell() {
     assert!(missing.missing.unwrap().starts_with("1 of 7 rounds"));
 }
 
-/// What is said instead of both ratios.
+/// The reason given instead of both ratios.
 fn refused(asked: &Asked, rounds: &[Round]) -> String {
     let ratio = to_baseline(asked, rounds);
     assert!(!ratio.is_there(), "{ratio:?}");
@@ -223,7 +223,7 @@ fn closed_loops_and_cells_on_shared_cpus_have_no_ratio() {
 }
 
 #[test]
-fn what_was_not_run_is_not_compared() {
+fn cells_that_were_not_run_are_not_compared() {
     let loads = [BOUNDED, LoadShape { stalled: 1, ..BOUNDED }];
     for without in NAMES {
         let (asked, mut rounds) =
@@ -261,15 +261,15 @@ fn void_and_overloaded_latencies_have_no_ratio() {
             part.lag = 3_000_000;
         }
     };
-    assert_eq!(set("hub", late, 0), "its latency is void; the verdict says why");
-    assert_eq!(set("epoll", late, 0), "the latency of epoll is void; the verdict says why");
+    assert_eq!(set("hub", late, 0), "its latency is void; see the verdict");
+    assert_eq!(set("epoll", late, 0), "the latency of epoll is void; see the verdict");
     let overload = |_: usize, part: &mut Parts| part.wait = 400_000_000;
     let why = set("hub", overload, 100);
-    assert!(why.starts_with("its latency is that of an overload"), "{why}");
+    assert!(why.starts_with("its latency was measured under overload"), "{why}");
 }
 
 #[test]
-fn too_few_latencies_in_one_round_take_the_percentile_away() {
+fn too_few_latencies_in_one_round_remove_the_percentile() {
     let (asked, mut rounds) =
         race(&[BOUNDED], PASSES, Truth { tail: &alike, machine: &steady, seed: 9 });
     let cut = |rounds: &mut [Round], samples| {
@@ -285,7 +285,8 @@ fn too_few_latencies_in_one_round_take_the_percentile_away() {
     cut(&mut rounds, 150);
     let why = refused(&asked, &rounds);
     assert!(why.starts_with("1 of 7 rounds have"), "both for one reason: {why}");
-    // Requests without a reply took longer than all: the round is not left out for it.
+    // Requests without a reply took longer than all others: the round is not left out because of
+    // them.
     cut(&mut rounds, 2_000);
     rounds.iter_mut().find(|round| round.contender == "hub").unwrap().errors.timeout = 300;
     let why = refused(&asked, &rounds);
@@ -293,7 +294,7 @@ fn too_few_latencies_in_one_round_take_the_percentile_away() {
 }
 
 #[test]
-fn an_interval_needs_rounds_and_must_say_something() {
+fn an_interval_needs_rounds_and_must_be_meaningful() {
     let same =
         |passes| race(&[BOUNDED], passes, Truth { tail: &alike, machine: &steady, seed: 10 });
     let (asked, rounds) = same(1);
@@ -304,14 +305,14 @@ fn an_interval_needs_rounds_and_must_say_something() {
     let odd = rounds.iter_mut().find(|round| round.contender == "hub").unwrap();
     odd.histogram = encode_histogram(&latencies(2_000, 2.0, 1.0));
     let why = refused(&asked, &rounds);
-    assert!(why.starts_with("the interval reaches beyond a tenth"), "{why}");
+    assert!(why.starts_with("the interval extends beyond a tenth"), "{why}");
 }
 
 const READING: LoadShape = LoadShape { idle: 1, drive: open(1_000), ..LOAD };
 const STALLED: LoadShape = LoadShape { stalled: 1, ..READING };
 
 #[test]
-fn a_connection_that_does_not_read_is_compared_with_the_load_of_which_all_read() {
+fn a_load_with_stalled_connections_is_compared_with_the_load_without() {
     let tail = |round: &Round| match (round.contender.as_str(), round.load.stalled) {
         ("hub", 1) => 1.2,
         _ => 1.0,
@@ -338,7 +339,7 @@ fn a_connection_that_does_not_read_is_compared_with_the_load_of_which_all_read()
     fewer.retain(|round| round.round < 5);
     assert_eq!(self::hub(&asked, &fewer, STALLED).latency_to_all_reading.unwrap(), five);
 
-    // Without the other load there is nothing to compare with.
+    // Without the other load there is no ratio.
     let alone = Asked { loads: vec![STALLED], ..asked };
     assert_eq!(self::hub(&alone, &rounds, STALLED).latency_to_all_reading, None);
 }

@@ -1,4 +1,4 @@
-//! More rounds are advised only where they could change an answer, and then with how many.
+//! More rounds are advised only where they could decide a comparison, with their number.
 
 // Each test file uses a part of the simulation.
 #[allow(dead_code)]
@@ -27,14 +27,14 @@ fn node(summary: &Summary) -> &Cell {
 }
 
 #[test]
-fn as_many_as_would_tell_are_advised() {
+fn advises_as_many_rounds_as_would_decide() {
     let summary = judged(&race(5_000.0, 5_400.0, 0.06));
-    let needed = node(&summary).rounds_to_tell.expect("8% are told by more rounds");
+    let needed = node(&summary).rounds_to_tell.expect("more rounds decide on 8%");
     assert!((8..200).contains(&needed), "{needed}");
     let more = rounds_of(needed * 2, 5_400.0);
-    let told = judge(&asked(&NAMES, needed * 2, &[LOAD]), &more);
-    let told = told.cells.iter().find(|c| c.contender == "node").unwrap();
-    assert_eq!((told.relation, told.rounds_to_tell), (Some(Relation::Dearer), None));
+    let later = judge(&asked(&NAMES, needed * 2, &[LOAD]), &more);
+    let later = later.cells.iter().find(|c| c.contender == "node").unwrap();
+    assert_eq!((later.relation, later.rounds_to_tell), (Some(Relation::Dearer), None));
 }
 
 fn rounds_of(passes: u32, node_ns: f64) -> Vec<Round> {
@@ -48,15 +48,15 @@ fn none_are_advised_within_a_lasting_offset_of_the_twin() {
     let summary = judged(&race(5_500.0, 5_300.0, 0.005));
     assert_eq!(node(&summary).rounds_to_tell, None, "6% within an offset of 10%");
     let floor = summary.doubts.iter().find(|d| d.starts_with("the noise floor is ±")).unwrap();
-    assert!(floor.contains("no number of rounds changes that"), "{floor}");
+    assert!(floor.contains("more rounds do not lower it"), "{floor}");
     assert!(!floor.contains("run more rounds"), "{floor}");
 }
 
 #[test]
-fn none_are_advised_where_the_load_was_the_limit() {
+fn none_are_advised_if_the_load_was_the_limit() {
     let mut rounds = race(5_000.0, 5_400.0, 0.06);
     for round in rounds.iter_mut().filter(|round| round.contender == "node") {
-        // The server used a tenth of its CPU, the load all of its own.
+        // The server used a tenth of its CPU, the load all of its CPU.
         round.load_cpu_ns = round.window_ns * u64::from(round.load_cpus);
         round.load_spun_ns = 0;
         round.window_ns *= 10;
@@ -68,7 +68,7 @@ fn none_are_advised_where_the_load_was_the_limit() {
 }
 
 #[test]
-fn none_are_advised_where_the_twin_is_void() {
+fn none_are_advised_if_the_twin_is_void() {
     let mut rounds = race(5_000.0, 5_400.0, 0.06);
     for round in rounds.iter_mut().filter(|round| round.contender == "epoll-twin") {
         round.server = None;

@@ -1,5 +1,5 @@
-//! Operations of several kinds, on simulated races: costs per operation of the kind that was asked for,
-//! and what is shown of each kind.
+//! Operations of several kinds, on simulated races: costs per operation of the requested kind, and
+//! the figures of each kind.
 
 // Each test file uses a part of the simulation.
 #[allow(dead_code)]
@@ -19,8 +19,8 @@ const NAMES: [&str; 3] = ["epoll", "epoll-twin", "hub"];
 const PASSES: u32 = 7;
 const LOADS: [LoadShape; 1] = [LOAD];
 
-/// A race in which each request of each contender has `each` deliveries, which take `ms` milliseconds
-/// in the first pass and one more in each other; costs are per delivery.
+/// A race in which each request of each contender causes `each` deliveries. They take `ms`
+/// milliseconds in the first pass and one more in each further pass; costs are per delivery.
 fn race(each: u64, ms: u64) -> (Asked, Vec<Round>) {
     let field = [5_000.0, 5_000.0, 10_000.0];
     let field = [0, 1, 2].map(|i| truth(NAMES[i], field[i]));
@@ -43,13 +43,13 @@ fn hub(asked: &Asked, rounds: &[Round]) -> Cell {
     judge(asked, rounds).cells.into_iter().find(|cell| cell.contender == "hub").unwrap()
 }
 
-/// Whether two figures are the same up to rounding.
+/// Whether two figures are equal up to rounding.
 fn same(a: f64, b: f64) -> bool {
     (a / b - 1.0).abs() < 1e-9
 }
 
 #[test]
-fn every_cost_is_per_operation_of_the_kind_that_was_asked_for() {
+fn every_cost_is_per_operation_of_the_requested_kind() {
     let (per_delivery, mut rounds) = race(50, 3);
     for round in rounds.iter_mut().filter(|round| round.contender == "hub") {
         let role = |name: &str| RoleUsage {
@@ -74,7 +74,7 @@ fn every_cost_is_per_operation_of_the_kind_that_was_asked_for() {
     for (delivery, request) in costs(&deliveries).into_iter().zip(costs(&requests)) {
         assert!(same(delivery * 50.0, request), "{delivery} per delivery, {request} per request");
     }
-    // What is compared is the cost, and what is a rate stays one of requests.
+    // Costs are compared; rates remain rates of requests.
     let ratio = |cell: &Cell| cell.ratio_to_baseline.unwrap().mean;
     assert!(same(ratio(&deliveries), ratio(&requests)) && ratio(&requests) > 1.9);
     assert_eq!(deliveries.rate_per_s, requests.rate_per_s);
@@ -108,19 +108,20 @@ fn each_kind_has_its_number_rate_and_latency() {
 }
 
 #[test]
-fn a_round_without_what_costs_are_per_fails_and_has_no_cost() {
+fn a_round_without_operations_of_the_cost_kind_fails() {
     let (asked, mut rounds) = race(50, 3);
     let round = rounds.iter_mut().find(|round| round.contender == "hub").unwrap();
     round.operations[0].count = 0;
     let cell = hub(&asked, &rounds);
     assert_eq!((cell.verdict.kind, cell.cost_ns_per_request), (Kind::Failed, None));
     let because = &cell.verdict.because;
-    assert!(because.contains("not one delivery inside the window, and costs are"), "{because}");
+    assert!(because.contains("no delivery inside the window, and costs are"), "{because}");
     let per_request = Asked { cost_per: Operation::REQUESTS, ..asked };
     assert!(hub(&per_request, &rounds).cost_ns_per_request.is_some());
 }
 
-/// Deliveries that nobody owed end a round as wrong replies: there is no cost, however many were counted.
+/// Unsolicited deliveries end a round as wrong replies: there is no cost, however many were
+/// counted.
 #[test]
 fn surplus_deliveries_disqualify_and_do_not_lower_a_cost() {
     let (asked, mut rounds) = race(50, 3);
@@ -146,7 +147,7 @@ fn costs_per_different_operations_are_not_compared() {
     assert!(gate.method.starts_with("server CPU per delivery over"), "{}", gate.method);
 }
 
-/// The line over rates is CPU over requests per second, whatever costs are per.
+/// The line over rates is CPU over requests per second, whatever kind costs are per.
 #[test]
 fn the_line_over_rates_is_per_request() {
     let loads = [10_000, 20_000, 40_000].map(|rate| {
@@ -186,10 +187,10 @@ const LAST: Operation = Operation::new(
     "deliveries to the last member",
 );
 
-/// A server that replies at once and delivers later is judged by its deliveries: the percentiles of a cell
-/// are theirs, and those of the replies stand apart.
+/// A server that replies at once and delivers later is judged by its deliveries: the percentiles of
+/// a cell are theirs, and those of the replies are listed separately.
 #[test]
-fn the_latency_of_a_cell_is_of_the_kind_that_was_asked_for() {
+fn the_latency_of_a_cell_is_of_the_requested_kind() {
     let (asked, mut rounds) = race(50, 3);
     let asked = Asked { latency_of: LAST, ..asked };
     for round in &mut rounds {
@@ -217,9 +218,10 @@ fn the_latency_of_a_cell_is_of_the_kind_that_was_asked_for() {
     assert_eq!(last.latency_ns, cell.latency_ns);
 }
 
-/// A request without a reply has no delivery to a last member either: it took longer than all that have.
+/// A request without a reply has no delivery to a last member either: it counts as slower than all
+/// others.
 #[test]
-fn what_was_never_sent_counts_as_the_slowest_delivery() {
+fn unsent_requests_count_as_the_slowest_deliveries() {
     let load = LoadShape {
         drive: Drive::Open { rate: NonZeroU32::new(1_000).unwrap(), arrivals: Arrivals::Poisson },
         ..LOAD

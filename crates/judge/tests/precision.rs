@@ -1,4 +1,5 @@
-//! `--precision` on simulated races: an easy pair stops early, a hard one is told what it takes.
+//! `--precision` on simulated races: an easy pair stops early, a hard one reports the rounds that
+//! it needs.
 
 // Each test file uses a part of the simulation.
 #[allow(dead_code)]
@@ -24,7 +25,7 @@ fn all(most: u32, loads: &[LoadShape], noise: f64, seed: u64) -> Vec<Round> {
     rounds(&field, loads, most, machine(noise), seed)
 }
 
-/// Runs the race: `all` holds what each start would show.
+/// Runs the race: `all` contains the result of each start.
 fn run(asked: &Asked, all: &[Round]) -> Vec<Round> {
     let mut rounds: Vec<Round> = Vec::new();
     for pass in 0..=asked.rounds {
@@ -58,7 +59,7 @@ fn an_easy_pair_stops_early() {
 }
 
 #[test]
-fn a_hard_pair_runs_to_the_limit_and_is_told_what_it_takes() {
+fn a_hard_pair_runs_to_the_limit_and_reports_the_rounds_it_needs() {
     let asked = precise(20, &[LOAD]);
     let summary = judge(&asked, &run(&asked, &all(20, &[LOAD], 0.04, 1)));
     assert!(summary.complete && !outcome(&summary).reached);
@@ -74,16 +75,16 @@ fn a_hard_pair_runs_to_the_limit_and_is_told_what_it_takes() {
 }
 
 #[test]
-fn a_hopeless_pair_is_given_up() {
+fn stops_at_a_pair_that_is_not_feasible() {
     let asked = precise(15, &[LOAD]);
     let summary = judge(&asked, &run(&asked, &all(15, &[LOAD], 0.4, 1)));
     assert!(summary.complete && !outcome(&summary).reached);
     assert_eq!(outcome(&summary).rounds, 10);
-    assert!(outcome(&summary).missing[0].contains("which is hopeless with 15 at most"));
+    assert!(outcome(&summary).missing[0].contains("which is not feasible with at most 15"));
 }
 
 #[test]
-fn a_load_that_is_known_gets_no_further_pass() {
+fn a_load_with_narrow_ratios_gets_no_further_pass() {
     let asked = precise(50, &[LOAD, OTHER]);
     let mut rounds = all(50, &[LOAD], 0.005, 1);
     rounds.extend(all(50, &[OTHER], 0.02, 1));
@@ -94,7 +95,7 @@ fn a_load_that_is_known_gets_no_further_pass() {
     let summary = judge(&asked, &ran);
     assert!(summary.complete && outcome(&summary).reached, "{:?}", summary.precision);
 
-    // Cut anywhere, it goes on as it would have gone on.
+    // If it is interrupted anywhere, it continues in the same way.
     for kept in [0, 7, ran.len() / 2, ran.len() - 1] {
         let cut = &ran[..kept];
         assert!(!judge(&asked, cut).complete, "{kept} rounds");
@@ -106,7 +107,7 @@ fn a_load_that_is_known_gets_no_further_pass() {
 }
 
 #[test]
-fn intervals_of_races_that_stop_by_themselves_hold_the_truth() {
+fn intervals_of_races_that_stop_early_contain_the_true_value() {
     let asked = precise(50, &[LOAD]);
     let (mut held, mut total) = (0, 0);
     for seed in 0..40 {
@@ -117,7 +118,7 @@ fn intervals_of_races_that_stop_by_themselves_hold_the_truth() {
         total += outcome(&summary).rounds;
         assert!(outcome(&summary).reached);
     }
-    // 93% are expected; fewer than 33 of 40 come once in 100 times.
-    assert!(held >= 33, "{held} of 40 intervals hold the truth");
+    // 93% are expected; fewer than 33 of 40 have a probability of 1 in 100.
+    assert!(held >= 33, "{held} of 40 intervals contain the true value");
     assert!((6 * 40..20 * 40).contains(&total), "{total} rounds in 40 races");
 }

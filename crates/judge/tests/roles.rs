@@ -1,5 +1,5 @@
-//! Contenders of several roles, on simulated races: what each role took, which set of CPUs was busy,
-//! and remarks that void nothing.
+//! Contenders with several roles, on simulated races: the cost of each role, the busiest set of
+//! CPUs, and remarks that void nothing.
 
 // Each test file uses a part of the simulation.
 #[allow(dead_code)]
@@ -9,7 +9,7 @@ use regatta_judge::judge;
 use regatta_record::{Asked, Cell, Kind, RoleUsage, Round, Server};
 use simulated::{LOAD, QUIET, asked, rounds, truth};
 
-/// Two contenders; `front` is a server and a backend, of which the server takes `share` of the CPU.
+/// Two contenders; `front` is a server and a backend; the server uses `share` of the CPU time.
 fn race(share: f64, cpus: [&[u32]; 2]) -> (Asked, Vec<Round>) {
     let names = ["epoll", "epoll-twin", "null", "front"];
     let field =
@@ -43,7 +43,7 @@ fn front((asked, rounds): &(Asked, Vec<Round>)) -> Cell {
 }
 
 #[test]
-fn the_cost_is_of_all_roles_and_each_has_its_part() {
+fn the_cost_covers_all_roles_and_each_has_its_part() {
     let cell = front(&race(0.25, [&[0], &[0]]));
     let whole = cell.cost_ns_per_request.unwrap().mean;
     assert!((whole / 9_000.0 - 1.0).abs() < 0.1, "{whole}");
@@ -62,7 +62,7 @@ fn the_cost_is_of_all_roles_and_each_has_its_part() {
 }
 
 #[test]
-fn roles_on_the_same_cpu_are_busy_together_and_on_cpus_of_their_own_the_busiest_is_the_limit() {
+fn roles_on_one_cpu_add_up_and_on_separate_cpus_the_busiest_counts() {
     let together = front(&race(0.5, [&[0], &[0]]));
     let busy = together.server_busy.unwrap();
     let each: Vec<f64> = together.roles.iter().map(|role| role.busy.unwrap()).collect();
@@ -71,7 +71,7 @@ fn roles_on_the_same_cpu_are_busy_together_and_on_cpus_of_their_own_the_busiest_
     let apart = front(&race(0.9, [&[0], &[1]]));
     let busy = apart.server_busy.unwrap();
     assert!((busy - together.server_busy.unwrap() * 0.9).abs() < 0.01, "{busy}");
-    assert_eq!(apart.roles[0].busy, Some(busy), "not the half of it that both CPUs saw");
+    assert_eq!(apart.roles[0].busy, Some(busy), "not the average over both CPUs");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_saturated_backend_makes_the_contender_server_bound() {
 }
 
 #[test]
-fn a_remark_is_told_once_for_all_contenders_and_voids_nothing() {
+fn a_remark_is_reported_once_for_all_contenders_and_voids_nothing() {
     let (asked, mut rounds) = race(0.5, [&[0], &[0]]);
     let before = front(&(asked.clone(), rounds.clone()));
     for round in &mut rounds {
@@ -102,10 +102,10 @@ fn a_remark_is_told_once_for_all_contenders_and_voids_nothing() {
         round.remark = Some(format!("{name} ignored SIGTERM for 2 s and had to be killed"));
     }
     let summary = judge(&asked, &rounds);
-    let told: Vec<_> = summary.doubts.iter().filter(|doubt| doubt.contains("SIGTERM")).collect();
-    assert_eq!(told.len(), 1, "{:?}", summary.doubts);
+    let remarks: Vec<_> = summary.doubts.iter().filter(|doubt| doubt.contains("SIGTERM")).collect();
+    assert_eq!(remarks.len(), 1, "{:?}", summary.doubts);
     let names = asked.contenders.join(", ");
     let expected = format!("{names} in 7 of 7 rounds: ignored SIGTERM for 2 s");
-    assert!(asked.contenders.len() > 1 && told[0].starts_with(&expected), "{told:?}");
+    assert!(asked.contenders.len() > 1 && remarks[0].starts_with(&expected), "{remarks:?}");
     assert_eq!(front(&(asked, rounds)), before);
 }

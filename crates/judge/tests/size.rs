@@ -1,4 +1,4 @@
-//! How much room a race takes on disk.
+//! Disk space of a race.
 
 // Each test file uses a part of the simulation.
 #[allow(dead_code)]
@@ -14,7 +14,7 @@ use simulated::{
 const AT_RATE: LoadShape = LoadShape { drive: open(20_000), ..LOAD };
 
 /// Open loops are the largest: four histograms each. Requests of all kinds: most are quick, some
-/// wait for their connection, a few meet a stall.
+/// wait for their connection, a few are stalled.
 fn mixed(samples: u64, seed: u64) -> Vec<Parts> {
     let mixed = |(i, p): (usize, Parts)| match i % 100 {
         0..8 => Parts { wait: p.service * (1 + i as u64 % 90), ..p },
@@ -33,6 +33,6 @@ fn five_rounds_of_20_cells_stay_under_5_mb() {
     let bytes: usize = rounds.iter().map(|r| serde_json::to_string(r).unwrap().len() + 1).sum();
     let of_20_cells = 20 * bytes;
     assert!(of_20_cells > 200_000, "{of_20_cells}: are the histograms in it?");
-    // The report and the summary take some hundred KB beside it.
+    // The report and the summary take some hundred KB in addition.
     assert!(of_20_cells < 4_000_000, "{of_20_cells}");
 }

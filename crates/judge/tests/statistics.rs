@@ -1,7 +1,7 @@
-//! Statistical acceptance of the statistics: on simulated rounds with a known truth, intervals and
-//! decisions must be right as often as they claim. Seeds are fixed; a bound is so many standard
-//! deviations of the binomial distribution that correct code passes, and the width of the intervals
-//! is held too, so that nothing passes by being vague.
+//! Statistical acceptance tests: on simulated rounds with known truth, intervals and decisions must
+//! be correct as often as they claim. Seeds are fixed; the bounds are a number of standard
+//! deviations of the binomial distribution that correct code passes. The width of the intervals is
+//! tested too, so that vague intervals fail.
 
 // Each test file uses a part of the simulation.
 #[allow(dead_code)]
@@ -16,10 +16,10 @@ use regatta_record::Relation;
 use simulated::{LOAD, Machine, QUIET, asked, normal, rounds, truth};
 
 const TRIALS: usize = 1_000;
-/// Fewer where each trial is a bootstrap, which takes its time without optimisation.
+/// Fewer trials with a bootstrap, which is slow without optimisation.
 const BOOTSTRAPS: usize = 400;
 
-/// Whether `hits` of `trials` may come of probability `p`: within 4 standard deviations.
+/// Whether `hits` of `trials` agree with a probability of `p`: within 4 standard deviations.
 fn plausible(hits: usize, trials: usize, p: f64) -> bool {
     let n = trials as f64;
     (hits as f64 - n * p).abs() <= 4.0 * (n * p * (1.0 - p)).sqrt()
@@ -30,7 +30,7 @@ fn log_normal(random: &mut SmallRng, n: usize, mean: f64, sigma: f64) -> Vec<f64
 }
 
 #[test]
-fn intervals_hold_the_truth_at_the_nominal_rate() {
+fn intervals_contain_the_true_value_at_the_nominal_rate() {
     for rounds in [2, 3, 5, 7, 20, 21, 50] {
         let mut random = SmallRng::seed_from_u64(1);
         let trials = if rounds > STUDENT_UP_TO { BOOTSTRAPS } else { TRIALS };
@@ -43,7 +43,8 @@ fn intervals_hold_the_truth_at_the_nominal_rate() {
         }
         assert!(plausible(hits, trials, 0.95), "{rounds} rounds: {hits} of {trials}");
         if rounds >= 5 {
-            // The ideal half-width is 1.96 σ/√n; t(0.975; 4) = 2.78 at 5 rounds costs 1.35 of it.
+            // The ideal half-width is 1.96 σ/√n; t(0.975; 4) = 2.78 at 5 rounds makes it 1.35 times
+            // as wide.
             let ideal = 1.96 * 0.03 / (rounds as f64).sqrt();
             assert!((0.95..1.42).contains(&(width / ideal)), "{rounds}: {}", width / ideal);
         }
@@ -52,8 +53,8 @@ fn intervals_hold_the_truth_at_the_nominal_rate() {
 
 #[test]
 fn beyond_20_rounds_skewed_rounds_are_still_covered() {
-    // Exponential logarithms: nothing like normal. The bootstrap of a mean is known to fall short
-    // by a few percent there; it must not by more.
+    // Exponential logarithms: far from normal. The bootstrap of a mean is known to be a few percent
+    // below its nominal rate there; it must not be more.
     let mut random = SmallRng::seed_from_u64(2);
     let mut hits = 0;
     for trial in 0..BOOTSTRAPS {
@@ -81,7 +82,7 @@ fn p_values_are_uniform_when_nothing_differs() {
 }
 
 #[test]
-fn holm_finds_a_false_difference_in_no_more_than_5_percent_of_families() {
+fn holm_finds_a_false_difference_in_at_most_5_percent_of_families() {
     let mut random = SmallRng::seed_from_u64(4);
     let mut wrong = 0;
     for _ in 0..TRIALS {
@@ -97,7 +98,7 @@ fn holm_finds_a_false_difference_in_no_more_than_5_percent_of_families() {
     }
     let most = TRIALS as f64 * 0.05 + 4.0 * (TRIALS as f64 * 0.05 * 0.95).sqrt();
     assert!(wrong as f64 <= most, "{wrong} of {TRIALS}");
-    assert!(wrong > TRIALS / 200, "{wrong}: so vague that it never errs");
+    assert!(wrong > TRIALS / 200, "{wrong}: too vague to ever be wrong");
 }
 
 #[test]
@@ -120,10 +121,13 @@ fn all_bands_are_right_at_once_in_95_percent_of_fields() {
     }
     let most = trials as f64 * 0.05 + 4.0 * (trials as f64 * 0.05 * 0.95).sqrt();
     assert!(wrong as f64 <= most, "{wrong} of {trials}");
-    assert!(sharp > trials / 2, "the last is told from the first four in {sharp} of {trials} only");
+    assert!(
+        sharp > trials / 2,
+        "the last is distinguished from the first four in only {sharp} of {trials}"
+    );
 }
 
-/// What the floor is in the mean, of so many loads and rounds, with this true offset and deviation.
+/// The mean floor of `loads` loads and `rounds` rounds, with this true offset and deviation.
 fn mean_floor(loads: usize, rounds: usize, offset: f64, sigma: f64) -> f64 {
     let mut random = SmallRng::seed_from_u64(6);
     let floors = (0..TRIALS).map(|_| {
@@ -136,8 +140,8 @@ fn mean_floor(loads: usize, rounds: usize, offset: f64, sigma: f64) -> f64 {
 
 #[test]
 fn the_noise_floor_is_the_offset_and_the_half_width_of_an_a_a_interval() {
-    // d has σ = 0.02·√2. Over 7 rounds means wander by σ/√7 = 1.07%, whose root mean square over
-    // 4 loads is 1.00% in the mean; the half-width is t(0.975; 24)·σ/√7 = 2.2%.
+    // d has σ = 0.02·√2. Over 7 rounds means vary by σ/√7 = 1.07%, whose root mean square over 4
+    // loads is 1.00% on average; the half-width is t(0.975; 24)·σ/√7 = 2.2%.
     let floor = mean_floor(4, 7, 0.0, 0.02 * 2f64.sqrt());
     assert!((0.031..0.034).contains(&floor), "{floor}");
     // With one load |mean| + t(0.975; 6)·s/√7, Student's interval: 0.85% + 2.51%.
@@ -149,7 +153,7 @@ fn the_noise_floor_is_the_offset_and_the_half_width_of_an_a_a_interval() {
 }
 
 #[test]
-fn a_twin_that_is_off_by_3_percent_for_good_gives_a_floor_of_3_percent() {
+fn a_lasting_offset_of_3_percent_gives_a_floor_of_3_percent() {
     let mut random = SmallRng::seed_from_u64(7);
     let twins = (0..200).map(|_| log_normal(&mut random, 50, 1.03f64.ln(), 0.01 * 2f64.sqrt()));
     let enough = twins.filter(|d| noise_floor(std::slice::from_ref(d)).unwrap() >= 0.03).count();
@@ -157,24 +161,24 @@ fn a_twin_that_is_off_by_3_percent_for_good_gives_a_floor_of_3_percent() {
 }
 
 #[test]
-fn under_a_floor_of_3_percent_nothing_is_called_2_percent_cheaper() {
+fn within_a_floor_of_3_percent_nothing_is_called_2_percent_cheaper() {
     let contenders = [truth("a", 5_000.0), truth("a-twin", 5_150.0), truth("b", 4_900.0)];
     let asked = asked(&["a", "a-twin", "b"], 20, &[LOAD]);
     let machine = Machine { samples: 20, ..QUIET };
-    let mut surely_less = 0;
+    let mut below_one = 0;
     for seed in 0..50 {
         let summary = judge(&asked, &rounds(&contenders, &[LOAD], 20, machine, seed));
         let b = summary.cells.iter().find(|cell| cell.contender == "b").unwrap();
-        surely_less += usize::from(b.ratio_to_baseline.unwrap().high < 1.0);
+        below_one += usize::from(b.ratio_to_baseline.unwrap().high < 1.0);
         assert!(summary.noise_floor.unwrap() > 0.025, "{seed}: {:?}", summary.noise_floor);
         assert_ne!(b.relation, Some(Relation::Cheaper), "{seed}: {:?}", b.ratio_to_baseline);
     }
-    assert!(surely_less > 45, "only {surely_less} of 50 races could have called it cheaper");
+    assert!(below_one > 45, "only {below_one} of 50 races could have called it cheaper");
 }
 
 #[test]
 fn a_race_of_equals_shows_no_more_differences_than_it_admits() {
-    // Five names of the same program: on a noisy machine nearly nothing may be told apart.
+    // Five names of the same program: on a noisy machine almost nothing may be distinguished.
     let machine = Machine { noise: 0.06, samples: 20, ..QUIET };
     let names = ["a", "a-twin", "b", "c", "d"];
     let contenders: Vec<_> = names.map(|n| truth(n, 5_000.0)).to_vec();
@@ -187,7 +191,7 @@ fn a_race_of_equals_shows_no_more_differences_than_it_admits() {
                 || c.band.is_some_and(|b| (b.best, b.worst) != (1, 4))
         }));
     }
-    // Relations and bands may each err in 5% of races: 10% together at most.
+    // Relations and bands may each be wrong in 5% of races: together at most 10%.
     let most = trials as f64 * 0.10 + 4.0 * (trials as f64 * 0.10 * 0.90).sqrt();
     assert!(wrong as f64 <= most, "{wrong} of {trials}");
 }

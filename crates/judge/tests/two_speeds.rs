@@ -1,7 +1,7 @@
-//! The statistics on a machine as small virtual ones are: two speeds, 1.27 apart, each lasting 2 to
-//! 25 s, that hit all contenders alike. Simulated in time, with fixed seeds: races of equals must
-//! claim no more differences than they admit, planted handicaps must lie in their intervals, and
-//! the widths of the intervals are held, so that nothing passes by being vague.
+//! The statistics on a machine like small virtual ones: two speeds with a factor of 1.27, each
+//! lasting 2 to 25 s, that affect all contenders equally. Simulated in time, with fixed seeds.
+//! Races of equals must claim no more differences than they admit, and known handicaps must lie in
+//! their intervals. The widths of the intervals are tested too, so that vague intervals fail.
 
 // Each test file uses a part of the simulation.
 #[allow(dead_code)]
@@ -14,11 +14,11 @@ use simulated::normal;
 
 /// Factor between the two speeds.
 const SLOWER: f64 = 1.27;
-/// From one start to the next, in seconds, and the window inside of it.
+/// Time between two starts, in seconds, and the length of the window in it.
 const ROUND_S: f64 = 3.0;
 const WINDOW_S: f64 = 2.0;
 
-/// A machine and what time it is there.
+/// A machine and its current time.
 struct TwoSpeeds {
     random: SmallRng,
     now_s: f64,
@@ -35,7 +35,7 @@ impl TwoSpeeds {
     }
 
     /// Logarithm of the cost of a contender of cost 1 in the next round: the mean speed in its
-    /// window, and what each start has of its own.
+    /// window, plus the noise of each start.
     fn log_cost(&mut self) -> f64 {
         let (end, mut at, mut slow_s) = (self.now_s + WINDOW_S, self.now_s, 0.0);
         while at < end {
@@ -48,7 +48,7 @@ impl TwoSpeeds {
             }
         }
         self.now_s += ROUND_S;
-        // Between two windows the speed may change, too.
+        // The speed may also change between two windows.
         while self.until_s < self.now_s {
             self.until_s += self.random.random_range(2.0..25.0);
             self.slow = !self.slow;
@@ -57,8 +57,8 @@ impl TwoSpeeds {
         speed.ln() + 0.008 * normal(&mut self.random)
     }
 
-    /// Log-ratios of the second of two contenders to the first, a pair for each pass, in shuffled
-    /// order; the second costs `factor` times as much.
+    /// Log-ratios of the second of two contenders to the first, one per pass, in shuffled order;
+    /// the second costs `factor` times as much.
     fn race(&mut self, passes: usize, factor: f64) -> Vec<f64> {
         (0..passes)
             .map(|_| {
@@ -83,7 +83,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 #[test]
 fn of_200_races_of_twins_at_most_16_claim_a_difference() {
-    // One real race of twins, its log-ratios taken with signs at random.
+    // One real race of twins, with random signs of its log-ratios.
     let twins = TwoSpeeds::new(1).race(10, 1.0);
     let mut random = SmallRng::seed_from_u64(2);
     let mut claims = |ratios: &dyn Fn(&mut SmallRng, u64) -> Vec<f64>| {
@@ -94,11 +94,11 @@ fn of_200_races_of_twins_at_most_16_claim_a_difference() {
     assert!(flipped <= 16, "{flipped} of 200 with flipped signs");
     let fresh = claims(&|_, race| TwoSpeeds::new(1_000 + race).race(10, 1.0));
     assert!(fresh <= 16, "{fresh} of 200 with fresh races");
-    assert!(flipped + fresh > 0, "so vague that it never errs");
+    assert!(flipped + fresh > 0, "too vague to ever be wrong");
 }
 
 #[test]
-fn planted_handicaps_lie_in_their_intervals() {
+fn known_handicaps_lie_in_their_intervals() {
     let mut widths = Vec::new();
     let (mut covered, mut found) = (0, 0);
     for (nth, factor) in [1.03, 1.10, 1.30].into_iter().enumerate() {
@@ -113,12 +113,12 @@ fn planted_handicaps_lie_in_their_intervals() {
     assert!(covered >= 24, "{covered} of 30");
     let median = median(widths);
     assert!(median < 0.10, "a median half-width of ±{:.1}%", median * 100.0);
-    assert_eq!(found, 10, "+30% is found each time");
+    assert_eq!(found, 10, "+30% is always found");
 }
 
 #[test]
-fn intervals_of_percentiles_hold_the_middle_of_all_rounds() {
-    // Each start has its own speed (±5%); a round sees 2,000 requests of it.
+fn intervals_of_percentiles_contain_the_true_percentile() {
+    // Each start has its own speed (±5%); a round measures 2,000 requests of it.
     let (trials, mut hits, mut width) = (200, [0; 2], 0.0);
     for trial in 0..trials {
         let mut random = SmallRng::seed_from_u64(trial);
@@ -133,7 +133,7 @@ fn intervals_of_percentiles_hold_the_middle_of_all_rounds() {
             })
             .collect();
         let intervals = percentiles(&rounds, trial);
-        // The 99th percentile of a normal distribution lies 2.3263 deviations above its middle.
+        // The 99th percentile of a normal distribution lies 2.3263 deviations above its mean.
         let truths = [
             (0, 200_000.0, intervals.p50),
             (1, 200_000.0 * (0.35f64 * 2.3263).exp(), intervals.p99),

@@ -1,4 +1,4 @@
-//! Figures whose intervals say nothing are not known: decided once, here.
+//! Figures with too wide intervals are not known: this is decided in one place.
 
 // Each test file uses a part of the simulation.
 #[allow(dead_code)]
@@ -17,7 +17,7 @@ fn race() -> Vec<Round> {
     rounds(&field, &[LOAD], 3, QUIET, 7)
 }
 
-/// The costs of one of them in the three rounds are orders of magnitude apart.
+/// The costs of `name` in the three rounds differ by orders of magnitude.
 fn race_with_wild_costs_of(name: &str) -> Vec<Round> {
     let mut rounds = race();
     for round in rounds.iter_mut().filter(|round| round.contender == name) {
@@ -36,7 +36,7 @@ fn cell<'a>(summary: &'a Summary, name: &str) -> &'a Cell {
 }
 
 #[test]
-fn percentiles_that_are_orders_of_magnitude_apart_are_not_known() {
+fn percentiles_that_differ_by_orders_of_magnitude_are_not_known() {
     let mut rounds = race();
     for round in rounds.iter_mut().filter(|round| round.contender == "node") {
         let mut latencies = Histogram::<u64>::new(3).unwrap();
@@ -49,7 +49,11 @@ fn percentiles_that_are_orders_of_magnitude_apart_are_not_known() {
     let node = cell(&summary, "node");
     assert_eq!(node.latency_intervals.p50, None);
     assert!(node.is_unknown(Unknown::Latency(Percentile::P50)), "{:?}", node.not_known);
-    assert_eq!(node.percentile(Percentile::P50), None, "nor is that of all rounds shown instead");
+    assert_eq!(
+        node.percentile(Percentile::P50),
+        None,
+        "the one of all rounds is not shown instead"
+    );
     assert!(node.latency_ns.p50.is_some(), "it stays in the record");
     assert!(node.cost_ns_per_request.is_some() && !node.is_unknown(Unknown::Cost));
     let epoll = cell(&summary, "epoll");
@@ -59,7 +63,7 @@ fn percentiles_that_are_orders_of_magnitude_apart_are_not_known() {
 }
 
 #[test]
-fn a_cost_and_a_ratio_that_are_orders_of_magnitude_apart_are_not_known() {
+fn a_cost_and_a_ratio_that_differ_by_orders_of_magnitude_are_not_known() {
     let summary = judged(&race_with_wild_costs_of("node"));
     let node = cell(&summary, "node");
     assert_eq!((node.cost_ns_per_request, node.ratio_to_baseline), (None, None));
@@ -69,12 +73,12 @@ fn a_cost_and_a_ratio_that_are_orders_of_magnitude_apart_are_not_known() {
 }
 
 #[test]
-fn a_noise_floor_beyond_a_factor_of_ten_is_not_known_and_tells_nothing_apart() {
+fn a_noise_floor_beyond_a_factor_of_ten_is_not_known() {
     let summary = judged(&race_with_wild_costs_of("epoll-twin"));
     assert_eq!(summary.noise_floor, None);
-    let said = "the noise floor is not known: epoll and its twin";
-    assert!(summary.doubts.iter().any(|d| d.starts_with(said)), "{:?}", summary.doubts);
+    let text = "the noise floor is not known: epoll and its twin";
+    assert!(summary.doubts.iter().any(|d| d.starts_with(text)), "{:?}", summary.doubts);
     assert!(summary.doubts.iter().all(|d| !d.contains("00%")), "{:?}", summary.doubts);
-    // 1.72 times as expensive in every round, and yet no difference is told under such a floor.
+    // 1.72 times as expensive in every round, but not significant with such a floor.
     assert_eq!(cell(&summary, "node").relation, Some(Relation::NotToldApart));
 }

@@ -1,5 +1,5 @@
-//! The verdicts of method, rule 7, on simulated rounds: who was the limit, who disturbed, and what
-//! can be done about it on the CPUs of the machine.
+//! The verdicts of method, rule 7, on simulated rounds: which side was the limit, what disturbed
+//! the cell, and the remedy on the CPUs of the machine.
 
 // Each test file uses a part of the simulation.
 #[allow(dead_code)]
@@ -26,7 +26,7 @@ fn race(load: LoadShape) -> Vec<Round> {
     rounds(&field, &[load], 7, QUIET, 7)
 }
 
-/// The same with nobody busy: half of each window asleep.
+/// The same with neither side busy: half of each window asleep.
 fn sleepy() -> Vec<Round> {
     let mut rounds = race(LOAD);
     rounds.iter_mut().for_each(|r| r.window_ns *= 2);
@@ -55,7 +55,7 @@ fn says(cell: &Cell, kind: Kind, words: &[&str]) {
 }
 
 #[test]
-fn a_load_whose_cpu_another_program_took_is_the_limit() {
+fn a_load_that_lost_its_cpu_to_another_program_is_the_limit() {
     let mut rounds = sleepy();
     // It ran for half of the window and was runnable for the other half, in turns of 3 ms.
     rounds.iter_mut().for_each(|r| r.load_cpu_ns = r.window_ns / 2);
@@ -70,7 +70,7 @@ fn a_load_whose_cpu_another_program_took_is_the_limit() {
         &cell,
         Kind::GeneratorBound,
         &[
-            "another program took the load's CPU (49% of the window it waited for it)",
+            "another program took the load's CPU (49% of the window spent waiting)",
             "this machine has no other CPU for the load",
             "load 0.50",
         ],
@@ -79,15 +79,15 @@ fn a_load_whose_cpu_another_program_took_is_the_limit() {
     assert!(!cell.verdict.voids(Figure::Cost) && cell.cost_ns_per_request.is_some());
     assert!((cell.load_run_delay.unwrap() - 0.5).abs() < 1e-9);
 
-    // Waking a CPU 40,000 times takes as long, and is nobody's fault.
+    // Waking a CPU 60,000 times takes as long, and is no program's fault.
     machine(&mut rounds, taken(60_000));
     says(&judged(&rounds), Kind::Idle, &["server busy 0.49, load 0.50"]);
 }
 
 #[test]
-fn a_load_that_polls_is_starved_where_it_had_no_more_cpu_to_poll_with() {
+fn a_polling_load_is_starved_if_it_had_no_more_cpu_to_poll() {
     let mut rounds = sleepy();
-    // A third of what it had went to polling with nothing to do.
+    // Two fifths of its CPU time were spent polling with nothing to do.
     for r in &mut rounds {
         (r.load_cpu_ns, r.load_spun_ns) = (r.window_ns / 2, r.window_ns / 5);
     }
@@ -100,7 +100,7 @@ fn a_load_that_polls_is_starved_where_it_had_no_more_cpu_to_poll_with() {
     let cell = judged(&rounds);
     says(&cell, Kind::GeneratorBound, &["another program took the load's CPU (49%", "load 0.30"]);
     assert!(cell.verdict.voids(Figure::Rate));
-    // Asleep for a third of the window it was free to take more.
+    // Asleep for a third of the window: it could have taken more.
     machine(&mut rounds, waited(WINDOW_NS / 3));
     let cell = judged(&rounds);
     says(&cell, Kind::Noisy, &["another program took the load's CPU", "Also idle"]);
@@ -123,7 +123,7 @@ fn load_processes_that_share_a_cpu_wait_for_each_other() {
 }
 
 #[test]
-fn a_server_whose_cpu_another_program_took_is_noisy() {
+fn a_server_that_lost_its_cpu_to_another_program_is_noisy() {
     let mut rounds = sleepy();
     let taken = Machine { server_run_delay_ns: Some(WINDOW_NS), ..Machine::default() };
     machine(&mut rounds, taken);
@@ -132,20 +132,20 @@ fn a_server_whose_cpu_another_program_took_is_noisy() {
     says(
         &cell,
         Kind::Noisy,
-        &["another program took the server's CPU (50% of the window", "end it"],
+        &["another program took the server's CPU (50% of the window", "stop it"],
     );
     assert_eq!(cell.verdict.void, [Figure::Latency]);
     assert!(cell.band.is_some());
 
-    // Threads that are more than the CPUs wait for each other.
+    // If there are more threads than CPUs, they wait for each other.
     rounds.iter_mut().for_each(|r| r.server.as_mut().unwrap().threads = 12);
     let cell = judged(&rounds);
     says(&cell, Kind::Idle, &[]);
-    assert!((cell.server_run_delay.unwrap() - 0.5).abs() < 1e-9, "told all the same");
+    assert!((cell.server_run_delay.unwrap() - 0.5).abs() < 1e-9, "still reported");
 }
 
-/// As `race`, of a server with seven threads on two CPUs, of which the busiest took all of its cost, or
-/// the half of it.
+/// Like `race`, with a server of seven threads on two CPUs; its busiest thread used the fraction
+/// `busiest` of the CPU time.
 fn on_two_cpus(load: LoadShape, busiest: Option<f64>) -> Vec<Round> {
     let mut rounds = race(load);
     for server in rounds.iter_mut().filter_map(|r| r.server.as_mut()) {
@@ -156,7 +156,7 @@ fn on_two_cpus(load: LoadShape, busiest: Option<f64>) -> Vec<Round> {
 }
 
 #[test]
-fn a_server_with_one_busy_thread_is_bound_by_it_however_many_cpus_it_has() {
+fn a_server_with_one_busy_thread_is_server_bound_on_any_number_of_cpus() {
     says(&judged(&on_two_cpus(LOAD, None)), Kind::Idle, &["server busy 0.49 of 2 CPUs, load"]);
     says(&judged(&on_two_cpus(LOAD, Some(0.5))), Kind::Idle, &["server busy 0.49 of 2 CPUs, load"]);
     let cell = judged(&on_two_cpus(LOAD, Some(1.0)));
@@ -170,7 +170,7 @@ fn a_server_with_one_busy_thread_is_bound_by_it_however_many_cpus_it_has() {
 }
 
 #[test]
-fn a_server_with_one_busy_thread_is_no_reason_to_blame_the_load() {
+fn a_server_with_one_busy_thread_is_not_generator_bound() {
     let busy_load = |busiest| {
         let mut rounds = on_two_cpus(LOAD, busiest);
         rounds.iter_mut().for_each(|r| r.load_cpu_ns = r.window_ns);
@@ -183,7 +183,7 @@ fn a_server_with_one_busy_thread_is_no_reason_to_blame_the_load() {
 }
 
 #[test]
-fn one_that_does_not_hold_a_rate_with_one_busy_thread_is_not_given_more_cpus() {
+fn more_cpus_are_not_advised_for_an_overloaded_server_with_one_busy_thread() {
     let overloaded = |busiest| {
         let waiting = |_: u64, p: Parts| Parts { wait: 400_000_000, service: 6_000_000, ..p };
         let mut rounds = at_rate(AT_RATE, 6_000, waiting);
@@ -201,7 +201,7 @@ fn one_that_does_not_hold_a_rate_with_one_busy_thread_is_not_given_more_cpus() {
     says(
         &cell,
         Kind::Overloaded,
-        &["its busiest thread used 0.97 of a CPU", "no other CPU can help it"],
+        &["its busiest thread used 0.97 of a CPU", "more CPUs do not help"],
     );
     assert!(!cell.verdict.because.contains("--server-cpus"), "{}", cell.verdict.because);
 }
@@ -220,7 +220,7 @@ fn steal_is_noisy_and_named() {
 }
 
 #[test]
-fn a_null_server_that_is_no_faster_does_not_make_a_load_busy() {
+fn a_null_server_that_is_no_faster_shows_that_the_server_is_not_the_limit() {
     let mut rounds = sleepy();
     let epolls: Vec<(u32, u64)> =
         rounds.iter().filter(|r| r.contender == "epoll").map(|r| (r.round, r.requests)).collect();
@@ -238,7 +238,7 @@ fn a_null_server_that_is_no_faster_does_not_make_a_load_busy() {
             "more `connections`",
         ],
     );
-    // Where another tenant explains it, that comes first.
+    // If another tenant explains it, that comes first.
     machine(&mut rounds, Machine { steal: Some(0.3), ..Machine::default() });
     says(
         &judged(&rounds),
@@ -248,7 +248,7 @@ fn a_null_server_that_is_no_faster_does_not_make_a_load_busy() {
 }
 
 #[test]
-fn the_remedy_is_spelled_on_the_cpus_that_there_are() {
+fn the_remedy_names_cpus_of_this_machine() {
     let mut rounds = sleepy();
     rounds.iter_mut().for_each(|r| r.load_cpu_ns = r.window_ns * 98 / 100);
     let mut asked: Asked = asked(&NAMES, 7, &[LOAD]);
@@ -260,8 +260,8 @@ fn the_remedy_is_spelled_on_the_cpus_that_there_are() {
     says(epoll(&summary), Kind::GeneratorBound, &["this machine has no CPU left", "`rate`"]);
 }
 
-/// Rounds at 10,000 requests per second, each with what `change` makes of its requests, and so many
-/// of them not sent.
+/// Rounds at 10,000 requests per second. `change` modifies the parts of each request, and `unsent`
+/// requests are not sent.
 fn at_rate(load: LoadShape, unsent: u64, change: impl Fn(u64, Parts) -> Parts) -> Vec<Round> {
     let mut rounds = race(load);
     for r in &mut rounds {
@@ -274,7 +274,7 @@ fn at_rate(load: LoadShape, unsent: u64, change: impl Fn(u64, Parts) -> Parts) -
 }
 
 #[test]
-fn a_rate_that_was_held_tells_how_its_requests_arrived() {
+fn the_verdict_on_a_held_rate_names_the_arrivals() {
     let cell = judged(&at_rate(AT_RATE, 0, |_, p| p));
     says(&cell, Kind::AtAskedRate, &["10000 requests per second, Poisson arrivals; 99% were sent"]);
     assert_eq!(cell.verdict.void, []);
@@ -292,8 +292,8 @@ fn a_rate_that_was_held_tells_how_its_requests_arrived() {
 }
 
 #[test]
-fn a_server_that_stalls_is_not_the_generators_fault() {
-    // 100 ms in each second nothing is answered: those that come meanwhile wait.
+fn a_stalling_server_is_not_generator_bound() {
+    // In each second, nothing is answered for 100 ms: requests that arrive meanwhile wait.
     let stalled = |i: u64, p: Parts| match i % 10_000 {
         n @ 0..1_000 => Parts { wait: (1_000 - n) * 90_000, service: 10_000_000, ..p },
         _ => p,
@@ -306,16 +306,20 @@ fn a_server_that_stalls_is_not_the_generators_fault() {
 }
 
 #[test]
-fn a_load_that_is_late_is_the_limit() {
+fn a_late_load_is_the_limit() {
     let late =
         |i: u64, p: Parts| if i.is_multiple_of(50) { Parts { lag: 3_000_000, ..p } } else { p };
     let mut rounds = at_rate(AT_RATE, 0, late);
     let cell = judged(&rounds);
-    says(&cell, Kind::GeneratorBound, &["1% of the sends by 3.0 ms or more", "Poisson arrivals"]);
+    says(
+        &cell,
+        Kind::GeneratorBound,
+        &["1% of the sends were late by 3.0 ms or more", "Poisson arrivals"],
+    );
     assert!(cell.verdict.voids(Figure::Latency) && !cell.verdict.voids(Figure::Cost));
     assert!(cell.cost_ns_per_request.is_some() && cell.band.is_some());
 
-    // Its CPU was taken: that is named.
+    // Its CPU was taken: the verdict names this.
     rounds.iter_mut().for_each(|r| r.load_cpu_ns = r.window_ns / 2);
     let taken = Machine {
         load_run_delay_ns: Some(WINDOW_NS / 2),
@@ -325,7 +329,7 @@ fn a_load_that_is_late_is_the_limit() {
     machine(&mut rounds, taken);
     says(&judged(&rounds), Kind::GeneratorBound, &["another program took the load's CPU (48%"]);
 
-    // A busy server is never blamed on the load; but then the latency is not its own either.
+    // A busy server is never excused by the load; but its latency is void.
     for r in &mut rounds {
         r.server.as_mut().unwrap().cpu_ns = r.window_ns * 97 / 100;
     }
@@ -335,7 +339,7 @@ fn a_load_that_is_late_is_the_limit() {
 }
 
 #[test]
-fn of_few_requests_the_highest_percentile_that_there_is_is_compared() {
+fn few_requests_are_compared_at_their_highest_percentile() {
     // 504 requests in all: a p95 and no p99.
     let few = |change: &dyn Fn(u64, Parts) -> Parts| {
         let mut rounds = race(AT_RATE);
@@ -352,14 +356,14 @@ fn of_few_requests_the_highest_percentile_that_there_is_is_compared() {
     says(&cell, Kind::AtAskedRate, &["95% were sent within"]);
     assert_eq!(cell.latency_ns.p99, None);
     let late = few(&|i, p| if i % 10 == 0 { Parts { lag: 3_000_000, ..p } } else { p });
-    says(&late, Kind::GeneratorBound, &["5% of the sends by 3.0 ms or more"]);
-    // 3 ms in 60 ms, though there is no p99 of either.
+    says(&late, Kind::GeneratorBound, &["5% of the sends were late by 3.0 ms or more"]);
+    // 3 ms in 60 ms, although there is no p99 of either.
     let slow = few(&|_, p| Parts { lag: 3_000_000, service: 60_000_000, ..p });
     says(&slow, Kind::AtAskedRate, &[]);
 }
 
 #[test]
-fn a_lag_that_is_short_against_the_latency_spoils_nothing() {
+fn a_lag_that_is_short_compared_with_the_latency_voids_nothing() {
     let slow = |_: u64, p: Parts| Parts { lag: 150_000, service: 20_000_000, ..p };
     says(&judged(&at_rate(AT_RATE, 0, slow)), Kind::AtAskedRate, &[]);
     let short = |_: u64, p: Parts| Parts { lag: 60_000, ..p };
@@ -367,7 +371,7 @@ fn a_lag_that_is_short_against_the_latency_spoils_nothing() {
 }
 
 #[test]
-fn a_rate_that_the_server_cannot_hold_is_told_with_what_became_of_it() {
+fn the_verdict_on_an_overload_names_the_fates_of_requests() {
     let waiting = |_: u64, p: Parts| Parts { wait: 400_000_000, service: 6_000_000, ..p };
     let rounds = at_rate(AT_RATE, 6_000, waiting);
     let cell = judged(&rounds);
@@ -375,22 +379,22 @@ fn a_rate_that_the_server_cannot_hold_is_told_with_what_became_of_it() {
         &cell,
         Kind::Overloaded,
         &[
-            "of the 10000 requests asked for per second, Poisson arrivals, 7000 were answered",
-            "though the load was in time",
-            "30% were not sent, since no connection came free",
+            "7000 of 10000 requests per second were answered (Poisson arrivals)",
+            "though the load was on time",
+            "30% were not sent, because no connection became free",
             "70% were sent late",
             "half of those sent had waited 400 ms or more",
-            "ask for less",
+            "lower the rate",
         ],
     );
     assert_eq!(cell.verdict.void, []);
-    assert_eq!(cell.latency_ns.p90, None, "it lies among those that were never sent");
+    assert_eq!(cell.latency_ns.p90, None, "it falls among those that were never sent");
     assert!(cell.latency_ns.p50.is_some() && cell.latency_intervals.p90.is_none());
     assert_eq!(cell.latency_ns.max, None);
 }
 
 #[test]
-fn a_load_without_cpu_finds_no_connection_free_and_is_the_limit_all_the_same() {
+fn a_load_without_cpu_is_the_limit_even_if_no_connection_is_free() {
     let waiting = |_: u64, p: Parts| Parts { wait: 400_000_000, service: 6_000_000, ..p };
     let mut rounds = at_rate(AT_RATE, 6_000, waiting);
     rounds.iter_mut().for_each(|r| r.load_cpu_ns = r.window_ns * 99 / 100);
@@ -412,11 +416,11 @@ fn arrivals_that_lost_their_shape() {
     };
     let summary = misshape(2);
     says(epoll(&summary), Kind::AtAskedRate, &[]);
-    let doubt = "epoll at 64 conn, 10000/s: the sends did not keep to the arrivals asked for \
+    let doubt = "epoll at 64 conn, 10000/s: the sends did not have the requested arrival times \
                  (Poisson arrivals) in 2 of 7 rounds";
     assert!(summary.doubts.iter().any(|d| d.starts_with(doubt)), "{:?}", summary.doubts);
     let summary = misshape(4);
-    says(epoll(&summary), Kind::GeneratorBound, &["in 4 of 7 rounds the sends did not keep"]);
+    says(epoll(&summary), Kind::GeneratorBound, &["in 4 of 7 rounds the sends did not have"]);
 }
 
 #[test]
@@ -425,7 +429,7 @@ fn figures_that_contradict_each_other_are_a_doubt() {
     let summary = judge(&asked(&NAMES, 7, &[LOAD]), &rounds);
     assert!(epoll(&summary).little_residual.unwrap().abs() < 0.1);
     assert_eq!(summary.doubts, Vec::<String>::new());
-    // Half of the time without requests.
+    // Without requests for half of the time.
     rounds.iter_mut().for_each(|r| r.requests /= 2);
     let summary = judge(&asked(&NAMES, 7, &[LOAD]), &rounds);
     assert!(epoll(&summary).little_residual.unwrap() > 0.7);

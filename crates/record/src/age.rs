@@ -1,15 +1,15 @@
-//! How old a version is.
+//! The age of a version.
 
-/// Days from 1970-01-01 to a date written `YYYY-MM-DD`, from 1970 to 9999; `None` for anything else and for
-/// days that there are not (civil date to days: Hinnant, *chrono-compatible low-level date algorithms*,
-/// `days_from_civil`).
+/// Days from 1970-01-01 to a date written `YYYY-MM-DD`, from 1970 to 9999; `None` for anything
+/// else, including dates that do not exist (civil date to days: Hinnant, *chrono-compatible
+/// low-level date algorithms*, `days_from_civil`).
 pub fn day_of(date: &str) -> Option<u64> {
-    let is_written_so = date.len() == 10
+    let is_well_formed = date.len() == 10
         && date.bytes().enumerate().all(|(at, byte)| match at {
             4 | 7 => byte == b'-',
             _ => byte.is_ascii_digit(),
         });
-    if !is_written_so {
+    if !is_well_formed {
         return None;
     }
     let number = |from: usize, to: usize| date[from..to].parse::<u64>().ok();
@@ -32,8 +32,8 @@ pub fn day_of(date: &str) -> Option<u64> {
     Some(era * 146_097 + day_of_era - 719_468)
 }
 
-/// Years of 365.25 days from a date to a moment in seconds since 1970; `None` where it is no date, or a
-/// later one.
+/// Years of 365.25 days from a date to a moment in seconds since 1970; `None` if it is not a date,
+/// or a later one.
 pub fn years_since(date: &str, unix_s: u64) -> Option<f64> {
     let days = (unix_s / 86_400).checked_sub(day_of(date)?)?;
     Some(days as f64 / 365.25)
@@ -65,11 +65,11 @@ mod tests {
     }
 
     #[test]
-    fn an_age_is_that_at_the_moment_of_the_race() {
+    fn an_age_refers_to_the_time_of_the_race() {
         let at = 1_790_000_000; // 2026-09-21
         assert!((years_since("2024-08-15", at).unwrap() - 2.1).abs() < 0.01);
         assert_eq!(years_since("2026-09-21", at), Some(0.0));
-        assert_eq!(years_since("2026-09-22", at), None, "of the future");
+        assert_eq!(years_since("2026-09-22", at), None, "in the future");
         assert_eq!(years_since("soon", at), None);
     }
 }

@@ -1,15 +1,15 @@
-//! Remarks that say the same of several contenders or cells, except for their figures.
+//! Merges remarks on several contenders or cells that are equal except for their figures.
 
-/// Puts remarks together that are alike: `(subject, text)` in, `(subjects, text)` out, in the order of
-/// their first subjects. Texts are alike if they are equal but for their numbers; where these differ,
-/// the range is shown: `0.12–0.15`, with a sign `-3…+4`. A number that follows a letter is part of a
-/// name (`p99`) and must be equal.
+/// Merges similar remarks: `(subject, text)` in, `(subjects, text)` out, in the order of their
+/// first subjects. Texts are similar if they are equal except for their numbers. Where numbers
+/// differ, the range is shown: `0.12–0.15`, with a sign `-3…+4`. A number that follows a letter is
+/// part of a name (`p99`) and must be equal.
 pub fn alike(remarks: impl IntoIterator<Item = (String, String)>) -> Vec<(Vec<String>, String)> {
     let mut groups: Vec<(Vec<String>, Vec<String>)> = Vec::new();
     for (subject, text) in remarks {
         match groups.iter_mut().find(|(_, texts)| are_alike(&texts[0], &text)) {
             Some((subjects, texts)) => {
-                // Two findings on the same cell may be alike.
+                // Two findings on the same cell may be similar.
                 if !subjects.contains(&subject) {
                     subjects.push(subject);
                 }
@@ -21,7 +21,7 @@ pub fn alike(remarks: impl IntoIterator<Item = (String, String)>) -> Vec<(Vec<St
     groups.into_iter().map(|(subjects, texts)| (subjects, merged(&texts))).collect()
 }
 
-/// Whether two texts are equal but for their numbers.
+/// Whether two texts are equal except for their numbers.
 pub fn are_alike(a: &str, b: &str) -> bool {
     let (a, b) = (pieces(a), pieces(b));
     let alike = |(a, b): (&Piece<'_>, &Piece<'_>)| match (a, b) {
@@ -32,7 +32,7 @@ pub fn are_alike(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.iter().zip(&b).all(alike)
 }
 
-/// One text of several that are alike.
+/// Merges several similar texts into one.
 fn merged(texts: &[String]) -> String {
     let all: Vec<Vec<Piece<'_>>> = texts.iter().map(|text| pieces(text)).collect();
     let piece = |(nth, piece): (usize, &Piece<'_>)| match piece {
@@ -45,7 +45,7 @@ fn merged(texts: &[String]) -> String {
     all[0].iter().enumerate().map(piece).collect()
 }
 
-/// The least and the greatest, as they are written.
+/// The range of several numbers, as written.
 fn range<'a>(numbers: impl Iterator<Item = &'a str>) -> String {
     let mut numbers: Vec<&str> = numbers.collect();
     numbers.sort_by(|a, b| value(a).total_cmp(&value(b)));
@@ -68,7 +68,7 @@ enum Piece<'a> {
     Number(&'a str),
 }
 
-/// A text, cut into numbers and what is between them.
+/// Splits a text into numbers and the text between them.
 fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let (mut from, mut at) = (0, 0);
@@ -91,7 +91,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// Bytes of the number that `text` begins with; 0: none. `before` stands before it.
+/// Length in bytes of the number at the start of `text`; 0: none. `before` is the text before it.
 fn number(before: &str, text: &str) -> usize {
     let is_digit = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
     let last = before.chars().next_back();
@@ -102,7 +102,7 @@ fn number(before: &str, text: &str) -> usize {
     }
     let digits = |from: usize| (from..).take_while(|at| is_digit(*at)).count();
     let mut end = sign + digits(sign);
-    // Groups of thousands; a list such as `0,1` is two numbers.
+    // Thousands separators; a list such as `0,1` is two numbers.
     while text[end..].starts_with(',') && digits(end + 1) == 3 {
         end += 4;
     }
@@ -116,7 +116,7 @@ fn number(before: &str, text: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn told(remarks: &[(&str, &str)]) -> Vec<String> {
+    fn merge(remarks: &[(&str, &str)]) -> Vec<String> {
         let remarks = remarks.iter().map(|(s, t)| ((*s).to_owned(), (*t).to_owned()));
         let line =
             |(subjects, text): (Vec<String>, String)| format!("{}: {text}", subjects.join(", "));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_figures_alone_is_said_once_with_their_range() {
+    fn merges_texts_that_differ_only_in_figures_into_ranges() {
         let remarks = [
             ("a", "two modes, 9,100/s in 40% of the slices, p99 void"),
             ("b", "drifts by +6% [-2 to +9]"),
@@ -133,7 +133,7 @@ mod tests {
             ("e", "two modes, 10,000/s in 40% of the slices, p90 void"),
         ];
         assert_eq!(
-            told(&remarks),
+            merge(&remarks),
             [
                 "a, c: two modes, 9,100–12,000/s in 35–40% of the slices, p99 void",
                 "b, d: drifts by -1…+6% [-4…-2 to +1…+9]",
@@ -143,15 +143,15 @@ mod tests {
     }
 
     #[test]
-    fn equal_figures_stay_as_they_are_and_one_subject_is_named_once() {
+    fn keeps_equal_figures_and_names_each_subject_once() {
         let remarks = [("a", "busy 0.50."), ("b", "busy 0.50."), ("a", "busy 0.70.")];
-        assert_eq!(told(&remarks), ["a, b: busy 0.50–0.70."]);
-        assert_eq!(told(&remarks[..2]), ["a, b: busy 0.50."]);
-        assert!(told(&[]).is_empty());
+        assert_eq!(merge(&remarks), ["a, b: busy 0.50–0.70."]);
+        assert_eq!(merge(&remarks[..2]), ["a, b: busy 0.50."]);
+        assert!(merge(&[]).is_empty());
     }
 
     #[test]
-    fn numbers_in_names_are_no_figures() {
+    fn numbers_in_names_are_not_figures() {
         for (a, b) in [
             ("mine-1 died", "mine-2 died"),
             ("v1 died", "v2 died"),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct ArrivalsSeen {
     /// Gaps in a stride.
     pub gaps: u32,
-    /// Number of strides by quantile of the distribution asked for.
+    /// Number of strides by quantile of the requested distribution.
     pub places: Vec<u64>,
     /// Number of strides.
     pub strides: u64,

@@ -1,6 +1,6 @@
-//! What a load process is asked to do: the whole load, and the part of it that this process runs.
-//! Except for the CPU numbers and memory that is shared, nothing here is specific to one machine: no paths,
-//! handles or times.
+//! The messages to a load process: the whole load, and the part of it that the process runs. Except
+//! for CPU numbers and shared memory, nothing here is specific to one machine: no paths, handles or
+//! times.
 
 use crate::Drive;
 use serde::{Deserialize, Serialize};
@@ -17,22 +17,22 @@ pub struct Ask {
     pub part: Part,
     /// The server.
     pub target: SocketAddr,
-    /// TLS with it; `None`: plain.
+    /// TLS parameters; `None`: plain.
     pub tls: Option<AskedTls>,
-    /// What is sent and what must come back.
+    /// The requests and the expected replies.
     pub workload: AskedWorkload,
-    /// The host that requests name.
+    /// The host named in requests.
     pub host: String,
-    /// The path of a built-in workload. `None`: its own.
+    /// The path of a built-in workload. `None`: the workload's default.
     pub path: Option<String>,
     /// Connections, over all processes.
     pub connections: u64,
     /// Additional idle connections, over all processes.
     pub idle: u64,
-    /// So many of those do not read, over all processes.
+    /// The number of idle connections that do not read, over all processes.
     #[serde(default)]
     pub stalled: u64,
-    /// Additional connections whose members come and go, over all processes.
+    /// Additional connections whose members join and leave, over all processes.
     #[serde(default)]
     pub passing: u64,
     /// Maximum number of requests in flight on each connection.
@@ -45,20 +45,20 @@ pub struct Ask {
     pub busy_poll: bool,
     /// CPUs of the load, on the machine of the process. Empty: any.
     pub cpus: Vec<u32>,
-    /// How long a reply may take, in nanoseconds.
+    /// Reply timeout, in nanoseconds.
     pub timeout_ns: u64,
-    /// When the measured window ends.
+    /// The end of the measured window.
     pub window: AskedWindow,
-    /// The share of the requests that may fail. `None`: a wrong reply ends the run.
+    /// The fraction of the requests that may fail. `None`: a wrong reply ends the run.
     pub tolerates: Option<f64>,
-    /// The last byte of some requests is held back for a while.
+    /// Whether the last byte of some requests is held back for a while.
     pub withholds: bool,
-    /// Connections come from addresses that the seed draws.
+    /// Whether connections come from addresses drawn by the seed.
     pub draws_sources: bool,
     /// Seed of the requests and of their schedule.
     pub seed: u64,
-    /// The path of memory that all processes of this load share, on one machine, where their connections
-    /// must know of each other. `None`: they need not.
+    /// The path of memory shared by all processes of this load, on one machine, if their
+    /// connections must know about each other. `None`: not needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<String>,
 }
@@ -89,19 +89,19 @@ impl Part {
         (self.process..self.threads).step_by(self.processes.max(1) as usize)
     }
 
-    /// How many of `n` things thread `thread` gets if all threads take turns.
+    /// The number of `n` things that thread `thread` gets if all threads take turns.
     pub fn of_thread(self, thread: u32, n: u64) -> u64 {
         let (thread, threads) = (u64::from(thread), u64::from(self.threads.max(1)));
         n / threads + u64::from(thread < n % threads)
     }
 
-    /// How many of `n` things the threads of this process get if all threads take turns.
+    /// The number of `n` things that the threads of this process get if all threads take turns.
     pub fn of_process(self, n: u64) -> u64 {
         self.numbers().map(|thread| self.of_thread(thread, n)).sum()
     }
 }
 
-/// How to speak TLS.
+/// TLS parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AskedTls {
@@ -115,25 +115,25 @@ pub struct AskedTls {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AskedRoots {
-    /// The system's.
+    /// The system's certificates.
     System,
-    /// These, as PEM.
+    /// These certificates, as PEM.
     Pem(String),
     /// Every server certificate is accepted.
     Unchecked,
 }
 
-/// What is sent and what must come back.
+/// The requests and the expected replies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AskedWorkload {
     /// The protocol, by its name in workload files.
     pub protocol: String,
-    /// What is asked, in a form that only the protocol knows.
+    /// The requests, in a form specific to the protocol.
     pub asks: serde_json::Value,
 }
 
-/// When the measured window ends.
+/// The end of the measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AskedWindow {
@@ -151,7 +151,7 @@ pub enum AskedWindow {
     Done,
 }
 
-/// A command to a load process. Each comes at most once, in this order; some are skipped. All
+/// A command to a load process. Each is sent at most once, in this order; some are skipped. All
 /// processes get the same command at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -167,9 +167,9 @@ pub enum Order {
     /// Close the measured window, stop sending, and wait for the replies in flight. A process ignores
     /// it if its window has a fixed length: it then closes the window itself, by its own clock.
     StopSending,
-    /// The server had long enough to close connections that it should close.
+    /// The server had enough time to close the connections that it should close.
     ClosesOverdue,
-    /// The load ends early, so deliveries that have not come are not reported as missing.
+    /// The load ends early, so pending deliveries are not reported as missing.
     CutShort,
     /// Close all connections and report what was counted.
     End,
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_share_out_all_threads_and_connections() {
+    fn processes_share_all_threads_and_connections() {
         for (processes, threads) in [(1, 1), (1, 4), (3, 3), (3, 9), (4, 8)] {
             let parts = (0..processes).map(|process| Part { process, processes, threads });
             let mut numbers: Vec<u32> = parts.clone().flat_map(Part::numbers).collect();

@@ -1,5 +1,5 @@
-//! What `regatta capacity` found: how many clients, or requests per second, a server carries within
-//! a limit of latency (method, rule 8).
+//! The result of `regatta capacity`: how many clients, or requests per second, a server sustains
+//! within a latency limit (method, rule 8).
 
 use crate::{Arrivals, Operation, Settling};
 use serde::{Deserialize, Serialize};
@@ -14,63 +14,63 @@ pub struct Capacity {
     pub server: String,
     /// Name of the workload.
     pub workload: String,
-    /// How the server was loaded.
+    /// How the server is loaded.
     pub load: CapacityLoad,
-    /// What latency was permitted.
+    /// The permitted latency.
     pub limit: Limit,
-    /// Of which operations.
+    /// The operations that the limit applies to.
     #[serde(default, skip_serializing_if = "Operation::is_request")]
     pub limited: Operation,
-    /// Whether every step was a fresh start of the server; else only its connections were fresh.
+    /// Whether the server was restarted for every step; otherwise only its connections were new.
     pub fresh_starts: bool,
-    /// Clients in closed loop; `None` where rates were asked for, or nothing was found.
+    /// Clients in closed loop; `None` for a search over rates, or without a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<CapacityInterval>,
-    /// Requests per second in open loop; `None` where clients were asked for, or nothing was found.
+    /// Requests per second in open loop; `None` for a search over clients, or without a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<CapacityInterval>,
-    /// Proportional set size of the server in bytes with the connections open, at the highest step
-    /// that passed and is no higher than the best level; `None` where the server was not observed.
+    /// Proportional set size of the server in bytes, with the connections open, at the highest
+    /// passed step that is not above the best level; `None` if the server was not observed.
     pub memory_bytes: Option<u64>,
-    /// Where the interval has no upper end: what ended the search, such as `--max`.
+    /// If the interval has no upper end: what ended the search, e.g. `--max`.
     pub one_sided: Option<String>,
-    /// How the server warmed up before the first step, where that was seen.
+    /// How the server warmed up before the first step, if observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settling: Option<Settling>,
-    /// Where its ends were not verified as often as they should be: why not.
+    /// If the ends lack verifications: why.
     pub unverified: Option<String>,
-    /// Every step in the order of time.
+    /// All steps in chronological order.
     pub steps: Vec<CapacityStep>,
 }
 
-/// How the server was loaded; clients or the rate are what was searched for.
+/// How the server is loaded; the number of clients or the rate is searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "by")]
 pub enum CapacityLoad {
     /// Connections in closed loop.
     Clients {
-        /// Requests outstanding on each connection, at most.
+        /// Maximum number of requests in flight on each connection.
         pipeline: u32,
-        /// Requests outstanding over all connections, at most; `None`: no limit.
+        /// Maximum number of requests in flight over all connections; `None`: no limit.
         in_flight: Option<u32>,
     },
     /// Requests per second in open loop.
     Rate {
         /// Connections that share them.
         connections: u32,
-        /// Requests outstanding on each connection, at most.
+        /// Maximum number of requests in flight on each connection.
         pipeline: u32,
-        /// How they arrive.
+        /// How requests arrive.
         arrivals: Arrivals,
     },
 }
 
-/// A percentile of the latency, and what it may be.
+/// A latency percentile and its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
-    /// As a fraction: 0.95 for p95.
+    /// The percentile as a fraction: 0.95 for p95.
     pub quantile: f64,
-    /// Longest latency permitted, nanoseconds.
+    /// Maximum latency, in nanoseconds.
     pub ns: u64,
 }
 
@@ -97,7 +97,7 @@ impl fmt::Display for Limit {
 /// A capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapacityInterval {
-    /// The level that divides those that passed from those that failed best.
+    /// The level that separates passed from failed levels best.
     pub best: u32,
     /// Highest level at which every verification passed.
     pub low: u32,
@@ -113,15 +113,15 @@ pub struct CapacityStep {
     pub level: u32,
     /// Why it was tried.
     pub phase: CapacityPhase,
-    /// The limited percentile of the latency, nanoseconds; `None` where too few replies came.
+    /// The limited percentile of the latency, in nanoseconds; `None` if there were too few replies.
     pub percentile_ns: Option<u64>,
-    /// Right replies per second.
+    /// Correct replies per second.
     pub reply_rate_per_s: f64,
     /// Length of the window in seconds.
     pub window_s: f64,
     /// How busy the load's CPUs were, as a fraction.
     pub load_busy: f64,
-    /// How busy the server's were; `None` where it was not observed.
+    /// The same for the server's CPUs; `None` if it was not observed.
     pub server_busy: Option<f64>,
     /// The server's proportional set size with the connections open, bytes.
     pub memory_bytes: Option<u64>,
@@ -139,7 +139,7 @@ pub enum CapacityPhase {
     StepUp,
     /// Between a level that passed and one that did not.
     Bisect,
-    /// To make sure of one end of the interval.
+    /// To verify one end of the interval.
     Verify,
 }
 
@@ -148,10 +148,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_reads_as_it_was_asked() {
-        let told = |quantile, ns| Limit { quantile, ns }.to_string();
-        assert_eq!(told(0.95, 250_000_000), "p95 ≤ 250 ms");
-        assert_eq!(told(0.999, 1_500_000), "p99.9 ≤ 1.5 ms");
-        assert_eq!(told(0.5, 2_000_000_000), "p50 ≤ 2 s");
+    fn a_limit_is_printed_as_requested() {
+        let text = |quantile, ns| Limit { quantile, ns }.to_string();
+        assert_eq!(text(0.95, 250_000_000), "p95 ≤ 250 ms");
+        assert_eq!(text(0.999, 1_500_000), "p99.9 ≤ 1.5 ms");
+        assert_eq!(text(0.5, 2_000_000_000), "p50 ≤ 2 s");
     }
 }

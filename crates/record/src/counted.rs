@@ -1,6 +1,6 @@
-//! What a load process counted. Counts of several processes merge without loss: the same samples give
-//! the same counts, regardless of how many processes recorded them. Times are durations, never clock
-//! readings, so the clocks of the processes need not agree.
+//! The counts of a load process. Counts of several processes merge without loss: the same samples
+//! give the same counts, regardless of how many processes recorded them. Times are durations, never
+//! clock readings, so the clocks of the processes may differ.
 
 use crate::{
     ArrivalsSeen, Errors, Exchange, FORMAT, Operation, OperationCounted, TlsSpoken, Unlike, hdr,
@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What one or several load processes counted.
+/// The counts of one or several load processes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counted {
@@ -26,13 +26,13 @@ pub struct Counted {
     pub slice_ns: u64,
     /// Errors of the whole run, by kind.
     pub errors: Errors,
-    /// Why connections were lost or not opened, in words, and how often.
+    /// Reasons why connections were lost or not opened, in words, and how often each occurred.
     pub causes: BTreeMap<String, u64>,
-    /// A reply of which only a part came before its connection was lost, where there was one.
+    /// The first reply that was only partly received before its connection was lost, if any.
     pub first_unfinished: Option<Exchange>,
     /// Correct replies of the whole run.
     pub replies: u64,
-    /// Replies inside the window, correct or not, by their status, where the protocol has one.
+    /// Replies inside the window, correct or not, by status, if the protocol has one.
     pub statuses: BTreeMap<u16, u64>,
     /// Requests that timed out inside the window.
     pub timeouts_in_window: u64,
@@ -41,7 +41,7 @@ pub struct Counted {
     /// Latency, in nanoseconds.
     #[serde(with = "hdr")]
     pub histogram: Histogram<u64>,
-    /// Operations of further kinds, in the order of the dialect. Absent: requests are all there is.
+    /// Operations of further kinds, in the order of the dialect. Absent: there are only requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<OperationCounted>,
     /// CPU time of the load threads inside the window, user and system, in nanoseconds.
@@ -55,7 +55,7 @@ pub struct Counted {
     pub turns: Option<u64>,
     /// Connections opened during the whole run.
     pub connections_opened: u64,
-    /// Members that have come and gone during the whole run.
+    /// Members that joined and left during the whole run.
     #[serde(default)]
     pub passed: u64,
     /// In a burst: time from the start of the window to the last reply of each instance, by instance
@@ -72,7 +72,7 @@ pub struct Counted {
 #[serde(deny_unknown_fields)]
 pub struct FirstWrong {
     /// Time since the process got its first order, in nanoseconds. All processes get it at the same
-    /// time, up to the delay of a message.
+    /// time, apart from the delay of a message.
     pub after_ns: u64,
     /// The exchange.
     pub exchange: Exchange,
@@ -108,8 +108,9 @@ pub struct OpenCounted {
 
 impl Counted {
     /// Creates empty counts. All histograms of the load have the range and precision of `empty`;
-    /// `slice_ns` is the length of a slice in nanoseconds; `further` are the kinds of operations beside
-    /// requests.
+    /// Creates empty counts. All histograms of the load have the range and precision of `empty`;
+    /// `slice_ns` is the length of a slice in nanoseconds; `further` lists the kinds of operations
+    /// in addition to requests.
     pub fn nothing(empty: Histogram<u64>, slice_ns: u64, further: &[Operation]) -> Counted {
         let nothing = |kind: &Operation| OperationCounted::nothing(kind.clone(), empty.clone());
         Counted {

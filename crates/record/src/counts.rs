@@ -1,37 +1,37 @@
-//! Stored histograms read as what they hold, bucket by bucket: for adding up thousands of them and
-//! taking percentiles of each. The dense array of the library, 200 KB for a histogram of which a
-//! few hundred buckets are in use, would take most of a judge's time.
+//! Reads stored histograms bucket by bucket, to add up thousands of them and take percentiles of
+//! each. The dense array of the library (200 KB for a histogram with a few hundred used buckets)
+//! would take most of the judging time.
 //!
-//! The format is HDR's V2, compressed (`encode_histogram` writes it): numbers in zig-zag LEB128, a
-//! count for each bucket, negative for so many empty ones (HdrHistogram, `AbstractHistogram.java`,
-//! `fillCountsArrayFromSourceBuffer`).
+//! The format is HDR's V2, compressed (written by `encode_histogram`): numbers in zig-zag LEB128. A
+//! positive number is the count of a bucket, a negative one that many empty buckets (HdrHistogram,
+//! `AbstractHistogram.java`, `fillCountsArrayFromSourceBuffer`).
 
 use crate::{HistogramError, Latency};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::{Decompress, FlushDecompress, Status};
 
-/// Buckets below which each holds a single value: twice 10³, to the next power of two.
+/// Number of buckets that each hold a single value: twice 10³, rounded up to a power of two.
 const SINGLE: usize = 2_048;
-/// From there on each so many buckets span twice the values of those before.
+/// Above `SINGLE`, each group of this many buckets spans twice the values of the group before.
 const HALF: usize = SINGLE / 2;
-/// Buckets of all 64-bit values.
+/// Number of buckets for all 64-bit values.
 const BUCKETS: usize = (64 - 11 + 2) * HALF;
-/// Cookie and length of what is compressed, before it.
+/// Length of the cookie and size before the compressed part.
 const OUTER: usize = 8;
-/// Cookie, length, normalisation, digits, bounds and ratio before the counts.
+/// Length of the cookie, size, normalisation, digits, bounds and ratio before the counts.
 const HEADER: usize = 40;
 const COOKIE: u32 = 0x1c84_9313;
 const COMPRESSED_COOKIE: u32 = 0x1c84_9314;
 
-/// How many samples fell into each bucket, of buckets that are not empty.
+/// Number of samples in each bucket that is not empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Bucket and count, by rising bucket.
+    /// Bucket and count, in ascending order of buckets.
     buckets: Vec<(u32, u64)>,
     total: u64,
 }
 
-/// Reads stored histograms; its memory is used again for the next.
+/// Reads stored histograms; reuses its memory.
 #[derive(Debug)]
 pub struct CountsReader {
     packed: Vec<u8>,
@@ -41,15 +41,15 @@ pub struct CountsReader {
 
 impl Default for CountsReader {
     fn default() -> Self {
-        // A count takes nine bytes at most.
+        // A count takes at most nine bytes.
         let unpacked = vec![0; HEADER + BUCKETS * 9];
         CountsReader { packed: Vec::new(), unpacked, inflater: Decompress::new(true) }
     }
 }
 
 impl CountsReader {
-    /// Reads what [`crate::encode_histogram`] made of a histogram with three significant digits
-    /// from 1 on.
+    /// Reads a histogram written by [`crate::encode_histogram`], with three significant digits from
+    /// 1.
     pub fn read(&mut self, text: &str) -> Result<Counts, HistogramError> {
         self.packed.clear();
         STANDARD.decode_vec(text, &mut self.packed)?;
@@ -62,16 +62,16 @@ impl CountsReader {
         let inflated =
             self.inflater.decompress(packed, &mut self.unpacked, FlushDecompress::Finish);
         if !matches!(inflated, Ok(Status::StreamEnd)) {
-            return Err(broken("it is cut short, or its compressed bytes are damaged"));
+            return Err(broken("it is truncated, or its compressed bytes are damaged"));
         }
         let bytes = &self.unpacked[..self.inflater.total_out() as usize];
         let has = |at, expected| number(bytes, at) == Some(expected);
         // Normalisation 0, three digits, lowest value 1 (64 bits).
         if !(has(0, COOKIE) && has(8, 0) && has(12, 3) && has(16, 0) && has(20, 1)) {
-            return Err(broken("it is not V2 with three digits from 1 on"));
+            return Err(broken("it is not V2 with three digits from 1"));
         }
         let counts = number(bytes, 4).and_then(|n| bytes.get(HEADER..HEADER + n as usize));
-        Counts::parse(counts.ok_or_else(|| broken("its length is not what it says"))?)
+        Counts::parse(counts.ok_or_else(|| broken("its length does not match its header"))?)
             .ok_or_else(|| broken("its counts are damaged"))
     }
 }
@@ -92,14 +92,14 @@ impl Counts {
         Some(counts)
     }
 
-    /// Samples in all.
+    /// Number of samples.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// The percentiles, `beyond` further samples being longer than any that is in here: a
-    /// percentile that falls among those is `None`, and so is the longest; the mean is of those in
-    /// here alone.
+    /// The percentiles, given that `beyond` further samples are longer than all in here. A
+    /// percentile that falls among those is `None`, and so is the maximum; the mean covers only the
+    /// samples in here.
     pub fn latency(&self, beyond: u64) -> Latency {
         let (Some(&(first, _)), Some(&(last, _))) = (self.buckets.first(), self.buckets.last())
         else {
@@ -120,14 +120,14 @@ impl Counts {
         }
     }
 
-    /// 50, 90, 95, 99 and 99.9, as [`Counts::latency`] has them.
+    /// 50, 90, 95, 99 and 99.9, as in [`Counts::latency`].
     pub fn percentiles(&self, beyond: u64) -> [Option<u64>; 5] {
         let n = self.total.saturating_add(beyond);
         let mut buckets = self.buckets.iter();
         let (mut below, mut at) = (0, None);
         [0.50, 0.90, 0.95, 0.99, 0.999].map(|quantile| {
             let rank = ((n as f64 * quantile).ceil() as u64).max(1);
-            // Of no samples at all the rank is 1 all the same.
+            // Without any samples the rank is still 1.
             if n.saturating_sub(rank) < Latency::SAMPLES_BEYOND {
                 return None;
             }
@@ -143,12 +143,12 @@ impl Counts {
 /// Adds up counts.
 #[derive(Clone, Debug, Default)]
 pub struct CountsSum {
-    /// By bucket, up to the last that anybody used.
+    /// Counts by bucket, up to the last used one.
     by_bucket: Vec<u64>,
 }
 
 impl CountsSum {
-    /// Adds, without loss.
+    /// Adds counts, without loss.
     pub fn add(&mut self, counts: &Counts) {
         let buckets = counts.buckets.last().map_or(0, |(last, _)| *last as usize + 1);
         if self.by_bucket.len() < buckets {
@@ -176,7 +176,7 @@ fn lowest(bucket: u32) -> u64 {
     }
 }
 
-/// How many values share a bucket.
+/// Number of values in a bucket.
 fn span(bucket: u32) -> u64 {
     1 << (bucket as usize / HALF).saturating_sub(1)
 }
@@ -185,7 +185,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// LEB128 of up to nine bytes, the ninth whole, as HDR has it.
+/// Reads LEB128 of up to nine bytes; the ninth has eight value bits, as in HDR.
 fn zig_zag(bytes: &mut &[u8]) -> Option<i64> {
     let mut value = 0_u64;
     for nth in 0..9 {
@@ -215,7 +215,7 @@ mod tests {
         histogram
     }
 
-    /// Values over the whole range, many of them alike.
+    /// Values over the whole range, many of them equal.
     fn values(n: u64, step: u64) -> impl Iterator<Item = u64> {
         (0..n).map(move |i| (i * i * i * step) % 119_999_999_999 / (1 << (i % 30)) + i % 3)
     }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_the_library_says() {
+    fn reads_the_same_percentiles_as_the_library() {
         for n in [1, 2, 10, 19, 20, 21, 99, 100, 1_000, 1_009, 1_010, 20_000] {
             let histogram = histogram(values(n, 7_919));
             let (ours, theirs) = (read(&histogram).latency(0), Latency::of(&histogram));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn adds_as_the_library_adds() {
+    fn adds_like_the_library() {
         let parts = [histogram(values(900, 31)), histogram(values(5_000, 104_729))];
         let mut sum = parts[0].clone();
         sum.add(&parts[1]).unwrap();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_counts_as_longer_than_all() {
+    fn samples_beyond_count_as_longer_than_all() {
         let counts = read(&histogram(1..=1_000));
         let whole = counts.latency(0);
         assert_eq!((whole.p50, whole.p90, whole.max), (Some(500), Some(900), Some(1_000)));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_is_refused() {
+    fn refuses_damaged_histograms() {
         let mut reader = CountsReader::default();
         let whole = encode_histogram(&histogram(values(500, 3)));
         assert!(reader.read("!!").is_err());

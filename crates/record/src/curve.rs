@@ -1,54 +1,56 @@
-//! Curves over cells: one contender under loads that differ in a single number (method, rules 9
-//! and 10).
+//! Curves over cells: one contender at loads that differ in a single number (method, rules 9 and
+//! 10).
 
 use crate::{Estimate, LoadShape};
 use serde::{Deserialize, Serialize};
 
-/// One contender under loads that differ in their rate alone, in their connections alone, in their
-/// silent connections alone, or in their cores alone.
+/// One contender at loads that differ only in their rate, only in their connections, only in their
+/// silent connections, or only in their cores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Curve {
     /// Name of the contender.
     pub contender: String,
-    /// The load of the first point; the others differ from it in what the curve is over.
+    /// The load of the first point; the others differ from it only in the number that the curve is
+    /// over.
     pub load: LoadShape,
-    /// What it is over, and what was found.
+    /// The number that the curve is over, and the fit.
     pub over: Over,
-    /// What of it must be taken with care, or could not be told, and why; sentences.
+    /// Restrictions and missing fits, with reasons; sentences.
     #[serde(default)]
     pub doubt: Option<String>,
 }
 
-/// What a curve is over.
+/// The number that a curve is over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Over {
     /// Open-loop rates.
     Rate {
-        /// The points, in rising order of the rate.
+        /// The points, in ascending order of the rate.
         points: Vec<RatePoint>,
         /// CPU(rate) = standing + marginal × rate; `None` with fewer than 3 rates that were held.
         cost: Option<RateCost>,
-        /// Where latency leaves its plateau; `None` where it does not, or too few rates.
+        /// The rate at which latency leaves its plateau; `None` if it does not, or with too few
+        /// rates.
         knee: Option<Knee>,
     },
     /// Connections in closed loop.
     Connections {
-        /// The points, in rising order of the connections.
+        /// The points, in ascending order of the connections.
         points: Vec<ConnectionsPoint>,
         /// The Universal Scalability Law; `None` with fewer than 4 numbers of connections.
         usl: Option<Usl>,
     },
     /// Silent connections beside those that send, in closed loop.
     Idle {
-        /// The points, in rising order of the silent connections.
+        /// The points, in ascending order of the silent connections.
         points: Vec<IdlePoint>,
         /// cost(idle) = alone + each × idle; `None` with fewer than 3 costs.
         cost: Option<IdleCost>,
     },
     /// Cores of the server in closed loop.
     Cores {
-        /// The points, in rising order of the cores.
+        /// The points, in ascending order of the cores.
         points: Vec<CoresPoint>,
         /// The Universal Scalability Law; `None` with fewer than 4 numbers of cores.
         usl: Option<Usl>,
@@ -58,7 +60,7 @@ pub enum Over {
 /// A contender at a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RatePoint {
-    /// Requests per second asked for.
+    /// Requested requests per second.
     pub rate: u32,
     /// Whether the rate was held.
     pub held: bool,
@@ -70,29 +72,29 @@ pub struct RatePoint {
     pub cpu_ns_per_s: Option<Estimate>,
 }
 
-/// CPU(rate) = standing + marginal × rate, over the rates that were held. A line is laid through
-/// each pass (least squares on relative errors); the intervals are over the passes' lines, since the
+/// CPU(rate) = standing + marginal × rate, over the rates that were held. A line is fitted to each
+/// pass (least squares on relative errors); the intervals are over the passes' lines, because the
 /// points of a pass share the machine's drift.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateCost {
     /// CPU nanoseconds per second without any request.
     pub standing_ns_per_s: Estimate,
-    /// CPU nanoseconds of one more request.
+    /// CPU nanoseconds that one more request adds.
     pub marginal_ns: Estimate,
 }
 
-/// Where latency leaves its plateau: the rate of the sweep at which *power*, the rate over the 99th
-/// percentile of latency, is highest. Up to it more load costs less than its share of latency, from
-/// there on latency grows faster than the rate (Kleinrock, *Power and deterministic rules of thumb
-/// for probabilistic problems in computer communications*, ICC 1979).
+/// The rate at which latency leaves its plateau: the rate of the sweep with the highest *power*,
+/// the rate over the 99th percentile of latency. Below it, latency grows more slowly than the rate;
+/// above it, faster (Kleinrock, *Power and deterministic rules of thumb for probabilistic problems
+/// in computer communications*, ICC 1979).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Knee {
     /// Requests per second.
     pub rate: f64,
-    /// Highest rate of the sweep that lies before it, with 95% confidence; `None` where none does.
+    /// Highest rate of the sweep below the knee, with 95% confidence; `None` if there is none.
     pub low: Option<f64>,
-    /// Lowest rate of the sweep that lies beyond it, with 95% confidence or because it was not held;
-    /// `None` where none does.
+    /// Lowest rate of the sweep above the knee, with 95% confidence or because it was not held;
+    /// `None` if there is none.
     pub high: Option<f64>,
 }
 
@@ -101,7 +103,7 @@ pub struct Knee {
 pub struct ConnectionsPoint {
     /// Open connections that send.
     pub connections: u32,
-    /// Requests per second; `None` where they are void.
+    /// Requests per second; `None` if void.
     pub rate_per_s: Option<Estimate>,
 }
 
@@ -110,12 +112,12 @@ pub struct ConnectionsPoint {
 pub struct IdlePoint {
     /// Silent connections.
     pub idle: u32,
-    /// Server CPU per request, nanoseconds; `None` where it is void.
+    /// Server CPU per request, nanoseconds; `None` if void.
     pub cost_ns: Option<Estimate>,
 }
 
-/// cost(idle) = alone + each × idle: what a request costs more because there is a connection that
-/// says nothing. Fitted as [`RateCost`] is.
+/// cost(idle) = alone + each × idle: how much each silent connection adds to the cost of a request.
+/// Fitted like [`RateCost`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IdleCost {
     /// CPU nanoseconds of a request without silent connections.
@@ -129,7 +131,7 @@ pub struct IdleCost {
 pub struct CoresPoint {
     /// CPUs of the contender.
     pub cores: u32,
-    /// Requests per second; `None` where they are void.
+    /// Requests per second; `None` if void.
     pub rate_per_s: Option<Estimate>,
 }
 
@@ -141,9 +143,10 @@ pub struct Usl {
     pub lambda: Estimate,
     /// σ: contention, the share that is serial.
     pub sigma: Estimate,
-    /// κ: coherency, the cost of keeping in step.
+    /// κ: coherency, the cost of synchronisation.
     pub kappa: Estimate,
-    /// Connections, or cores, at which the rate is highest, √((1−σ)/κ); `None` where κ is not told from 0.
+    /// Connections, or cores, at which the rate is highest, √((1−σ)/κ); `None` if κ does not differ
+    /// significantly from 0.
     pub peak: Option<Estimate>,
     /// Share of the variance of the rates that the law explains.
     pub r2: f64,

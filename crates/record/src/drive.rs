@@ -9,10 +9,10 @@ use std::num::NonZeroU32;
 pub enum Drive {
     /// Closed loop: a connection sends its next request when a reply arrives.
     Closed,
-    /// Closed loop, with at most `in_flight` requests outstanding over all connections. The connections
-    /// take turns; the one that has been free longest is next.
+    /// Closed loop, with at most `in_flight` requests in flight over all connections. The
+    /// connections take turns; the one that has been free longest is next.
     Bounded {
-        /// Requests.
+        /// Maximum number of requests in flight.
         in_flight: NonZeroU32,
     },
     /// Open loop: requests are sent on a schedule, whether or not earlier ones were answered.
@@ -30,7 +30,7 @@ pub enum Drive {
 }
 
 impl Drive {
-    /// Requests per second that are asked for, in open loop.
+    /// Requested requests per second, in open loop.
     pub fn rate(self) -> Option<NonZeroU32> {
         match self {
             Drive::Open { rate, .. } => Some(rate),
@@ -77,7 +77,7 @@ impl Arrivals {
     /// All of them.
     pub const ALL: [Arrivals; 2] = [Arrivals::Poisson, Arrivals::Constant];
 
-    /// The name as on the command line.
+    /// The name used on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Arrivals::Poisson => "poisson",

@@ -1,30 +1,30 @@
-//! What went wrong under a load: counts by kind, and the first wrong exchange.
+//! Errors of a load: counts by kind, and the first wrong exchange.
 
 use serde::{Deserialize, Serialize};
 
-/// Errors by kind, each counted once per request or connection attempt that met it.
+/// Errors by kind, each counted once per failed request or connection attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errors {
     /// A connection could not be opened (refused, unreachable, out of ports or descriptors).
     pub connect: u64,
-    /// A reply was owed, and reading it failed (reset by the server, for one).
+    /// Reading a due reply failed (e.g. reset by the server).
     pub read: u64,
     /// Writing failed.
     pub write: u64,
-    /// A reply did not come within the limit.
+    /// A reply did not arrive before the timeout.
     pub timeout: u64,
-    /// A reply was wrong, out of order, or came unasked.
+    /// A reply was wrong, out of order, or unsolicited.
     pub wrong_reply: u64,
-    /// The server closed with replies still owed.
+    /// The server closed a connection with replies still due.
     pub closed_early: u64,
-    /// The server closed or reset a connection on which it owed nothing, without announcing it. The
-    /// load opened another; no reply is missing, so it is no fault.
+    /// The server closed or reset a connection without announcing it, but with no reply due. The
+    /// load opened another connection. No reply is missing, so this is not a fault.
     #[serde(default)]
     pub closed_idle: u64,
 }
 
 impl Errors {
-    /// Every kind with its name as in the JSON, in the order of the fields.
+    /// Every kind with its name in the JSON, in the order of the fields.
     pub fn by_kind(&self) -> [(&'static str, u64); 7] {
         [
             ("connect", self.connect),
@@ -37,8 +37,8 @@ impl Errors {
         ]
     }
 
-    /// Requests that failed: all kinds that cost a reply. A connection that could not be opened is
-    /// tried again, and one that was closed idle owed nothing.
+    /// Number of failed requests: all kinds with a missing reply. A connection that could not be
+    /// opened is retried, and a connection that was closed while idle owed no reply.
     pub fn failed(&self) -> u64 {
         self.total() - self.connect - self.closed_idle
     }
@@ -60,15 +60,15 @@ impl Errors {
     }
 }
 
-/// A wrong exchange as seen on the wire: bytes escaped to printable ASCII, long ones cut.
+/// A wrong exchange as seen on the wire: bytes escaped to printable ASCII, long ones truncated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exchange {
-    /// What was sent.
+    /// The request as sent.
     pub sent: String,
-    /// What the contract wanted back.
+    /// The expected reply.
     pub expected: String,
-    /// What came.
+    /// The received reply.
     pub received: String,
-    /// Which reply on its connection this was, counted from 0.
+    /// Index of this reply on its connection, counted from 0.
     pub reply_index: u64,
 }

@@ -1,7 +1,7 @@
-//! What happens during a race or a search for a capacity: a stream of events. The terminal is drawn
-//! from it; a result directory keeps that of a race in `events.jsonl`, one line per event.
+//! A race or a capacity search as a stream of events. The terminal output is drawn from it; a
+//! result directory keeps the events of a race in `events.jsonl`, one line per event.
 //!
-//! A race is one of these sequences; parts in brackets may be absent, `…` may repeat:
+//! A race has one of these sequences; parts in brackets may be absent, `…` may repeat:
 //!
 //! ```text
 //! race-started [pilot-started round… rates-settled] [warm-ups] pass… judged (finished | interrupted | stopped)
@@ -11,8 +11,8 @@
 //! round: round-started phase-started… load-sampled… round-ended
 //! ```
 //!
-//! and a capacity is `capacity-started (level-started phase-started… load-sampled… level-ended)…
-//! capacity-found`. A process that is killed leaves its sequence without an end.
+//! and a capacity search is `capacity-started (level-started phase-started… load-sampled…
+//! level-ended)… capacity-found`. A killed process leaves its sequence without an end.
 
 use crate::{
     Asked, Capacity, CapacityLoad, CapacityPhase, CapacityStep, Estimate, FORMAT, Kind, Limit,
@@ -20,15 +20,15 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A line of `events.jsonl`: what happened, and when.
+/// A line of `events.jsonl`: an event and its time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
-    /// Nanoseconds since the race (or the search) started. Never falls within a stream. After a
+    /// Nanoseconds since the race (or the search) started. Never decreases within a stream. After a
     /// resume it includes the time during which the race did not run.
     pub ns: u64,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub happened: Happened,
 }
@@ -40,31 +40,31 @@ impl Event {
     }
 }
 
-/// What happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
 pub enum Happened {
-    /// A race starts. Rates that a pilot pass has to find out are not in its loads yet.
+    /// A race starts. Its loads do not contain rates yet that a pilot pass determines.
     RaceStarted(Box<RaceHeader>),
-    /// A race goes on in its result directory.
+    /// A race is resumed in its result directory.
     RaceResumed(Box<RaceHeader>),
-    /// Short rounds follow that find out the rates of the race. Their [`RoundStart::pass`] is
+    /// Short rounds follow that determine the rates of the race. Their [`RoundStart::pass`] is
     /// `None`, and they are not stored.
     PilotStarted {
-        /// How many.
+        /// Number of rounds.
         rounds: u32,
     },
     /// The pilot pass is over. This replaces [`RaceHeader::asked`].
     RatesSettled {
-        /// What is asked, all rates being numbers.
+        /// The plan, with numbers for all rates.
         asked: Box<Asked>,
     },
-    /// Contenders are observed next, each under each load, until their costs are steady. Their
+    /// Each contender is observed next at each load, until its cost is steady. Their
     /// [`RoundStart::pass`] is `None`.
     WarmUpsStarted {
-        /// How many starts that takes, if none has to be seen twice.
+        /// Number of starts, if none has to be repeated.
         starts: u32,
-        /// How long each is observed at most, in seconds.
+        /// Maximum length of each observation, in seconds.
         longest_s: f64,
     },
     /// A contender was observed. Stored in `settling.jsonl`.
@@ -73,88 +73,89 @@ pub enum Happened {
         contender: String,
         /// The load.
         load: LoadShape,
-        /// What was seen; `None` where its CPU could not be read.
+        /// The result; `None` if the contender's CPU time could not be read.
         settling: Option<Settling>,
     },
     /// A pass over the loads starts.
     PassStarted(PassStart),
-    /// A contender is started under a load.
+    /// A contender is started at a load.
     RoundStarted(RoundStart),
-    /// A round, or a level of a capacity, is in another phase.
+    /// A round, or a level of a capacity search, enters another phase.
     PhaseStarted {
         /// The phase.
         phase: Phase,
     },
-    /// How the load goes, a few times a second from its first connection until the measured window
-    /// opens. Inside the window nothing is emitted: it would be measured.
+    /// The progress of the load, a few times a second from its first connection until the measured
+    /// window opens. No event is emitted inside the window, because that would affect the
+    /// measurement.
     LoadSampled(LoadSample),
     /// A round is over. In a pass it is stored in `rounds.jsonl`.
     RoundEnded(Box<RoundEnd>),
-    /// A pass is over and all rounds so far were judged.
+    /// A pass is over, and all rounds so far were judged.
     PassJudged {
         /// The pass, from 0.
         pass: u32,
-        /// The cells whose judgement is not what the last event of this kind said.
+        /// The cells whose judgement changed since the last event of this kind.
         changed: Vec<JudgedCell>,
     },
     /// All rounds are judged, as printed and saved.
     Judged(Box<Judged>),
-    /// Every round that was asked for is done.
+    /// All requested rounds are done.
     RaceFinished,
-    /// Ctrl-C.
+    /// The race was interrupted by Ctrl-C.
     RaceInterrupted {
-        /// Rounds that are stored; `None` if there is no result directory yet.
+        /// Number of stored rounds; `None` if there is no result directory yet.
         stored: Option<u32>,
     },
-    /// The machine or the disk does not let the race go on.
+    /// A problem of the machine or the disk stops the race.
     RaceStopped {
         /// One sentence.
         because: String,
-        /// Rounds that are stored.
+        /// Number of stored rounds.
         stored: u32,
     },
     /// A search for a capacity starts.
     CapacityStarted(CapacityHeader),
     /// A level is tried.
     LevelStarted {
-        /// Levels that were tried before.
+        /// Number of levels tried before.
         done: u32,
         /// Clients, or requests per second.
         level: u32,
-        /// Why it is tried.
+        /// Why the level is tried.
         phase: CapacityPhase,
     },
     /// A level was tried and judged.
     LevelEnded(CapacityStep),
-    /// The search is over; also after Ctrl-C, with what was found until then.
+    /// The search is over. After Ctrl-C, the result so far.
     CapacityFound {
-        /// What was found.
+        /// The result.
         found: Box<Capacity>,
-        /// What of it went to stdout.
+        /// The form of the result printed to stdout.
         stdout: Form,
     },
-    /// Something that was asked for failed, and nothing else says so.
+    /// A requested operation failed, and no other event reports it.
     Failed {
         /// One sentence.
         because: String,
     },
 }
 
-/// What a race is about. With it a reader knows the machine, the contenders, the loads and the plan.
+/// The header of a race: the machine, the contenders, the loads and the plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RaceHeader {
-    /// The result directory as it was named.
+    /// The result directory, as named by the user.
     pub dir: String,
     /// Milliseconds since the Unix epoch when this happened.
     pub unix_ms: u64,
-    /// What is asked, and of which machine.
+    /// The plan, and the machine.
     pub asked: Asked,
-    /// Rounds that were stored before.
+    /// Number of rounds stored before.
     pub stored: u32,
-    /// The stream begins here although the race did not: an earlier regatta, which stored no events,
-    /// started it.
+    /// The stream starts here although the race did not: an earlier regatta, which stored no
+    /// events, started the race.
     pub events_missing: bool,
-    /// What is special about this machine under these loads, one sentence each.
+    /// Properties of this machine that affect these loads, one sentence each.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -164,35 +165,35 @@ pub struct RaceHeader {
 pub struct PassStart {
     /// The pass, from 0.
     pub pass: u32,
-    /// The loads that are due in it.
+    /// The loads due in it.
     pub loads: Vec<LoadShape>,
-    /// How many passes the race takes; with a precision asked for, a forecast.
+    /// Number of passes of the race; with a requested precision, a forecast.
     pub passes: u32,
-    /// Half-width of the widest interval so far, as a fraction, where a precision is asked for.
+    /// Half-width of the widest interval so far, as a fraction, if a precision is requested.
     pub widest: Option<f64>,
 }
 
-/// A start of one contender under one load.
+/// The start of one contender at one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundStart {
-    /// The pass, from 0; `None`: it is none of a pass, but of the pilot pass or to observe a warm-up.
+    /// The pass, from 0; `None`: a round of the pilot pass, or the observation of a warm-up.
     pub pass: Option<u32>,
-    /// It is to observe how the contender warms up, for so many seconds at most.
+    /// For the observation of a warm-up: its maximum length in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observes_s: Option<f64>,
-    /// Rounds before this one.
+    /// Number of rounds before this one.
     pub done: u32,
-    /// Rounds in all; with a precision asked for, a forecast.
+    /// Total number of rounds; with a requested precision, a forecast.
     pub all: u32,
     /// Name of the contender.
     pub contender: String,
     /// The load.
     pub load: LoadShape,
-    /// What its measured window is.
+    /// Length of the measured window.
     pub window: Window,
 }
 
-/// How long a measured window lasts.
+/// Length of a measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "until")]
 pub enum Window {
@@ -203,62 +204,63 @@ pub enum Window {
     },
     /// A number of requests.
     Requests {
-        /// How many.
+        /// Number of requests.
         n: u64,
     },
 }
 
-/// What a round is doing.
+/// The phase of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// The contender is started, and becomes ready.
+    /// The contender is started and becomes ready.
     Starting,
     /// The load opens its connections.
     Connecting,
-    /// Load that is not measured yet.
+    /// The load runs, not measured yet.
     WarmUp,
-    /// Load that is measured. Emitted after the window, with the time at which it opened.
+    /// The load runs and is measured. Emitted after the window, with the time at which it opened.
     Window,
-    /// The window is over: pending replies are awaited, the contender ends.
+    /// The window is over: pending replies are awaited, the contender exits.
     Stopping,
 }
 
-/// How a load goes before its window.
+/// The progress of a load before its window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadSample {
     /// Connections that are open.
     pub open: u64,
-    /// Right replies so far.
+    /// Correct replies so far.
     pub replies: u64,
     /// Errors of all kinds so far.
     pub errors: u64,
-    /// Right replies per second since the last event of this kind in this round; `None`: the first.
+    /// Correct replies per second since the last event of this kind in this round; `None`: the
+    /// first.
     pub rate_per_s: Option<f64>,
 }
 
-/// How a round ended. The record, with its histogram, is in `rounds.jsonl`.
+/// The end of a round. The record, with its histogram, is in `rounds.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundEnd {
-    /// The pass, from 0; `None`: the pilot pass.
+    /// The pass, from 0; `None`: a round of the pilot pass, or the observation of a warm-up.
     pub pass: Option<u32>,
     /// Name of the contender.
     pub contender: String,
     /// The load.
     pub load: LoadShape,
-    /// The line of `rounds.jsonl` that is its record, from 1; `None`: not stored.
+    /// Line number of its record in `rounds.jsonl`, from 1; `None`: not stored.
     pub line: Option<u32>,
-    /// How it went.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Right replies inside the window.
+    /// Correct replies inside the window.
     pub requests: u64,
     /// Length of the window in nanoseconds.
     pub window_ns: u64,
-    /// CPU of the contender inside the window in nanoseconds, where it could be observed.
+    /// CPU time of the contender inside the window in nanoseconds, if observed.
     pub server_cpu_ns: Option<u64>,
 }
 
-/// The judgement on a cell while the race goes on.
+/// The judgement on a cell during the race.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JudgedCell {
     /// Name of the contender.
@@ -269,7 +271,7 @@ pub struct JudgedCell {
     pub rounds: u32,
     /// The verdict.
     pub verdict: Kind,
-    /// What its cost is, compared with the baseline's.
+    /// The relation of its cost to the baseline's.
     pub relation: Option<Relation>,
     /// Server CPU per request, or per [`Asked::cost_per`], nanoseconds.
     pub cost_ns_per_request: Option<Estimate>,
@@ -279,18 +281,18 @@ pub struct JudgedCell {
     pub rate_per_s: Option<Estimate>,
 }
 
-/// A judged race, and what was done with it.
+/// A judged race, and where the result was printed and saved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
     /// The judgement.
     pub summary: Summary,
-    /// What of it went to stdout.
+    /// The form of the result printed to stdout.
     pub stdout: Form,
-    /// Whether `summary.json` and `report.html` could be written.
+    /// Whether `summary.json` and `report.html` were written.
     pub saved: bool,
 }
 
-/// The form of a result that goes to stdout.
+/// The form of a result on stdout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
@@ -302,7 +304,7 @@ pub enum Form {
     Markdown,
 }
 
-/// What a search for a capacity is about.
+/// The header of a capacity search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CapacityHeader {
     /// Milliseconds since the Unix epoch when this happened.
@@ -313,9 +315,9 @@ pub struct CapacityHeader {
     pub workload: String,
     /// How the server is loaded.
     pub load: CapacityLoad,
-    /// What latency is permitted.
+    /// The permitted latency.
     pub limit: Limit,
-    /// The highest level to be tried.
+    /// The highest level to try.
     pub max: u32,
 }
 
@@ -331,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_one_flat_object_that_says_what_and_when() {
+    fn an_event_is_one_flat_object_with_its_time() {
         assert_eq!(
             json(Happened::PhaseStarted { phase: Phase::WarmUp }),
             r#"{"format":1,"ns":1500,"event":"phase-started","phase":"warm-up"}"#
@@ -365,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_names_its_outcome_and_its_record() {
+    fn a_round_end_names_its_outcome_and_record() {
         let end = RoundEnd {
             pass: Some(0),
             contender: "mine".into(),

@@ -1,45 +1,46 @@
-//! What a race was run with: rounds that were run with something else must not stand beside its own.
+//! The programs and files of a race: rounds run with others must not be mixed with its own.
 
 use crate::Setup;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What cannot change within a race, beside its [`Setup`].
+/// Properties that must not change within a race, in addition to its [`Setup`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// SHA-256 of regatta's binary, hexadecimal.
     pub regatta: String,
-    /// The CPUs that regatta might use.
+    /// The CPUs that regatta could use.
     pub cpus: Vec<u32>,
-    /// Version of each contender's runtime, as that prints it, by name. Those that print none are
-    /// absent.
+    /// Version of each contender's runtime, as printed by it, by name. Contenders that print none
+    /// are absent.
     pub versions: BTreeMap<String, String>,
-    /// SHA-256 of the files that contenders are started from: programs, and arguments that are files.
-    /// By path.
+    /// SHA-256 of the files that contenders are started from: programs, and arguments that are
+    /// files. By path.
     pub files: BTreeMap<String, String>,
-    /// Identifiers of the images of contenders that run in a container, by the image's name. An image
-    /// that could not be had is absent.
+    /// Identifiers of the images of contenders that run in a container, by the image's name. An
+    /// image that could not be obtained is absent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub images: BTreeMap<String, String>,
 }
 
 impl Fingerprint {
-    /// What is another than it was: a few words each, none where all is the same.
+    /// Lists the differences, a few words each; empty if there are none.
     pub fn differences(&self, now: &Fingerprint) -> Vec<String> {
         let mut found = Vec::new();
         if self.regatta != now.regatta {
-            found.push("regatta was built anew".to_owned());
+            found.push("regatta was rebuilt".to_owned());
         }
         if self.cpus != now.cpus {
-            found.push(format!("it might use CPUs {:?}, now {:?}", self.cpus, now.cpus));
+            found.push(format!("it could use CPUs {:?}, now {:?}", self.cpus, now.cpus));
         }
         let names = self
             .versions
             .keys()
             .chain(now.versions.keys().filter(|n| !self.versions.contains_key(*n)));
         for name in names {
-            let said = |of: &Fingerprint| of.versions.get(name).cloned().unwrap_or("none".into());
-            let (then, now) = (said(self), said(now));
+            let version =
+                |of: &Fingerprint| of.versions.get(name).cloned().unwrap_or("none".into());
+            let (then, now) = (version(self), version(now));
             if then != now {
                 found.push(format!("{name} had version {then:?}, now {now:?}"));
             }
@@ -48,7 +49,7 @@ impl Fingerprint {
             match now.files.get(path) {
                 Some(now) if now == hash => {}
                 Some(_) => found.push(format!("{path} was changed")),
-                None => found.push(format!("{path} is gone")),
+                None => found.push(format!("{path} no longer exists")),
             }
         }
         found.extend(
@@ -60,8 +61,8 @@ impl Fingerprint {
         for (image, id) in &self.images {
             match now.images.get(image) {
                 Some(now) if now == id => {}
-                Some(_) => found.push(format!("the image {image} was built anew")),
-                None => found.push(format!("the image {image} is gone")),
+                Some(_) => found.push(format!("the image {image} was rebuilt")),
+                None => found.push(format!("the image {image} no longer exists")),
             }
         }
         let is_new = |image: &&String| !self.images.contains_key(*image);
@@ -73,8 +74,8 @@ impl Fingerprint {
 }
 
 impl Setup {
-    /// What of the machine is another than it was, a few words each. When and by which command line
-    /// the race was started, and how much memory there is, decide nothing.
+    /// Lists the differences between two machines, a few words each. The start time, the command
+    /// line and the amount of memory are not compared.
     pub fn differences(&self, now: &Setup) -> Vec<String> {
         let range =
             |setup: &Setup| setup.port_range.map_or("none".into(), |(a, b)| format!("{a}–{b}"));
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changed_is_named_and_what_did_not_is_not() {
+    fn lists_exactly_the_changes() {
         let text = |pairs: &[(&str, &str)]| {
             pairs
                 .iter()
@@ -128,21 +129,21 @@ mod tests {
         assert_eq!(
             then.differences(&now),
             [
-                "regatta was built anew",
-                "it might use CPUs [0, 1], now [0]",
+                "regatta was rebuilt",
+                "it could use CPUs [0, 1], now [0]",
                 "go had version \"go1.26\", now \"go1.27\"",
                 "/p/a was changed",
-                "/p/b is gone",
+                "/p/b no longer exists",
                 "/p/c is new",
-                "the image localhost/a:1 was built anew",
-                "the image localhost/b:1 is gone",
+                "the image localhost/a:1 was rebuilt",
+                "the image localhost/b:1 no longer exists",
                 "the image localhost/c:1 is new",
             ]
         );
     }
 
     #[test]
-    fn another_kernel_is_told_and_another_start_is_not() {
+    fn reports_another_kernel_but_not_another_start_time() {
         let then = Setup { kernel: "Linux 6.1".into(), started_unix_s: 1, ..Setup::default() };
         let later = Setup { started_unix_s: 2, memory_bytes: 3, ..then.clone() };
         assert!(then.differences(&later).is_empty());

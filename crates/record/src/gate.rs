@@ -1,4 +1,4 @@
-//! Gates: whether something became dearer than is allowed.
+//! Gates: whether a cost rose by more than allowed.
 
 use crate::{Estimate, LoadShape};
 use serde::{Deserialize, Serialize};
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 /// results (`diff`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
-    /// What the ratios are taken to: a contender, or a result directory.
+    /// The reference of the ratios: a contender, or a result directory.
     pub old: String,
-    /// What is judged: "every contender", or a result directory.
+    /// The judged side: "every contender", or a result directory.
     pub new: String,
-    /// How much dearer is allowed, as a fraction; `None`: nothing fails.
+    /// Allowed increase of a cost, as a fraction; `None`: nothing fails.
     pub fail_over: Option<f64>,
-    /// How the ratios were made, in one sentence.
+    /// How the ratios were computed, in one sentence.
     pub method: String,
-    /// A line for each cell.
+    /// One line per cell.
     pub lines: Vec<GateLine>,
-    /// What might mislead, one sentence each.
+    /// Doubts about the comparison, one sentence each.
     pub doubts: Vec<String>,
 }
 
@@ -28,32 +28,32 @@ pub struct GateLine {
     pub contender: String,
     /// The load.
     pub load: LoadShape,
-    /// Cost new over old; `None` where it is not known.
+    /// Cost new over old; `None` if not known.
     pub ratio: Option<Estimate>,
-    /// What follows.
+    /// The judgement.
     pub judgement: Judgement,
-    /// One sentence: why there is no ratio, or what the ratio means.
+    /// One sentence: why there is no ratio, or the meaning of the ratio.
     pub because: String,
 }
 
-/// What a gate says of a cell.
+/// The judgement of a gate on a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judgement {
-    /// Surely dearer than allowed: the gate fails.
+    /// Significantly more expensive than allowed: the gate fails.
     Worse,
-    /// Dearer or cheaper with 95% confidence; with a limit, surely within it.
+    /// Significantly more or less expensive (95% confidence); with a limit, significantly within
+    /// it.
     Differs,
-    /// No difference can be told; with a limit, surely within it.
+    /// No significant difference; with a limit, significantly within it.
     Same,
-    /// Neither surely within the limit nor surely beyond it: the rounds do not decide.
+    /// Not decided: the interval contains the limit.
     Undecided,
-    /// It could not be judged: only one side has a cost, or the ratio (where one is given) must not
-    /// be trusted.
+    /// Not judged: only one side has a cost, or the ratio (if given) must not be trusted.
     Unknown,
 }
 
-/// What a gate with a limit comes to.
+/// The decision of a gate with a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Every cell is within the limit, with 95% confidence.
@@ -65,7 +65,8 @@ pub enum Decision {
 }
 
 impl Gate {
-    /// What it comes to. Without a limit, cells fail only where they could not be judged.
+    /// Returns the decision. Without a limit, the gate fails only for cells that could not be
+    /// judged.
     pub fn decision(&self) -> Decision {
         let any = |judgement| self.lines.iter().any(|line| line.judgement == judgement);
         match () {
@@ -76,12 +77,12 @@ impl Gate {
         }
     }
 
-    /// Whether a cell is surely worse than allowed.
+    /// Whether a cell is significantly worse than allowed.
     pub fn fails(&self) -> bool {
         self.lines.iter().any(|line| line.judgement == Judgement::Worse)
     }
 
-    /// Whether every cell is surely within the limit.
+    /// Whether every cell is significantly within the limit.
     pub fn passes(&self) -> bool {
         self.decision() == Decision::Passed
     }

@@ -24,9 +24,9 @@ pub(crate) fn check_like(one: &Histogram<u64>, other: &Histogram<u64>) -> Result
     if like(one) == like(other) {
         return Ok(());
     }
-    let told =
+    let shape =
         |h: &Histogram<u64>| format!("{} to {} ns, {} digits", h.low(), h.high(), h.sigfig());
-    Err(Unlike(format!("a histogram of {} and one of {}", told(one), told(other))))
+    Err(Unlike(format!("a histogram of {} and one of {}", shape(one), shape(other))))
 }
 
 /// Adds the samples of `one` to the same buckets of `sum`.

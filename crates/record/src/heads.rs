@@ -7,11 +7,11 @@ use std::{fmt, str::FromStr};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Heads {
-    /// Those of browsers, apps and programs: more than a thousand different ones, of many sizes, in an
-    /// order that the seed decides.
+    /// Heads like those of browsers, apps and programs: more than a thousand different ones, of
+    /// many sizes, in an order drawn by the seed.
     #[default]
     Varied,
-    /// The same short head in every request. It flatters servers that remember heads.
+    /// The same short head in every request. It favours servers that cache heads.
     Identical,
 }
 

@@ -1,4 +1,4 @@
-//! Latency as stored: percentiles for people, the whole HDR histogram for recomputation.
+//! Latency as stored: percentiles for display, the whole HDR histogram for recomputation.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hdrhistogram::{
@@ -30,17 +30,17 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Samples that must lie beyond a percentile before it is shown.
+    /// Minimum number of samples beyond a percentile that is shown.
     pub const SAMPLES_BEYOND: u64 = 10;
 
-    /// Reads the percentiles off a histogram of nanoseconds.
+    /// Computes the percentiles of a histogram of nanoseconds.
     pub fn of(histogram: &Histogram<u64>) -> Self {
         Self::of_censored(histogram, 0)
     }
 
-    /// The same where `beyond` samples more are known only to be longer than all in the histogram,
-    /// such as requests that timed out. A percentile that falls among them is `None`, and so is the
-    /// longest; the mean is that of the histogram alone.
+    /// The same, with `beyond` further samples that are only known to be longer than all in the
+    /// histogram, e.g. requests that timed out. A percentile that falls among them is `None`, and
+    /// so is the maximum; the mean is that of the histogram alone.
     pub fn of_censored(histogram: &Histogram<u64>, beyond: u64) -> Self {
         let n = histogram.len();
         if n == 0 {
@@ -74,12 +74,12 @@ pub enum HistogramError {
     /// Not an HDR histogram in the V2 compressed format.
     #[error("the histogram is not in HDR V2 format: {0:?}")]
     Hdr(hdrhistogram::serialization::DeserializeError),
-    /// Not as [`encode_histogram`] writes it.
+    /// Not in the format written by [`encode_histogram`].
     #[error("the histogram cannot be read: {0}")]
     Format(&'static str),
 }
 
-/// HDR histogram, V2 format (compressed), in base64: what other HDR tools read.
+/// Encodes a histogram in HDR's V2 format (compressed), in base64. Other HDR tools can read it.
 pub fn encode_histogram(histogram: &Histogram<u64>) -> String {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_with_fewer_than_ten_samples_beyond_it_is_not_given() {
+    fn omits_a_percentile_with_fewer_than_ten_samples_beyond_it() {
         let mut h = Histogram::<u64>::new(3).unwrap();
         (0..100).for_each(|v| h.record(v).unwrap());
         let l = Latency::of(&h);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_beyond_all_others_move_the_percentiles_and_hide_the_last_ones() {
+    fn samples_beyond_all_others_shift_percentiles_and_hide_the_highest() {
         let mut h = Histogram::<u64>::new(3).unwrap();
         (1..=900).for_each(|v| h.record(v).unwrap());
         let l = Latency::of_censored(&h, 100);

@@ -1,9 +1,9 @@
-//! What a result is: serialisable, versioned types, and nothing that computes.
+//! Results: serialisable, versioned types without computation.
 //!
-//! `load` and `race` fill these in, `report` shows them. No other crate is a channel between those
-//! three, so whatever a report says can be recomputed from a result directory alone, and whatever a
-//! race printed can be printed again. [`Ask`], [`Order`] and [`Report`] are the messages between load
-//! processes and the process that starts them.
+//! `load` and `race` create these values, `report` prints them. No other crate connects those
+//! three, so every figure of a report can be recomputed from a result directory alone, and all
+//! output of a race can be printed again. [`Ask`], [`Order`] and [`Report`] are the messages
+//! between load processes and the process that starts them.
 
 mod age;
 mod alike;
@@ -90,10 +90,10 @@ pub use unknown::{Percentile, Unknown};
 pub use unlike::Unlike;
 pub use verdict::{Figure, Kind, Verdict};
 
-/// Version of every file of a result directory; a reader refuses what it does not know.
+/// Version of every file of a result directory; readers refuse unknown versions.
 pub const FORMAT: u32 = 1;
 
-/// Whether a field is left out of a file, since it is 0.
+/// Whether a field is omitted from a file because it is 0.
 fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
     *number == N::default()
 }

@@ -1,10 +1,10 @@
-//! What `regatta load` hands over.
+//! The result of `regatta load`.
 
 use crate::{Errors, Exchange, Latency, OpenLoop, Operation, Settling, Unseen, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How TLS was spoken.
+/// The TLS parameters used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsSpoken {
     /// `1.2` or `1.3`.
@@ -20,40 +20,40 @@ pub struct TlsSpoken {
 pub struct LoadResult {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
-    /// Requests answered rightly: those whose reply came inside the measured window; in open loop,
-    /// those that were due inside it, whenever the reply came.
+    /// Requests with a correct reply: in closed loop, with the reply inside the measured window; in
+    /// open loop, due inside the window, whenever the reply arrived.
     pub requests: u64,
     /// Errors by kind, zeros included.
     pub errors: Errors,
     /// Length of the measured window in seconds.
     pub duration_s: f64,
-    /// Right replies inside the window per second. In open loop they may belong to requests of the
-    /// warm-up.
+    /// Correct replies inside the window per second. In open loop they may belong to requests of
+    /// the warm-up.
     pub rate_per_s: f64,
-    /// Connections that were asked for and opened.
+    /// Connections requested and opened.
     pub connections: u64,
     /// Number of processes that carried out the load. Absent: 1.
     #[serde(default = "one")]
     pub processes: u32,
-    /// How TLS was spoken; `None`: plain.
+    /// The TLS parameters used; `None`: plain.
     #[serde(default)]
     pub tls: Option<TlsSpoken>,
     /// Further connections, open and silent.
     #[serde(default)]
     pub idle: u64,
-    /// So many of those did not read what the server sent them.
+    /// The number of those that did not read the server's data.
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub stalled: u64,
-    /// Further connections whose members came and went.
+    /// Further connections whose members joined and left.
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub passing: u64,
-    /// Members that came and went over the whole run.
+    /// Members that joined and left over the whole run.
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub passed: u64,
-    /// Requests per second that were asked for; `None`: as fast as the replies came.
+    /// Requested requests per second; `None`: as fast as replies arrived.
     #[serde(default)]
     pub target_rate_per_s: Option<u32>,
-    /// In open loop: what became of what was scheduled.
+    /// In open loop: the fates of the scheduled requests.
     #[serde(default)]
     pub open_loop: Option<OpenLoop>,
     /// In open loop: requests that were due in the window and were never written.
@@ -65,20 +65,20 @@ pub struct LoadResult {
     /// In open loop: from the intended send until a connection was free, nanoseconds.
     #[serde(default)]
     pub wait_ns: Option<Latency>,
-    /// In open loop: from then until it was written: the generator's doing, nanoseconds.
+    /// In open loop: from then until the write (the generator's part), nanoseconds.
     #[serde(default)]
     pub send_lag_ns: Option<Latency>,
     /// In open loop: from the write to the reply, nanoseconds.
     #[serde(default)]
     pub service_ns: Option<Latency>,
-    /// Wall time of each instance of a burst in seconds, connecting included, from the begin of
-    /// all to its own last reply; 0 for one that got none. Empty without a burst.
+    /// Wall time of each instance of a burst in seconds, connecting included, from the start of all
+    /// instances to its own last reply; 0 for an instance without a reply. Empty without a burst.
     #[serde(default)]
     pub instances_s: Vec<f64>,
     /// In closed loop from the write of a request to the read of its reply, in open loop from its
     /// intended send; in nanoseconds.
     pub latency_ns: Latency,
-    /// Operations of further kinds, in the order of the dialect. Absent: requests are all there is.
+    /// Operations of further kinds, in the order of the dialect. Absent: there are only requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<LoadOperation>,
     /// The kind of operation that the costs below are per. Absent: the request.
@@ -86,35 +86,38 @@ pub struct LoadResult {
     pub cost_per: Operation,
     /// CPU of the load threads per request, or per `cost_per`, in nanoseconds, user and system.
     pub load_cpu_ns_per_request: Option<f64>,
-    /// CPU of the observed server per request, or per `cost_per`, in nanoseconds; `None` without `--pid`.
+    /// CPU of the observed server per request, or per `cost_per`, in nanoseconds; `None` without
+    /// `--pid`.
     pub server_cpu_ns_per_request: Option<f64>,
-    /// What processes of it that ended inside the window may have used beyond that. Absent: it was not
-    /// observed, or an earlier regatta did not ask.
+    /// CPU time that its processes may have used in addition and that was not measured, because
+    /// they exited inside the window. Absent: the server was not observed, or an earlier regatta
+    /// did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_unseen: Option<Unseen>,
-    /// Replies inside the measured window, right or wrong, by their status; empty where the protocol
-    /// has none.
+    /// Replies inside the measured window, correct or wrong, by status; empty if the protocol has
+    /// none.
     #[serde(default)]
     pub statuses: BTreeMap<u16, u64>,
-    /// The share of the requests that was permitted to fail, above 0 and up to 1; `None`: the first
-    /// wrong reply ends the run.
+    /// The fraction of the requests that may fail, above 0 and up to 1; `None`: the first wrong
+    /// reply ends the run.
     #[serde(default)]
     pub tolerated: Option<f64>,
-    /// The share of the requests of the whole run that failed: those with a wrong reply or none.
+    /// The fraction of the requests of the whole run that failed: those with a wrong reply or none.
     #[serde(default)]
     pub failed: f64,
-    /// Why connections were lost or not opened, in words, and how often.
+    /// Reasons why connections were lost or not opened, in words, and how often each occurred.
     #[serde(default)]
     pub causes: BTreeMap<String, u64>,
-    /// The first wrong exchange, where there was one.
+    /// The first wrong exchange, if any.
     pub first_wrong: Option<Exchange>,
-    /// A reply of which only a part came before its connection was lost, where there was one.
+    /// The first reply that was only partly received before its connection was lost, if any.
     #[serde(default)]
     pub first_unfinished: Option<Exchange>,
-    /// How the server warmed up, where that was to be seen.
+    /// How the server warmed up, if observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settling: Option<Settling>,
-    /// What was verified together when the load had ended, where it shared keys.
+    /// The operations on shared keys that were verified together after the load, if keys were
+    /// shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
     /// The judgement.
@@ -123,33 +126,34 @@ pub struct LoadResult {
     pub histogram: String,
 }
 
-/// How much of what clients did with keys that they share was verified together. An operation is one on one
-/// key: a request may be several.
+/// How many of the clients' operations on shared keys were verified together. An operation concerns
+/// one key: a request may contain several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verified {
-    /// Operations that were verified.
+    /// Number of verified operations.
     pub operations: u64,
-    /// Keys that they were on.
+    /// Number of keys of these operations.
     pub keys: u64,
-    /// Operations that came later than could be written down.
+    /// Number of later operations that did not fit into the log.
     pub beyond: u64,
 }
 
-/// What came of a kind of operation beside requests: what the server sent unasked, all of it verified.
+/// A kind of operation in addition to requests: messages that the server sends unsolicited, all
+/// verified.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadOperation {
     /// The kind.
     pub operation: Operation,
-    /// Those that came inside the measured window.
+    /// Number of operations inside the measured window.
     pub count: u64,
-    /// Those per second.
+    /// Operations per second.
     pub rate_per_s: f64,
-    /// Those of the whole run.
+    /// Number of operations of the whole run.
     pub whole_run: u64,
-    /// Nanoseconds from the send that caused an operation until it came; in open loop from the
+    /// Nanoseconds from the send that caused an operation until it arrived; in open loop from the
     /// intended send.
     pub latency_ns: Latency,
-    /// HDR histogram of these, V2 format, base64.
+    /// HDR histogram of these latencies, V2 format, base64.
     pub histogram: String,
 }
 

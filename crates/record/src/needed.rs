@@ -1,7 +1,8 @@
-//! What more precision would take, in words.
+//! The number of rounds for more precision, in words.
 
-/// `about 34 rounds, perhaps 51 (27 s each: 15 min)`. `likely` and `at_most` are rounds in all;
-/// `pass_s` is how long one round of all cells took, in seconds, where that is known.
+/// Formats a number of rounds: `about 34 rounds, perhaps 51 (27 s each: 15 min)`. `likely` and
+/// `at_most` are total numbers of rounds; `pass_s` is the time of one round of all cells in
+/// seconds, if known.
 pub fn rounds_in_words(likely: u32, at_most: Option<u32>, pass_s: Option<f64>) -> String {
     let perhaps =
         at_most.filter(|n| *n > likely).map_or(String::new(), |n| format!(", perhaps {n}"));
@@ -25,7 +26,7 @@ mod tests {
     use super::rounds_in_words;
 
     #[test]
-    fn rounds_and_times_are_rounded_as_people_do() {
+    fn rounds_times_for_readers() {
         assert_eq!(
             rounds_in_words(34, Some(51), Some(27.0)),
             "about 34 rounds, perhaps 51 (27 s each: 15 min)"

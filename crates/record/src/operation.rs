@@ -1,13 +1,14 @@
-//! Kinds of operations: what a load counts, and what was counted of each kind.
+//! Kinds of operations, and the counts of each kind.
 //!
-//! The first kind is always the request: its counts are fields of their own, e.g.
-//! [`crate::Counted::requests`]. All further kinds are what servers send unasked, e.g. the deliveries of
-//! a broadcast; a list of them stands beside those fields. It is empty for most workloads.
+//! The first kind is always the request; its counts are separate fields, e.g.
+//! [`crate::Counted::requests`]. All further kinds are messages that servers send unsolicited, e.g.
+//! the deliveries of a broadcast. They are listed beside those fields. The list is empty for most
+//! workloads.
 //!
-//! A cost is reported per operation of one kind. That kind must be verified: an operation counts only
-//! after the load has checked that the server owed it, in this place and with these bytes. Otherwise a
-//! server could lower its cost by sending a cheap operation more often. An operation too many is a wrong
-//! reply.
+//! A cost is reported per operation of one kind. That kind must be verified: an operation counts
+//! only after the load has checked that the server had to send it, at this position and with these
+//! bytes. Otherwise a server could lower its cost by sending a cheap operation more often. An extra
+//! operation is a wrong reply.
 
 use crate::{Unlike, encode_histogram, hdr};
 use hdrhistogram::Histogram;
@@ -20,9 +21,9 @@ use std::borrow::Cow;
 pub struct Operation {
     /// Its name in results, which never changes, e.g. `deliveries`.
     pub name: Cow<'static, str>,
-    /// One of them in words: `delivery`.
+    /// The singular in words: `delivery`.
     pub one: Cow<'static, str>,
-    /// Several of them in words: `deliveries`.
+    /// The plural in words: `deliveries`.
     pub several: Cow<'static, str>,
 }
 
@@ -30,7 +31,7 @@ impl Operation {
     /// A request and its reply.
     pub const REQUESTS: Operation = Operation::new("requests", "request", "requests");
 
-    /// A kind by its name in results, and by its words for one and for several.
+    /// Creates a kind from its name in results and its words for one and for several.
     pub const fn new(name: &'static str, one: &'static str, several: &'static str) -> Operation {
         Operation {
             name: Cow::Borrowed(name),
@@ -51,32 +52,32 @@ impl Default for Operation {
     }
 }
 
-/// What load processes counted of a kind of operation.
+/// The counts of one kind of operation in load processes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OperationCounted {
     /// The kind.
     pub operation: Operation,
-    /// Those that came inside the measured window.
+    /// Number of operations inside the measured window.
     pub count: u64,
-    /// Those of the whole run.
+    /// Number of operations of the whole run.
     pub whole_run: u64,
-    /// Nanoseconds from the send that caused an operation until it came. In closed loop of those that
-    /// came inside the window; in open loop from the intended send, of those whose send was due inside
-    /// the window, whenever they came.
+    /// Nanoseconds from the send that caused an operation until it arrived. In closed loop, of the
+    /// operations that arrived inside the window. In open loop, from the intended send, of the
+    /// operations whose send was due inside the window, whenever they arrived.
     #[serde(with = "hdr")]
     pub histogram: Histogram<u64>,
 }
 
-/// What a round counted of a kind of operation beside requests: what the server sent unasked, all of
-/// it verified.
+/// The counts of one kind of operation in a round, in addition to requests: messages that the
+/// server sends unsolicited, all verified.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundOperation {
     /// The kind.
     pub operation: Operation,
-    /// Those that came inside the measured window.
+    /// Number of operations inside the measured window.
     pub count: u64,
-    /// Those of the whole round.
+    /// Number of operations of the whole round.
     pub whole_run: u64,
     /// HDR histogram of latencies, V2 format, base64; see [`OperationCounted::histogram`].
     pub histogram: String,
@@ -88,7 +89,7 @@ impl OperationCounted {
         OperationCounted { operation, count: 0, whole_run: 0, histogram: empty }
     }
 
-    /// As a round stores it.
+    /// Converts the counts to the form that a round stores.
     pub fn to_round(&self) -> RoundOperation {
         RoundOperation {
             operation: self.operation.clone(),
@@ -98,7 +99,7 @@ impl OperationCounted {
         }
     }
 
-    /// Adds the counts of another thread or process. Their lists of kinds must be alike.
+    /// Adds the counts of another thread or process. Both lists of kinds must be equal.
     pub(crate) fn add_all(ours: &mut [Self], theirs: &[Self]) -> Result<(), Unlike> {
         for (ours, theirs) in ours.iter_mut().zip(theirs) {
             ours.count += theirs.count;
@@ -130,8 +131,8 @@ impl OperationCounted {
         }
         if count > whole_run || latencies > *whole_run {
             return Err(Unlike(format!(
-                "{count} {several} and {latencies} of their latencies in the window, but {whole_run} \
-                 in the whole run"
+                "{count} {several} and {latencies} latencies of {several} in the window, but only \
+                 {whole_run} in the whole run"
             )));
         }
         hdr::check_like(like, histogram)
@@ -140,7 +141,7 @@ impl OperationCounted {
 
 fn listed(all: &[OperationCounted]) -> String {
     let names: Vec<&str> = all.iter().map(|one| &*one.operation.name).collect();
-    if names.is_empty() { "requests alone".into() } else { names.join(", ") }
+    if names.is_empty() { "requests only".into() } else { names.join(", ") }
 }
 
 #[cfg(test)]
@@ -153,7 +154,7 @@ mod tests {
         Histogram::new_with_bounds(1, 1_000_000, 3).unwrap()
     }
 
-    /// So many inside the window, of so many, with so many latencies.
+    /// `count` operations inside the window, `whole_run` in all, with `latencies` latencies.
     fn counted(count: u64, whole_run: u64, latencies: u64) -> OperationCounted {
         let mut histogram = histogram();
         histogram.record_n(7, latencies).unwrap();
@@ -178,10 +179,10 @@ mod tests {
         assert_eq!(
             refused(counted(3, 9, 5)),
             None,
-            "two came after the window, and were caused inside it"
+            "two arrived after the window, but were caused inside it"
         );
         let more = refused(counted(4, 3, 3)).unwrap();
-        assert!(more.starts_with("4 deliveries and 3 of their latencies"), "{more}");
+        assert!(more.starts_with("4 deliveries and 3 latencies of deliveries"), "{more}");
         assert!(refused(counted(3, 3, 4)).is_some());
         let requests = OperationCounted { operation: Operation::REQUESTS, ..counted(1, 1, 1) };
         assert_eq!(refused(requests).unwrap(), "requests are counted twice");

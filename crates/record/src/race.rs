@@ -1,10 +1,10 @@
-//! What a race was asked, and on what it ran.
+//! The settings of a race, and the machine that it ran on.
 
 use crate::{CpuSets, Fingerprint, Heads, LoadShape, Operation, Setup, years_since};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
-/// What was asked of a race: `race.toml` of a result directory. `--resume` goes by it alone.
+/// The settings of a race: `race.toml` of a result directory. `--resume` uses nothing else.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// Format version, [`crate::FORMAT`].
@@ -22,181 +22,185 @@ pub struct Asked {
     pub latency_of: Operation,
     /// Names of the contenders, in the order of the table.
     pub contenders: Vec<String>,
-    /// The contender that ratios are taken to.
+    /// The contender in the denominator of ratios.
     pub baseline: String,
-    /// The contender that is entered twice, where one is.
+    /// The contender that is entered twice, if any.
     pub twin_of: Option<String>,
-    /// Passes over all cells; with `precision`, the most of them.
+    /// Passes over all cells; with `precision`, the maximum number.
     pub rounds: u32,
-    /// Half-width that the intervals of all ratios are to have, as a fraction: passes are added
-    /// until they have, or `rounds` are run.
+    /// Requested half-width of the intervals of all ratios, as a fraction. Passes are added until
+    /// it is reached or `rounds` are run.
     #[serde(default)]
     pub precision: Option<f64>,
-    /// How much dearer than the baseline a contender may be, as a fraction, before the race fails.
+    /// Maximum increase of a contender's cost over the baseline's before the race fails, as a
+    /// fraction.
     #[serde(default)]
     pub fail_over: Option<f64>,
-    /// The load never sleeps inside the window, where it has CPUs of its own.
+    /// Whether the load never sleeps inside the window, if it has its own CPUs.
     #[serde(default)]
     pub busy_poll: bool,
     /// Measured window in seconds.
     pub window_s: f64,
-    /// Longest warm-up in seconds of contenders that were not seen to need a longer one.
+    /// Maximum warm-up in seconds, unless a contender was observed to need a longer one.
     pub warm_up_s: f64,
-    /// How long each contender was observed under each load at most, before its first round, to see how
-    /// long it takes to warm up, in seconds; 0: it was not.
+    /// How long each contender was observed at each load before its first round, at most, to
+    /// measure its warm-up, in seconds; 0: not observed.
     #[serde(default)]
     pub settle_s: f64,
     /// Seed of the order and of all requests.
     pub seed: u64,
-    /// The heads of the requests. Absent: the workload has none, or the result is of a version that
-    /// knew identical heads alone.
+    /// The heads of the requests. Absent: the workload has none, or the result is from a version
+    /// with only identical heads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heads: Option<Heads>,
     /// The loads.
     pub loads: Vec<LoadShape>,
     /// CPUs.
     pub cpus: CpuSets,
-    /// On what it ran.
+    /// The machine and the programs.
     pub setup: Setup,
-    /// With what its rounds were run, beside `setup`. Absent: an earlier regatta did not store it.
+    /// The programs and files of its rounds, in addition to `setup`. Absent: an earlier regatta did
+    /// not store it.
     #[serde(default)]
     pub fingerprint: Option<Fingerprint>,
-    /// Loads of the race file that this machine cannot give, a sentence each.
+    /// Loads of the race file that this machine cannot produce, one sentence each.
     #[serde(default)]
     pub left_out: Vec<String>,
-    /// Where the figures of `then` come from: title and year.
+    /// The source of the figures in `then`: title and year.
     #[serde(default)]
     pub then_source: Option<String>,
-    /// What others once measured elsewhere.
+    /// Historical measurements made elsewhere.
     #[serde(default)]
     pub then: Vec<Then>,
-    /// Rates of a pilot pass, where loads were asked for at a share of them.
+    /// Rates of a pilot pass, if loads are a share of them.
     #[serde(default)]
     pub pilot: Vec<PilotRate>,
-    /// Text of the workload file, where `workload` is one.
+    /// Text of the workload file, if `workload` is one.
     #[serde(default)]
     pub workload_file: Option<String>,
-    /// Command line, lines of code and note of each contender, in the order of `contenders`.
+    /// Command line, lines of code and description of each contender, in the order of `contenders`.
     pub entries: Vec<Entry>,
 }
 
-/// How fast a contender was in the pilot pass.
+/// The rate of a contender in the pilot pass.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PilotRate {
     /// Name of the contender.
     pub contender: String,
     /// The closed-loop load.
     pub load: LoadShape,
-    /// Requests per second; 0 where it did not finish.
+    /// Requests per second; 0 if it did not finish.
     pub rate_per_s: f64,
 }
 
-/// What somebody measured elsewhere, long ago, as a figure or in words: history to be shown beside
-/// ours, never compared.
+/// A historical measurement made elsewhere, as a figure or in words. It is printed beside our
+/// figures, never compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Then {
-    /// Name of the contender here that it belongs to.
+    /// Name of the matching contender here.
     pub contender: String,
-    /// The figure with its unit, as printed there; `None` where only words were.
+    /// The figure with its unit, as published; `None` if only words were published.
     #[serde(default)]
     pub figure: Option<String>,
-    /// Under what conditions; without a figure, what was said.
+    /// The conditions; without a figure, the published statement.
     #[serde(default)]
     pub note: Option<String>,
-    /// The loads of this race that it belongs to.
+    /// The matching loads of this race.
     pub loads: Vec<LoadShape>,
 }
 
-/// Name of the null server among the contenders: the least that a server can do. It shows the floor.
+/// Name of the null server among the contenders. It does the minimum work of a server, and so shows
+/// the lowest possible cost.
 pub const NULL: &str = "null";
 
-/// How the note of a contender begins that is there to be shown wrong: it is raced and judged as all
-/// are, and its disqualification is no failure of the race.
+/// Prefix in the description of a contender that demonstrates a fault. It is raced and judged like
+/// all others, but a race does not fail when it is disqualified.
 pub const EXHIBIT: &str = "exhibit:";
 
-/// Name under which the contender `original` is entered a second time.
+/// The name of the second entry of the contender `original`.
 pub fn twin_name(original: &str) -> String {
     format!("{original}-twin")
 }
 
 impl Asked {
-    /// Name under which [`Asked::twin_of`] is entered a second time.
+    /// The name of the second entry of [`Asked::twin_of`].
     pub fn twin(&self) -> Option<String> {
         self.twin_of.as_deref().map(twin_name)
     }
 
-    /// What was once measured of a contender under a load like this one.
+    /// Returns the historical measurement of a contender at this load.
     pub fn then(&self, contender: &str, load: &LoadShape) -> Option<&Then> {
         self.then.iter().find(|then| then.contender == contender && then.loads.contains(load))
     }
 
-    /// Half-width that a ratio's interval should have: as asked, or else 2%.
+    /// Returns the target half-width of a ratio's interval: the requested one, or 2%.
     pub fn half_width(&self) -> f64 {
         self.precision.unwrap_or(0.02)
     }
 
-    /// Whether a contender is there to be shown wrong, by its note.
+    /// Whether a contender is an exhibit, by its description.
     pub fn is_exhibit(&self, contender: &str) -> bool {
         let mut named = self.entries.iter().filter(|entry| entry.name == contender);
         named.any(|entry| entry.about.starts_with(EXHIBIT))
     }
 
-    /// Whether a contender is there for reference and not ranked: the null server and the twin.
+    /// Whether a contender is only a reference and not ranked: the null server and the twin.
     pub fn is_reference(&self, contender: &str) -> bool {
         contender == NULL || self.twin().is_some_and(|twin| twin == contender)
     }
 }
 
-/// What a report tells of a contender, beside its figures.
+/// Information on a contender in a report, in addition to its figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Name in this race.
     pub name: String,
-    /// One line of what it is.
+    /// A one-line description.
     pub about: String,
     /// Command line with its placeholders.
     pub start: Vec<String>,
-    /// Version of its runtime, as that says it itself.
+    /// Version of its runtime, as printed by it.
     #[serde(default)]
     pub version: Option<String>,
-    /// When the version was released that its manifest pins, `YYYY-MM-DD`, where that is known.
+    /// Release date of the version that its manifest pins, `YYYY-MM-DD`, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released: Option<String>,
-    /// Environment variables that it is started with, with their placeholders.
+    /// Environment variables for its start, with their placeholders.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Lines of code of its source, blank ones and comments left out.
+    /// Lines of code of its source, without blank lines and comments.
     pub lines_of_code: Option<u32>,
     /// Its manifest, in TOML: with it and `dir` the race can be resumed.
     pub manifest: String,
     /// Directory in which it is started.
     pub dir: PathBuf,
-    /// The system that it stands in for, where that is not to be had.
+    /// The system that it replaces because that system is not available.
     #[serde(default)]
     pub stand_in_for: Option<String>,
-    /// The contender whose very loop it runs when it has a single CPU.
+    /// The contender whose loop it runs unchanged if it has a single CPU.
     #[serde(default)]
     pub one_core_as: Option<String>,
-    /// Why it did not take part, and how to get it.
+    /// Why it did not take part, and how to install it.
     #[serde(default)]
     pub skipped: Option<String>,
 }
 
 impl Entry {
-    /// How old its pinned version was at a moment in seconds since 1970, in words: `2.1 years old`. `None`
-    /// where it is not known when that was released.
+    /// The age of its pinned version at a moment in seconds since 1970, in words: `2.1 years old`.
+    /// `None` if the release date is not known.
     pub fn age(&self, at_unix_s: u64) -> Option<String> {
         let years = years_since(self.released.as_deref()?, at_unix_s)?;
         Some(format!("{years:.1} years old"))
     }
 
-    /// Its version: as its runtime says it, or that of regatta, where it is a server of regatta's own.
+    /// Its version: as printed by its runtime, or the version of regatta for one of regatta's own
+    /// servers.
     pub fn version(&self, setup: &Setup) -> Option<String> {
         let own = || self.start.first().is_some_and(|program| program == "{regatta}");
         self.version.clone().or_else(|| own().then(|| format!("regatta {}", setup.regatta)))
     }
 
-    /// How it is started, with its environment before the command: `FILE={file} server {port}`.
+    /// Its command, preceded by its environment: `FILE={file} server {port}`.
     pub fn command(&self) -> String {
         let env = self.env.iter().map(|(name, value)| format!("{name}={value}"));
         env.chain(self.start.iter().cloned()).collect::<Vec<_>>().join(" ")

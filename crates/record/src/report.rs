@@ -1,5 +1,5 @@
-//! What a load process sends to the process that started it: its progress, and at the end what it
-//! counted or why it failed.
+//! The messages from a load process to the process that started it: its progress, and at the end
+//! its counts or an error.
 
 use crate::{Counted, Order};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum Report {
     /// The current state of the load. Sent up to fifty times a second, and at least twice a second.
     Progress(LoadProgress),
-    /// What the process counted. The last message.
+    /// The counts of the process. The last message.
     Counted(Box<Counted>),
     /// Why the process cannot continue. The last message.
     Failed(Failure),
@@ -35,11 +35,11 @@ pub struct LoadProgress {
     pub dropped: u64,
     /// Connections that only wait for the server to close them.
     pub owed_ends: u64,
-    /// In a burst: connections whose first reply has come.
+    /// In a burst: connections that received their first reply.
     pub opened: u64,
     /// Errors of all kinds.
     pub errors: u64,
-    /// Open connections whose first reply has come.
+    /// Open connections that received their first reply.
     pub open: u64,
     /// Whether connections wait for their first reply.
     pub opening: bool,

@@ -1,4 +1,4 @@
-//! One finished round: a fresh start of one contender under one load. A line of `rounds.jsonl`.
+//! One finished round: a fresh start of one contender at one load. A line of `rounds.jsonl`.
 
 use crate::{Errors, Exchange, LoadShape, Operation, ReplySeen, RoundOperation, Settling};
 use serde::{Deserialize, Serialize};
@@ -8,135 +8,137 @@ use serde::{Deserialize, Serialize};
 pub struct Round {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
-    /// The pass over all cells that this start belongs to, counted from 0. Comparisons are made
+    /// The pass over all cells that this start belongs to, counted from 0. Comparisons are paired
     /// within one pass.
     pub round: u32,
     /// Name of the contender.
     pub contender: String,
-    /// Name of the workload, such as `double`.
+    /// Name of the workload, e.g. `double`.
     pub workload: String,
-    /// The load it was under.
+    /// The load.
     pub load: LoadShape,
     /// Seed of this round's requests.
     pub seed: u64,
     /// Seconds since the Unix epoch when the contender was started.
     pub started_unix_s: u64,
-    /// How it went.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Right answers inside the measured window.
+    /// Correct replies inside the measured window.
     pub requests: u64,
     /// Length of the measured window in nanoseconds.
     pub window_ns: u64,
-    /// Right answers in each slice of the window, in order; all slices are equally long.
+    /// Correct replies in each slice of the window, in order; all slices have the same length.
     pub slices: Vec<u64>,
     /// Errors by kind, over the whole round.
     pub errors: Errors,
     /// CPU of the load threads inside the window, in nanoseconds.
     pub load_cpu_ns: u64,
-    /// Of that: spent on polling with nothing to do, by a load that does not sleep.
+    /// Part of `load_cpu_ns` that was spent polling with nothing to do, by a load that does not
+    /// sleep.
     #[serde(default)]
     pub load_spun_ns: u64,
-    /// How many CPUs the load had.
+    /// Number of CPUs of the load.
     pub load_cpus: u32,
-    /// What was read of the contender's processes, of all roles together; `None` where they could
-    /// not be observed.
+    /// CPU, memory and switches of the contender's processes, of all roles together; `None` if they
+    /// could not be observed.
     pub server: Option<Server>,
-    /// The same by role, the server first, where the contender has more than one.
+    /// The same by role, the server first, if the contender has more than one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<RoleUsage>,
-    /// What the contender did that voids no figure, in a sentence with what to do.
+    /// Behaviour of the contender that voids no figure: a sentence with advice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
-    /// Who served the contender's port beside or instead of its processes, in a sentence: what is
-    /// stored of these is not what the work took. Absent: nobody.
+    /// Other processes that served the contender's port, as a sentence: the figures stored here are
+    /// not the cost of the work. Absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_by_others: Option<String>,
-    /// Which thread of it may run on other CPUs than it was given, in a sentence. Absent: none.
+    /// A thread of the contender that could run on other CPUs than assigned, as a sentence. Absent:
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_its_cpus: Option<String>,
     /// Wall time of each instance of a burst, nanoseconds, connecting included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances_ns: Vec<u64>,
-    /// Members that came and went over the whole round, warm-up included. Absent: 0.
+    /// Members that joined and left over the whole round, warm-up included. Absent: 0.
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub passed: u64,
-    /// Operations of further kinds, in the order of the dialect. Absent: requests are all there is.
+    /// Operations of further kinds, in the order of the dialect. Absent: there are only requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<RoundOperation>,
-    /// In open loop: what became of what was scheduled, and the parts of the latency.
+    /// In open loop: the fates of the scheduled requests, and the parts of the latency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_loop: Option<OpenLoop>,
-    /// What came of the load beside, where there was one.
+    /// The result of the load beside, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<Background>,
-    /// How it was warmed up before the window; `None` with a counted load, which has no warm-up.
+    /// The warm-up before the window; `None` with a counted load, which has no warm-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUpDone>,
-    /// What was seen of the contender under this load before its first round, by which it was warmed up;
-    /// `None` where it was not observed.
+    /// The observation of the contender at this load before its first round, which determined the
+    /// warm-up; `None` if it was not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settling: Option<Settling>,
-    /// A reply, asked for after the load of a cell's first round. `None` in other rounds, and where
-    /// nothing is known of the protocol.
+    /// A reply, requested after the load of a cell's first round. `None` in other rounds, and for
+    /// unknown protocols.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<ReplySeen>,
-    /// What the machine did meanwhile that was neither server nor load.
+    /// State of the machine during the round, apart from server and load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
     /// HDR histogram of latencies, V2 format, base64. In closed loop: from write to reply, of the
-    /// replies that came inside the window. In open loop: from the intended send to the reply, of
-    /// the requests that were due inside the window.
+    /// replies that arrived inside the window. In open loop: from the intended send to the reply,
+    /// of the requests that were due inside the window.
     pub histogram: String,
 }
 
-/// What an open loop did (method, rule 5). Every request that was due inside the window is exactly
-/// one of: answered (in the histograms), timed out, lost to an error, unsent.
+/// Figures of an open loop (method, rule 5). Every request that was due inside the window is
+/// exactly one of: answered (in the histograms), timed out, lost to an error, unsent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenLoop {
-    /// Requests whose intended send lay inside the window.
+    /// Requests whose intended send was inside the window.
     pub due: u64,
-    /// Of those: not written, since no connection came free in time.
+    /// Of those: not written, because no connection became free in time.
     pub unsent: u64,
     /// Of those: written more than [`OpenLoop::LATE_NS`] after their intended send.
     pub late: u64,
-    /// Of those: written, and without a reply within the limit.
+    /// Of those: written, without a reply before the timeout.
     pub timed_out: u64,
-    /// Of those: written, and lost to another error or to an early end of the run.
+    /// Of those: written, and lost to another error or because the run ended early.
     pub lost: u64,
-    /// Intended send → a connection is free; the server's doing. HDR, V2, base64, nanoseconds.
+    /// Intended send → a connection is free; the server's part. HDR, V2, base64, nanoseconds.
     pub wait: String,
     /// A connection is free (or the intended send, whichever is later) → written; the generator's
-    /// doing. HDR, V2, base64, nanoseconds.
+    /// part. HDR, V2, base64, nanoseconds.
     pub lag: String,
     /// Written → reply. HDR, V2, base64, nanoseconds.
     pub service: String,
-    /// How well the arrivals kept to the shape that was asked for.
+    /// How well the arrivals matched the requested distribution.
     pub arrivals: ArrivalCheck,
-    /// Last stretch before a send that the load waits for by spinning, in nanoseconds; 0: none.
+    /// Time before each send during which the load spins, in nanoseconds; 0: none.
     pub spin_ns: u64,
 }
 
 impl OpenLoop {
-    /// Later than this a request counts as late, in nanoseconds.
+    /// Delay from which a request counts as late, in nanoseconds.
     pub const LATE_NS: u64 = 1_000_000;
 }
 
-/// The sends of an open loop against the shape that was asked for. What requests waited for
-/// connections (the server's doing) is taken off first.
+/// The sends of an open loop compared with the requested distribution. The waits for connections
+/// (the server's part) are subtracted first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArrivalCheck {
-    /// Gaps that were looked at.
+    /// Number of gaps checked.
     pub gaps: u64,
-    /// Mean rate of the arrivals, per second; what was never sent arrived all the same.
+    /// Mean rate of the arrivals, per second; unsent requests count as arrived.
     pub rate_per_s: f64,
-    /// Largest distance between the distribution of the gaps and the one asked for
+    /// Largest distance between the distribution of the gaps and the requested one
     /// (Kolmogorov–Smirnov; 0 to 1).
     pub distance: f64,
     /// Correlation of a gap with the next one.
     pub lag1: f64,
     /// Largest deviation of the rate in a tenth of the window from the mean, as a fraction.
     pub unsteadiness: f64,
-    /// Whether all of that lies within what is permitted.
+    /// Whether all of these are within their limits.
     pub kept: bool,
 }
 
@@ -145,58 +147,58 @@ pub struct ArrivalCheck {
 pub struct WarmUpDone {
     /// Its length, nanoseconds.
     pub ns: u64,
-    /// Right replies in it.
+    /// Number of correct replies in it.
     pub requests: u64,
-    /// What it should have been at least, by what was seen of the contender: length, nanoseconds.
+    /// Its required minimum length by the observation of the contender, nanoseconds.
     pub needed_ns: u64,
-    /// Likewise: right replies.
+    /// Its required minimum number of correct replies.
     pub needed_requests: u64,
 }
 
-/// What came of a load beside another one, from when its first requests were answered until the
-/// other was through; so it holds the other's window.
+/// The result of a load beside another one, from the replies to its first requests until the end of
+/// the other; so it includes the other's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Background {
-    /// Right answers.
+    /// Correct replies.
     pub requests: u64,
-    /// How long, in nanoseconds.
+    /// Its length, in nanoseconds.
     pub window_ns: u64,
     /// CPU of its load thread, nanoseconds.
     pub load_cpu_ns: u64,
 }
 
-/// What the machine did during a round.
+/// State of the machine during a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Share of the time of the server's and the load's CPUs inside the window that the hypervisor
     /// gave to others.
     pub steal: Option<f64>,
-    /// Time that threads of the server inside the window were runnable and had no CPU, nanoseconds.
+    /// Time that threads of the server were runnable without a CPU inside the window, nanoseconds.
     pub server_run_delay_ns: Option<u64>,
-    /// The same of the load threads.
+    /// The same for the load threads.
     pub load_run_delay_ns: Option<u64>,
-    /// How often load threads inside the window were given a CPU.
+    /// How many times load threads received a CPU inside the window.
     pub load_turns: Option<u64>,
-    /// Number of processes that carried out the load, if it was more than one.
+    /// Number of processes that carried out the load, if more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_processes: Option<u32>,
-    /// Time of a message to and fro between the first CPUs of server and load, before the contender
-    /// was started and after it was gone, nanoseconds. `None` where they share one.
+    /// Round-trip time of a message between the first CPUs of server and load, before the contender
+    /// started and after it exited, nanoseconds. `None` if both share one CPU.
     pub probe_ns: Option<[u64; 2]>,
-    /// How long the CPUs of server and load were at work after the contender had ended, nanoseconds;
-    /// zero if they were at rest at once. The next contender was started only then, but after 3 s in any
-    /// case. `None` where they were not at rest before it was started, either.
+    /// How long the CPUs of server and load were still busy after the contender exited,
+    /// nanoseconds; zero if they were idle at once. The next contender starts only when they are
+    /// idle, or after 3 s. `None` if they were not idle before the contender started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy_after_ns: Option<u64>,
 }
 
 impl Round {
-    /// CPU that the load needed inside the window, without what it spun, in nanoseconds.
+    /// CPU time that the load needed inside the window, without spinning, in nanoseconds.
     pub fn load_work_ns(&self) -> u64 {
         self.load_cpu_ns.saturating_sub(self.load_spun_ns)
     }
 
-    /// Operations of a kind inside the window; 0 where nothing of the kind was counted.
+    /// Number of operations of a kind inside the window; 0 if none were counted.
     pub fn count_of(&self, operation: &Operation) -> u64 {
         if operation.is_request() {
             return self.requests;
@@ -206,25 +208,25 @@ impl Round {
     }
 }
 
-/// How a round ended.
+/// The outcome of a round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Outcome {
-    /// Started, loaded, stopped.
+    /// It started, ran the load and stopped.
     Finished,
-    /// Gave a wrong answer, or none.
+    /// It gave a wrong reply, or none.
     Disqualified {
         /// One sentence.
         because: String,
-        /// The first wrong exchange, where one was seen.
+        /// The first wrong exchange, if recorded.
         exchange: Option<Exchange>,
     },
-    /// Did not start, died, or did not stop.
+    /// It did not start, died, or did not stop.
     Failed {
-        /// One sentence with what to do, and the contender's last words.
+        /// One sentence with advice, and the contender's last output.
         because: String,
     },
-    /// The cell exceeds a limit that the contender states; it was not started.
+    /// The cell exceeds a limit that the contender declares; it was not started.
     CannotHold {
         /// One sentence naming the limit.
         because: String,
@@ -236,25 +238,25 @@ pub enum Outcome {
 pub struct Server {
     /// CPU inside the window, user and system, nanoseconds.
     pub cpu_ns: u64,
-    /// The user part as far as the kernel tells (sampled by tick), nanoseconds.
+    /// The user part, if the kernel reports it (sampled by tick), nanoseconds.
     pub user_ns: u64,
-    /// The system part as far as the kernel tells (sampled by tick), nanoseconds.
+    /// The system part, if the kernel reports it (sampled by tick), nanoseconds.
     pub system_ns: u64,
     /// Where `cpu_ns` was read.
     pub source: UsageSource,
-    /// What processes that ended inside the window may have used beyond `cpu_ns`. Absent: an earlier
-    /// regatta did not ask.
+    /// CPU time that processes may have used in addition to `cpu_ns`, because they exited inside
+    /// the window. Absent: an earlier regatta did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unseen: Option<Unseen>,
-    /// How many CPUs the contender had.
+    /// Number of CPUs of the contender.
     pub cpus: u32,
     /// Voluntary context switches inside the window of the threads alive at its end.
     pub voluntary_switches: u64,
     /// Involuntary context switches inside the window of the threads alive at its end.
     pub involuntary_switches: u64,
-    /// CPU inside the window of the thread that used the most, of those alive at its end (of more than
-    /// 256 the first ones), nanoseconds. Absent: the kernel does not tell, or an earlier regatta did
-    /// not ask.
+    /// CPU time inside the window of the busiest thread of those alive at its end (of the first
+    /// 256), nanoseconds. Absent: the kernel does not report it, or an earlier regatta did not
+    /// record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busiest_thread_ns: Option<u64>,
     /// Memory right after the window, connections still open: proportional set size, bytes.
@@ -263,8 +265,8 @@ pub struct Server {
     #[serde(default)]
     pub memory_at_ready_bytes: Option<u64>,
     /// Growth of its own pages (proportional set size without files) from ready until all
-    /// connections were open and idle, before the load began, bytes. Of a counted load, whose connections
-    /// open inside its window, until after it.
+    /// connections were open and idle, before the load started, bytes. With a counted load, whose
+    /// connections open inside its window: until after the window.
     #[serde(default)]
     pub user_growth_bytes: Option<i64>,
     /// Growth of the kernel's memory between the same moments.
@@ -276,18 +278,18 @@ pub struct Server {
     pub threads: u32,
 }
 
-/// What one role of a contender used: the server that clients talk to, or a kind of process behind
+/// Usage of one role of a contender: the server that clients talk to, or a kind of process behind
 /// it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoleUsage {
     /// [`RoleUsage::SERVER`], or the name of the backend in the manifest.
     pub name: String,
-    /// Processes that were started for it.
+    /// Number of its processes.
     pub count: u32,
-    /// The CPUs that these might run on; empty: all.
+    /// The CPUs that these may run on; empty: all.
     pub cpus: Vec<u32>,
-    /// What they used; `None` where they could not be observed. The kernel's memory is told of all
-    /// roles together only.
+    /// Their usage; `None` if they could not be observed. Kernel memory is reported only for all
+    /// roles together.
     pub used: Option<Server>,
 }
 
@@ -297,25 +299,26 @@ impl RoleUsage {
 }
 
 impl Server {
-    /// CPUs that it could be busy on: those that it had, and no more than it had threads.
+    /// Number of CPUs that it could keep busy: its CPUs, but at most one per thread.
     pub fn usable_cpus(&self) -> u32 {
         self.cpus.min(self.threads).max(1)
     }
 }
 
-/// CPU of processes that ended inside a window, so far as it is not known to be in a figure.
+/// CPU time of processes that exited inside a window, unless it is known to be included in a
+/// figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unseen {
-    /// No more than that, nanoseconds.
+    /// At most this many nanoseconds.
     AtMostNs(u64),
-    /// It cannot be bounded: there was no control group, and processes may have come and gone that nobody
-    /// waited for. The figure is a lower bound.
+    /// No upper bound: there was no control group, and processes may have exited that no observed
+    /// process waited for. The figure is a lower bound.
     Unbounded,
 }
 
 impl Unseen {
-    /// Of both together.
+    /// The sum of both.
     pub fn plus(self, other: Unseen) -> Unseen {
         match (self, other) {
             (Unseen::AtMostNs(a), Unseen::AtMostNs(b)) => Unseen::AtMostNs(a.saturating_add(b)),
@@ -328,18 +331,18 @@ impl Unseen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UsageSource {
-    /// The CPU clock of every process (nanoseconds), the set of processes being the same at both
+    /// The CPU clock of every process (nanoseconds); the set of processes was the same at both
     /// edges.
     ProcessClocks,
     /// A version 2 cgroup's `cpu.stat`.
     CgroupV2,
     /// A version 1 cgroup's `cpuacct.usage`.
     CgroupV1,
-    /// The clocks of the living and the waited-for times of the dead (10 ms steps).
+    /// The clocks of living processes and the waited-for times of dead ones (10 ms steps).
     ProcessTree,
 }
 
-/// Kernel memory that came with the connections.
+/// Growth of kernel memory due to the connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelGrowth {
     /// Bytes.
@@ -348,13 +351,13 @@ pub struct KernelGrowth {
     pub source: KernelMemorySource,
 }
 
-/// Where kernel memory was read, and so whose it is.
+/// Where kernel memory was read, which also determines its scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelMemorySource {
-    /// `memory.stat` of the contender's version 2 control group: the server's end alone.
+    /// `memory.stat` of the contender's version 2 control group: only the server's side.
     CgroupV2,
-    /// The kernel's tables of its own objects, of the whole system: both ends of each connection,
-    /// and what other programs did meanwhile.
+    /// The kernel's tables of its own objects, of the whole system: both sides of each connection,
+    /// and the activity of other programs.
     BothEnds,
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The machine and the programs of a race.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setup {
-    /// Version of regatta and git revision, as far as known at its build.
+    /// Version of regatta and git revision, if known at build time.
     pub regatta: String,
     /// The whole command line.
     pub command_line: Vec<String>,
@@ -16,24 +16,24 @@ pub struct Setup {
     pub cpu: String,
     /// CPUs online.
     pub cpus: u32,
-    /// The physical cores that regatta might use. Empty: not known.
+    /// The physical cores that regatta could use. Empty: not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cores: Vec<Core>,
     /// Memory in bytes.
     pub memory_bytes: u64,
     /// Clock source of the kernel.
     pub clock_source: String,
-    /// Frequency governor, where there is one.
+    /// Frequency governor, if any.
     pub governor: Option<String>,
-    /// CPU mitigations that are active, by vulnerability.
+    /// Active CPU mitigations, by vulnerability.
     pub mitigations: Vec<String>,
-    /// Open files a process may have.
+    /// Limit of open files per process.
     pub open_files: u64,
     /// `net.core.somaxconn`.
     pub somaxconn: Option<u64>,
     /// Local port range.
     pub port_range: Option<(u16, u16)>,
-    /// How processes were contained: `v2`, `v1` or `none`.
+    /// The kind of control groups for processes: `v2`, `v1` or `none`.
     pub cgroup: String,
     /// Seconds since the Unix epoch at the start.
     pub started_unix_s: u64,

@@ -1,4 +1,4 @@
-//! The shape of a load, and which CPUs it leaves to whom.
+//! The shape of a load, and the CPUs of server and load.
 
 use crate::{
     Arrivals, Beside, Burst, Drive,
@@ -7,9 +7,9 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One load that every contender of a race meets. In files the drive stands as `drive`, its name,
-/// with its parameters beside it; loads without it, which earlier versions wrote, are read by their
-/// parameters.
+/// One load for every contender of a race. Files contain the name of the drive as `drive`, and its
+/// parameters as further keys. Loads without `drive`, written by earlier versions, are read by
+/// their parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct LoadShape {
@@ -17,22 +17,22 @@ pub struct LoadShape {
     pub connections: u32,
     /// Further connections, open and silent.
     pub idle: u32,
-    /// So many of those do not read what the server sends them.
+    /// The number of those that do not read the server's data.
     pub stalled: u32,
-    /// Further connections whose members come and go, each for 1 s on average, so that about as many leave per
-    /// second as there are.
+    /// Further connections whose members join and leave. Each stays for 1 s on average, so about
+    /// `passing` of them leave per second.
     pub passing: u32,
-    /// Requests outstanding on each connection, at most.
+    /// Maximum number of requests in flight on each connection.
     pub pipeline: u32,
     /// When requests are sent.
     pub drive: Drive,
-    /// CPUs that the contender gets; `None`: all that the race has for it.
+    /// Number of CPUs of the contender; `None`: all that the race has for it.
     pub cores: Option<u32>,
-    /// So many requests in all instead of a window of time, connecting included.
+    /// Total number of requests, in place of a fixed window, connecting included.
     pub requests: Option<u32>,
-    /// Of the workload `hash`: how often each request has the file hashed; `None`: once.
+    /// For the workload `hash`: how many times each request hashes the file; `None`: once.
     pub n: Option<u32>,
-    /// Another load on the same server meanwhile.
+    /// Another load on the same server at the same time.
     pub beside: Option<Beside>,
 }
 
@@ -58,7 +58,7 @@ impl From<LoadShape> for Stored {
 }
 
 impl LoadShape {
-    /// So many connections, each with so many requests outstanding, in closed loop.
+    /// A closed loop with `connections` connections and `pipeline` requests in flight on each.
     pub const fn closed(connections: u32, pipeline: u32) -> Self {
         LoadShape {
             connections,
@@ -74,19 +74,19 @@ impl LoadShape {
         }
     }
 
-    /// Most connections open at once: those that send, the silent ones, those of members that come and go, and
-    /// those of the load beside.
+    /// Maximum number of connections open at once: sending, silent and passing ones, and those of
+    /// the load beside.
     pub fn open(&self) -> u32 {
         let beside = self.beside.map_or(0, |beside| beside.connections);
         let all = [self.idle, self.passing, beside].into_iter();
         all.fold(self.connections, u32::saturating_add)
     }
 
-    /// Whether latencies under this load may be compared between cells: in open loop, and where
-    /// `in_flight` leaves fewer requests outstanding than the connections could have. In closed loop each
-    /// connection waits for its reply before it sends again: then a mean latency is outstanding requests
-    /// over rate (Little's law), and a server that stalls is asked less often while it does (coordinated
-    /// omission). Counted loads measure cold starts.
+    /// Whether latencies at this load may be compared between cells: in open loop, and if
+    /// `in_flight` allows fewer requests in flight than the connections could have. In closed loop
+    /// each connection waits for its reply before it sends again: then a mean latency is requests
+    /// in flight over rate (Little's law), and a server that stalls receives fewer requests
+    /// meanwhile (coordinated omission). Counted loads measure cold starts.
     pub fn compares_latency(&self) -> bool {
         let could_have = u64::from(self.connections) * u64::from(self.pipeline);
         match self.drive {
@@ -97,14 +97,14 @@ impl LoadShape {
         }
     }
 
-    /// Whether it ends with its last reply, and not with a window of time.
+    /// Whether it ends with its last reply instead of a fixed window.
     pub fn is_counted(&self) -> bool {
         self.drive.burst().is_some() || self.requests.is_some()
     }
 }
 
 impl fmt::Display for LoadShape {
-    /// As it stands in tables: `64 conn`, `64 conn × 16`, `300 conn, 2000 requests, n=1000`.
+    /// The form used in tables: `64 conn`, `64 conn × 16`, `300 conn, 2000 requests, n=1000`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} conn", self.connections)?;
         if self.idle > 0 {
@@ -147,20 +147,20 @@ impl fmt::Display for LoadShape {
     }
 }
 
-/// Which CPUs were given to whom.
+/// The CPUs of server and load.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuSets {
     /// The contender's.
     pub server: Vec<u32>,
     /// The load's.
     pub load: Vec<u32>,
-    /// Nobody's: a contender that is given more CPUs than `server` has takes these first.
+    /// CPUs of neither: a contender with more CPUs than `server` takes these first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spare: Vec<u32>,
 }
 
 impl CpuSets {
-    /// The contender's CPUs under `load`: its own first, then nobody's, then the load's.
+    /// The contender's CPUs at `load`: its own first, then the spare ones, then the load's.
     pub fn of_server(&self, load: &LoadShape) -> Vec<u32> {
         let Some(cores) = load.cores else { return self.server.clone() };
         let mut cpus = Vec::new();
@@ -172,15 +172,15 @@ impl CpuSets {
         cpus
     }
 
-    /// The load's CPUs under `load`: those of its own that the contender leaves it, or all of them
-    /// where that is none.
+    /// The load's CPUs at `load`: its own CPUs that the contender does not use, or all of its own
+    /// if there are none.
     pub fn of_load(&self, load: &LoadShape) -> Vec<u32> {
         let own = self.left_by_server(load);
         if load.cores.is_none() || own.is_empty() { self.load.clone() } else { own }
     }
 
-    /// The CPUs of what stands behind the contender under `load`: those that are nobody's, or where
-    /// there are none the contender's.
+    /// The CPUs of the backends behind the contender at `load`: the spare ones, or the contender's
+    /// if there are none.
     pub fn of_backends(&self, load: &LoadShape) -> Vec<u32> {
         let server = self.of_server(load);
         let spare: Vec<u32> =
@@ -188,7 +188,7 @@ impl CpuSets {
         if spare.is_empty() { server } else { spare }
     }
 
-    /// Whether the load's `cores` leave the load no CPU of its own.
+    /// Whether `cores` of the load leaves no CPU to the load alone.
     pub fn are_shared(&self, load: &LoadShape) -> bool {
         load.cores.is_some() && self.left_by_server(load).is_empty()
     }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn more_cores_take_what_is_nobodys_first_and_then_the_loads() {
+    fn more_cores_use_spare_cpus_first_and_then_the_loads() {
         let cpus = CpuSets { server: vec![4, 5], load: vec![0, 1], spare: vec![2] };
         let of = |cores| (cpus.of_server(&with(cores)), cpus.of_load(&with(cores)));
         assert_eq!(of(None), (vec![4, 5], vec![0, 1]));
@@ -222,10 +222,10 @@ mod tests {
         assert_eq!(of(Some(3)), (vec![4, 5, 2], vec![0, 1]));
         assert_eq!(of(Some(4)), (vec![4, 5, 2, 0], vec![1]));
         assert!(!cpus.are_shared(&with(Some(4))));
-        assert_eq!(of(Some(5)), (vec![4, 5, 2, 0, 1], vec![0, 1]), "none is left: they share");
+        assert_eq!(of(Some(5)), (vec![4, 5, 2, 0, 1], vec![0, 1]), "none remains: they share");
         assert!(cpus.are_shared(&with(Some(5))));
         assert_eq!(cpus.of_backends(&with(None)), [2]);
-        assert_eq!(cpus.of_backends(&with(Some(3))), [4, 5, 2], "none is left but the contender's");
+        assert_eq!(cpus.of_backends(&with(Some(3))), [4, 5, 2], "only the contender's remain");
         assert!(!cpus.are_shared(&with(None)));
     }
 
@@ -237,7 +237,7 @@ mod tests {
         };
         assert!(at(7, Arrivals::Poisson, 2).compares_latency());
         assert!(bounded(1).compares_latency() && bounded(127).compares_latency());
-        assert!(!bounded(128).compares_latency(), "the bound bounds nothing");
+        assert!(!bounded(128).compares_latency(), "the bound has no effect");
         let counted = LoadShape { requests: Some(9), ..bounded(1) };
         let churn = LoadShape { drive: Drive::Churn, ..LoadShape::closed(64, 1) };
         for load in [LoadShape::closed(64, 1), counted, churn] {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_reads_as_it_stands_in_tables() {
+    fn a_load_is_displayed_as_in_tables() {
         let drive = Drive::Burst(Burst { instances: 10, requests: 10 });
         let shape = LoadShape { drive, cores: Some(1), ..LoadShape::closed(5_000, 3) };
         assert_eq!(shape.to_string(), "5000 conn × 3, 1 core, burst of 10 × 10");

@@ -1,18 +1,18 @@
-//! Percentiles as every report shows them.
+//! Percentiles as printed by every report.
 
 use crate::{Cell, Estimate, Latency, OperationFigures, Percentile, Percentiles, Unknown};
 
-/// A percentile as it is shown.
+/// A percentile as printed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ShownPercentile {
     /// Nanoseconds.
     pub ns: f64,
-    /// Its 95% interval over rounds, where there is one.
+    /// Its 95% interval over rounds, if any.
     pub interval: Option<Estimate>,
 }
 
 impl Percentile {
-    /// Over rounds.
+    /// Returns the interval over rounds.
     pub fn over_rounds(self, intervals: &Percentiles) -> Option<Estimate> {
         match self {
             Self::P50 => intervals.p50,
@@ -23,10 +23,10 @@ impl Percentile {
         }
     }
 
-    /// The one definition of a percentile that tables, charts and sentences show: the geometric mean of
-    /// the rounds' percentiles, because the round is the unit of every interval. Where a round lacks it
-    /// (fewer than ten samples beyond it) or there is one round, it is that of all rounds together,
-    /// without an interval. `None` if it is not there or not known.
+    /// The single definition of a percentile in tables, charts and sentences: the geometric mean of
+    /// the rounds' percentiles, because the round is the unit of every interval. If a round lacks
+    /// it (fewer than ten samples beyond it) or there is only one round, it is that of all rounds
+    /// together, without an interval. `None` if it is absent or not known.
     fn shown(
         self,
         latency: &Latency,
@@ -41,7 +41,7 @@ impl Percentile {
 }
 
 impl Cell {
-    /// A percentile as every report shows it.
+    /// A percentile as printed by every report.
     pub fn percentile(&self, percentile: Percentile) -> Option<ShownPercentile> {
         percentile.shown(&self.latency_ns, &self.latency_intervals, &self.not_known)
     }
@@ -53,7 +53,7 @@ impl Cell {
 }
 
 impl OperationFigures {
-    /// A percentile as every report shows it.
+    /// A percentile as printed by every report.
     pub fn percentile(&self, percentile: Percentile) -> Option<ShownPercentile> {
         percentile.shown(&self.latency_ns, &self.latency_intervals, &self.not_known)
     }

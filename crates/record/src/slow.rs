@@ -1,60 +1,59 @@
-//! What came of slow clients: the machine form of `regatta load --slow`.
+//! Slow clients: the machine form of `regatta load --slow`.
 
 use crate::Latency;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What came of many slow clients, and of new ones beside them.
+/// The result of many slow clients, and of new clients beside them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SlowClients {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
-    /// What was sent slowly: `headers` or `body`.
+    /// The part that was sent slowly: `headers` or `body`.
     pub slow: String,
-    /// Slow connections that were asked for.
+    /// Number of slow connections requested.
     pub connections: u64,
-    /// Between two bytes of a connection, in seconds.
+    /// Time between two bytes of a connection, in seconds.
     pub every_s: f64,
-    /// How long it took in all, in seconds.
+    /// Total duration, in seconds.
     pub duration_s: f64,
-    /// Slow connections that came to stand: their first byte could be sent.
+    /// Slow connections that could be opened: their first byte could be sent.
     pub opened: u64,
-    /// Those that did not.
+    /// Slow connections that could not be opened.
     pub refused: u64,
-    /// Those that the server closed.
+    /// Slow connections that the server closed.
     pub closed: u64,
-    /// How old these were when it did; `None` where it closed none.
+    /// Age of these when they were closed; `None` if the server closed none.
     pub closed_age_s: Option<Ages>,
-    /// How many of these were told which status before; those that were told none stand under
-    /// `none`.
+    /// Number of these by the status received before; those without a status count under `none`.
     pub closed_status: BTreeMap<String, u64>,
-    /// Slow connections that stood at the end.
+    /// Slow connections still open at the end.
     pub alive: u64,
-    /// New clients that were served: a whole reply with a status from 200 to 299.
+    /// New clients that were served: a complete reply with a status from 200 to 299.
     pub served: u64,
-    /// Those of them that were served within `within_s`.
+    /// Of those: served within `within_s`.
     pub served_within: u64,
     /// New clients that were not served.
     pub failed: u64,
-    /// What the first of these met.
+    /// The problem of the first of these.
     pub first_failure: Option<String>,
     /// From before the connect of a new client to the end of its reply, in nanoseconds.
     pub latency_ns: Latency,
-    /// How soon a new client was to be served, in seconds.
+    /// Time within which a new client should be served, in seconds.
     pub within_s: f64,
-    /// Whether all new clients were served, and at least 99% of them so soon.
+    /// Whether all new clients were served, and at least 99% of them within `within_s`.
     pub kept_serving: bool,
     /// The judgement in words.
     pub verdict: String,
 }
 
-/// How old connections were, in seconds.
+/// Ages of connections, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ages {
-    /// The youngest.
+    /// The minimum.
     pub min: f64,
-    /// Half of them were younger.
+    /// The median.
     pub median: f64,
-    /// The oldest.
+    /// The maximum.
     pub max: f64,
 }

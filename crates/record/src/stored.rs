@@ -1,8 +1,8 @@
-//! The shape of a load as it stands in files: all keys on one level, those of its drive among them.
+//! The shape of a load in files: a flat set of keys, including those of its drive.
 //!
-//! Files had `rate`, `arrivals`, `churn` and `burst` before drives had names. They still have them, so
-//! that whoever reads files by these keys goes on doing so; `drive` came in addition. Without it the
-//! other keys tell the drive. Keys that contradict each other are refused.
+//! Files had `rate`, `arrivals`, `churn` and `burst` before drives had names. They still have them,
+//! so that existing readers of these keys continue to work; `drive` was added. Without it, the
+//! other keys determine the drive. Contradictory keys are refused.
 
 use crate::{Arrivals, Beside, Burst, Drive};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub(crate) struct Stored {
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub passing: u32,
     pub pipeline: u32,
-    /// Absent in what was written before drives had names.
+    /// Absent in files written before drives had names.
     #[serde(default)]
     pub drive: Option<Name>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub(crate) struct Stored {
     pub churn: Option<bool>,
     #[serde(default)]
     pub rate: Option<u32>,
-    /// Without a rate it says nothing.
+    /// Without a rate it has no meaning.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
     #[serde(default)]
@@ -43,7 +43,7 @@ pub(crate) struct Stored {
     pub beside: Option<Beside>,
 }
 
-/// Which drive.
+/// The name of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Name {
@@ -55,7 +55,7 @@ pub(crate) enum Name {
 }
 
 impl Name {
-    /// As it stands in files.
+    /// The name in files.
     fn text(self) -> &'static str {
         match self {
             Name::Closed => "closed",
@@ -66,7 +66,7 @@ impl Name {
         }
     }
 
-    /// The key that this drive has, and no other; closed loops have none.
+    /// The key that only this drive has; closed loops have none.
     fn key(self) -> &'static str {
         match self {
             Name::Closed => "",
@@ -78,31 +78,31 @@ impl Name {
     }
 }
 
-/// Why the keys of a load tell no drive.
+/// Why the keys of a load do not determine a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Contradiction {
     /// Keys of two drives.
     #[error(
-        "a load has one drive, and this one has `{}` ({}) and `{}` ({}); keep one of them",
+        "a load has one drive, but this one has `{}` ({}) and `{}` ({}); keep one of them",
         .0.key(), .0.text(), .1.key(), .1.text()
     )]
     Two(Name, Name),
-    /// The key of one drive, and the name of another.
+    /// The key of one drive, but the name of another.
     #[error(
-        "`drive` is \"{}\", but there is `{}`, which only \"{}\" has; leave it out or name that drive",
+        "`drive` is \"{}\", but `{}` is set, which only \"{}\" has; remove it or name that drive",
         .named.text(), .given.key(), .given.text()
     )]
     Other { named: Name, given: Name },
-    /// A name alone.
-    #[error("`drive` is \"{}\", which needs `{}`, and there is none", .0.text(), .0.key())]
+    /// A name without its key.
+    #[error("`drive` is \"{}\", which needs `{}`, but it is missing", .0.text(), .0.key())]
     Lacking(Name),
     /// A number that must not be 0.
-    #[error("`{0}` must be at least 1, and it is 0; leave it out for none")]
+    #[error("`{0}` must be at least 1, but is 0; remove it for none")]
     Zero(&'static str),
 }
 
 impl Stored {
-    /// The drive that the keys tell.
+    /// Returns the drive that the keys determine.
     pub fn drive(&self) -> Result<Drive, Contradiction> {
         let at_least_1 = |n, key| NonZeroU32::new(n).ok_or(Contradiction::Zero(key));
         let bounded = |n| Ok(Drive::Bounded { in_flight: at_least_1(n, "in_flight")? });
@@ -123,13 +123,13 @@ impl Stored {
             (None, Some((_, drive)), _) => drive,
             (Some(named), Some((given, drive)), _) if named == given => drive,
             (Some(named), Some((given, _)), _) => Err(Contradiction::Other { named, given }),
-            // Its key has nothing to add.
+            // The key `churn` adds nothing.
             (Some(Name::Churn), None, _) if self.churn.is_none() => Ok(Drive::Churn),
             (Some(named), None, _) => Err(Contradiction::Lacking(named)),
         }
     }
 
-    /// The same with the keys of `drive`. Of those that a file always had, all are there.
+    /// Returns `self` with the keys of `drive`. The keys that files always had are always present.
     pub fn with_drive(self, drive: Drive) -> Self {
         let none = Stored {
             in_flight: None,

@@ -1,4 +1,4 @@
-//! A judged race: its cells, and what they say of each other.
+//! A judged race: its cells and their comparisons.
 
 use crate::{
     Asked, Curve, Estimate, Gate, KernelMemorySource, Latency, LoadShape, Operation, ReplySeen,
@@ -10,29 +10,29 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
-    /// It is the baseline.
+    /// This is the baseline.
     Baseline,
     /// The interval lies within ±2%.
     Tied,
-    /// Neither, as far as the rounds show: the interval is wider than that and reaches within the noise
-    /// floor, or the difference may be chance.
+    /// Neither tied nor significantly different: the interval is wider than ±2% and extends into
+    /// the noise floor, or the difference may be chance.
     NotToldApart,
-    /// Surely cheaper, by more than the noise floor.
+    /// Significantly cheaper, by more than the noise floor.
     Cheaper,
-    /// Surely dearer, by more than the noise floor.
+    /// Significantly more expensive, by more than the noise floor.
     Dearer,
 }
 
 /// The ranks by cost that a contender could hold, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Band {
-    /// 1 + those surely better.
+    /// 1 + the number of significantly cheaper contenders.
     pub best: u32,
-    /// Contenders − those surely worse.
+    /// Number of contenders − the number of significantly more expensive ones.
     pub worst: u32,
 }
 
-/// What more cores changed: ratios to the same contender under the same load with the fewest,
+/// The effect of more cores: ratios to the same contender at the same load with the fewest cores,
 /// paired within passes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scaling {
@@ -42,61 +42,61 @@ pub struct Scaling {
     pub cores: u32,
     /// Cost over the cost with the fewest cores.
     pub cost: Option<Estimate>,
-    /// Rate over the rate with the fewest cores; `None` where rates say nothing.
+    /// Rate over the rate with the fewest cores; `None` if rates are not meaningful.
     pub rate: Option<Estimate>,
 }
 
 /// Latency percentiles of a cell over those of another cell, paired by round: the geometric mean of the
-/// rounds' ratios and its 95% interval. The latency is that of a cell, of [`Asked::latency_of`].
+/// rounds' ratios and its 95% interval. The latency is that of [`Asked::latency_of`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyRatio {
     /// Ratio of the 95th percentiles.
     pub p95: Option<Estimate>,
     /// Ratio of the 99th percentiles.
     pub p99: Option<Estimate>,
-    /// Why there is no ratio, or only one of them: a sentence. Absent: both are there.
+    /// Why there is no ratio, or only one of them: a sentence. Absent: both exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
 }
 
 impl LatencyRatio {
-    /// Whether at least one of the ratios is there.
+    /// Whether at least one of the ratios exists.
     pub fn is_there(&self) -> bool {
         self.p95.is_some() || self.p99.is_some()
     }
 }
 
-/// A contender under a load, judged.
+/// A contender at a load, judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// Name of the workload.
     pub workload: String,
     /// The load.
     pub load: LoadShape,
-    /// Server and load had to share CPUs: the cost is told and nothing else.
+    /// Whether server and load had to share CPUs: then only the cost is reported.
     #[serde(default)]
     pub shared_cpus: bool,
     /// Name of the contender.
     pub contender: String,
     /// Rounds that entered the figures.
     pub rounds: u32,
-    /// Right answers in all of those.
+    /// Correct replies in all of those rounds.
     pub requests: u64,
-    /// Members that came and went in all of those, warm-ups included. Absent: 0.
+    /// Members that joined and left in all of those rounds, warm-ups included. Absent: 0.
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub passed: u64,
-    /// A reply, as it was seen beside the load.
+    /// A reply, as seen outside the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<ReplySeen>,
     /// Server CPU per request, or per [`Asked::cost_per`], nanoseconds.
     pub cost_ns_per_request: Option<Estimate>,
     /// Requests per second.
     pub rate_per_s: Option<Estimate>,
-    /// Of a counted load: its time over its requests, milliseconds, all connections at work at once
-    /// (what `ab` calls the time per request across all concurrent requests).
+    /// For a counted load: its time over its requests, milliseconds, with all connections active at
+    /// once (`ab` calls this the time per request across all concurrent requests).
     #[serde(default)]
     pub ms_per_request: Option<Estimate>,
-    /// Requests per second of the load beside, where there was one.
+    /// Requests per second of the load beside, if any.
     #[serde(default)]
     pub beside_per_s: Option<Estimate>,
     /// Wall time of an instance of a burst, seconds: the mean over the instances of a round, over
@@ -107,31 +107,31 @@ pub struct Cell {
     #[serde(default)]
     pub slowest_instance_s: Option<f64>,
     /// Latency over all rounds, merged without loss: in closed loop from the write of a request, in
-    /// open loop from its intended send. Reports show [`Cell::percentile`].
+    /// open loop from its intended send. Reports print [`Cell::percentile`].
     pub latency_ns: Latency,
     /// Percentiles over rounds, with their 95% intervals.
     #[serde(default)]
     pub latency_intervals: Percentiles,
-    /// Operations of further kinds. Absent: requests are all there is.
+    /// Operations of further kinds. Absent: there are only requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<OperationFigures>,
-    /// In open loop: what became of what was scheduled, and the parts of the latency.
+    /// In open loop: the fates of the scheduled requests, and the parts of the latency.
     #[serde(default)]
     pub open_loop: Option<OpenLoopFigures>,
-    /// Mean concurrency over rate × mean latency, less 1 (Little's law): away from 0, some figure
-    /// is not what it seems. `None` where the concurrency is not known.
+    /// Mean concurrency over rate × mean latency, minus 1 (Little's law): far from 0, some figure
+    /// is wrong. `None` if the concurrency is not known.
     #[serde(default)]
     pub little_residual: Option<f64>,
     /// Share of the CPUs' time that the hypervisor gave to others.
     #[serde(default)]
     pub steal: Option<f64>,
-    /// Time that the server's threads were runnable and had no CPU, over the window.
+    /// Time that the server's threads were runnable without a CPU, over the window.
     #[serde(default)]
     pub server_run_delay: Option<f64>,
-    /// The same of the load threads.
+    /// The same for the load threads.
     #[serde(default)]
     pub load_run_delay: Option<f64>,
-    /// What each role took, the server first, where the contender has more than one.
+    /// The cost of each role, the server first, if the contender has more than one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<RoleCost>,
     /// Memory with the connections open, bytes; median over rounds.
@@ -142,14 +142,14 @@ pub struct Cell {
     /// Kernel memory that each open connection added, bytes; median over rounds.
     #[serde(default)]
     pub kernel_bytes_per_connection: Option<f64>,
-    /// Where that was read, and so whether it is of both ends.
+    /// Where that was read, which also determines whether it covers both sides.
     #[serde(default)]
     pub kernel_memory_source: Option<KernelMemorySource>,
     /// Context switches per request, or per [`Asked::cost_per`], both kinds.
     pub switches_per_request: Option<f64>,
     /// Load CPU per request, or per [`Asked::cost_per`], nanoseconds.
     pub load_cpu_ns_per_request: Option<Estimate>,
-    /// Rate of the null server over this one's: how much faster the load could have gone.
+    /// Rate of the null server over this one's: how much faster the load could have been.
     pub headroom: Option<f64>,
     /// Fraction of its CPUs that the server used.
     pub server_busy: Option<f64>,
@@ -160,71 +160,71 @@ pub struct Cell {
     pub load_busy: Option<f64>,
     /// Cost over the baseline's cost of the same round.
     pub ratio_to_baseline: Option<Estimate>,
-    /// The same ratio of the costs as they were read, where `ratio_to_baseline` is adjusted by the
-    /// machine probe ([`Summary::machine_noise`]). Absent: it is not adjusted.
+    /// The same ratio of unadjusted costs, if `ratio_to_baseline` is adjusted for the machine probe
+    /// ([`Summary::machine_noise`]). Absent: it is not adjusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_unadjusted: Option<Estimate>,
-    /// What that ratio would mean.
+    /// The relation that follows from that ratio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relation_unadjusted: Option<Relation>,
-    /// What that ratio means.
+    /// The relation that follows from `ratio_to_baseline`.
     pub relation: Option<Relation>,
-    /// Rounds that would make the ratio's interval as narrow as was asked for (±2% where nothing
-    /// was), at the spread that was seen.
+    /// Rounds needed for the requested width of the ratio's interval (by default ±2%), at the
+    /// observed variance.
     #[serde(default)]
     pub rounds_needed: Option<u32>,
-    /// The same at the largest spread that the rounds so far leave possible (80%).
+    /// The same at the largest variance consistent with the rounds so far (80%).
     #[serde(default)]
     pub rounds_needed_at_most: Option<u32>,
-    /// Rounds that would tell with a probability of 90% whether the cost is tied with the baseline's or
-    /// another one, if mean and scatter are what they seem. `None` where it is told, where no number of
-    /// rounds would tell (the difference lies within a lasting offset of the twin), where the load was
-    /// the limit, or where more than 1,000 would be needed.
+    /// Rounds that decide with a probability of 90% whether the cost is tied with the baseline's or
+    /// differs from it, if mean and variance are as observed. `None` if it is already decided, if
+    /// no number of rounds decides (the difference lies within a lasting offset of the twin), if
+    /// the load was the limit, or if more than 1,000 would be needed.
     #[serde(default)]
     pub rounds_to_tell: Option<u32>,
-    /// Latency over the baseline's under the same load. Absent: it is the baseline, or one of the two
-    /// was not run.
+    /// Latency over the baseline's at the same load. Absent: this is the baseline, or one of the
+    /// two was not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_to_baseline: Option<LatencyRatio>,
-    /// Where some connections do not read: latency over that of the same contender under the load that
-    /// differs in this alone, that all of them read. Absent: all read, or there is no such load, or one
-    /// of the two was not run.
+    /// If some connections do not read: latency over that of the same contender at the same load
+    /// with all connections reading. Absent: all read, or there is no such load, or one of the two
+    /// was not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_to_all_reading: Option<LatencyRatio>,
-    /// Ranks that it could hold among the contenders of this load.
+    /// Possible ranks among the contenders of this load.
     pub band: Option<Band>,
-    /// Against the same load with the fewest cores, where this one has more.
+    /// Comparison with the same load with the fewest cores, if this one has more.
     #[serde(default)]
     pub scaling: Option<Scaling>,
-    /// How the contender warmed up under this load, where that was seen.
+    /// How the contender warmed up at this load, if observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settling: Option<Settling>,
-    /// Figures that were measured and are `null` here, because their intervals say nothing.
+    /// Figures that were measured but are `null` here, because their intervals are too wide.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_known: Vec<Unknown>,
-    /// What somebody once measured elsewhere, as printed there.
+    /// A figure measured elsewhere in the past, as published.
     #[serde(default)]
     pub then: Option<String>,
-    /// What somebody once said of it elsewhere, where there is no figure.
+    /// A statement made elsewhere in the past, if there is no figure.
     #[serde(default)]
     pub then_in_words: Option<String>,
     /// The judgement.
     pub verdict: Verdict,
 }
 
-/// What a role of a contender took: the server itself, or a kind of process behind it.
+/// The cost of one role of a contender: the server itself, or a kind of process behind it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoleCost {
     /// `server`, or the name of the backend in the manifest.
     pub name: String,
-    /// Processes of it.
+    /// Number of its processes.
     pub count: u32,
-    /// The CPUs that these might run on; empty: all.
+    /// The CPUs that these may run on; empty: all.
     pub cpus: Vec<u32>,
-    /// Their CPU for each request that the contender answered, or for each [`Asked::cost_per`],
+    /// Their CPU time per request that the contender answered, or per [`Asked::cost_per`],
     /// nanoseconds.
     pub cost_ns_per_request: Option<Estimate>,
-    /// Whether that was measured and is not known (see [`Unknown`]).
+    /// Whether the cost was measured but is not known (see [`Unknown`]).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cost_not_known: bool,
     /// Their share of the contender's cost, as a fraction.
@@ -235,14 +235,14 @@ pub struct RoleCost {
     pub memory_bytes: Option<u64>,
 }
 
-/// What a cell shows of a kind of operation beside requests.
+/// The figures of a cell for a kind of operation in addition to requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OperationFigures {
     /// The kind.
     pub operation: Operation,
-    /// Those inside the windows of all rounds.
+    /// Number of operations inside the windows of all rounds.
     pub count: u64,
-    /// Those per second.
+    /// Operations per second.
     pub rate_per_s: Option<Estimate>,
     /// Latency over all rounds, merged without loss: from the send that caused an operation, in open
     /// loop from the intended send.
@@ -250,13 +250,13 @@ pub struct OperationFigures {
     /// Percentiles over rounds, with their 95% intervals.
     #[serde(default)]
     pub latency_intervals: Percentiles,
-    /// Of the rate and the percentiles: those that were measured and are not known.
+    /// The rate and percentiles that were measured but are not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_known: Vec<Unknown>,
 }
 
-/// 95% intervals of latency percentiles in nanoseconds, over rounds. `None` where a round has fewer
-/// than ten samples beyond, there are fewer than two rounds, or the percentile is not known
+/// 95% intervals of latency percentiles in nanoseconds, over rounds. `None` if a round has fewer
+/// than ten samples beyond it, there are fewer than two rounds, or the percentile is not known
 /// ([`Unknown`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
@@ -272,39 +272,39 @@ pub struct Percentiles {
     pub p99_9: Option<Estimate>,
 }
 
-/// What an open loop did, over all rounds (see [`crate::OpenLoop`]).
+/// Figures of an open loop over all rounds (see [`crate::OpenLoop`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenLoopFigures {
-    /// Requests whose intended send lay inside a window.
+    /// Requests whose intended send was inside a window.
     pub due: u64,
     /// Not written.
     pub unsent: u64,
-    /// Written too late.
+    /// Written late.
     pub late: u64,
-    /// Without a reply within the limit.
+    /// Without a reply before the timeout.
     pub timed_out: u64,
     /// Lost to another error.
     pub lost: u64,
-    /// Intended send → a connection is free: the server's doing.
+    /// Intended send → a connection is free: the server's part.
     pub wait_ns: Latency,
-    /// Free → written: the generator's doing.
+    /// Free → written: the generator's part.
     pub send_lag_ns: Latency,
     /// Written → reply.
     pub service_ns: Latency,
-    /// Rounds in which the arrivals did not keep to the shape that was asked for.
+    /// Rounds in which the arrivals did not have the requested distribution.
     pub misshapen: u32,
 }
 
-/// What became of `--precision`.
+/// The result of `--precision`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Precision {
-    /// Half-width that the intervals of all ratios were to have, as a fraction.
+    /// Requested half-width of the intervals of all ratios, as a fraction.
     pub asked: f64,
-    /// Whether they have.
+    /// Whether all ratios reached it.
     pub reached: bool,
     /// Passes that were run.
     pub rounds: u32,
-    /// Of each ratio that is wider: what it would take, a sentence each.
+    /// For each wider ratio: what it needs, one sentence each.
     pub missing: Vec<String>,
 }
 
@@ -313,33 +313,32 @@ pub struct Precision {
 pub struct Summary {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
-    /// What was asked, and on what.
+    /// The settings, and the machine.
     pub asked: Asked,
-    /// How far from 1 the ratio of a contender to itself may seem to lie, as a fraction; `None` without a
-    /// twin, or where it exceeds a factor of ten and so is not known.
+    /// How far from 1 the ratio of a contender to itself may appear, as a fraction; `None` without
+    /// a twin, or if it exceeds a factor of ten and so is not known.
     pub noise_floor: Option<f64>,
-    /// Share of the scatter (variance) of costs within a pass that was the machine's, as a probe saw
-    /// it, and that ratios are free of: the mean over the loads where the probe said enough; `None`
-    /// where it nowhere did.
+    /// Share of the variance of costs within a pass that followed the machine probe. Ratios are
+    /// adjusted for it. The mean over the loads where the probe explained enough; `None` if it did
+    /// so at no load.
     #[serde(default)]
     pub machine_noise: Option<f64>,
-    /// Whether all rounds that were asked for are there.
+    /// Whether all planned rounds were run.
     pub complete: bool,
-    /// The cells: loads in the order asked, contenders by cost within each,
-    /// as it is compared.
+    /// The cells: loads in the planned order, contenders within each by compared cost.
     pub cells: Vec<Cell>,
-    /// What the cells say together, where loads differ in rate or in connections alone.
+    /// Curves over cells whose loads differ only in one number.
     #[serde(default)]
     pub curves: Vec<Curve>,
-    /// What became of `--precision`.
+    /// The result of `--precision`.
     #[serde(default)]
     pub precision: Option<Precision>,
-    /// What became of `--fail-over`.
+    /// The result of `--fail-over`.
     #[serde(default)]
     pub gate: Option<Gate>,
-    /// Median time that a round of all cells took, seconds; `None` with fewer than 2.
+    /// Median time of one round of all cells, seconds; `None` with fewer than 2.
     #[serde(default)]
     pub pass_s: Option<f64>,
-    /// What in this race might mislead, one sentence each, with advice.
+    /// Doubts about this race, one sentence each, with advice.
     pub doubts: Vec<String>,
 }

@@ -1,17 +1,17 @@
-//! Physical cores, and how the CPUs of a machine are shared out between server and load. Two CPUs of one
-//! core (SMT siblings) share its execution units: what one does takes time from the other. Cores of
-//! different kinds or NUMA nodes make the same work cost different amounts.
+//! Physical cores, and the division of a machine's CPUs between server and load. Two CPUs of one
+//! core (SMT siblings) share its execution units: each slows the other down. On cores of different
+//! kinds or NUMA nodes the same work has different costs.
 
 use crate::CpuSets;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A physical core, as far as it may be used.
+/// A physical core, with the CPUs of it that may be used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Core {
-    /// Its CPUs (hardware threads), in rising order.
+    /// Its CPUs (hardware threads), in ascending order.
     pub cpus: Vec<u32>,
-    /// Its NUMA node; `None` where the kernel does not tell.
+    /// Its NUMA node; `None` if the kernel does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<u32>,
     /// Whether the machine has faster cores than this one: an efficiency core of a hybrid processor.
@@ -20,15 +20,15 @@ pub struct Core {
 }
 
 impl CpuSets {
-    /// Shares out the CPUs of `cores`; what was asked for is taken as it is.
+    /// Divides the CPUs of `cores` between server and load; requested sets are used unchanged.
     ///
-    /// Where nothing is asked for, both sides get whole cores of the fastest kind on one NUMA node (the
-    /// one with most of them), the server the larger half; the others are spare. A node or kind with a
-    /// single core is no choice, then all of the kind or of the machine are taken. A single core is
-    /// parted between its CPUs, a single CPU is shared. In each set the first CPU of every core comes
-    /// before the second of any, so that a load on `cores = 2` gets two cores. Where one side is asked
-    /// for, the other gets the CPUs of all cores that this leaves whole, or if there are none, all that
-    /// are left.
+    /// If neither is requested, both sides get whole cores of the fastest kind on one NUMA node
+    /// (the one with the most of them), the server the larger half; the other cores are spare. If
+    /// the node has only one such core, all cores of the kind are used; if the kind has only one,
+    /// all cores of the machine. A single core is divided between its CPUs, a single CPU is shared.
+    /// In each set the first CPU of every core precedes the second CPU of any, so that a load with
+    /// `cores = 2` gets two cores. If one side is requested, the other gets the CPUs of all
+    /// untouched cores, or if there are none, all remaining CPUs.
     pub fn shared_out(cores: &[Core], server: Option<Vec<u32>>, load: Option<Vec<u32>>) -> CpuSets {
         let all = in_turn(&cores.iter().collect::<Vec<_>>());
         let besides = |taken: &[u32]| -> Vec<u32> {
@@ -36,7 +36,7 @@ impl CpuSets {
                 cores.iter().filter(|core| !core.cpus.iter().any(|cpu| taken.contains(cpu)));
             let whole = in_turn(&whole.collect::<Vec<_>>());
             let left = all.iter().copied().filter(|cpu| !taken.contains(cpu)).collect();
-            // One CPU in all is shared; the referee says so.
+            // If there is only one CPU, it is shared; the referee reports this.
             [whole, left].into_iter().find(|cpus| !cpus.is_empty()).unwrap_or_else(|| all.clone())
         };
         let (server, load) = match (server, load) {
@@ -50,7 +50,7 @@ impl CpuSets {
         CpuSets { server, load, spare }
     }
 
-    /// The CPUs of each core that server and load have in common, unless it is by the same CPU.
+    /// The CPUs of each core that server and load share without sharing one CPU.
     pub fn shared_cores<'a>(&self, cores: &'a [Core]) -> Vec<&'a [u32]> {
         let has = |of: &[u32], core: &Core| core.cpus.iter().any(|cpu| of.contains(cpu));
         let apart = |core: &&Core| {
@@ -79,14 +79,14 @@ fn halves(cores: &[Core]) -> (Vec<u32>, Vec<u32>) {
     }
 }
 
-/// The cores to share out: two or more.
+/// The cores to divide, equal if possible.
 fn alike(cores: &[Core]) -> Vec<&Core> {
     let fast: Vec<&Core> = cores.iter().filter(|core| !core.slower).collect();
     let mut by_node: BTreeMap<Option<u32>, Vec<&Core>> = BTreeMap::new();
     for core in &fast {
         by_node.entry(core.node).or_default().push(core);
     }
-    // Of equal ones the first.
+    // Of equal nodes, the first.
     let node = by_node.into_values().rev().max_by_key(Vec::len).unwrap_or_default();
     let all: Vec<&Core> = cores.iter().collect();
     let enough = [node, fast].into_iter().find(|cores| cores.len() > 1);

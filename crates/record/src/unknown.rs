@@ -1,10 +1,11 @@
-//! Figures that were measured and are not known.
+//! Figures that were measured but are not known.
 
 use crate::Latency;
 use serde::{Deserialize, Serialize};
 
-/// A figure whose 95% interval does not even tell its order of magnitude: it reaches below a tenth of
-/// the figure or above ten times of it. The figure is `null` in the record and printed as `not known`.
+/// A figure whose 95% interval does not even show its order of magnitude: it extends below a tenth
+/// of the figure or above ten times the figure. The figure is `null` in the record and printed as
+/// `not known`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unknown {
@@ -14,7 +15,7 @@ pub enum Unknown {
     Ratio,
     /// Operations per second.
     Rate,
-    /// The time of a counted load over its requests.
+    /// Milliseconds per request of a counted load.
     MsPerRequest,
     /// Requests per second of the load beside.
     Beside,
@@ -45,10 +46,10 @@ pub enum Percentile {
 }
 
 impl Percentile {
-    /// All, rising.
+    /// All percentiles, in ascending order.
     pub const ALL: [Percentile; 5] = [Self::P50, Self::P90, Self::P95, Self::P99, Self::P99_9];
 
-    /// As it is printed: `p99.9`.
+    /// The printed name: `p99.9`.
     pub fn name(self) -> &'static str {
         match self {
             Self::P50 => "p50",
@@ -59,7 +60,7 @@ impl Percentile {
         }
     }
 
-    /// Over all rounds together.
+    /// The percentile of all rounds together.
     pub fn pooled(self, latency: &Latency) -> Option<u64> {
         match self {
             Self::P50 => latency.p50,

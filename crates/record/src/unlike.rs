@@ -1,6 +1,6 @@
-//! The error of counts that do not fit together.
+//! The error of counts that do not match.
 
-/// Counts that cannot be merged, or that contradict themselves: one sentence.
+/// Counts that cannot be merged, or that contradict each other: one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unlike(pub(crate) String);

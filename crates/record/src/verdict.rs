@@ -1,8 +1,8 @@
-//! The verdict on a cell: what kind of measurement it was, what that voids, and why.
+//! The verdict on a cell: the kind of measurement, the figures that it voids, and the reason.
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of measurement a cell turned out to be (method, rule 7).
+/// The kind of a measurement (method, rule 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -10,37 +10,38 @@ pub enum Kind {
     ServerBound,
     /// Both are busy: the rate is a lower bound.
     CoBound,
-    /// Neither is busy: the rate says nothing of the limit.
+    /// Neither is busy: the rate does not show the limit.
     Idle,
-    /// The load's CPUs are busy and the server's are not, or the null server is no faster.
+    /// The load's CPUs are busy and the server's are not, the null server is no faster, or the load
+    /// sent its requests late.
     GeneratorBound,
-    /// The asked rate was held.
+    /// The requested rate was held.
     AtAskedRate,
-    /// Server and load had to share CPUs: only the cost says anything.
+    /// Server and load had to share CPUs: only the cost is meaningful.
     CostOnly,
-    /// The asked rate was not held.
+    /// The requested rate was not held.
     Overloaded,
-    /// Steal, run-queue delay or bimodal windows beyond what intervals can carry.
+    /// Steal, run-queue delay or bimodal windows, beyond what intervals cover.
     Noisy,
-    /// The rate or the cost drifted through the window.
+    /// The rate drifted during the window.
     Unstable,
-    /// The cell exceeds a limit that the contender states.
+    /// The cell exceeds a limit that the contender declares.
     CannotHold,
     /// A reply was wrong, missing, duplicated or out of order.
     Disqualified,
-    /// Did not start, died, or did not stop.
+    /// The contender did not start, died, or did not stop.
     Failed,
-    /// Not installed here.
+    /// The contender is not installed here, or none of its rounds was run yet.
     Skipped,
-    /// Not all processes that did the work were observed: the load was not told which, others served
-    /// the port, or the cost is impossibly low.
+    /// Not all processes that did the work were observed: the load did not know them, other
+    /// processes served the port, or the cost is impossibly low.
     ServerNotObserved,
-    /// The contender gave itself other CPUs than it was put on.
+    /// The contender moved itself to other CPUs than assigned.
     OtherCpus,
 }
 
 impl Kind {
-    /// The name as it stands in tables and JSON, such as `server-bound`.
+    /// The name in tables and JSON, e.g. `server-bound`.
     pub fn name(self) -> &'static str {
         match self {
             Kind::ServerBound => "server-bound",
@@ -62,7 +63,7 @@ impl Kind {
     }
 }
 
-/// A figure that a verdict can void. A voided figure is greyed and never ranked.
+/// A figure that a verdict can void. A void figure is greyed and never ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figure {
@@ -79,14 +80,14 @@ pub enum Figure {
 /// The judgement on one cell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// What kind of measurement it was: the finding that weighs most.
+    /// The kind of measurement: the most important finding.
     pub kind: Kind,
-    /// What it was besides, in the order of the sentences. Ask [`Verdict::is`] for all findings.
+    /// The other findings, in the order of the sentences. [`Verdict::is`] checks all findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<Kind>,
-    /// What must not be believed.
+    /// Figures that must not be trusted.
     pub void: Vec<Figure>,
-    /// One sentence: the cause, with its figures, and the remedy where there is one.
+    /// One sentence: the cause, with its figures, and the remedy if there is one.
     pub because: String,
 }
 
@@ -112,13 +113,13 @@ impl Verdict {
         Verdict { kind, also: vec![], void, because: because.into() }
     }
 
-    /// The findings with the sentence of each: the one that weighs most, then the others, whose
-    /// sentences begin with `Also` and their kind.
+    /// The findings with the sentence of each: the most important one, then the others, whose
+    /// sentences start with `Also` and their kind.
     pub fn findings(&self) -> Vec<(Kind, &str)> {
         let (mut kind, mut text) = (self.kind, self.because.as_str());
         let mut findings = Vec::new();
         for also in &self.also {
-            // A text of an earlier version may not name them all.
+            // A text of an earlier version may not contain all of them.
             let Some((own, next)) = text.split_once(&format!(". Also {}: ", also.name())) else {
                 continue;
             };
@@ -134,7 +135,7 @@ impl Verdict {
         self.kind == kind || self.also.contains(&kind)
     }
 
-    /// Whether `figure` must not be believed.
+    /// Whether `figure` must not be trusted.
     pub fn voids(&self, figure: Figure) -> bool {
         self.void.contains(&figure)
     }
@@ -147,11 +148,11 @@ mod tests {
     #[test]
     fn each_finding_has_its_sentence() {
         let also = vec![Kind::Noisy, Kind::CoBound];
-        let because = "drifts. Also noisy: stolen; take another hour. Also co-bound: both busy";
+        let because = "drifts. Also noisy: stolen; use another hour. Also co-bound: both busy";
         let verdict = Verdict { also, ..Verdict::new(Kind::Unstable, because) };
         let each = [
             (Kind::Unstable, "drifts"),
-            (Kind::Noisy, "stolen; take another hour"),
+            (Kind::Noisy, "stolen; use another hour"),
             (Kind::CoBound, "both busy"),
         ];
         assert_eq!(verdict.findings(), each);

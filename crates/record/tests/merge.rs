@@ -25,9 +25,9 @@ fn histogram() -> Histogram<u64> {
 struct Sample {
     latency: u64,
     slice: usize,
-    /// What became of it: 0 to 4 for answered, unsent, timed out, lost, a wrong reply.
+    /// One outcome: 0 to 4 for answered, unsent, timed out, lost, a wrong reply.
     fate: u8,
-    /// How far from what was expected its stride was.
+    /// Index of its stride's quantile.
     place: usize,
     length: u64,
 }
@@ -56,7 +56,7 @@ fn nothing(open_loop: bool) -> Counted {
     counted
 }
 
-/// Records a sample as a load thread does; `i` is its number in time.
+/// Records a sample as a load thread does; `i` is its chronological number.
 fn record(counted: &mut Counted, i: u64, sample: Sample) {
     let Sample { latency, slice, fate, place, length } = sample;
     if counted.slices.len() <= slice {
@@ -86,7 +86,7 @@ fn record(counted: &mut Counted, i: u64, sample: Sample) {
         arrivals.tenths[slice] += 1;
     }
     for (kind, each) in counted.operations.iter_mut().enumerate() {
-        // Some of them outside of the window.
+        // Some of them are outside the window.
         let (inside, outside) = (latency % (kind as u64 + 3), u64::from(fate));
         each.count += inside;
         each.whole_run += inside + outside;
@@ -107,11 +107,11 @@ fn record(counted: &mut Counted, i: u64, sample: Sample) {
         }
         4 => {
             counted.errors.wrong_reply += 1;
-            let said = |text: &str| format!("{text} {i}");
+            let text_of = |text: &str| format!("{text} {i}");
             let exchange = Exchange {
-                sent: said("sent"),
-                expected: said("expected"),
-                received: said("received"),
+                sent: text_of("sent"),
+                expected: text_of("expected"),
+                received: text_of("received"),
                 reply_index: i,
             };
             counted.first_wrong.get_or_insert(FirstWrong { after_ns: i, exchange });
@@ -123,7 +123,7 @@ fn record(counted: &mut Counted, i: u64, sample: Sample) {
     }
 }
 
-/// As another process gets it.
+/// The counts as another process receives them.
 fn sent(counted: &Counted) -> Counted {
     let line = serde_json::to_string(counted).unwrap();
     assert!(!line.contains('\n'));
@@ -131,7 +131,7 @@ fn sent(counted: &Counted) -> Counted {
 }
 
 proptest! {
-    // Each case makes and reads a dozen histograms of 27,000 buckets.
+    // Each case creates and reads a dozen histograms of 27,000 buckets.
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
     fn one_and_three_processes_count_identically(
@@ -147,12 +147,12 @@ proptest! {
         }
         let mut all = nothing(open_loop);
         for process in order {
-            let told = sent(&three[process]);
-            prop_assert_eq!(&told, &three[process]);
-            prop_assert_eq!(told.check(open_loop), Ok(()));
-            all.add(told).unwrap();
+            let received = sent(&three[process]);
+            prop_assert_eq!(&received, &three[process]);
+            prop_assert_eq!(received.check(open_loop), Ok(()));
+            all.add(received).unwrap();
         }
-        // No slice is left out where nothing came.
+        // Slices without samples are not omitted.
         all.slices.resize(one.slices.len(), 0);
         let buckets = |counted: &Counted| -> Vec<Vec<(u64, u64)>> {
             let further = counted.operations.iter().map(|each| &each.histogram);
@@ -202,36 +202,36 @@ const SAMPLE: Sample = Sample { latency: 5_000, slice: 2, fate: 0, place: 3, len
 
 #[test]
 fn rejects_inconsistent_counts() {
-    let said = |open_loop: bool, change: &dyn Fn(&mut Counted)| {
+    let error = |open_loop: bool, change: &dyn Fn(&mut Counted)| {
         let mut counted = nothing(open_loop);
         record(&mut counted, 0, SAMPLE);
         change(&mut counted);
         counted.check(open_loop).map_err(|error| error.to_string()).err().unwrap_or_default()
     };
     for open_loop in [false, true] {
-        assert_eq!(said(open_loop, &|_| ()), "");
-        assert!(said(open_loop, &|c| c.format = 99).contains("format 99"));
-        assert!(said(open_loop, &|c| c.requests = 2).contains("2 requests, but 1 in the slices"));
-        assert!(said(open_loop, &|c| c.spun_ns = 1 << 40).contains("more CPU time spun"));
+        assert_eq!(error(open_loop, &|_| ()), "");
+        assert!(error(open_loop, &|c| c.format = 99).contains("format 99"));
+        assert!(error(open_loop, &|c| c.requests = 2).contains("2 requests, but 1 in the slices"));
+        assert!(error(open_loop, &|c| c.spun_ns = 1 << 40).contains("more CPU time spun"));
         let other = nothing(!open_loop).open_loop;
-        assert!(said(open_loop, &|c| c.open_loop = other.clone()).contains("of an open loop for"));
+        assert!(error(open_loop, &|c| c.open_loop = other.clone()).contains("of an open loop for"));
     }
-    assert!(said(false, &|c| c.replies = 0).contains("0 replies, but 1 latencies"));
+    assert!(error(false, &|c| c.replies = 0).contains("0 replies, but 1 latencies"));
     let kind = |open_loop, change: &dyn Fn(&mut OperationCounted)| {
-        said(open_loop, &|counted| change(&mut counted.operations[0]))
+        error(open_loop, &|counted| change(&mut counted.operations[0]))
     };
     assert!(kind(false, &|each| each.count += 1).contains("deliveries"));
     assert!(kind(true, &|each| each.whole_run = 0).contains("0 in the whole run"));
-    assert_eq!(kind(true, &|each| each.histogram.clear()), "", "they came in the window alone");
+    assert_eq!(kind(true, &|each| each.histogram.clear()), "", "they only arrived in the window");
     assert!(kind(false, &|each| each.operation = Operation::REQUESTS).contains("counted twice"));
     let open =
-        |change: &dyn Fn(&mut OpenCounted)| said(true, &|c| change(c.open_loop.as_mut().unwrap()));
+        |change: &dyn Fn(&mut OpenCounted)| error(true, &|c| change(c.open_loop.as_mut().unwrap()));
     assert!(open(&|open| open.wait.clear()).contains("three parts"));
     assert!(open(&|open| open.due = 5).contains("5 requests due, but 1 outcomes"));
 }
 
 #[test]
-fn keeps_the_earliest_wrong_exchange_and_drops_figures_that_are_not_known_everywhere() {
+fn keeps_the_earliest_wrong_exchange_and_drops_figures_unknown_to_a_process() {
     let wrong = |after_ns, sent: &str| FirstWrong {
         after_ns,
         exchange: Exchange {
@@ -255,7 +255,7 @@ fn keeps_the_earliest_wrong_exchange_and_drops_figures_that_are_not_known_everyw
 }
 
 #[test]
-fn counts_without_further_kinds_are_as_they_were() {
+fn counts_without_further_kinds_have_no_new_key() {
     let plain = Counted::nothing(histogram(), SLICE_NS, &[]);
     let line = serde_json::to_string(&plain).unwrap();
     assert!(!line.contains("operations"), "{line}");

@@ -1,5 +1,5 @@
-//! A load that an earlier version wrote is the same load now, and what is written now is read by the
-//! keys that files always had.
+//! A load written by an earlier version is the same load now, and loads written now can be read by
+//! the keys that files always had.
 
 use proptest::prelude::*;
 use regatta_record::{Arrivals, Beside, Burst, Drive, LoadShape};
@@ -30,8 +30,8 @@ fn shapes() -> impl Strategy<Value = LoadShape> {
     })
 }
 
-/// The same load as an earlier version wrote it: no drive, and `arrivals` whether or not there is a
-/// rate. In JSON all keys are there; in TOML those without a value are not.
+/// The same load as written by an earlier version: no drive, and `arrivals` whether or not there is
+/// a rate. JSON contains all keys; TOML omits those without a value.
 fn old(load: &LoadShape, idle_arrivals: Arrivals, with_nulls: bool) -> Value {
     let LoadShape { connections, idle, pipeline, drive, cores, requests, n, beside, .. } = *load;
     let (rate, arrivals) = match drive {
@@ -68,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_has_the_keys_that_files_always_had(load in shapes()) {
+    fn written_loads_have_the_keys_that_files_always_had(load in shapes()) {
         let mut new = serde_json::to_value(load).unwrap();
         prop_assert_eq!(serde_json::from_value::<LoadShape>(new.clone()).unwrap(), load);
         let keys = new.as_object_mut().unwrap();
@@ -94,7 +94,7 @@ fn read(drive: &str) -> Result<Drive, String> {
 }
 
 #[test]
-fn what_says_nothing_is_not_told_apart() {
+fn keys_without_meaning_are_ignored() {
     for nothing in [
         "",
         r#","idle":0,"churn":false,"rate":null,"arrivals":"constant","burst":null,"beside":null"#,
@@ -118,33 +118,33 @@ fn what_says_nothing_is_not_told_apart() {
 #[test]
 fn keys_that_contradict_each_other_are_refused() {
     let burst = r#""burst":{"instances":2,"requests":3}"#;
-    for (keys, said) in [
+    for (keys, message) in [
         (
             r#","rate":5,"churn":true"#,
-            "one drive, and this one has `rate` (open) and `churn` (churn)",
+            "one drive, but this one has `rate` (open) and `churn` (churn)",
         ),
         (r#","drive":"open","rate":5,"in_flight":2"#, "`in_flight` (bounded) and `rate` (open)"),
         (&format!(r#","churn":true,{burst}"#), "`churn` (churn) and `burst` (burst)"),
         (
             r#","drive":"closed","rate":5"#,
-            r#"`drive` is "closed", but there is `rate`, which only "open" has"#,
+            r#"`drive` is "closed", but `rate` is set, which only "open" has"#,
         ),
         (
             r#","drive":"churn","in_flight":5"#,
-            r#""churn", but there is `in_flight`, which only "bounded" has"#,
+            r#""churn", but `in_flight` is set, which only "bounded" has"#,
         ),
-        (&format!(r#","drive":"open",{burst}"#), r#""open", but there is `burst`"#),
-        (r#","drive":"open""#, r#"`drive` is "open", which needs `rate`, and there is none"#),
+        (&format!(r#","drive":"open",{burst}"#), r#""open", but `burst` is set"#),
+        (r#","drive":"open""#, r#"`drive` is "open", which needs `rate`, but it is missing"#),
         (r#","drive":"open","arrivals":"constant""#, "needs `rate`"),
         (r#","drive":"bounded""#, "needs `in_flight`"),
         (r#","drive":"burst","burst":null"#, "needs `burst`"),
         (r#","drive":"churn","churn":false"#, "needs `churn`"),
-        (r#","rate":0"#, "`rate` must be at least 1, and it is 0"),
+        (r#","rate":0"#, "`rate` must be at least 1, but is 0"),
         (r#","drive":"open","rate":0"#, "`rate` must be at least 1"),
         (r#","drive":"bounded","in_flight":0"#, "`in_flight` must be at least 1"),
         (r#","drive":"random""#, "unknown variant `random`, expected one of `closed`, `bounded`"),
     ] {
         let error = read(keys).unwrap_err();
-        assert!(error.contains(said), "{keys}: {error}");
+        assert!(error.contains(message), "{keys}: {error}");
     }
 }

@@ -27,7 +27,7 @@ fn shared_cpus_are_labelled_and_show_cost_only() {
     assert!(row(&shared, "haskell").contains("(9.4 [8.9–10.0])"), "its rate was not held");
     let note = row(&shared, "cost-only · ");
     assert!(note.ends_with("had to share CPUs, so the cost is told and nothing else"), "{note}");
-    assert!(row(&shared, "overloaded · haskell").contains("per second 16000 were answered"));
+    assert!(row(&shared, "overloaded · haskell").contains("16000 of 20000 requests per second"));
     let alone = table(&text, "double · 64 conn, 20000/s, 1 core");
     assert!(alone[1].contains("k/s") && row(&alone, "percore").ends_with("at-asked-rate"));
     assert!(markdown(&summary()).contains(&format!("### double · {SHARED}")));

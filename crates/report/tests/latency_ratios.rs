@@ -35,7 +35,7 @@ fn each_form_has_the_ratios_and_why_some_are_missing() {
     let twin = words(row(&compared, "epoll-twin"));
     assert!(twin.starts_with("epoll-twin 1.0") || twin.starts_with("epoll-twin 0.9"), "{twin}");
     assert!(!compared.iter().any(|line| line.starts_with("epoll ")), "{compared:?}");
-    let node = "no latency ratio · node: its latency is that of an overload";
+    let node = "no latency ratio · node: its latency was measured under overload";
     assert!(compared.join(" ").contains(node), "{compared:?}");
     assert!(compared.join(" ").contains("crowded, late: its latency is void"), "{compared:?}");
     assert_eq!(words(row(&compared, "late ")), "late – –");

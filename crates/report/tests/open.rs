@@ -29,12 +29,10 @@ fn percentiles_have_their_intervals_and_the_lag_stands_beside_them() {
     assert!(row(&poisson, "late").contains("(45"), "void");
     let note = words(&poisson.join(" "));
     assert!(note.contains("open loop · p50, p99: Poisson arrivals; latency counts from when"));
-    assert!(
-        note.contains(
-            "generator-bound · late: the load itself was late: 1% of the sends by 3.0 ms"
-        )
-    );
-    assert!(note.contains("overloaded · node: of the 10000 requests asked for per second"));
+    assert!(note.contains(
+        "generator-bound · late: the load itself was late: 1% of the sends were late by 3.0 ms"
+    ));
+    assert!(note.contains("overloaded · node: 7000 of 10000 requests per second were answered"));
     assert!(note.contains("noisy · crowded: another program took the server's CPU"));
     let even = table(&wide, "double · 64 conn, 10000/s even").join(" ");
     assert!(even.contains("p99: evenly spaced; latency"), "{even}");

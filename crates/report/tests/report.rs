@@ -39,7 +39,7 @@ fn a_wide_terminal_shows_every_column() {
     assert!(line(&text, "null").contains("floor") && line(&text, "null").contains("≥ 257"));
     assert!(text.contains("cheapest: uring at 0.90× [0.90–0.91] of epoll's cost"));
     assert!(text.contains("skipped · erlang: `erl` is not on PATH; get it with: apt-get install"));
-    assert!(text.contains("doubt: node at 1000 conn met errors (12 timeout)"));
+    assert!(text.contains("doubt: node at 1000 conn had errors (12 timeout)"));
     assert!(text.contains(r"received -2\n<b>oops</b>"), "the exchange");
 }
 

@@ -28,7 +28,7 @@ fn curves_are_told_in_words() {
         for told in [
             "threads: CPU = 24.4 [22.9–25.8] ms/s standing + 6.6 [6.3–6.9] µs per request; knee at \
              35 k/s (between 25 and 60 k/s)",
-            "but <b>node</b>: no line of cost: it takes 3 rates that were held, and these were: \
+            "but <b>node</b>: no line of cost: it needs 3 rates that were held; these were: \
              5000, 15000; no knee:",
             "knee: the rate at which rate over p99 is highest",
         ] {

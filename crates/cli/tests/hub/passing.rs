@@ -87,5 +87,5 @@ fn a_race_counts_the_members_that_came_and_went() {
     let cell = &summary["cells"][0];
     assert!(cell["passed"].as_u64().is_some_and(|passed| passed > 5), "{cell}");
     let doubts = summary["doubts"].to_string();
-    assert!(!doubts.contains("came and went"), "{doubts}");
+    assert!(!doubts.contains("joined and left"), "{doubts}");
 }

@@ -48,7 +48,7 @@ fn resuming_after_regatta_or_a_contender_was_built_anew_is_refused_with_the_reas
         .assert_told(&["the race cannot go on: since its rounds were run, ", "good was changed; "]);
     build_anew(&own);
     let refused = race(&resume).with_status(2);
-    refused.assert_told(&["regatta was built anew; ", "good was changed; ", "start a new race"]);
+    refused.assert_told(&["regatta was rebuilt; ", "good was changed; ", "start a new race"]);
 
     let file = course.out().join("race.toml");
     let asked = fs::read_to_string(&file).unwrap();

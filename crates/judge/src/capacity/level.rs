@@ -1,19 +1,19 @@
-//! One level of a search for a capacity: whether the server held it.
+//! One level of a capacity search: whether the server held it.
 
 use super::search::Shown;
 use crate::{BUSY, Limited, OfServer, SingleLoad, of_load};
 use regatta_record::{Errors, Figure, Kind, Latency, Limit, Verdict};
 
-/// How much longer a window may become so that enough replies lie beyond the percentile.
+/// Maximum factor by which a window grows to get enough replies beyond the percentile.
 const MOST_WINDOWS: f64 = 10.0;
 
-/// By what factor the window must grow so that the percentile has its replies beyond it; `None` if
-/// it has, or if something else decides.
+/// Returns the factor by which the window must grow to get enough replies beyond the percentile;
+/// `None` if there are enough, or if something else decides.
 pub fn more_time(load: &SingleLoad<'_>, limit: Limit) -> Option<f64> {
     let replies = load.limited.latencies.len() as f64;
-    // A little more than just enough, since replies do not come evenly.
+    // A little more than enough, because replies are not evenly spaced.
     let needed = 1.2 * Latency::SAMPLES_BEYOND as f64 / (1.0 - limit.quantile);
-    // So many without an answer are all beyond the percentile themselves.
+    // This many unanswered requests are all beyond the percentile themselves.
     let decided = load.replies.errors.total() > 0
         || load.replies.server_died
         || load.replies.first_wrong.is_some()
@@ -24,7 +24,7 @@ pub fn more_time(load: &SingleLoad<'_>, limit: Limit) -> Option<f64> {
 }
 
 fn percentile(load: &SingleLoad<'_>, limit: Limit) -> Option<u64> {
-    // What was never answered took longer than all that was.
+    // Unanswered requests took longer than all answered ones.
     let unanswered = load.unanswered();
     let latencies = load.limited.latencies;
     let replies = latencies.len();
@@ -33,36 +33,37 @@ fn percentile(load: &SingleLoad<'_>, limit: Limit) -> Option<u64> {
     known.then(|| latencies.value_at_quantile((rank as f64 - 0.5) / replies as f64))
 }
 
-/// What was seen of a level.
+/// Observations of a level.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// The limited percentile; `None` where too few replies came.
+    /// The limited percentile; `None` if there were too few replies.
     pub percentile_ns: Option<u64>,
-    /// Latencies that the percentile is of.
+    /// Number of latencies behind the percentile.
     replies: u64,
-    /// At a rate: requests that were due and had no answer.
+    /// At a rate: requests that were due and had no reply.
     unanswered: u64,
-    /// Right replies per second.
+    /// Correct replies per second.
     pub rate_per_s: f64,
     /// Length of the window in seconds.
     pub window_s: f64,
     errors: Errors,
-    /// What the server did that settles it, in a sentence.
+    /// What the server did that decides the level, as a sentence.
     fault: Option<String>,
     /// Fraction of its CPUs' time that the load used.
     pub load_busy: f64,
-    /// The same of the server; `None` where it was not observed.
+    /// The same for the server; `None` if it was not observed.
     pub server_busy: Option<f64>,
-    /// Fraction of one CPU's time that the server's busiest thread used, where that is known.
+    /// Fraction of one CPU's time that the server's busiest thread used, if known.
     busiest_thread: Option<f64>,
-    /// At a rate: requests that were due and piled up inside the window, where they surely did.
+    /// At a rate: requests that were due and piled up inside the window, if significantly many did.
     piled_up: Option<u64>,
-    /// The verdict of `regatta load` on it.
+    /// The verdict that `regatta load` would give.
     verdict: Option<Verdict>,
 }
 
 impl Seen {
-    /// What `load` showed. `died`: how the server ended, if it did under load.
+    /// Collects the observations of `load`. `died` describes how the server exited, if it did under
+    /// load.
     pub fn of(
         limit: Limit,
         load: &SingleLoad<'_>,
@@ -98,12 +99,15 @@ impl Seen {
     }
 }
 
-/// What a server falls behind by within a window may all be answered after it, and late by less than
-/// the limit, so that any window is too short for a rate just above what is held. So the answers
-/// inside the window are counted: a server that keeps up answers as many as are due, but for 2%, and
-/// for what happens to be outstanding at either end: about L = rate × mean latency (Little's law),
-/// with a standard deviation of √L at each end if arrivals are independent. The same in closed loop of
-/// what follows from requests: a server may answer them before it has done that.
+/// Counts the requests that piled up inside the window, if they are significantly many.
+///
+/// The backlog of one window may be answered after it, each reply late by less than the limit. So
+/// any window is too short for a rate just above the capacity, and the answers inside the window
+/// are counted instead. A server that keeps up answers as many requests as are due, within 2% and
+/// within the requests that happen to be in flight at either edge: about L = rate × mean latency
+/// (Little's law), with a standard deviation of √L at each edge if arrivals are independent. In
+/// closed loop the same holds for operations that follow from requests: a server may reply before
+/// it has done them.
 fn piled_up(load: &SingleLoad<'_>) -> Option<u64> {
     let Limited { latencies, further } = load.limited;
     let due = match (&load.open_loop, further) {
@@ -118,10 +122,10 @@ fn piled_up(load: &SingleLoad<'_>) -> Option<u64> {
     (behind > 0.02 * due + chance).then_some(behind as u64)
 }
 
-/// What a level showed, and why where it did not pass.
+/// The result of a level, and the reason if it did not pass.
 pub type Judgement = (Shown, Option<String>);
 
-/// Whether the server held the level within `limit`.
+/// Judges whether the server held the level within `limit`.
 pub fn judge(limit: Limit, seen: &Seen) -> Judgement {
     if let Some(fault) = &seen.fault {
         return (Shown::Failed, Some(fault.clone()));
@@ -133,16 +137,16 @@ pub fn judge(limit: Limit, seen: &Seen) -> Judgement {
     }
 }
 
-/// What is missing to a pass, and what that shows unless the load was the limit.
+/// Finds why a level did not pass, and what that shows unless the load was the limit.
 fn short_of(limit: Limit, seen: &Seen) -> Option<(Shown, String)> {
     let failed = |because: String| Some((Shown::Failed, because));
     let name = limit.percentile();
     if seen.errors.total() > 0 {
         let kinds = seen.errors.by_kind();
-        let there = kinds.iter().filter(|(_, count)| *count > 0);
-        let there: Vec<String> =
-            there.map(|(kind, count)| format!("{} {count}", kind.replace('_', " "))).collect();
-        return failed(format!("errors: {}", there.join(", ")));
+        let present = kinds.iter().filter(|(_, count)| *count > 0);
+        let present: Vec<String> =
+            present.map(|(kind, count)| format!("{} {count}", kind.replace('_', " "))).collect();
+        return failed(format!("errors: {}", present.join(", ")));
     }
     if let Some(verdict) = &seen.verdict
         && verdict.is(Kind::Overloaded)
@@ -158,17 +162,17 @@ fn short_of(limit: Limit, seen: &Seen) -> Option<(Shown, String)> {
         }
         None => {
             let because = format!("{} replies are too few for {name}", seen.replies);
-            Some((Shown::Unclear, format!("{because}; give a longer --window")))
+            Some((Shown::Unclear, format!("{because}; pass a longer --window")))
         }
         Some(ns) if ns > limit.ns => failed(format!("{name} is above the limit")),
         Some(_) => None,
     }
 }
 
-/// Why a level that did not pass says nothing of the server, if so.
+/// Explains why a level that did not pass says nothing about the server, if so.
 fn load_was_the_limit(seen: &Seen) -> Option<String> {
     let speaks = |verdict: &&Verdict| {
-        // At a rate the load may have been late, or the CPU taken, though the server was busy.
+        // At a rate, the load may have been late, or its CPU taken, although the server was busy.
         let at_rate = verdict.is(Kind::Overloaded) || verdict.is(Kind::AtAskedRate);
         verdict.is(Kind::GeneratorBound) || at_rate && verdict.voids(Figure::Latency)
     };
@@ -179,12 +183,12 @@ fn load_was_the_limit(seen: &Seen) -> Option<String> {
     match seen.server_busy {
         _ if load < BUSY => None,
         None => Some(format!(
-            "the load was busy {load:.2} and the server was not observed: give more --threads, or \
-             --pid to see who was the limit"
+            "the load was busy {load:.2} and the server was not observed: use more --threads, or \
+             --pid to see which side was the limit"
         )),
-        // A thread that is busy all the time can do no more, whatever CPUs there are.
+        // More CPUs do not help a thread that is always busy.
         Some(server) if server.max(seen.busiest_thread.unwrap_or(0.0)) < BUSY => Some(format!(
-            "the load was the limit, busy {load:.2}, the server {server:.2}: give more --threads"
+            "the load was the limit (busy {load:.2}, the server {server:.2}): use more --threads"
         )),
         Some(_) => None,
     }
@@ -196,7 +200,7 @@ mod tests {
 
     const LIMIT: Limit = Limit { quantile: 0.95, ns: 1_000_000 };
 
-    /// What was seen of a level of 100 that passes.
+    /// A level of 100 that passes.
     fn good() -> Seen {
         Seen {
             percentile_ns: Some(1_000_000),
@@ -208,11 +212,11 @@ mod tests {
         }
     }
 
-    fn shows(seen: Seen, shown: Shown, said: &str) {
+    fn shows(seen: Seen, shown: Shown, text: &str) {
         let (judged, because) = judge(LIMIT, &seen);
         assert_eq!(judged, shown, "{seen:?}");
         let because = because.unwrap_or_default();
-        assert!(because.contains(said), "{because}");
+        assert!(because.contains(text), "{because}");
     }
 
     #[test]
@@ -230,7 +234,7 @@ mod tests {
         shows(lossy, Shown::Failed, "errors: timeout 2, closed early 1");
         let few = Seen { percentile_ns: None, replies: 7, ..good() };
         shows(few, Shown::Unclear, "7 replies are too few for p95");
-        // Far above what is held most requests were never sent, which is no error of theirs.
+        // Far above the capacity most requests are never sent; that is no error.
         let beyond = || Seen { percentile_ns: None, replies: 7, ..good() };
         let overloaded = Some(Verdict::new(Kind::Overloaded, "7 of 100 were answered"));
         let swamped = Seen { verdict: overloaded, ..beyond() };
@@ -244,14 +248,14 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_was_the_limit_speaks_not_against_the_server() {
+    fn a_saturated_load_does_not_fail_the_server() {
         let late = |load_busy, server_busy| Seen {
             percentile_ns: Some(9_000_000),
             load_busy,
             server_busy,
             ..good()
         };
-        shows(late(0.97, Some(0.6)), Shown::Unclear, "the load was the limit, busy 0.97");
+        shows(late(0.97, Some(0.6)), Shown::Unclear, "the load was the limit (busy 0.97");
         shows(late(0.97, None), Shown::Unclear, "--pid");
         let with_thread = |share| Seen { busiest_thread: Some(share), ..late(0.97, Some(0.6)) };
         shows(with_thread(0.6), Shown::Unclear, "the load was the limit");
@@ -273,7 +277,7 @@ mod tests {
         }
         let in_time = Seen { verdict: Some(noisy), ..good() };
         shows(in_time, Shown::Unclear, "another program");
-        // One that is held is held, however busy the load was.
+        // A level that was held passes, however busy the load was.
         shows(Seen { load_busy: 0.99, ..good() }, Shown::Passed, "");
     }
 }

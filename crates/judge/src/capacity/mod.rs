@@ -1,5 +1,5 @@
-//! What the levels of a search for a capacity say: which level is tried next (`search`), and whether
-//! one was held (`level`).
+//! Judges the levels of a capacity search: `search` chooses the next level, `level` decides whether
+//! the server held one.
 
 pub mod level;
 pub mod search;

@@ -1,61 +1,63 @@
-//! The search for a capacity: which level to try next, and what the tries say. Pure: it starts
+//! The search for a capacity: which level to try next, and what the tries show. Pure: it starts
 //! nothing and reads no clock.
 //!
-//! Steps up until a level does not pass, bisects, and then tries both sides of the boundary several
-//! times more, moving outwards wherever a try contradicts. A single try near the boundary is luck;
-//! only levels at which every verification agreed are the ends of the interval. Where level after
-//! level above the boundary passes, what failed there was bad luck, and the steps up go on.
+//! It steps up until a level does not pass, bisects, and then tries both sides of the boundary
+//! several more times. It moves outwards wherever a try contradicts. A single try near the boundary
+//! depends on chance; the interval ends only at levels where every verification agreed. If several
+//! levels in a row above the boundary pass, the earlier failure was bad luck, and the steps up
+//! resume.
 
-/// Tries that each end of the interval must pass, or fail, without an exception.
+/// Number of verifications that each end of the interval needs, without exception.
 pub const VERIFICATIONS: u32 = 3;
-/// So many levels above the boundary that pass one after the other put it in doubt.
+/// Number of consecutive passes above the boundary that put it in doubt.
 const DOUBTS: u32 = 2;
-/// So often a boundary in doubt is looked for again, from the highest level that passed.
+/// How many times a search resumes from the highest level that passed, after a boundary was in
+/// doubt.
 const MOST_RESUMED: u32 = 2;
-/// Most tries of a search.
+/// Maximum number of tries of a search.
 pub const MOST_TRIES: usize = 60;
-/// Bisection ends when the boundary is known to one part in so many.
+/// Bisection stops when the boundary is known to one part in this many.
 const FINENESS: u32 = 50;
-/// After so many steps of equal length, steps double: a far limit is reached all the same.
+/// After this many steps of equal length, steps double, so that a far limit is still reached.
 const EQUAL_STEPS: usize = 20;
 
 /// How the levels rise until one does not pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rise {
-    /// By as much again.
+    /// By the same amount each time.
     Equal,
-    /// To twice as much.
+    /// To twice the last level.
     Doubling,
 }
 
-/// What a try showed.
+/// The result of a try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// The server holds the level.
     Passed,
-    /// The server does not.
+    /// The server does not hold the level.
     Failed,
-    /// The level was not held, and it was not the server's doing, or nothing can be said.
+    /// The level was not held, but not because of the server, or no conclusion is possible.
     Unclear,
-    /// The machine cannot give more than this.
+    /// The machine cannot produce this level.
     Impossible {
-        /// Highest level that it can give.
+        /// Highest level that the machine can produce.
         possible: u32,
     },
 }
 
-/// Why a level is tried.
+/// The reason for a try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// The first levels, upwards.
     StepUp,
     /// Between one that passed and one that did not.
     Bisect,
-    /// To make sure.
+    /// To verify.
     Verify,
 }
 
-/// What bounds the capacity from above.
+/// The upper bound of the capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Above {
     /// Every verification at this level failed.
@@ -66,20 +68,20 @@ pub enum Above {
     Unclear(u32),
     /// This level failed, but not every time, or it was not verified.
     Unverified(u32),
-    /// The search ended before it came to any bound.
+    /// The search ended before it found a bound.
     Open,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The level that divides all tries best.
+    /// The level that separates passes from failures best, over all tries.
     pub best: u32,
-    /// Highest level at which every verification passed; if `!verified`, highest that passed.
+    /// Highest level at which every verification passed; if `!verified`, the highest that passed.
     pub low: u32,
-    /// What bounds it from above.
+    /// Its upper bound.
     pub above: Above,
-    /// Whether both ends were verified as often as they should be.
+    /// Whether both ends passed all their verifications.
     pub verified: bool,
 }
 
@@ -90,41 +92,41 @@ pub struct Search {
     rise: Rise,
     max: u32,
     tried: Vec<(u32, Shown)>,
-    /// Highest level that passed on the way; 0: none.
+    /// Highest level that passed on the way up; 0: none.
     passed: u32,
-    /// The level above it that did not, and whether it failed (or was unclear).
+    /// The level above it that did not pass, and whether it failed (`true`) or was unclear.
     not_passed: Option<(u32, bool)>,
     sides: Option<Sides>,
-    /// How often a boundary was put in doubt, and the steps up went on beyond it.
+    /// How many times a boundary was in doubt and the steps up resumed beyond it.
     resumed: u32,
 }
 
-/// The verification of the two sides in turn, so that a drift of the machine meets both.
+/// The verification of both sides. They alternate, so that a drift of the machine affects both.
 #[derive(Clone, Copy, Debug)]
 struct Sides {
     below: Side,
-    /// `None`: nothing to verify, since no level above failed.
+    /// `None`: nothing to verify, because no level above failed.
     above: Option<Side>,
-    /// Whether it is the turn of the side above.
+    /// Whether the side above is next.
     turn_above: bool,
-    /// Levels above that passed one after the other.
+    /// Consecutive levels above that passed.
     doubts: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Side {
     level: u32,
-    /// Verifications at this level that agreed.
+    /// Number of verifications at this level that agreed.
     agreed: u32,
     /// How far to move outwards at the next contradiction.
     width: u32,
-    /// It came to an end before it was settled.
+    /// Set if the side cannot be verified.
     ended: Option<End>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Of what can be tried: the highest level of all passed.
+    /// The highest possible level passed.
     Highest,
     /// A try could not be judged.
     Unclear,
@@ -141,7 +143,7 @@ impl Side {
 }
 
 impl Search {
-    /// Begins at `step` (or `max`, if that is less); levels are 1 to `max`.
+    /// Creates a search that starts at `step` (or `max`, if that is less); levels are 1 to `max`.
     pub fn new(step: u32, rise: Rise, max: u32) -> Search {
         let (step, max) = (step.max(1), max.max(1));
         let tried = Vec::new();
@@ -163,7 +165,7 @@ impl Search {
         }
     }
 
-    /// What the try at `level`, the one that [`Search::next`] gave, showed.
+    /// Records the result of the try at `level`, the level that [`Search::next`] returned.
     pub fn tell(&mut self, level: u32, shown: Shown) {
         let again = self.tried.last() == Some(&(level, Shown::Unclear));
         self.tried.push((level, shown));
@@ -172,22 +174,22 @@ impl Search {
         }
         match self.sides {
             Some(mut sides) => {
-                sides.tell(shown, self.max);
+                sides.record(shown, self.max);
                 self.sides = Some(sides);
                 if sides.doubts >= DOUBTS && self.resumed < MOST_RESUMED {
-                    // What failed on the way up was a hiccup.
+                    // The failure on the way up was a hiccup.
                     self.resumed += 1;
                     (self.sides, self.not_passed) = (None, None);
                     self.narrow(level, Shown::Passed);
                 }
             }
-            // Once may be a hiccup of the machine.
+            // A single unclear try may be a hiccup of the machine.
             None if shown == Shown::Unclear && !again => {}
             None => self.narrow(level, shown),
         }
     }
 
-    /// What is known by now; `None` where no level has passed.
+    /// The result so far; `None` if no level has passed.
     pub fn found(&self) -> Option<Found> {
         let Some(Sides { below, above, .. }) = self.sides else {
             let above = match self.not_passed {
@@ -231,7 +233,7 @@ impl Search {
             Shown::Passed => self.passed = level,
             Shown::Failed => self.not_passed = Some((level, true)),
             Shown::Unclear => self.not_passed = Some((level, false)),
-            // What did not pass above the new end was the end's doing.
+            // A failure above the new maximum was caused by the maximum.
             Shown::Impossible { .. } => self.not_passed = None,
         }
         let fine = (self.passed / FINENESS).max(1);
@@ -251,8 +253,8 @@ impl Search {
         }
     }
 
-    /// The level from `low` on, below the side above, that divides all tries with the fewest
-    /// contradictions: passes above it and failures at or below it. The lowest of equals.
+    /// The level from `low` on, below the side above, that separates passes from failures with the
+    /// fewest contradictions (passes above it, failures at or below it). Of equals, the lowest.
     fn divide(&self, low: u32, above: Option<Side>) -> u32 {
         let end = match above {
             Some(side) if side.ended.is_none() => side.level - 1,
@@ -276,7 +278,7 @@ impl Sides {
     fn next(&self) -> Option<u32> {
         let above = self.above.filter(|side| !side.is_settled());
         let below = Some(self.below).filter(|side| !side.is_settled() && side.level > 0);
-        // Without a level that passes, nothing above it matters.
+        // If no level passes, the side above does not matter.
         if self.below.level == 0 {
             return None;
         }
@@ -284,7 +286,7 @@ impl Sides {
         first.map(|side| side.level)
     }
 
-    fn tell(&mut self, shown: Shown, max: u32) {
+    fn record(&mut self, shown: Shown, max: u32) {
         let is_above = self.above.is_some_and(|side| Some(side.level) == self.next());
         self.turn_above = !is_above;
         match &mut self.above {
@@ -304,7 +306,7 @@ impl Sides {
             },
             _ if shown == Shown::Passed => self.below.agreed += 1,
             _ => {
-                // Never by more than half: between 1 and half of it there may be one that passes.
+                // Never by more than half: a level between 1 and half of this one may pass.
                 let side = self.below;
                 let lower = side.level - side.width.min(side.level.div_ceil(2));
                 self.below = Side::at(lower, side.width.saturating_mul(2));

@@ -1,4 +1,4 @@
-//! A contender over silent connections: what each of them adds to the cost of a request.
+//! A contender over silent connections: how much each of them adds to the cost of a request.
 
 use super::{
     place::{POINTS, Place, farthest, list},
@@ -6,15 +6,15 @@ use super::{
 };
 use regatta_record::{Asked, Figure, IdleCost, IdlePoint, Over};
 
-/// The curve, and what must be said of it.
+/// The curve, and doubts about it.
 pub(super) fn over(asked: &Asked, places: &[Place]) -> (Over, Vec<String>) {
     let mut doubts = Vec::new();
-    let believed = |place: &Place| {
+    let trusted = |place: &Place| {
         place.cell.cost_ns_per_request.filter(|_| !place.cell.verdict.voids(Figure::Cost))
     };
-    let point = |place: &Place| IdlePoint { idle: place.n, cost_ns: believed(place) };
+    let point = |place: &Place| IdlePoint { idle: place.n, cost_ns: trusted(place) };
     let points = places.iter().map(point).collect();
-    let usable: Vec<&Place> = places.iter().filter(|place| believed(place).is_some()).collect();
+    let usable: Vec<&Place> = places.iter().filter(|place| trusted(place).is_some()).collect();
     let cost = cost(asked, &usable, &mut doubts);
     (Over::Idle { points, cost }, doubts)
 }
@@ -24,8 +24,8 @@ fn cost(asked: &Asked, places: &[&Place], doubts: &mut Vec<String>) -> Option<Id
         let at = list(places.iter().map(|place| place.n));
         let at = if at.is_empty() { "none".to_owned() } else { at };
         doubts.push(format!(
-            "no line of cost: it takes {POINTS} numbers of silent connections with a cost, and \
-             these had one: {at}"
+            "no line of cost: it needs a cost at {POINTS} or more numbers of silent connections; these \
+             have one: {at}"
         ));
         return None;
     }
@@ -35,7 +35,7 @@ fn cost(asked: &Asked, places: &[&Place], doubts: &mut Vec<String>) -> Option<Id
     let measured = places.iter().map(|place| place.n).zip(means);
     if let Some((idle, by)) = farthest(measured, |idle| line.at(idle)) {
         doubts.push(format!(
-            "cost over silent connections is no straight line: at {idle} it lies {by} it"
+            "cost over silent connections is not a straight line: at {idle} it lies {by} it"
         ));
     }
     Some(IdleCost { alone_ns: start, each_ns: slope })

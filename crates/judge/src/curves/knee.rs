@@ -4,26 +4,25 @@ use super::place::Place;
 use crate::statistics::{Margins, Series, bands, log, mean, present};
 use regatta_record::{Figure, Kind, Knee};
 
-/// Fewest rates with a latency to look for a knee among.
+/// Minimum number of rates with a latency among which a knee is sought.
 const RATES: usize = 4;
 
 /// The knee, or why there is none.
 ///
 /// Power by pass is compared between all rates that were held, as costs are for their bands: paired
-/// within passes, Holm's correction over all pairs, 95% in all. The rates that could be the one of
-/// the highest power are those that none surely beats; the ends of the interval are their
-/// neighbours.
+/// within passes, Holm's correction over all pairs, 95% in all. The knee may be at any rate that no
+/// other rate beats significantly; the ends of the interval are the neighbours of these rates.
 pub(super) fn knee(places: &[Place]) -> Result<Knee, String> {
     let no = |why: String| Err(format!("no knee: {why}"));
-    let sure = |place: &&Place| {
+    let is_usable = |place: &&Place| {
         place.is_held() && !place.cell.shared_cpus && !place.cell.verdict.voids(Figure::Latency)
     };
-    let held = places.iter().filter(sure).map(|place| (place.n, weakness(place)));
+    let held = places.iter().filter(is_usable).map(|place| (place.n, weakness(place)));
     let held: Vec<(u32, Series)> = held.filter(|(_, series)| present(series).len() >= 2).collect();
     if held.len() < RATES {
         return no(format!(
-            "it takes {RATES} rates that were held, each with a 99th percentile in 2 rounds that is \
-             not void, and {} have that",
+            "it needs {RATES} rates that were held and have a valid 99th percentile in 2 rounds; {} \
+             qualify",
             held.len()
         ));
     }
@@ -32,7 +31,7 @@ pub(super) fn knee(places: &[Place]) -> Result<Knee, String> {
         .min_by(|&a, &b| mean_of(a).total_cmp(&mean_of(b)))
         .expect("there are rates");
     let last = held.len() - 1;
-    // Where the generator was the limit, nothing is known of the server.
+    // If the generator was the limit, nothing is known about the server.
     let overloaded =
         |p: &&Place| p.n > held[last].0 && !p.is_held() && !p.cell.verdict.is(Kind::GeneratorBound);
     let not_held = places.iter().find(overloaded).map(|place| place.n);
@@ -44,8 +43,8 @@ pub(super) fn knee(places: &[Place]) -> Result<Knee, String> {
     }
     if best == last && not_held.is_none() {
         return no(format!(
-            "up to the highest rate, {}/s, the 99th percentile grows more slowly than the rate: \
-             beyond the sweep",
+            "up to the highest rate, {}/s, the 99th percentile grows more slowly than the rate: the \
+             knee is beyond the sweep",
             held[last].0
         ));
     }

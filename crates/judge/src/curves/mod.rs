@@ -1,6 +1,6 @@
-//! What the cells say together, where loads differ in a single number: the rate (`rate`, `knee`),
-//! the silent connections (`idle`), the connections or the cores (`scalability`). This file sorts the
-//! cells to their curves.
+//! Curves over cells whose loads differ in a single number: the rate (`rate`, `knee`), the silent
+//! connections (`idle`), the connections or the cores (`scalability`). This file assigns cells to
+//! curves.
 
 mod idle;
 mod knee;
@@ -13,8 +13,8 @@ use crate::field::Field;
 use place::{Axis, Place};
 use regatta_record::{Asked, Cell, Curve};
 
-/// All curves: by what they are over, then by load and contender in the order asked. The twin has
-/// none: it is there for the noise.
+/// All curves, ordered by axis, then by load and contender as planned. The twin has none: it serves
+/// only to measure the noise.
 pub(super) fn curves(asked: &Asked, fields: &[Field], cells: &[Cell]) -> Vec<Curve> {
     let twin = asked.twin();
     let mut curves = Vec::new();

@@ -4,15 +4,15 @@ use crate::{field::Field, observed::Observed};
 use regatta_record::{Arrivals, Asked, Cell, Drive, LoadShape};
 use std::num::NonZeroU32;
 
-/// Fewest points of a curve that a line is laid through.
+/// Minimum number of points for a line.
 pub(super) const POINTS: usize = 3;
 
-/// Fewest numbers of connections or cores: the law has three coefficients.
+/// Minimum number of points for the scalability law, which has three coefficients.
 pub(super) const POINTS_OF_LAW: usize = 4;
 
 /// A point of a curve: a cell with figures.
 pub(super) struct Place<'a> {
-    /// Rate asked for, connections or cores.
+    /// Requested rate, connections, silent connections or cores.
     pub n: u32,
     pub cell: &'a Cell,
     pub observed: &'a Observed,
@@ -24,7 +24,7 @@ impl<'a> Place<'a> {
         Some(Place { n, cell: cells.iter().find(is_it)?, observed: field.of(contender)? })
     }
 
-    /// Whether the server was given the rate and kept up with it.
+    /// Whether the server received the rate and kept up with it.
     pub fn is_held(&self) -> bool {
         let arrivals = self.cell.load.drive.arrivals().unwrap_or_default();
         self.observed.at_rate(self.n, arrivals).is_held()
@@ -51,7 +51,7 @@ pub(super) enum Axis {
 }
 
 impl Axis {
-    /// Fewest points.
+    /// Minimum number of points.
     pub fn least(self) -> usize {
         match self {
             Axis::Rate | Axis::Idle => POINTS,
@@ -59,7 +59,7 @@ impl Axis {
         }
     }
 
-    /// What stands for the number in words.
+    /// The unit of the number.
     pub fn unit(self) -> &'static str {
         match self {
             Axis::Rate => "/s",
@@ -69,7 +69,7 @@ impl Axis {
         }
     }
 
-    /// The number under a load; `None` where the load belongs to no curve of this kind.
+    /// The number of a load; `None` if the load belongs to no curve of this kind.
     fn number(self, asked: &Asked, load: &LoadShape) -> Option<u32> {
         let closed = match load.drive {
             Drive::Closed | Drive::Bounded { .. } | Drive::Churn => {
@@ -85,7 +85,7 @@ impl Axis {
         }
     }
 
-    /// The load without the number; at a rate, what is left of the drive is how requests arrive.
+    /// The load without the number. At a rate, the remaining part of the drive is the arrivals.
     fn rest(self, load: &LoadShape) -> (LoadShape, Option<Arrivals>) {
         let rest = match self {
             Axis::Rate => LoadShape { drive: Drive::Closed, ..*load },
@@ -96,7 +96,8 @@ impl Axis {
         (rest, load.drive.arrivals())
     }
 
-    /// The loads that differ in this number alone, in its rising order, where there are enough.
+    /// The groups of loads that differ only in this number, in ascending order, if there are
+    /// enough.
     pub fn sweeps<'a>(self, asked: &Asked, fields: &'a [Field]) -> Vec<Vec<(u32, &'a Field)>> {
         let mut sweeps: Vec<Vec<(u32, &Field)>> = Vec::new();
         for field in fields {
@@ -114,11 +115,11 @@ impl Axis {
     }
 }
 
-/// Departure from a fitted curve, as a fraction, that is worth a word.
+/// Smallest reported departure from a fitted curve, as a fraction.
 const BENT: f64 = 0.10;
 
-/// Where a fitted curve is farthest from the means that were measured, and by which fraction of it;
-/// `None` where that is not worth a word.
+/// Where the measured means depart farthest from a fitted curve, and by which fraction of it;
+/// `None` if the departure is too small to report.
 pub(super) fn farthest(
     points: impl Iterator<Item = (u32, f64)>,
     fitted: impl Fn(f64) -> f64,

@@ -1,5 +1,5 @@
-//! A contender over rates: its points, and CPU(rate) = standing + marginal × rate. The rate is that of
-//! requests, and so the marginal cost is per request, whatever other costs are per.
+//! A contender over rates: its points, and CPU(rate) = standing + marginal × rate. The rate counts
+//! requests, so the marginal cost is per request, even where other costs are per another operation.
 
 use super::{
     knee,
@@ -12,7 +12,7 @@ use crate::{
 };
 use regatta_record::{Asked, Figure, Over, Percentile, RateCost, RatePoint};
 
-/// The curve, and what must be said of it.
+/// The curve, and doubts about it.
 pub(super) fn over(asked: &Asked, places: &[Place]) -> (Over, Vec<String>) {
     let mut doubts = Vec::new();
     let points = places.iter().map(|place| point(asked, place)).collect();
@@ -50,7 +50,7 @@ fn cost(asked: &Asked, places: &[Place], doubts: &mut Vec<String>) -> Option<Rat
         let rates = list(held.iter().map(|place| place.n));
         let rates = if rates.is_empty() { "none".to_owned() } else { rates };
         doubts.push(format!(
-            "no line of cost: it takes {POINTS} rates that were held, and these were: {rates}"
+            "no line of cost: it needs {POINTS} rates that were held; these were: {rates}"
         ));
         return None;
     }
@@ -61,14 +61,16 @@ fn cost(asked: &Asked, places: &[Place], doubts: &mut Vec<String>) -> Option<Rat
     })?;
     if !is_known(&slope) {
         doubts.push(
-            "no line of cost: what a request adds is not known, so far are the rounds apart"
+            "no line of cost: the cost that a request adds is not known, because the rounds differ \
+             too much"
                 .to_owned(),
         );
         return None;
     }
     let measured = held.iter().map(|place| place.n).zip(means);
     if let Some((rate, by)) = farthest(measured, |rate| line.at(rate)) {
-        doubts.push(format!("CPU over the rate is no straight line: at {rate}/s it lies {by} it"));
+        doubts
+            .push(format!("CPU over the rate is not a straight line: at {rate}/s it lies {by} it"));
     }
     Some(RateCost { standing_ns_per_s: start, marginal_ns: slope })
 }

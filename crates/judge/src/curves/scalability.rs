@@ -5,30 +5,30 @@ use super::place::{Axis, POINTS_OF_LAW as POINTS, Place, by_pass, farthest, list
 use crate::statistics::{Free, Law, arithmetic, geometric, is_known, known, mean};
 use regatta_record::{Asked, ConnectionsPoint, CoresPoint, Estimate, Figure, Kind, Over, Usl};
 
-/// The curve, and what must be said of it.
+/// The curve, and doubts about it.
 pub(super) fn over(asked: &Asked, places: &[Place], axis: Axis) -> (Over, Vec<String>) {
-    let believed =
+    let trusted =
         |place: &Place| place.cell.rate_per_s.filter(|_| !place.cell.verdict.voids(Figure::Rate));
     let (usable, void): (Vec<&Place>, Vec<&Place>) =
-        places.iter().partition(|place| believed(place).is_some());
+        places.iter().partition(|place| trusted(place).is_some());
     let mut doubts = Vec::new();
     let at = |places: &[&Place]| list(places.iter().map(|p| p.n));
     if !void.is_empty() {
         let (at, unit) = (at(&void), axis.unit());
-        doubts.push(format!("the rates are void at {at} {unit} and left out"));
+        doubts.push(format!("the rates at {at} {unit} are void and left out"));
     }
     let co_bound = |place: &&Place| place.cell.verdict.is(Kind::CoBound);
     let bounds: Vec<&Place> = usable.iter().copied().filter(co_bound).collect();
     if !bounds.is_empty() {
         doubts.push(format!(
-            "the rates are lower bounds: co-bound at {} {}; the law is that of server and load \
+            "the rates are lower bounds: co-bound at {} {}; the law describes server and load \
              together",
             at(&bounds),
             axis.unit()
         ));
     }
     let usl = law(asked, &usable, axis, &mut doubts).map_err(|why| doubts.push(why)).ok();
-    let points = places.iter().map(|place| (place.n, believed(place)));
+    let points = places.iter().map(|place| (place.n, trusted(place)));
     let over = match axis {
         Axis::Cores => Over::Cores {
             points: points.map(|(cores, rate_per_s)| CoresPoint { cores, rate_per_s }).collect(),
@@ -45,9 +45,9 @@ pub(super) fn over(asked: &Asked, places: &[Place], axis: Axis) -> (Over, Vec<St
 /// The law, or why there is none.
 ///
 /// It is fitted to each pass, and the intervals are over the passes' coefficients, as with the line
-/// of cost. A loss that the rates of all passes together would put below 0 is held at 0 in every
-/// pass; its upper end is then half the width that its interval has where it is free. Single passes
-/// may put a free loss below 0: were each held at 0 for itself, noise alone would look like a loss.
+/// of cost. If the mean rates of all passes put a loss below 0, it is held at 0 in every pass; its
+/// upper end is then half the width of its interval when it is free. Single passes may put a free
+/// loss below 0: if each were held at 0 separately, noise alone would look like a loss.
 fn law(
     asked: &Asked,
     places: &[&Place],
@@ -56,12 +56,12 @@ fn law(
 ) -> Result<Usl, String> {
     let no = |why: &str| Err(format!("no law of scalability: {why}"));
     if places.len() < POINTS {
-        return no(&format!("it takes the rates at {POINTS} numbers of {}", axis.unit()));
+        return no(&format!("it needs rates at {POINTS} numbers of {}", axis.unit()));
     }
     let counts: Vec<f64> = places.iter().map(|place| f64::from(place.n)).collect();
     let passes = by_pass(places, |place, pass| Some(place.observed.rate[pass]?.exp()));
     if passes.len() < 2 {
-        return no("it takes 2 rounds to tell how far to believe it");
+        return no("an interval needs 2 rounds");
     }
     let on = |rates: &[f64]| counts.iter().copied().zip(rates.iter().copied()).collect::<Vec<_>>();
     let column = |i: usize| mean(&passes.iter().map(|pass| pass[i].ln()).collect::<Vec<_>>());
@@ -93,7 +93,7 @@ fn law(
         return no("the rates of single rounds do not follow it");
     };
     if !is_known(&lambda) {
-        return no("the rate alone is not known, so far are the rounds apart");
+        return no("λ, the rate of one alone, is not known, because the rounds differ too much");
     }
     let peaks: Option<Vec<f64>> = laws.iter().map(|law| Some(law.peak()?.ln())).collect();
     let peak = peaks.filter(|_| kappa.low > 0.0).and_then(|logs| geometric(&logs, asked.seed));

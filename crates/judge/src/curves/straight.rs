@@ -4,22 +4,23 @@ use super::place::{Place, by_pass};
 use crate::statistics::{Line, arithmetic, mean};
 use regatta_record::{Asked, Estimate};
 
-/// The line, and how far to believe it.
+/// A line with its intervals.
 pub(super) struct Fitted {
     pub start: Estimate,
     pub slope: Estimate,
-    /// Of their means.
+    /// The line of the mean coefficients.
     pub line: Line,
     /// The mean of all passes at each place.
     pub means: Vec<f64>,
 }
 
-/// The line through `point` of each place and pass, a cost in y; or why there is none among `doubts`.
+/// Fits a line through `point` of each place and pass, a cost in y. If there is none, the reason is
+/// added to `doubts`.
 ///
-/// A line is laid through each pass, and the intervals are over the passes' coefficients: the points
+/// A line is fitted to each pass, and the intervals are over the passes' coefficients: the points
 /// of a pass share the machine's drift and are not independent, the passes are. Weights are 1/y², y
-/// being the mean of all passes at that place: errors of CPU are in proportion to it, and weights
-/// that differed from pass to pass with the errors would pull the line down.
+/// being the mean of all passes at that place: errors of CPU time are proportional to it, and
+/// weights that varied from pass to pass with the errors would pull the line down.
 pub(super) fn fit(
     asked: &Asked,
     places: &[&Place],
@@ -42,7 +43,7 @@ pub(super) fn fit(
         |of: fn(&Line) -> f64| arithmetic(&lines.iter().map(of).collect::<Vec<_>>(), asked.seed);
     let Some((start, slope)) = coefficients(|line| line.start).zip(coefficients(|line| line.slope))
     else {
-        doubts.push("no line of cost: it takes 2 rounds to tell how far to believe it".to_owned());
+        doubts.push("no line of cost: its interval needs 2 rounds".to_owned());
         return None;
     };
     let line = Line { start: start.mean, slope: slope.mean };

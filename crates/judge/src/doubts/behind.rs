@@ -1,17 +1,18 @@
-//! Contenders that leave work behind them, which no process of theirs does.
+//! Contenders that leave work behind which none of their processes does.
 
 use crate::{
     field::Field,
     statistics::{alone, holm, median},
 };
 
-/// Most that Holm's correction may give to the event that any honest contender of a race is accused.
+/// Significance level, after Holm's correction: the chance that any honest contender of a race is
+/// accused.
 const CHANCE: f64 = 0.01;
-/// What the kernel itself does after a large process has ended takes less, in seconds.
+/// In seconds. The kernel's own work after a large process exits takes less.
 const LONG: f64 = 0.25;
 
-/// Contenders after which the CPUs were at work more often than after the others, by Fisher's exact test
-/// with Holm's correction over all contenders of all loads.
+/// Reports contenders after which the CPUs were busy more often than after the others, by Fisher's
+/// exact test with Holm's correction over all contenders of all loads.
 pub fn left_work(fields: &[Field]) -> Vec<String> {
     let all = fields.iter().flat_map(|field| {
         let of = |busy: &[f64]| (busy.iter().filter(|s| **s >= LONG).count(), busy.len());
@@ -25,14 +26,14 @@ pub fn left_work(fields: &[Field]) -> Vec<String> {
     });
     let all: Vec<_> = all.collect();
     let p_values: Vec<f64> = all.iter().map(|(.., p)| *p).collect();
-    let told = all.iter().zip(holm(&p_values, CHANCE)).filter(|(_, falls)| *falls);
-    told.filter_map(|((field, o, (hits, n), (other_hits, others), p), _)| {
+    let significant = all.iter().zip(holm(&p_values, CHANCE)).filter(|(_, yes)| *yes);
+    significant.filter_map(|((field, o, (hits, n), (other_hits, others), p), _)| {
         let long = o.busy_after_s.iter().copied().filter(|s| *s >= LONG).collect();
         Some(format!(
-            "at {} {} leaves work behind it: after {hits} of {n} rounds the CPUs were busy for another \
-             {:.1} s (median), after {other_hits} of {others} of the others (p = {p:.1e}), and none of its \
-             processes was left; the next contender was started only when they were idle again (after 3 s \
-             at most): end that work with the server",
+            "at {} {} leaves work behind: after {hits} of {n} rounds the CPUs were busy for another \
+             {:.1} s (median), after {other_hits} of {others} rounds of the others (p = {p:.1e}), \
+             although all of its processes had exited; the next contender was started only when the \
+             CPUs were idle again (after 3 s at most): stop that work together with the server",
             field.load,
             o.name,
             median(long)?

@@ -1,5 +1,5 @@
-//! What in a race might mislead its reader: one sentence each, with advice, printed beside the
-//! figures.
+//! Doubts about a race: properties that may mislead its reader. Each is one sentence with advice,
+//! printed beside the figures.
 
 mod addresses;
 mod behind;
@@ -17,16 +17,17 @@ use crate::{
 use regatta_record::{Asked, Cell, Figure, NULL, Relation, Unknown, alike};
 use std::collections::BTreeSet;
 
-/// Fewest rounds of a table that is shown to others (method, rule 2).
+/// Minimum number of rounds of a published table (method, rule 2).
 pub const ROUNDS: u32 = 5;
-/// Noise floor from which on the machine is the news.
+/// Noise floor above which the machine itself is reported.
 pub const NOISE_FLOOR: f64 = 0.05;
-/// How far user + system time (sampled by tick) may be from the CPU time.
+/// Maximum difference between user + system time (sampled by tick) and CPU time, as a fraction.
 pub const SPLIT: f64 = 0.10;
-/// CPU time in seconds from which on the sampled split is compared at all.
+/// CPU time in seconds from which the sampled split is compared.
 const SPLIT_FROM_S: f64 = 1.0;
 
-/// All doubts about a race, the gravest first. `as_read` is the noise floor of costs as they were read.
+/// All doubts about a race, the most serious first. `as_read` is the noise floor of unadjusted
+/// costs.
 pub fn doubts(
     asked: &Asked,
     fields: &[Field],
@@ -65,17 +66,17 @@ pub fn doubts(
 fn incomplete(asked: &Asked, fields: &[Field]) -> Option<String> {
     if asked.precision.is_some() {
         return (!fields.iter().all(|field| field.is_complete(asked))).then(|| {
-            "the race is incomplete: further rounds were due for the precision asked for; `regatta \
+            "the race is incomplete: it needs more rounds for the requested precision; `regatta \
              race --resume` with its directory runs them"
                 .to_owned()
         });
     }
     let open = || fields.iter().flat_map(|f| &f.contenders).filter(|o| o.settled.is_none());
     let wanted: u32 = open().map(|_| asked.rounds).sum();
-    let there: u32 = open().map(|o| o.there.min(asked.rounds)).sum();
-    (there < wanted).then(|| {
+    let run: u32 = open().map(|o| o.run.min(asked.rounds)).sum();
+    (run < wanted).then(|| {
         format!(
-            "the race is incomplete: {there} of {wanted} rounds are there; `regatta race --resume` \
+            "the race is incomplete: {run} of {wanted} rounds were run; `regatta race --resume` \
              with its directory runs the rest"
         )
     })
@@ -89,14 +90,14 @@ fn few_rounds(asked: &Asked) -> Option<String> {
             1 => "there are no intervals, so no costs, rates or ratios are shown",
             _ => "the intervals are wide",
         };
-        format!("{n} {word} only: {intervals}; publish nothing under {ROUNDS} (--rounds {ROUNDS})")
+        format!("only {n} {word}: {intervals}; publish nothing under {ROUNDS} (--rounds {ROUNDS})")
     })
 }
 
 fn baseline_without_cost(asked: &Asked, cells: &[Cell]) -> Vec<String> {
     let base = cells.iter().filter(|c| c.contender == asked.baseline);
-    // With one round nobody has a cost, and another doubt says so.
-    let told = base
+    // With one round no cell has a cost; another doubt reports that.
+    let remarks = base
         .filter(|c| {
             c.load.beside.is_none()
                 && (c.verdict.voids(Figure::Cost)
@@ -113,10 +114,10 @@ fn baseline_without_cost(asked: &Asked, cells: &[Cell]) -> Vec<String> {
             );
             (c.load.to_string(), text)
         });
-    at_loads(told)
+    at_loads(remarks)
 }
 
-/// Remarks of `(load, text)`: a sentence for each that says another thing, after its loads.
+/// Merges remarks of `(load, text)`: one sentence per distinct text, after the names of its loads.
 fn at_loads(remarks: impl Iterator<Item = (String, String)>) -> Vec<String> {
     let sentence =
         |(loads, text): (Vec<String>, String)| format!("at {} {text}", loads.join(" and "));
@@ -129,8 +130,8 @@ fn shared_cpus(asked: &Asked) -> Option<String> {
         asked.cpus.load.iter().filter(|c| server.contains(c)).map(u32::to_string).collect();
     (!shared.is_empty()).then(|| {
         format!(
-            "server and load share CPU {}: they take time from each other, so believe costs only; \
-             part them with --server-cpus and --load-cpus",
+            "server and load share CPU {}: they take time from each other, so trust costs only; \
+             separate them with --server-cpus and --load-cpus",
             shared.join(", ")
         )
     })
@@ -143,7 +144,7 @@ fn shared_cores(asked: &Asked) -> Option<String> {
     (!shared.is_empty()).then(|| {
         format!(
             "server and load share a physical core (CPUs {}): each takes time from the other without \
-             waiting for it, so costs are too high and differ with the load; give each cores of its own \
+             waiting for it, so costs are too high and differ with the load; give each its own cores \
              with --server-cpus and --load-cpus",
             shared.join("; ")
         )
@@ -157,7 +158,7 @@ fn noise(
     parts: Floor,
 ) -> Option<String> {
     if asked.loads.iter().all(|load| load.beside.is_some()) {
-        // Where no cost is told, there is none to be noisy.
+        // Without any cost there is no noise of costs.
         return None;
     }
     let Some(floor) = noise_floor else {
@@ -168,7 +169,7 @@ fn noise(
             Some(original) => {
                 let twin = asked.twin().unwrap_or_default();
                 let both = [original, &twin];
-                // More rounds would be void or fail as well.
+                // More rounds would be void or fail too.
                 let why = both.iter().find_map(|name| {
                     let why = fields.iter().map(|field| field.why_no_cost(name));
                     let why: Option<Vec<String>> = why.collect();
@@ -187,43 +188,44 @@ fn noise(
     if known_floor(noise_floor).is_none() {
         return Some(format!(
             "the noise floor is not known: {} and its twin, the same program, differ by more than a \
-             factor of ten, so no difference is told here; stop other programs, run more rounds or \
-             take longer windows",
+             factor of ten, so no difference can be shown; stop other programs, run more rounds or \
+             use longer windows",
             asked.twin_of.as_deref().unwrap_or("a contender")
         ));
     }
     let remedy = match parts.lasting.exp_m1() {
         lasting if lasting > NOISE_FLOOR => format!(
-            "no number of rounds changes that, since two starts of the same program differ by {:.0}% \
-             for good; stop other programs or race on other CPUs",
+            "more rounds do not lower it, because two starts of the same program differ by {:.0}% \
+             permanently; stop other programs or race on other CPUs",
             lasting * 100.0
         ),
-        _ => "stop other programs, run more rounds or take longer windows".to_owned(),
+        _ => "stop other programs, run more rounds or use longer windows".to_owned(),
     };
     (floor > NOISE_FLOOR).then(|| {
         format!(
-            "the noise floor is ±{:.0}%: this machine shows no smaller difference; {remedy}",
+            "the noise floor is ±{:.0}%: smaller differences cannot be shown on this machine; {remedy}",
             floor * 100.0
         )
     })
 }
 
-/// The twin's relation to its original, judged like any other with Holm's correction over the
-/// loads, but without the noise floor, which holds the very difference in question.
+/// Reports a twin that differs from its original. It is judged like any other contender, with
+/// Holm's correction over the loads, but without the noise floor, which includes the very
+/// difference in question.
 fn twin_differs(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Vec<String> {
     let (Some(original), Some(twin)) = (&asked.twin_of, asked.twin()) else { return Vec::new() };
     let p_values: Vec<f64> = twin_ratios.iter().map(|d| p_value(d).unwrap_or(1.0)).collect();
     let differs = holm(&p_values, 1.0 - CONFIDENCE);
-    let told = with_twins(fields, original, &twin).zip(twin_ratios).zip(differs).filter_map(
+    let remarks = with_twins(fields, original, &twin).zip(twin_ratios).zip(differs).filter_map(
         |((field, log_ratios), differs)| {
-            // Where it is not known, neither is the noise floor, which another doubt says.
+            // If it is not known, the noise floor is not known either; another doubt reports that.
             let ratio = known(geometric(log_ratios, asked.seed))?;
             let relation =
                 statistics::relation(&ratio, differs, Margins { tie: TIE_MARGIN, floor: 0.0 });
             matches!(relation, Relation::Cheaper | Relation::Dearer).then(|| {
                 let text = format!(
-                    "{original} and its twin differ, {:.3} [{:.3} to {:.3}], though they are the \
-                     same program: something other than the contenders moves the figures; repeat \
+                    "{original} and its twin differ, {:.3} [{:.3} to {:.3}], although they are the \
+                     same program: something other than the contenders changes the figures; repeat \
                      the race with another seed",
                     ratio.mean, ratio.low, ratio.high
                 );
@@ -231,10 +233,10 @@ fn twin_differs(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Ve
             })
         },
     );
-    at_loads(told)
+    at_loads(remarks)
 }
 
-/// The loads that `twin_ratios` are of.
+/// The loads of `twin_ratios`.
 fn with_twins<'a>(
     fields: &'a [Field],
     original: &str,
@@ -243,8 +245,8 @@ fn with_twins<'a>(
     fields.iter().filter(move |f| f.cost(original).is_some() && f.cost(twin).is_some())
 }
 
-/// The noise floor is pooled over the loads; where one load is noisier than the others, its own
-/// floor must be told beside it.
+/// Reports loads that are noisier than the others. The noise floor is pooled over the loads, so the
+/// floor of such a load is printed beside it.
 fn noisier_loads(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> Vec<String> {
     let (Some(original), Some(twin)) = (&asked.twin_of, asked.twin()) else { return Vec::new() };
     let loads = with_twins(fields, original, &twin);
@@ -257,8 +259,8 @@ fn noisier_loads(asked: &Asked, fields: &[Field], twin_ratios: &[Vec<f64>]) -> V
                 None => "beyond a factor of ten".to_owned(),
             };
             let text = format!(
-                "the noise floor is {is}, above that of the other loads: smaller differences mean \
-                 nothing there"
+                "the noise floor is {is}, above that of the other loads: smaller differences are not \
+                 significant there"
             );
             (field.load.to_string(), text)
         })
@@ -273,7 +275,7 @@ fn sources(fields: &[Field]) -> Vec<String> {
     if names.len() > 1 {
         let names = names.into_iter().collect::<Vec<_>>().join(", ");
         doubts.push(format!(
-            "CPU time was read from different sources ({names}), which need not agree; \
+            "CPU time was read from different sources ({names}), which may disagree; \
              see each round's source in rounds.jsonl"
         ));
     }
@@ -288,39 +290,39 @@ fn sources(fields: &[Field]) -> Vec<String> {
     if !apart.is_empty() {
         doubts.push(format!(
             "user and system time, sampled by tick, do not add up to the CPU time of {}; \
-             the cost goes by the CPU time, which is exact: do not trust the split",
+             the cost uses the CPU time, which is exact: do not trust the split",
             apart.join(", ")
         ));
     }
     doubts
 }
 
-/// What contenders did that voids no figure, once for all that did it.
+/// Remarks on contenders that void no figure, merged over all contenders with the same remark.
 fn remarks(asked: &Asked, fields: &[Field]) -> Vec<String> {
-    let told = asked.contenders.iter().filter_map(|name| {
+    let remarks = asked.contenders.iter().filter_map(|name| {
         let each = || fields.iter().filter_map(|field| field.of(name));
         let rounds: u32 = each().filter_map(|o| Some(o.remark.as_ref()?.0)).sum();
         let (_, first) = each().find_map(|o| o.remark.as_ref())?;
         let finished: u32 = each().map(|o| o.finished).sum();
-        // The remark begins with the name.
+        // The remark starts with the name.
         let what = first.strip_prefix(name.as_str()).map_or(first.as_str(), str::trim_start);
-        let text = format!("in {rounds} of {finished} rounds: {what}; the figures stand");
+        let text = format!("in {rounds} of {finished} rounds: {what}; the figures remain valid");
         Some((name.clone(), text))
     });
     let sentence = |(names, text): (Vec<String>, String)| format!("{} {text}", names.join(", "));
-    alike(told).into_iter().map(sentence).collect()
+    alike(remarks).into_iter().map(sentence).collect()
 }
 
 fn no_null_server(asked: &Asked, fields: &[Field]) -> Option<String> {
-    // An echo is no floor of what computes.
+    // An echo server is no lower bound for a workload that computes.
     if asked.workload == "hash" {
         return None;
     }
     let raced = |f: &Field| f.of(NULL).is_some_and(|o| o.finished > 0);
     (!fields.iter().any(raced)).then(|| {
         format!(
-            "the null server did not race: that the load was not the limit is known only from its \
-             CPUs (busy from {:.2} on); enter `{}`",
+            "the null server did not race, so only the load's CPU use (busy from {:.2}) shows that the \
+             load was not the limit; enter `{}`",
             verdict::BUSY,
             NULL
         )

@@ -1,4 +1,4 @@
-//! What the probe says beside what it takes off the ratios.
+//! Doubts that the machine probe raises, apart from its adjustment of the ratios.
 
 use crate::{
     field::{Field, TIE_MARGIN},
@@ -7,12 +7,13 @@ use crate::{
 };
 use regatta_record::{Asked, Cell, Estimate, NULL, Relation, alike, rounds_in_words};
 
-/// Most that Holm's correction may give to the event that any honest contender of a race is accused.
+/// Significance level, after Holm's correction: the chance that any honest contender of a race is
+/// accused.
 const CHANCE: f64 = 0.01;
-/// Fewest rounds of an accusation: fewer follow no distribution that is known.
+/// Minimum number of rounds for an accusation: fewer have no known distribution.
 const FEWEST: usize = 4;
 
-/// Contenders that leave the machine slower or faster behind them than the others do, by Student's test
+/// Reports contenders that leave the machine slower or faster than the others do, by Student's test
 /// with Holm's correction over all contenders of all loads, and by more than a tie.
 pub fn left_behind(asked: &Asked, fields: &[Field]) -> Vec<String> {
     let mut all: Vec<(&Field, &str, Vec<f64>)> = Vec::new();
@@ -26,7 +27,7 @@ pub fn left_behind(asked: &Asked, fields: &[Field]) -> Vec<String> {
     let p = |changes: &[f64]| p_value(changes).filter(|_| changes.len() >= FEWEST).unwrap_or(1.0);
     let p_values: Vec<f64> = all.iter().map(|(.., changes)| p(changes)).collect();
     let differs = holm(&p_values, CHANCE);
-    let told = all.iter().zip(differs).filter_map(|((field, name, changes), differs)| {
+    let remarks = all.iter().zip(differs).filter_map(|((field, name, changes), differs)| {
         let change = geometric(changes, asked.seed)?;
         let slower = match relation(&change, differs, Margins { tie: TIE_MARGIN, floor: 0.0 }) {
             Relation::Dearer => "slower",
@@ -34,25 +35,24 @@ pub fn left_behind(asked: &Asked, fields: &[Field]) -> Vec<String> {
             Relation::Baseline | Relation::Tied | Relation::NotToldApart => return None,
         };
         Some(format!(
-            "at {} {name} leaves the machine {slower} behind it than the others do: right after it \
-             the probe reads {:.2}× [{:.2}–{:.2}]; no ratio is adjusted by readings after a \
-             contender, but whoever runs next meets that machine: race {name} alone with the baseline \
-             too (--only)",
+            "at {} {name} leaves the machine {slower} than the others do: right after it the probe \
+             reads {:.2}× [{:.2}–{:.2}]; no ratio is adjusted by readings after a contender, but the \
+             contender that runs next is affected: also race {name} alone with the baseline (--only)",
             field.load, change.mean, change.low, change.high
         ))
     });
-    told.collect()
+    remarks.collect()
 }
 
-/// Cells whose relation to the baseline is another one without the adjustment, those of which the same is
-/// said in one sentence. `as_read` is the noise floor without the adjustment.
+/// Reports cells whose relation to the baseline changes without the adjustment; cells with the same
+/// remark share one sentence. `as_read` is the noise floor without the adjustment.
 pub fn changed_relations(
     asked: &Asked,
     fields: &[Field],
     cells: &[Cell],
     as_read: Floor,
 ) -> Vec<String> {
-    let says = |relation: Option<Relation>| match relation {
+    let in_words = |relation: Option<Relation>| match relation {
         Some(Relation::Cheaper) => Some("significantly cheaper"),
         Some(Relation::Dearer) => Some("significantly more expensive"),
         Some(Relation::Tied) => Some("tied"),
@@ -62,13 +62,13 @@ pub fn changed_relations(
     let ratio =
         |ratio: Estimate| format!("{:.3} [{:.3} to {:.3}]", ratio.mean, ratio.low, ratio.high);
     let remarks = cells.iter().filter(|c| c.contender != NULL).filter_map(|c| {
-        let (now, then) = (says(c.relation)?, says(c.relation_unadjusted)?);
+        let (now, then) = (in_words(c.relation)?, in_words(c.relation_unadjusted)?);
         (now != then).then_some(())?;
         let advice = rounds_without(asked, fields, c, as_read).map_or_else(String::new, |rounds| {
-            format!(" ({} would tell)", rounds_in_words(rounds, None, None))
+            format!(" ({} would decide)", rounds_in_words(rounds, None, None))
         });
         let text = format!(
-            "{now}, {}, only because ratios are adjusted by the machine probe; without that {then}, \
+            "{now}, {}, only because ratios are adjusted for the machine probe; unadjusted: {then}, \
              {}{advice}",
             ratio(c.ratio_to_baseline?),
             ratio(c.ratio_unadjusted?),
@@ -81,11 +81,12 @@ pub fn changed_relations(
     alike(remarks).into_iter().map(sentence).collect()
 }
 
-/// How many rounds would tell a ratio without the adjustment, where that alone is not told yet; where it
-/// is not told with the adjustment either, the cell says so itself ([`Cell::rounds_to_tell`]).
+/// The number of rounds that would decide a ratio without the adjustment, if only that one is
+/// undecided; if the adjusted ratio is undecided too, the cell reports it
+/// ([`Cell::rounds_to_tell`]).
 fn rounds_without(asked: &Asked, fields: &[Field], cell: &Cell, as_read: Floor) -> Option<u32> {
-    let is_told = cell.relation != Some(Relation::NotToldApart);
-    if !is_told || cell.relation_unadjusted != Some(Relation::NotToldApart) {
+    let is_decided = cell.relation != Some(Relation::NotToldApart);
+    if !is_decided || cell.relation_unadjusted != Some(Relation::NotToldApart) {
         return None;
     }
     let field = fields.iter().find(|field| field.load == cell.load)?;

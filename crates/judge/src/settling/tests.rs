@@ -3,8 +3,8 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 
 const MS: u64 = 1_000_000;
 
-/// Slices of 100 ms at 10,000 requests per second, whose costs in nanoseconds `cost` tells by the second,
-/// with normal noise of so many percent.
+/// Slices of 100 ms at 10,000 requests per second. `cost` returns the cost in nanoseconds at a
+/// second; `noise` is the standard deviation of its logarithm.
 fn slices(seed: u64, noise: f64, cost: impl Fn(f64) -> f64) -> impl Iterator<Item = WarmUpSlice> {
     let mut random = StdRng::seed_from_u64(seed);
     (0..).map(move |i| {
@@ -15,7 +15,7 @@ fn slices(seed: u64, noise: f64, cost: impl Fn(f64) -> f64) -> impl Iterator<Ite
     })
 }
 
-/// Observes for 30 s at most: what was seen, and the seconds that it took.
+/// Observes for at most 30 s. Returns the result, and the seconds that it took.
 fn observe(slices: impl Iterator<Item = WarmUpSlice>) -> (Settling, f64) {
     let mut settler = Settler::new(Duration::from_secs(30));
     for slice in slices.take(300) {
@@ -42,9 +42,9 @@ fn a_server_without_a_warm_up_is_flat_and_needs_a_third_of_the_time() {
     assert!(flat >= 198, "{flat} of 200");
 }
 
-/// The seconds of netty as a review measured them: 82, 36, 12, 9.5, 9.3, 9.2 µs.
+/// The seconds of netty as measured in a review: 82, 36, 12, 9.5, 9.3, 9.2 µs.
 #[test]
-fn a_compiler_at_work_is_seen_until_it_is_done() {
+fn observes_a_compiler_until_it_is_done() {
     let cost = |s: f64| match s as u32 {
         0 => 82_000.0,
         1 => 36_000.0,
@@ -63,7 +63,7 @@ fn a_compiler_at_work_is_seen_until_it_is_done() {
     }
 }
 
-/// The seconds of helidon on one CPU as they were measured: from 7 s to 14 s it seems to be done.
+/// The seconds of helidon on one CPU as measured: from 7 s to 14 s it seems to be done.
 #[test]
 fn a_plateau_between_two_stages_of_a_compiler_is_not_the_end() {
     let cost = |s: f64| match s {
@@ -83,7 +83,7 @@ fn a_plateau_between_two_stages_of_a_compiler_is_not_the_end() {
 }
 
 #[test]
-fn a_smooth_ramp_is_followed_to_its_foot() {
+fn follows_a_smooth_decline_to_its_end() {
     for seed in 0..50 {
         let (seen, _) = observe(slices(seed, 0.03, |s| 9_000.0 * (1.0 + 3.0 * (-s / 1.5).exp())));
         assert_eq!(seen.class, WarmUpClass::WarmsUp, "{seen:?}");
@@ -93,7 +93,7 @@ fn a_smooth_ramp_is_followed_to_its_foot() {
 }
 
 #[test]
-fn who_becomes_dearer_after_six_seconds_slows_down() {
+fn a_cost_that_rises_after_six_seconds_is_a_slowdown() {
     for seed in 0..50 {
         let cost = |s| if s < 6.0 { 6_000.0 } else { 7_800.0 };
         let (seen, took) = observe(slices(seed, 0.03, cost));
@@ -104,7 +104,7 @@ fn who_becomes_dearer_after_six_seconds_slows_down() {
 }
 
 #[test]
-fn who_changes_again_and_again_never_settles() {
+fn a_cost_that_keeps_changing_never_settles() {
     for seed in 0..20 {
         let cost = |s: f64| 6_000.0 * (1.0 + 0.15 * (s / 3.0).floor());
         let (seen, took) = observe(slices(seed, 0.03, cost));
@@ -112,16 +112,16 @@ fn who_changes_again_and_again_never_settles() {
     }
 }
 
-/// A restless machine, for two seconds in the middle.
+/// A disturbance of the machine, for two seconds in the middle.
 #[test]
-fn who_comes_back_to_where_it_began_was_disturbed_and_is_flat() {
+fn a_cost_that_returns_to_its_start_is_flat() {
     let cost = |s| if (2.0..4.0).contains(&s) { 7_500.0 } else { 6_000.0 };
     let (seen, _) = observe(slices(1, 0.03, cost));
     assert_eq!((seen.class, seen.after_ns), (WarmUpClass::Flat, 0), "{seen:?}");
 }
 
 #[test]
-fn one_dear_slice_is_no_change() {
+fn one_expensive_slice_is_not_a_change() {
     let with_pauses = slices(3, 0.02, |_| 6_000.0).enumerate().map(|(i, slice)| match i % 25 {
         7 => WarmUpSlice { cpu_ns: slice.cpu_ns.map(|ns| 3 * ns), ..slice },
         _ => slice,
@@ -131,10 +131,10 @@ fn one_dear_slice_is_no_change() {
     assert!(took < 10.1);
 }
 
-/// One whose slices scatter by a quarter, as those of a starved machine do, is called nothing for as long
-/// as a change could hide.
+/// If slices vary by a quarter, as on a starved machine, nothing is decided as long as a change
+/// could be hidden.
 #[test]
-fn what_scatters_too_much_is_not_called_steady_before_it_can_be() {
+fn a_noisy_cost_is_not_called_steady_too_early() {
     let (seen, took) = observe(slices(5, 0.3, |_| 6_000.0));
     assert_eq!((seen.class, took), (WarmUpClass::NeverSettles, 30.0), "{seen:?}");
     let (seen, took) = observe(slices(5, 0.12, |_| 6_000.0));
@@ -142,7 +142,7 @@ fn what_scatters_too_much_is_not_called_steady_before_it_can_be() {
 }
 
 #[test]
-fn what_only_one_of_two_observations_shows_is_the_machines() {
+fn ignores_changes_that_only_one_of_two_observations_shows() {
     let seen = |class, after_ns| Settling {
         class,
         observed_ns: 1,
@@ -164,7 +164,7 @@ fn what_only_one_of_two_observations_shows_is_the_machines() {
 }
 
 #[test]
-fn who_never_settles_and_goes_up_once_and_down_once_has_no_direction() {
+fn unsettled_costs_that_rise_once_and_fall_once_have_no_direction() {
     let seen = |cold, warm| Settling {
         class: WarmUpClass::NeverSettles,
         observed_ns: 30,
@@ -181,9 +181,9 @@ fn who_never_settles_and_goes_up_once_and_down_once_has_no_direction() {
     assert!(falls.has_direction(), "{falls:?}");
 }
 
-/// What a start of the quick race showed of threads: 9.30 µs in the first second, 9.44 µs later.
+/// One start in the quick race showed this for threads: 9.30 µs in the first second, 9.44 µs later.
 #[test]
-fn who_differs_for_less_than_a_second_and_by_less_than_what_matters_is_flat() {
+fn a_small_difference_in_the_first_second_is_flat() {
     for seed in 0..50 {
         let cost = |s| if s < 0.5 { 9_150.0 } else { 9_440.0 };
         let (seen, took) = observe(slices(seed, 0.01, cost));
@@ -196,7 +196,7 @@ fn who_differs_for_less_than_a_second_and_by_less_than_what_matters_is_flat() {
 }
 
 #[test]
-fn slices_that_cannot_be_read_cost_nothing() {
+fn unreadable_slices_have_no_cost() {
     let slice = |requests, cpu_ns| WarmUpSlice { ns: 100 * MS, requests, cpu_ns };
     let all = [
         slice(50, None),

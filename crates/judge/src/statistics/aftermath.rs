@@ -1,16 +1,17 @@
-//! What a contender leaves behind on the machine: readings of a probe after it, over those before it.
+//! The effect of a contender on the machine: probe readings after it, over those before it.
 
 use super::{Series, median};
 
-/// By contender and pass the logarithm of the reading after it over the reading before it, less the median
-/// of that over the contenders of the pass. `readings` are the logarithms before and after, by pass.
+/// Returns, by contender and pass, the logarithm of the reading after the contender over the
+/// reading before it, minus the median of this over the contenders of the pass. `readings` are the
+/// logarithms before and after, by pass.
 ///
-/// What every contender leaves behind alike (a CPU that has just been busy) is harmless, since
-/// contenders are compared with each other, and falls out; and one contender that leaves much behind
-/// does not move the median of all. Under "this contender leaves the machine as
-/// others do" each list has the mean zero, which Student's test decides. Readings before a contender
-/// cannot depend on it, so a difference is its doing, or chance. Passes that fewer than two contenders
-/// have readings of are left out.
+/// An effect that all contenders have (a CPU that was just busy) is harmless, because contenders
+/// are compared with each other; it cancels out. One contender with a large effect does not move
+/// the median of all. Under the hypothesis "this contender leaves the machine as others do" each
+/// list has the mean zero; Student's test decides. Readings before a contender cannot depend on it,
+/// so a difference is caused by the contender, or by chance. Passes with readings of fewer than two
+/// contenders are left out.
 pub fn aftermath(readings: &[(&Series, &Series)]) -> Vec<Vec<f64>> {
     let changes: Vec<Series> = readings
         .iter()
@@ -40,8 +41,8 @@ mod tests {
     use super::*;
     use rand::{Rng, SeedableRng, rngs::StdRng};
 
-    /// Six contenders, of which the third changes the reading by `effect`; all of them warm the machine
-    /// by 3%.
+    /// Six contenders, the third of which changes the reading by `effect`; all of them change it by
+    /// -3%.
     fn accused(effect: f64, seed: u64) -> Vec<usize> {
         let mut random = StdRng::seed_from_u64(seed);
         let mut of = |contender: usize| -> (Series, Series) {
@@ -62,14 +63,14 @@ mod tests {
     }
 
     #[test]
-    fn a_contender_that_leaves_the_machine_slower_is_found_and_nobody_else() {
+    fn finds_only_the_contender_that_leaves_the_machine_slower() {
         assert!((0..50).all(|seed| accused(0.06, seed) == [2]));
         let falsely = (0..200).filter(|seed| !accused(0.0, *seed).is_empty()).count();
         assert!(falsely <= 16, "{falsely} of 200, at 5%");
     }
 
     #[test]
-    fn a_pass_with_one_reading_says_nothing() {
+    fn a_pass_with_one_reading_is_ignored() {
         let (before, after) = (vec![Some(0.0), Some(0.0)], vec![Some(0.1), Some(0.1)]);
         let other = (vec![Some(0.0), None], vec![Some(0.0), Some(0.0)]);
         let changes = aftermath(&[(&before, &after), (&other.0, &other.1)]);

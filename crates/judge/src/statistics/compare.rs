@@ -1,18 +1,18 @@
-//! Which differences are differences: the noise floor, Holm's correction, relations and bands.
+//! Significance of differences: the noise floor, Holm's correction, relations and bands.
 
 use super::{CONFIDENCE, Series, p_value, paired, student, t_quantile};
 use regatta_record::{Band, Estimate, Relation};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
-/// The noise floor: how far from 1 the ratio of a contender to itself may seem to lie, as a fraction,
-/// from the log-ratios of the twin to its original under each load.
+/// The noise floor: how far from 1 the ratio of a contender to itself may appear, as a fraction,
+/// from the log-ratios of the twin to its original at each load.
 ///
 /// `exp(m + t(0.975; ν)·s/√n) − 1`, where `m` is the root mean square of the mean log-ratios of the
-/// loads, `s` the standard deviation of the log-ratios about the mean of their own load, pooled with
-/// `ν = Σ(nᵢ − 1)` degrees of freedom, and `n` the number of rounds that a load has on average. With
-/// one load this is |mean| plus the half-width of Student's interval. A lasting difference between the
-/// two names is part of `m`: no number of rounds averages it away, nor do loads under which it has
-/// opposite signs. `None` where no load has 2 pairs.
+/// loads, `s` the standard deviation of the log-ratios about the mean of their own load, pooled
+/// with `ν = Σ(nᵢ − 1)` degrees of freedom, and `n` the average number of rounds of a load. With
+/// one load this is |mean| plus the half-width of Student's interval. A lasting difference between
+/// the two names is part of `m`: more rounds do not average it away, nor do loads with opposite
+/// signs of it. `None` if no load has 2 pairs.
 pub fn noise_floor(log_ratios_by_load: &[Vec<f64>]) -> Option<f64> {
     let loads: Vec<_> = log_ratios_by_load.iter().filter(|d| !d.is_empty()).collect();
     let pairs = loads.iter().map(|d| d.len()).sum::<usize>() as f64;
@@ -29,11 +29,10 @@ pub fn noise_floor(log_ratios_by_load: &[Vec<f64>]) -> Option<f64> {
     Some((offset.sqrt() + half).exp_m1())
 }
 
-/// Whether the twin differs from its original under one load by so much more than under the
-/// `others` that chance alone does it in 1 of 100: the ratio of the two variances about zero
-/// against Fisher's F with as many degrees of freedom as there are pairs (Snedecor and Cochran,
-/// *Statistical Methods*, section on comparing two variances). False with fewer than 2 pairs on
-/// either side.
+/// Whether the twin differs from its original at one load by significantly more than at the
+/// `others`, at a level of 1%: the ratio of the two variances about zero against Fisher's F with as
+/// many degrees of freedom as there are pairs (Snedecor and Cochran, *Statistical Methods*, section
+/// on comparing two variances). False with fewer than 2 pairs on either side.
 pub fn is_noisier(log_ratios: &[f64], others: &[f64]) -> bool {
     const CHANCE: f64 = 0.01;
     let variance = |d: &[f64]| d.iter().map(|d| d * d).sum::<f64>() / d.len() as f64;
@@ -46,41 +45,42 @@ pub fn is_noisier(log_ratios: &[f64], others: &[f64]) -> bool {
     ratio.is_finite() && f.sf(ratio) < CHANCE
 }
 
-/// Which of a family of hypotheses fall when any wrong fall at all shall have probability `alpha`
-/// at most, however they depend on each other: by growing p, the i-th of m falls while
-/// `p ≤ alpha / (m − i + 1)` (Holm, *A simple sequentially rejective multiple test procedure*,
-/// Scandinavian Journal of Statistics 6, 1979).
+/// Returns which hypotheses of a family are rejected. The probability of any false rejection is at
+/// most `alpha`, however they depend on each other: in ascending order of p, the i-th of m is
+/// rejected while `p ≤ alpha / (m − i + 1)` (Holm, *A simple sequentially rejective multiple test
+/// procedure*, Scandinavian Journal of Statistics 6, 1979).
 pub fn holm(p_values: &[f64], alpha: f64) -> Vec<bool> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
-    let mut falls = vec![false; p_values.len()];
+    let mut rejected = vec![false; p_values.len()];
     for (before, &i) in order.iter().enumerate() {
         if p_values[i] > alpha / (p_values.len() - before) as f64 {
             break;
         }
-        falls[i] = true;
+        rejected[i] = true;
     }
-    falls
+    rejected
 }
 
-/// Between what and what a ratio says nothing, as fractions (0.02 is 2%), taken by factors: from
-/// 1/(1 + x) to 1 + x.
+/// Limits within which a ratio is not meaningful, as fractions (0.02 is 2%), applied as factors:
+/// from 1/(1 + x) to 1 + x.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Margins {
     /// Differences within this are too small to matter.
     pub tie: f64,
-    /// Differences within this may be none: the noise floor.
+    /// Differences within this may be noise: the noise floor.
     pub floor: f64,
 }
 
 impl Margins {
-    /// Every difference matters that is one.
+    /// Every significant difference matters.
     pub const NONE: Margins = Margins { tie: 0.0, floor: 0.0 };
 }
 
-/// What a ratio's interval means (method, rule 3): *tied* if all of it lies within the tie margin,
-/// whatever the floor; *cheaper* or *dearer* if all of it lies beyond the floor on that side and
-/// `differs`, the word of Holm's correction; otherwise *not told apart*.
+/// The relation that follows from a ratio's interval (method, rule 3): *tied* if all of it lies
+/// within the tie margin, whatever the floor; *cheaper* or *more expensive* if all of it lies
+/// beyond the floor on that side and `differs`, the result of Holm's correction; otherwise *not
+/// distinguishable*.
 pub fn relation(ratio: &Estimate, differs: bool, margins: Margins) -> Relation {
     let (tie, floor) = (1.0 + margins.tie, 1.0 + margins.floor);
     if ratio.low >= 1.0 / tie && ratio.high <= tie {
@@ -94,12 +94,12 @@ pub fn relation(ratio: &Estimate, differs: bool, margins: Margins) -> Relation {
     }
 }
 
-/// The ranks by cost that each contender could hold: from 1 + those surely better to k − those
-/// surely worse. A pair is *surely* ordered when [`relation`] says so, with Student's interval of
-/// the paired log-ratios and Holm's correction over all k(k−1)/2 pairs; so with 95% probability
-/// all bands are right at once (simultaneous rank intervals from pairwise tests: Al Mohamad,
-/// Goeman and van Zwet, Electronic Journal of Statistics 15, 2021). A pair that met in fewer than
-/// 2 rounds is not ordered.
+/// The possible ranks by cost of each contender: from 1 + the number of significantly cheaper ones
+/// to k − the number of significantly more expensive ones. A pair is ordered *significantly* if
+/// [`relation`] says so, with Student's interval of the paired log-ratios and Holm's correction
+/// over all k(k−1)/2 pairs; so with 95% probability all bands are correct at once (simultaneous
+/// rank intervals from pairwise tests: Al Mohamad, Goeman and van Zwet, Electronic Journal of
+/// Statistics 15, 2021). A pair with fewer than 2 common rounds is not ordered.
 pub fn bands(logs: &[&Series], margins: Margins) -> Vec<Band> {
     let k = logs.len();
     let pairs: Vec<(usize, usize)> = (0..k).flat_map(|a| (a + 1..k).map(move |b| (a, b))).collect();
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn holm_on_a_worked_example() {
-        // Sorted: 0.005 ≤ 0.05/4, 0.01 ≤ 0.05/3, 0.03 > 0.05/2: stop; 0.04 is not looked at.
+        // Sorted: 0.005 ≤ 0.05/4, 0.01 ≤ 0.05/3, 0.03 > 0.05/2: stop; 0.04 is not tested.
         assert_eq!(holm(&[0.01, 0.04, 0.03, 0.005], 0.05), [true, false, false, true]);
         assert_eq!(holm(&[0.04], 0.05), [true]);
         assert_eq!(holm(&[0.04, 0.04], 0.05), [false, false]);
@@ -138,30 +138,34 @@ mod tests {
     fn relations_at_their_limits() {
         let ratio = |low, high| Estimate { mean: f64::sqrt(low * high), low, high };
         let under = |floor| Margins { tie: 0.02, floor };
-        let says = |low, high, floor| relation(&ratio(low, high), true, under(floor));
-        assert_eq!(says(0.99, 1.01, 0.0), Relation::Tied);
-        assert_eq!(says(1.0 / 1.02, 1.02, 0.0), Relation::Tied);
-        assert_eq!(says(1.005, 1.02, 0.0), Relation::Tied, "sure but small");
-        assert_eq!(says(1.005, 1.03, 0.0), Relation::Dearer);
-        assert_eq!(says(0.90, 0.95, 0.0), Relation::Cheaper);
-        assert_eq!(says(0.95, 1.10, 0.0), Relation::NotToldApart);
-        let unsure = relation(&ratio(1.005, 1.03), false, under(0.0));
-        assert_eq!(unsure, Relation::NotToldApart, "Holm");
+        let found = |low, high, floor| relation(&ratio(low, high), true, under(floor));
+        assert_eq!(found(0.99, 1.01, 0.0), Relation::Tied);
+        assert_eq!(found(1.0 / 1.02, 1.02, 0.0), Relation::Tied);
+        assert_eq!(found(1.005, 1.02, 0.0), Relation::Tied, "significant but small");
+        assert_eq!(found(1.005, 1.03, 0.0), Relation::Dearer);
+        assert_eq!(found(0.90, 0.95, 0.0), Relation::Cheaper);
+        assert_eq!(found(0.95, 1.10, 0.0), Relation::NotToldApart);
+        let insignificant = relation(&ratio(1.005, 1.03), false, under(0.0));
+        assert_eq!(insignificant, Relation::NotToldApart, "Holm");
     }
 
     #[test]
     fn the_floor_decides_what_differs_and_never_what_is_tied() {
         let ratio = |low, high| Estimate { mean: f64::sqrt(low * high), low, high };
-        let says =
+        let found =
             |low, high, floor| relation(&ratio(low, high), true, Margins { tie: 0.02, floor });
-        assert_eq!(says(0.965, 0.995, 0.03), Relation::NotToldApart, "0.98 under a floor of 3%");
-        assert_eq!(says(1.03, 1.05, 0.10), Relation::NotToldApart, "sure, and within the floor");
-        assert_eq!(says(0.95, 1.04, 0.06), Relation::NotToldApart, "a wide floor makes no tie");
-        assert_eq!(says(0.985, 1.015, 0.10), Relation::Tied);
-        assert_eq!(says(1.0301, 1.05, 0.03), Relation::Dearer);
-        assert_eq!(says(1.03, 1.05, 0.03), Relation::NotToldApart, "at the floor");
-        assert_eq!(says(0.90, 0.97, 0.03), Relation::Cheaper);
-        assert_eq!(says(0.90, 1.0 / 1.03, 0.03), Relation::NotToldApart, "at the floor");
+        assert_eq!(found(0.965, 0.995, 0.03), Relation::NotToldApart, "0.98 with a floor of 3%");
+        assert_eq!(
+            found(1.03, 1.05, 0.10),
+            Relation::NotToldApart,
+            "significant, but within the floor"
+        );
+        assert_eq!(found(0.95, 1.04, 0.06), Relation::NotToldApart, "a wide floor makes no tie");
+        assert_eq!(found(0.985, 1.015, 0.10), Relation::Tied);
+        assert_eq!(found(1.0301, 1.05, 0.03), Relation::Dearer);
+        assert_eq!(found(1.03, 1.05, 0.03), Relation::NotToldApart, "at the floor");
+        assert_eq!(found(0.90, 0.97, 0.03), Relation::Cheaper);
+        assert_eq!(found(0.90, 1.0 / 1.03, 0.03), Relation::NotToldApart, "at the floor");
     }
 
     #[test]
@@ -176,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lasting_offset_stands_in_the_floor_whatever_its_sign_and_the_number_of_rounds() {
+    fn the_floor_contains_a_lasting_offset_of_any_sign_after_any_number_of_rounds() {
         for (one, other) in [(0.03, 0.03), (0.03, -0.03), (-0.03, -0.03)] {
             let around = |by: f64| (0..50).map(|i| by + [0.001, -0.001][i % 2]).collect();
             let floor = noise_floor(&[around(one), around(other)]).unwrap();
@@ -185,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_is_noisier_where_its_twins_are_surely_further_apart() {
+    fn a_load_is_noisier_if_its_twins_differ_significantly_more() {
         let d = |by: f64| [by, -by, by, -by, by, -by, by];
         // F(0.99; 7, 7) is 6.99 in any table.
         assert!(is_noisier(&d(0.0265), &d(0.01)));
@@ -198,7 +202,8 @@ mod tests {
     #[test]
     fn bands_of_a_known_field() {
         const SMALL: Margins = Margins { tie: 0.02, floor: 0.0 };
-        // a and b cannot be told apart, c is dearer than both, d never met the others.
+        // a and b are not distinguishable, c is more expensive than both, d has no common rounds
+        // with them.
         let wobble = [0.000, 0.011, -0.012, 0.009, -0.008, 0.004, -0.005];
         let series =
             |by: f64, flip: f64| -> Series { wobble.iter().map(|w| Some(by + flip * w)).collect() };

@@ -1,25 +1,26 @@
-//! A control variate: what a probe saw of the machine is taken off what the contenders cost.
+//! A control variate: adjusts the costs of contenders for the readings of the machine probe.
 //!
-//! Both are logarithms. Within a contender and within a pass, cost moves with the probe's reading by
-//! the factor `slope`, estimated over all contenders together (the common slope of an analysis of
-//! covariance: Fisher, *Statistical Methods for Research Workers*, 4th edition, 1932, section 49.1; as
-//! a control variate: Lavenberg and Welch, Management Science 27, 1981). What all contenders of a
-//! pass met alike falls out of ratios anyway, so it has no part in the slope. The reading is
-//! the one before a contender is started, and the order of rounds is random, so it has nothing to do with
-//! who is measured. A reading after it would hold what the contender leaves behind, alike in every
-//! round, which is its own doing and no noise: ratios stay what they were but for the machine's part, and their intervals become
-//! narrower.
+//! Both are logarithms. Within a contender and within a pass, cost changes with the probe's reading
+//! by the factor `slope`, estimated over all contenders together (the common slope of an analysis
+//! of covariance: Fisher, *Statistical Methods for Research Workers*, 4th edition, 1932, section
+//! 49.1; as a control variate: Lavenberg and Welch, Management Science 27, 1981). Changes that
+//! affect all contenders of a pass cancel out of ratios anyway, so they have no part in the slope.
+//!
+//! The reading is the one before a contender starts, and the order of rounds is random, so it is
+//! independent of the contender. A reading after it would include the effect of the contender
+//! itself, the same in every round, which is not noise. So ratios lose only the machine's part, and
+//! their intervals become narrower.
 
 use super::{Series, mean, t_quantile};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Fewest degrees of freedom for which a slope is estimated at all: it costs one of them, which with
-/// so many more changes no interval by more than 4%.
+/// Minimum degrees of freedom for estimating a slope. The slope uses one of them; with this many
+/// more, no interval changes by more than 4%.
 const FREEDOM: usize = 15;
-/// Certainty that the probe says something, one-sided.
+/// One-sided confidence required of the slope.
 const CERTAINTY: f64 = 0.99;
 
-/// What the probe says of the cost.
+/// The relation of cost and probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Control {
     /// Growth of the logarithm of the cost with that of the reading, 0 to 1.
@@ -31,8 +32,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// From each contender's costs and readings, by pass. `None` where the probe does not say
-    /// enough.
+    /// Estimates the relation from each contender's costs and readings, by pass. `None` if the
+    /// slope is not significant.
     pub fn of(contenders: &[(&Series, &Series)]) -> Option<Control> {
         let mut seen: Vec<Seen> = contenders
             .iter()
@@ -47,7 +48,7 @@ impl Control {
         let mean = mean(&seen.iter().map(|seen| seen.probe).collect::<Vec<_>>())?;
         let [groups, passes] = [|seen: &Seen| seen.contender, |seen: &Seen| seen.pass]
             .map(|of| seen.iter().map(of).collect::<BTreeSet<_>>().len());
-        // Means of contenders and of passes, less the one that both contain, and the slope.
+        // Subtract the means of contenders and of passes (which share one) and the slope.
         let freedom = seen.len().checked_sub(groups + passes)?;
         if freedom < FREEDOM {
             return None;
@@ -65,14 +66,14 @@ impl Control {
         if slope <= t_quantile(CERTAINTY, freedom) * error {
             return None;
         }
-        // A cost cannot depend on the machine more than a probe that does nothing else.
+        // A cost cannot depend on the machine more than a probe without any other work.
         let slope = slope.min(1.0);
         let left = yy - 2.0 * slope * xy + slope * slope * xx;
         Some(Control { slope, explained: 1.0 - left / yy, mean })
     }
 
-    /// The costs as they would have been at the mean reading. Those without a reading stay.
-    pub fn taken_off(&self, costs: &Series, probes: &Series) -> Series {
+    /// The costs adjusted to the mean reading. Costs without a reading are unchanged.
+    pub fn adjusted(&self, costs: &Series, probes: &Series) -> Series {
         let one = |(y, x): (&Option<f64>, &Option<f64>)| {
             (*y).map(|y| x.map_or(y, |x| y - self.slope * (x - self.mean)))
         };
@@ -88,17 +89,17 @@ struct Seen {
     cost: f64,
 }
 
-/// Takes off the means of contenders and of passes, in turn until both are gone: at once where every
-/// contender ran in every pass.
+/// Subtracts the means of contenders and of passes, alternately until both vanish: immediately if
+/// every contender ran in every pass.
 fn centre(seen: &mut [Seen]) {
     const SWEEPS: usize = 20;
     for _ in 0..SWEEPS {
-        take_means_off(seen, |seen| seen.contender);
-        take_means_off(seen, |seen| seen.pass);
+        subtract_means(seen, |seen| seen.contender);
+        subtract_means(seen, |seen| seen.pass);
     }
 }
 
-fn take_means_off(seen: &mut [Seen], group: impl Fn(&Seen) -> usize) {
+fn subtract_means(seen: &mut [Seen], group: impl Fn(&Seen) -> usize) {
     let mut sums: BTreeMap<usize, (f64, f64, f64)> = BTreeMap::new();
     for one in seen.iter() {
         let (n, probe, cost) = sums.entry(group(one)).or_default();
@@ -115,8 +116,8 @@ mod tests {
     use super::*;
     use rand::{Rng, SeedableRng, rngs::StdRng};
 
-    /// Passes of two contenders, the second dearer by a tenth, on a machine of two states; the probe
-    /// sees `slope` of them. In unspecific order: states differ between contenders of a pass.
+    /// Passes of two contenders, the second a tenth more expensive, on a machine with two states;
+    /// `slope` of them is visible to the probe. The states differ between contenders of a pass.
     fn seen(passes: usize, slope: f64, seed: u64) -> [(Series, Series); 2] {
         let mut random = StdRng::seed_from_u64(seed);
         [0.0, 0.1_f64.ln_1p()].map(|effect| {
@@ -130,9 +131,9 @@ mod tests {
         })
     }
 
-    /// Both contenders of a pass meet the same drift, and the probe another state each time.
+    /// Both contenders of a pass have the same drift, and the probe another state each time.
     #[test]
-    fn a_drift_that_pairing_takes_off_anyway_is_no_reason_for_a_control() {
+    fn a_drift_that_pairing_removes_needs_no_control() {
         let taken = (0..100).filter(|seed| {
             let mut random = StdRng::seed_from_u64(*seed);
             let mut of = |drift: f64| Some(drift + random.random_range(-0.02..0.02));
@@ -150,21 +151,21 @@ mod tests {
     }
 
     #[test]
-    fn the_machines_part_goes_and_the_contenders_stays() {
+    fn removes_the_machines_part_and_keeps_the_contenders() {
         for seed in 0..20 {
             let [(a, of_a), (b, of_b)] = seen(20, 0.8, seed);
             let control = Control::of(&[(&a, &of_a), (&b, &of_b)]).unwrap();
             assert!((control.slope - 0.8).abs() < 0.05, "{control:?}");
             assert!(control.explained > 0.9, "{control:?}");
             let ratios =
-                super::super::paired(&control.taken_off(&b, &of_b), &control.taken_off(&a, &of_a));
+                super::super::paired(&control.adjusted(&b, &of_b), &control.adjusted(&a, &of_a));
             assert!((mean(&ratios).unwrap().exp() - 1.1).abs() < 0.01);
             assert!(spread(&ratios) < 0.4 * spread(&super::super::paired(&b, &a)));
         }
     }
 
     #[test]
-    fn a_probe_that_says_nothing_is_left_alone() {
+    fn a_probe_without_information_is_ignored() {
         let taken = (0..200).filter(|seed| {
             let [(a, of_a), (b, of_b)] = seen(20, 0.0, *seed);
             Control::of(&[(&a, &of_a), (&b, &of_b)]).is_some()
@@ -178,11 +179,11 @@ mod tests {
     }
 
     #[test]
-    fn a_round_without_a_reading_stays_as_it_is() {
+    fn a_round_without_a_reading_is_unchanged() {
         let [(a, mut of_a), (b, of_b)] = seen(20, 0.8, 3);
         of_a[7] = None;
         let control = Control::of(&[(&a, &of_a), (&b, &of_b)]).unwrap();
-        let off = control.taken_off(&a, &of_a);
+        let off = control.adjusted(&a, &of_a);
         assert_eq!(off[7], a[7]);
         assert_ne!(off[8], a[8]);
     }

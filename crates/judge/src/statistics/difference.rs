@@ -1,4 +1,4 @@
-//! A difference of logarithms with its error: of pairs, or of two groups that have no pairs.
+//! A difference of logarithms with its error: of pairs, or of two unpaired groups.
 
 use super::{
     CONFIDENCE,
@@ -8,7 +8,7 @@ use super::{
 use regatta_record::Estimate;
 use statrs::distribution::ContinuousCDF;
 
-/// The mean of a difference of logarithms. Read as a ratio it is how much dearer the new is.
+/// The mean of a difference of logarithms; as a ratio, the new cost over the old.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
     mean: f64,
@@ -16,22 +16,23 @@ pub struct Difference {
     error: f64,
     /// Degrees of freedom of Student's t.
     freedom: f64,
-    /// Number of pairs; of groups, the size of the smaller.
+    /// Number of pairs; for groups, the size of the smaller one.
     rounds: usize,
 }
 
 impl Difference {
-    /// Of pairs: the log-ratios of the passes (Student 1908). `None` with fewer than 2.
+    /// The difference of pairs: the log-ratios of the passes (Student 1908). `None` with fewer than
+    /// 2.
     pub fn paired(log_ratios: &[f64]) -> Option<Self> {
         let error = standard_error(log_ratios)?;
         let freedom = log_ratios.len() as f64 - 1.0;
         Some(Difference { mean: mean(log_ratios)?, error, freedom, rounds: log_ratios.len() })
     }
 
-    /// Of two groups whose spreads may differ: `mean(new) − mean(old)`, its error
+    /// The difference of two groups whose variances may differ: `mean(new) − mean(old)`, its error
     /// `√(s₁²/n₁ + s₂²/n₂)`, and the degrees of freedom of Welch, *The generalization of
-    /// "Student's" problem when several different population variances are involved*,
-    /// Biometrika 34, 1947. `None` with fewer than 2 values in either.
+    /// "Student's" problem when several different population variances are involved*, Biometrika
+    /// 34, 1947. `None` with fewer than 2 values in either.
     pub fn unpaired(old: &[f64], new: &[f64]) -> Option<Self> {
         let [a, b] = [standard_error(old)?.powi(2), standard_error(new)?.powi(2)];
         let [freedom_a, freedom_b] = [old, new].map(|values| values.len() as f64 - 1.0);
@@ -50,7 +51,7 @@ impl Difference {
         Estimate { mean, low, high }
     }
 
-    /// What the ratio is at least, with 95% confidence: the lower end of the one-sided interval.
+    /// The lower end of the one-sided 95% interval of the ratio.
     pub fn at_least(&self) -> f64 {
         (self.mean - students_t(self.freedom).inverse_cdf(CONFIDENCE) * self.error).exp()
     }
@@ -60,21 +61,21 @@ impl Difference {
         self.error
     }
 
-    /// Rounds that it is of; of two groups, the smaller number.
+    /// Number of rounds; for two groups, the smaller number.
     pub fn rounds(&self) -> usize {
         self.rounds
     }
 
-    /// What the ratio is at most, with 95% confidence: the upper end of the one-sided interval.
+    /// The upper end of the one-sided 95% interval of the ratio.
     pub fn at_most(&self) -> f64 {
         (self.mean + students_t(self.freedom).inverse_cdf(CONFIDENCE) * self.error).exp()
     }
 
-    /// How many rounds would decide with a probability of 90% on which side of `limit` (a logarithm)
-    /// the difference lies, if its mean and scatter are what they seem: `n·((z₀.₉₅ + z₀.₉₀)·e/d)²`
-    /// with the standard error `e` of the `n` rounds there are and the distance `d` of mean and limit
-    /// (Cochran, *Sampling Techniques*, 1977, section 4.6). `None` where the limit is too near: more
-    /// than [`Difference::MOST_ROUNDS`].
+    /// The number of rounds that decide with a probability of 90% on which side of `limit` (a
+    /// logarithm) the difference lies, if its mean and variance are as observed: `n·((z₀.₉₅ +
+    /// z₀.₉₀)·e/d)²` with the standard error `e` of the `n` rounds so far and the distance `d` of
+    /// mean and limit (Cochran, *Sampling Techniques*, 1977, section 4.6). `None` if the limit is
+    /// too close: more than [`Difference::MOST_ROUNDS`].
     pub fn rounds_to_decide(&self, limit: f64) -> Option<u32> {
         const QUANTILES: f64 = 1.645 + 1.282;
         let times = (QUANTILES * self.error / (self.mean - limit)).powi(2);
@@ -82,7 +83,7 @@ impl Difference {
         (rounds <= f64::from(Self::MOST_ROUNDS)).then_some(rounds as u32)
     }
 
-    /// Most rounds that anybody is advised to run.
+    /// Maximum number of rounds that is ever recommended.
     pub const MOST_ROUNDS: u32 = 1_000;
 
     /// Two-sided p-value of "there is no difference".
@@ -110,7 +111,7 @@ mod tests {
     use crate::statistics::{p_value, student};
 
     #[test]
-    fn pairs_are_judged_as_everywhere() {
+    fn pairs_agree_with_the_other_statistics() {
         let values = [1.0, 2.0, 3.0, 4.0, 5.0].map(|v| v / 100.0);
         let (difference, interval) =
             (Difference::paired(&values).unwrap(), student(&values).unwrap());
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_spread_the_mean_decides() {
+    fn without_variance_the_mean_decides() {
         let d = Difference::unpaired(&[0.0; 3], &[0.125; 3]).unwrap();
         assert_eq!((d.p_differs(), d.p_above(0.05), d.p_above(0.2)), (0.0, 0.0, 1.0));
         assert_eq!(Difference::paired(&[0.0; 3]).unwrap().p_differs(), 1.0);

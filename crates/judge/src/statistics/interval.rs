@@ -6,16 +6,17 @@ use regatta_record::Estimate;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 use std::collections::BTreeSet;
 
-/// The share of intervals that hold the truth.
+/// The share of intervals that contain the true value.
 pub const CONFIDENCE: f64 = 0.95;
-/// Up to so many rounds the interval is Student's, beyond it is the bootstrap's (method, rule 2):
-/// with few rounds the bootstrap is too narrow, with many it needs no normal distribution.
+/// Up to this many rounds the interval is Student's, beyond it the bootstrap's (method, rule 2):
+/// with few rounds the bootstrap is too narrow, with many it does not require a normal
+/// distribution.
 pub const STUDENT_UP_TO: usize = 20;
-/// Resamples of the bootstrap. The ends of an interval then move by about 3% of its half-width
-/// from one seed to another.
+/// Resamples of the bootstrap. With this many, the ends of an interval vary by about 3% of its
+/// half-width between seeds.
 pub const BOOTSTRAP_SAMPLES: usize = 2_000;
 
-/// Upper tail that an interval leaves out.
+/// Upper tail outside the interval.
 const TAIL: f64 = (1.0 - CONFIDENCE) / 2.0;
 
 /// Geometric mean and 95% interval of the figures whose logarithms are `logs`: Student's t up to
@@ -24,16 +25,16 @@ pub fn geometric(logs: &[f64], seed: u64) -> Option<Estimate> {
     geometric_each(&[logs], seed).pop().flatten()
 }
 
-/// [`geometric`] of several figures. Those of the same number of rounds share what is drawn at
-/// random, which takes most of the time; each interval is the same as alone.
+/// [`geometric`] of several figures. Figures with the same number of rounds share their random
+/// draws, which take most of the time; each interval is the same as alone.
 pub fn geometric_each(figures: &[&[f64]], seed: u64) -> Vec<Option<Estimate>> {
     let exp = |e: Estimate| Estimate { mean: e.mean.exp(), low: e.low.exp(), high: e.high.exp() };
     let on_logs = arithmetic_each(figures, seed);
     on_logs.into_iter().map(|estimate| estimate.map(exp)).collect()
 }
 
-/// Arithmetic mean and 95% interval of `values`, made as in [`geometric`]: for figures that may be
-/// zero or below. `None` with fewer than 2 rounds.
+/// Arithmetic mean and 95% interval of `values`, computed as in [`geometric`]: for figures that may
+/// be zero or negative. `None` with fewer than 2 rounds.
 pub fn arithmetic(values: &[f64], seed: u64) -> Option<Estimate> {
     arithmetic_each(&[values], seed).pop().flatten()
 }
@@ -42,16 +43,17 @@ fn arithmetic_each(figures: &[&[f64]], seed: u64) -> Vec<Option<Estimate>> {
     let mut estimates: Vec<Option<Estimate>> = figures.iter().map(|one| student(one)).collect();
     let lengths: BTreeSet<usize> = figures.iter().map(|values| values.len()).collect();
     for n in lengths.into_iter().filter(|n| *n > STUDENT_UP_TO) {
-        let alike: Vec<usize> = (0..figures.len()).filter(|&i| figures[i].len() == n).collect();
-        let of_length: Vec<&[f64]> = alike.iter().map(|&i| figures[i]).collect();
-        for (i, estimate) in alike.into_iter().zip(bootstrap(&of_length, n, seed)) {
+        let same_length: Vec<usize> =
+            (0..figures.len()).filter(|&i| figures[i].len() == n).collect();
+        let of_length: Vec<&[f64]> = same_length.iter().map(|&i| figures[i]).collect();
+        for (i, estimate) in same_length.into_iter().zip(bootstrap(&of_length, n, seed)) {
             estimates[i] = Some(estimate);
         }
     }
     estimates
 }
 
-/// Mean and 95% interval `mean ± t(0.975; n−1) · s/√n` of values as they are, `s` with n−1 in its
+/// Mean and 95% interval `mean ± t(0.975; n−1) · s/√n` of plain values, `s` with n−1 in its
 /// denominator (Student, *The probable error of a mean*, Biometrika 6, 1908). `None` with fewer
 /// than 2 values.
 pub fn student(values: &[f64]) -> Option<Estimate> {
@@ -63,8 +65,8 @@ pub fn student(values: &[f64]) -> Option<Estimate> {
 
 /// Two-sided p-value of "the mean is zero" by Student's t test. `None` with fewer than 2 values.
 ///
-/// Used for any number of rounds: a bootstrap resolves no p-value below 1/resamples, which Holm's
-/// smallest steps would ask for, and beyond 20 rounds the two hardly differ.
+/// Used for any number of rounds: a bootstrap cannot resolve p-values below 1/resamples, which
+/// Holm's smallest steps need, and beyond 20 rounds the two hardly differ.
 pub fn p_value(values: &[f64]) -> Option<f64> {
     let error = standard_error(values)?;
     let mean = mean(values)?;
@@ -74,7 +76,7 @@ pub fn p_value(values: &[f64]) -> Option<f64> {
     Some(2.0 * students_t(values.len() as f64 - 1.0).sf((mean / error).abs()))
 }
 
-/// The value that Student's t with `freedom` degrees of freedom stays below with probability `p`.
+/// The `p` quantile of Student's t with `freedom` degrees of freedom.
 ///
 /// # Panics
 /// Unless `freedom` is positive and `p` within 0..=1.
@@ -83,15 +85,15 @@ pub fn t_quantile(p: f64, freedom: f64) -> f64 {
 }
 
 /// Expanded percentile bootstrap: resample the rounds with replacement, take the mean of each
-/// resample, and of those means the quantiles α′ and 1−α′, with
-/// `α′ = Φ(−√(n/(n−1)) · t(0.975; n−1))` instead of 0.025. The plain percentile bootstrap is too
-/// narrow by just these two factors (Hesterberg, *What teachers should know about the bootstrap*,
-/// The American Statistician 69, 2015, section 5.3).
+/// resample, and of those means the quantiles α′ and 1−α′, with `α′ = Φ(−√(n/(n−1)) · t(0.975;
+/// n−1))` instead of 0.025. The plain percentile bootstrap is too narrow by exactly these two
+/// factors (Hesterberg, *What teachers should know about the bootstrap*, The American Statistician
+/// 69, 2015, section 5.3).
 fn bootstrap(figures: &[&[f64]], n: usize, seed: u64) -> Vec<Estimate> {
     let below = u32::try_from(n).expect("rounds are counted in 32 bits");
     let mut random = SmallRng::seed_from_u64(seed);
     let mut means = vec![Vec::with_capacity(BOOTSTRAP_SAMPLES); figures.len()];
-    // How often each round is in a resample.
+    // How many times each round is in a resample.
     let mut times = vec![0.0; n];
     for _ in 0..BOOTSTRAP_SAMPLES {
         times.fill(0.0);
@@ -112,7 +114,7 @@ fn bootstrap(figures: &[&[f64]], n: usize, seed: u64) -> Vec<Estimate> {
     means.into_iter().zip(figures).map(estimate).collect()
 }
 
-/// In four sums side by side, so that the processor need not wait for one to add to the next.
+/// Uses four independent sums, so that the processor need not wait for each addition.
 fn weighted_sum(values: &[f64], weights: &[f64]) -> f64 {
     let (values, odd_values) = values.as_chunks::<4>();
     let (weights, odd_weights) = weights.as_chunks::<4>();
@@ -146,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t_quantiles_are_those_of_the_tables() {
+    fn t_quantiles_match_printed_tables() {
         // Two-sided 95%, from any printed table of Student's t.
         for (freedom, quantile) in [
             (1.0, 12.706),
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_rounds_differ_surely_or_not_at_all() {
+    fn equal_rounds_have_a_p_value_of_zero_or_one() {
         assert_eq!(p_value(&[0.5; 7]), Some(0.0));
         assert_eq!(p_value(&[0.0; 7]), Some(1.0));
     }
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn several_figures_have_the_intervals_that_each_has_alone() {
+    fn several_figures_have_the_same_intervals_as_each_alone() {
         let logs = |n: u32, by: u32| -> Vec<f64> {
             (0..n).map(|i| f64::from(i * by % 11) / 10.0).collect()
         };

@@ -1,14 +1,14 @@
-//! Which estimates say something.
+//! Which estimates are meaningful.
 
 use regatta_record::Estimate;
 
-/// How far an end of an interval may be from the figure, as a factor. An interval that reaches below a
-/// tenth of its figure, or above ten times of it, does not even tell the figure's order of magnitude, so
-/// a reader learns less from the figure than from none. With two rounds this takes rounds that differ by
-/// a third (Student's t is 12.7 there), with five rounds a spread by a factor of six.
+/// Maximum distance of an interval's end from the figure, as a factor. An interval that extends
+/// below a tenth of its figure, or above ten times the figure, does not even show the order of
+/// magnitude, so such a figure would mislead. With two rounds this occurs if the rounds differ by a
+/// third (Student's t is 12.7 there), with five rounds if they vary by a factor of six.
 pub const MOST_APART: f64 = 10.0;
 
-/// Whether the interval tells at least the order of magnitude of a figure that is above zero.
+/// Whether the interval shows at least the order of magnitude of a positive figure.
 pub fn is_known(e: &Estimate) -> bool {
     e.low >= e.mean / MOST_APART && e.high <= e.mean * MOST_APART
 }
@@ -18,7 +18,7 @@ pub fn known(estimate: Option<Estimate>) -> Option<Estimate> {
     estimate.filter(is_known)
 }
 
-/// The noise floor, if it is known: the ratio of a contender to itself lies within a factor of ten of 1.
+/// The noise floor, if known: the ratio of a contender to itself lies within a factor of ten of 1.
 pub fn known_floor(floor: Option<f64>) -> Option<f64> {
     floor.filter(|floor| 1.0 + floor <= MOST_APART)
 }
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_beyond_ten_times_its_figure_says_nothing() {
+    fn a_figure_with_an_interval_beyond_ten_times_is_not_known() {
         let e = |mean, low, high| Estimate { mean, low, high };
         assert!(is_known(&e(196.0, 19.7, 1_950.0)));
         assert!(!is_known(&e(196.0, 19.5, 300.0)));

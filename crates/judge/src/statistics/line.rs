@@ -5,7 +5,7 @@
 pub struct Line {
     /// y where x is 0.
     pub start: f64,
-    /// Growth of y with each x.
+    /// Growth of y per unit of x.
     pub slope: f64,
 }
 
@@ -15,9 +15,9 @@ impl Line {
         self.start + self.slope * x
     }
 
-    /// The line whose squared distances from the points, each times its weight, are least in sum
-    /// (weighted least squares in closed form, about the weighted means). `None` unless the points
-    /// lie at two different x at least, all finite, with weights above zero.
+    /// The line with the least weighted sum of squared distances from the points (weighted least
+    /// squares in closed form, about the weighted means). `None` unless the points are finite and
+    /// lie at two different x at least, with positive weights.
     pub fn through(x: &[f64], y: &[f64], weights: &[f64]) -> Option<Line> {
         let sum = |of: &dyn Fn(usize) -> f64| (0..x.len()).map(|i| weights[i] * of(i)).sum::<f64>();
         let (all, x_sum, y_sum) = (sum(&|_| 1.0), sum(&|i| x[i]), sum(&|i| y[i]));
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_on_a_line_give_that_line_whatever_their_weights() {
+    fn points_on_a_line_give_that_line_with_any_weights() {
         let x = [1.0, 2.0, 5.0, 9.0];
         let y = x.map(|x| 3.0 + 2.0 * x);
         for weights in [[1.0; 4], [1.0, 0.5, 0.1, 0.01]] {

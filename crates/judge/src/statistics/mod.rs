@@ -1,9 +1,9 @@
 //! The statistics of a race: plain functions from figures per round to intervals and relations.
 //!
 //! The unit is the round, a fresh start of the contender; never the single request. All means are
-//! geometric and all intervals are made on natural logarithms, because CPU cost and rate vary by
-//! factors (the interval of `a/b` is then the reciprocal of that of `b/a`). Nothing in here knows
-//! of loads, verdicts or files; `judge` does.
+//! geometric and all intervals are computed on natural logarithms, because CPU cost and rate vary
+//! by factors (the interval of `a/b` is then the reciprocal of that of `b/a`). This module does not
+//! know loads, verdicts or files; `judge` does.
 
 mod aftermath;
 mod compare;

@@ -6,21 +6,22 @@ use regatta_record::{Estimate, Percentile, Percentiles, Unknown};
 /// 95% intervals of percentiles, from those of each round (50, 90, 95, 99, 99.9; nanoseconds).
 ///
 /// The round, a fresh start, is the unit: within a round requests queue behind each other, so an
-/// interval that takes them as independent (by order statistics: Le Boudec, *Performance Evaluation
-/// of Computer and Communication Systems*, EPFL Press 2010, section 2.2.2) is far too narrow. So
-/// each round gives one value, and [`super::geometric`] makes the interval of these, on their logarithms:
-/// of the percentile that a round has in the middle, which is not quite that of all rounds'
-/// requests thrown together (Chen and Kelton, *Quantile and tolerance-interval estimation in
-/// simulation*, European Journal of Operational Research 168, 2006, use batches alike).
+/// interval that treats them as independent (by order statistics: Le Boudec, *Performance
+/// Evaluation of Computer and Communication Systems*, EPFL Press 2010, section 2.2.2) is far too
+/// narrow. So each round gives one value, and [`super::geometric`] computes the interval of these
+/// on their logarithms. It is the interval of a typical round's percentile, which is not quite that
+/// of all rounds' requests together (Chen and Kelton, *Quantile and tolerance-interval estimation
+/// in simulation*, European Journal of Operational Research 168, 2006, use batches in the same
+/// way).
 ///
-/// A percentile that one round has not (fewer than ten samples beyond it) has no interval, nor has
-/// any with fewer than 2 rounds, nor one that is not known.
+/// A percentile has no interval if one round lacks it (fewer than ten samples beyond it), with
+/// fewer than 2 rounds, or if it is not known.
 pub fn percentiles(rounds: &[[Option<u64>; 5]], seed: u64) -> Percentiles {
     let [p50, p90, p95, p99, p99_9] = each(rounds, seed).map(known);
     Percentiles { p50, p90, p95, p99, p99_9 }
 }
 
-/// The percentiles that have an interval and are not known.
+/// The percentiles that have an interval but are not known.
 pub fn unknown_percentiles(rounds: &[[Option<u64>; 5]], seed: u64) -> Vec<Unknown> {
     let each = Percentile::ALL.into_iter().zip(each(rounds, seed));
     let unknown = each.filter(|(_, e)| e.is_some_and(|e| !is_known(&e)));

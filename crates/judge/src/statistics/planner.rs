@@ -1,19 +1,19 @@
-//! How many rounds an interval of a given width takes.
+//! The number of rounds that an interval of a given width needs.
 
 use super::{CONFIDENCE, interval::standard_error, t_quantile};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-/// Beyond this it is told as "a million".
+/// Upper limit of the result.
 const MOST: u32 = 1_000_000;
-/// With this probability the spread is no larger than what [`Needed::at_most`] reckons with.
-const SURE: f64 = 0.80;
+/// Probability that the variance is at most the one used for [`Needed::at_most`].
+const PROBABILITY: f64 = 0.80;
 
-/// Rounds that an interval takes.
+/// Number of rounds that an interval needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needed {
-    /// At the spread that was seen.
+    /// At the observed variance.
     pub likely: u32,
-    /// At the largest spread that the rounds so far leave possible, with a probability of 80%.
+    /// At the largest variance consistent with the rounds so far, with a probability of 80%.
     pub at_most: u32,
 }
 
@@ -26,12 +26,12 @@ pub fn rounds_needed(log_ratios: &[f64], half_width: f64) -> Option<Needed> {
     let spread = standard_error(log_ratios)? * rounds.sqrt();
     let freedom = rounds - 1.0;
     let chi = ChiSquared::new(freedom).expect("degrees of freedom are positive");
-    let largest = spread * (freedom / chi.inverse_cdf(1.0 - SURE)).sqrt();
+    let largest = spread * (freedom / chi.inverse_cdf(1.0 - PROBABILITY)).sqrt();
     let half = half_width.ln_1p();
     Some(Needed { likely: least(spread, half), at_most: least(largest, half) })
 }
 
-/// The least n: the half-width falls with n, so it is bisected.
+/// The least n: the half-width decreases with n, so bisection finds it.
 fn least(spread: f64, half: f64) -> u32 {
     let is_enough = |n: u32| {
         let n = f64::from(n);
@@ -56,12 +56,13 @@ mod tests {
         let wobble = [0.05, -0.05, 0.05, -0.05, 0.0];
         let needed = rounds_needed(&wobble, 0.02).unwrap();
         assert_eq!(needed.likely, 27);
-        // χ²(0.2; 4) = 1.6488: a spread 1.5576 times as large takes about its square, 2.43 times.
+        // χ²(0.2; 4) = 1.6488: a standard deviation 1.5576 times as large needs about its square,
+        // 2.43 times.
         assert!((60..=63).contains(&needed.at_most), "{needed:?}");
     }
 
     #[test]
-    fn few_rounds_do_and_none_never_do() {
+    fn needs_few_rounds_without_variance_and_at_most_a_million() {
         assert_eq!(rounds_needed(&[0.1; 5], 0.02), Some(Needed { likely: 2, at_most: 2 }));
         assert_eq!(rounds_needed(&[100.0, -100.0], 0.001).unwrap().likely, MOST);
         assert_eq!(rounds_needed(&[0.1], 0.02), None);

@@ -1,31 +1,31 @@
-//! A figure by pass, and what is done to it before any interval.
+//! A figure by pass, and its preparation for intervals.
 
-/// The natural logarithm of one figure by pass over the cells. `None` where that pass has no valid
+/// The natural logarithm of one figure by pass over the cells. `None` if the pass has no valid
 /// figure: not run, not finished, not observed, or not above zero.
 pub type Series = Vec<Option<f64>>;
 
-/// The logarithm of a figure, where it has one.
+/// The logarithm of a figure, if it has one.
 pub fn log(figure: f64) -> Option<f64> {
     (figure.is_finite() && figure > 0.0).then(|| figure.ln())
 }
 
-/// The figures that are there.
+/// The figures that exist.
 pub fn present(series: &[Option<f64>]) -> Vec<f64> {
     series.iter().flatten().copied().collect()
 }
 
-/// `ln(a/b)` of each pass in which both have a valid figure: what the two met together (drift of
-/// the machine, for one) falls out.
+/// `ln(a/b)` of each pass in which both have a valid figure. Effects on both (e.g. drift of the
+/// machine) cancel out.
 pub fn paired(a: &[Option<f64>], b: &[Option<f64>]) -> Vec<f64> {
     a.iter().zip(b).filter_map(|(a, b)| Some((*a)? - (*b)?)).collect()
 }
 
-/// Arithmetic mean; `None` of nothing.
+/// Arithmetic mean; `None` without values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Median; `None` of nothing.
+/// Median; `None` without values.
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let n = values.len();
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_logarithm_is_no_figure() {
+    fn values_without_a_logarithm_are_no_figures() {
         assert_eq!(log(1.0), Some(0.0));
         assert_eq!([log(0.0), log(-1.0), log(f64::NAN), log(f64::INFINITY)], [None; 4]);
     }

@@ -1,45 +1,49 @@
-//! Whether what happened to a contender happened to it alone: costs of two kinds from start to start, and
-//! events that come after its rounds.
+//! Whether an effect is limited to one contender: costs of two kinds from start to start, and
+//! events that follow its rounds.
 
 use super::{Series, mean, median, present};
 use statrs::distribution::{DiscreteCDF, Hypergeometric};
 
-/// Share of the scatter that two kinds of starts must explain. Of twelve values of a normal distribution
-/// the best split explains 66% on average, and 90% once in thousands.
+/// Share of the variance that two kinds of starts must explain. For twelve values of a normal
+/// distribution the best split explains 66% on average, and 90% once in thousands.
 const EXPLAINS: f64 = 0.9;
-/// Fewest starts of a kind: one or two may be anything.
+/// Minimum number of starts of a kind: one or two may be chance.
 const FEWEST: usize = 3;
-/// Least factor between the two kinds.
+/// Minimum factor between the two kinds.
 const APART: f64 = 1.08;
 
-/// A contender's starts, where they are of two kinds.
+/// A contender's starts, if they are of two kinds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TwoKinds {
-    /// Starts of the rarer kind, out of `starts`.
+    /// Number of starts of the rarer kind, out of `starts`.
     pub rarer: usize,
-    /// All of its starts.
+    /// Number of all its starts.
     pub starts: usize,
     /// Cost of the rarer kind over that of the other.
     pub factor: f64,
-    /// The probability of so many deviating starts among this contender's, if it is chance whose they
-    /// are.
+    /// The probability that this contender has so many of the deviating starts, if chance
+    /// distributes them.
     pub p_value: f64,
 }
 
-/// Of each contender, whether its starts are of two kinds, from the logarithms of its costs by pass.
+/// Returns for each contender whether its starts are of two kinds, from the logarithms of its costs
+/// by pass.
 ///
-/// From each cost the median of its contender is taken off, and from that the median of its pass. What is
-/// left is split in two groups where the variance between them is largest (Fisher, *On grouping for
-/// maximum homogeneity*, JASA 53, 1958). They are two kinds if that explains 90% of the variance, the
-/// smaller group has three starts and the means are 8% apart. A machine of two speeds shows the same of
-/// anybody. So a start *deviates*, whosever it is, if it is further from the usual of its contender than
-/// half the distance of the two groups, and by Fisher's exact test (*The Design of Experiments*, 1935) so
-/// many of the deviating starts are one contender's. That test is right whatever moves the costs, as long
-/// as it hits all contenders alike. With few contenders or passes no number of starts is significant.
+/// From each cost the median of its contender is subtracted, and from the result the median of its
+/// pass. The remainder is split into two groups with the largest variance between them (Fisher, *On
+/// grouping for maximum homogeneity*, JASA 53, 1958). They are two kinds if the split explains 90%
+/// of the variance, the smaller group has three starts and the means are 8% apart.
+///
+/// A machine with two speeds produces the same pattern for any contender. So a start of any
+/// contender *deviates* if its distance from the usual cost of its contender exceeds half the
+/// distance of the two groups. Fisher's exact test (*The Design of Experiments*, 1935) then decides
+/// whether so many of the deviating starts belong to one contender. That test is valid whatever
+/// changes the costs, if it affects all contenders equally. With few contenders or passes no number
+/// of starts is significant.
 pub fn two_kinds(costs: &[&Series]) -> Vec<Option<TwoKinds>> {
-    let left = without_passes(costs);
+    let remainder = without_passes(costs);
     let of = |own: usize| {
-        let values = present(&left[own]);
+        let values = present(&remainder[own]);
         let Split { low, high, below, explains } = Split::of(values.clone())?;
         let (n, rarer) = (values.len(), below.min(values.len() - below));
         if explains < EXPLAINS || rarer < FEWEST || high - low < APART.ln() {
@@ -49,7 +53,7 @@ pub fn two_kinds(costs: &[&Series]) -> Vec<Option<TwoKinds>> {
         let (usual, other) = if is_low_usual { (low, high) } else { (high, low) };
         let deviates = |value: f64, usual: f64| (value - usual).abs() > (high - low) / 2.0;
         let own_hits = values.iter().filter(|value| deviates(**value, usual)).count();
-        let others = left.iter().enumerate().filter(|(i, _)| *i != own);
+        let others = remainder.iter().enumerate().filter(|(i, _)| *i != own);
         let others: Vec<f64> = others.flat_map(|(_, series)| present(series)).collect();
         let hits = others.iter().filter(|value| deviates(**value, 0.0)).count();
         let p_value = alone((own_hits, n), (hits, others.len()))?;
@@ -58,9 +62,9 @@ pub fn two_kinds(costs: &[&Series]) -> Vec<Option<TwoKinds>> {
     (0..costs.len()).map(of).collect()
 }
 
-/// The probability of so many hits among one's own, if of all those that there are it is chance whose
-/// they are: Fisher's exact test, one-sided. Each pair is hits, and out of how many. `None` where there is
-/// nobody else.
+/// The probability that one side has so many of all hits, if chance distributes them: Fisher's
+/// exact test, one-sided. Each pair is the number of hits, and out of how many. `None` if one side
+/// is empty.
 pub fn alone(own: (usize, usize), others: (usize, usize)) -> Option<f64> {
     let ((hits, n), (other_hits, other_n)) = (own, others);
     if other_n == 0 || n == 0 {
@@ -74,7 +78,7 @@ pub fn alone(own: (usize, usize), others: (usize, usize)) -> Option<f64> {
     })
 }
 
-/// Values less the median of their contender and that of their pass.
+/// Values minus the median of their contender and that of their pass.
 fn without_passes(costs: &[&Series]) -> Vec<Series> {
     let centred = |series: &Series| -> Series {
         let usual = median(present(series)).unwrap_or(0.0);
@@ -99,14 +103,14 @@ struct Split {
     low: f64,
     /// Mean of the higher group.
     high: f64,
-    /// How many are in the lower group.
+    /// Number of values in the lower group.
     below: usize,
-    /// Share of all variance that lies between the groups.
+    /// Share of the total variance that lies between the groups.
     explains: f64,
 }
 
 impl Split {
-    /// The best one. `None` where all are equal, or there are fewer than two.
+    /// The best split. `None` if all values are equal, or there are fewer than two.
     fn of(mut values: Vec<f64>) -> Option<Split> {
         values.sort_by(f64::total_cmp);
         let n = values.len() as f64;
@@ -133,7 +137,7 @@ mod tests {
     use super::*;
     use rand::{Rng, SeedableRng, rngs::StdRng};
 
-    /// What decides on a doubt, in `doubts::starts`.
+    /// The significance level used in `doubts::starts`.
     const CHANCE: f64 = 0.02;
 
     fn normal(random: &mut StdRng) -> f64 {
@@ -144,11 +148,11 @@ mod tests {
     fn accused(costs: &[Series]) -> Vec<usize> {
         let kinds = two_kinds(&costs.iter().collect::<Vec<_>>());
         let p: Vec<f64> = kinds.iter().map(|kind| kind.map_or(1.0, |k| k.p_value)).collect();
-        let falls = holm(&p, CHANCE);
-        (0..costs.len()).filter(|i| falls[*i]).collect()
+        let significant = holm(&p, CHANCE);
+        (0..costs.len()).filter(|i| significant[*i]).collect()
     }
 
-    /// `noise` of each contender, and a start in `1 / q` is slower by 20%, whosever it is.
+    /// `noise` of each contender; a fraction `q` of the starts of all contenders is slower by 20%.
     fn honest(noise: &[f64], passes: usize, q: f64, random: &mut StdRng) -> Vec<Series> {
         let mut of = |noise: f64| -> Series {
             let slow = |random: &mut StdRng| if random.random_bool(q) { 0.18 } else { 0.0 };
@@ -168,7 +172,7 @@ mod tests {
         let (mut costs, mut is_slow, mut left) = (vec![vec![None; passes]; n], false, fast);
         for nth in 0..n * passes {
             let (pass, i) = (nth / n, nth % n);
-            // The order is random, so any is as good.
+            // The order is random, so any order will do.
             let own = (i + pass) % n;
             let part = left.min(3.0) / 3.0;
             let share = if is_slow { part } else { 1.0 - part };
@@ -183,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn one_whose_every_third_start_costs_a_fifth_more_is_found_and_nobody_else() {
+    fn finds_only_the_contender_whose_every_third_start_costs_a_fifth_more() {
         for (others, noise, least) in [(4, 0.01, 198), (4, 0.02, 150), (6, 0.02, 150)] {
             let found = (0..200).filter(|seed| {
                 let mut random = StdRng::seed_from_u64(*seed);
@@ -204,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn honest_contenders_are_accused_in_a_race_of_a_hundred_at_most() {
+    fn accuses_honest_contenders_in_at_most_one_race_of_a_hundred() {
         const RACES: u64 = 1_000;
         let even = |n: usize, passes: usize, q: f64| {
             move |random: &mut StdRng| honest(&vec![0.01; n], passes, q, random)
@@ -249,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_starts_or_equal_ones_are_of_no_two_kinds() {
+    fn few_or_equal_starts_are_not_of_two_kinds() {
         let flat: Series = vec![Some(1.0); 12];
         assert_eq!(two_kinds(&[&flat, &flat, &vec![None; 12], &vec![]]), [None; 4]);
         assert_eq!(two_kinds(&[&vec![Some(1.0)], &flat]), [None; 2]);

@@ -1,10 +1,10 @@
 //! The Universal Scalability Law, fitted to rates.
 
 /// `X(N) = λN / (1 + σ(N−1) + κN(N−1))` (Gunther, *Guerrilla Capacity Planning*, 2007, chapter 6):
-/// the rate of N that work together.
+/// the rate of N units together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Law {
-    /// λ: the rate of one alone.
+    /// λ: the rate of one unit alone.
     pub lambda: f64,
     /// σ: contention.
     pub sigma: f64,
@@ -12,7 +12,7 @@ pub struct Law {
     pub kappa: f64,
 }
 
-/// Which of the two losses a fit may find; the other one is held at 0.
+/// Which of the two losses a fit may estimate; the other one is held at 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Free {
     /// σ.
@@ -25,8 +25,8 @@ impl Free {
     /// Both.
     pub const BOTH: Free = Free { sigma: true, kappa: true };
 
-    /// What a fit with both losses free may keep free so that none comes out below 0: of the fits
-    /// whose losses are all 0 or above, the one that is nearest to the rates. `None` if no fit is.
+    /// Chooses the free losses so that none is negative: of the fits whose losses are all 0 or
+    /// above, the one with the least error. `None` if there is no such fit.
     pub fn within_bounds(points: &[(f64, f64)]) -> Option<Free> {
         let all = [(true, true), (true, false), (false, true), (false, false)];
         let fits = all.map(|(sigma, kappa)| Free { sigma, kappa }).map(|free| {
@@ -44,18 +44,18 @@ impl Law {
         self.lambda * n / (1.0 + self.sigma * (n - 1.0) + self.kappa * n * (n - 1.0))
     }
 
-    /// Where the rate is highest, √((1−σ)/κ); `None` where it only ever grows, or only falls.
+    /// N with the highest rate, √((1−σ)/κ); `None` if the rate only grows, or only falls.
     pub fn peak(&self) -> Option<f64> {
         let square = (1.0 - self.sigma) / self.kappa;
         (self.kappa > 0.0 && square > 0.0).then(|| square.sqrt())
     }
 
-    /// The law nearest to `points` of N and rate, by least squares on relative errors. Losses may
-    /// come out below 0 where noise is all there is.
+    /// The law nearest to `points` of N and rate, by least squares on relative errors. Pure noise
+    /// may make losses negative.
     ///
     /// `N/X = 1/λ + σ/λ (N−1) + κ/λ N(N−1)` is linear in its three coefficients, and a relative
-    /// error of N/X is one of X: so the fit is in closed form, with weights `(X/N)²`. `None` with
-    /// fewer points than coefficients, with rates that are not above zero, and where λ is not.
+    /// error of N/X is one of X: so the fit has a closed form, with weights `(X/N)²`. `None` with
+    /// fewer points than coefficients, with rates that are not positive, or if λ is not positive.
     pub fn fit(points: &[(f64, f64)], free: Free) -> Option<Law> {
         let columns: Vec<fn(f64) -> f64> = [
             Some((|_| 1.0) as fn(f64) -> f64),
@@ -80,25 +80,24 @@ impl Law {
         Some(Law { lambda: 1.0 / per_one, sigma, kappa })
     }
 
-    /// Share of the variance of the rates that the law explains; below 0 where their mean does
-    /// better than the law.
+    /// Share of the variance of the rates that the law explains; negative if their mean fits better
+    /// than the law.
     pub fn r2(&self, points: &[(f64, f64)]) -> f64 {
         let mean = points.iter().map(|(_, rate)| rate).sum::<f64>() / points.len() as f64;
-        let left: f64 = points.iter().map(|(n, rate)| (rate - self.at(*n)).powi(2)).sum();
+        let unexplained: f64 = points.iter().map(|(n, rate)| (rate - self.at(*n)).powi(2)).sum();
         let all: f64 = points.iter().map(|(_, rate)| (rate - mean).powi(2)).sum();
-        1.0 - left / all
+        1.0 - unexplained / all
     }
 
-    /// Sum of the squared relative errors of N/X, which is what a fit makes least.
+    /// Sum of the squared relative errors of N/X, which a fit minimises.
     fn squares(&self, points: &[(f64, f64)]) -> f64 {
         points.iter().map(|(n, rate)| (rate / self.at(*n) - 1.0).powi(2)).sum()
     }
 }
 
-/// The coefficients with which the columns of `rows` come nearest to 1 everywhere: the normal
-/// equations, with columns scaled to length 1 (they differ by six powers of ten), by Gaussian
-/// elimination with pivoting. `None` with fewer rows than columns, or where columns depend on each
-/// other.
+/// The coefficients for which the columns of `rows` are nearest to 1: the normal equations, with
+/// columns scaled to length 1 (they differ by six powers of ten), by Gaussian elimination with
+/// pivoting. `None` with fewer rows than columns, or if columns are linearly dependent.
 fn least_squares(rows: &[Vec<f64>]) -> Option<Vec<f64>> {
     let k = rows.first()?.len();
     if rows.len() < k {
@@ -117,7 +116,7 @@ fn least_squares(rows: &[Vec<f64>]) -> Option<Vec<f64>> {
         .collect();
     for c in 0..k {
         let pivot = (c..k).max_by(|&a, &b| m[a][c].abs().total_cmp(&m[b][c].abs()))?;
-        // With columns of length 1, what is left of a column that the others make up is noise.
+        // With columns of length 1, the remainder of a linearly dependent column is noise.
         if m[pivot][c].is_nan() || m[pivot][c].abs() < 1e-12 {
             return None;
         }
@@ -164,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_loss_below_zero_is_held_at_zero() {
-        // Faster than in proportion, then bent down: σ would be below 0.
+        // Faster than in proportion, then slower: σ would be below 0.
         let law = Law { lambda: 1_000.0, sigma: -0.001, kappa: 1e-5 };
         assert!(Law::fit(&on(law), Free::BOTH).unwrap().sigma < 0.0);
         let free = Free::within_bounds(&on(law)).unwrap();
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_fitted_is_not() {
+    fn refuses_points_that_cannot_be_fitted() {
         let law = Law { lambda: 9_000.0, sigma: 0.02, kappa: 1e-5 };
         let points = on(law);
         assert_eq!(Law::fit(&points[..2], Free::BOTH), None, "fewer points than coefficients");

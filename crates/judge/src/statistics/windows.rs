@@ -1,22 +1,22 @@
-//! How steady a rate was inside the windows: drift from begin to end, and two modes.
+//! How steady a rate was inside the windows: drift from start to end, and two modes.
 
 use super::student;
 use regatta_record::Estimate;
 
-/// Fewest right answers per slice for judging slices: from 100 on, counting alone scatters them by
-/// 10% at most.
+/// Minimum correct replies per slice for judging slices: from 100 on, counting alone varies them by
+/// at most 10%.
 pub const ANSWERS_PER_SLICE: f64 = 100.0;
-/// Share of the spread that two groups must explain. The best split of a normal distribution
+/// Share of the variance that two groups must explain. The best split of a normal distribution
 /// explains 64% of its variance and that of a uniform one 75%; two clean modes explain nearly all.
 const SPLIT_EXPLAINS: f64 = 0.85;
-/// Least share of the values in the smaller group.
+/// Minimum share of the values in the smaller group.
 const SMALLER_GROUP: f64 = 0.2;
-/// Least factor between the groups' means.
+/// Minimum factor between the groups' means.
 const GROUPS_APART: f64 = 1.25;
 
-/// Drift of a rate inside windows, each given as its answers by slice: of each, the logarithm of
-/// the answers in the last third of the slices over those in the first third; of these Student's
-/// interval over rounds, as a factor. `None` with fewer than 2 rounds of 3 slices.
+/// Drift of a rate inside windows, each given as its replies by slice. For each window, the
+/// logarithm of the replies in the last third of the slices over those in the first third; of
+/// these, Student's interval over rounds, as a factor. `None` with fewer than 2 rounds of 3 slices.
 pub fn drift(windows: &[Vec<u64>]) -> Option<Estimate> {
     let logs: Vec<f64> = windows.iter().filter_map(|slices| log_drift(slices)).collect();
     let on_logs = student(&logs)?;
@@ -41,9 +41,9 @@ pub struct Modes {
     pub share_low: f64,
 }
 
-/// Two modes, where there are two: the values, sorted and cut in two where the variance between
-/// the groups is largest (the best 2-means of a line: Fisher, *On grouping for maximum
-/// homogeneity*, JASA 53, 1958), if the cut explains 85% of all variance, the smaller group has a
+/// Two modes, if there are two. The sorted values are cut in two where the variance between the
+/// groups is largest (the best 2-means of a line: Fisher, *On grouping for maximum homogeneity*,
+/// JASA 53, 1958). They are modes if the cut explains 85% of all variance, the smaller group has a
 /// fifth of the values and the means are a quarter apart.
 pub fn modes(mut values: Vec<f64>) -> Option<Modes> {
     values.sort_by(f64::total_cmp);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn two_modes_are_two_clean_groups_that_are_apart() {
+    fn two_modes_are_two_clearly_separate_groups() {
         let two = |share: usize, high: f64| -> Vec<f64> {
             (0..100)
                 .map(|i| if i < share { 1.0 } else { high } + f64::from(i as u32 % 7) / 100.0)
@@ -91,7 +91,7 @@ mod tests {
         };
         let found = modes(two(60, 2.0)).unwrap();
         assert!((found.share_low - 0.6).abs() < 1e-12 && found.high > 1.9, "{found:?}");
-        assert_eq!(modes(two(90, 2.0)), None, "a tenth is no mode");
+        assert_eq!(modes(two(90, 2.0)), None, "a tenth is not a mode");
         assert_eq!(modes(two(60, 1.2)), None, "hardly apart");
         assert_eq!(modes((0..100).map(f64::from).collect()), None, "evenly spread");
         assert_eq!(modes(vec![]), None);

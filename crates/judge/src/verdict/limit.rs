@@ -6,12 +6,12 @@ use super::{
 };
 use regatta_record::{Kind, Verdict};
 
-/// The null server counts as no faster up to this factor: then it is not the server that limits.
+/// Up to this factor the null server counts as no faster. Then the server is not the limit.
 pub const NO_FASTER: f64 = 1.02;
 
-/// Which side was the limit. Measured business goes before inference: where the server was busy, a
-/// null server that is no faster is itself bound by the kernel, as the server is. `headroom` is the
-/// null server's rate over this one's.
+/// Finds which side was the limit. Measured CPU use takes precedence over inference: where the
+/// server was busy, a null server that is no faster is itself bound by the kernel, as the server
+/// is. `headroom` is the null server's rate over this one's.
 pub fn limit(
     server: Option<Used>,
     load: Option<Used>,
@@ -27,7 +27,7 @@ pub fn limit(
         (true, false, _) if !load.is_starved() => {
             let because = match server.busy_thread() {
                 Some(_) => {
-                    format!("{used}: that thread is the limit, and no other CPU can help it")
+                    format!("{used}: that thread is the limit, and more CPUs do not help")
                 }
                 None => used,
             };
@@ -47,7 +47,7 @@ pub fn limit(
             Kind::GeneratorBound,
             format!(
                 "neither side was busy ({used}), and the null server is only {headroom:.2} times \
-                 as fast: both wait for the same thing, the load or the kernel between them, so \
+                 as fast: both wait for the same thing (the load, or the kernel between them), so \
                  the rate is not the server's; {}",
                 remedy.more_requests()
             ),
@@ -58,7 +58,8 @@ pub fn limit(
     }
 }
 
-/// Without the server only the load tells, and only whether it was the limit.
+/// Judges a cell whose server was not observed. Only the load is known, so the only question is
+/// whether it was the limit.
 fn not_observed(load: Used, remedy: Remedy<'_>) -> Verdict {
     let mut because = format!("no process of the server was observed; load busy {load}");
     if load.is_starved() {
@@ -71,16 +72,16 @@ fn not_observed(load: Used, remedy: Remedy<'_>) -> Verdict {
     verdict
 }
 
-/// Why a load that is not busy can do no more.
+/// Explains why a load that is not busy can do no more.
 pub fn starved(load: Used, remedy: Remedy<'_>) -> String {
     let who = remedy.who("server");
     let waited = percent(load.waited.unwrap_or(0.0));
     let remedy = remedy.another_for_load();
-    format!("{who} took the load's CPU ({waited} of the window it waited for it): {remedy}")
+    format!("{who} took the load's CPU ({waited} of the window spent waiting): {remedy}")
 }
 
-/// A burst has no steady rate that could drift, and a null server that is no faster waits for its
-/// connections as everybody does; only business that was measured speaks.
+/// Judges a burst. A burst has no steady rate that could drift, and a null server that is no faster
+/// waits for its connections too, so only measured CPU use counts.
 pub fn of_burst(server: Option<Used>, load: Option<Used>, remedy: Remedy<'_>) -> Verdict {
     let verdict = limit(server, load, None, remedy);
     match (verdict.kind, server, load) {

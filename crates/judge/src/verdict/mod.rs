@@ -1,8 +1,8 @@
 //! The verdict on a cell (method, rule 7): kind, cause with figures, remedy.
 //!
-//! `own_work` finds whether the figures are the contender's, `limit` which side was the limit, `open`
-//! judges an open loop, `noise` the machine; `remedy` spells what to type. This file puts their findings
-//! together.
+//! `own_work` checks that the figures are the contender's own, `limit` finds which side was the
+//! limit, `open` judges an open loop, `noise` the machine; `remedy` spells out what to type. This
+//! file combines their findings.
 
 mod limit;
 mod noise;
@@ -25,7 +25,7 @@ pub use open::HELD;
 use regatta_record::{Arrivals, CpuSets, Drive, Figure, Kind, LoadShape, Verdict};
 use std::num::NonZeroU32;
 
-/// Under what a cell was measured.
+/// The conditions under which a cell was measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions<'a> {
     /// The load.
@@ -34,9 +34,9 @@ pub struct Conditions<'a> {
     pub shared: &'a [u32],
     /// The null server's rate over this one's, `None` for the null server itself or without one.
     pub headroom: Option<f64>,
-    /// Its cost as a part of the null server's, where that is impossibly little.
+    /// Its cost as a fraction of the null server's, where that is impossibly low.
     pub below_floor: Option<f64>,
-    /// Which CPUs were given to whom.
+    /// The CPUs of the server and of the load.
     pub cpus: &'a CpuSets,
 }
 
@@ -50,14 +50,14 @@ pub fn verdict(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
     if observed.finished == 0 {
         return Verdict::new(
             Kind::Skipped,
-            "no round was run yet: the race was interrupted; `regatta race --resume` runs the rest",
+            "no round was run yet: the race was interrupted; `regatta race --resume` continues it",
         );
     }
     let own_work = own_work::findings(observed, conditions.below_floor);
     together(own_work.chain([as_measured(observed, conditions)]))
 }
 
-/// Judges what was measured, whosever work it was.
+/// Judges the measurement, assuming that it is the contender's own work.
 fn as_measured(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
     let Conditions { load: shape, shared, headroom, cpus, .. } = conditions;
     let remedy = Remedy::Race { cpus, load: shape };
@@ -69,7 +69,7 @@ fn as_measured(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
     match shape.drive {
         Drive::Burst(_) => return of_burst(server, load, remedy),
         Drive::Open { rate, arrivals } if server.is_some() => {
-            // The lag tells what the load waited, and voids only what it spoiled.
+            // The lag shows how long the load waited, and voids only what it spoiled.
             let noise = disturbed(steal, server, None, remedy);
             let at_rate = observed.at_rate(rate.get(), arrivals).verdict(server, load, remedy);
             let verdict = together([noise, Some(at_rate)].into_iter().flatten());
@@ -82,33 +82,35 @@ fn as_measured(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
     }
     let limit = limit(server, load, headroom, remedy);
     if shape.requests.is_some() {
-        // It connects first and ends one by one: there is no steady rate that could drift.
+        // It connects first, and its connections finish one by one: there is no steady rate that
+        // could drift.
         let noise = disturbed(steal, server, load, remedy);
         return together([noise, Some(limit)].into_iter().flatten());
     }
-    // Where they had to share, each waits for the other.
+    // On shared CPUs, each side waits for the other.
     let noise = disturbed(steal, server, load.filter(|_| shared.is_empty()), remedy);
     together([drifting(observed), bimodal(observed), noise, Some(limit)].into_iter().flatten())
 }
 
-/// The server's CPU was also spent on the load beside: no cost of a request can be told.
+/// Voids the cost: the server's CPU was also spent on the load beside, so the cost of one request
+/// is not known.
 fn with_beside(mut verdict: Verdict, observed: &Observed) -> Verdict {
     let large = mean(&present(&observed.beside)).map_or(0.0, f64::exp);
     if !verdict.void.contains(&Figure::Cost) {
         verdict.void.push(Figure::Cost);
     }
     verdict.because = format!(
-        "{}; cost is void: the server meanwhile answered {large:.1} large requests per second",
+        "{}; cost is void: the server also answered {large:.1} large requests per second",
         verdict.because
     );
     verdict
 }
 
-/// One verdict of several findings: the first names it, the others add their kinds, voids and
-/// sentences.
+/// Combines several findings into one verdict: the first names it, the others add their kinds,
+/// voids and sentences.
 ///
 /// # Panics
-/// Of no findings.
+/// If there are no findings.
 pub fn together(mut findings: impl Iterator<Item = Verdict>) -> Verdict {
     let first = findings.next().expect("the limit is always found");
     findings.fold(first, |mut verdict, next| {
@@ -122,8 +124,7 @@ pub fn together(mut findings: impl Iterator<Item = Verdict>) -> Verdict {
     })
 }
 
-/// The verdict where server and load shared their CPUs: neither can be the limit that is looked
-/// for.
+/// The verdict where server and load shared CPUs: then neither side can be found to be the limit.
 fn of_shared(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
     let Conditions { load, shared, cpus, .. } = conditions;
     let share = match shared {
@@ -136,10 +137,10 @@ fn of_shared(observed: &Observed, conditions: Conditions<'_>) -> Verdict {
     match load.drive.rate().map(NonZeroU32::get).zip(observed.answered_per_s()) {
         Some((asked, rate)) if rate < HELD * f64::from(asked) => {
             let remedy = Remedy::Race { cpus, load };
-            // Costs at unequal rates say nothing of cores.
+            // Costs at unequal rates cannot be compared.
             let void = vec![Figure::Cost, Figure::Rate, Figure::Latency];
             let because = format!(
-                "{share}; of the {asked} requests asked for per second {rate:.0} were answered; {}",
+                "{share}; {rate:.0} of {asked} requests per second were answered; {}",
                 remedy.more_for_server()
             );
             Verdict { void, ..Verdict::new(Kind::Overloaded, because) }
@@ -167,7 +168,7 @@ impl Observed {
         mean(&present(&self.rate)).map(f64::exp)
     }
 
-    /// What it showed at an asked rate.
+    /// The figures of an open loop at the rate `asked`.
     pub fn at_rate(&self, asked: u32, arrivals: Arrivals) -> AtRate<'_> {
         AtRate {
             asked,

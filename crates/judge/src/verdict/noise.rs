@@ -1,4 +1,4 @@
-//! Whether the machine disturbed a cell: drift, two modes, steal, CPUs that others took.
+//! Whether the machine disturbed a cell: drift, two modes, steal, CPUs taken by other programs.
 
 use super::{
     remedy::Remedy,
@@ -8,14 +8,14 @@ use crate::observed::Observed;
 use crate::statistics::{ANSWERS_PER_SLICE, drift, modes};
 use regatta_record::{Kind, Verdict};
 
-/// Drift of the rate inside the window that an interval cannot carry, as a factor.
+/// Drift of the rate within the window beyond which a cell is unstable, as a factor.
 pub const DRIFT: f64 = 1.05;
-/// Share of the CPUs' time that the hypervisor gave to others, from which on latencies are not the
-/// server's: with 2% every fiftieth request may meet it, which is what a p99 looks at.
+/// Share of the CPUs' time that the hypervisor gave to others above which latencies are not the
+/// server's: at 2%, one request in fifty may be affected, and p99 shows these.
 pub const STEAL: f64 = 0.02;
-/// Drift: unstable where the interval of the rate's drift inside the window lies wholly beyond
-/// [`DRIFT`], up or down. Where replies come in step (a server that sleeps), a third of the window
-/// holds one step more or less, so that much is no drift.
+/// Drift: a cell is unstable if the interval of its rate's drift within the window lies entirely
+/// beyond [`DRIFT`], up or down. Where replies come in steps (a server that sleeps), a third of the
+/// window holds one step more or less; that much is not drift.
 pub fn drifting(observed: &Observed) -> Option<Verdict> {
     let drift = drift(&observed.slices)?;
     let third_ns = observed.window_s * 1e9 / observed.slices.len() as f64 / 3.0;
@@ -25,7 +25,7 @@ pub fn drifting(observed: &Observed) -> Option<Verdict> {
         let percent = |factor: f64| (factor - 1.0) * 100.0;
         let because = format!(
             "the rate drifts by {:+.0}% [{:+.0} to {:+.0}] from the first third of the window to \
-             the last, over {} rounds; a longer warm-up or window (--window) may settle it",
+             the last, over {} rounds; a longer warm-up or window (--window) may help",
             percent(drift.mean),
             percent(drift.low),
             percent(drift.high),
@@ -46,7 +46,7 @@ pub fn bimodal(observed: &Observed) -> Option<Verdict> {
         let slice_s = observed.window_s / n;
         let because = format!(
             "the rate has two modes, {:.0}/s in {:.0}% of the slices and {:.0}/s in the others \
-             (another tenant, or the CPU's frequency): believe the cost, not the latency",
+             (another tenant, or the CPU's frequency): trust the cost, not the latency",
             modes.low / slice_s,
             modes.share_low * 100.0,
             modes.high / slice_s
@@ -55,8 +55,8 @@ pub fn bimodal(observed: &Observed) -> Option<Verdict> {
     })
 }
 
-/// Steal, and CPUs that other programs took. What the `load` waited counts only where its lag was
-/// not measured, and where it was not starved outright (which is another finding).
+/// Steal, and CPUs taken by other programs. The time that the `load` waited counts only where its
+/// lag was not measured, and where it was not starved outright (a separate finding).
 pub fn disturbed(
     steal: Option<f64>,
     server: Option<Used>,
@@ -67,13 +67,13 @@ pub fn disturbed(
     let beyond = |share: Option<f64>, limit: f64| share.filter(|share| *share >= limit);
     if let Some(steal) = beyond(steal, STEAL) {
         causes.push(format!(
-            "the hypervisor gave {} of the CPUs' time to others: take a quieter machine or hour",
+            "the hypervisor gave {} of the CPUs' time to others: use a quieter machine or time",
             percent(steal)
         ));
     }
     if let Some(waited) = beyond(server.and_then(|server| server.waited), WAITED) {
         causes.push(format!(
-            "{} took the server's CPU ({} of the window it waited for it): {}",
+            "{} took the server's CPU ({} of the window spent waiting): {}",
             remedy.who("load"),
             percent(waited),
             remedy.another_for_server()
@@ -82,7 +82,7 @@ pub fn disturbed(
     let load = load.filter(|load| !load.is_starved());
     if let Some(waited) = beyond(load.and_then(|load| load.waited), WAITED) {
         causes.push(format!(
-            "{} took the load's CPU ({} of the window it waited for it): {}",
+            "{} took the load's CPU ({} of the window spent waiting): {}",
             remedy.who("server"),
             percent(waited),
             remedy.another_for_load()

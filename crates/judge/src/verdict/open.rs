@@ -1,9 +1,9 @@
-//! The verdict on an open loop: whether the rate that was asked for was offered, and whether it was
-//! held.
+//! The verdict on an open loop: whether the requested rate was offered, and whether the server held
+//! it.
 //!
-//! Of the three parts of the latency only the lag is the generator's (method, rule 5). So the lag
-//! says whether the generator was in time, however busy it was; what requests waited for a
-//! connection, and how long their replies took, is the server's.
+//! Of the three parts of a latency only the lag is the generator's (method, rule 5). So the lag
+//! shows whether the generator was on time, however busy it was. The wait for a free connection and
+//! the time to the reply are the server's.
 
 use super::{
     limit::starved,
@@ -12,38 +12,38 @@ use super::{
 };
 use regatta_record::{Arrivals, Figure, Kind, Latency, OpenLoopFigures, Verdict};
 
-/// Fraction of an asked rate, or of what was due, from which on it counts as held.
+/// Fraction of a requested rate, or of the requests due, from which a rate counts as held.
 pub const HELD: f64 = 0.98;
-/// The lag is long where its p99 is more than this part of the latency's p99 (of few requests, the
+/// The lag is long if its p99 exceeds this fraction of the latency's p99 (with few requests: the
 /// highest percentile that both have)...
 pub const LONG_LAG: f64 = 0.1;
-/// ... and more than this, in nanoseconds: what a busy machine takes to wake a thread twice.
+/// ... and this many nanoseconds: a busy machine takes that long to wake a thread twice.
 pub const LONG_LAG_NS: u64 = 100_000;
 
-/// What an open loop showed.
+/// The figures of an open loop.
 #[derive(Clone, Copy, Debug)]
 pub struct AtRate<'a> {
-    /// Requests asked for per second.
+    /// Requests to send per second.
     pub asked: u32,
-    /// How they arrived.
+    /// How requests arrive.
     pub arrivals: Arrivals,
-    /// Right answers per second.
+    /// Correct replies per second.
     pub answered: f64,
-    /// What became of what was due, where that was recorded.
+    /// The fates of the requests that were due, if recorded.
     pub open_loop: Option<&'a OpenLoopFigures>,
     /// From the intended send to the reply.
     pub latency: &'a Latency,
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: u32,
 }
 
 impl AtRate<'_> {
-    /// Judges it.
+    /// Judges the open loop.
     pub fn verdict(self, server: Option<Used>, load: Option<Used>, remedy: Remedy<'_>) -> Verdict {
         let server_busy = server.is_some_and(Used::is_busy);
         let late = self.lateness();
-        // A load without CPU reads replies late, and so finds no connection free: then the wait is
-        // its own doing.
+        // A load without CPU reads replies late, and therefore finds no free connection. Then it
+        // caused the wait itself.
         let without_cpu = load.is_some_and(|load| load.is_busy() || load.is_starved());
         match late {
             Some(late) if !server_busy => self.generator_bound(late, server, load, remedy),
@@ -59,7 +59,7 @@ impl AtRate<'_> {
         let mut verdict = if self.is_held() {
             let in_time = self.lag().map_or_else(String::new, |lag| {
                 let Lag { percent, ns, .. } = lag;
-                format!("; {percent}% were sent within {} of when they were due", time(ns))
+                format!("; {percent}% were sent within {} of their due time", time(ns))
             });
             let because = format!("{} requests per second, {}{in_time}", self.asked, self.shape());
             Verdict::new(Kind::AtAskedRate, because)
@@ -87,10 +87,10 @@ impl AtRate<'_> {
         let cause = match load {
             Some(load) if load.is_starved() => starved(load, remedy),
             Some(load) if load.is_busy() => remedy.more_for_load(),
-            _ => "end other programs (`regatta doctor` finds them), or ask for less".to_owned(),
+            _ => "stop other programs (`regatta doctor` finds them), or lower the rate".to_owned(),
         };
         let because = format!(
-            "{late}{used}, at {} requests asked for per second, {} ({:.0} were answered); {cause}",
+            "{late}{used}, at {} requests per second, {} ({:.0} were answered); {cause}",
             self.asked,
             self.shape(),
             self.answered
@@ -98,30 +98,30 @@ impl AtRate<'_> {
         Verdict::new(Kind::GeneratorBound, because)
     }
 
-    /// Why the generator was not in time, where it was not: its lag was long, or in most rounds the
-    /// arrivals did not keep the shape that was asked for.
+    /// Explains why the generator was late, if it was: its lag was long, or in most rounds the
+    /// arrivals did not have the requested shape.
     fn lateness(&self) -> Option<String> {
         let open = self.open_loop?;
         if let Some(Lag { percent, ns, .. }) = self.lag().filter(Lag::is_long) {
             return Some(format!(
-                "the load itself was late: {}% of the sends by {} or more",
+                "the load itself was late: {}% of the sends were late by {} or more",
                 100 - percent,
                 time(ns)
             ));
         }
         (open.misshapen * 2 > self.rounds).then(|| {
             format!(
-                "in {} of {} rounds the sends did not keep to the arrivals asked for",
+                "in {} of {} rounds the sends did not have the requested arrival times",
                 open.misshapen, self.rounds
             )
         })
     }
 
-    /// The highest percentile of the lag up to p99 that there were sends enough for, and for as many
+    /// The highest percentile of the lag, up to p99, for which there are enough sends and enough
     /// latencies.
     fn lag(&self) -> Option<Lag> {
         let (lag, latency) = (&self.open_loop?.send_lag_ns, self.latency);
-        // With requests that had no reply there is no longest.
+        // If some requests had no reply, there is no maximum.
         let is_censored = latency.max.is_none();
         let each = [
             (99, lag.p99, latency.p99),
@@ -130,12 +130,12 @@ impl AtRate<'_> {
             (50, lag.p50, latency.p50),
         ];
         each.into_iter().find_map(|(percent, ns, latency)| {
-            let told = latency.is_some() || is_censored;
-            ns.filter(|_| told).map(|ns| Lag { percent, ns, latency })
+            let known = latency.is_some() || is_censored;
+            ns.filter(|_| known).map(|ns| Lag { percent, ns, latency })
         })
     }
 
-    /// Whether what was asked for was answered.
+    /// Returns whether enough of the requested rate was answered.
     pub fn is_held(&self) -> bool {
         match self.open_loop {
             Some(open) => {
@@ -149,26 +149,26 @@ impl AtRate<'_> {
     fn overloaded(self, server: Option<Used>, remedy: Remedy<'_>) -> String {
         let remedy = match server.and_then(Used::busy_thread) {
             Some(share) => format!(
-                "its busiest thread used {share:.2} of a CPU, and no other CPU can help it: {}",
+                "its busiest thread used {share:.2} of a CPU, and more CPUs do not help: {}",
                 remedy.less()
             ),
             None => remedy.more_for_server(),
         };
         let AtRate { asked, answered, .. } = self;
-        let told = format!(
-            "of the {asked} requests asked for per second, {}, {answered:.0} were answered",
+        let answered = format!(
+            "{answered:.0} of {asked} requests per second were answered ({})",
             self.shape()
         );
         let Some(open) = self.open_loop else {
-            return format!("{told}; {remedy}");
+            return format!("{answered}; {remedy}");
         };
         let share = |n: u64| percent(n as f64 / open.due.max(1) as f64);
         let in_time = self.lag().map_or_else(String::new, |Lag { percent, ns, .. }| {
-            format!(", though the load was in time (its lag's p{percent} is {})", time(ns))
+            format!(", though the load was on time (its lag's p{percent} is {})", time(ns))
         });
         let mut fates = Vec::new();
         for (n, fate) in [
-            (open.unsent, "were not sent, since no connection came free"),
+            (open.unsent, "were not sent, because no connection became free"),
             (open.late, "were sent late"),
             (open.timed_out, "got no reply in time"),
             (open.lost, "were lost to errors"),
@@ -180,7 +180,7 @@ impl AtRate<'_> {
         if let Some(wait) = open.wait_ns.p50 {
             fates.push(format!("half of those sent had waited {} or more", time(wait)));
         }
-        format!("{told}{in_time}: {}; {remedy}", fates.join(", "))
+        format!("{answered}{in_time}: {}; {remedy}", fates.join(", "))
     }
 
     fn shape(&self) -> &'static str {
@@ -191,22 +191,22 @@ impl AtRate<'_> {
 /// A percentile of the lag.
 #[derive(Clone, Copy, Debug)]
 struct Lag {
-    /// Which one.
+    /// Percent, e.g. 99.
     percent: u32,
     ns: u64,
-    /// The same percentile of the latency; `None` where it lies among requests without a reply.
+    /// The same percentile of the latency; `None` if it falls among requests without a reply.
     latency: Option<u64>,
 }
 
 impl Lag {
     fn is_long(&self) -> bool {
-        // A latency among requests without a reply is longer than any.
+        // The latency of a request without a reply counts as infinite.
         let part = self.latency.map_or(0.0, |latency| self.ns as f64 / latency as f64);
         self.ns > LONG_LAG_NS && part > LONG_LAG
     }
 }
 
-/// How requests arrive, in words.
+/// The shape of the arrivals, in words.
 pub fn shape(arrivals: Arrivals) -> &'static str {
     match arrivals {
         Arrivals::Poisson => "Poisson arrivals",
@@ -214,18 +214,18 @@ pub fn shape(arrivals: Arrivals) -> &'static str {
     }
 }
 
-/// What is wrong with the arrivals of some of the rounds, where it does not void the cell.
+/// Describes arrivals that had the wrong shape in some rounds, but in too few to void the cell.
 pub fn partly_misshapen(arrivals: Arrivals, open: &OpenLoopFigures, rounds: u32) -> Option<String> {
     (open.misshapen > 0 && open.misshapen * 2 <= rounds).then(|| {
         format!(
-            "the sends did not keep to the arrivals asked for ({}) in {} of {rounds} rounds",
+            "the sends did not have the requested arrival times ({}) in {} of {rounds} rounds",
             shape(arrivals),
             open.misshapen
         )
     })
 }
 
-/// `34 µs`, with two digits.
+/// Formats a time with two digits: `34 µs`.
 fn time(ns: u64) -> String {
     let ns = ns as f64;
     let (value, unit) = match ns {

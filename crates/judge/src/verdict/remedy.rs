@@ -1,23 +1,23 @@
-//! Remedies, spelled as what the user can type, on the CPUs of this machine.
+//! Remedies, spelled out as commands and options for the CPUs of this machine.
 
 use regatta_record::{CpuSets, LoadShape};
 
-/// Where server and load may take each other's CPU.
-const APART: &str = "give each CPUs of its own: --cpus for the load, `taskset -c` for the server";
+/// For a server and a load that may run on each other's CPUs.
+const APART: &str = "give each its own CPUs: --cpus for the load, `taskset -c` for the server";
 
-/// What can be changed.
+/// The kind of run that the remedy applies to.
 #[derive(Clone, Copy, Debug)]
 pub enum Remedy<'a> {
-    /// Of a race.
+    /// A race.
     Race {
-        /// CPUs as they were given.
+        /// CPUs of the race.
         cpus: &'a CpuSets,
         /// The load.
         load: &'a LoadShape,
     },
-    /// Of `regatta load`.
+    /// `regatta load`.
     Load {
-        /// Its threads.
+        /// Number of its threads.
         threads: u32,
         /// Whether they may run on the server's CPUs.
         shares: bool,
@@ -36,8 +36,8 @@ impl Remedy<'_> {
                         nth(own.len() + 1),
                         list(&[&own[..], &[cpu]].concat())
                     ),
-                    None => "this machine has no CPU left for the load: set a `rate` that it can \
-                             make in the race file, or believe the cost only"
+                    None => "this machine has no CPU left for the load: set a lower `rate` in the \
+                             race file, or trust the cost only"
                         .to_owned(),
                 }
             }
@@ -53,13 +53,11 @@ impl Remedy<'_> {
     pub fn another_for_load(self) -> String {
         match self {
             Remedy::Race { cpus, load } => match free(cpus, load) {
-                Some(cpu) => format!("end it, or give --load-cpus {cpu}"),
-                None => "end it: this machine has no other CPU for the load".to_owned(),
+                Some(cpu) => format!("stop it, or pass --load-cpus {cpu}"),
+                None => "stop it: this machine has no other CPU for the load".to_owned(),
             },
             Remedy::Load { shares: true, .. } => APART.to_owned(),
-            Remedy::Load { .. } => {
-                "end it, or give the load another CPU: --cpus with its number".to_owned()
-            }
+            Remedy::Load { .. } => "stop it, or give the load another CPU (--cpus)".to_owned(),
         }
     }
 
@@ -67,12 +65,12 @@ impl Remedy<'_> {
     pub fn another_for_server(self) -> String {
         match self {
             Remedy::Race { cpus, load } => match free(cpus, load) {
-                Some(cpu) => format!("end it, or give --server-cpus {cpu}"),
-                None => "end it: this machine has no other CPU for the server".to_owned(),
+                Some(cpu) => format!("stop it, or pass --server-cpus {cpu}"),
+                None => "stop it: this machine has no other CPU for the server".to_owned(),
             },
             Remedy::Load { shares: true, .. } => APART.to_owned(),
             Remedy::Load { .. } => {
-                "end it, or start the server on another CPU (taskset -c)".to_owned()
+                "stop it, or start the server on another CPU (taskset -c)".to_owned()
             }
         }
     }
@@ -82,7 +80,7 @@ impl Remedy<'_> {
         match self {
             Remedy::Race { cpus, load } => match free(cpus, load) {
                 Some(cpu) => format!(
-                    "ask for less, or give it a {} core: --server-cpus {}",
+                    "lower the rate, or give it a {} core: --server-cpus {}",
                     nth(cpus.of_server(load).len() + 1),
                     list(&[&cpus.of_server(load)[..], &[cpu]].concat())
                 ),
@@ -95,12 +93,12 @@ impl Remedy<'_> {
     /// For a server that does not hold a rate and cannot use more CPUs.
     pub fn less(self) -> &'static str {
         match self {
-            Remedy::Race { .. } => "ask for less (`rate` in the race file)",
-            Remedy::Load { .. } => "ask for less (--rate)",
+            Remedy::Race { .. } => "lower the rate (`rate` in the race file)",
+            Remedy::Load { .. } => "lower the rate (--rate)",
         }
     }
 
-    /// For a cell in which nobody was busy.
+    /// For a cell in which neither side was busy.
     pub fn more_requests(self) -> &'static str {
         match self {
             Remedy::Race { .. } => {
@@ -113,7 +111,7 @@ impl Remedy<'_> {
         }
     }
 
-    /// Who may have taken the CPU of one side, `other` being the other.
+    /// The programs that may have taken the CPU of one side; `other` is the other side.
     pub fn who(self, other: &str) -> String {
         match self.shares() {
             true => format!("the {other} or another program"),
@@ -133,7 +131,7 @@ impl Remedy<'_> {
     }
 }
 
-/// A CPU that neither has.
+/// Returns a CPU that neither side has.
 fn free(cpus: &CpuSets, load: &LoadShape) -> Option<u32> {
     let (server, own) = (cpus.of_server(load), cpus.of_load(load));
     cpus.spare.iter().copied().find(|cpu| !server.contains(cpu) && !own.contains(cpu))
@@ -156,12 +154,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remedies_name_the_cpus_that_there_are() {
+    fn remedies_name_cpus_of_this_machine() {
         let load = &LoadShape::closed(64, 1);
         let four = &CpuSets { server: vec![0], load: vec![1], spare: vec![2, 3] };
         let remedy = Remedy::Race { cpus: four, load };
         assert_eq!(remedy.more_for_load(), "give the load a second core: --load-cpus 1,2");
-        assert_eq!(remedy.another_for_load(), "end it, or give --load-cpus 2");
+        assert_eq!(remedy.another_for_load(), "stop it, or pass --load-cpus 2");
         assert!(remedy.more_for_server().ends_with("a second core: --server-cpus 0,2"));
 
         let on_three = &LoadShape { cores: Some(3), ..*load };

@@ -1,49 +1,49 @@
-//! How busy a side was, and how that is written.
+//! How busy a side was, and how this is printed.
 
 use std::fmt;
 
-/// Fraction of its CPUs from which on a side counts as busy. Not 1: under 64 connections the
-/// leanest server and the leanest load each use 0.98 of a core, since both sleep for a moment
-/// whenever they have overtaken the other; and a CPU also serves its timer and the kernel's threads.
+/// Fraction of its CPUs from which a side counts as busy. Below 1, because with 64 connections the
+/// leanest server and the leanest load each use 0.98 of a core: both sleep for a moment whenever
+/// they have overtaken the other. A CPU also serves its timer and the kernel's threads.
 pub const BUSY: f64 = 0.90;
-/// Share of the window from which on a load that polls was away for too long.
+/// Share of the window from which a polling load was descheduled for too long.
 const AWAY: f64 = 0.2;
 
-/// Share of the time of its CPUs that a side waited for another program, from which on latencies
-/// are not its own. More than of steal, since the kernel's own threads take up to some percent on
-/// a machine that is otherwise quiet.
+/// Share of its CPUs' time that a side waited for another program from which its latencies are not
+/// its own. Higher than the limit of steal, because the kernel's own threads take a few percent
+/// even on an otherwise quiet machine.
 pub const WAITED: f64 = 0.05;
 
-/// How busy a side was: the fraction used of its CPUs, and how many these are.
+/// How busy a side was: the fraction of its CPUs that it used, and their number.
 #[derive(Clone, Copy, Debug)]
 pub struct Used {
     /// CPU time over (window × CPUs).
     pub fraction: f64,
     /// CPUs that it had.
     pub cpus: u32,
-    /// Share of the window that its busiest thread used of one CPU; `None` where that is not known.
+    /// Share of one CPU that its busiest thread used in the window; `None` if not known.
     pub busiest_thread: Option<f64>,
-    /// The same of what it spent on polling with nothing to do, which is not in `fraction`.
+    /// Share of its CPUs spent polling with nothing to do; not part of `fraction`.
     pub spun: f64,
-    /// Share of the time of its CPUs that it waited for another program, at least; `None` if unknown.
+    /// Share of its CPUs' time that it waited for another program, at least; `None` if not known.
     pub waited: Option<f64>,
 }
 
 impl Used {
-    /// Whether it could do no more: all of its CPUs were busy, or one of its threads was busy all the time,
-    /// which further CPUs cannot help.
+    /// Returns whether it could do no more: all of its CPUs were busy, or one of its threads was
+    /// always busy (then more CPUs do not help).
     pub fn is_busy(self) -> bool {
         self.fraction >= BUSY || self.busy_thread().is_some()
     }
 
-    /// The share of its busiest thread, where that is busy and the CPUs together are not.
+    /// The share of its busiest thread, if that thread is busy and the CPUs together are not.
     pub fn busy_thread(self) -> Option<f64> {
         self.busiest_thread.filter(|share| *share >= BUSY && self.fraction < BUSY)
     }
 
-    /// Not busy, but took all the CPU that others left it. One that polls takes it with nothing to
-    /// do as well; but answers that came while it waited found it away, and where that was long, the
-    /// rate is its own.
+    /// Returns whether it was not busy, but took all the CPU time that others left it. A polling
+    /// side takes that time even with nothing to do. But it was descheduled while replies arrived;
+    /// if that was often, the rate is the load's own limit.
     pub fn is_starved(self) -> bool {
         let waited = self.waited.unwrap_or(0.0);
         let wanted = self.fraction + waited;

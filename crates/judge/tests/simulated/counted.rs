@@ -15,7 +15,8 @@ pub const FAIR: LoadShape = LoadShape {
     ..LoadShape::closed(100, 1)
 };
 
-/// All of them in a busy window that begins and ends slowly, as connecting and the last replies do.
+/// Counts all requests in a busy window that starts and ends slowly, because of connecting and the
+/// last replies.
 pub fn count(round: &mut Round) {
     let requests = u64::from(round.load.requests.expect("a counted load"));
     let server = round.server.as_mut().expect("all simulated servers are observed");
@@ -29,7 +30,7 @@ pub fn count(round: &mut Round) {
     round.slices = vec![requests / 400, requests / 100, requests / 50, requests / 400];
 }
 
-/// A server busy with `large` requests in the window's 2 s, and every small one waiting `wait` ns.
+/// A server busy with `large` requests in the window's 2 s, while every small one waits `wait` ns.
 pub fn beside(round: &mut Round, large: u64, wait: u64) {
     let small = Parts { wait: 0, lag: 5_000, service: 90_000 + wait };
     let parts: Vec<Parts> =

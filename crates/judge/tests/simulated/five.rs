@@ -1,5 +1,5 @@
-//! A race of five that two test files share: epoll and its twin 5 µs, percore the same, node 8.6 µs, null
-//! 4 µs, under a light load.
+//! A race of five contenders, shared by several test files: epoll and its twin 5 µs, percore the
+//! same, node 8.6 µs, null 4 µs, at a light load.
 
 use super::{LOAD, QUIET, Truth, asked, rounds, truth};
 use regatta_judge::judge;

@@ -1,5 +1,5 @@
 //! Simulated rounds: contenders with known true costs on a machine with known noise. Shared by the
-//! tests of the referee and by the example that makes a whole race for looking at reports.
+//! tests of the referee and by the examples that print simulated races for tests of reports.
 
 pub mod counted;
 pub mod five;
@@ -15,7 +15,7 @@ use regatta_record::{
 };
 use std::num::NonZeroU32;
 
-/// A contender as it truly is.
+/// The true properties of a contender.
 #[derive(Clone, Debug)]
 pub struct Truth {
     pub name: &'static str,
@@ -36,7 +36,7 @@ pub fn truth(name: &'static str, cost_ns: f64) -> Truth {
 pub struct Machine {
     /// Standard deviation of the logarithm of each round's cost.
     pub noise: f64,
-    /// The same of a factor that all cells of one pass share.
+    /// The same for a factor that all cells of one pass share.
     pub drift: f64,
     /// Load CPU per request in nanoseconds.
     pub load_ns: f64,
@@ -100,17 +100,17 @@ pub fn asked(names: &[&str], rounds: u32, loads: &[LoadShape]) -> Asked {
 
 pub const LOAD: LoadShape = LoadShape::closed(64, 1);
 
-/// So many Poisson arrivals per second.
+/// `rate` Poisson arrivals per second.
 pub const fn open(rate: u32) -> Drive {
     Drive::Open { rate: NonZeroU32::new(rate).unwrap(), arrivals: Arrivals::Poisson }
 }
 
-/// On so many cores.
+/// `LOAD` on `cores` cores.
 pub const fn on(cores: u32, drive: Drive) -> LoadShape {
     LoadShape { cores: Some(cores), drive, ..LOAD }
 }
 
-/// All rounds of a race of `contenders` under `loads`.
+/// All rounds of a race of `contenders` at `loads`.
 pub fn rounds(
     contenders: &[Truth],
     loads: &[LoadShape],

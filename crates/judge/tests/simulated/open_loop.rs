@@ -1,11 +1,11 @@
-//! Simulated open loops: rounds whose waits, lags and service times are known.
+//! Simulated open loops: rounds with known waits, lags and service times.
 
 use super::normal;
 use hdrhistogram::Histogram;
 use rand::{SeedableRng, rngs::SmallRng};
 use regatta_record::{ArrivalCheck, OpenLoop, Round, encode_histogram};
 
-/// Of a request, in nanoseconds.
+/// The parts of a request's latency, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
     pub wait: u64,
@@ -13,7 +13,8 @@ pub struct Parts {
     pub service: u64,
 }
 
-/// What `samples` requests took: of service half take 40 µs or less, of lag 5 µs, and none waits.
+/// The parts of `samples` requests: the median of service is 40 µs, that of lag 5 µs, and none
+/// waits.
 pub fn quiet(samples: u64, seed: u64) -> Vec<Parts> {
     let mut random = SmallRng::seed_from_u64(seed);
     let mut around = |median: f64| (median * (0.35 * normal(&mut random)).exp()) as u64;
@@ -22,8 +23,8 @@ pub fn quiet(samples: u64, seed: u64) -> Vec<Parts> {
         .collect()
 }
 
-/// Makes `round` one of an open loop of 2 s in which `requests` were answered and `unsent` were
-/// not sent. Server and load used little CPU.
+/// Turns `round` into one of an open loop of 2 s in which `requests` were answered and `unsent`
+/// were not sent. Server and load used little CPU.
 pub fn set(round: &mut Round, requests: &[Parts], unsent: u64) {
     let rate = (requests.len() as u64 + unsent) / 2;
     let text = |of: fn(&Parts) -> u64| {

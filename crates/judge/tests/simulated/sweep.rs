@@ -1,19 +1,19 @@
-//! Simulated sweeps whose truth is planted: a queue over rates, and rates over connections that
-//! follow the Universal Scalability Law.
+//! Simulated sweeps with known truth: a queue over rates, and rates over connections that follow
+//! the Universal Scalability Law.
 
 use super::{LOAD, normal, open};
 use hdrhistogram::Histogram;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use regatta_record::{LoadShape, Round, encode_histogram};
 
-/// A server that is asked for rates. A queue (M/M/1): latency is exponentially distributed with a
-/// mean of 1/(capacity − rate), so the power of its percentiles is highest at half of the capacity.
-/// What is beyond the capacity is not held.
+/// A server at requested rates. A queue (M/M/1): latency is exponentially distributed with a mean
+/// of 1/(capacity − rate), so the power of its percentiles is highest at half of the capacity.
+/// Rates beyond the capacity are not held.
 #[derive(Clone, Copy)]
 pub struct Queue {
     pub standing_ns: f64,
     pub marginal_ns: f64,
-    /// Requests per second that it can do.
+    /// Maximum requests per second.
     pub capacity: f64,
     /// Samples in each histogram.
     pub samples: u32,
@@ -26,7 +26,7 @@ pub fn at(rate: u32) -> LoadShape {
     LoadShape { drive: open(rate), ..LOAD }
 }
 
-/// The drift that a pass shares, and a cell's own noise.
+/// The drift shared by a pass, and a cell's own noise.
 struct Noise {
     drifts: Vec<f64>,
     random: SmallRng,
@@ -44,7 +44,7 @@ impl Noise {
     }
 }
 
-/// Puts what such a queue would do in the place of what `rounds` at their rates have.
+/// Replaces the figures of `rounds` at their rates with those of such a queue.
 pub fn queue<'a>(rounds: impl Iterator<Item = &'a mut Round>, queue: Queue, seed: u64) {
     let mut noise = Noise::new(seed);
     for r in rounds {
@@ -68,7 +68,7 @@ pub fn queue<'a>(rounds: impl Iterator<Item = &'a mut Round>, queue: Queue, seed
     }
 }
 
-/// Puts rates that follow the law of `[λ, σ, κ]` in the place of what `rounds` in closed loop have.
+/// Replaces the figures of `rounds` in closed loop with rates that follow the law of `[λ, σ, κ]`.
 /// The server is busy, the load is not.
 pub fn law<'a>(
     rounds: impl Iterator<Item = &'a mut Round>,

@@ -23,14 +23,14 @@ fn who_favours_a_source_address_gains_nothing_and_is_named() {
     assert_named(|| {
         let raced = race.run(&turn, folder().path());
         let mut findings = Findings::of_honest(&raced, &[HONEST, &twin_name(HONEST)]);
-        let doubt = raced.doubt("favours", "tells source addresses apart");
+        let doubt = raced.doubt("favours", "treats source addresses differently");
         let ratio = raced.cell("favours").ratio_to_baseline;
         let gains_nothing = ratio.is_none_or(|ratio| (0.9..1.1).contains(&ratio.mean));
         let why = doubt.cloned().unwrap_or_default();
         findings.told = vec![Told {
             lie: "fast only for those who ask from 127.0.0.1",
             verdict: match doubt {
-                Some(_) => "tells source addresses apart".to_owned(),
+                Some(_) => "treats source addresses differently".to_owned(),
                 None => raced.cell("favours").verdict.kind.name().to_owned(),
             },
             certain: format!("costs {} the honest one; {why}", raced.ratio("favours")),

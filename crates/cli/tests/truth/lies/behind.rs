@@ -103,7 +103,7 @@ fn who_leaves_work_behind_is_named_and_nobody_else_pays() {
         findings.told = vec![Told {
             lie: "leaves the machine slower behind it",
             verdict: match doubt {
-                Some(_) => "leaves work behind it".to_owned(),
+                Some(_) => "leaves work behind".to_owned(),
                 None => raced.cell("litters").verdict.kind.name().to_owned(),
             },
             certain: doubt.cloned().unwrap_or_default(),

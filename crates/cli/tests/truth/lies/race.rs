@@ -185,7 +185,7 @@ const ACCUSING: [&str; 6] = [
     "differs between starts",
     "source addresses",
     "never settled",
-    "the figures stand",
+    "the figures remain valid",
 ];
 
 /// Whether a sentence names a contender, by its whole name.

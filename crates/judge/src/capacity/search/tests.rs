@@ -1,9 +1,9 @@
-//! The search against made-up servers.
+//! The search against simulated servers.
 
 use super::*;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-/// Searches on a made-up server; gives what was found and all tries.
+/// Searches on a simulated server. Returns the result and all tries.
 fn search(
     mut search: Search,
     mut server: impl FnMut(u32) -> Shown,
@@ -30,7 +30,7 @@ fn noisy(boundary: f64, width: f64, seed: u64) -> impl FnMut(u32) -> Shown {
 }
 
 #[test]
-fn a_sharp_boundary_is_found_to_one_part_in_fifty_wherever_it_lies() {
+fn finds_a_sharp_boundary_to_one_part_in_fifty() {
     for boundary in [1, 2, 3, 7, 50, 99, 999, 1_000, 1_001, 4_850, 12_345, 19_999] {
         for (step, rise) in [(1_000, Rise::Equal), (100, Rise::Doubling), (1, Rise::Equal)] {
             let server = |level| passes(level <= boundary);
@@ -60,7 +60,7 @@ fn levels_rise_by_the_step_then_halve_then_are_verified_from_both_sides() {
 }
 
 #[test]
-fn a_noisy_boundary_lies_in_the_interval_and_the_interval_is_no_wider_than_the_noise() {
+fn the_interval_contains_a_noisy_boundary_and_is_no_wider_than_the_noise() {
     for (width, widest) in [(0.002, 0.04), (0.01, 0.12), (0.03, 0.35)] {
         let (mut covered, mut unfinished, mut widths) = (0, 0, Vec::new());
         for seed in 0..300 {
@@ -88,7 +88,7 @@ fn a_noisy_boundary_lies_in_the_interval_and_the_interval_is_no_wider_than_the_n
 }
 
 #[test]
-fn bad_luck_on_the_way_up_does_not_hide_what_lies_above() {
+fn bad_luck_on_the_way_up_does_not_hide_higher_levels() {
     let mut unlucky = [3_000, 2_500, 14_000].to_vec();
     let server = |level| {
         let hit = unlucky.iter().position(|unlucky| *unlucky == level);
@@ -102,7 +102,7 @@ fn bad_luck_on_the_way_up_does_not_hide_what_lies_above() {
 }
 
 #[test]
-fn without_a_boundary_the_end_is_told_and_verified() {
+fn without_a_boundary_the_maximum_is_verified_and_reported() {
     let (found, tries) = search(Search::new(1_000, Rise::Equal, 4_500), |_| Shown::Passed);
     assert_eq!(found.unwrap().above, Above::End(4_500));
     assert_eq!((found.unwrap().low, found.unwrap().verified), (4_500, true));
@@ -112,7 +112,7 @@ fn without_a_boundary_the_end_is_told_and_verified() {
 }
 
 #[test]
-fn what_the_machine_cannot_give_ends_the_search_at_what_it_can() {
+fn a_limit_of_the_machine_ends_the_search() {
     let server = |level| match level {
         ..=2_700 => Shown::Passed,
         _ => Shown::Impossible { possible: 2_700 },
@@ -126,7 +126,7 @@ fn what_the_machine_cannot_give_ends_the_search_at_what_it_can() {
 }
 
 #[test]
-fn a_load_that_is_the_limit_is_no_upper_end() {
+fn an_unclear_level_is_not_an_upper_bound() {
     let server = |level| if level <= 3_200 { Shown::Passed } else { Shown::Unclear };
     let (found, tries) = search(Search::new(1_000, Rise::Equal, 20_000), server);
     let found = found.unwrap();
@@ -147,7 +147,7 @@ fn a_load_that_is_the_limit_is_no_upper_end() {
 }
 
 #[test]
-fn where_everything_fails_nothing_is_found() {
+fn nothing_is_found_if_every_level_fails() {
     let (found, tries) = search(Search::new(1_000, Rise::Equal, 20_000), |_| Shown::Failed);
     assert_eq!(found, None);
     assert_eq!(tries.last(), Some(&(1, Why::Bisect)));
@@ -156,7 +156,7 @@ fn where_everything_fails_nothing_is_found() {
 }
 
 #[test]
-fn a_search_that_is_cut_short_tells_what_it_has() {
+fn an_interrupted_search_reports_its_result_so_far() {
     let mut search = Search::new(1_000, Rise::Equal, 20_000);
     assert_eq!(search.found(), None);
     search.tell(1_000, Shown::Passed);
@@ -167,7 +167,7 @@ fn a_search_that_is_cut_short_tells_what_it_has() {
 }
 
 #[test]
-fn a_server_that_passes_by_luck_alone_comes_to_an_end() {
+fn the_search_ends_for_a_server_that_passes_at_random() {
     for seed in 0..100 {
         let mut random = StdRng::seed_from_u64(seed);
         let server = |_| passes(random.random::<bool>());
