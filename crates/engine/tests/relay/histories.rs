@@ -204,11 +204,7 @@ impl History {
             }
             self.collect();
         }
-        assert_eq!(
-            self.hand.core.clients(),
-            0,
-            "all clients have received their replies, and closed"
-        );
+        assert_eq!(self.hand.core.clients(), 0, "all clients have their replies, and closed");
     }
 
     /// Checks that each client has one line per request. Returns the number of replies and of
