@@ -41,7 +41,7 @@ impl Watch {
     pub(crate) fn start(shape: Shape) -> io::Result<Watch> {
         let message = format!(
             "green: stack overflow in a coroutine: it needed more than the {} bytes of its \
-            stack; raise Config::stack_size\n",
+             stack; raise Config::stack_size\n",
             shape.stack_size
         );
         let alternate = ensure_alternate_stack()?;

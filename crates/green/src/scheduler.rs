@@ -76,7 +76,7 @@ impl From<CannotWait> for io::Error {
     fn from(_: CannotWait) -> io::Error {
         io::Error::other(
             "green: cannot wait here: this is not a coroutine of a running scheduler, or it is \
-            being unwound",
+             being unwound",
         )
     }
 }

@@ -75,7 +75,7 @@ impl Stacks {
                 io::ErrorKind::InvalidInput,
                 format!(
                     "green: Config::max_coroutines ({count}) times Config::stack_size \
-                    ({stack_size} bytes) must be above zero and fit into the address space"
+                     ({stack_size} bytes) must be above zero and fit into the address space"
                 ),
             )
         })?;
@@ -138,8 +138,8 @@ impl Stacks {
                 io::ErrorKind::OutOfMemory,
                 format!(
                     "green: cannot create a guard page for coroutine {number} ({:?}: {}); without \
-                    MADV_GUARD_INSTALL (Linux 6.13) each takes two mappings: \
-                    raise vm.max_map_count",
+                     MADV_GUARD_INSTALL (Linux 6.13) each takes two mappings: \
+                     raise vm.max_map_count",
                     self.guard,
                     io::Error::last_os_error(),
                 ),

@@ -53,7 +53,7 @@ pub(crate) fn read(path: &CStr, content: &mut Vec<u8>) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = openat(CWD, path, flags, Mode::empty())?;
     if !FileType::from_raw_mode(fstat(&file)?.st_mode).is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     loop {
         if content.len() > MAX_FILE {
