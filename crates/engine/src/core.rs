@@ -198,8 +198,8 @@ impl<E: Engine> Core<E> {
 
     /// Sets the index of this core, from 0, and the number of cores. Called once, if the engine
     /// posts.
-    pub fn seated(&mut self, core: u32, cores: u32) {
-        self.engine.seated(core, cores);
+    pub fn set_core(&mut self, core: u32, cores: u32) {
+        self.engine.set_core(core, cores);
     }
 
     /// Delivers a letter from the engine of another core.

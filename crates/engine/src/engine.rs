@@ -72,7 +72,7 @@ pub trait Engine: Sized {
 
     /// Sets the index of this engine's core, from 0, and the number of cores. Called once, before
     /// any other method, if the engine [posts](Engine::POSTS).
-    fn seated(&mut self, _core: u32, _cores: u32) {}
+    fn set_core(&mut self, _core: u32, _cores: u32) {}
 
     /// Called when the engine of another core has posted a letter.
     fn heard(&mut self, _letter: Self::Letter, _effects: &mut Effects<Self>) {}

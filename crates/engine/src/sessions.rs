@@ -253,7 +253,7 @@ impl<F: Start> Engine for Sessions<F> {
         }
     }
 
-    fn seated(&mut self, core: u32, cores: u32) {
+    fn set_core(&mut self, core: u32, cores: u32) {
         (self.core, self.cores) = (core, cores);
     }
 

@@ -36,7 +36,7 @@ const STOP: u64 = u64::MAX - 1;
 /// # Errors
 /// Fails if the server cannot listen on the address, or if an essential system call fails.
 pub fn serve_delayed(delay: Delay, host: &Host) -> Result<(), ServeError> {
-    timer::as_exact_as_can_be()?;
+    timer::minimize_slack()?;
     let listener = host.listen()?;
     let mut epoll = Epoll::new()?;
     epoll.add(host.stop.as_fd(), STOP, Interest::READ)?;

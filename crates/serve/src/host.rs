@@ -227,7 +227,7 @@ impl<M> Seat<M> {
         let mut core = Core::new(engine, limits, clock::now());
         if let Some(letters) = &self.letters {
             let (own, cores) = letters.seat();
-            core.seated(own, cores);
+            core.set_core(own, cores);
         }
         core
     }

@@ -52,7 +52,7 @@ impl<S: Scenario> World<S> {
         for core in 0..cores {
             let engine = self.scenario.engine(core);
             let mut core = Core::new(engine, self.limits, now);
-            core.seated(self.stations.len() as u32, cores as u32);
+            core.set_core(self.stations.len() as u32, cores as u32);
             self.stations.push(Station::new(core, &mut self.random));
         }
         for _ in 0..self.random.between(2, 5) {
