@@ -6,10 +6,10 @@ use std::{sync::Arc, time::Instant};
 
 /// One connection of a server: a state machine that the driver of the model calls.
 pub trait Session: Sized + 'static {
-    /// The jobs that its replies may need; [`Never`] if none.
+    /// The jobs that its replies may need; [`Never`](crate::Never) if none.
     type Job: Job;
 
-    /// What it posts to other sessions; [`Never`] if nothing, and no code is compiled for it.
+    /// What it posts to other sessions; [`Never`](crate::Never) if nothing, and no code is compiled for it.
     type Push: Push;
 
     /// State that sessions of one thread may share. It holds caches only: replies must not depend
