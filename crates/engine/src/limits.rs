@@ -35,7 +35,7 @@ impl Limits {
     }
 
     /// Interval between checks of how much output a peer has acknowledged. A timeout is late by at
-    /// most two intervals, i.e. a quarter of the limit.
+    /// most two intervals, which is at most a quarter of any limit of 8 ms or more.
     pub fn look(&self) -> Duration {
         (self.idle / 8).clamp(Duration::from_millis(1), Duration::from_secs(1))
     }

@@ -51,7 +51,7 @@ impl<F: Start> Sessions<F> {
         }
     }
 
-    /// Calls a session, and passes its wishes to the effects.
+    /// Calls a session, and passes on its status, jobs and posts.
     #[inline]
     fn call(
         &mut self,
@@ -161,7 +161,7 @@ impl<F: Start> Sessions<F> {
     }
 }
 
-/// Passes what a session wants after a call to the effects.
+/// Passes on the status, jobs and flow of a session after a call.
 #[inline]
 fn follow<F: Start>(
     conn: Conn,

@@ -35,7 +35,7 @@ pub fn serve_engine<E: Engine>(
         Model::Cluster => Err(ServeError::Unsupported {
             model: model.name(),
             service: "engine",
-            because: "its processes share no memory; use percore or uring",
+            because: "an engine cannot span its processes; use percore or uring",
         }),
     }
 }

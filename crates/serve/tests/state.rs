@@ -125,7 +125,7 @@ fn only_a_session_that_can_receive_pushes_is_kept_as_a_member() {
     let double = bytes(Shared(Double));
     // Each session joins, but nothing can be pushed.
     assert_eq!(bytes(Program::<Never, true>(PhantomData)), double);
-    // If something can, one table contains its connection, and another its place in the first.
+    // If something can, one table contains its connection, and another its room and place.
     let a_member = (size_of::<Conn>() + size_of::<Option<u32>>()) as u64;
     let joined = bytes(Program::<Bytes, true>(PhantomData));
     assert!(joined >= double + CONNECTIONS as u64 * a_member, "{joined} and {double} bytes");

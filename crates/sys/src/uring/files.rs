@@ -21,8 +21,7 @@ pub(super) const OPEN_FILES: u32 = 8;
 /// Bytes requested at first; later, as many as the last file had.
 const FIRST: usize = 64 * 1024;
 
-/// Maximum number of retries per file: its length differs from the expected one, or its bytes are
-/// not in memory.
+/// Maximum number of retries per file, e.g. while its length keeps changing.
 const TRIES: u32 = 20;
 
 /// A requested read.
