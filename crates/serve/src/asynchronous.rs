@@ -159,7 +159,7 @@ async fn accept<S: Serve>(serve: S, host: Host, listener: StdListener) -> io::Re
                     member: serve.member(),
                 };
                 connections.spawn(async move {
-                    // An error only ends its own connection.
+                    // An error closes only its own connection.
                     let _ = serve.serve(&mut stream, limits).await;
                     while !stop.may_close(&stream.stream) {
                         sleep(PAUSE / 4).await;

@@ -164,7 +164,7 @@ pub(crate) fn converse(
         }
         let mut blocking =
             Blocking { socket: &stream, stop: &host.stop, read_timeout: read_timeout(host.limits) };
-        // An error only ends its own connection.
+        // An error closes only its own connection.
         let _ = serve(&mut blocking, host.limits);
         before_close(&host.stop, &stream);
     });

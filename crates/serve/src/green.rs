@@ -102,7 +102,7 @@ where
                     // Neither is zero, so these cannot fail.
                     let _ = stream.set_read_timeout(Some(limits.idle));
                     let _ = stream.set_write_timeout(Some(limits.look()));
-                    // An error only ends its own connection.
+                    // An error closes only its own connection.
                     let _ = serve(Green { stream, stop: &stop, pool, member: () }, limits);
                     entered.before_close(&stop, green::sleep);
                     drop((entered, place));

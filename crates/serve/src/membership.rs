@@ -55,7 +55,7 @@ struct Inbox<P> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic ends its connection, not the server; the locked data is consistent at every point.
+    // A panic closes its connection, not the server; the locked data is consistent at every point.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

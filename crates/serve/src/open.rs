@@ -1,5 +1,5 @@
 //! The open connections of a model whose connections wait separately, in threads or green threads.
-//! A stop ends them through this list.
+//! A stop closes them through this list.
 
 use crate::host::{Host, PAUSE, Stop};
 use regatta_sys::net;
@@ -56,7 +56,7 @@ impl<S: AsFd> Open<S> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Slab<Arc<S>>> {
-        // A panic ends its connection, not the server; the slab is consistent at every point.
+        // A panic closes its connection, not the server; the slab is consistent at every point.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -33,7 +33,7 @@ fn run_each(
     let workers = host.connections.min(WORKERS as usize);
     let mut announced = false;
     while !host.stop.is_set() {
-        // A child that panicked is replaced: a panic ends its connection, not the server.
+        // A child that panicked is replaced: a panic closes its connection, not the server.
         while children.len() < workers {
             match children.fork(host) {
                 Ok(Side::Parent) => {}

@@ -51,7 +51,7 @@ pub(crate) fn run<F: Members>(start: F, host: &Host) -> Result<(), ServeError> {
     let accepted = {
         let room = Arc::clone(&room);
         accept(host, move |entered, limits, stop| {
-            // An error only ends its own connection.
+            // An error closes only its own connection.
             let _ = serve(&start, &room, entered, limits, stop);
         })
     };
@@ -113,7 +113,7 @@ struct State<S: Session> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic ends its connection, not the server.
+    // A panic closes its connection, not the server.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

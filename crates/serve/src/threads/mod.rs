@@ -43,7 +43,7 @@ fn run_each(
     accept(host, move |entered, limits, stop| {
         let socket = &*entered.stream;
         let mut stream = Blocking { socket, stop, read_timeout: read_timeout(limits) };
-        // An error only ends its own connection.
+        // An error closes only its own connection.
         let _ = serve(&mut stream, limits);
     })
 }
