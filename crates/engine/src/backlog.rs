@@ -1,32 +1,31 @@
-//! What waits for a slow consumer: pushes that its socket has no room for, within bounds, and what
-//! happens to it beyond them.
+//! The queue of pushes for a slow consumer: bounds, and the policy when they are exceeded.
 
 use crate::{Counter, Push};
 use std::{collections::VecDeque, mem, sync::Arc};
 
-/// What becomes of a slow consumer.
+/// What happens to a slow consumer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// It is closed.
     #[default]
     Close,
-    /// It misses what is pushed until there is room again.
+    /// New pushes are dropped until there is room again.
     Skip,
-    /// It misses what waits; only the newest push waits instead.
+    /// All queued pushes are dropped; only the newest is queued.
     Conflate,
 }
 
-/// How much may wait for a consumer, and what happens when more would. One push may wait whatever its
-/// size.
+/// How much may be queued for a consumer, and the policy beyond that. One push may always be
+/// queued, whatever its size.
 #[derive(Clone, Debug)]
 pub struct Bounds {
-    /// Maximum sum of the sizes of pushes.
+    /// Maximum sum of the sizes of queued pushes, in bytes.
     pub bytes: usize,
-    /// Maximum number of pushes.
+    /// Maximum number of queued pushes.
     pub pushes: usize,
     /// What happens beyond that.
     pub policy: Policy,
-    /// How often that has happened, to all consumers together.
+    /// How often that has happened, over all consumers.
     pub counts: Arc<PolicyCounts>,
 }
 
@@ -39,7 +38,7 @@ pub struct PolicyCounts {
 }
 
 impl PolicyCounts {
-    /// Counts in the counters that `counter` makes. Fails where it does.
+    /// Creates counts in the counters that `counter` returns. Fails if `counter` fails.
     pub fn counting<E>(mut counter: impl FnMut() -> Result<Counter, E>) -> Result<Self, E> {
         Ok(PolicyCounts { closed: counter()?, skipped: counter()?, conflated: counter()? })
     }
@@ -54,24 +53,24 @@ impl PolicyCounts {
         self.skipped.get() as u64
     }
 
-    /// Pushes that gave way to newer ones.
+    /// Pushes that were replaced by newer ones.
     pub fn conflated(&self) -> u64 {
         self.conflated.get() as u64
     }
 }
 
-/// What became of a push to one consumer.
+/// The outcome of a push to one consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// It is in the output, or waits.
+    /// It is in the output, or queued.
     Queued,
-    /// The consumer misses it.
+    /// It was dropped.
     Missed,
     /// The consumer is closed.
     Close,
 }
 
-/// What waits for one consumer.
+/// The pushes queued for one consumer.
 #[derive(Clone, Debug)]
 pub struct Backlog<P> {
     waiting: VecDeque<P>,
@@ -85,12 +84,12 @@ impl<P> Default for Backlog<P> {
 }
 
 impl<P: Push> Backlog<P> {
-    /// Whether nothing waits.
+    /// Whether no push is queued.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// One more push, or what the policy makes of it.
+    /// Queues a push, or applies the policy if it does not fit.
     pub fn add(&mut self, push: P, bounds: &Bounds) -> Heard {
         let bytes = self.bytes.saturating_add(push.size());
         let fits = self.waiting.len() < bounds.pushes && bytes <= bounds.bytes;
@@ -116,18 +115,18 @@ impl<P: Push> Backlog<P> {
         }
     }
 
-    /// The oldest push.
+    /// Removes and returns the oldest push.
     pub fn take(&mut self) -> Option<P> {
         let push = self.waiting.pop_front()?;
         self.bytes -= push.size();
         if self.waiting.is_empty() {
-            // A consumer that has caught up holds nothing.
+            // A consumer that has caught up keeps no memory.
             self.clear();
         }
         Some(push)
     }
 
-    /// Forgets what waits: how much that was.
+    /// Discards all queued pushes, and returns their number.
     pub fn clear(&mut self) -> usize {
         mem::take(self).waiting.len()
     }
@@ -154,7 +153,7 @@ mod tests {
         std::iter::from_fn(|| backlog.take()).map(|push| push.0).collect()
     }
 
-    /// Adds these, which fit.
+    /// A backlog with pushes of these sizes, all of which fit.
     fn filled(sizes: &[usize], bounds: &Bounds) -> Backlog<Sized> {
         let mut backlog = Backlog::default();
         for size in sizes {
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_closed_holds_nothing_more() {
+    fn a_closed_consumer_keeps_no_pushes() {
         let bounds = bounds(Policy::Close);
         let mut backlog = filled(&[1, 1, 1], &bounds);
         assert_eq!(backlog.add(Sized(1), &bounds), Heard::Close);
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_conflated_gets_the_newest() {
+    fn a_conflated_consumer_gets_the_newest_push() {
         let bounds = bounds(Policy::Conflate);
         let mut backlog = filled(&[1, 2, 3], &bounds);
         assert_eq!(backlog.add(Sized(4), &bounds), Heard::Queued);

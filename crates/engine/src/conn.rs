@@ -1,7 +1,7 @@
-//! The names of connections.
+//! Connection identifiers.
 
-/// Names a connection of a core. A name is never used again, so one that is kept too long names
-/// nothing, rather than another connection.
+/// Identifies a connection of a core. Identifiers are not reused: a stale one refers to no
+/// connection, rather than to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Conn {
     index: u32,
@@ -10,11 +10,11 @@ pub struct Conn {
 
 impl Conn {
     pub(crate) fn new(index: usize, generation: u32) -> Self {
-        // Descriptors are fewer than 2^32.
+        // There are fewer than 2^32 descriptors.
         Conn { index: index as u32, generation }
     }
 
-    /// Its place in a table: unique among the connections that are open, and used again later.
+    /// Its index in a table: unique among open connections, and reused later.
     #[inline]
     pub fn index(self) -> usize {
         self.index as usize
@@ -24,24 +24,24 @@ impl Conn {
         self.generation
     }
 
-    /// The name as a number, for a kernel interface that hands one back.
+    /// The identifier as a number, for kernel interfaces that return one (e.g. `user_data`).
     #[inline]
     pub fn to_bits(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
 
-    /// The name that [`Conn::to_bits`] made the number of.
+    /// The inverse of [`Conn::to_bits`].
     #[inline]
     pub fn from_bits(bits: u64) -> Self {
         Conn { index: bits as u32, generation: (bits >> 32) as u32 }
     }
 }
 
-/// Who opened a connection.
+/// Which side opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// A client: it was accepted. The server drains it before it stops.
+    /// A client: the server accepted the connection. It is drained before the server stops.
     Client,
-    /// The engine itself ([`crate::Effects::connect`]). It is closed when the last client has gone.
+    /// The engine itself, with [`crate::Effects::connect`]. It is closed after the last client.
     Upstream,
 }

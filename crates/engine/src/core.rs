@@ -1,4 +1,4 @@
-//! An engine and the life of its connections, as a driver runs them.
+//! An engine and the lifecycle of its connections, as a driver runs them.
 
 use crate::{
     Conn, Effects, Engine, Flow, JobId, Limits, Now, Side, Socket, Task,
@@ -10,12 +10,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Timers that are served in a turn: a storm of them does not hold up everything else.
+/// Maximum number of timers served per turn, so that many at once do not delay everything else.
 const TIMERS: usize = 256;
 
-/// The fewest connections that [`Core::slice`] permits.
+/// Minimum number of connections that [`Core::slice`] permits.
 const SLICE: usize = 64;
-/// Pushes that take about as long as a write.
+/// Number of pushes that take about as long as one write.
 const PUSHES: usize = 32;
 
 /// What a driver does with a connection next.
@@ -24,33 +24,35 @@ pub enum Next {
     /// Write [`Core::output`], and report [`Core::wrote`]; or take it, and report
     /// [`Core::completed`].
     Write {
-        /// These are the last bytes before [`Next::FinishWriting`]: the kernel may hold them back, to
-        /// send them and the end in one packet.
+        /// These are the last bytes before [`Next::FinishWriting`]. The kernel may delay them, to
+        /// send them and the FIN in one packet.
         last: bool,
     },
-    /// End our direction, and report [`Core::finished`].
+    /// Shut down our sending side, and report [`Core::finished`].
     FinishWriting,
     /// Close the socket, and report [`Core::closed`].
     Close,
-    /// Wait for what [`Core::wants_read`] says, and for room if not all could be written.
+    /// Wait: for input if [`Core::wants_read`], and for writability if not all output could be
+    /// written.
     Wait,
 }
 
-/// An engine and its connections. Every method that takes a name ignores one that names nothing.
+/// An engine and its connections. Every method that takes a [`Conn`] ignores one that is no longer
+/// open.
 pub struct Core<E: Engine> {
     engine: E,
     effects: Effects<E>,
     limits: Limits,
     timers: Timers,
     clients: usize,
-    /// When the turn before this one began.
+    /// When the previous turn started.
     turn_before: Instant,
-    /// The deadline of a drain: the remaining connections are cut then.
+    /// The deadline of a drain, after which the remaining connections are cut.
     cut_at: Option<Instant>,
 }
 
 impl<E: Engine> Core<E> {
-    /// A core without connections.
+    /// Creates a core without connections.
     pub fn new(engine: E, limits: Limits, now: Now) -> Self {
         Core {
             engine,
@@ -68,22 +70,22 @@ impl<E: Engine> Core<E> {
         &self.engine
     }
 
-    /// A turn of the loop begins.
+    /// Starts a turn of the loop.
     #[inline]
     pub fn turn(&mut self, now: Now) {
         self.turn_before = self.effects.now.instant;
         self.effects.now = now;
     }
 
-    /// The time of this turn.
+    /// The start time of this turn.
     #[inline]
     pub fn now(&self) -> Now {
         self.effects.now
     }
 
-    // ---- what happened ----
+    // ---- events from the driver ----
 
-    /// A client has connected.
+    /// Reports that a client has connected.
     pub fn accept(&mut self) -> Conn {
         let conn = self.effects.insert(Side::Client);
         self.clients += 1;
@@ -91,7 +93,7 @@ impl<E: Engine> Core<E> {
         conn
     }
 
-    /// A connection that the engine asked for is open.
+    /// Reports that a connection which the engine requested is open.
     pub fn connected(&mut self, conn: Conn) {
         let now = self.now().instant;
         if self.effects.get(conn).is_some_and(|link| link.connected(now)) {
@@ -99,7 +101,7 @@ impl<E: Engine> Core<E> {
         }
     }
 
-    /// Bytes were read.
+    /// Reports bytes that were read.
     #[inline]
     pub fn received(&mut self, conn: Conn, bytes: &mut [u8]) {
         let now = self.now().instant;
@@ -107,8 +109,9 @@ impl<E: Engine> Core<E> {
         if !link.received(now, bytes.len()) {
             return;
         }
-        // One that could have rung in the turn before waited for room, which the replies may fill again: where
-        // a peer asks faster than it reads, it would wait for ever.
+        // An alarm that was due before this turn has waited for buffer space, and the replies may
+        // fill it again. With a peer that sends requests faster than it reads replies, the alarm
+        // would wait forever.
         let waited = link.is_due(self.turn_before);
         self.call(conn, |engine, effects| engine.received(conn, bytes, effects));
         if waited && self.effects.get(conn).is_some_and(|link| link.rings_late(self.turn_before)) {
@@ -116,21 +119,21 @@ impl<E: Engine> Core<E> {
         }
     }
 
-    /// The end of input was read.
+    /// Reports the end of input.
     pub fn ended(&mut self, conn: Conn) {
         if self.effects.get(conn).is_some_and(|link| link.ended()) {
             self.call(conn, |engine, effects| engine.ended(conn, effects));
         }
     }
 
-    /// Reading or writing failed: the connection is gone.
+    /// Reports that reading or writing failed: the connection is lost.
     pub fn failed(&mut self, conn: Conn) {
         if let Some(link) = self.effects.get(conn) {
             link.end(End::Failed);
         }
     }
 
-    /// So many bytes of [`Core::output`] were written.
+    /// Reports how many bytes of [`Core::output`] were written.
     #[inline]
     pub fn wrote(&mut self, conn: Conn, bytes: usize) {
         let now = self.now().instant;
@@ -142,13 +145,15 @@ impl<E: Engine> Core<E> {
         }
     }
 
-    /// Takes the output, for a driver whose writes complete later: [`Core::completed`].
+    /// Takes the output, for a driver whose writes complete later (reported by
+    /// [`Core::completed`]).
     pub fn take_output(&mut self, conn: Conn) -> Vec<u8> {
         let now = self.now().instant;
         self.effects.get(conn).map(|link| link.take(now)).unwrap_or_default()
     }
 
-    /// So many bytes of what was taken were written. Once it was all, `memory` is given back.
+    /// Reports how many bytes of the taken output were written. `memory` returns the buffer once
+    /// all of it has been written.
     pub fn completed(&mut self, conn: Conn, bytes: usize, memory: Option<Vec<u8>>) {
         if let Some(memory) = memory {
             self.effects.keep(memory);
@@ -165,7 +170,7 @@ impl<E: Engine> Core<E> {
         }
     }
 
-    /// Our direction was ended; or not, because the connection is gone.
+    /// Reports whether our sending side was shut down. It fails if the connection is lost.
     pub fn finished(&mut self, conn: Conn, done: bool) {
         let now = self.now().instant;
         if let Some(link) = self.effects.get(conn) {
@@ -173,7 +178,7 @@ impl<E: Engine> Core<E> {
         }
     }
 
-    /// The socket is closed.
+    /// Reports that the socket is closed.
     pub fn closed(&mut self, conn: Conn) {
         if self.effects.get(conn).is_none() {
             return;
@@ -184,19 +189,20 @@ impl<E: Engine> Core<E> {
         self.call(conn, |engine, effects| engine.closed(conn, effects));
     }
 
-    /// A job is done: `finish` appends its reply.
+    /// Reports that a job is done. `finish` appends its reply.
     pub fn done(&mut self, conn: Conn, id: JobId, finish: impl FnOnce(&mut Vec<u8>) -> Flow) {
         if self.effects.get(conn).is_some_and(|link| link.is_open()) {
             self.call(conn, |engine, effects| engine.done(conn, id, finish, effects));
         }
     }
 
-    /// Which core this is, from 0, of how many. Said once, where the engine posts.
-    pub fn seated(&mut self, core: u32, cores: u32) {
-        self.engine.seated(core, cores);
+    /// Sets the index of this core, from 0, and the number of cores. Called once, if the engine
+    /// posts.
+    pub fn set_core(&mut self, core: u32, cores: u32) {
+        self.engine.set_core(core, cores);
     }
 
-    /// The engine of another core has posted a letter.
+    /// Delivers a letter from the engine of another core.
     pub fn heard(&mut self, letter: E::Letter) {
         self.engine.heard(letter, &mut self.effects);
     }
@@ -208,10 +214,10 @@ impl<E: Engine> Core<E> {
         self.effects.current = None;
     }
 
-    // ---- what to do ----
+    // ---- work for the driver ----
 
-    /// What is to be done with a connection next. Asked again after each answer that was carried out,
-    /// until it says [`Next::Wait`] or [`Next::Close`].
+    /// Returns what to do with a connection next. The driver carries it out and calls this again,
+    /// until it returns [`Next::Wait`] or [`Next::Close`].
     #[inline]
     pub fn next(&mut self, conn: Conn, socket: &impl Socket) -> Next {
         let draining = self.cut_at.is_some();
@@ -224,8 +230,8 @@ impl<E: Engine> Core<E> {
         }
     }
 
-    /// Nothing more can be done with a connection for now: its deadline is kept, and memory that it
-    /// does not use goes to others.
+    /// Called when nothing more can be done with a connection for now. Sets its timer, and gives
+    /// unused buffers to other connections.
     #[inline]
     pub fn settle(&mut self, conn: Conn) {
         let Some(link) = self.effects.get(conn) else { return };
@@ -237,38 +243,38 @@ impl<E: Engine> Core<E> {
         }
     }
 
-    /// The driver has changed something of a connection that it is not serving now: it is among
-    /// [`Core::next_changed`].
+    /// Adds a connection that the driver is not serving now to [`Core::next_changed`].
     pub fn change(&mut self, conn: Conn) {
         self.effects.mark(conn);
     }
 
-    /// The output that is not written yet.
+    /// The output that has not been written yet.
     #[inline]
     pub fn output(&self, conn: Conn) -> &[u8] {
         self.effects.look(conn).map_or(&[], |link| link.output())
     }
 
-    /// Whether input is to be read.
+    /// Whether input should be read.
     #[inline]
     pub fn wants_read(&self, conn: Conn) -> bool {
         self.effects.look(conn).is_some_and(|link| link.wants_read())
     }
 
-    /// Whether input is all that a connection waits for.
+    /// Whether a connection waits only for input.
     #[inline]
     pub fn is_at_rest(&self, conn: Conn) -> bool {
         self.effects.look(conn).is_some_and(Link::is_at_rest)
     }
 
-    /// Whether a connection is open, in whatever state.
+    /// Whether a connection exists, in any state.
     #[inline]
     pub fn has(&self, conn: Conn) -> bool {
         self.effects.look(conn).is_some()
     }
 
-    /// The next connection that the engine has changed while it was called for another one, in the order of
-    /// these changes. At the end of a turn the driver asks [`Core::next`] for [so many](Core::slice) of them.
+    /// Returns the next connection that the engine has changed while it was called for another one,
+    /// in the order of these changes. At the end of a turn the driver calls [`Core::next`] for
+    /// [`Core::slice`] of them.
     #[inline]
     pub fn next_changed(&mut self) -> Option<Conn> {
         while let Some(conn) = self.effects.dirty.pop_front() {
@@ -280,34 +286,35 @@ impl<E: Engine> Core<E> {
         None
     }
 
-    /// How many of [`Core::next_changed`] a driver serves at the end of this turn. All of them, unless the engine
-    /// [posts](Engine::POSTS): then a push to thousands of connections is written in slices, and input is read
-    /// between them. So nobody waits for the whole sweep before it is read, and a connection that comes late in
-    /// the sweep gets all that was pushed meanwhile in one write. A slice takes at least as long as this turn's
-    /// pushes did, so that the sweep comes to its end however much is pushed.
+    /// Returns how many of [`Core::next_changed`] a driver serves at the end of this turn: all of
+    /// them, unless the engine [posts](Engine::POSTS). Then a push to thousands of connections is
+    /// written in slices, and input is read between slices. So no input waits for the whole sweep,
+    /// and a connection late in the sweep gets all pushes so far in one write. A slice takes at
+    /// least as long as this turn's pushes did, so the sweep finishes at any rate of pushes.
     pub fn slice(&mut self) -> usize {
         let pushes = std::mem::take(&mut self.effects.pushes);
         if E::POSTS { SLICE.max(pushes / PUSHES) } else { usize::MAX }
     }
 
-    /// Whether some of [`Core::next_changed`] are left.
+    /// Whether [`Core::next_changed`] would return a connection.
     #[inline]
     pub fn has_changed(&self) -> bool {
         !self.effects.dirty.is_empty()
     }
 
-    /// Whether some of [`Core::next_changed`] have so much output that it is written now, before the
-    /// end of the turn: events of many connections may push to the same one. Says so once.
+    /// Whether some of [`Core::next_changed`] have so much output that it must be written now,
+    /// before the end of the turn: events of many connections may push to the same one. Resets the
+    /// flag.
     #[inline]
     pub fn is_crowded(&mut self) -> bool {
         std::mem::take(&mut self.effects.crowded)
     }
 
-    /// The next connection to be opened.
+    /// Returns the next connection to open, and its address.
     pub fn next_connect(&mut self) -> Option<(Conn, SocketAddr)> {
         let Effects { connects, links, .. } = &mut self.effects;
         while let Some((conn, to)) = connects.pop_front() {
-            // The engine may have given it up since.
+            // The engine may have abandoned it since.
             let link = links.get(conn.index()).filter(|l| l.generation == conn.generation());
             if link.is_some_and(Link::is_connecting) {
                 return Some((conn, to));
@@ -316,8 +323,8 @@ impl<E: Engine> Core<E> {
         None
     }
 
-    /// Returns the number of connections to be opened, at most. In one turn a driver opens only those
-    /// that it found, so an engine that retries a failed attempt at once does not hold up the others.
+    /// Returns an upper bound on the number of connections to open. A driver opens only this many
+    /// per turn, so an engine that retries a failed attempt at once does not delay other work.
     #[inline]
     pub fn connects(&self) -> usize {
         self.effects.connects.len()
@@ -329,7 +336,7 @@ impl<E: Engine> Core<E> {
         !self.effects.letters.is_empty()
     }
 
-    /// The next job to be done.
+    /// Returns the next job to run.
     #[inline]
     pub fn next_job(&mut self) -> Option<Task<E::Job>> {
         self.effects.jobs.pop_front()
@@ -342,15 +349,14 @@ impl<E: Engine> Core<E> {
 
     // ---- time ----
 
-    /// When [`Core::tick`] has something to do, at the earliest.
+    /// Earliest time at which [`Core::tick`] has something to do.
     #[inline]
     pub fn due(&self) -> Option<Instant> {
         let engine = self.engine.due();
         self.timers.next().into_iter().chain(self.cut_at).chain(engine).min()
     }
 
-    /// Serves the timers that are due. Connections that change are among
-    /// [`Core::next_changed`].
+    /// Serves the timers that are due. Affected connections are added to [`Core::next_changed`].
     pub fn tick(&mut self, socket: &impl Socket) {
         let now = self.now().instant;
         for _ in 0..TIMERS {
@@ -382,19 +388,21 @@ impl<E: Engine> Core<E> {
         }
     }
 
-    /// The server stops: no client is accepted any more, and the driver ends the input of all of
-    /// them, so that [`Core::ended`] follows what has arrived. Connections that remain after `grace` are cut.
+    /// Starts a graceful shutdown. The driver accepts no more clients and shuts down the input of
+    /// each, so that [`Core::ended`] follows the bytes that have arrived. Connections that remain
+    /// after `grace` are cut.
     pub fn stop(&mut self, grace: Duration) {
         self.cut_at = Some(self.now().instant + grace);
     }
 
-    /// Whether a stop is under way.
+    /// Whether a graceful shutdown is in progress.
     #[inline]
     pub fn is_stopping(&self) -> bool {
         self.cut_at.is_some()
     }
 
-    /// The clients whose input a stop ends. One that lingers has ended its direction already.
+    /// The clients whose input is shut down by a stop: all except those that linger, whose sending
+    /// side is already shut down.
     pub fn to_drain(&self) -> impl Iterator<Item = Conn> {
         let drains = |link: &Link| {
             link.side == Side::Client
@@ -416,19 +424,19 @@ impl<E: Engine> Core<E> {
                 self.effects.dirty.push_back(Conn::new(place, link.generation));
             }
         }
-        // All are closed from now on.
+        // Everything is closed, so the deadline is moved out of the way.
         self.cut_at = Some(self.now().instant + Duration::from_secs(3600));
     }
 }
 
-/// What the simulator sees of a core, and does to it.
+/// Hooks for the simulator.
 #[cfg(feature = "simulator")]
 impl<E: Engine> Core<E> {
     pub(crate) fn link(&self, conn: Conn) -> Option<&Link> {
         self.effects.look(conn)
     }
 
-    /// What the next [`Core::tick`] is for.
+    /// The timers that the next [`Core::tick`] serves.
     pub(crate) fn timers_due(&self) -> impl Iterator<Item = crate::link::Timer> {
         let now = self.now().instant;
         let links = self.effects.links.iter();
@@ -440,7 +448,7 @@ impl<E: Engine> Core<E> {
         self.cut_at.is_some_and(|at| at <= self.now().instant)
     }
 
-    /// Forgets a timer that is due: a planted fault.
+    /// Drops a timer that is due (an injected fault).
     pub(crate) fn miss_timer(&mut self) {
         self.timers.pop(self.now().instant);
     }

@@ -1,4 +1,4 @@
-//! A number that many add to: the threads of a process, or several processes where its memory is shared.
+//! A counter shared by the threads of a process, or by several processes in shared memory.
 
 use std::{
     fmt,
@@ -8,11 +8,11 @@ use std::{
     },
 };
 
-/// A counter; its clones are the same one.
+/// A shared counter. Clones refer to the same counter.
 #[derive(Clone)]
 pub struct Counter(Arc<dyn AsRef<AtomicUsize> + Send + Sync>);
 
-/// Memory of this process.
+/// A counter in the memory of this process.
 #[derive(Default)]
 struct Own(AtomicUsize);
 
@@ -30,7 +30,7 @@ impl Default for Counter {
 }
 
 impl Counter {
-    /// A counter in this memory, e.g. one that processes share.
+    /// Creates a counter in this memory, e.g. memory shared between processes.
     pub fn new(memory: impl AsRef<AtomicUsize> + Send + Sync + 'static) -> Self {
         Counter(Arc::new(memory))
     }
@@ -39,23 +39,23 @@ impl Counter {
         (*self.0).as_ref()
     }
 
-    /// Adds so many. Returns the number before.
+    /// Adds `many`. Returns the previous value.
     pub fn add(&self, many: usize) -> usize {
         self.number().fetch_add(many, Relaxed)
     }
 
-    /// Adds one, unless the number is `most` or more. Returns whether it did.
+    /// Adds one if the value is below `most`. Returns whether it did.
     pub fn add_below(&self, most: usize) -> bool {
         let next = |number| (number < most).then_some(number + 1);
         self.number().fetch_update(Relaxed, Relaxed, next).is_ok()
     }
 
-    /// Takes one away that was added.
+    /// Subtracts one.
     pub fn take_back(&self) {
         self.number().fetch_sub(1, Relaxed);
     }
 
-    /// The number.
+    /// Returns the value.
     pub fn get(&self) -> usize {
         self.number().load(Relaxed)
     }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clones_are_one_number_and_a_limit_is_never_exceeded() {
+    fn clones_share_one_counter_and_add_below_respects_its_limit() {
         let counter = Counter::default();
         let other = counter.clone();
         assert_eq!((counter.add(2), other.add(3), counter.get()), (0, 2, 5));

@@ -1,4 +1,4 @@
-//! What one core serves, and what it does to its connections: an engine and its effects.
+//! The [`Engine`] trait, and the effects of an engine on its connections.
 
 use crate::{
     Conn, Flow, Job, JobId, Now, Side, Task,
@@ -7,49 +7,52 @@ use crate::{
 use slab::Slab;
 use std::{collections::VecDeque, net::SocketAddr, sync::Weak, time::Instant};
 
-/// Memory for output that is kept for others: how many pieces, and the most bytes of one.
+/// Maximum number of output buffers kept for reuse, and maximum size of each in bytes.
 const SPARE: usize = 64;
 const SPARE_BYTES: usize = 128 * 1024;
 
-/// What one core serves: bytes and events of its connections in, effects out.
+/// The application logic of one core: bytes and events of its connections in, effects out.
 ///
-/// The driver calls it for one connection at a time. What it writes to that connection leaves at
-/// once; what it writes to others leaves at the end of the turn, in one write for each of them, or in a
-/// later turn if there are [many](crate::Core::slice).
+/// The driver calls it for one connection at a time. Output to that connection is written at once.
+/// Output to other connections is written at the end of the turn, in one write per connection. If
+/// [many connections](crate::Core::slice) have output, some are written in a later turn.
 pub trait Engine: Sized {
-    /// What its replies may need; [`Never`](crate::Never) if nothing.
+    /// The jobs that its replies may need; [`Never`](crate::Never) if none.
     type Job: Job;
 
-    /// What it posts to the engines of the other cores; [`Never`](crate::Never) if nothing.
+    /// The messages that it posts to the engines of the other cores; [`Never`](crate::Never) if
+    /// none.
     type Letter: Clone + Send + 'static;
 
-    /// Whether it has other cores to post to.
+    /// Whether it posts letters to other cores.
     const POSTS: bool = false;
 
-    /// Whether it opens connections of its own.
+    /// Whether it opens connections to other servers.
     const CONNECTS: bool = false;
 
-    /// A client has connected, or a connection to another server is open.
+    /// Called when a client has connected, or when a connection to another server is open.
     fn opened(&mut self, conn: Conn, effects: &mut Effects<Self>);
 
-    /// Bytes came. The engine takes all of them, and may change them in place. It bounds what it
-    /// keeps by [`Status::reads`]; some bytes may still come after that.
+    /// Called when bytes have arrived. The engine takes all of them, and may change them in place.
+    /// It limits how much it buffers through [`Status::reads`]; some bytes may still arrive after
+    /// that is false.
     fn received(&mut self, conn: Conn, bytes: &mut [u8], effects: &mut Effects<Self>);
 
-    /// All output of a connection has been written, and [`Status::wants_room`] asked for this.
+    /// Called when all output of a connection has been written, if [`Status::wants_room`] is set.
     fn room(&mut self, conn: Conn, effects: &mut Effects<Self>);
 
-    /// The peer sends nothing more; it may still read. The engine closes the connection once it has
-    /// nothing more to say.
+    /// Called when the peer has closed its sending side. It may still read. The engine closes the
+    /// connection once it has no more output for it.
     fn ended(&mut self, conn: Conn, effects: &mut Effects<Self>);
 
-    /// The connection is gone, or could not be opened. Its name names nothing from now on.
+    /// Called when the connection is closed, or could not be opened. `conn` is invalid from now on.
     fn closed(&mut self, conn: Conn, effects: &mut Effects<Self>);
 
-    /// The alarm of [`Status::alarm`] is due.
+    /// Called when the alarm of [`Status::alarm`] is due.
     fn alarm(&mut self, _conn: Conn, _effects: &mut Effects<Self>) {}
 
-    /// A job is done: `finish` appends its reply and says what the connection does after it.
+    /// Called when a job is done. `finish` appends its reply and returns what the connection does
+    /// next.
     fn done(
         &mut self,
         _conn: Conn,
@@ -59,38 +62,39 @@ pub trait Engine: Sized {
     ) {
     }
 
-    /// When [`Engine::tick`] is called at the latest.
+    /// Latest time at which [`Engine::tick`] must be called.
     fn due(&self) -> Option<Instant> {
         None
     }
 
-    /// The deadline of [`Engine::due`] has passed.
+    /// Called when the deadline of [`Engine::due`] has passed.
     fn tick(&mut self, _effects: &mut Effects<Self>) {}
 
-    /// Which core this engine serves, from 0, and how many there are. Said once, before anything else,
-    /// where the engine [posts](Engine::POSTS).
-    fn seated(&mut self, _core: u32, _cores: u32) {}
+    /// Sets the index of this engine's core, from 0, and the number of cores. Called once, before
+    /// any other method, if the engine [posts](Engine::POSTS).
+    fn set_core(&mut self, _core: u32, _cores: u32) {}
 
-    /// The engine of another core has posted this.
+    /// Called when the engine of another core has posted a letter.
     fn heard(&mut self, _letter: Self::Letter, _effects: &mut Effects<Self>) {}
 }
 
-/// The connections of a core as its engine sees them. An effect on a connection that is gone is
-/// ignored.
+/// The connections of a core, as its engine sees and changes them. Effects on a closed connection
+/// are ignored.
 pub struct Effects<E: Engine> {
     pub(crate) now: Now,
     pub(crate) links: Slab<Link>,
     generation: u32,
-    /// The connection that the engine was called for: the driver goes on with it anyway.
+    /// The connection of the current call. The driver serves it next anyway, so it is never marked
+    /// dirty.
     pub(crate) current: Option<Conn>,
-    /// Others that the engine has changed, in the order in which they were.
+    /// Other connections that the engine has changed, in the order of the changes.
     pub(crate) dirty: VecDeque<Conn>,
     pub(crate) connects: VecDeque<(Conn, SocketAddr)>,
     pub(crate) jobs: VecDeque<Task<E::Job>>,
     pub(crate) letters: Vec<E::Letter>,
-    /// So much output is pending that it is written before the end of the turn.
+    /// Some connection has so much pending output that it is written before the end of the turn.
     pub(crate) crowded: bool,
-    /// Pushes since [`Core::slice`](crate::Core::slice) was asked.
+    /// Pushes since the last call of [`Core::slice`](crate::Core::slice).
     pub(crate) pushes: usize,
     spare: Vec<Vec<u8>>,
 }
@@ -128,7 +132,8 @@ impl<E: Engine> Effects<E> {
         self.links.get(conn.index()).filter(|link| link.generation == conn.generation())
     }
 
-    /// For a change: the driver looks at the connection again before it waits.
+    /// Returns a connection to be changed, and marks it dirty: the driver serves it before it
+    /// waits.
     #[inline]
     fn change(&mut self, conn: Conn) -> Option<&mut Link> {
         let Effects { links, dirty, current, .. } = self;
@@ -144,7 +149,7 @@ impl<E: Engine> Effects<E> {
         self.change(conn);
     }
 
-    /// Memory of output that has been written.
+    /// Keeps a buffer whose output has been written, for reuse.
     pub(crate) fn keep(&mut self, mut bytes: Vec<u8>) {
         if self.spare.len() < SPARE && bytes.capacity() <= SPARE_BYTES {
             bytes.clear();
@@ -158,11 +163,11 @@ impl<E: Engine> Effects<E> {
         self.now
     }
 
-    /// The output of a connection, to be appended to. The output of one that is connecting is written
-    /// once it is open, or discarded if it cannot be opened.
+    /// Returns the output buffer of a connection, to append to. Output to a connection that is
+    /// still being opened is written once it is open, or discarded if it cannot be opened.
     ///
-    /// `None` if the connection is gone, failed or closing. One that failed may not have been reported
-    /// to [`Engine::closed`] yet.
+    /// Returns `None` if the connection is gone, has failed or is closing. A failed connection may
+    /// not have been reported to [`Engine::closed`] yet.
     #[inline]
     pub fn out(&mut self, conn: Conn) -> Option<&mut Vec<u8>> {
         let Effects { links, dirty, current, spare, .. } = self;
@@ -183,27 +188,28 @@ impl<E: Engine> Effects<E> {
         Some(out)
     }
 
-    /// Bytes of output that the kernel has not taken; 0 for a connection that is gone.
+    /// Returns the bytes of output that the kernel has not accepted; 0 for a connection that is
+    /// gone.
     #[inline]
     pub fn pending(&self, conn: Conn) -> usize {
         self.look(conn).map_or(0, Link::pending)
     }
 
-    /// Whether a connection is a slow consumer: the kernel does not take its output, and more than
+    /// Whether a connection is a slow consumer: the kernel accepts no more output, and more than
     /// `limit` bytes are pending.
     pub(crate) fn is_behind(&self, conn: Conn, limit: usize) -> bool {
         self.look(conn).is_some_and(|link| link.is_behind(limit))
     }
 
-    /// Output was appended for an event of another connection. If it is much, the driver writes it
-    /// before it hands over the next event.
+    /// Notes that output was appended because of another connection's event. If it is much, the
+    /// driver writes it before it reports the next event.
     pub(crate) fn pushed(&mut self, conn: Conn) {
         self.pushes += 1;
         self.crowded |= self.look(conn).is_some_and(Link::is_crowded);
     }
 
-    /// Closes a connection as `flow` says, once its output is written. One that is connecting is given
-    /// up, and its output is discarded.
+    /// Closes a connection once its output is written, in the way that `flow` selects. The attempt
+    /// to open one that is still connecting is abandoned, and its output is discarded.
     pub fn close(&mut self, conn: Conn, flow: Flow) {
         let now = self.now.instant;
         if let Some(link) = self.change(conn) {
@@ -218,7 +224,7 @@ impl<E: Engine> Effects<E> {
         }
     }
 
-    /// Says what the engine wants of a connection from now on.
+    /// Sets which events the engine wants for a connection from now on.
     #[inline]
     pub fn set(&mut self, conn: Conn, status: Status) {
         let now = self.now.instant;
@@ -227,7 +233,8 @@ impl<E: Engine> Effects<E> {
         }
     }
 
-    /// Opens a connection to another server. [`Engine::opened`] or [`Engine::closed`] follows.
+    /// Starts to open a connection to another server. [`Engine::opened`] or [`Engine::closed`]
+    /// follows.
     pub fn connect(&mut self, to: SocketAddr) -> Conn {
         let conn = self.insert(Side::Upstream);
         self.connects.push_back((conn, to));
@@ -235,7 +242,8 @@ impl<E: Engine> Effects<E> {
         conn
     }
 
-    /// Has a job done for a connection; [`Engine::done`] follows, unless nobody waits for it.
+    /// Queues a job for a connection. [`Engine::done`] follows, unless `wanted` has been dropped by
+    /// then.
     pub fn defer(&mut self, conn: Conn, id: JobId, job: E::Job, wanted: Weak<()>) {
         self.jobs.push_back(Task { conn, id, job, wanted });
     }

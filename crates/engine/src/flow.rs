@@ -7,7 +7,7 @@ pub enum Flow {
     Continue,
     /// It closes once all replies are written. Later input is not interpreted.
     Close,
-    /// As [`Flow::Close`], because the client asked for it and sends nothing more
-    /// (`Connection: close`): the connection does not linger, if its replies can be written at once.
+    /// Like [`Flow::Close`], but the client asked for it (`Connection: close`) and will send nothing
+    /// more. The connection does not linger if its replies can be written at once.
     Part,
 }

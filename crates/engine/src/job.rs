@@ -1,5 +1,5 @@
-//! Work that a reply needs besides its request: the bytes of a file, and a computation over them.
-//! The driver does it, at once or in another thread.
+//! Work that a reply needs: the bytes of a file, and a computation over them. The driver runs it,
+//! at once or in another thread.
 
 use crate::{Conn, Flow, Now};
 use std::{
@@ -11,24 +11,25 @@ use std::{
     },
 };
 
-/// A need: a file's bytes, read anew for this reply, and then a computation over them.
+/// A job: reads a file anew for this reply, then computes over its bytes.
 pub trait Job: Send + 'static {
-    /// Whether there can be one. Where not, nothing is compiled for it.
+    /// Whether such jobs can exist. If not, no code is compiled for them.
     const EVER: bool = true;
 
     /// The file.
     fn file(&self) -> &Arc<CStr>;
 
-    /// The computation takes less than a millisecond. It is not worth handing to another thread, and
-    /// must not wait behind long ones.
+    /// Whether the computation takes less than a millisecond. A short job is not worth handing to
+    /// another thread, and must not queue behind long ones.
     fn is_short(&self) -> bool;
 
-    /// Computes over the bytes of the whole file, and appends the reply. A file that could not be
-    /// read has a reply too. `now` is the time at which the reply is written.
+    /// Computes over the bytes of the whole file, and appends the reply. It also replies if the
+    /// file could not be read. `now` is the time at which the reply is written.
     fn finish(self, now: Now, file: io::Result<&[u8]>, reply: &mut Vec<u8>) -> Flow;
 }
 
-/// The job of a service that needs none; also the letter and the push of those that post none.
+/// The job type of a service that needs no jobs. Also the letter and push type of one that posts
+/// nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Never {}
 
@@ -48,7 +49,7 @@ impl Job for Never {
     }
 }
 
-/// Names a deferred job; no other one in this process has the same name.
+/// Identifies a deferred job, uniquely in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobId(u64);
 
@@ -59,15 +60,15 @@ impl JobId {
     }
 }
 
-/// A job to be done for a connection.
+/// A job to run for a connection.
 #[derive(Debug)]
 pub struct Task<J> {
-    /// For whom.
+    /// The connection that needs it.
     pub conn: Conn,
-    /// Its name.
+    /// Its identifier.
     pub id: JobId,
-    /// What is to be done.
+    /// The job.
     pub job: J,
-    /// Gone once nobody waits for it.
+    /// Cannot be upgraded once nobody waits for the job.
     pub wanted: Weak<()>,
 }

@@ -1,61 +1,62 @@
-//! Letters between the engines of a server's cores; and their bytes, for cores that are processes.
+//! Letters between the engines of a server's cores, and their encoding for cores that are
+//! processes.
 //!
-//! A letter on the wire is the length of its body (u32), then the body: its kind (a byte), the fields of
-//! that kind, and at the end the bytes of the push. A room is the length of its name (u32), then the name;
-//! the lobby has the empty name. Numbers are little-endian. Both ends are the same program, so the format
-//! has no version.
+//! An encoded letter is the length of its body (u32), then the body: its kind (one byte), the
+//! fields of that kind, and the bytes of the push, if any. A room is the length of its name (u32),
+//! then the name; the lobby has the empty name. Numbers are little-endian. Both sides are the same
+//! program, so the format has no version.
 
 use crate::{Push, RoomName};
 
-/// What the sessions of one core post to those of another.
+/// A message from the sessions of one core to those of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Letter<P> {
-    /// All in this room hear this.
+    /// A push to all members of this room.
     Push(RoomName, P),
-    /// The same; the core that it comes from waits for [`Letter::Queued`].
+    /// Like [`Letter::Push`], but the sending core waits for [`Letter::Queued`].
     Counted {
-        /// Who hears it.
+        /// The room that receives it.
         room: RoomName,
-        /// What they hear.
+        /// The push.
         push: P,
         /// The core that waits.
         from: u32,
-        /// Which of its counts this is.
+        /// The number of this count on that core.
         count: u64,
     },
-    /// The answer to [`Letter::Counted`]: queued for so many members of a core.
+    /// The answer to [`Letter::Counted`].
     Queued {
         /// The core that waits for it; others ignore it.
         to: u32,
-        /// The count.
+        /// The number of the count.
         count: u64,
-        /// Members that it was queued for.
+        /// Number of members of the answering core that it was queued for.
         members: u32,
     },
 }
 
-/// A push that has a form in bytes, for cores that share no memory.
+/// A push that can be encoded as bytes, for cores that share no memory.
 pub trait Wire: Push {
-    /// Appends the bytes.
+    /// Appends the encoded push.
     fn write(&self, out: &mut Vec<u8>);
 
-    /// Reads what [`Wire::write`] has appended. `None`: these bytes are something else.
+    /// Decodes what [`Wire::write`] has appended. Returns `None` if the bytes are invalid.
     fn read(bytes: &[u8]) -> Option<Self>;
 }
 
-/// Bytes of a sibling that are no letter.
+/// Bytes from a sibling core that are not a valid letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} bytes that should be a letter are none")]
+#[error("received an invalid letter of {0} bytes from another core")]
 pub struct MalformedLetter(usize);
 
 const PUSH: u8 = 0;
 const COUNTED: u8 = 1;
 const QUEUED: u8 = 2;
-/// Bytes of the length before a body.
+/// Bytes of the length field before a body.
 const LENGTH: usize = 4;
 
 impl<P> Letter<P> {
-    /// The one core that the letter is for; `None`: for all.
+    /// The core that the letter is for; `None` if it is for all.
     pub fn to(&self) -> Option<u32> {
         match self {
             Letter::Push(..) | Letter::Counted { .. } => None,
@@ -65,7 +66,7 @@ impl<P> Letter<P> {
 }
 
 impl<P: Wire> Letter<P> {
-    /// Appends the bytes of the letter.
+    /// Appends the encoded letter.
     pub fn write(&self, out: &mut Vec<u8>) {
         let begin = out.len();
         out.extend_from_slice(&[0; LENGTH]);
@@ -120,7 +121,7 @@ fn write_room(room: &RoomName, out: &mut Vec<u8>) {
     out.extend_from_slice(name.as_bytes());
 }
 
-/// What of a body is not read yet.
+/// The part of a body that has not been read yet.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -151,18 +152,18 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Reads letters from bytes that come in pieces of any size.
+/// Decodes letters from bytes that arrive in pieces of any size.
 #[derive(Debug, Default)]
 pub struct LetterDecoder {
-    /// The beginning of an incomplete letter.
+    /// The first bytes of an incomplete letter.
     held: Vec<u8>,
 }
 
 impl LetterDecoder {
-    /// Takes the next bytes and appends the letters that are complete.
+    /// Takes the next bytes and appends the letters that are complete to `letters`.
     ///
     /// # Errors
-    /// A body that is no letter. What follows cannot be read.
+    /// Fails if a body is not a valid letter. The bytes after it cannot be decoded.
     pub fn decode<P: Wire>(
         &mut self,
         mut bytes: &[u8],
@@ -177,7 +178,7 @@ impl LetterDecoder {
             match whole(&self.held) {
                 Some(whole) if whole == self.held.len() => {
                     letters.push(body(&self.held)?);
-                    // A long letter leaves no memory behind.
+                    // The memory of a long letter is freed.
                     self.held = Vec::new();
                 }
                 _ if bytes.is_empty() => return Ok(()),
@@ -195,13 +196,13 @@ impl LetterDecoder {
     }
 }
 
-/// The size of a letter with its length, once that is there.
+/// The size of a letter including its length field, once that field is complete.
 fn whole(bytes: &[u8]) -> Option<usize> {
     let (length, _) = bytes.split_first_chunk::<LENGTH>()?;
     Some(LENGTH + u32::from_le_bytes(*length) as usize)
 }
 
-/// The letter in these bytes, which have its size.
+/// Decodes the letter in these bytes, which are exactly as long as the letter.
 fn body<P: Wire>(whole: &[u8]) -> Result<Letter<P>, MalformedLetter> {
     Letter::read(&whole[LENGTH..]).ok_or(MalformedLetter(whole.len()))
 }
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_have_these_bytes() {
+    fn letters_have_their_documented_encoding() {
         let text = Text("hi".into());
         assert_eq!(
             bytes(&[Letter::Push(RoomName::of("red"), text.clone())]),
@@ -271,18 +272,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_letter_is_an_error() {
+    fn invalid_letters_are_errors() {
         for (what, bytes) in [
             ("an empty body", &b"\0\0\0\0"[..]),
             ("an unknown kind", b"\x01\0\0\0\x03"),
             ("an answer that is too short", b"\x02\0\0\0\x02\x01"),
             (
-                "an answer with more behind it",
+                "an answer with trailing bytes",
                 b"\x12\0\0\0\x02\x01\0\0\0\x03\0\0\0\0\0\0\0\x01\0\0\0!",
             ),
             ("a room that is longer than its letter", b"\x07\0\0\0\x00\xff\0\0\0hi"),
-            ("a name that is no text", b"\x06\0\0\0\x00\x01\0\0\0\xff"),
-            ("a push that is none", b"\x06\0\0\0\x00\0\0\0\0\xff"),
+            ("a name that is not UTF-8", b"\x06\0\0\0\x00\x01\0\0\0\xff"),
+            ("an invalid push", b"\x06\0\0\0\x00\0\0\0\0\xff"),
         ] {
             assert!(decoded([bytes]).is_err(), "{what}");
             assert!(decoded(bytes.chunks(1)).is_err(), "{what}, byte by byte");
@@ -315,7 +316,7 @@ mod tests {
     proptest! {
         /// In one piece, in two cut anywhere, byte by byte, and in pieces of random sizes.
         #[test]
-        fn letters_are_read_however_their_bytes_are_cut(
+        fn letters_decode_however_their_bytes_are_cut(
             letters in prop::collection::vec(letter(), 1..5),
             sizes in prop::collection::vec(1_usize..30, 1..20),
         ) {
@@ -337,9 +338,10 @@ mod tests {
             prop_assert_eq!(decoded(pieces), Ok(letters));
         }
 
-        /// Whatever comes, cutting changes nothing: the same letters, or an error in both cases.
+        /// Cutting changes nothing for arbitrary bytes: the same letters, or an error in both
+        /// cases.
         #[test]
-        fn other_bytes_are_read_alike_however_they_are_cut(
+        fn arbitrary_bytes_decode_alike_however_they_are_cut(
             mut bytes in prop::collection::vec(any::<u8>(), 0..60),
             short: bool,
         ) {

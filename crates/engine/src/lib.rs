@@ -1,14 +1,15 @@
-//! What one core of a server does, apart from how it waits: engines, and the life of a connection.
+//! The logic of one server core, independent of I/O: engines, and the lifecycle of connections.
 //!
-//! An [`Engine`] is what one core serves: bytes of connections in, bytes and effects out. It owns no
-//! socket, no clock and no thread. [`Sessions`] is the engine of servers whose connections mostly
-//! stand alone; a proxy, whose connections belong together, is an engine of its own.
+//! An [`Engine`] is what one core serves. It takes bytes from connections and returns bytes and
+//! effects. It owns no socket, no clock and no thread. [`Sessions`] is the engine of servers whose
+//! connections are mostly independent. A proxy, whose connections depend on each other, implements
+//! its own engine.
 //!
-//! A [`Core`] puts an engine and the life of its connections together: when a connection reads,
-//! writes, times out, lingers, drains and closes is decided there, once, for every way of waiting.
-//! A *driver* owns the sockets. It reports what happened to them and carries out what [`Core::next`]
-//! says. The reactor and the ring of `regatta-serve` are such drivers, and so is the simulator of
-//! this crate (feature `simulator`), which needs neither sockets nor clocks.
+//! A [`Core`] combines an engine with the lifecycle of its connections. It decides when a
+//! connection reads, writes, times out, lingers, drains and closes. These rules exist once, for
+//! every I/O model. A *driver* owns the sockets: it reports their events to the core and carries
+//! out what [`Core::next`] returns. The reactor and the ring of `regatta-serve` are such drivers.
+//! So is the simulator of this crate (feature `simulator`), which needs neither sockets nor clocks.
 
 mod backlog;
 mod conn;

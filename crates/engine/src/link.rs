@@ -1,5 +1,5 @@
-//! The life of one connection, as a pure state machine: open, closing, lingering, delivering, closed;
-//! what is read and written meanwhile, and when it times out.
+//! The lifecycle of one connection as a pure state machine: its states, when it is read and
+//! written, and when it times out.
 //!
 //! ```text
 //!             engine closes it,                   our direction ended
@@ -10,46 +10,46 @@
 //!                                  └─ while draining → Delivering ──────→ Closed
 //!                                                     all acknowledged
 //! ```
-//! A reset, a timeout and the end of a drain's grace lead to Closed from every state.
+//! A reset, a timeout and the end of a drain's grace period lead to Closed from every state.
 
 mod deadline;
 
 use crate::{Conn, Flow, Limits, Progress, Side};
 use std::time::Instant;
 
-/// What only the kernel knows of a connection. Asked rarely, never for each request.
+/// What only the kernel knows about a connection. Queried rarely, never once per request.
 pub trait Socket {
-    /// Bytes that were written and that the peer has not acknowledged; 0 once it is gone.
+    /// Bytes that were written but not acknowledged by the peer; 0 once the connection is gone.
     fn unacknowledged(&self, conn: Conn) -> usize;
 
     /// Whether a read would return something now.
     fn is_readable(&self, conn: Conn) -> bool;
 
-    /// Whether the connection was reset, or both of its directions have ended.
+    /// Whether the connection was reset, or both directions are closed.
     fn is_gone(&self, conn: Conn) -> bool;
 }
 
-/// Bytes of pending output from which on a connection is not read: a client that does not read stops
-/// being read.
+/// Bytes of pending output at which a connection is no longer read: backpressure on a client that
+/// does not read its replies.
 pub(crate) const OUTPUT_FULL: usize = 64 * 1024;
 
-/// What an engine says of a connection, for its input and its timeouts.
+/// What an engine wants for a connection: input, events and timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Input is read. Some may still come after this has become false.
+    /// Input is read. Some may still arrive after this has become false.
     pub reads: bool,
-    /// The peer waits for the engine: its silence is no timeout.
+    /// The peer waits for the engine, so its silence does not count as idle.
     pub waits: bool,
-    /// [`Engine::room`](crate::Engine::room) is called when all output is written.
+    /// [`Engine::room`](crate::Engine::room) is called once all output is written.
     pub wants_room: bool,
-    /// Since when the peer is inside a request, for the request timeout.
+    /// When the request that is still incomplete started, for the request timeout.
     pub inside: Option<Instant>,
     /// When [`Engine::alarm`](crate::Engine::alarm) is called.
     pub alarm: Option<Instant>,
 }
 
 impl Default for Status {
-    /// Input is read; nothing is waited for.
+    /// Input is read; no other event is wanted.
     fn default() -> Self {
         Status { reads: true, waits: false, wants_room: false, inside: None, alarm: None }
     }
@@ -57,23 +57,23 @@ impl Default for Status {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Another server is being connected to.
+    /// A connection to another server is being opened.
     Connecting {
         until: Instant,
     },
     Open,
-    /// No more input is interpreted. The connection ends once its output is written.
+    /// No more input is interpreted. The connection closes once its output is written.
     Closing {
         part: bool,
     },
-    /// Our direction has ended. What still comes is discarded until the client ends its own, so that
+    /// Our sending side is shut down. Input is discarded until the client closes its side, so that
     /// a reset does not overtake the last reply.
     Lingering {
         until: Instant,
         bytes: usize,
     },
-    /// It ends while the server drains, and is closed once the peer has acknowledged everything:
-    /// ending a direction, or closing, could be answered with a reset that overtakes the last reply.
+    /// The server drains, and closes this connection once the peer has acknowledged everything.
+    /// Closing earlier could provoke a reset that overtakes the last reply.
     Delivering,
     /// The driver closes it next.
     Closed(End),
@@ -84,55 +84,55 @@ pub(crate) enum State {
 pub enum End {
     /// The engine closed it, and then the peer closed its side.
     Close,
-    /// The engine closed it as [`Flow::Part`] says.
+    /// The engine closed it with [`Flow::Part`].
     Part,
     /// The peer had closed its side, and all output was written.
     HalfClosed,
     /// The engine closed it during a drain, and the peer had acknowledged all output.
     Drained,
-    /// As [`End::Drained`], but the acknowledgement had to be waited for.
+    /// Like [`End::Drained`], but the server had to wait for the acknowledgement.
     Delivered,
-    /// Reading, writing or connecting failed: a reset, or the server is not there.
+    /// Reading, writing or connecting failed, e.g. after a reset or a refused connection.
     Failed,
     /// The engine aborted it ([`crate::Effects::abort`]).
     Aborted,
-    /// The grace of a drain was over.
+    /// The grace period of a drain was over.
     Cut,
     /// Timeout: the peer sent nothing.
     Idle,
     /// Timeout: a request took too long to arrive.
     Request,
-    /// Timeout: the peer took nothing of what it was sent.
+    /// Timeout: the peer acknowledged none of the output.
     Stalled,
-    /// The peer is gone, which was noticed while it was not read.
+    /// The peer is gone; a check found this while the connection was not read.
     Gone,
     /// Timeout: the peer did not close its side after the server had.
     Linger,
-    /// The peer sent too much after the server had closed its side.
+    /// The peer sent more than [`Limits::LINGER_BYTES`] after the server had closed its side.
     Flooded,
-    /// Timeout: the other server did not answer.
+    /// Timeout: the other server did not accept the connection.
     Connect,
 }
 
-/// What a connection waits for when nothing happens. Counted by the simulator.
+/// What the next timer of a connection is for. The simulator counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
     Connect,
     Linger,
-    /// A look at whether everything is acknowledged.
+    /// Checks whether everything is acknowledged.
     Delivery,
-    /// A look at whether a peer takes its output.
+    /// Checks whether a stalled peer accepts output.
     Progress,
-    /// A look at whether a peer that is not read is still there.
+    /// Checks whether a peer that is not read is still connected.
     HeldUp,
-    /// A look at how much a silent peer has acknowledged.
+    /// Checks how much a silent peer has acknowledged.
     Owed,
     Idle,
     Request,
     Alarm,
 }
 
-/// What a link needs of its driver next.
+/// What the driver does with a link next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Write { last: bool },
@@ -146,31 +146,32 @@ pub(crate) struct Link {
     pub(crate) generation: u32,
     pub(crate) side: Side,
     state: State,
-    /// The peer has ended its direction, or a drain has.
+    /// Input has ended: the peer closed its side, or a drain shut it down.
     ended: bool,
-    /// Output, of which `written` bytes are with the kernel.
+    /// Output. The kernel has accepted the first `written` bytes.
     out: Vec<u8>,
     written: usize,
-    /// Bytes of earlier output that the driver has taken and not reported as sent.
+    /// Bytes of earlier output that the driver has taken but not reported as written.
     in_flight: usize,
     status: Status,
     /// It is among the connections that the engine has changed.
     pub(crate) in_dirty: bool,
-    /// The deadline may be earlier than before.
+    /// The deadline may have become earlier.
     sooner: bool,
-    /// Since when the kernel has taken only part of the output: its progress is watched.
+    /// Since when the kernel accepts only part of the output. The peer's progress is watched
+    /// meanwhile.
     stuck: Option<Instant>,
-    /// There is a timer for that. It stays when the output is written, for the next time.
+    /// A timer for `stuck` is set. It stays set after the output is written, for the next time.
     armed: bool,
-    /// Written since the kernel last held nothing.
+    /// Output was written since the peer was last known to have acknowledged everything.
     owes: bool,
-    /// The peer last sent something, or was last waiting for the engine.
+    /// When the peer last sent something, or last waited for the engine.
     heard: Instant,
-    /// Input was last read.
+    /// When input was last read.
     read: Instant,
     looked: Instant,
     progress: Progress,
-    /// Bytes written in all.
+    /// Total bytes written.
     sent: u64,
 }
 
@@ -220,7 +221,7 @@ impl Link {
         self.sooner = true;
     }
 
-    // ---- what happened ----
+    // ---- events ----
 
     /// The connection to another server is open. Returns whether it was being opened.
     pub(crate) fn connected(&mut self, now: Instant) -> bool {
@@ -233,7 +234,7 @@ impl Link {
         opens
     }
 
-    /// So many bytes came. Returns whether they are the engine's.
+    /// Bytes arrived. Returns whether they go to the engine.
     #[inline]
     pub(crate) fn received(&mut self, now: Instant, bytes: usize) -> bool {
         (self.heard, self.read) = (now, now);
@@ -250,7 +251,7 @@ impl Link {
         }
     }
 
-    /// The end of input came. Returns whether the engine is to hear of it.
+    /// Input has ended. Returns whether the engine must be notified.
     pub(crate) fn ended(&mut self) -> bool {
         if std::mem::replace(&mut self.ended, true) {
             return false;
@@ -266,21 +267,21 @@ impl Link {
         }
     }
 
-    /// The connection is gone, or must go: nothing more is read or written. The first reason counts.
+    /// Ends the connection: nothing more is read or written. The first reason is kept.
     pub(crate) fn end(&mut self, end: End) {
         if !matches!(self.state, State::Closed(_)) {
             self.set(State::Closed(end));
         }
     }
 
-    /// So many bytes of the output are with the kernel now. Returns whether that was all.
+    /// The kernel has accepted this many bytes. Returns whether all output is written.
     #[inline]
     pub(crate) fn wrote(&mut self, now: Instant, bytes: usize) -> bool {
         debug_assert!(bytes <= self.out.len() - self.written);
         self.sooner |= self.status.alarm.is_some();
         self.written += bytes;
         if !self.owes {
-            self.progress.restart(now); // until now there was nothing to take
+            self.progress.restart(now); // until now there was nothing to acknowledge
         }
         self.account(bytes);
         if self.written == self.out.len() {
@@ -289,7 +290,8 @@ impl Link {
             self.stuck = None;
             return true;
         }
-        // The remaining bytes are moved rarely: each byte once on average.
+        // The remaining bytes are moved only when over half is written: each byte moves once on
+        // average.
         if self.written > self.out.len() / 2 {
             self.out.drain(..self.written);
             self.written = 0;
@@ -301,15 +303,16 @@ impl Link {
         false
     }
 
-    /// The last output could not be written at once. Whatever the peer announced, it may have sent
-    /// something since, and a close with unread input would be a reset: the connection lingers.
+    /// The last output could not be written at once. The peer may have sent something since,
+    /// whatever it announced. Closing with unread input would send a reset, so the connection
+    /// lingers.
     fn no_longer_at_once(&mut self) {
         if let State::Closing { part } = &mut self.state {
             *part = false;
         }
     }
 
-    /// From now on the peer's progress is watched.
+    /// Starts to watch the peer's progress.
     fn watch(&mut self, now: Instant) {
         self.stuck = Some(now);
         self.progress.restart(now);
@@ -326,7 +329,7 @@ impl Link {
     /// Hands the output to a driver whose writes complete later.
     pub(crate) fn take(&mut self, now: Instant) -> Vec<u8> {
         debug_assert_eq!(self.in_flight, 0);
-        // The driver may have written the beginning of it before.
+        // The driver may have written the first part of it before.
         self.out.drain(..std::mem::take(&mut self.written));
         self.in_flight = self.out.len();
         self.no_longer_at_once();
@@ -334,7 +337,7 @@ impl Link {
         std::mem::take(&mut self.out)
     }
 
-    /// So many bytes of what was taken are with the kernel now. Returns whether nothing is pending.
+    /// The kernel has accepted this many of the taken bytes. Returns whether nothing is pending.
     pub(crate) fn completed(&mut self, bytes: usize) -> bool {
         self.in_flight -= bytes;
         self.sooner |= self.status.alarm.is_some();
@@ -345,7 +348,7 @@ impl Link {
         self.pending() == 0
     }
 
-    /// Our direction was ended, or could not be.
+    /// Our sending side was shut down (`done`), or could not be.
     pub(crate) fn finished(&mut self, now: Instant, done: bool) {
         match self.state {
             _ if !done => self.end(End::Failed),
@@ -357,14 +360,14 @@ impl Link {
         }
     }
 
-    // ---- what the engine wants ----
+    // ---- calls from the engine ----
 
     #[inline]
     pub(crate) fn out(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
 
-    /// Takes the memory for output, if nothing is in it.
+    /// Takes the output buffer, if it is empty.
     pub(crate) fn take_unused(&mut self) -> Option<Vec<u8>> {
         (self.out.is_empty() && self.out.capacity() > 0).then(|| std::mem::take(&mut self.out))
     }
@@ -373,26 +376,27 @@ impl Link {
         &self.out[self.written..]
     }
 
-    /// Bytes that the kernel has not taken.
+    /// Bytes that the kernel has not accepted.
     #[inline]
     pub(crate) fn pending(&self) -> usize {
         self.out.len() - self.written + self.in_flight
     }
 
-    /// Whether the kernel has taken all that it was offered, and enough is pending to offer it more.
+    /// Whether the kernel has accepted everything so far, and enough output is pending to write
+    /// again.
     pub(crate) fn is_crowded(&self) -> bool {
         self.stuck.is_none() && self.pending() >= OUTPUT_FULL
     }
 
-    /// Whether the kernel does not take the output, and more than `limit` is pending.
+    /// Whether the kernel accepts no more output, and more than `limit` bytes are pending.
     pub(crate) fn is_behind(&self, limit: usize) -> bool {
         self.stuck.is_some() && self.pending() > limit
     }
 
-    /// Ends the connection once its output is written.
+    /// Closes the connection once its output is written.
     ///
-    /// [`Flow::Part`] is kept only where all of the input has just been read, and all output can be
-    /// written at once: otherwise something unread may have come, and closing would be a reset.
+    /// [`Flow::Part`] takes effect only if all input has just been read and all output can be
+    /// written at once. Otherwise unread input may have arrived, and closing would send a reset.
     pub(crate) fn close(&mut self, now: Instant, flow: Flow) {
         match (self.state, flow) {
             (_, Flow::Continue) => {}
@@ -410,7 +414,7 @@ impl Link {
         let before = std::mem::replace(&mut self.status, status);
         self.sooner |= before != status;
         if before.waits && !status.waits {
-            self.heard = now; // its silence counts from the reply on
+            self.heard = now; // its silence counts from the reply
         }
     }
 
@@ -432,9 +436,9 @@ impl Link {
         self.is_open() || self.is_connecting()
     }
 
-    // ---- what the driver does ----
+    // ---- work for the driver ----
 
-    /// Whether input is to be read.
+    /// Whether input should be read.
     #[inline]
     pub(crate) fn wants_read(&self) -> bool {
         match self.state {
@@ -444,13 +448,13 @@ impl Link {
         }
     }
 
-    /// Whether input is all that it waits for.
+    /// Whether it waits only for input.
     #[inline]
     pub(crate) fn is_at_rest(&self) -> bool {
         self.is_open() && self.pending() == 0 && self.wants_read()
     }
 
-    /// What is to be done next.
+    /// Returns what to do next.
     #[inline]
     pub(crate) fn step(&mut self, draining: bool, conn: Conn, socket: &impl Socket) -> Step {
         let waiting = self.out.len() > self.written;
@@ -459,7 +463,8 @@ impl Link {
             State::Open | State::Connecting { .. } => Step::Wait,
             State::Closing { .. } if self.in_flight > 0 => Step::Wait,
             State::Closing { .. } if waiting => Step::Write { last: true },
-            // A client that still sends after we have ended both directions is answered with a reset.
+            // During a drain, input is shut down already. A client that still sends after both
+            // directions are shut down gets a reset.
             State::Closing { .. } if draining && socket.unacknowledged(conn) > 0 => {
                 self.set(State::Delivering);
                 Step::Wait

@@ -1,48 +1,48 @@
-//! Whether a peer takes what it is sent.
+//! Whether a peer acknowledges its output.
 
 use crate::Limits;
 use std::time::{Duration, Instant};
 
 /// Watches how much of the output the peer has acknowledged.
 ///
-/// A write that succeeds is no progress of the peer: it may have found room that was left over in
-/// the kernel. Nor is a socket that is not writable a standstill: Linux reports room only once a
-/// third of the send buffer is free.
+/// A successful write does not prove progress of the peer: it may have used free space in the
+/// kernel's send buffer. A socket that is not writable does not prove a stall: Linux reports it as
+/// writable only once a third of the send buffer is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes of what was sent that were acknowledged at the last look; less than 0 if some are
-    /// unacknowledged that were sent before the count began.
+    /// Bytes acknowledged at the last check. Negative if bytes sent before counting started are
+    /// still unacknowledged.
     acknowledged: i64,
-    /// When the peer was last seen to have taken something.
+    /// When the peer was last seen to acknowledge something.
     took: Instant,
-    /// At the last look it had taken nothing of what it was sent.
+    /// At the last check, it had acknowledged nothing of its pending output.
     stands: bool,
 }
 
 impl Progress {
-    /// Watches from now on.
+    /// Starts to watch now.
     pub fn new(now: Instant) -> Self {
         Progress { acknowledged: i64::MIN, took: now, stands: false }
     }
 
-    /// When the peer was last seen to have taken something.
+    /// When the peer was last seen to acknowledge something.
     #[inline]
     pub fn took(&self) -> Instant {
         self.took
     }
 
-    /// From now on a standstill counts, unless there is one already: a peer that takes nothing gains
-    /// no time by being sent more.
+    /// Restarts the stall timer, unless the peer has stalled already: sending more to a stalled
+    /// peer gives it no extra time.
     pub fn restart(&mut self, now: Instant) {
         if !self.stands {
             self.took = now;
         }
     }
 
-    /// At `now`, of `sent` bytes in all, so many are unacknowledged.
+    /// Records a check at `now`: of `sent` bytes in total, this many are unacknowledged.
     pub fn look(&mut self, now: Instant, sent: u64, unacknowledged: usize) {
         let acknowledged = sent as i64 - unacknowledged as i64;
-        // A peer that has taken everything is not the one that is waited for.
+        // A peer that has acknowledged everything has not stalled.
         self.stands = acknowledged <= self.acknowledged && unacknowledged > 0;
         if !self.stands {
             self.took = now;
@@ -50,58 +50,58 @@ impl Progress {
         self.acknowledged = acknowledged;
     }
 
-    /// Whether the peer has taken nothing for `limit`.
+    /// Whether the peer has acknowledged nothing for `limit`.
     pub fn is_stalled(&self, now: Instant, limit: Duration) -> bool {
         now >= self.took + limit
     }
 }
 
-/// When a peer was last active: it sent something, or acknowledged something of what it was sent.
-/// For loops that serve one connection and send to it at any time.
+/// When a peer was last active: when it sent something, or acknowledged output. For loops that
+/// serve one connection and write to it at any time.
 #[derive(Debug)]
 pub struct Activity {
     heard: Instant,
     looked: Instant,
     progress: Progress,
-    /// Bytes written in all.
+    /// Total bytes written.
     sent: u64,
     /// Written since the peer was last seen to have acknowledged everything.
     owes: bool,
 }
 
 impl Activity {
-    /// A connection that has just opened.
+    /// Starts with a connection that has just opened.
     pub fn new(now: Instant) -> Self {
         Activity { heard: now, looked: now, progress: Progress::new(now), sent: 0, owes: false }
     }
 
-    /// The peer sent something.
+    /// Records that the peer sent something.
     pub fn heard(&mut self, now: Instant) {
         self.heard = now;
     }
 
-    /// The kernel took so many bytes of output.
+    /// Records that the kernel accepted this many bytes of output.
     pub fn wrote(&mut self, bytes: usize) {
         self.sent += bytes as u64;
         self.owes |= bytes > 0;
     }
 
-    /// The kernel takes no more output: from now on a standstill counts.
+    /// Records that the kernel accepts no more output. The stall timer starts.
     pub fn waits_for_room(&mut self, now: Instant) {
         self.progress.restart(now);
     }
 
-    /// When [`Activity::has_timed_out`] is to be asked. `inside`: since when the peer is inside a
-    /// request.
+    /// When to call [`Activity::has_timed_out`] next. `inside` is the start of the request that is
+    /// still incomplete.
     pub fn due(&self, limits: &Limits, inside: Option<Instant>) -> Instant {
         let due = limits.due(self.last(), inside);
-        // What it takes meanwhile is seen only by those who look.
+        // Acknowledgements are noticed only by checking.
         let look = self.heard.max(self.looked) + limits.idle / 4;
         if self.owes { due.min(look) } else { due }
     }
 
-    /// Whether the peer has been silent, or inside a request, for too long. `unacknowledged`: bytes
-    /// of what was written.
+    /// Whether the peer has been silent, or inside a request, for too long. `unacknowledged`
+    /// returns the bytes written but not acknowledged.
     pub fn has_timed_out(
         &mut self,
         now: Instant,
@@ -116,7 +116,7 @@ impl Activity {
         now >= limits.due(self.last(), inside)
     }
 
-    /// Whether the peer has acknowledged nothing for `limit`, while output waits for room.
+    /// Whether the peer has acknowledged nothing for `limit`, while output is pending.
     pub fn is_stalled(&mut self, now: Instant, unacknowledged: usize, limit: Duration) -> bool {
         self.look(now, unacknowledged);
         self.progress.is_stalled(now, limit)
@@ -143,7 +143,7 @@ mod tests {
         let limit = Duration::from_secs(3);
         let mut progress = Progress::new(at(0));
         progress.look(at(1), 1000, 1000);
-        assert_eq!(progress.took(), at(1), "the first look has nothing to compare with");
+        assert_eq!(progress.took(), at(1), "the first check has nothing to compare with");
         // More is sent, nothing is acknowledged.
         progress.look(at(3), 5000, 5000);
         assert!(!progress.is_stalled(at(3), limit));
@@ -154,14 +154,14 @@ mod tests {
         assert_eq!(progress.took(), at(4));
         progress.look(at(6), 5000, 0);
         progress.look(at(7), 5000, 0);
-        assert_eq!(progress.took(), at(7), "nothing is owed");
+        assert_eq!(progress.took(), at(7), "nothing is unacknowledged");
         progress.restart(at(9));
         assert!(!progress.is_stalled(at(11), limit));
         assert!(progress.is_stalled(at(12), limit));
         progress.look(at(12), 6000, 1000);
         progress.look(at(13), 7000, 2000);
         progress.restart(at(14));
-        assert_eq!(progress.took(), at(7 + 2), "it stands still, and is sent more");
+        assert_eq!(progress.took(), at(7 + 2), "it has stalled, and is sent more");
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use crate::Never;
 use std::sync::Arc;
 
-/// What is pushed from one session to others: cheap to clone, e.g. an `Arc` of encoded bytes.
+/// A message from one session to others. It is cheap to clone, e.g. an `Arc` of encoded bytes.
 pub trait Push: Clone + Send + 'static {
-    /// Whether there can be one. Where not, nothing is compiled for it.
+    /// Whether pushes can exist. If not, no code is compiled for them.
     const EVER: bool = true;
 
-    /// Its size in bytes, for [`Bounds::bytes`](crate::Bounds::bytes). 0 where only the number of pushes is bounded.
+    /// Its size in bytes, for [`Bounds::bytes`](crate::Bounds::bytes). 0 if only the number of
+    /// pushes is bounded.
     fn size(&self) -> usize {
         0
     }
@@ -18,7 +19,7 @@ impl Push for Never {
     const EVER: bool = false;
 }
 
-/// A set of sessions that hear each other: the lobby, or a room with a name.
+/// The name of a room, whose sessions receive each other's posts. The lobby has no name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RoomName(Option<Arc<str>>);
 

@@ -1,70 +1,72 @@
-//! Servers whose connections are sessions: each has its own state, may post to the others, and hears
-//! what they post.
+//! Servers whose connections are sessions. Each session has its own state, may post to the others,
+//! and receives what they post.
 
 use crate::{Bounds, Flow, Heard, Job, Now, Policy, Push, RoomName, Slots};
 use std::{sync::Arc, time::Instant};
 
-/// One connection of a server, as a state machine that the driver of its model calls.
+/// One connection of a server: a state machine that the driver of the model calls.
 pub trait Session: Sized + 'static {
-    /// What its replies may need; [`Never`] if nothing.
+    /// The jobs that its replies may need; [`Never`](crate::Never) if none.
     type Job: Job;
 
-    /// What it posts to other sessions; [`Never`] if nothing. Nothing is compiled for it then.
+    /// What it posts to other sessions; [`Never`](crate::Never) if nothing, and no code is compiled for it.
     type Push: Push;
 
-    /// What sessions of one thread may share: caches, never meaning. A model makes one for a core,
-    /// or one for a connection, as it is built.
+    /// State that sessions of one thread may share. It holds caches only: replies must not depend
+    /// on it. A model creates one per core or one per connection.
     type Local: Default;
 
-    /// Bytes of output that the kernel does not take, beyond which a session that is pushed to is
-    /// closed: a slow consumer.
+    /// Maximum bytes of pending output when something is pushed to a session whose client does not
+    /// read. Beyond it, the session is a slow consumer and is closed.
     const BACKLOG: usize = 1 << 20;
 
-    /// Whether it has something to say to a slow consumer before it is closed: [`Session::on_overrun`]. Where
-    /// not, its connection is closed at once, without what it has not taken.
+    /// Whether a slow consumer gets a last message ([`Session::on_overrun`]) before it is closed.
+    /// If not, its connection is closed at once, and its pending output is discarded.
     const LAST_WORDS: bool = false;
 
-    /// The connection is open. Bytes appended to the output are sent before anything was received.
+    /// Called when the connection is open. Bytes appended to the output are sent before any input
+    /// arrives.
     fn on_open(&mut self, _context: &mut Context<'_, Self>) -> Flow {
         Flow::Continue
     }
 
-    /// Bytes came. The session takes all of them, and may change them in place.
+    /// Called when bytes have arrived. The session takes all of them, and may change them in place.
     fn on_bytes(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> Flow;
 
-    /// All output was written, or a job is done. Called after [`Session::wants_room`].
+    /// Called when all output is written, if [`Session::wants_room`], and when a job is done.
     fn on_room(&mut self, _context: &mut Context<'_, Self>) -> Flow {
         Flow::Continue
     }
 
-    /// The client sends nothing more. [`Flow::Close`] as soon as nothing more will be appended.
+    /// Called when the client has closed its sending side. Returns [`Flow::Close`] once nothing
+    /// more will be appended.
     fn on_end(&mut self, context: &mut Context<'_, Self>) -> Flow;
 
-    /// Another session has posted this, and this one has joined. Appends to `out`, in which older output
-    /// may still wait for room, what its client is to hear of it; or holds it back until
+    /// Called when another session has posted `push` to the room of this session. Appends the
+    /// client's message to `out`, which may still contain unwritten output, or keeps it until
     /// [`Session::on_room`].
     fn on_push(&mut self, _now: Now, _push: &Self::Push, _out: &mut Vec<u8>) -> Heard {
         Heard::Missed
     }
 
-    /// More would wait for this session than [`Start::bounds`] allow, on a model that keeps its pushes for
-    /// it until it hears them. Appends its last words to `out`. Called only if it has
-    /// [some](Session::LAST_WORDS).
+    /// Called when the pushes queued for this session exceed [`Start::bounds`], on a model that
+    /// queues pushes outside of the session. Appends its last message to `out`. Called only if
+    /// [`Session::LAST_WORDS`].
     fn on_overrun(&mut self, _out: &mut Vec<u8>) {}
 
-    /// What this session posted as [`Post::Counted`] is queued for all who had joined, on every core: so
-    /// many, itself included if it had joined.
+    /// Called when a [`Post::Counted`] of this session is queued for all members of its room, on
+    /// every core. `members` is their number, including this session if it has joined.
     fn on_queued(&mut self, _context: &mut Context<'_, Self>, _ticket: u64, _members: u32) -> Flow {
         Flow::Continue
     }
 
-    /// The connection is gone, for whatever reason; nothing can be written any more. What the others in its
-    /// room hear of that.
+    /// Called when the connection is gone, for any reason; nothing can be written any longer.
+    /// Returns what is pushed to the others in its room.
     fn on_gone(&mut self) -> Option<Self::Push> {
         None
     }
 
-    /// The alarm of [`Session::alarm`] is due.
+    /// Called when the alarm of [`Session::alarm`] is due.
     fn on_alarm(&mut self, _context: &mut Context<'_, Self>) -> Flow {
         Flow::Continue
     }
@@ -75,7 +77,7 @@ pub trait Session: Sized + 'static {
         None
     }
 
-    /// Whether it takes more input now. It must bound what it holds by this.
+    /// Whether it accepts more input now. It must bound its buffers through this.
     #[inline]
     fn wants_input(&self) -> bool {
         true
@@ -87,41 +89,41 @@ pub trait Session: Sized + 'static {
         false
     }
 
-    /// Whether its client waits for a reply that is being worked on, so that its silence is no
-    /// timeout.
+    /// Whether its client waits for a reply that is in progress, so that its silence does not count
+    /// as idle.
     #[inline]
     fn is_waited_for(&self) -> bool {
         false
     }
 
-    /// Since when its client is inside a request, or a message.
+    /// When the request or message that is still incomplete started.
     #[inline]
     fn inside(&self) -> Option<Instant> {
         None
     }
 
-    /// When it wants [`Session::on_alarm`] to be called. The call waits while 64 KiB of output, or
-    /// more, are pending.
+    /// When [`Session::on_alarm`] should be called. The call is deferred while 64 KiB or more of
+    /// output are pending.
     #[inline]
     fn alarm(&self) -> Option<Instant> {
         None
     }
 }
 
-/// What a session is called with.
+/// The arguments of a call to a session.
 pub struct Context<'a, S: Session> {
-    /// The time at which this turn began.
+    /// The start time of this turn.
     pub now: Now,
-    /// What it shares with others of its thread.
+    /// State shared with other sessions of its thread.
     pub local: &'a mut S::Local,
-    /// Its output, to be appended to.
+    /// Its output, to append to.
     pub out: &'a mut Vec<u8>,
     /// What it posts.
     pub posts: &'a mut Vec<Post<S::Push>>,
 }
 
 impl<S: Session> Context<'_, S> {
-    /// Posts something. Does nothing where nothing can be pushed.
+    /// Posts something. Does nothing if the session's push type is [`Never`](crate::Never).
     pub fn post(&mut self, post: Post<S::Push>) {
         if S::Push::EVER {
             self.posts.push(post);
@@ -132,27 +134,29 @@ impl<S: Session> Context<'_, S> {
 /// What a session posts.
 #[derive(Clone, Debug)]
 pub enum Post<P> {
-    /// From now on it hears what others in this room post. Nothing changes if it is in a room already.
+    /// Joins a room: from now on it receives what others in the room post. Ignored if it is already
+    /// in a room.
     Join(RoomName),
-    /// It hears nothing any more.
+    /// Leaves its room.
     Leave,
-    /// Every other session in its room, or in the lobby if it is in none, hears this, on every core, in
-    /// the order of one sender's posts.
+    /// Every other session in its room, on every core, receives this; in the lobby, if it is in no
+    /// room. The posts of one sender arrive in order.
     Others(P),
-    /// As [`Post::Others`]. Once it is queued for all of them, [`Session::on_queued`] says for how many,
-    /// with this ticket.
+    /// Like [`Post::Others`]. Once it is queued for all of them, [`Session::on_queued`] reports
+    /// their number, with this ticket.
     Counted(P, u64),
 }
 
-/// Makes the sessions of a server.
+/// Creates the sessions of a server.
 pub trait Start {
-    /// What it makes.
+    /// The type of the sessions.
     type Session: Session;
 
-    /// A session for a new connection.
+    /// Creates a session for a new connection.
     fn session(&self, now: Now) -> Self::Session;
 
-    /// Another core has posted this to a room. Returns what the sessions of this core hear.
+    /// Called when another core has posted `push` to a room. Returns what the sessions of this core
+    /// receive.
     fn arrived(
         &self,
         _room: &RoomName,
@@ -161,8 +165,8 @@ pub trait Start {
         push
     }
 
-    /// How much may wait for one of its sessions on a model that keeps pushes until they are heard. By
-    /// default so many that pushes of 64 bytes fill [`Session::BACKLOG`].
+    /// How much may be queued per session, on a model that queues pushes outside of the session. By
+    /// default, the number of 64-byte pushes that fills [`Session::BACKLOG`].
     fn bounds(&self) -> Bounds {
         Bounds {
             bytes: usize::MAX,

@@ -9,7 +9,7 @@ use crate::{
 use members::Members;
 use std::collections::HashMap;
 
-/// A count of members that other cores have not all answered.
+/// A count of members for which answers of other cores are pending.
 #[derive(Debug)]
 struct Count {
     conn: Conn,
@@ -22,21 +22,21 @@ struct Count {
 /// The engine of sessions.
 pub struct Sessions<F: Start> {
     start: F,
-    /// This core, and how many there are.
+    /// The index of this core, and the number of cores.
     core: u32,
     cores: u32,
-    /// The last count that was begun.
+    /// The number of the last count.
     counted: u64,
     counts: HashMap<u64, Count>,
     local: <F::Session as Session>::Local,
-    /// By the place of their connections.
+    /// Indexed by [`Conn::index`].
     sessions: Vec<Option<F::Session>>,
     posts: Vec<Post<<F::Session as Session>::Push>>,
     members: Members,
 }
 
 impl<F: Start> Sessions<F> {
-    /// An engine without sessions.
+    /// Creates an engine without sessions.
     pub fn new(start: F) -> Self {
         Sessions {
             start,
@@ -51,7 +51,7 @@ impl<F: Start> Sessions<F> {
         }
     }
 
-    /// Calls a session, and passes on what it wants.
+    /// Calls a session, and passes on its status, jobs and posts.
     #[inline]
     fn call(
         &mut self,
@@ -86,13 +86,13 @@ impl<F: Start> Sessions<F> {
                 Post::Counted(push, ticket) => self.count(conn, push, ticket, effects),
             }
         }
-        // Room for the next posts, unless a session that was called meanwhile has some of its own.
+        // Reuses the memory, unless a session that was called meanwhile has posted.
         if self.posts.is_empty() {
             self.posts = posts;
         }
     }
 
-    /// Pushes to the members of all cores; the sender hears how many there are.
+    /// Pushes to the members on all cores, and reports their number to the sender.
     fn count(
         &mut self,
         conn: Conn,
@@ -115,7 +115,7 @@ impl<F: Start> Sessions<F> {
         effects.post(Letter::Counted { room, push, from: self.core, count: self.counted });
     }
 
-    /// Another core has queued what is counted.
+    /// Another core has queued a counted push.
     fn queued(&mut self, count: u64, members: u32, effects: &mut Effects<Self>) {
         let Some(waiting) = self.counts.get_mut(&count) else { return };
         waiting.members += members;
@@ -129,7 +129,7 @@ impl<F: Start> Sessions<F> {
         }
     }
 
-    /// Returns for how many members it was queued.
+    /// Queues a push for the members of a room on this core. Returns for how many it was queued.
     fn push(
         &mut self,
         room: &RoomName,
@@ -145,7 +145,7 @@ impl<F: Start> Sessions<F> {
             }
             let Some(Some(session)) = self.sessions.get_mut(conn.index()) else { continue };
             let behind = effects.is_behind(conn, F::Session::BACKLOG);
-            // One that is closing hears nothing more.
+            // A closing connection receives nothing more.
             let Some(out) = effects.out(conn) else { continue };
             if behind {
                 effects.abort(conn);
@@ -161,7 +161,7 @@ impl<F: Start> Sessions<F> {
     }
 }
 
-/// Passes on what a session wants after a call.
+/// Passes on the status, jobs and flow of a session after a call.
 #[inline]
 fn follow<F: Start>(
     conn: Conn,
@@ -247,13 +247,13 @@ impl<F: Start> Engine for Sessions<F> {
         if let Some(slots) = session.slots() {
             slots.finish(job, finish);
         }
-        // What the client has not taken yet goes first.
+        // Older output is written first.
         if effects.pending(conn) == 0 {
             self.call(conn, effects, |session, context| session.on_room(context));
         }
     }
 
-    fn seated(&mut self, core: u32, cores: u32) {
+    fn set_core(&mut self, core: u32, cores: u32) {
         (self.core, self.cores) = (core, cores);
     }
 
@@ -283,7 +283,7 @@ mod tests {
     use crate::{Never, Now};
     use std::time::Instant;
 
-    /// Says what it is sent, and posts what begins with `p`.
+    /// Echoes its input, and posts input that starts with `p`.
     #[derive(Default)]
     struct Loud;
 
@@ -332,7 +332,7 @@ mod tests {
         }
     }
 
-    /// A socket that nothing is asked of.
+    /// A socket that nothing is asked about.
     struct Silent;
 
     impl Socket for Silent {
@@ -365,14 +365,14 @@ mod tests {
         assert_eq!(core.output(slow), b"abc!!", "the kernel has not refused anything yet");
         core.wrote(slow, 2);
         core.received(loud, &mut b"p".to_vec());
-        assert_eq!(core.output(slow), b"c!!!", "as much as the backlog was not too much");
+        assert_eq!(core.output(slow), b"c!!!", "exactly the backlog was still allowed");
         core.received(loud, &mut b"p".to_vec());
         assert_eq!(core.next(slow, &Silent), Next::Close);
-        assert_eq!(core.next(loud, &Silent), Next::Wait, "the others do not suffer");
+        assert_eq!(core.next(loud, &Silent), Next::Wait, "the others are unaffected");
     }
 
     #[test]
-    fn a_slice_grows_with_what_is_pushed_and_the_oldest_changes_come_first() {
+    fn a_slice_grows_with_the_pushes_and_serves_the_oldest_changes_first() {
         let mut core = core();
         let conns: Vec<Conn> = (0..101).map(|_| core.accept()).collect();
         core.slice();
@@ -386,7 +386,7 @@ mod tests {
         let mut changed: Vec<Conn> = std::iter::from_fn(|| core.next_changed()).take(3).collect();
         assert!(core.has_changed());
         assert_eq!(changed, conns[..3]);
-        // One that has been served is the last that is served again.
+        // A connection that has just been served is served again last.
         core.received(conns[5], &mut b"p".to_vec());
         changed.extend(std::iter::from_fn(|| core.next_changed()));
         let rest = conns[3..].iter().filter(|conn| **conn != conns[5]).chain([&conns[5]]);
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn rooms_forget_who_leaves_and_keep_the_places_of_the_others() {
+    fn rooms_drop_members_that_leave_and_keep_the_places_of_the_others() {
         let mut core = core();
         let conns: Vec<Conn> = (0..4).map(|_| core.accept()).collect();
         let mut members = Members::default();
@@ -414,12 +414,12 @@ mod tests {
         members.leave(conns[2]);
         assert_eq!(members.of(&red), [conns[1]]);
         members.leave(conns[1]);
-        assert!(members.of(&red).is_empty() && members.rooms.len() == 1, "no room stays empty");
+        assert!(members.of(&red).is_empty() && members.rooms.len() == 1, "empty rooms are removed");
         assert!(!members.has(conns[1]) && members.has(conns[3]));
     }
 
     #[test]
-    fn a_push_leaves_the_last_replies_of_a_closing_member_alone() {
+    fn a_push_does_not_change_the_last_replies_of_a_closing_member() {
         let mut core = core();
         let (closing, loud) = (core.accept(), core.accept());
         core.received(closing, &mut b"many replies".to_vec());

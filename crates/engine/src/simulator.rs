@@ -1,14 +1,15 @@
-//! A simulator of engines: many short histories of a server, without sockets, threads or clocks.
+//! A simulator of engines. It runs many short histories of a server without sockets, threads or
+//! clocks.
 //!
-//! A history is a function of its number. It has a few clients that send requests cut anywhere, read
-//! slowly or not at all, half-close, reset and vanish; buffers that are full; a driver that reports
-//! readiness (as epoll does) or completions (as io_uring does); jobs that are done late and in any
-//! order; letters between cores; and in some histories a stop. Each peer's output is compared with an
-//! independent model ([`Scenario`]), and every connection must end in time and for a reason
-//! (`check.rs`).
+//! A history is a function of its number. It has a few clients that send requests cut anywhere,
+//! read slowly or not at all, half-close, reset and vanish. It has full buffers, a driver that
+//! reports readiness (like epoll) or completions (like io_uring), jobs that finish late and in any
+//! order, letters between cores, and in some histories a stop. The output to each peer is compared
+//! with an independent model ([`Scenario`]). Every connection must end in time and for a valid
+//! reason (`check.rs`).
 //!
 //! [`assert_holds`] runs many histories and prints the number of the first one that fails. With
-//! `SIMULATION_SEED=<number>` it runs that one alone and prints its events.
+//! `SIMULATION_SEED=<number>` it runs only that history and prints its events.
 
 mod check;
 mod coverage;

@@ -1,5 +1,5 @@
-//! Ordered reply slots: replies go out in the order of their requests, whatever the order in which
-//! their jobs are done.
+//! Ordered reply slots: replies are written in the order of their requests, in whatever order their
+//! jobs finish.
 
 use crate::{Flow, Job, JobId, link::OUTPUT_FULL};
 use std::{
@@ -7,19 +7,19 @@ use std::{
     sync::{Arc, Weak},
 };
 
-/// Jobs that one connection may have under way. Beyond it, its input waits.
+/// Maximum number of jobs in flight per connection. At this limit its input is not read.
 const MOST: usize = 64;
 
-/// The replies of a connection from its first deferred one on.
+/// The replies of a connection, starting with the first deferred one.
 #[derive(Debug)]
 pub struct Slots<J> {
-    /// In the order of the requests. The first waits for its job, or there is none.
+    /// In the order of the requests. If there are any, the first one waits for its job.
     slots: VecDeque<Slot>,
-    /// Deferred, and not taken by the model yet.
+    /// Deferred jobs that the model has not taken yet.
     jobs: VecDeque<(JobId, J)>,
-    /// How many slots wait for their jobs.
+    /// Number of slots that wait for their jobs.
     waiting: usize,
-    /// Goes with these.
+    /// Dropped with these slots, which makes every [`Slots::wanted`] stale.
     wanted: Arc<()>,
 }
 
@@ -29,7 +29,7 @@ struct Slot {
     job: Option<JobId>,
     /// One reply, or several that needed no job.
     reply: Vec<u8>,
-    /// What the connection does after it.
+    /// What the connection does after this reply.
     flow: Flow,
 }
 
@@ -41,23 +41,24 @@ impl<J> Default for Slots<J> {
 }
 
 impl<J: Job> Slots<J> {
-    /// Whether replies go out at once: nothing is waited for.
+    /// Whether no reply is pending, so that new replies can be written at once.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// The next deferred job that is to be done.
+    /// Takes the next deferred job.
     pub fn next_job(&mut self) -> Option<(JobId, J)> {
         self.jobs.pop_front()
     }
 
-    /// Whether the jobs that were taken are still to be done: gone once nobody waits for the replies.
+    /// A token for the jobs that were taken. It can no longer be upgraded once nobody waits for the
+    /// replies.
     pub fn wanted(&self) -> Weak<()> {
         Arc::downgrade(&self.wanted)
     }
 
-    /// A job is done: `write` appends its reply. It is not called for a job of another connection,
-    /// which may have had the caller's number before this one.
+    /// Finishes a job: `write` appends its reply. `write` is not called for a job of another
+    /// connection, e.g. one that had the same index before.
     pub fn finish(&mut self, id: JobId, write: impl FnOnce(&mut Vec<u8>) -> Flow) {
         if let Some(slot) = self.waiting_for(id) {
             slot.flow = write(&mut slot.reply);
@@ -70,7 +71,7 @@ impl<J: Job> Slots<J> {
         self.slots.iter_mut().find(|slot| slot.job == Some(id))
     }
 
-    /// Keeps a place for the reply of a job.
+    /// Reserves a slot for the reply of a job.
     pub fn defer(&mut self, job: J) {
         let id = JobId::new();
         self.slots.push_back(Slot { job: Some(id), reply: spare::take(), flow: Flow::Continue });
@@ -78,8 +79,8 @@ impl<J: Job> Slots<J> {
         self.waiting += 1;
     }
 
-    /// Where the next reply goes; `None` as long as too much is owed already, or once the
-    /// connection is to end.
+    /// The buffer for the next reply; `None` while too many replies are pending, or once the
+    /// connection is to close.
     pub fn room(&mut self) -> Option<&mut Vec<u8>> {
         if self.is_full() {
             return None;
@@ -90,26 +91,26 @@ impl<J: Job> Slots<J> {
         self.slots.back_mut().map(|last| &mut last.reply)
     }
 
-    /// Whether there is no room.
+    /// Whether [`Slots::room`] returns `None`.
     pub fn is_full(&self) -> bool {
         let bytes: usize = self.slots.iter().map(|slot| slot.reply.len()).sum();
         self.waiting >= MOST || bytes >= OUTPUT_FULL || self.is_closed()
     }
 
-    /// Whether the connection ends after the last of these replies.
+    /// Whether the connection closes after the last of these replies.
     pub fn is_closed(&self) -> bool {
         self.slots.back().is_some_and(|last| last.flow != Flow::Continue)
     }
 
-    /// The connection ends after the last of these replies, as `flow` says.
+    /// Sets what the connection does after the last of these replies.
     pub fn close(&mut self, flow: Flow) {
         if let Some(last) = self.slots.back_mut() {
             last.flow = flow;
         }
     }
 
-    /// Appends the replies whose turn has come. After one that ends the connection the others are
-    /// dropped.
+    /// Appends the replies that are ready, in order. Replies after one that closes the connection
+    /// are dropped.
     pub fn flush(&mut self, out: &mut Vec<u8>) -> Flow {
         while let Some(Slot { reply, flow, .. }) = self.slots.pop_front_if(|s| s.job.is_none()) {
             out.extend_from_slice(&reply);
@@ -123,11 +124,11 @@ impl<J: Job> Slots<J> {
     }
 }
 
-/// Memory for replies, of a thread, so that deferring allocates none in the steady state.
+/// Reply buffers kept per thread, so that deferring does not allocate in the steady state.
 mod spare {
     use std::cell::RefCell;
 
-    /// How many pieces are kept, and the most bytes of one.
+    /// Maximum number of buffers kept, and maximum size of each in bytes.
     const KEPT: usize = 64;
     const BYTES: usize = 1024;
 

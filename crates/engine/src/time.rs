@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-/// The time at which a turn of a loop began.
+/// The start time of a turn of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
     /// For deadlines.
     pub instant: Instant,
-    /// For dates: whole seconds since the beginning of 1970, UTC.
+    /// For dates: Unix time in whole seconds.
     pub unix_s: u64,
 }

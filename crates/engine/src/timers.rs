@@ -1,9 +1,9 @@
-//! Deadlines of connections, as a heap of lazy entries.
+//! The deadlines of connections: a heap of lazy entries.
 //!
-//! A deadline moves with almost every request, and almost always to a later time. So an entry is not
-//! moved with it: when its time comes, the connection is asked when it is really due. An entry
-//! belongs to a place in the table of connections, not to a connection, so a server whose connections
-//! live for one request adds none.
+//! A deadline moves with almost every request, and almost always to a later time. So its entry does
+//! not move with it: when the entry's time comes, the connection's actual deadline is checked. An
+//! entry belongs to an index in the table of connections, not to one connection. So a server whose
+//! connections live for one request adds no entries.
 
 use std::{cmp::Reverse, collections::BinaryHeap, time::Instant};
 
@@ -11,12 +11,12 @@ use std::{cmp::Reverse, collections::BinaryHeap, time::Instant};
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Instant, u32)>>,
-    /// By place: the earliest entry of the heap.
+    /// The earliest entry of each place.
     earliest: Vec<Option<Instant>>,
 }
 
 impl Timers {
-    /// Makes sure that there is an entry at `due` or before.
+    /// Ensures that the place has an entry at `due` or earlier.
     #[inline]
     pub(crate) fn ensure(&mut self, place: usize, due: Instant) {
         if self.earliest.get(place).is_some_and(|e| e.is_some_and(|earliest| earliest <= due)) {
@@ -33,20 +33,21 @@ impl Timers {
         self.heap.push(Reverse((due, place as u32)));
     }
 
-    /// The earliest entry of all.
+    /// The time of the earliest entry.
     #[inline]
     pub(crate) fn next(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Takes the next place that is due.
+    /// Removes and returns the next place that is due.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<usize> {
         while let Some(&Reverse((at, place))) = self.heap.peek()
             && at <= now
         {
             self.heap.pop();
             let place = place as usize;
-            // An earlier entry was added after this one, and has been taken already.
+            // Otherwise the entry is obsolete: an earlier one was added after it, and has been
+            // taken already.
             if self.earliest[place] == Some(at) {
                 self.earliest[place] = None;
                 return Some(place);

@@ -1,4 +1,5 @@
-//! The life of connections that an engine opens, and of output that is written in both ways.
+//! Connections that an engine opens, and output that is written at once or taken and completed
+//! later.
 
 use regatta_engine::{Conn, Core, Effects, Engine, Flow, Limits, Never, Next, Now, Socket, Status};
 use std::{
@@ -7,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// An engine that does what a test says, and remembers what happened.
+/// An engine that runs a test's scripts, and records its events.
 #[derive(Default)]
 struct Scripted {
     seen: Vec<(&'static str, Conn)>,
@@ -15,7 +16,7 @@ struct Scripted {
     ends: bool,
 }
 
-/// What it is to do: a letter, because an engine hears of those at any time.
+/// What it does next. Scripts arrive as letters, which can be delivered at any time.
 type Script = Arc<dyn Fn(&mut Effects<Scripted>) + Send + Sync>;
 
 impl Engine for Scripted {
@@ -76,12 +77,12 @@ fn connecting() -> (Core<Scripted>, Conn) {
     core.heard(Arc::new(|effects| {
         effects.connect(to(1));
     }));
-    let upstream = core.next_changed().expect("its deadline is to be kept");
+    let upstream = core.next_changed().expect("its deadline must be set");
     (core, upstream)
 }
 
 #[test]
-fn connections_are_opened_in_the_order_in_which_they_were_asked_for() {
+fn connections_are_opened_in_the_order_of_the_requests() {
     let mut core = core();
     core.heard(Arc::new(|effects| {
         effects.connect(to(1));
@@ -106,7 +107,7 @@ fn output_of_a_connecting_connection_is_written_once_it_is_open() {
 }
 
 #[test]
-fn a_connection_that_is_given_up_before_it_is_opened_is_not_opened() {
+fn a_connection_abandoned_before_it_is_opened_is_never_opened() {
     let ways: [Script; 3] = [
         Arc::new(|effects| {
             let upstream = effects.connect(to(1));
@@ -134,7 +135,7 @@ fn a_connection_that_is_given_up_before_it_is_opened_is_not_opened() {
 }
 
 #[test]
-fn closing_a_connecting_connection_gives_it_up_with_its_output() {
+fn closing_a_connecting_connection_abandons_it_and_its_output() {
     let (mut core, upstream) = connecting();
     assert!(core.next_connect().is_some());
     core.heard(Arc::new(move |effects| {
@@ -164,9 +165,9 @@ fn output_that_was_partly_written_at_once_is_not_taken_again() {
     assert_eq!(core.engine().seen.last(), Some(&("room", client)));
 }
 
-/// A peer that asks faster than it reads: whenever there is room, input takes it.
+/// A peer that sends requests faster than it reads replies: new replies fill all free buffer space.
 #[test]
-fn an_alarm_that_waited_for_room_rings_after_the_next_input() {
+fn an_alarm_that_waited_for_buffer_space_rings_after_the_next_input() {
     for ends in [false, true] {
         let start = Now { instant: Instant::now(), unix_s: 0 };
         let alarm = start.instant + Duration::from_millis(20);

@@ -27,7 +27,7 @@ fn serve(listener: std::net::TcpListener) -> io::Result<()> {
                 }
             })?,
             Err(error) => {
-                // Most likely descriptors have run out: let some connections end.
+                // Most likely descriptors have run out: wait until some connections close.
                 eprintln!("echo: accept: {error}");
                 green::sleep(Duration::from_millis(10));
             }

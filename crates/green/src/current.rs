@@ -1,4 +1,4 @@
-//! How code on a thread finds the scheduler that runs there.
+//! How code on a thread finds the scheduler that runs on it.
 
 use crate::inbox::Inbox;
 use crate::readiness::TaskId;
@@ -17,21 +17,21 @@ pub(crate) fn exists() -> bool {
     CURRENT.with_borrow(Option::is_some)
 }
 
-/// From now on this scheduler is the one of this thread; or there is none.
+/// Sets or clears this thread's scheduler.
 pub(crate) fn set(core: Option<Rc<Core>>) {
     CURRENT.set(core);
 }
 
-/// The scheduler of this thread.
+/// Returns this thread's scheduler.
 ///
 /// # Panics
-/// If there is none.
+/// Panics if no scheduler runs on this thread.
 pub(crate) fn get() -> Rc<Core> {
     let core = CURRENT.with_borrow(Clone::clone);
     core.expect("green: there is no scheduler on this thread; call this inside green::run")
 }
 
-/// Lets a coroutine go on that waits in the scheduler with this inbox, from whatever thread.
+/// Wakes a coroutine of the scheduler with this inbox, from any thread.
 pub(crate) fn wake(inbox: &Inbox, task: TaskId) {
     CURRENT.with_borrow(|core| match core {
         Some(core) if ptr::eq(Arc::as_ptr(core.inbox()), inbox) => core.enqueue(task),

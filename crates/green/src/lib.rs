@@ -1,5 +1,4 @@
-//! Green threads: code that reads top to bottom and waits in its calls, at the cost of an event
-//! loop.
+//! Green threads: sequential code with blocking calls, at the cost of an event loop.
 //!
 //! ```
 //! use regatta_green as green;
@@ -29,30 +28,30 @@
 //! ```
 //!
 //! # A tour
-//! - [`stack`]: a coroutine is a stack of its own; [`corosensei`] switches between them. Stacks
-//!   are cut from one reservation of address space, so a hundred thousand cost only what they touch.
-//! - [`overflow`]: what happens when one is too small.
-//! - [`mod@run`]: how a scheduler begins and ends; [`current`]: how code on its thread finds it.
-//! - [`scheduler`]: the loop. One per OS thread, nothing shared: a coroutine stays where it was
-//!   spawned, so neither locks nor `Send` are needed, and a switch is a function call.
-//! - [`readiness`]: edge-triggered epoll, and how a read is known to be worth trying.
-//! - [`timer`]: deadlines that cost two stores while they do not pass.
-//! - [`net`]: the calls themselves.
-//! - [`mod@mailbox`]: messages, also from other threads, whose wake-ups go through the [`inbox`].
+//! - [`stack`]: each coroutine has its own stack; [`corosensei`] switches between them. Stacks are
+//!   slices of one reservation of address space, so 100,000 stacks cost only the memory they touch.
+//! - [`overflow`]: how a stack overflow is reported.
+//! - [`mod@run`]: how a scheduler starts and ends; [`current`]: how code on its thread finds it.
+//! - [`scheduler`]: the loop. One per OS thread, nothing shared. A coroutine stays on its thread, so it
+//!   needs neither locks nor `Send`, and a switch is a function call.
+//! - [`readiness`]: edge-triggered epoll, and how the scheduler knows whether a read can succeed.
+//! - [`timer`]: deadlines that cost two stores unless they expire.
+//! - [`net`]: the TCP calls.
+//! - [`mod@mailbox`]: messages. Wake-ups from other threads go through the [`inbox`].
 //!
 //! # What a request costs
-//! `epoll_wait` (shared by all that are ready), one `recv`, one `send`, and two switches of stacks.
-//! No allocation, no queue, no clock, no lookup by hash.
+//! One `recv`, one `send`, two stack switches, and a share of the turn's `epoll_wait` and clock
+//! reading. No allocation, no queue, no hash lookup.
 //!
 //! # Limits
-//! - Coroutines take turns only where they wait (or call [`yield_now`]): one that computes for a
-//!   second holds up its thread for a second.
-//! - A thread-local of `std` or of a library is shared by all coroutines of the thread. Do not
-//!   hold a lock or a `RefCell` borrow across a call that waits.
-//! - Nothing waits while it unwinds: a destructor that would have to (a `BufWriter` with much to
-//!   flush) gets an error instead.
-//! - A shutdown unwinds what is left. A coroutine that catches this gets an error from every call
-//!   that would wait, and must end; one that only sleeps in a loop never does.
+//! - Scheduling is cooperative: coroutines switch only inside calls of this crate. One that computes
+//!   for a second blocks its thread for a second.
+//! - Thread-locals of `std` and of libraries are shared by all coroutines of a thread. Do not hold a
+//!   lock or a `RefCell` borrow across a call that waits.
+//! - Nothing waits during unwinding: a destructor that would have to wait (e.g. a `BufWriter` with much
+//!   to flush) gets an error instead.
+//! - A shutdown unwinds the remaining coroutines. A coroutine that catches the unwinding gets an error
+//!   from every call that would wait, and must end. One that only sleeps in a loop never ends.
 //! - Linux on x86-64 or AArch64.
 
 #![deny(unsafe_code)]
@@ -83,39 +82,40 @@ pub use stack::Guard;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Starts a coroutine in this thread's scheduler. It first runs when the caller waits.
+/// Spawns a coroutine in this thread's scheduler. It first runs when the caller waits.
 ///
 /// # Errors
-/// When [`Config::max_coroutines`] live already, when no guard page can be made for one more, or
-/// during shutdown. `body` is dropped then.
+/// Fails if [`Config::max_coroutines`] are alive, if no guard page can be created, or during
+/// shutdown. `body` is dropped then.
 ///
 /// # Panics
-/// Outside of [`run`]; so do all functions here.
+/// Panics outside of [`run`], like all functions here.
 pub fn spawn(body: impl FnOnce() + 'static) -> io::Result<()> {
     current::get().spawn(body)
 }
 
-/// Lets every other coroutine that can go on have its turn first.
+/// Yields to every other coroutine that is ready.
 pub fn yield_now() {
     current::get().yield_now();
 }
 
-/// Waits for a time: never shorter, longer by up to a millisecond and whatever the others take.
+/// Sleeps for at least `duration`. It may sleep up to a millisecond longer, plus the time that
+/// other coroutines take.
 pub fn sleep(duration: Duration) {
     let core = current::get();
-    // Read afresh: the turn's time may be long ago, and the sleep would be too short.
+    // Reads the clock anew. The turn may have started long ago, and the sleep would be too short.
     let end = Instant::now().checked_add(duration);
     let deadline = end.map_or(timer::NEVER, |end| core.tick_at(end));
     while core.tick() < deadline && core.park(deadline).is_ok() {}
 }
 
-/// The time when this turn of the loop began. It costs no clock reading.
+/// Returns the start time of this turn of the loop. It does not read the clock.
 pub fn now() -> Instant {
     current::get().now()
 }
 
-/// Ends this thread's scheduler once the caller waits or ends: every coroutine left is unwound,
-/// and [`run`] returns.
+/// Ends this thread's scheduler once the caller waits or ends: the remaining coroutines are
+/// unwound, and [`run`] returns.
 pub fn shutdown() {
     current::get().shutdown();
 }

@@ -1,9 +1,9 @@
-//! Mailboxes: bounded queues of messages that one coroutine receives from, and the wait for
-//! whichever comes first of a readable stream, a message and a deadline.
+//! Mailboxes: bounded queues of messages for one coroutine. Also [`wait`], which waits for a
+//! readable stream, a message or a deadline, whichever comes first.
 //!
-//! One kind of sender serves both this scheduler and other threads: the queue is behind a lock
-//! that is nearly never contended. Only waking differs. At home it is an entry in the scheduler's
-//! queue; from elsewhere the coroutine's number goes into the scheduler's [`Inbox`].
+//! One type of sender serves this scheduler and other threads: the queue is behind a lock that is
+//! almost never contended. Only waking differs. On the same scheduler, the coroutine is queued
+//! directly. From other threads, its number goes into the scheduler's [`Inbox`].
 
 use crate::current;
 use crate::inbox::Inbox;
@@ -20,33 +20,33 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// A bounded queue's receiving end, for one coroutine of the scheduler in which it was made.
+/// The receiving end of a bounded queue, for one coroutine of the scheduler that created it.
 pub struct Mailbox<T> {
     core: Rc<Core>,
     shared: Arc<Shared<T>>,
-    /// In [`wait`], when both have something: whose turn it is.
+    /// Whether [`wait`] reports the stream first when both are ready. They alternate.
     stream_first: Cell<bool>,
 }
 
-/// A bounded queue's sending end, for any number of holders on any thread.
+/// The sending end of a bounded queue, for any number of holders on any thread.
 pub struct Sender<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// Why a message was not taken; it comes back.
+/// Why a message was not accepted. It returns the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError<T> {
-    /// As many messages as the mailbox holds are waiting.
+    /// The mailbox is full.
     Full(T),
-    /// The mailbox is gone.
+    /// The mailbox was dropped.
     Closed(T),
 }
 
 impl<T> fmt::Display for SendError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            SendError::Full(_) => "the mailbox is full: its owner receives too slowly",
-            SendError::Closed(_) => "the mailbox is gone: its owner has ended",
+            SendError::Full(_) => "the mailbox is full: its receiver is too slow",
+            SendError::Closed(_) => "the mailbox is closed: its receiver has ended",
         })
     }
 }
@@ -67,10 +67,10 @@ struct Queue<T> {
     closed: bool,
 }
 
-/// Makes a mailbox for up to `capacity` messages, and its first sender.
+/// Creates a mailbox for up to `capacity` messages, and its first sender.
 ///
 /// # Panics
-/// Outside of [`run`](crate::run).
+/// Panics outside of [`run`](crate::run).
 pub fn mailbox<T>(capacity: usize) -> (Mailbox<T>, Sender<T>) {
     let core = current::get();
     let queue = Queue { messages: VecDeque::new(), waiting: None, closed: false };
@@ -84,23 +84,23 @@ pub fn mailbox<T>(capacity: usize) -> (Mailbox<T>, Sender<T>) {
     (mailbox, Sender { shared })
 }
 
-/// What [`wait`] found.
+/// The result of [`wait`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake<T> {
-    /// A read of the stream would not wait.
+    /// A read of the stream would not block.
     Readable,
-    /// This message came.
+    /// This message arrived.
     Message(T),
-    /// The deadline passed and neither of the others had come.
+    /// The deadline passed before both.
     Deadline,
 }
 
-/// Waits for whichever comes first: a read of `stream` that would not wait, a message, or the
-/// deadline (None: no deadline; to the next millisecond, never early). If both the stream and the
-/// mailbox have something, they take turns.
+/// Waits until a read of `stream` would not block, a message arrives, or the deadline passes,
+/// whichever comes first. The deadline is rounded up to the next millisecond; `None` means no
+/// deadline. If both the stream and the mailbox are ready, they alternate.
 ///
 /// # Errors
-/// `ResourceBusy` if another coroutine waits to read the stream.
+/// `ResourceBusy` if another coroutine already waits to read the stream.
 pub fn wait<T>(
     stream: &TcpStream,
     mailbox: &Mailbox<T>,
@@ -142,7 +142,7 @@ pub fn wait<T>(
 }
 
 impl<T> Mailbox<T> {
-    /// Waits for the next message; None once every sender is gone and none is left.
+    /// Waits for the next message. Returns `None` once all senders are gone and no message remains.
     pub fn recv(&self) -> Option<T> {
         self.core.count_operation();
         loop {
@@ -150,17 +150,17 @@ impl<T> Mailbox<T> {
                 return Some(message);
             }
             if self.shared.senders.load(Ordering::Acquire) == 0 {
-                // The last sender may have sent between the two looks.
+                // The last sender may have sent between the two checks.
                 return self.shared.next(None);
             }
             self.core.park(NEVER).ok()?;
         }
     }
 
-    /// As [`Mailbox::recv`], up to the deadline (to the next millisecond, never early).
+    /// Like [`Mailbox::recv`], until the deadline, which is rounded up to the next millisecond.
     ///
     /// # Errors
-    /// `TimedOut`: no message came. `BrokenPipe`: none will, every sender is gone.
+    /// `TimedOut` if no message arrives in time. `BrokenPipe` if all senders are gone.
     pub fn recv_until(&self, deadline: Instant) -> io::Result<T> {
         let deadline = self.core.tick_at(deadline);
         self.core.count_operation();
@@ -180,7 +180,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// The next message, if one is there.
+    /// Returns the next message, if there is one.
     pub fn try_recv(&self) -> Option<T> {
         self.shared.next(None)
     }
@@ -198,10 +198,10 @@ impl<T> Drop for Mailbox<T> {
 }
 
 impl<T> Sender<T> {
-    /// Sends without waiting, and wakes the owner if it waits.
+    /// Sends without waiting, and wakes the receiver if it waits.
     ///
     /// # Errors
-    /// Gives the message back if the mailbox is full or gone.
+    /// Returns the message if the mailbox is full or gone.
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
         let mut queue = self.shared.lock();
         if queue.closed {
@@ -239,7 +239,7 @@ impl<T> Drop for Sender<T> {
 }
 
 impl<T> Shared<T> {
-    /// The next message, or the owner entered as waiting for one.
+    /// Returns the next message. If there is none, registers the owner as waiting.
     fn next(&self, waiting: Option<TaskId>) -> Option<T> {
         let mut queue = self.lock();
         let message = queue.messages.pop_front();
@@ -250,7 +250,7 @@ impl<T> Shared<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue<T>> {
-        // No code of others runs under the lock, so a panic cannot have left the queue half done.
+        // No foreign code runs under the lock, so a panic cannot have left the queue inconsistent.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

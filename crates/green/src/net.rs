@@ -1,6 +1,6 @@
-//! TCP as in `std::net`: calls that wait. Only the coroutine waits, not the thread.
+//! TCP with the blocking calls of `std::net`. Only the coroutine waits, not the thread.
 //!
-//! A stream or listener belongs to the scheduler in which it was made, and cannot leave its thread.
+//! A stream or listener belongs to the scheduler that created it, and cannot leave its thread.
 
 use crate::current;
 use crate::readiness::{Interest, Source};
@@ -16,7 +16,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// A descriptor's place in the scheduler; forgotten on drop, before the descriptor is closed.
+/// The registration of a descriptor in the scheduler. It is removed on drop, before the descriptor
+/// is closed.
 struct Registration {
     core: Rc<Core>,
     source: Rc<Source>,
@@ -29,7 +30,7 @@ impl Registration {
         Ok(Registration { core, source, number })
     }
 
-    /// Waits for readiness and makes a system call, until it does not say "try again".
+    /// Waits for readiness and makes a system call, until it does not return EAGAIN or EINTR.
     #[inline]
     fn attempt<T>(
         &self,
@@ -43,7 +44,8 @@ impl Registration {
             if !late {
                 waited?;
             }
-            // Also when the time is over: the event may still be in the kernel, behind others.
+            // Tries even after the timeout: the event may still be queued in the kernel, behind
+            // others.
             match call() {
                 Ok(value) => return Ok(value),
                 Err(Errno::AGAIN) if late => return Err(io::ErrorKind::TimedOut.into()),
@@ -63,19 +65,19 @@ impl Drop for Registration {
 
 /// A listening socket.
 pub struct TcpListener {
-    // Before the descriptor, so that it is dropped before.
+    // Declared before the descriptor, so that it is dropped first.
     registration: Registration,
     fd: OwnedFd,
 }
 
 impl TcpListener {
-    /// Binds and listens, as [`std::net::TcpListener::bind`] does.
+    /// Binds and listens, like [`std::net::TcpListener::bind`].
     ///
     /// # Errors
     /// Those of `std`, and those of [`from_std`](Self::from_std).
     ///
     /// # Panics
-    /// Outside of [`run`](crate::run).
+    /// Panics outside of [`run`](crate::run).
     pub fn bind(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
         TcpListener::from_std(std::net::TcpListener::bind(address)?)
     }
@@ -83,10 +85,11 @@ impl TcpListener {
     /// Takes over a listening socket, which becomes non-blocking.
     ///
     /// # Errors
-    /// If the kernel refuses to watch the socket (`EPOLL_CTL_ADD`: memory, `max_user_watches`).
+    /// Fails if the kernel refuses to watch the socket (`EPOLL_CTL_ADD`: memory,
+    /// `max_user_watches`).
     ///
     /// # Panics
-    /// Outside of [`run`](crate::run).
+    /// Panics outside of [`run`](crate::run).
     pub fn from_std(listener: std::net::TcpListener) -> io::Result<TcpListener> {
         listener.set_nonblocking(true)?;
         let fd = OwnedFd::from(listener);
@@ -97,14 +100,14 @@ impl TcpListener {
     /// Waits for the next connection.
     ///
     /// # Errors
-    /// Those of `accept4`. When descriptors have run out (`EMFILE`, `ENFILE`), the connection stays
-    /// in the queue and the next call tries again at once: [`sleep`](crate::sleep) in between.
+    /// Those of `accept4`. If descriptors have run out (`EMFILE`, `ENFILE`), the connection stays
+    /// in the queue, and the next call retries immediately: [`sleep`](crate::sleep) in between.
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (fd, address) = self.registration.attempt(Interest::Read, NEVER, || {
             loop {
                 match rustix::net::acceptfrom_with(&self.fd, flags) {
-                    // This one gave up while it was queued; the next may not have.
+                    // This client gave up while it was queued; the next may not have.
                     Err(Errno::CONNABORTED) => {}
                     other => return other,
                 }
@@ -120,7 +123,7 @@ impl TcpListener {
         Ok((TcpStream { registration, fd, read_timeout, write_timeout }, address))
     }
 
-    /// The address it listens on.
+    /// Returns the address it listens on.
     ///
     /// # Errors
     /// Those of `getsockname`.
@@ -131,22 +134,22 @@ impl TcpListener {
 
 /// A connection. One coroutine at a time may wait to read, and one to write.
 pub struct TcpStream {
-    // Before the descriptor, so that it is dropped before.
+    // Declared before the descriptor, so that it is dropped first.
     registration: Registration,
     fd: OwnedFd,
-    /// In ticks; `NEVER`: none.
+    /// In ticks; `NEVER` if there is none.
     read_timeout: Cell<u64>,
     write_timeout: Cell<u64>,
 }
 
 impl TcpStream {
-    /// Connects, as [`std::net::TcpStream::connect_timeout`] does.
+    /// Connects, like [`std::net::TcpStream::connect_timeout`].
     ///
     /// # Errors
     /// Those of connect(2); `TimedOut` after the timeout; `InvalidInput` if it is zero.
     ///
     /// # Panics
-    /// Outside of [`run`](crate::run).
+    /// Panics outside of [`run`](crate::run).
     pub fn connect_timeout(address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
         let timeout = timeout_ticks(Some(timeout))?;
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -156,11 +159,11 @@ impl TcpStream {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
         }
-        // It becomes writable when it is connected, or cannot be (connect(2), EINPROGRESS).
+        // It becomes writable when the attempt succeeds or fails (connect(2), EINPROGRESS).
         let registration = Registration::new(current::get(), fd.as_fd(), false)?;
         let waited = registration.core.wait(&registration.source, Interest::Write, timeout);
         if let Err(error) = waited {
-            // The event may still be in the kernel, behind others.
+            // The event may still be queued in the kernel, behind others.
             let mut fds = [PollFd::new(&fd, PollFlags::OUT)];
             match rustix::event::poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
                 Ok(1..) => {}
@@ -172,15 +175,15 @@ impl TcpStream {
         Ok(TcpStream { registration, fd, read_timeout, write_timeout })
     }
 
-    /// Waits until a read would not wait (data, end of input or an error), holding no buffer. It
-    /// makes no system call.
+    /// Waits until a read would not block: on data, end of input or an error. It needs no buffer,
+    /// and makes no system call unless it times out.
     ///
     /// # Errors
     /// `TimedOut` after the read timeout.
     pub fn wait_readable(&self) -> io::Result<()> {
         let Registration { core, source, .. } = &self.registration;
         match core.wait(source, Interest::Read, self.read_timeout.get()) {
-            // The event may still be in the kernel, behind others.
+            // The event may still be queued in the kernel, behind others.
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
                 match rustix::event::poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
@@ -192,10 +195,10 @@ impl TcpStream {
         }
     }
 
-    /// Reads what is there, without waiting.
+    /// Reads what is available, without waiting.
     ///
     /// # Errors
-    /// `WouldBlock` if nothing is there.
+    /// `WouldBlock` if nothing is available.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = rustix::net::recv(&self.fd, buffer, RecvFlags::empty());
         let source = &self.registration.source;
@@ -207,8 +210,9 @@ impl TcpStream {
         Ok(read?.1)
     }
 
-    /// How long a read may wait before it fails with `TimedOut`, in whole milliseconds (rounded
-    /// up); None: for ever. Measured from the beginning of the turn in which the read began.
+    /// Sets how long a read may wait before it fails with `TimedOut`, rounded up to whole
+    /// milliseconds; `None` means forever. Measured from the start of the turn in which the read
+    /// began.
     ///
     /// # Errors
     /// `InvalidInput` if zero, as in `std`.
@@ -217,7 +221,7 @@ impl TcpStream {
         Ok(())
     }
 
-    /// The same for a write.
+    /// Sets how long a write may wait, like [`TcpStream::set_read_timeout`].
     ///
     /// # Errors
     /// `InvalidInput` if zero, as in `std`.
@@ -226,7 +230,7 @@ impl TcpStream {
         Ok(())
     }
 
-    /// Sends small writes at once (`TCP_NODELAY`).
+    /// Sets whether small writes are sent at once (`TCP_NODELAY`).
     ///
     /// # Errors
     /// Those of `setsockopt`.
@@ -234,7 +238,7 @@ impl TcpStream {
         Ok(rustix::net::sockopt::set_tcp_nodelay(&self.fd, nodelay)?)
     }
 
-    /// Ends one direction or both.
+    /// Shuts down one direction or both.
     ///
     /// # Errors
     /// Those of `shutdown`: `NotConnected` if the peer has reset the connection.
@@ -247,11 +251,11 @@ impl TcpStream {
         Ok(rustix::net::shutdown(&self.fd, how)?)
     }
 
-    /// As [`Write::write`], for the last bytes before [`TcpStream::shutdown`]: the kernel may hold
-    /// them back, to send them and the end in one packet (`MSG_MORE`). It never waits.
+    /// Like [`Write::write`], for the last bytes before [`TcpStream::shutdown`]. The kernel may
+    /// delay them, to send them and the FIN in one packet (`MSG_MORE`). It never waits.
     ///
     /// # Errors
-    /// Those of a write, and `WouldBlock` if there is no room.
+    /// Those of a write, and `WouldBlock` if the send buffer is full.
     pub fn write_last(&self, bytes: &[u8]) -> io::Result<usize> {
         let sent = rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL | SendFlags::MORE);
         if sent.is_ok_and(|sent| sent < bytes.len()) || sent == Err(Errno::AGAIN) {
@@ -274,7 +278,7 @@ fn timeout_ticks(timeout: Option<Duration>) -> io::Result<u64> {
         None => Ok(NEVER),
         Some(Duration::ZERO) => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "green: a timeout must be longer than zero; None waits for ever",
+            "green: a timeout must be longer than zero; use None to wait forever",
         )),
         Some(timeout) => Ok(ticks(timeout)),
     }
@@ -357,17 +361,17 @@ impl AsRawFd for TcpListener {
     }
 }
 
-/// Waits until a descriptor of any pollable kind (an eventfd, a pipe) is readable or hung up. It
-/// reads nothing.
+/// Waits until a pollable descriptor (e.g. an eventfd or a pipe) is readable or hung up. It reads
+/// nothing.
 ///
 /// # Errors
-/// `AlreadyExists` if another coroutine of this scheduler waits for it, or it is one of this
-/// module's sockets; `PermissionDenied` for a file, which is always readable.
+/// `AlreadyExists` if another coroutine of this scheduler waits for it, or if it is a socket of
+/// this module. `PermissionDenied` for a regular file, which is always readable.
 ///
 /// # Panics
-/// Outside of [`run`](crate::run).
+/// Panics outside of [`run`](crate::run).
 pub fn wait_fd_readable(fd: impl AsFd) -> io::Result<()> {
-    /// Takes the descriptor out of the set however the wait ends.
+    /// Removes the descriptor from the epoll set, however the wait ends.
     struct Watched<'a> {
         core: &'a Core,
         fd: BorrowedFd<'a>,

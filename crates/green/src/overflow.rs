@@ -1,9 +1,9 @@
-//! A coroutine that outgrows its stack ends the process, saying why.
+//! A stack overflow in a coroutine aborts the process with a message.
 //!
-//! The fault hits the guard page below the stack. The handler runs on the thread's alternate
-//! signal stack (the coroutine's is full), compares the address with the guards of this thread's
-//! scheduler, prints one line that was formatted beforehand, and aborts. Any other fault goes to
-//! the handler that was there before, usually std's own for thread stacks.
+//! The fault hits the guard page below the stack. The handler runs on the thread's alternate signal
+//! stack, because the coroutine's stack is full. It compares the address with the guard pages of
+//! this thread's scheduler, prints one preformatted line, and aborts. Any other fault goes to the
+//! previous handler, usually the one of std for thread stacks.
 
 use crate::stack::Shape;
 use std::cell::Cell;
@@ -13,35 +13,35 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::OnceLock;
 
-/// What the handler needs to know about the scheduler that runs on its thread.
+/// What the handler knows about the scheduler on its thread.
 struct Watched {
     shape: Shape,
     message: String,
 }
 
 thread_local! {
-    /// Null when no scheduler runs here. Const and without a destructor, so that reading it in a
-    /// signal handler runs no code.
+    /// Null if no scheduler runs here. It is const-initialised and has no destructor, so reading it
+    /// in a signal handler runs no code.
     static WATCHED: Cell<*const Watched> = const { Cell::new(ptr::null()) };
 }
 
-/// The signals a bad address can raise, with the actions that were there before ours.
+/// The signals that a bad address can raise, with their previous actions.
 static PREVIOUS: OnceLock<[(libc::c_int, libc::sigaction); 2]> = OnceLock::new();
 
-/// While it lives, overflows of the stacks of one scheduler on this thread are reported.
+/// While it is alive, stack overflows in the coroutines of this thread's scheduler are reported.
 pub(crate) struct Watch {
     watched: Box<Watched>,
-    /// The alternate stack, where the thread had none (std gives one to the threads it starts).
+    /// The alternate stack, if the thread had none (std creates one for each thread it starts).
     alternate: Option<Box<[MaybeUninit<u8>]>>,
-    /// It speaks of this thread's signal stack: not to be sent to another.
+    /// It refers to this thread's signal stack, so it must not be sent to another thread.
     not_send: PhantomData<*const ()>,
 }
 
 impl Watch {
     pub(crate) fn start(shape: Shape) -> io::Result<Watch> {
         let message = format!(
-            "green: stack overflow in a coroutine: it needed more than the {} bytes that its \
-             stack has; raise Config::stack_size\n",
+            "green: stack overflow in a coroutine: it needed more than the {} bytes of its \
+             stack; raise Config::stack_size\n",
             shape.stack_size
         );
         let alternate = ensure_alternate_stack()?;
@@ -59,8 +59,8 @@ impl Drop for Watch {
         if self.alternate.is_some() {
             let off =
                 libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
-            // SAFETY: this thread's alternate stack is the one in `alternate` (set in `start`,
-            // and `Watch` does not change threads); it is taken out of use before it is freed.
+            // SAFETY: `alternate` holds this thread's alternate stack: it was set in `start`, and
+            // `Watch` does not change threads. The stack is disabled before it is freed.
             unsafe { libc::sigaltstack(&raw const off, ptr::null_mut()) };
         }
     }
@@ -69,14 +69,14 @@ impl Drop for Watch {
 /// Gives this thread an alternate signal stack unless it has one.
 fn ensure_alternate_stack() -> io::Result<Option<Box<[MaybeUninit<u8>]>>> {
     let mut now = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: 0, ss_size: 0 };
-    // SAFETY: asks only; `now` is a valid place for the answer.
+    // SAFETY: the call only queries, and `now` is valid for the result.
     if unsafe { libc::sigaltstack(ptr::null(), &raw mut now) } != 0 {
         return Err(io::Error::last_os_error());
     }
     if now.ss_flags & libc::SS_DISABLE == 0 {
         return Ok(None);
     }
-    // SAFETY: reads a value that the kernel handed to the process; 0 when it did not.
+    // SAFETY: the call reads a value that the kernel passed to the process; 0 if it passed none.
     let frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
     let mut memory = Box::new_uninit_slice(frame.max(libc::MINSIGSTKSZ) + 16 * 1024);
     let stack =
@@ -89,7 +89,7 @@ fn ensure_alternate_stack() -> io::Result<Option<Box<[MaybeUninit<u8>]>>> {
     Ok(Some(memory))
 }
 
-/// Installs the handler once for the process, remembering what was there.
+/// Installs the handler once per process, and keeps the previous actions.
 fn install_handlers() -> io::Result<()> {
     let mut failure = None;
     PREVIOUS.get_or_init(|| {
@@ -106,8 +106,8 @@ fn install_handlers() -> io::Result<()> {
 }
 
 fn replace_action(signal: libc::c_int) -> io::Result<libc::sigaction> {
-    // SAFETY: all zeros is a valid sigaction, and both pointers are valid for the call. The
-    // handler does only what a signal handler may: reads of plain memory, write, abort.
+    // SAFETY: all zeros is a valid sigaction, and both pointers are valid for the call. The handler
+    // only does what a signal handler may do: read plain memory, write, abort.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         let mut previous: libc::sigaction = std::mem::zeroed();
@@ -136,17 +136,17 @@ extern "C" fn on_fault(
             libc::abort();
         }
     }
-    hand_on(signal, info, context);
+    forward(signal, info, context);
 }
 
-/// Does what would have been done without us.
-fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+/// Applies the previous action to a signal.
+fn forward(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let known = PREVIOUS.get().and_then(|all| all.iter().find(|(number, _)| *number == signal));
     let previous = known.map(|(_, action)| action);
     match previous.map(|action| (action.sa_sigaction, action.sa_flags)) {
         None | Some((libc::SIG_DFL | libc::SIG_IGN, _)) => {
-            // SAFETY: the default action is put back; the instruction then faults again and the
-            // kernel ends the process as it would have. All zeros is that action.
+            // SAFETY: this restores the default action, which is all zeros. The instruction then
+            // faults again, and the kernel ends the process as it would have without this handler.
             unsafe {
                 let default: libc::sigaction = std::mem::zeroed();
                 libc::sigaction(signal, &raw const default, ptr::null_mut());

@@ -1,16 +1,16 @@
-//! Readiness: what is known about each descriptor, and the one epoll set that tells.
+//! Readiness: what is known about each descriptor, and the epoll set that reports it.
 //!
 //! A descriptor is added once, edge-triggered, for reading and writing. From then on epoll reports
-//! *changes*, and the rest follows from what the system calls return (epoll(7), questions 9 and
-//! 10 of its list): a read that returned fewer bytes than it was offered has emptied the socket,
-//! so the next one need not be tried before the next edge. Hence no call here ever returns EAGAIN
-//! just to learn that there is nothing to do.
+//! *changes*, and the results of system calls give the rest (epoll(7), questions 9 and 10). A read
+//! that returned fewer bytes than its buffer holds has emptied the socket, so the next read waits
+//! for the next edge. Hence no call is made only to get EAGAIN.
 //!
-//! Why no wake-up is lost: the flags change only on the scheduler's own thread. What arrives after
-//! a short read makes a new edge, which `epoll_wait` keeps until the loop asks. The end of input is
-//! remembered for good (`READ_ENDED`), since no edge follows it. The one stream for which a short
-//! read says too little is one with TCP urgent data: the read stops at the mark. Such a
-//! connection stalls until its next segment; no protocol here uses urgent data.
+//! Why no wake-up is lost: the flags change only on the scheduler's own thread. Data that arrives
+//! after a short read causes a new edge, which the kernel keeps until the next `epoll_wait`. The
+//! end of input is remembered permanently (`READ_ENDED`), because no edge follows it. The only
+//! exception is TCP urgent data: a read stops at the mark, so a short read does not prove that the
+//! socket is empty. Such a connection stalls until its next segment. No protocol here uses urgent
+//! data.
 
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
@@ -20,15 +20,15 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-/// A coroutine's number, while it lives.
+/// The number of a coroutine. It is reused after the coroutine ends.
 pub(crate) type TaskId = u32;
 
-/// In the place of a waiting coroutine: none waits.
+/// Marks that no coroutine waits.
 const NOBODY: TaskId = TaskId::MAX;
 
 const READABLE: u8 = 1;
 const WRITABLE: u8 = 2;
-/// The peer has closed its side or the connection is gone: reading never waits again.
+/// The peer has closed its side or the connection is gone: reads never wait again.
 const READ_ENDED: u8 = 4;
 
 /// What a coroutine waits for.
@@ -38,12 +38,13 @@ pub(crate) enum Interest {
     Write,
 }
 
-/// What is known about one descriptor, and who waits for it.
+/// What is known about one descriptor, and which coroutines wait for it.
 pub(crate) struct Source {
     ready: Cell<u8>,
     reader: Cell<TaskId>,
     writer: Cell<TaskId>,
-    /// Tells events of this source from late ones of an earlier source with the same number.
+    /// Distinguishes events of this source from late events of an earlier source with the same
+    /// number.
     generation: u32,
 }
 
@@ -57,7 +58,7 @@ impl Source {
         self.ready.get() & enough != 0
     }
 
-    /// Reading, or writing, has just used up all there was.
+    /// A read has emptied the socket, or a write has filled its buffer.
     #[inline]
     pub(crate) fn used_up(&self, interest: Interest) {
         let gone = match interest {
@@ -67,7 +68,7 @@ impl Source {
         self.ready.set(self.ready.get() & !gone);
     }
 
-    /// The system call said EAGAIN, which outweighs what events said before.
+    /// The system call returned EAGAIN, which overrides earlier events.
     #[cold]
     pub(crate) fn would_block(&self, interest: Interest) {
         if interest == Interest::Read {
@@ -76,12 +77,12 @@ impl Source {
         self.used_up(interest);
     }
 
-    /// A read met the end of input.
+    /// A read returned the end of input.
     pub(crate) fn read_ended(&self) {
         self.ready.set(self.ready.get() | READ_ENDED);
     }
 
-    /// Enters `task` as the one to wake; false if another already waits.
+    /// Registers `task` to be woken. Returns false if another coroutine already waits.
     #[inline]
     pub(crate) fn enter(&self, interest: Interest, task: TaskId) -> bool {
         let place = self.place(interest);
@@ -105,7 +106,7 @@ impl Source {
         }
     }
 
-    /// Notes an event and returns the coroutines that it lets go on: the reader, the writer.
+    /// Records an event. Returns the coroutines that it wakes: the reader and the writer.
     #[inline]
     fn note(&self, flags: EventFlags) -> [Option<TaskId>; 2] {
         let mut ready = self.ready.get();
@@ -130,11 +131,11 @@ impl Source {
     }
 }
 
-/// What an event asks of the scheduler.
+/// What the scheduler does after an event.
 pub(crate) enum Woken {
-    /// To let these coroutines go on.
+    /// Resume these coroutines.
     Tasks([Option<TaskId>; 2]),
-    /// To look into the inbox: another thread rang the bell.
+    /// Check the inbox: another thread has signalled the eventfd.
     Bell,
 }
 
@@ -145,23 +146,23 @@ pub(crate) struct Poller {
     generation: Cell<u32>,
 }
 
-/// The bell's number in the epoll set. No source has it: descriptors are fewer.
+/// The bell's number in the epoll set. No source has it, because there are fewer descriptors.
 const BELL: u64 = u64::MAX;
 
 impl Poller {
-    /// A set that holds only a bell: an eventfd that other threads write to.
+    /// Creates a set that contains only the bell, an eventfd that other threads write to.
     pub(crate) fn new() -> io::Result<(Poller, OwnedFd)> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        // Edge-triggered, so every write is an event and nobody needs to read the counter down.
+        // Edge-triggered: every write is an event, so the counter never needs to be read.
         let edges = EventFlags::IN | EventFlags::ET;
         epoll::add(&epoll, &bell, EventData::new_u64(BELL), edges)?;
         let poller = Poller { epoll, sources: RefCell::new(Slab::new()), generation: Cell::new(0) };
         Ok((poller, bell))
     }
 
-    /// Adds a descriptor. Nothing is taken to be readable yet: if something is, the kernel says so
-    /// with the next wait. `writable` is true for a connected socket, whose buffer is empty.
+    /// Adds a descriptor. It is assumed to be not readable; if it is, the next wait reports it.
+    /// `writable` is true for a connected socket, whose send buffer is empty.
     pub(crate) fn add(
         &self,
         fd: BorrowedFd<'_>,
@@ -187,21 +188,22 @@ impl Poller {
         }
     }
 
-    /// Forgets a source whose descriptor is about to be closed, which takes it out of the set.
+    /// Removes a source whose descriptor is about to be closed. Closing removes the descriptor from
+    /// the set.
     pub(crate) fn forget(&self, number: usize) {
         self.sources.borrow_mut().remove(number);
     }
 
-    /// Forgets a source whose descriptor lives on.
+    /// Removes a source whose descriptor stays open.
     pub(crate) fn remove(&self, fd: impl AsFd, number: usize) {
         self.forget(number);
-        // It fails only if the descriptor was closed or replaced meanwhile, and then it is out
-        // of the set already.
+        // This fails only if the descriptor was closed or replaced meanwhile. It is no longer in
+        // the set then.
         let _ = epoll::delete(&self.epoll, fd);
     }
 
-    /// Waits until something happens or the timeout passes, and fills in the events. A signal
-    /// ends the wait with none.
+    /// Waits for events until the timeout, and stores them in `events`. A signal ends the wait
+    /// without events.
     pub(crate) fn wait(
         &self,
         events: &mut Vec<Event>,
@@ -215,7 +217,7 @@ impl Poller {
         }
     }
 
-    /// Notes an event. One for a source that was forgotten in the meantime wakes nobody.
+    /// Records an event. An event for a source that was removed meanwhile wakes no coroutine.
     #[inline]
     pub(crate) fn note(&self, event: Event) -> Woken {
         let (flags, data) = (event.flags, event.data);

@@ -1,4 +1,4 @@
-//! A scheduler's beginning and end.
+//! The start and the end of a scheduler.
 
 use crate::current;
 use crate::overflow::Watch;
@@ -8,14 +8,15 @@ use std::io;
 use std::panic::resume_unwind;
 use std::rc::Rc;
 
-/// How a scheduler is set up.
+/// The configuration of a scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Bytes of stack per coroutine, rounded up to whole pages. Only touched pages are memory.
+    /// Stack size per coroutine in bytes, rounded up to whole pages. Only touched pages use memory.
     pub stack_size: usize,
-    /// How many coroutines may live at once in this scheduler. Address space is reserved for all.
+    /// Maximum number of coroutines alive at once in this scheduler. Address space is reserved for
+    /// all of them.
     pub max_coroutines: usize,
-    /// How the page below each stack is guarded.
+    /// How the guard page below each stack is created.
     pub guard: Guard,
 }
 
@@ -27,14 +28,14 @@ impl Default for Config {
 }
 
 /// Runs a scheduler on this thread, with `main` as its first coroutine, until every coroutine has
-/// ended or one has called [`shutdown`](crate::shutdown). What is left then is unwound: its
-/// destructors run, its sockets close.
+/// ended or one has called [`shutdown`](crate::shutdown). The remaining coroutines are unwound:
+/// their destructors run, and their sockets close.
 ///
-/// A panic ends its coroutine alone. That of `main` goes on from here once all have ended.
+/// A panic ends only its own coroutine. A panic of `main` is resumed from here once all have ended.
 ///
 /// # Errors
-/// If a scheduler already runs on this thread, or the kernel refuses the reservation of the
-/// stacks, a descriptor (two are used) or the signal handler.
+/// Fails if a scheduler already runs on this thread, or if the kernel refuses the reservation of
+/// the stacks, one of two descriptors, or the signal handler.
 pub fn run(config: Config, main: impl FnOnce() + 'static) -> io::Result<()> {
     if current::exists() {
         return Err(io::Error::other(
@@ -56,7 +57,7 @@ pub fn run(config: Config, main: impl FnOnce() + 'static) -> io::Result<()> {
     }
 }
 
-/// However the loop ends, every coroutine is unwound before the scheduler goes.
+/// Unwinds every coroutine before the scheduler is dropped, however the loop ends.
 struct Running<'a> {
     core: &'a Core,
 }

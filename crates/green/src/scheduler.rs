@@ -1,11 +1,11 @@
-//! One scheduler per OS thread: its coroutines, and the loop that lets them go on.
+//! One scheduler per OS thread: its coroutines, and the loop that resumes them.
 //!
-//! A turn of the loop: wait in epoll; read the clock; let each coroutine go on whose descriptor
-//! became ready, straight from the event; then the oldest of those that were queued (new ones, timers,
-//! messages, yields). A coroutine runs until it must wait, and then switches back into the loop.
+//! A turn of the loop waits in epoll, reads the clock, and resumes each coroutine whose descriptor
+//! became ready, directly from the event. Then it resumes the oldest queued coroutines (new ones,
+//! timers, messages, yields). A coroutine runs until it must wait, then switches back to the loop.
 //!
-//! Waking is always allowed to be wrong: whoever parks checks, when it runs again, whether what it
-//! waited for has come. So wake-ups carry a number only, and one that comes late harms nobody.
+//! Wake-ups may be spurious: a coroutine that parks checks its condition again when it resumes. So
+//! a wake-up carries only a number, and a late one does no harm.
 
 use crate::inbox::Inbox;
 use crate::readiness::{Interest, Poller, Source, TaskId, Woken};
@@ -24,29 +24,29 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How many reads, writes, accepts and messages a coroutine may do without waiting before it lets
-/// the others have a turn. A peer that sends faster than it is served would otherwise keep the
-/// whole thread.
+/// Maximum number of reads, writes, accepts and messages of a coroutine without waiting, before it
+/// yields to the others. Otherwise a peer that sends faster than it is served would monopolise the
+/// thread.
 const OPERATIONS_PER_TURN: u32 = 64;
 
-/// How many queued coroutines go on in one turn: at least so many, and at least this part of the queue. So the
-/// kernel is asked for events in the middle of a long queue, and each coroutine of it goes on after a bounded
-/// number of turns, however many events there are.
+/// How many queued coroutines are resumed per turn: at least `QUEUED_PER_TURN`, and at least
+/// 1/`TURNS_PER_QUEUE` of the queue. So events are also polled in the middle of a long queue, and
+/// each queued coroutine resumes after a bounded number of turns, however many events there are.
 const QUEUED_PER_TURN: usize = 64;
 const TURNS_PER_QUEUE: usize = 8;
 
-/// Events taken from the kernel at once.
+/// Maximum number of events per `epoll_wait`.
 const EVENTS_PER_TURN: usize = 512;
 
 type Resumable = Coroutine<(), (), (), CoroutineStack>;
 
 struct Task {
-    /// None while it runs.
+    /// `None` while it runs.
     coroutine: Option<Resumable>,
     queued: bool,
 }
 
-/// A scheduler's state, shared by its loop and everything that waits in it.
+/// The state of a scheduler, shared by its loop and its coroutines.
 pub(crate) struct Core {
     poller: Poller,
     tasks: RefCell<Slab<Task>>,
@@ -58,25 +58,25 @@ pub(crate) struct Core {
     now: Cell<Instant>,
     /// `now` in whole milliseconds since `started`.
     tick: Cell<u64>,
-    /// The coroutine that runs, and its way back into the loop (null: the loop itself runs).
+    /// The running coroutine, and its yielder back to the loop (null while the loop itself runs).
     current: Cell<TaskId>,
     yielder: Cell<*const Yielder<(), ()>>,
     operations_left: Cell<u32>,
-    /// A coroutine has asked for the end.
+    /// A coroutine has called `shutdown`.
     stopping: Cell<bool>,
-    /// What is left is being unwound.
+    /// The remaining coroutines are being unwound.
     closing: Cell<bool>,
     main_panic: RefCell<Option<Box<dyn Any + Send>>>,
 }
 
-/// A coroutine asked to wait where it cannot.
+/// The error of a call that waits where waiting is impossible.
 pub(crate) struct CannotWait;
 
 impl From<CannotWait> for io::Error {
     fn from(_: CannotWait) -> io::Error {
         io::Error::other(
-            "green: waiting is not possible here: this is no coroutine of a running scheduler, or \
-             one that is being unwound",
+            "green: cannot wait here: this is not a coroutine of a running scheduler, or it is \
+             being unwound",
         )
     }
 }
@@ -106,7 +106,7 @@ impl Core {
 
     // ---- the loop ----
 
-    /// Turns, until no coroutine is left or one has asked for the end.
+    /// Runs turns until no coroutine is left or one has called `shutdown`.
     pub(crate) fn run(&self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS_PER_TURN);
         let mut posted = Vec::new();
@@ -130,7 +130,8 @@ impl Core {
         }
     }
 
-    /// The oldest of those queued by now, once each: what they queue waits until the kernel was asked again.
+    /// Resumes the oldest coroutines queued so far, once each. Those that they queue wait until the
+    /// next poll.
     fn run_queued(&self) {
         let queued = self.queue.borrow().len();
         for _ in 0..queued.min(QUEUED_PER_TURN.max(queued / TURNS_PER_QUEUE)) {
@@ -142,8 +143,8 @@ impl Core {
         }
     }
 
-    /// None: until something happens. The clock was read when the turn began, so a timer is late
-    /// by at most the turn.
+    /// Returns how long to wait for events; `None` means until one arrives. The clock was read when
+    /// the turn began, so a timer is late by at most one turn.
     fn time_to_wait(&self) -> Option<Timespec> {
         if !self.queue.borrow().is_empty() {
             return Some(Timespec { tv_sec: 0, tv_nsec: 0 });
@@ -159,11 +160,11 @@ impl Core {
         self.tick.set(now.duration_since(self.started).as_millis() as u64);
     }
 
-    /// Switches to a coroutine, until it waits or ends. No coroutine of that number, or the one
-    /// that runs: nothing.
+    /// Switches to a coroutine, until it waits or ends. Does nothing if the coroutine does not
+    /// exist or is running.
     #[inline]
     fn resume(&self, task: TaskId) {
-        // Taken out, since the table may grow and move while the coroutine runs.
+        // Taken out of the table, which may grow and move while the coroutine runs.
         let mut tasks = self.tasks.borrow_mut();
         let Some(mut coroutine) = tasks.get_mut(task as usize).and_then(|t| t.coroutine.take())
         else {
@@ -187,7 +188,7 @@ impl Core {
         self.tasks.borrow_mut().remove(task as usize);
     }
 
-    /// Unwinds every coroutine. None can be added any more.
+    /// Unwinds every coroutine. No more can be spawned.
     pub(crate) fn close(&self) {
         self.closing.set(true);
         let left: Vec<usize> = self.tasks.borrow().iter().map(|(number, _)| number).collect();
@@ -200,7 +201,7 @@ impl Core {
         }
     }
 
-    // ---- what coroutines ask for ----
+    // ---- calls from coroutines ----
 
     pub(crate) fn spawn(self: &Rc<Self>, body: impl FnOnce() + 'static) -> io::Result<()> {
         if self.closing.get() {
@@ -209,12 +210,12 @@ impl Core {
         let stack = self.stacks.take()?;
         let core = Rc::downgrade(self);
         let coroutine = Coroutine::with_stack(stack, move |yielder, ()| {
-            // Whoever lets it begin holds the scheduler.
+            // The loop that first resumes it keeps the scheduler alive.
             if let Some(core) = core.upgrade() {
                 core.yielder.set(yielder);
             }
-            // The panic hook has spoken by the time a panic is caught. Its payload may panic too
-            // when dropped; the second payload is leaked rather than asked.
+            // The panic hook has already reported the panic. Dropping its payload may panic again;
+            // the second payload is leaked.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
                 let dropped = catch_unwind(AssertUnwindSafe(|| drop(panic)));
                 std::mem::forget(dropped);
@@ -226,7 +227,8 @@ impl Core {
         Ok(())
     }
 
-    /// The first coroutine, whose panic is kept. What unwinds it in `close` is no panic.
+    /// Spawns the first coroutine, whose panic is kept. The unwinding by `close` does not count as
+    /// a panic.
     pub(crate) fn spawn_main(self: &Rc<Self>, main: impl FnOnce() + 'static) -> io::Result<()> {
         let core = Rc::downgrade(self);
         self.spawn(move || {
@@ -242,7 +244,7 @@ impl Core {
         self.main_panic.take()
     }
 
-    /// Lets a coroutine go on at the next opportunity.
+    /// Queues a coroutine to be resumed.
     pub(crate) fn enqueue(&self, task: TaskId) {
         if let Some(entry) = self.tasks.borrow_mut().get_mut(task as usize)
             && !entry.queued
@@ -252,10 +254,10 @@ impl Core {
         }
     }
 
-    /// Switches back into the loop until somebody wakes this coroutine or the tick `deadline`
-    /// comes. It may return for no reason: ask again whether what you wait for has come.
+    /// Switches back to the loop until this coroutine is woken or the tick `deadline` comes.
+    /// Wake-ups may be spurious: check the condition again.
     ///
-    /// A coroutine that unwinds must not wait: destructors run to their end, in one go.
+    /// A coroutine that unwinds must not wait: its destructors run to completion without switching.
     #[inline]
     pub(crate) fn park(&self, deadline: u64) -> Result<(), CannotWait> {
         let yielder = self.yielder.get();
@@ -266,9 +268,9 @@ impl Core {
         if deadline != NEVER {
             self.wheel.borrow_mut().set(task, deadline);
         }
-        let back = WayBack { core: self, yielder };
-        // SAFETY: the yielder lies on the stack of the coroutine that runs now, which is the one
-        // that called this: it was set when that coroutine began or went on (`WayBack`), and is
+        let back = RestoreYielder { core: self, yielder };
+        // SAFETY: the yielder lies on the stack of the running coroutine, which is the caller of
+        // this function. It was set when that coroutine started or resumed (`RestoreYielder`), and it is
         // null whenever the loop runs. `Core` is not `Sync`, so this is the coroutine's thread.
         unsafe { &*yielder }.suspend(());
         drop(back);
@@ -303,7 +305,8 @@ impl Core {
         Ok(())
     }
 
-    /// Counts an operation that needed no waiting; after many the others get a turn.
+    /// Counts an operation that did not wait. After `OPERATIONS_PER_TURN` the coroutine yields to
+    /// the others.
     #[inline]
     pub(crate) fn count_operation(&self) {
         match self.operations_left.get() {
@@ -314,7 +317,7 @@ impl Core {
 
     pub(crate) fn yield_now(&self) {
         self.enqueue(self.current.get());
-        // Where it cannot wait, there is nobody to yield to.
+        // If it cannot wait, there is nothing to yield to.
         let _ = self.park(NEVER);
     }
 
@@ -344,7 +347,7 @@ impl Core {
         self.tick.get()
     }
 
-    /// The first tick that is at least `ticks` whole milliseconds after this turn began.
+    /// The first tick that is at least `ticks` whole milliseconds after the start of this turn.
     #[inline]
     pub(crate) fn ticks_from_now(&self, ticks: u64) -> u64 {
         self.tick.get().saturating_add(ticks).saturating_add(1)
@@ -356,19 +359,19 @@ impl Core {
     }
 }
 
-/// A duration in whole ticks, rounded up.
+/// Converts a duration to whole ticks, rounded up.
 pub(crate) fn ticks(duration: Duration) -> u64 {
     let milliseconds = duration.as_nanos().div_ceil(1_000_000);
     u64::try_from(milliseconds).unwrap_or(NEVER)
 }
 
-/// Puts the coroutine's way back in place again when it goes on, also if it goes on by unwinding.
-struct WayBack<'a> {
+/// Restores the coroutine's yielder when it resumes, even if it resumes by unwinding.
+struct RestoreYielder<'a> {
     core: &'a Core,
     yielder: *const Yielder<(), ()>,
 }
 
-impl Drop for WayBack<'_> {
+impl Drop for RestoreYielder<'_> {
     fn drop(&mut self) {
         self.core.yielder.set(self.yielder);
     }

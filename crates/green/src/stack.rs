@@ -1,13 +1,13 @@
-//! Where coroutines' stacks come from: one reservation per scheduler, cut into equal stacks.
+//! The stacks of coroutines: one reservation per scheduler, divided into equal stacks.
 //!
-//! The reservation costs address space only (`MAP_NORESERVE`): a page becomes memory when a
-//! coroutine first touches it, so a parked coroutine costs the one or two pages that its frames
-//! lie in. The lowest page of each stack is a guard. `MADV_GUARD_INSTALL` (Linux 6.13) makes one
-//! without a mapping of its own; before that `mprotect` splits the reservation, and the kernel's
-//! limit on mappings (`vm.max_map_count`, 65,530 by default) ends it near 32,000 stacks.
+//! The reservation costs only address space (`MAP_NORESERVE`). A page uses memory once a coroutine
+//! touches it, so a parked coroutine costs the one or two pages that its frames occupy. Below each
+//! stack is a guard page. `MADV_GUARD_INSTALL` (Linux 6.13) creates it without an extra mapping.
+//! Before that, `mprotect` splits the reservation, and the kernel's limit on mappings
+//! (`vm.max_map_count`, 65,530 by default) allows about 32,000 stacks.
 //!
-//! A freed stack is the next one used (it is warm in the cache) and keeps its pages: giving them
-//! back would cost a system call per connection.
+//! The last freed stack is reused first, because it is warm in the cache. It keeps its pages:
+//! returning them would cost a system call per connection.
 
 use corosensei::stack::{MIN_STACK_SIZE, Stack, StackPointer};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
@@ -17,29 +17,29 @@ use std::io;
 use std::ptr::{self, NonNull};
 use std::rc::Rc;
 
-/// How the guard page below each stack is made.
+/// How the guard page below each stack is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
-    /// `MADV_GUARD_INSTALL` where the kernel has it, else `mprotect`.
+    /// `MADV_GUARD_INSTALL` if the kernel supports it, otherwise `mprotect`.
     Lightest,
-    /// `mprotect` always: two mappings per coroutine.
+    /// Always `mprotect`, which costs two mappings per coroutine.
     Mprotect,
 }
 
-/// `MADV_GUARD_INSTALL` of `<linux/mman.h>`; neither `rustix` nor `libc` names it yet.
+/// `MADV_GUARD_INSTALL` of `<linux/mman.h>`; neither `rustix` nor `libc` defines it yet.
 const MADV_GUARD_INSTALL: libc::c_int = 102;
 
-/// A scheduler's stacks, in use and free.
+/// The stacks of a scheduler, used and free.
 pub(crate) struct Stacks {
     start: NonNull<c_void>,
     shape: Shape,
     guard: Guard,
-    /// Stacks used so far: those from this number on have no guard page yet.
+    /// Number of stacks used so far. Stacks from this number on have no guard page yet.
     used: Cell<usize>,
     free: RefCell<Vec<StackPointer>>,
 }
 
-/// The layout of the reservation, in bytes: `count` times a guard page and then the stack.
+/// The layout of the reservation, in bytes: `count` times a guard page followed by a stack.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) start: usize,
@@ -61,8 +61,8 @@ impl Shape {
 }
 
 impl Stacks {
-    /// Reserves room for `count` stacks of at least `stack_size` bytes (whole pages), guard pages
-    /// not counted.
+    /// Reserves address space for `count` stacks of at least `stack_size` bytes each, rounded up to
+    /// whole pages, plus guard pages.
     pub(crate) fn reserve(stack_size: usize, count: usize, guard: Guard) -> io::Result<Rc<Stacks>> {
         let page = rustix::param::page_size();
         let sizes =
@@ -74,15 +74,15 @@ impl Stacks {
             io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!(
-                    "green: Config::max_coroutines ({count}) stacks of Config::stack_size \
-                     ({stack_size}) bytes are none, or more than addresses can count"
+                    "green: Config::max_coroutines ({count}) times Config::stack_size \
+                     ({stack_size} bytes) must be above zero and fit into the address space"
                 ),
             )
         })?;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches nothing
-        // that exists.
+        // SAFETY: a new anonymous mapping at an address chosen by the kernel does not affect
+        // existing memory.
         let mapping = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), length, access, flags) };
         let start = mapping.ok().and_then(NonNull::new).ok_or_else(|| {
             io::Error::new(
@@ -97,9 +97,9 @@ impl Stacks {
         let shape = Shape { start: start.as_ptr().addr(), page, stack_size, count };
         let (used, free) = (Cell::new(0), RefCell::new(Vec::new()));
         let mut stacks = Stacks { start, shape, guard, used, free };
-        // Otherwise one touched page could become a huge one, which is 30 stacks. A kernel that
-        // has no huge pages refuses, and needs no telling.
-        // SAFETY: advice on how to back our own mapping does not change what it holds.
+        // Otherwise one touched page could become a huge page, which covers 30 stacks. A kernel
+        // without huge pages refuses the call, which does not matter. SAFETY: this advice on how to
+        // back our own mapping does not change its contents.
         let _ = unsafe { rustix::mm::madvise(start.as_ptr(), length, Advice::LinuxNoHugepage) };
         if guard == Guard::Lightest && !stacks.install_guard(0) {
             stacks.guard = Guard::Mprotect;
@@ -107,7 +107,7 @@ impl Stacks {
         Ok(Rc::new(stacks))
     }
 
-    /// A stack that nobody uses; it comes back when the [`CoroutineStack`] is dropped.
+    /// Takes an unused stack. It is returned when the [`CoroutineStack`] is dropped.
     pub(crate) fn take(self: &Rc<Self>) -> io::Result<CoroutineStack> {
         let freed = self.free.borrow_mut().pop();
         let base = match freed {
@@ -126,7 +126,7 @@ impl Stacks {
         if number == self.shape.count {
             return Err(io::Error::new(
                 io::ErrorKind::OutOfMemory,
-                format!("green: all {number} coroutines are in use; raise Config::max_coroutines"),
+                format!("green: all {number} coroutines are alive; raise Config::max_coroutines"),
             ));
         }
         let guarded = match self.guard {
@@ -137,8 +137,8 @@ impl Stacks {
             return Err(io::Error::new(
                 io::ErrorKind::OutOfMemory,
                 format!(
-                    "green: no guard page for coroutine {number} (made by {:?}: {}): each takes \
-                     two mappings where the kernel lacks MADV_GUARD_INSTALL (before Linux 6.13); \
+                    "green: cannot create a guard page for coroutine {number} ({:?}: {}); without \
+                     MADV_GUARD_INSTALL (Linux 6.13) each takes two mappings: \
                      raise vm.max_map_count",
                     self.guard,
                     io::Error::last_os_error(),
@@ -156,8 +156,8 @@ impl Stacks {
     }
 
     fn install_guard(&self, number: usize) -> bool {
-        // SAFETY: the page lies in our reservation (asserted in `guard_page`), at the bottom of a
-        // stack that was never handed out, so nothing refers to it.
+        // SAFETY: the page lies in our reservation (asserted in `guard_page`), below a stack that
+        // has never been used, so nothing refers to it.
         unsafe { libc::madvise(self.guard_page(number), self.shape.page, MADV_GUARD_INSTALL) == 0 }
     }
 
@@ -170,8 +170,8 @@ impl Stacks {
 impl Drop for Stacks {
     fn drop(&mut self) {
         let length = self.shape.stride() * self.shape.count;
-        // SAFETY: the mapping is ours, and every stack in it holds an `Rc` of this, so none is
-        // in use any more.
+        // SAFETY: the mapping is ours. Every stack in it holds an `Rc` of this value, so none is in
+        // use.
         let unmapped = unsafe { rustix::mm::munmap(self.start.as_ptr(), length) };
         debug_assert!(unmapped.is_ok());
     }
@@ -183,9 +183,9 @@ pub(crate) struct CoroutineStack {
     base: StackPointer,
 }
 
-// SAFETY: base and limit are page-aligned and enclose at least MIN_STACK_SIZE writable bytes
-// above a guard page (made in `first_use`), which belong to this value alone: a base is either in
-// the free list or in one `CoroutineStack`, and the mapping lives as long as `stacks`.
+// SAFETY: base and limit are page-aligned and enclose at least MIN_STACK_SIZE writable bytes above
+// a guard page (created in `first_use`). These bytes belong to this value alone: a base is either
+// in the free list or in one `CoroutineStack`. The mapping lives as long as `stacks`.
 unsafe impl Stack for CoroutineStack {
     #[inline]
     fn base(&self) -> StackPointer {
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stacks_are_reused_last_freed_first_and_run_out_with_advice() {
+    fn the_last_freed_stack_is_reused_first_and_exhaustion_is_an_error_with_advice() {
         let page = rustix::param::page_size();
         let stacks = Stacks::reserve(2 * page + 1, 2, Guard::Lightest).unwrap();
         let (first, second) = (stacks.take().unwrap(), stacks.take().unwrap());

@@ -1,16 +1,16 @@
 //! Deadlines: a hierarchical timer wheel, at most one entry per coroutine.
 //!
-//! It knows ticks (milliseconds since the scheduler began) and keys (coroutine numbers), and
-//! neither clocks nor coroutines. Setting a later deadline and clearing one are two stores: the
-//! entry stays filed where it was and is looked at again only when it comes up (*lazy re-arming*).
-//! So a connection with a read timeout of 30 s is filed anew about once in 30 s, not per read.
+//! It knows ticks (milliseconds since the scheduler started) and keys (coroutine numbers), but no
+//! clocks and no coroutines. Setting a later deadline and clearing one are two stores: the entry
+//! stays in its slot and is checked only when the slot expires (*lazy re-arming*). So a connection
+//! with a read timeout of 30 s is filed again about once in 30 s, not per read.
 //!
 //! Layout after Varghese and Lauck, "Hashed and hierarchical timing wheels" (SOSP 1987): level L
-//! has 64 slots of 64^L ticks. An entry is filed at the level of the highest base-64 digit in
-//! which its tick differs from now. Hence everything in a lower level comes up before anything in
-//! a higher one, and an occupied slot always lies ahead of now's own digit.
+//! has 64 slots of 64^L ticks. An entry is filed at the level of the highest base-64 digit in which
+//! its tick differs from now. Hence every entry of a lower level expires before any of a higher
+//! one, and an occupied slot always lies ahead of now's own digit.
 
-/// The tick that never comes: no deadline.
+/// A tick that is never reached: no deadline.
 pub(crate) const NEVER: u64 = u64::MAX;
 
 const DIGIT_BITS: u32 = 6;
@@ -44,8 +44,8 @@ impl Wheel {
         Wheel { now: 0, nodes: (0..HEADS as u32).map(head).collect(), occupied: [0; LEVELS] }
     }
 
-    /// Gives `key` a deadline, in place of the one it had. One that is not after the wheel's now
-    /// comes up with the next tick.
+    /// Sets the deadline of `key`, replacing its previous one. A deadline that is not after the
+    /// wheel's current tick expires at the next tick.
     #[inline]
     pub(crate) fn set(&mut self, key: u32, deadline: u64) {
         let node = HEADS as u32 + key;
@@ -64,13 +64,13 @@ impl Wheel {
         }
     }
 
-    /// Takes away `key`'s deadline; its entry is dropped when it comes up.
+    /// Clears the deadline of `key`. Its entry is dropped when its slot expires.
     #[inline]
     pub(crate) fn clear(&mut self, key: u32) {
         self.nodes[HEADS + key as usize].deadline = NEVER;
     }
 
-    /// Forgets `key` at once, since its number will be used again.
+    /// Removes `key` at once, because its number will be reused.
     pub(crate) fn remove(&mut self, key: u32) {
         let node = HEADS + key as usize;
         if node < self.nodes.len() && self.nodes[node].next != UNFILED {
@@ -84,7 +84,7 @@ impl Wheel {
         self.nearest().map(|(_, tick)| tick)
     }
 
-    /// The occupied slot that comes up first: its head, and the tick at which it begins.
+    /// The occupied slot that expires first: its head, and its first tick.
     #[inline]
     fn nearest(&self) -> Option<(usize, u64)> {
         let level = self.occupied.iter().position(|&slots| slots != 0)?;
@@ -94,12 +94,12 @@ impl Wheel {
         Some((level * SLOTS + slot, (digits_above << DIGIT_BITS | slot as u64) << shift))
     }
 
-    /// Moves on to the tick `now` and reports every key whose deadline has come, in order of
-    /// deadlines (of equal ones: the order in which they were filed).
+    /// Advances to the tick `now`, and reports every key whose deadline has passed. Keys are in
+    /// order of deadlines; those with equal deadlines, in the order in which they were filed.
     pub(crate) fn advance(&mut self, now: u64, mut expired: impl FnMut(u32)) {
         while let Some((head, tick)) = self.nearest().filter(|&(_, tick)| tick <= now) {
             self.now = tick;
-            // What is filed again goes to another slot: this one's ticks begin at `tick`, so an
+            // An entry that is filed again goes to another slot: this slot starts at `tick`, so an
             // entry that is not due belongs to a lower level or to a later slot.
             while self.nodes[head].next != head as u32 {
                 let node = self.nodes[head].next;
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn deadlines_come_up_in_order_and_never_early() {
+    fn deadlines_expire_in_order_and_never_early() {
         let mut wheel = Wheel::new();
         for (key, deadline) in [(0, 70), (1, 5), (2, 5_000), (3, 5), (4, NEVER - 1)] {
             wheel.set(key, deadline);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_deadline_is_not_filed_again_until_the_old_one_comes_up() {
+    fn a_later_deadline_is_not_filed_again_until_the_old_one_expires() {
         let mut wheel = Wheel::new();
         wheel.set(0, 10);
         wheel.set(0, 20);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_deadline_a_cleared_one_and_a_removed_key() {
+    fn earlier_deadlines_replace_and_cleared_or_removed_ones_do_not_expire() {
         let mut wheel = Wheel::new();
         wheel.set(0, 1_000);
         wheel.set(0, 3);
@@ -190,9 +190,9 @@ mod tests {
         assert_eq!(wheel.next(), None);
     }
 
-    /// Against the obvious model: a list of deadlines, looked through at every step.
+    /// Compares with a simple model: a list of deadlines that is scanned at every step.
     #[test]
-    fn agrees_with_a_plain_list_over_random_steps() {
+    fn agrees_with_a_simple_list_over_random_steps() {
         let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
         let mut random = move |below: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -1,4 +1,4 @@
-//! Life of coroutines: order, sleep, panics, shutdown, limits.
+//! The lifecycle of coroutines: order, sleep, panics, shutdown, limits.
 
 mod common;
 
@@ -45,14 +45,14 @@ fn coroutines_take_turns() {
             })
             .unwrap();
         }
-        assert_eq!(*order.borrow(), "", "a new coroutine runs when its maker waits");
+        assert_eq!(*order.borrow(), "", "a new coroutine runs when its parent waits");
         (0..4).for_each(|_| green::yield_now());
         assert_eq!(*order.borrow(), "abcabcabc");
     });
 }
 
 #[test]
-fn the_time_stands_still_within_a_turn() {
+fn now_does_not_change_within_a_turn() {
     run(|| {
         let begin = green::now();
         std::thread::sleep(Duration::from_millis(5));
@@ -72,11 +72,11 @@ impl Drop for Counted {
 }
 
 #[test]
-fn a_panic_ends_its_coroutine_alone_and_closes_its_socket() {
+fn a_panic_ends_only_its_coroutine_and_closes_its_socket() {
     run(|| {
         let (listener, client) = listen_and(|mut stream| {
             stream.write_all(b"x").unwrap();
-            // The panic drops the server's end.
+            // The panic drops the server's stream.
             stream.read(&mut [0; 8]).unwrap()
         });
         let (mut stream, _) = listener.accept().unwrap();
@@ -94,7 +94,7 @@ fn a_panic_ends_its_coroutine_alone_and_closes_its_socket() {
 }
 
 #[test]
-fn a_panic_payload_that_panics_when_dropped_does_no_harm() {
+fn a_panic_payload_that_panics_when_dropped_is_contained() {
     struct Nasty;
     impl Drop for Nasty {
         fn drop(&mut self) {
@@ -109,7 +109,7 @@ fn a_panic_payload_that_panics_when_dropped_does_no_harm() {
 }
 
 #[test]
-fn the_panic_of_main_goes_on_after_the_others_have_ended() {
+fn a_panic_of_main_is_resumed_after_the_others_have_ended() {
     let ended = Arc::new(AtomicU32::new(0));
     let counted = Counted(ended.clone());
     let outcome = catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -129,7 +129,7 @@ fn the_panic_of_main_goes_on_after_the_others_have_ended() {
 }
 
 #[test]
-fn shutdown_unwinds_what_waits_and_drops_what_never_ran() {
+fn shutdown_unwinds_waiting_coroutines_and_drops_those_that_never_ran() {
     let drops = Arc::new(AtomicU32::new(0));
     let in_main = drops.clone();
     run(move || {
@@ -180,7 +180,7 @@ fn a_destructor_that_would_wait_while_unwinding_gets_an_error() {
 }
 
 #[test]
-fn too_many_coroutines_are_refused_and_the_place_is_used_again() {
+fn too_many_coroutines_are_refused_and_freed_slots_are_reused() {
     let config = green::Config { max_coroutines: 3, ..green::Config::default() };
     run_with(config, || {
         let ran = Rc::new(Cell::new(0));
@@ -200,7 +200,7 @@ fn too_many_coroutines_are_refused_and_the_place_is_used_again() {
 }
 
 #[test]
-fn one_scheduler_per_thread() {
+fn a_thread_can_run_only_one_scheduler() {
     run(|| {
         let error = green::run(green::Config::default(), || ()).unwrap_err();
         assert!(error.to_string().contains("already runs on this thread"), "{error}");
@@ -232,7 +232,7 @@ fn an_eventfd_wakes_from_another_thread() {
 }
 
 #[test]
-fn stacks_of_several_threads_keep_apart() {
+fn schedulers_on_several_threads_do_not_interfere() {
     let threads: Vec<_> = (0..4)
         .map(|_| {
             std::thread::spawn(|| {

@@ -1,5 +1,5 @@
-//! Descriptors are given back, and running out of them is told. Alone in its process, and one test
-//! after the other, since both look at all of the process's descriptors.
+//! Descriptors are closed, and running out of them is reported. These tests have their own process
+//! and run one after the other, because both count or use up all descriptors of the process.
 
 mod common;
 
@@ -18,9 +18,9 @@ fn open_descriptors() -> usize {
 }
 
 #[test]
-fn nothing_stays_open_whether_coroutines_end_or_are_unwound() {
+fn no_descriptor_stays_open_whether_coroutines_end_or_are_unwound() {
     let _alone = ALONE.lock().unwrap();
-    // The first run may open what stays open for good (none does now; the test does not care).
+    // The first run may open descriptors that stay open (currently it opens none).
     run(|| {});
     let before = open_descriptors();
     for unwound in [false, true] {
@@ -50,7 +50,7 @@ fn nothing_stays_open_whether_coroutines_end_or_are_unwound() {
 }
 
 #[test]
-fn accept_without_descriptors_fails_and_works_again_later() {
+fn accept_fails_without_descriptors_and_succeeds_later() {
     let _alone = ALONE.lock().unwrap();
     run(|| {
         let listener = green::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! A hundred thousand coroutines at once. Alone in its process, since it measures its memory.
+//! 100,000 coroutines at once. The test has its own process, because it measures its memory.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Mailboxes: order, bounds, senders at home and on other threads, and the wait for three things.
+//! Mailboxes: order, bounds, senders on the same and on other threads, and `wait`.
 
 mod common;
 
@@ -31,7 +31,7 @@ fn messages_arrive_in_order_within_the_bound() {
 }
 
 #[test]
-fn a_message_is_waited_for_up_to_the_deadline() {
+fn recv_until_waits_for_a_message_until_the_deadline() {
     run(|| {
         let (mailbox, sender) = green::mailbox(2);
         let deadline = Instant::now() + Duration::from_millis(20);
@@ -39,7 +39,7 @@ fn a_message_is_waited_for_up_to_the_deadline() {
         assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
         assert!(Instant::now() >= deadline);
         sender.send(1).unwrap();
-        assert_eq!(mailbox.recv_until(deadline).unwrap(), 1, "it is there already");
+        assert_eq!(mailbox.recv_until(deadline).unwrap(), 1, "it has already arrived");
         let thread = std::thread::spawn(move || sender.send(2).unwrap());
         assert_eq!(mailbox.recv_until(Instant::now() + LIMIT).unwrap(), 2);
         thread.join().unwrap();
@@ -49,7 +49,7 @@ fn a_message_is_waited_for_up_to_the_deadline() {
 }
 
 #[test]
-fn a_message_to_a_mailbox_that_is_gone_comes_back() {
+fn a_message_to_a_dropped_mailbox_is_returned() {
     run(|| {
         let (mailbox, sender) = green::mailbox(2);
         drop(mailbox);
@@ -57,7 +57,7 @@ fn a_message_to_a_mailbox_that_is_gone_comes_back() {
     });
 }
 
-/// Two threads send as fast as they can, and stop now and then so that the owner parks.
+/// Two threads send as fast as they can, and pause now and then so that the receiver parks.
 #[test]
 fn no_message_from_another_thread_is_lost() {
     const COUNT: u64 = 50_000;
@@ -92,7 +92,7 @@ fn no_message_from_another_thread_is_lost() {
 }
 
 #[test]
-fn the_last_sender_on_another_thread_ends_the_wait() {
+fn dropping_the_last_sender_on_another_thread_ends_the_wait() {
     run(|| {
         let (mailbox, sender) = green::mailbox::<()>(1);
         let thread = std::thread::spawn(move || {
@@ -105,7 +105,7 @@ fn the_last_sender_on_another_thread_ends_the_wait() {
 }
 
 #[test]
-fn wait_tells_which_came_first() {
+fn wait_reports_which_came_first() {
     run(|| {
         let (go, gone) = std::sync::mpsc::channel::<()>();
         let (listener, client) = listen_and(move |mut stream| {
@@ -142,7 +142,7 @@ fn wait_tells_which_came_first() {
 }
 
 #[test]
-fn a_stream_and_a_mailbox_that_both_have_something_take_turns() {
+fn a_readable_stream_and_a_non_empty_mailbox_alternate() {
     run(|| {
         let (listener, client) = listen_and(|mut stream| stream.write_all(b"xxxxxxxx").unwrap());
         let (mut stream, _) = listener.accept().unwrap();

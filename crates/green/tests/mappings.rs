@@ -1,5 +1,5 @@
-//! Where `mprotect` must make the guard pages, the kernel's limit on mappings ends the number of
-//! coroutines, and the error says so. Alone in its process, which has no mapping left for others.
+//! With `mprotect` guard pages, the kernel's limit on mappings limits the number of coroutines, and
+//! the error reports it. The test has its own process, because it uses up all mappings.
 
 mod common;
 
@@ -8,7 +8,7 @@ use regatta_green as green;
 use std::io::ErrorKind;
 
 #[test]
-fn the_limit_on_mappings_is_told() {
+fn the_limit_on_mappings_is_reported() {
     let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap();
     let limit: usize = limit.trim().parse().unwrap();
     let max_coroutines = 100_000;
@@ -23,7 +23,7 @@ fn the_limit_on_mappings_is_told() {
         };
         assert_eq!(error.kind(), ErrorKind::OutOfMemory);
         if limit / 2 > max_coroutines {
-            assert_eq!(count, max_coroutines, "the limit on mappings is far");
+            assert_eq!(count, max_coroutines, "the limit on mappings is not reached");
         } else {
             assert!(count > limit / 2 - 500 && count <= limit / 2, "{count} of {limit}");
             assert!(error.to_string().contains("raise vm.max_map_count"), "{error}");

@@ -69,9 +69,9 @@ fn a_coroutine_connects() {
 }
 
 #[test]
-fn a_connect_that_fails_says_so() {
+fn a_failed_connect_returns_the_error() {
     run(|| {
-        // The port was free a moment ago, and nobody listens.
+        // The port was free a moment ago, and nothing listens on it.
         let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let error = green::TcpStream::connect_timeout(address, LIMIT).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
@@ -81,9 +81,9 @@ fn a_connect_that_fails_says_so() {
 }
 
 #[test]
-fn a_connect_that_nobody_answers_ends_in_time() {
+fn an_unanswered_connect_times_out() {
     run(|| {
-        // A queue of one that is full: Linux drops further handshakes.
+        // The accept queue of one connection is full: Linux drops further handshakes.
         let listener = rustix::net::socket(
             rustix::net::AddressFamily::INET,
             rustix::net::SocketType::STREAM,
@@ -123,7 +123,7 @@ fn after_half_close_the_other_half_still_works() {
         let mut question = String::new();
         stream.read_to_string(&mut question).unwrap();
         assert_eq!(question, "question");
-        assert_eq!(stream.read(&mut [0; 10]).unwrap(), 0, "the end is seen again and again");
+        assert_eq!(stream.read(&mut [0; 10]).unwrap(), 0, "the end of input is reported each time");
         stream.write_all(b"answer").unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
         assert_eq!(join(client), "answer");
@@ -134,7 +134,7 @@ fn after_half_close_the_other_half_still_works() {
 fn a_reset_wakes_the_reader_with_an_error_and_then_breaks_the_pipe() {
     run(|| {
         let (listener, client) = listen_and(|stream| {
-            // Lingering for no time makes the close a reset.
+            // A linger time of zero makes the close a reset.
             rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
         });
         let (mut stream, _) = listener.accept().unwrap();
@@ -147,7 +147,7 @@ fn a_reset_wakes_the_reader_with_an_error_and_then_breaks_the_pipe() {
 }
 
 #[test]
-fn a_read_times_out_and_the_stream_lives_on() {
+fn a_stream_is_usable_after_a_read_timeout() {
     run(|| {
         let (go, gone) = std::sync::mpsc::channel::<()>();
         let (listener, client) = listen_and(move |mut stream| {
@@ -175,7 +175,7 @@ fn a_read_times_out_and_the_stream_lives_on() {
 }
 
 #[test]
-fn a_write_to_a_peer_that_does_not_read_times_out_and_goes_on_when_it_does() {
+fn a_write_to_a_peer_that_does_not_read_times_out_and_continues_when_it_reads() {
     run(|| {
         let (go, gone) = std::sync::mpsc::channel::<()>();
         let (listener, client) = listen_and(move |mut stream| {
@@ -211,12 +211,12 @@ fn a_write_to_a_peer_that_does_not_read_times_out_and_goes_on_when_it_does() {
 }
 
 #[test]
-fn an_end_that_came_with_the_data_is_seen_though_the_read_was_short() {
+fn an_end_of_input_that_arrived_with_the_data_is_seen_after_a_short_read() {
     run(|| {
         let (listener, client) = listen_and(|mut stream| stream.write_all(b"bye").unwrap());
         let (mut stream, _) = listener.accept().unwrap();
         join(client);
-        // Data and end are both there now, and one event has told of both.
+        // Data and end have both arrived, and one event has reported both.
         stream.set_read_timeout(Some(common::LIMIT)).unwrap();
         stream.wait_readable().unwrap();
         assert_eq!(stream.read(&mut [0; 100]).unwrap(), 3);
@@ -225,7 +225,7 @@ fn an_end_that_came_with_the_data_is_seen_though_the_read_was_short() {
 }
 
 #[test]
-fn an_end_close_behind_the_data_is_never_missed() {
+fn an_end_of_input_shortly_after_the_data_is_never_missed() {
     run(|| {
         let listener = green::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -249,8 +249,8 @@ fn an_end_close_behind_the_data_is_never_missed() {
     });
 }
 
-/// Two halves of a request, sent with small gaps, against a server that dawdles between its reads:
-/// the second half often arrives between the short read and the switch away.
+/// A client sends two halves of a request with small gaps, and the server pauses between its reads.
+/// So the second half often arrives between the short read and parking.
 #[test]
 fn data_that_arrives_between_a_short_read_and_parking_is_not_lost() {
     const ROUNDS: usize = 20_000;
@@ -260,7 +260,7 @@ fn data_that_arrives_between_a_short_read_and_parking_is_not_lost() {
         let client = std::thread::spawn(move || {
             let mut random = Random(3);
             let mut streams = [connect(address), connect(address)];
-            // Where a sleeping CPU takes milliseconds to wake, fewer rounds must do.
+            // Fewer rounds must suffice where an idle CPU takes milliseconds to wake.
             let end = Instant::now() + Duration::from_secs(10);
             for _ in (0..ROUNDS / 2).take_while(|_| Instant::now() < end) {
                 for stream in &mut streams {
@@ -326,7 +326,7 @@ fn one_coroutine_reads_while_another_writes() {
 }
 
 #[test]
-fn a_second_reader_is_told_that_there_is_one() {
+fn a_second_reader_of_a_stream_gets_an_error() {
     run(|| {
         let (go, gone) = std::sync::mpsc::channel::<()>();
         let (listener, client) = listen_and(move |mut stream| {
@@ -353,7 +353,7 @@ fn a_peer_that_floods_does_not_starve_the_others() {
             }
         });
         let (mut stream, _) = listener.accept().unwrap();
-        // A buffer so small that the flood always fills it: the reader never needs to wait.
+        // The buffer is so small that the flood always fills it, and the reader never waits.
         green::spawn(move || while stream.read(&mut [0; 16]).unwrap() > 0 {}).unwrap();
         for _ in 0..20 {
             green::sleep(Duration::from_millis(1));

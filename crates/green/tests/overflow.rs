@@ -1,5 +1,5 @@
-//! Stack overflow ends the process with a message. Each case is this program started again, since
-//! it must die; hence no test harness.
+//! A stack overflow ends the process with a message. Each case runs in a new process of this
+//! program, because it must die. Hence there is no test harness.
 
 use regatta_green as green;
 use std::io::Read;
@@ -19,7 +19,7 @@ fn main() {
         ("lightest guard", libc::SIGABRT, OURS),
         ("mprotect guard", libc::SIGABRT, OURS),
         ("no alternate stack yet", libc::SIGABRT, OURS),
-        // Faults that are not ours reach whoever was there before.
+        // Other faults reach the previous handler.
         ("std's thread", libc::SIGABRT, "has overflowed its stack"),
         ("bad address", libc::SIGSEGV, ""),
     ] {
@@ -60,7 +60,7 @@ fn die(case: &str) {
                 ss_flags: libc::SS_DISABLE,
                 ss_size: 0,
             };
-            // SAFETY: this thread's signal stack is only taken out of use, not freed.
+            // SAFETY: this thread's signal stack is only disabled, not freed.
             assert_eq!(unsafe { libc::sigaltstack(&raw const off, std::ptr::null_mut()) }, 0);
         }
         _ => {}
@@ -75,7 +75,8 @@ fn die(case: &str) {
                 let _ = thread.join();
             }
             "bad address" => {
-                // SAFETY: none: address 8 is never mapped, and the fault is what is tested.
+                // SAFETY: this is unsound on purpose: address 8 is never mapped, and the test needs
+                // the fault.
                 unsafe { std::ptr::without_provenance::<u8>(8).read_volatile() };
             }
             _ => green::spawn(|| assert_ne!(recurse(0), 0)).unwrap(),

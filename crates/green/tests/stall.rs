@@ -1,4 +1,5 @@
-//! After a thread was held up for longer than its timeouts, and at the end of a scheduler.
+//! Behaviour after a thread was blocked for longer than its timeouts, and at the end of a
+//! scheduler.
 
 mod common;
 
@@ -12,9 +13,9 @@ use std::{
     time::Duration,
 };
 
-/// More sockets than one call of epoll tells of: those that it does not must not be taken for late.
+/// There are more sockets than one `epoll_wait` reports. The others must not time out.
 #[test]
-fn a_byte_that_is_there_beats_a_timeout_that_has_passed() {
+fn a_byte_that_has_arrived_takes_precedence_over_an_expired_timeout() {
     const STREAMS: usize = 700;
     run(|| {
         let listener = green::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -37,22 +38,22 @@ fn a_byte_that_is_there_beats_a_timeout_that_has_passed() {
         }
         green::yield_now(); // all wait
         clients.iter_mut().for_each(|client| client.write_all(b"x").unwrap());
-        std::thread::sleep(Duration::from_millis(800)); // the whole thread is held up
+        std::thread::sleep(Duration::from_millis(800)); // the whole thread is blocked
         green::sleep(Duration::from_millis(50));
         assert_eq!(read.get(), STREAMS);
     });
 }
 
 #[test]
-fn a_coroutine_that_survives_panics_ends_at_the_shutdown_all_the_same() {
+fn a_coroutine_that_catches_panics_still_ends_at_shutdown() {
     run(|| {
         let listener = green::TcpListener::bind("127.0.0.1:0").unwrap();
         let survives = move || {
-            // As a server does that must not fall over one bad request.
+            // Like a server that must survive one bad request.
             loop {
                 let accepted = catch_unwind(AssertUnwindSafe(|| listener.accept()));
                 if let Ok(Err(_)) = accepted {
-                    return; // nothing can be waited for any more
+                    return; // waiting is no longer possible
                 }
             }
         };

@@ -40,14 +40,14 @@ use tokio_util::{
     task::TaskTracker,
 };
 
-/// What is done with a connection.
+/// How connections are served.
 trait Serve: Clone + Send + Sync + 'static {
-    /// What it hears others by, if it does.
+    /// The membership through which it receives pushes, if any.
     type Member: Send;
 
     fn member(&self) -> Self::Member;
 
-    /// Serves it to its end.
+    /// Serves a connection until it closes.
     fn serve(
         &self,
         connection: &mut Connection<Self::Member>,
@@ -80,7 +80,7 @@ struct Together<F: Start> {
 
 type PushOf<F> = <<F as Start>::Session as Session>::Push;
 
-/// How a member hears others.
+/// How a member receives pushes.
 struct InRoom<P> {
     bell: Arc<Notify>,
     membership: Membership<Arc<Notify>, P>,
@@ -129,9 +129,9 @@ fn run_each<S: Serve>(serve: S, host: &Host) -> Result<(), ServeError> {
     let runtime = runtime.build()?;
     host.ready(&listener)?;
     let host = host.clone();
-    // Spawned, so that accepting runs on a worker too, not on this thread beside them.
+    // Spawned, so that accepting also runs on a worker thread, not on this additional thread.
     let served = runtime.block_on(runtime.spawn(accept(serve, host, listener.into())));
-    // What is not done when the grace is over is cut, and a job under way not waited for.
+    // Connections that remain after the grace period are cut. Running jobs are not awaited.
     runtime.shutdown_background();
     Ok(served.expect("accepting does not panic")?)
 }
@@ -159,7 +159,7 @@ async fn accept<S: Serve>(serve: S, host: Host, listener: StdListener) -> io::Re
                     member: serve.member(),
                 };
                 connections.spawn(async move {
-                    // A connection's errors are its own end, and nobody else's business.
+                    // An error closes only its own connection.
                     let _ = serve.serve(&mut stream, limits).await;
                     while !stop.may_close(&stream.stream) {
                         sleep(PAUSE / 4).await;
@@ -167,7 +167,7 @@ async fn accept<S: Serve>(serve: S, host: Host, listener: StdListener) -> io::Re
                 });
             }
             Err(error) if net::is_transient(&error) => {}
-            Err(_) => sleep(PAUSE).await, // out of descriptors: clients wait in the kernel's queue
+            Err(_) => sleep(PAUSE).await, // out of descriptors: clients wait in the accept queue
         }
         while connections.len() >= host.connections && !stopped.is_cancelled() {
             sleep(PAUSE).await;
@@ -175,18 +175,19 @@ async fn accept<S: Serve>(serve: S, host: Host, listener: StdListener) -> io::Re
     }
     drop(listener);
     connections.close();
-    // What is not done by then is cut.
+    // Connections that remain after the grace period are cut.
     let _ = timeout(host.grace, connections.wait()).await;
     Ok(())
 }
 
-/// A connection whose input ends when the server stops: what has arrived is still read.
+/// A connection whose input is shut down when the server stops. Input that has arrived is still
+/// read.
 struct Connection<M> {
     stream: TcpStream,
     stopped: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     stop: Stop,
     alarm: Alarm,
-    /// Whether long jobs are done in the runtime's blocking pool.
+    /// Whether long jobs run in the runtime's blocking pool.
     offloads: bool,
     member: M,
 }
@@ -233,7 +234,7 @@ impl<M: Send> Stream for &mut Connection<M> {
         if last {
             return net::write_last(stream.as_fd(), bytes);
         }
-        // Nearly always there is room, so the runtime is asked only where there is none.
+        // The socket almost always has room, so the runtime is used only when it has not.
         match net::write(stream.as_fd(), bytes) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let write = || net::write(stream.as_fd(), bytes);
@@ -251,28 +252,28 @@ impl<M: Send> Stream for &mut Connection<M> {
         finish_writing(&self.stream, &self.stop)
     }
 
-    /// A deferred job that has not begun is dropped when the client goes away.
+    /// A deferred job that has not started is dropped when the client disconnects.
     async fn run<J: Job>(&mut self, job: J, reply: &mut Vec<u8>) -> io::Result<Flow> {
         if !self.offloads || job.is_short() {
             return Ok(job::run(job, reply));
         }
-        let apart = move || {
+        let work = move || {
             let mut reply = Vec::new();
-            let flow = job::run_apart(job, &mut reply);
+            let flow = job::run_at_low_priority(job, &mut reply);
             (flow, reply)
         };
-        let mut apart = spawn_blocking(apart);
+        let mut offloaded = spawn_blocking(work);
         loop {
-            // Its timeout is that of the look.
-            match timeout(Limits::LOOK, &mut apart).await {
+            // The timeout is the interval of the checks whether the client is gone.
+            match timeout(Limits::LOOK, &mut offloaded).await {
                 Ok(done) => {
-                    // It fails when the job has panicked, or the runtime ends.
+                    // It fails if the job has panicked, or the runtime ends.
                     let (flow, done) = done.map_err(io::Error::other)?;
                     reply.extend_from_slice(&done);
                     return Ok(flow);
                 }
                 Err(_) if net::is_gone(&self.stream) => {
-                    apart.abort();
+                    offloaded.abort();
                     return Err(io::ErrorKind::ConnectionReset.into());
                 }
                 Err(_) => {}
@@ -303,7 +304,7 @@ impl<P: Push + Sync> Waiting<P> for &mut Connection<InRoom<P>> {
     async fn wait(&mut self, reads: bool, until: Instant) -> io::Result<Wake<P>> {
         let Connection { stream, stopped, member, .. } = &mut **self;
         let pushed = async {
-            // The bell may have rung for what was heard meanwhile.
+            // The bell may have rung for pushes that were received meanwhile.
             loop {
                 if let Some(wake) = member.membership.rung() {
                     break wake;
@@ -323,7 +324,7 @@ impl<P: Push + Sync> Waiting<P> for &mut Connection<InRoom<P>> {
             }
             wake = pushed => Ok(wake),
             () = sleep_until(until.into()) => Ok(match reads && net::is_readable(&*stream) {
-                // After a stall the timer may be noticed before what came in time.
+                // After a stall the timer may be noticed before input that arrived in time.
                 true => Wake::Readable,
                 false => Wake::Deadline,
             }),
@@ -335,7 +336,7 @@ impl<P: Push + Sync> Waiting<P> for &mut Connection<InRoom<P>> {
     }
 }
 
-/// One timer for all waits of a connection. It is moved only when it fires too early, so that a
+/// One timer for all waits of a connection. It is usually reset only when it fires too early, so a
 /// wait that ends in time costs no work on the runtime's timer wheel.
 struct Alarm {
     timer: Pin<Box<Sleep>>,
@@ -346,19 +347,19 @@ impl Alarm {
         Alarm { timer: Box::pin(sleep_until((Instant::now() + limits.idle).into())) }
     }
 
-    /// The result of `work`, or `TimedOut` once `due` has passed.
+    /// Returns the result of `work`, or `TimedOut` once `due` has passed.
     async fn within<R>(
         &mut self,
         due: Instant,
         work: impl Future<Output = io::Result<R>>,
     ) -> io::Result<R> {
         let due = due.into();
-        // It may only fire too early, never too late.
+        // The timer may fire too early, but never too late.
         if due < self.timer.deadline() {
             self.timer.as_mut().reset(due);
         }
         tokio::pin!(work);
-        let mut asked_again = false;
+        let mut polled_again = false;
         loop {
             tokio::select! {
                 biased;
@@ -366,12 +367,12 @@ impl Alarm {
                 () = &mut self.timer => {
                     if tokio::time::Instant::now() < due {
                         self.timer.as_mut().reset(due);
-                    } else if asked_again {
+                    } else if polled_again {
                         return Err(io::ErrorKind::TimedOut.into());
                     } else {
-                        // After a stall the timer may be noticed before what came in time: the
-                        // runtime looks at the sockets once more before this goes on.
-                        asked_again = true;
+                        // After a stall the timer may be noticed before input that arrived in time:
+                        // the runtime polls the sockets once more before this continues.
+                        polled_again = true;
                         tokio::task::yield_now().await;
                     }
                 }

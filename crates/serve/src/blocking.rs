@@ -1,4 +1,4 @@
-//! A blocking socket as the sequential style needs it: of `fork`, `prefork` and `threads`.
+//! Blocking sockets for the sequential style, for `fork`, `prefork` and `threads`.
 
 use crate::{clock, host::Stop, job, local};
 use regatta_service::{
@@ -17,7 +17,7 @@ use std::{
 pub(crate) struct Blocking<'a, S> {
     pub(crate) socket: &'a S,
     pub(crate) stop: &'a Stop,
-    /// What the socket was set to, so that it is not set to the same again.
+    /// The current timeout of the socket, so that it is not set again to the same value.
     pub(crate) read_timeout: Duration,
 }
 
@@ -93,8 +93,9 @@ impl<S: AsFd> Connects for Blocking<'_, S> {
     }
 }
 
-/// Ends our direction, except at a stop: a socket whose two directions we have ended answers what the
-/// client still sends with a reset that overtakes the last replies.
+/// Shuts down our sending side, except during a stop. The input is already shut down then, and a
+/// socket with both directions shut down answers further input with a reset that overtakes the last
+/// replies.
 pub(crate) fn finish_writing(socket: impl AsFd, stop: &Stop) -> io::Result<()> {
     if stop.is_set() { Ok(()) } else { net::finish_writing(socket) }
 }

@@ -1,20 +1,20 @@
-//! A planted handicap: a service that burns a known number of nanoseconds of CPU before each call.
-//! It shows whether a referee finds a difference that is known. A server without it runs code that
-//! knows nothing of it.
+//! An injected handicap: a service that burns a known number of nanoseconds of CPU before each
+//! call. It tests whether a referee detects a known difference. A server without the handicap
+//! contains none of this code.
 
 use regatta_service::{Called, Codec, Now, Service};
 use std::time::{Duration, Instant};
 
-/// Calls of one timing.
+/// Number of calls per timing.
 const CALLS: u32 = 2_000;
-/// Timings, of which the fastest counts: whoever takes the CPU away meanwhile makes a timing longer,
-/// never shorter.
+/// Number of timings, of which the fastest counts: losing the CPU makes a timing longer, never
+/// shorter.
 const TIMINGS: u32 = 10;
-/// Most that a call may have burnt too much for the next one to burn less, nanoseconds: some
-/// readings of the clock. More than that was somebody else's time, not burnt by us.
+/// Maximum excess of a call, in nanoseconds, that the next call compensates by burning less: some
+/// readings of the clock. Any further excess was spent elsewhere, not burnt here.
 const MOST_CARRIED: i64 = 200;
 
-/// A service behind a burn.
+/// A service with a handicap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Burning<S> {
     burn: Burn,
@@ -23,8 +23,8 @@ pub(crate) struct Burning<S> {
 }
 
 impl<S> Burning<S> {
-    /// Burns `cost` before each call of `service`, on average, all of it included. Calibrates itself
-    /// for some milliseconds. Less than two readings of the clock cannot be burnt.
+    /// Burns `cost` before each call of `service`, on average and including its own overhead.
+    /// Calibrates itself for some milliseconds. The minimum is the time of two clock readings.
     pub(crate) fn new(cost: Duration, service: S) -> Self {
         let began = Instant::now();
         let cost = cost.as_nanos() as i64;
@@ -63,21 +63,22 @@ fn age(began: Instant) -> i64 {
     began.elapsed().as_nanos() as i64
 }
 
-/// Spins on the clock. A reading takes some 25 ns, so a single spin is longer than it should be by a
-/// part of that; the next one is shorter by as much, which makes the mean exact.
+/// Spins on the clock. A reading takes about 25 ns, so a single spin overruns by a part of that.
+/// The next one is shorter by as much, which makes the mean exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Burn {
-    /// What a spin costs on average, less what it cannot see of itself: what comes before its
-    /// first reading and after its last. Nanoseconds.
+    /// The average cost of a spin in nanoseconds, without the parts that it cannot measure: those
+    /// before its first reading and after its last.
     seen: i64,
-    /// What the spins until now have burnt too little; below 0: too much. Nanoseconds.
+    /// The total deficit of the spins so far in nanoseconds; negative if they burnt too much.
     owed: i64,
 }
 
 impl Burn {
-    /// A spin of `cost` nanoseconds. `time` tells what such a spin costs on average.
+    /// Creates a spin of `cost` nanoseconds. `time` measures the average cost of a spin.
     fn calibrated(cost: i64, mut time: impl FnMut(Burn) -> f64) -> Burn {
-        // What is not seen is the same for long spins and short ones, and these are soon timed.
+        // The unmeasured part is the same for long and short spins, and short ones are timed
+        // faster.
         let seen = cost.min(1_000);
         let costs =
             (0..TIMINGS).map(|_| time(Burn { seen, owed: 0 })).fold(f64::INFINITY, f64::min);
@@ -85,7 +86,7 @@ impl Burn {
         Burn { seen: cost - unseen, owed: 0 }
     }
 
-    /// `clock` tells nanoseconds.
+    /// Spins once. `clock` returns nanoseconds.
     #[inline]
     fn spend(&mut self, clock: impl Fn() -> i64) {
         self.owed += self.seen;
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// A clock of which each reading takes its time, and that nobody disturbs.
+    /// A simulated clock without disturbances. Each reading takes a fixed time.
     struct Clock {
         now: Cell<i64>,
         reading: i64,
@@ -117,7 +118,8 @@ mod tests {
             self.now.get()
         }
 
-        /// What a spin costs on average, with what a call takes beside its readings.
+        /// Returns the average cost of a spin, including the part of a call outside of its
+        /// readings.
         fn cost_of(&self, mut burn: Burn) -> f64 {
             const BESIDE: i64 = 7;
             let began = self.now.get();
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn calibrated_the_mean_is_what_was_asked() {
+    fn a_calibrated_burn_has_the_requested_mean() {
         for reading in [1, 19, 25, 40] {
             for cost in [100, 150, 500, 1_500] {
                 let clock = Clock { now: Cell::new(0), reading };
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn disturbed_timings_do_not_count() {
+    fn disturbed_timings_are_ignored() {
         let mut calls = 0;
         let burn = Burn::calibrated(300, |burn| {
             calls += 1;
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_was_taken_from_a_spin_is_not_saved_by_the_next_ones() {
+    fn time_lost_to_an_interruption_is_not_compensated_by_later_spins() {
         let clock = Clock { now: Cell::new(0), reading: 10 };
         let mut burn = Burn { seen: 500, owed: 0 };
         let jump = Cell::new(5_000_000);
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_is_two_readings() {
+    fn the_minimum_is_two_readings() {
         let clock = Clock { now: Cell::new(0), reading: 40 };
         let burn = Burn::calibrated(10, |burn| clock.cost_of(burn));
         assert_eq!(clock.cost_of(burn), 87.0);

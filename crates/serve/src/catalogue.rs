@@ -1,4 +1,4 @@
-//! The catalogue: every service by name, and who runs which on what.
+//! The catalogue: all services by name, and which model runs which service.
 
 use crate::{
     Host, Model, ServeError, asynchronous, burn::Burning, cluster, engines::serve_engine, epoll,
@@ -17,23 +17,23 @@ use regatta_sys::shared::SharedCounter;
 use rustls::ServerConfig;
 use std::{path::Path, sync::Arc, thread, time::Duration};
 
-/// Something that a server does.
+/// A service that a server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
     /// Lines of integers in, their doubles out.
     Double,
-    /// A two-step dialogue.
+    /// A dialogue in two steps.
     Dialogue,
-    /// The smallest HTTP answer.
+    /// A minimal HTTP answer.
     Hello,
     /// A file read and hashed for every request, over HTTP.
     Hash,
-    /// WebSocket members that hear each other's broadcasts.
+    /// WebSocket members that receive each other's broadcasts.
     Hub,
-    /// Redis commands, each passed on to the node that has its key. Not run by [`serve`], which knows no
-    /// nodes.
+    /// Redis commands, each forwarded to the node that has its key. [`serve`] does not run it,
+    /// because it takes no nodes.
     Shard,
-    /// Sends back what it reads without looking: the floor. Runs on `epoll` only.
+    /// Echoes all bytes without parsing them: the performance floor. Runs only on `epoll`.
     Null,
 }
 
@@ -62,36 +62,41 @@ impl Service {
         }
     }
 
-    /// One line on what it does.
+    /// A one-line description.
     pub fn about(self) -> &'static str {
         match self {
-            Service::Double => "a line with a 64-bit integer in, its exact double out",
-            Service::Dialogue => "asks for a first and a last name and greets (by hand only)",
-            Service::Hello => "HTTP: GET / is told the time",
+            Service::Double => "reads a line with a 64-bit integer, returns its exact double",
+            Service::Dialogue => {
+                "asks for a first and a last name, then greets (only with --by-hand)"
+            }
+            Service::Hello => "HTTP: GET / returns the time",
             Service::Hash => {
-                "HTTP: GET /hash?n=N reads a file and is told its SHA-256, computed N times"
+                "HTTP: GET /hash?n=N reads a file, computes its SHA-256 N times and returns it"
             }
             Service::Hub => "WebSocket at /ws: echo, and broadcast to all members",
             Service::Shard => "Redis: the proxy of `regatta shard`, in front of --nodes",
-            Service::Null => "sends back what it reads without looking: the floor of a race",
+            Service::Null => {
+                "echoes all bytes without parsing them: the performance floor of a race"
+            }
         }
     }
 }
 
-/// Who wrote the program that a server runs.
+/// How the program that a server runs is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// Codec + call, in one of the three shared styles.
+    /// As a codec and a call, run in one of the three shared styles.
     Shared,
-    /// By hand, in the style of the model.
+    /// By hand, directly in the style of the model.
     ByHand,
 }
 
-/// Runs `service` on `model` until the host stops. `hash` reads `file`; the others need none.
+/// Runs `service` on `model` until the host stops. `hash` reads `file`; the other services ignore
+/// it.
 ///
 /// # Errors
-/// The address cannot be listened on, there is no such service on this model, or the kernel
-/// refused what the model cannot go on without.
+/// Fails if the server cannot listen on the address, if the model does not support the service, or
+/// if an essential system call fails.
 pub fn serve(
     service: Service,
     written: Written,
@@ -107,11 +112,11 @@ pub fn serve(
         (Service::Double, Written::ByHand) => run(by_hand::Double, model, host),
         (Service::Dialogue, Written::ByHand) => run(by_hand::Dialogue, model, host),
         (Service::Dialogue, Written::Shared) => {
-            Err(unsupported("the dialogue exists by hand only; add --by-hand"))
+            Err(unsupported("the dialogue is only written by hand; add --by-hand"))
         }
         (Service::Hello, Written::Shared) => run(site(Hello), model, host),
         (Service::Hash, Written::Shared) => {
-            let file = file.ok_or(unsupported("it needs a file to read; give it one"))?;
+            let file = file.ok_or(unsupported("it needs a file to read; specify one"))?;
             run(site(Hash::new(file)?), model, host)
         }
         (Service::Hub, Written::Shared) => {
@@ -121,16 +126,16 @@ pub fn serve(
             Err(unsupported("it is not written by hand; leave --by-hand out"))
         }
         (Service::Shard, Written::Shared) => {
-            Err(unsupported("it needs nodes; give it some with --nodes"))
+            Err(unsupported("it needs nodes; specify them with --nodes"))
         }
         (Service::Null, _) if model == Model::Epoll => null::run(host),
         (Service::Null, _) => {
-            Err(unsupported("the null server is an epoll loop of its own; use --model epoll"))
+            Err(unsupported("the null server has its own epoll loop; use --model epoll"))
         }
     }
 }
 
-/// Fails where there is nothing to offload, and it was asked for.
+/// Fails if offloading was requested but there is nothing to offload.
 fn check_offload(service: Service, model: Model, host: &Host) -> Result<(), ServeError> {
     match nothing_to_offload(service, model).filter(|_| host.offload.is_some()) {
         Some(because) => {
@@ -143,11 +148,11 @@ fn check_offload(service: Service, model: Model, host: &Host) -> Result<(), Serv
 
 fn nothing_to_offload(service: Service, model: Model) -> Option<&'static str> {
     match (service, model) {
-        (Service::Hash, Model::Fork | Model::Prefork | Model::Threads) => Some(
-            "each connection has a thread or process of its own, so none waits for another's job",
-        ),
+        (Service::Hash, Model::Fork | Model::Prefork | Model::Threads) => {
+            Some("each connection has its own thread or process, so none waits for another's job")
+        }
         (Service::Hash, _) => None,
-        _ => Some("its replies need nothing that takes long; leave --offload out, or serve hash"),
+        _ => Some("its replies need no long computation; leave --offload out, or serve hash"),
     }
 }
 
@@ -155,51 +160,51 @@ fn site<R: Resource>(resource: R) -> Shared<Site<R>> {
     Shared(Site(resource))
 }
 
-/// Runs `double` on `epoll` with a handicap: every call burns `cost` of CPU besides, on average. For
-/// tests of whoever measures.
+/// Runs `double` on `epoll` with a handicap: every call burns an additional `cost` of CPU, on
+/// average. For tests of the measurement.
 ///
 /// # Errors
-/// As [`serve`].
+/// Like those of [`serve`].
 pub fn serve_burning(cost: Duration, host: &Host) -> Result<(), ServeError> {
     epoll::run(Sessions::new(Shared(Burning::new(cost, double::Double))), host)
 }
 
-/// How a hub is run.
+/// The configuration of a hub's servers.
 pub struct HubHost<'a> {
-    /// Where and within which limits.
+    /// The address and limits of the hub.
     pub host: &'a Host,
-    /// Where its page for Prometheus is, `/metrics`, with a thread for each of its connections. The hub and
-    /// the page stop together.
+    /// The address and limits of its Prometheus page, `/metrics`, which uses a thread per
+    /// connection. The hub and the page stop together.
     pub metrics: Option<&'a Host>,
-    /// Its certificates, if it speaks through TLS.
+    /// Its certificates, if it uses TLS.
     pub tls: Option<Arc<ServerConfig>>,
 }
 
 /// Runs the hub with these settings.
 ///
 /// # Errors
-/// As [`serve`].
+/// Like those of [`serve`].
 pub fn serve_hub(settings: HubSettings, model: Model, how: HubHost<'_>) -> Result<(), ServeError> {
     let HubHost { host, metrics, tls } = how;
     check_offload(Service::Hub, model, host)?;
     if model == Model::Cluster {
-        if let Some(option) = of_one_process(&settings) {
-            let because = "two of its processes could let in a last one at the same moment; leave the \
-                           option out, or use percore or uring";
+        if let Some(option) = single_process_option(&settings) {
+            let because = "two of its processes could admit the last one at the same moment; \
+                           leave the option out, or use percore or uring";
             let (model, service) = (model.name(), Service::Hub.name());
             return Err(ServeError::NoOption { model, service, option, because });
         }
         let hub = Hub::shared(settings, || SharedCounter::new().map(Counter::new))?;
         let page = hub.metrics();
-        // The page has threads, so the processes are made before.
+        // The page uses threads, so the processes are forked before.
         let processes = match tls {
             Some(config) => cluster::start_members(Sealed::new(hub, config), host)?,
             None => cluster::start_members(hub, host)?,
         };
-        return beside(page, metrics, host, || processes.run());
+        return with_metrics_page(page, metrics, host, || processes.run());
     }
     let hub = Hub::new(settings);
-    let ended = beside(hub.metrics(), metrics, host, || match tls {
+    let ended = with_metrics_page(hub.metrics(), metrics, host, || match tls {
         Some(config) => serve_members(Sealed::new(hub, config), model, host),
         None => serve_members(hub, model, host),
     });
@@ -211,9 +216,9 @@ pub fn serve_hub(settings: HubSettings, model: Model, how: HubHost<'_>) -> Resul
     })
 }
 
-/// An option that needs one process: it depends on all members of a room at this moment, and those of other
-/// processes are known a moment later.
-fn of_one_process(settings: &HubSettings) -> Option<&'static str> {
+/// Returns an option that requires a single process. It depends on the current members of all
+/// rooms, and members of other processes become known with a delay.
+fn single_process_option(settings: &HubSettings) -> Option<&'static str> {
     let limits = settings.limits;
     let asked = [
         (limits.members_of_room < usize::MAX, "--max-room-members"),
@@ -222,8 +227,8 @@ fn of_one_process(settings: &HubSettings) -> Option<&'static str> {
     asked.into_iter().find_map(|(asked, option)| asked.then_some(option))
 }
 
-/// Serves the hub, and its page where one is wanted. If one ends, so does the other.
-fn beside(
+/// Serves the hub, and its metrics page if requested. If one ends, so does the other.
+fn with_metrics_page(
     page: Metrics,
     metrics: Option<&Host>,
     host: &Host,

@@ -1,5 +1,5 @@
-//! Child processes of the models that have them: made, watched, drained and reaped; and what a child
-//! does with a connection.
+//! The child processes of `fork`, `prefork` and `cluster`: forked, watched, drained and reaped.
+//! Also how a child serves a connection.
 
 use crate::{
     blocking::Blocking,
@@ -27,25 +27,25 @@ use std::{
     time::Instant,
 };
 
-/// The children of this process. All are gone when it is.
+/// The children of this process. They are killed when it ends.
 pub(crate) struct Children {
     fork: Fork,
     alive: HashSet<Pid>,
-    /// Becomes readable when one has ended.
+    /// Becomes readable when a child has ended.
     pub(crate) ended: UnixStream,
 }
 
-/// Which of the two processes goes on after a fork.
+/// In which of the two processes a fork returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Parent,
-    /// Goes on in [`leave`].
+    /// It continues in [`leave`].
     Child,
 }
 
 impl Children {
     pub(crate) fn new() -> io::Result<Self> {
-        // Before the first fork: SIGUSR1 would end a child that does not expect it yet.
+        // Before the first fork, because SIGUSR1 would kill a child without this handler.
         signal::end_input_on_signal()?;
         let ended = signal::ended_children()?;
         Ok(Children { fork: Fork::new()?, alive: HashSet::new(), ended })
@@ -68,11 +68,11 @@ impl Children {
         }
     }
 
-    /// Takes the exits of those that have ended; gives the last of them.
+    /// Reaps the children that have ended. Returns the last one.
     pub(crate) fn reap(&mut self) -> io::Result<Option<(Pid, WaitStatus)>> {
         let mut last = None;
-        let mut told = [0; 64];
-        while matches!((&self.ended).read(&mut told), Ok(1..)) {}
+        let mut discard = [0; 64];
+        while matches!((&self.ended).read(&mut discard), Ok(1..)) {}
         while !self.alive.is_empty()
             && let Some((child, status)) = wait(WaitOptions::NOHANG)?
         {
@@ -82,7 +82,7 @@ impl Children {
         Ok(last)
     }
 
-    /// Waits until the host stops or a child has ended, which it gives.
+    /// Waits until the host stops or a child has ended. Returns the child.
     pub(crate) fn wait(&mut self, host: &Host) -> io::Result<Option<(Pid, WaitStatus)>> {
         let mut readiness = Poll::new();
         readiness.add(host.stop.as_fd(), 0, Interest::READ)?;
@@ -92,7 +92,7 @@ impl Children {
         self.reap()
     }
 
-    /// Waits until the host stops. A child that ends before is the end of the server.
+    /// Waits until the host stops. A child that ends before is an error, which ends the server.
     pub(crate) fn watch(&mut self, host: &Host) -> Result<(), ServeError> {
         while !host.stop.is_set() {
             if let Some((child, status)) = self.wait(host)?
@@ -103,23 +103,24 @@ impl Children {
                     (None, status) => format!("ended with status {}", status.unwrap_or_default()),
                 };
                 let pid = child.as_raw_nonzero();
-                let because = format!("process {pid}, one of its {}, {how}", self.len() + 1);
+                let because = format!("process {pid} (one of {}) {how}", self.len() + 1);
                 return Err(io::Error::other(because).into());
             }
         }
         Ok(())
     }
 
-    /// Lets every child answer what has arrived and end, up to the host's grace; kills the rest.
+    /// Lets every child answer the input that has arrived and exit, within the host's grace period.
+    /// Kills the rest.
     pub(crate) fn drain(mut self, host: &Host) -> Result<(), ServeError> {
         let until = Instant::now() + host.grace;
-        self.tell(Signal::USR1);
+        self.signal(Signal::USR1);
         self.reap()?;
         while self.len() > 0 && Instant::now() < until {
             thread::sleep(PAUSE / 4);
             self.reap()?;
         }
-        self.tell(Signal::KILL);
+        self.signal(Signal::KILL);
         while self.len() > 0
             && let Some((child, _)) = wait(WaitOptions::empty()).map_err(io::Error::from)?
         {
@@ -128,15 +129,15 @@ impl Children {
         Ok(())
     }
 
-    fn tell(&self, signal: Signal) {
+    fn signal(&self, signal: Signal) {
         for &child in &self.alive {
-            // One that has ended is not reaped yet, so its number is not another's.
+            // A child that has ended is not reaped yet, so its pid is not reused.
             let _ = kill_process(child, signal);
         }
     }
 }
 
-/// The rest of a child's life; it never returns into what its parent does.
+/// Runs the rest of a child's life. It never returns to the parent's code.
 pub(crate) fn leave(work: impl FnOnce() -> Result<(), ServeError>) -> ! {
     let status = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => 0,
@@ -144,12 +145,12 @@ pub(crate) fn leave(work: impl FnOnce() -> Result<(), ServeError>) -> ! {
             eprintln!("regatta: {error}");
             1
         }
-        Err(_) => 101, // the panic has told itself
+        Err(_) => 101, // the panic has been reported already
     };
     std::process::exit(status)
 }
 
-/// Serves one connection to its end, alone in this process. A stop ends its input.
+/// Serves one connection until it closes, alone in this process. A stop shuts down its input.
 pub(crate) fn converse(
     serve: impl Fn(&mut Blocking<'_, TcpStream>, Limits) -> io::Result<()>,
     socket: OwnedFd,
@@ -158,12 +159,12 @@ pub(crate) fn converse(
     let stream = TcpStream::from(socket);
     while_served(&stream, || {
         if host.stop.is_set() {
-            // Its signal may have come before the connection was named.
+            // The signal may have arrived before the connection was registered.
             let _ = net::finish_reading(&stream);
         }
         let mut blocking =
             Blocking { socket: &stream, stop: &host.stop, read_timeout: read_timeout(host.limits) };
-        // A connection's errors are its own end, and nobody else's business.
+        // An error closes only its own connection.
         let _ = serve(&mut blocking, host.limits);
         before_close(&host.stop, &stream);
     });

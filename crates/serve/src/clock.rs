@@ -4,14 +4,14 @@ use regatta_service::Now;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Instant;
 
-/// The time. The seconds are read to the tick of the kernel (some milliseconds), which is cheaper
-/// than reading them exactly.
+/// The current time. The seconds are accurate to the kernel's tick (some milliseconds), which is
+/// cheaper to read than the exact time.
 #[inline]
 pub(crate) fn now() -> Now {
     at(Instant::now())
 }
 
-/// The time, of which the instant is known.
+/// The time at a known instant.
 #[inline]
 pub(crate) fn at(instant: Instant) -> Now {
     let unix_s = clock_gettime(ClockId::RealtimeCoarse).tv_sec;

@@ -1,6 +1,6 @@
-//! `cluster`: a process per core, each with callbacks over an epoll(7) and a listener of its own
-//! (SO_REUSEPORT). The processes share the count of open connections; those whose sessions post to each
-//! other are connected by a mesh of sockets.
+//! `cluster`: a process per core, each with callbacks, its own epoll(7) and its own listener
+//! (SO_REUSEPORT). The processes share the count of open connections. If their sessions post to
+//! each other, a mesh of sockets connects the processes.
 
 use crate::{
     children::{Children, Side, leave},
@@ -19,7 +19,7 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
     let processes = Processes::start(
         host,
         |(), _, listener, places| {
-            let pool = host.pool()?; // each process has one of its own
+            let pool = host.pool()?; // each process has its own
             let letters = None::<Letters<_>>;
             let seat = Seat { listener: Some(listener), places, pool, letters };
             Ok(reactor::run(Sessions::new(program.clone()), host, seat, Epoll::edge_triggered()?)?)
@@ -46,14 +46,15 @@ pub(crate) fn start_members<F: Members>(
     )
 }
 
-/// The processes of a server that serves.
+/// The processes of a running server.
 pub(crate) struct Processes<'h> {
     host: &'h Host,
     children: Children,
 }
 
 impl<'h> Processes<'h> {
-    /// Each takes what is `shared`, its number, its listener and the places of all.
+    /// Starts the processes. Each one gets `shared`, its index, its listener and the connection
+    /// limit of all.
     fn start<S>(
         host: &'h Host,
         serve: impl Fn(S, usize, OwnedFd, Places) -> Result<(), ServeError>,
@@ -65,7 +66,8 @@ impl<'h> Processes<'h> {
         for core in 0..listeners.len() {
             if children.fork(host)? == Side::Child {
                 leave(move || {
-                    // The other listeners close: connections of a core that is gone are not queued here.
+                    // Close the other listeners, so that connections of a core that is gone are not
+                    // queued here.
                     let listener = listeners.swap_remove(core);
                     drop(listeners);
                     serve(shared, core, listener, places)
@@ -76,10 +78,10 @@ impl<'h> Processes<'h> {
         Ok(Processes { host, children })
     }
 
-    /// Waits until the host stops, or one of them has ended, which is the end of all.
+    /// Waits until the host stops or a process has ended. Then all processes end.
     pub(crate) fn run(mut self) -> Result<(), ServeError> {
         let watched = self.children.watch(self.host);
-        self.host.stop.set(); // also where a child has ended: the others finish what they owe
+        self.host.stop.set(); // also if a child has ended: the others finish their pending replies
         self.children.drain(self.host)?;
         watched
     }

@@ -1,27 +1,27 @@
-//! Delays that are known by construction: what a server that measures the measurer waits before it
-//! answers. Pure: [`crate::delayed`] does the waiting.
+//! Delays that are known by construction: how long a server waits before it answers, to test the
+//! measurement. These functions are pure; [`crate::delayed`] does the waiting.
 
 use std::time::Duration;
 
-/// How long requests are made to wait.
+/// How long requests are delayed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Delay {
-    /// Every request so long.
+    /// Every request is delayed by this time.
     Fixed(Duration),
-    /// Most requests `usual`, a share of them `rare`. Which ones follows from their number alone,
-    /// without a pattern that a load could fall in step with.
+    /// Most requests are delayed by `usual`, a share of them by `rare`. The choice depends only on
+    /// the request's number, without a pattern that a load could synchronise with.
     Bimodal {
-        /// The delay of most.
+        /// The delay of most requests.
         usual: Duration,
-        /// The delay of the others.
+        /// The delay of the other requests.
         rare: Duration,
-        /// The share of the others, from 0 to 1.
+        /// The share of `rare` delays, from 0 to 1.
         share: f64,
     },
-    /// The server answers at once, but rests for `length` at the begin of every period: what comes
-    /// meanwhile lies unread in the sockets.
+    /// The server answers at once, but sleeps for `length` at the start of each period. Requests
+    /// that arrive meanwhile stay unread in the sockets.
     Stall {
-        /// How long it rests.
+        /// How long it sleeps.
         length: Duration,
         /// The period, longer than `length`.
         every: Duration,
@@ -29,7 +29,7 @@ pub enum Delay {
 }
 
 impl Delay {
-    /// The delay of the `n`th request of the server, counted from 0.
+    /// Returns the delay of the server's `n`th request, counted from 0.
     pub fn of_request(&self, n: u64) -> Duration {
         match *self {
             Delay::Fixed(delay) => delay,
@@ -39,7 +39,7 @@ impl Delay {
         }
     }
 
-    /// How much longer a server rests that has run for `age`; `None` where it does not rest.
+    /// Returns how much longer a server of this `age` sleeps; `None` if it does not sleep now.
     pub fn rest(&self, age: Duration) -> Option<Duration> {
         let Delay::Stall { length, every } = *self else { return None };
         let phase = Duration::from_nanos((age.as_nanos() % every.as_nanos()) as u64);
@@ -75,14 +75,14 @@ mod tests {
         assert!((9_700..10_300).contains(&count(1, 0)), "{}", count(1, 0));
         for first in 0..64 {
             let rare = count(64, first); // of 1562 or 1563: 156 are expected, give or take 12
-            assert!((106..206).contains(&rare), "connection {first} of 64 in turn meets {rare}");
+            assert!((106..206).contains(&rare), "connection {first} of 64 in turn gets {rare}");
         }
         assert!((0..1_000).all(|n| delay.of_request(n) == delay.of_request(n)));
         assert_eq!(delay.rest(ms(1)), None);
     }
 
     #[test]
-    fn a_stall_is_at_the_begin_of_every_period() {
+    fn a_stall_is_at_the_start_of_each_period() {
         let delay = Delay::Stall { length: ms(100), every: ms(1_000) };
         assert_eq!(delay.rest(ms(0)), Some(ms(100)));
         assert_eq!(delay.rest(ms(99)), Some(ms(1)));

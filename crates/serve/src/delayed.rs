@@ -1,8 +1,9 @@
-//! `double` with delays that are known by construction, for tests of whoever measures: one thread,
-//! epoll to the nanosecond, and a short spin before a reply is due. It is no model to be raced.
+//! `double` with delays that are known by construction, for tests of the measurement. It uses one
+//! thread, epoll with nanosecond timeouts, and a short spin before a reply is due. It is not a
+//! model for races.
 //!
-//! A request counts as come when it is read. The replies of a connection keep their order, so one
-//! that is due may wait for a slower one before it.
+//! A request counts as arrived when it is read. The replies of a connection keep their order, so a
+//! reply that is due may wait for a slower one before it.
 
 use crate::{
     delay::Delay,
@@ -20,22 +21,22 @@ use std::{
 
 /// Bytes of one read.
 const READ: usize = 64 * 1024;
-/// Most bytes of replies that a connection may be owed; one that asks for more is closed.
+/// Maximum bytes of pending replies per connection. A connection that exceeds it is closed.
 const OWED: usize = 1 << 20;
-/// The last stretch before a reply is due, which is spent asking instead of sleeping: longer than
-/// a sleeping thread usually takes to wake.
+/// The last interval before a reply is due, in which the server polls instead of sleeping. It is
+/// longer than a sleeping thread usually takes to wake.
 const SPIN: Duration = Duration::from_micros(60);
 
 const LISTENER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
-/// Serves `double`, every reply after its delay, until the host stops. What is owed then is not
-/// answered.
+/// Serves `double`, each reply after its delay, until the host stops. Replies still pending then
+/// are dropped.
 ///
 /// # Errors
-/// The address cannot be listened on, or the kernel refused what it cannot go on without.
+/// Fails if the server cannot listen on the address, or if an essential system call fails.
 pub fn serve_delayed(delay: Delay, host: &Host) -> Result<(), ServeError> {
-    timer::as_exact_as_can_be()?;
+    timer::minimize_slack()?;
     let listener = host.listen()?;
     let mut epoll = Epoll::new()?;
     epoll.add(host.stop.as_fd(), STOP, Interest::READ)?;
@@ -58,11 +59,11 @@ struct Server {
     delay: Delay,
     epoll: Epoll,
     listener: OwnedFd,
-    /// By the number of their accept, which is their token.
+    /// By token, which counts the accepts.
     connections: HashMap<u64, Connection>,
     accepted: u64,
     requests: u64,
-    /// The next to be sent on top.
+    /// The next to be sent is on top.
     due: BinaryHeap<Reverse<Due>>,
     input: Vec<u8>,
 }
@@ -70,15 +71,15 @@ struct Server {
 struct Connection {
     socket: OwnedFd,
     codec: Lines,
-    /// The begin of a request whose end has not come.
+    /// The start of a request that is incomplete.
     partial: Vec<u8>,
-    /// Replies that are not due yet, one after the other.
+    /// Replies that are not due yet, concatenated.
     owed: Vec<u8>,
     /// When the last of them is due.
     last: Instant,
 }
 
-/// A reply, or the end of a connection. In the order of time, and of requests within it.
+/// A reply, or the end of a connection. Ordered by time, then by request.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: Instant,
@@ -115,7 +116,7 @@ impl Server {
         }
     }
 
-    /// Sleeps until shortly before the next reply is due; from then on it does not.
+    /// Returns how long to sleep: until shortly before the next reply is due.
     fn timeout(&self) -> Option<Duration> {
         let Reverse(next) = self.due.peek()?;
         Some(next.at.saturating_duration_since(Instant::now()).saturating_sub(SPIN))
@@ -164,7 +165,7 @@ impl Server {
         if connection.owed.len() > OWED {
             self.connections.remove(&token);
         } else if flow == Flow::Close {
-            // It is closed once it has all that it is owed.
+            // It is closed once it has received all replies.
             self.epoll.remove(connection.socket.as_fd())?;
             let (at, request) = (connection.last, self.requests);
             self.due.push(Reverse(Due { at, request, token, bytes: 0, ends: true }));
@@ -177,7 +178,8 @@ impl Server {
             let Some(Reverse(due)) = self.due.pop() else { return };
             let Some(connection) = self.connections.get_mut(&due.token) else { continue };
             let reply = &connection.owed[..due.bytes];
-            // A client that does not read is closed: the truth is about those that do.
+            // A client that does not read is closed: the delays are only defined for clients that
+            // do.
             let sent = reply.is_empty()
                 || net::write(&connection.socket, reply).is_ok_and(|sent| sent == due.bytes);
             connection.owed.drain(..due.bytes);
@@ -189,7 +191,7 @@ impl Server {
 }
 
 impl Connection {
-    /// Answers all whole requests that have come, each reply to be sent when it is due.
+    /// Answers all complete requests. Each reply is sent when it is due.
     fn answer(
         &mut self,
         token: u64,

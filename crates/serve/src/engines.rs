@@ -1,4 +1,4 @@
-//! Engines that are no sessions, on the models that can run them.
+//! Engines, on the models that can run them.
 
 use crate::{
     Model, epoll,
@@ -7,12 +7,12 @@ use crate::{
 };
 use regatta_engine::Engine;
 
-/// Runs engines until the host stops: one on the models of one thread, one for each core on
-/// `percore` and `uring`, made by `engine`.
+/// Runs engines created by `engine` until the host stops: one on the single-threaded models, one
+/// per core on `percore` and `uring`.
 ///
 /// # Errors
-/// The address cannot be listened on, the model runs no engines, or the kernel refused what the model
-/// cannot go on without.
+/// Fails if the server cannot listen on the address, if the model runs no engines, or if an
+/// essential system call fails.
 pub fn serve_engine<E: Engine>(
     engine: impl Fn() -> E + Sync,
     model: Model,
@@ -28,14 +28,14 @@ pub fn serve_engine<E: Engine>(
             Err(ServeError::Unsupported {
                 model: model.name(),
                 service: "engine",
-                because: "it gives each connection a program of its own; an engine serves them \
-                          together: use epoll, percore or uring",
+                because: "it runs a separate program for each connection, but one engine serves \
+                          all connections; use epoll, percore or uring",
             })
         }
         Model::Cluster => Err(ServeError::Unsupported {
             model: model.name(),
             service: "engine",
-            because: "its processes share nothing; use percore or uring",
+            because: "an engine cannot span its processes; use percore or uring",
         }),
     }
 }

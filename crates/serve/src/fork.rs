@@ -14,19 +14,19 @@ use std::{
     thread,
 };
 
-/// Processes at most: connections beyond it wait unaccepted.
+/// Maximum number of processes. Further connections wait in the accept queue.
 pub(crate) const CONNECTIONS: u32 = 8_000;
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
     run_each(host, |stream, limits| program.sequential(stream, limits))
 }
 
-/// Runs a program that opens connections of its own.
+/// Runs a program that opens its own connections.
 pub(crate) fn run_straight<P: Straight>(program: P, host: &Host) -> Result<(), ServeError> {
     run_each(host, |stream, limits| program.serve(stream, limits))
 }
 
-/// `serve` serves one connection to its end.
+/// `serve` serves one connection until it closes.
 fn run_each(
     host: &Host,
     serve: impl Fn(&mut Blocking<'_, TcpStream>, Limits) -> io::Result<()>,
@@ -35,7 +35,7 @@ fn run_each(
     let listener = host.listen()?;
     host.limit_connections_of(&listener)?;
     let most = host.connections.min(CONNECTIONS as usize);
-    let mut readiness = Poll::new(); // of the parent; a child only ever waits in its read
+    let mut readiness = Poll::new(); // for the parent only; a child waits only in its read
     readiness.add(host.stop.as_fd(), 0, Interest::READ)?;
     readiness.add(children.ended.as_fd(), 0, Interest::READ)?;
     readiness.add(listener.as_fd(), 0, Interest::READ)?;
@@ -52,12 +52,12 @@ fn run_each(
             Ok(Some(socket)) => socket,
             Ok(None) => continue,
             Err(_) => {
-                thread::sleep(PAUSE); // out of descriptors: who waits stays queued
+                thread::sleep(PAUSE); // out of descriptors: clients wait in the accept queue
                 continue;
             }
         };
         match children.fork(host) {
-            Ok(Side::Parent) => {} // the child has the connection; this end of it closes here
+            Ok(Side::Parent) => {} // the child has the connection; the parent's copy is closed here
             Ok(Side::Child) => {
                 drop(listener);
                 leave(|| converse(&serve, socket, host));
@@ -69,7 +69,8 @@ fn run_each(
     children.drain(host)
 }
 
-/// The next connection, as a blocking socket; none if another was faster or it gave up.
+/// Accepts the next connection as a blocking socket. Returns `None` if there is none, e.g. because
+/// the client gave up.
 fn accept(listener: &OwnedFd) -> io::Result<Option<OwnedFd>> {
     match net::accept_blocking(listener) {
         Ok(socket) => Ok(Some(socket)),

@@ -1,4 +1,4 @@
-//! `green`: a green thread per connection, a scheduler of them per core.
+//! `green`: a green thread per connection, with one scheduler per core.
 
 use crate::{
     blocking::finish_writing,
@@ -34,7 +34,7 @@ pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError>
     run_each(host, move |mut stream: Green<'_>, limits| program.sequential(&mut stream, limits))
 }
 
-/// Runs a program that opens connections of its own.
+/// Runs a program that opens its own connections.
 pub(crate) fn run_straight<P: Straight>(program: P, host: &Host) -> Result<(), ServeError> {
     run_each(host, move |mut stream: Green<'_>, limits| program.serve(&mut stream, limits))
 }
@@ -51,7 +51,7 @@ pub(crate) fn run_members<F: Members>(start: F, host: &Host) -> Result<(), Serve
     })
 }
 
-/// `serve` serves one connection to its end.
+/// `serve` serves one connection until it closes.
 fn run_each<S>(host: &Host, serve: S) -> Result<(), ServeError>
 where
     S: Fn(Green<'_>, Limits) -> io::Result<()> + Clone + Send + Sync + 'static,
@@ -62,13 +62,13 @@ where
     })
 }
 
-/// The first green thread of a core: accepts, and starts one for each connection.
+/// The first green thread of a core. It accepts connections and spawns one green thread for each.
 fn accept<S>(serve: S, host: Host, seat: Seat<Letters<Never>>)
 where
     S: Fn(Green<'_>, Limits) -> io::Result<()> + Clone + 'static,
 {
     let Seat { listener, places, pool, .. } = seat;
-    let listener = listener.expect("a core that begins has a listener");
+    let listener = listener.expect("a core starts with a listener");
     let listener = TcpListener::from_std(listener.into()).map(Rc::new);
     let listener = listener.expect("a fresh scheduler watches its listener");
     let open = Open::new();
@@ -92,17 +92,17 @@ where
                 }
                 let entered = open.enter(stream);
                 if host.stop.is_set() {
-                    // The drain has not seen it.
+                    // The drain did not include it.
                     let _ = net::finish_reading(&*entered.stream);
                 }
                 let (serve, limits, stop) = (serve.clone(), host.limits, host.stop.clone());
                 let pool = pool.clone();
                 let spawned = green::spawn(move || {
                     let stream = &*entered.stream;
-                    // They are not zero.
+                    // Neither is zero, so these cannot fail.
                     let _ = stream.set_read_timeout(Some(limits.idle));
                     let _ = stream.set_write_timeout(Some(limits.look()));
-                    // A connection's errors are its own end, and nobody else's business.
+                    // An error closes only its own connection.
                     let _ = serve(Green { stream, stop: &stop, pool, member: () }, limits);
                     entered.before_close(&stop, green::sleep);
                     drop((entered, place));
@@ -113,16 +113,16 @@ where
             }
             Err(_) if host.stop.is_set() => break,
             Err(error) if net::is_transient(&error) => {}
-            // Out of descriptors: clients wait in the kernel's queue.
+            // Out of descriptors: clients wait in the accept queue.
             Err(_) => green::sleep(PAUSE),
         }
     }
 }
 
-/// Waits for the stop, wakes the accept, and drains.
+/// Waits for the stop, wakes the acceptor, and drains.
 fn stop(host: &Host, listener: &TcpListener, open: &Open<TcpStream>) {
     green::wait_fd_readable(&host.stop).expect("the stop can be waited for");
-    // As for a thread: an accept that waits is woken by ending the listener's input.
+    // As with a thread, shutting down the listener's input wakes a waiting accept.
     let _ = net::finish_reading(listener);
     open.drain(host, green::sleep);
     green::shutdown();
@@ -131,28 +131,29 @@ fn stop(host: &Host, listener: &TcpListener, open: &Open<TcpStream>) {
 struct Green<'a, M = ()> {
     stream: &'a TcpStream,
     stop: &'a Stop,
-    /// Does the long jobs, if there is one.
+    /// Runs the long jobs, if there is a pool.
     pool: Option<Pool>,
-    /// What it hears others by, if it does.
+    /// The membership through which it receives pushes, if any.
     member: M,
 }
 
 impl Bell for green::Sender<()> {
     fn ring(&self) {
-        // It has rung already, or nobody is there any more.
+        // It fails if the bell has already rung, or if the member is gone.
         let _ = self.send(());
     }
 }
 
-/// How a member hears others.
+/// How a member receives pushes.
 struct InRoom<P> {
     bell: green::Mailbox<()>,
     membership: Membership<green::Sender<()>, P>,
-    /// Pushes in a row that it was woken for, without a check for input.
+    /// Number of consecutive pushes without a check for input.
     rung: u8,
 }
 
-/// Pushes in a row after which input is checked for, so that a flood of them does not starve it.
+/// Number of consecutive pushes after which input is checked, so that a flood of pushes does not
+/// starve input.
 const PUSHES: u8 = 16;
 
 impl<P: Push> Room<P> for Green<'_, InRoom<P>> {
@@ -176,7 +177,7 @@ impl<P: Push> Room<P> for Green<'_, InRoom<P>> {
 impl<P: Push> Member<P> for Green<'_, InRoom<P>> {
     fn wait(&mut self, reads: bool, until: Instant) -> io::Result<Wake<P>> {
         loop {
-            // The bell may have rung for what was heard meanwhile.
+            // The bell may have rung for pushes that were received meanwhile.
             if reads && self.member.rung >= PUSHES && net::is_readable(self.stream) {
                 self.member.rung = 0;
                 return Ok(Wake::Readable);
@@ -198,7 +199,7 @@ impl<P: Push> Member<P> for Green<'_, InRoom<P>> {
             return Ok(match green::wait(self.stream, &self.member.bell, Some(until))? {
                 green::Wake::Readable => Wake::Readable,
                 green::Wake::Message(()) => continue,
-                // The event may still be in the kernel, behind others.
+                // The event may still be queued in the kernel, behind others.
                 green::Wake::Deadline if net::is_readable(self.stream) => Wake::Readable,
                 green::Wake::Deadline => Wake::Deadline,
             });
@@ -246,7 +247,7 @@ impl<M> Locals for Green<'_, M> {
 }
 
 impl<M> Stream for Green<'_, M> {
-    /// That of the turn, which costs no reading of the clock.
+    /// The time of the turn, so that the instant needs no clock reading.
     fn now(&self) -> Now {
         clock::at(green::now())
     }
@@ -297,7 +298,7 @@ impl<M> Stream for Green<'_, M> {
                 }
                 Err(error)
                     if error.kind() == io::ErrorKind::TimedOut && !net::is_gone(self.stream) => {}
-                Err(error) => return Err(error), // also when the scheduler ends
+                Err(error) => return Err(error), // also if the scheduler ends
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What every model is given: where to listen, its limits, and when to stop.
+//! What every model gets: where to listen, its limits, and when to stop.
 
 use crate::{clock, letters::Letters, mail::Mail, offload::Pool};
 use regatta_engine::{Core, Engine};
@@ -21,15 +21,15 @@ use std::{
     time::Duration,
 };
 
-/// Why a server did not run, or stopped running.
+/// Why a server did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address cannot be listened on.
+    /// The server cannot listen on the address.
     #[error("cannot listen on {addr}: {}", listen_advice(.error))]
     Listen {
-        /// The address that was asked for.
+        /// The requested address.
         addr: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
     /// The model does not run this service.
@@ -54,8 +54,8 @@ pub enum ServeError {
         /// Why not, and what to do.
         because: &'static str,
     },
-    /// There is nothing to offload, or nothing gained by it.
-    #[error("no --offload for `{service}` on the model `{model}`: {because}")]
+    /// There is nothing to offload, or offloading would gain nothing.
+    #[error("--offload has no use for `{service}` on the model `{model}`: {because}")]
     NoOffload {
         /// Name of the model.
         model: &'static str,
@@ -64,82 +64,85 @@ pub enum ServeError {
         /// Why not, and what to do.
         because: &'static str,
     },
-    /// The kernel refuses what the model waits with.
+    /// The kernel refuses a system call that the model needs.
     #[error("the model `{model}` cannot run here: {because}")]
     Refused {
         /// Name of the model.
         model: &'static str,
-        /// What is refused, probably why, and what to do.
+        /// What is refused, the probable reason, and what to do.
         because: String,
     },
-    /// A call that should not fail did.
+    /// An essential system call failed.
     #[error("the server stopped")]
     Io(#[from] io::Error),
 }
 
 fn listen_advice(error: &io::Error) -> String {
     if error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) {
-        return "no descriptor is left; ask for fewer --cores, or raise the limit (ulimit -n)"
-            .into();
+        return "out of file descriptors; use fewer --cores, or raise the limit (ulimit -n)".into();
     }
     match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "the port is in use; stop who holds it, or choose another (0 lets the system choose)"
+            "the port is in use; stop the program that uses it, or choose another port (0 lets the \
+             system choose)"
                 .into()
         }
         io::ErrorKind::PermissionDenied => {
-            "not permitted; ports below 1024 need a privilege".into()
+            "not permitted; ports below 1024 need root privileges or CAP_NET_BIND_SERVICE".into()
         }
-        io::ErrorKind::AddrNotAvailable => "no interface of this machine has that address".into(),
+        io::ErrorKind::AddrNotAvailable => {
+            "no network interface of this machine has that address".into()
+        }
         _ => error.to_string(),
     }
 }
 
-/// Where and within which limits a server runs.
+/// The address, limits and lifetime of a server.
 #[derive(Clone)]
 pub struct Host {
     /// Where to listen; port 0 lets the system choose.
     pub listen: SocketAddr,
-    /// Threads (or processes) of the models that have one per core.
+    /// Number of threads or processes, for models that have one per core.
     pub cores: NonZeroUsize,
     /// Limits of each connection.
     pub limits: Limits,
-    /// Most connections open at once; more wait unaccepted.
+    /// Maximum number of open connections. Further connections wait in the accept queue.
     pub connections: usize,
-    /// Threads that do the long jobs of a service, beside those that serve; `None`: whoever serves
-    /// does them at once.
+    /// Number of additional threads for the long jobs of a service. `None`: the serving threads run
+    /// them at once.
     pub offload: Option<NonZeroUsize>,
-    /// How long connections may finish what they owe after a stop.
+    /// How long connections may finish pending replies after a stop.
     pub grace: Duration,
-    /// Called once with the address when connections are accepted.
+    /// Called once with the address, when the server accepts connections.
     pub on_ready: fn(SocketAddr),
     /// Set to stop the server.
     pub stop: Stop,
 }
 
-/// How long accepting pauses when no descriptor or no place is left. Something else must close
-/// first, so there is nothing to gain by trying at once.
+/// How long accepting pauses if the server is out of descriptors or at its connection limit. A
+/// connection must close first, so retrying at once gains nothing.
 pub(crate) const PAUSE: Duration = Duration::from_millis(20);
 
 impl Host {
-    /// Listens alone; a port in use is an error.
+    /// Listens exclusively: a port in use is an error.
     pub(crate) fn listen(&self) -> Result<OwnedFd, ServeError> {
         self.listen_as(self.listen, Port::Exclusive, false)
     }
 
-    /// As [`Host::listen`], for blocking accepts. The timeouts of a connection are inherited.
+    /// Like [`Host::listen`], for blocking accepts. Connections inherit the listener's timeouts.
     pub(crate) fn listen_blocking(&self) -> Result<OwnedFd, ServeError> {
         let listener = self.listen_as(self.listen, Port::Exclusive, true)?;
         self.limit_connections_of(&listener)?;
         Ok(listener)
     }
 
-    /// Connections of `listener` inherit the timeouts that a sequential program begins with.
+    /// Sets the timeouts that connections of `listener` inherit: those with which a sequential
+    /// program starts.
     pub(crate) fn limit_connections_of(&self, listener: &OwnedFd) -> io::Result<()> {
         net::set_timeouts(listener, read_timeout(self.limits), self.limits.look())
     }
 
-    /// What a model of one thread serves with.
+    /// Creates the seat of a single-threaded model.
     pub(crate) fn alone<M>(&self) -> Result<Seat<M>, ServeError> {
         let listener = self.listen()?;
         let places = Places::new(self)?;
@@ -147,16 +150,16 @@ impl Host {
         Ok(Seat { listener: Some(listener), places, pool: self.pool()?, letters: None })
     }
 
-    /// One listener per core on the same port (SO_REUSEPORT).
+    /// Creates one listener per core on the same port (SO_REUSEPORT).
     pub(crate) fn listen_per_core(&self) -> Result<Vec<OwnedFd>, ServeError> {
-        // A socket that shares its port would not notice that another server shares it too.
+        // A socket that shares its port would not detect another server that also shares it.
         let addr = net::free_addr(self.listen)
             .map_err(|error| ServeError::Listen { addr: self.listen, error })?;
         (0..self.cores.get()).map(|_| self.listen_as(addr, Port::Shared, false)).collect()
     }
 
-    /// Serves with a thread per core, each with a listener of its own. A server that has lost a
-    /// core, to an error or a panic, must not go on as if it had not: the others stop too.
+    /// Serves with a thread per core, each with its own listener. If one core ends with an error or
+    /// a panic, the others stop too.
     pub(crate) fn on_each_core<L: Clone + Send>(
         &self,
         posts: bool,
@@ -183,7 +186,7 @@ impl Host {
         })
     }
 
-    /// The threads for jobs, where some are wanted. Not before a fork.
+    /// Starts the threads for jobs, if any are requested. Must not be called before a fork.
     pub(crate) fn pool(&self) -> io::Result<Option<Pool>> {
         self.offload.map(Pool::new).transpose()
     }
@@ -197,26 +200,26 @@ impl Host {
         net::listen(addr, port, blocking).map_err(|error| ServeError::Listen { addr, error })
     }
 
-    /// Tells that connections on `listener` are accepted.
+    /// Reports that connections on `listener` are accepted.
     pub(crate) fn ready(&self, listener: &OwnedFd) -> io::Result<()> {
         (self.on_ready)(net::local_addr(listener)?);
         Ok(())
     }
 }
 
-/// What a core serves with.
+/// The resources of a core.
 pub(crate) struct Seat<M> {
     /// `None` once the server stops.
     pub(crate) listener: Option<OwnedFd>,
     pub(crate) places: Places,
-    /// Does the long jobs; where there is none, the core does them itself.
+    /// Runs the long jobs. If there is none, the core runs them itself.
     pub(crate) pool: Option<Pool>,
-    /// To and from the other cores, for those who post.
+    /// Letters to and from the other cores, for engines that post.
     pub(crate) letters: Option<M>,
 }
 
 impl<M> Seat<M> {
-    /// The core that serves an engine from this seat.
+    /// Creates the core that serves an engine with these resources.
     pub(crate) fn core<E: Engine>(&self, engine: E, limits: Limits) -> Core<E>
     where
         M: Mail<E::Letter>,
@@ -224,12 +227,12 @@ impl<M> Seat<M> {
         let mut core = Core::new(engine, limits, clock::now());
         if let Some(letters) = &self.letters {
             let (own, cores) = letters.seat();
-            core.seated(own, cores);
+            core.set_core(own, cores);
         }
         core
     }
 
-    /// Posts what the engine has for the other cores.
+    /// Sends the engine's letters to the other cores.
     #[inline]
     pub(crate) fn post<E: Engine>(&mut self, core: &mut Core<E>)
     where
@@ -245,8 +248,8 @@ impl<M> Seat<M> {
     }
 }
 
-/// Stops a server: its descriptor becomes readable for every loop, in every thread and every
-/// process forked since, and stays so.
+/// Stops a server. Its descriptor becomes readable for every loop, in every thread and every
+/// process forked since, and stays readable.
 #[derive(Clone)]
 pub struct Stop(Arc<Inner>);
 
@@ -256,19 +259,19 @@ struct Inner {
 }
 
 impl Stop {
-    /// A server's stop, not yet set.
+    /// Creates a stop that is not set.
     pub fn new() -> io::Result<Self> {
         Ok(Stop(Arc::new(Inner { latch: Arc::new(Latch::new()?), signals: OnceLock::new() })))
     }
 
-    /// Sets it on SIGTERM and SIGINT. A second signal ends the process at once.
+    /// Sets the stop on SIGTERM and SIGINT. A second signal ends the process at once.
     pub fn on_signals(&self) -> io::Result<()> {
         let signals = set_on_termination(&self.0.latch)?;
         self.0.signals.get_or_init(|| signals);
         Ok(())
     }
 
-    /// From now on signals do not set it in this process, a child: its parent tells it.
+    /// Makes this child process ignore the signals. Its parent forwards the stop.
     pub(crate) fn leave_signals_to_parent(&self) {
         signal::ignore(self.0.signals.get().map_or(&[], |signals| signals));
     }
@@ -278,18 +281,19 @@ impl Stop {
         self.0.latch.set();
     }
 
-    /// Whether it is set.
+    /// Whether the stop is set.
     pub fn is_set(&self) -> bool {
         self.0.latch.is_set()
     }
 
-    /// Whether a connection may be closed. One that a stop ends is kept until its peer has all that
-    /// was sent: closing it while the peer still sends would be a reset, which discards that.
+    /// Whether a connection may be closed. During a stop, it is kept until its peer has
+    /// acknowledged all output. Closing it while the peer still sends would cause a reset, which
+    /// discards that output.
     pub(crate) fn may_close(&self, socket: impl AsFd) -> bool {
         !self.is_set() || unacknowledged(socket).is_ok_and(|bytes| bytes == 0)
     }
 
-    /// Blocks until it is set.
+    /// Blocks until the stop is set.
     pub fn wait(&self) -> io::Result<()> {
         self.0.latch.wait()
     }
@@ -310,9 +314,9 @@ impl AsFd for Stop {
     }
 }
 
-/// The open connections of a server, over all its threads and processes, against the host's limit.
-/// Cores that share a port get unequal shares of the connections (SO_REUSEPORT goes by a hash), so
-/// that a share of the limit for each would leave clients waiting while there is room.
+/// The connection limit of a server, shared by all its threads and processes. Cores that share a
+/// port get unequal shares of the connections, because SO_REUSEPORT uses a hash. With a fixed limit
+/// per core, clients would wait although other cores have room.
 #[derive(Clone)]
 pub(crate) struct Places {
     taken: Arc<SharedCounter>,
@@ -324,20 +328,20 @@ impl Places {
         Ok(Places { taken: Arc::new(SharedCounter::new()?), most: host.connections })
     }
 
-    /// Takes a place for a connection, where there is one.
+    /// Takes a place for a connection, if there is one.
     pub(crate) fn take(&self) -> Option<Place> {
         let before = self.taken.fetch_add(1, Relaxed);
         let place = Place(Arc::clone(&self.taken));
         (before < self.most).then_some(place)
     }
 
-    /// Whether no place is left.
+    /// Whether the limit is reached.
     pub(crate) fn are_full(&self) -> bool {
         self.taken.load(Relaxed) >= self.most
     }
 }
 
-/// The place of an open connection; given back when dropped.
+/// The place of an open connection. It is released on drop.
 pub(crate) struct Place(Arc<SharedCounter>);
 
 impl Drop for Place {

@@ -1,11 +1,11 @@
-//! Doing jobs: the file is read and the computation done, in this thread.
+//! Runs jobs: reads the file and computes, in the current thread.
 
 use crate::{clock, file};
 use regatta_service::{Flow, Job};
 use rustix::{process::setpriority_process, thread::gettid};
 use std::cell::Cell;
 
-/// Does a job at once.
+/// Runs a job at once.
 pub(crate) fn run<J: Job>(job: J, reply: &mut Vec<u8>) -> Flow {
     let mut content = file::buffer();
     let read = file::read(job.file(), &mut content);
@@ -14,19 +14,19 @@ pub(crate) fn run<J: Job>(job: J, reply: &mut Vec<u8>) -> Flow {
     flow
 }
 
-/// How far a thread for jobs stands back, as a nice value (setpriority(2)).
-const STAND_BACK: i32 = 10;
+/// The nice value of threads for jobs (setpriority(2)).
+const JOB_NICE: i32 = 10;
 
 thread_local! {
-    static STANDS_BACK: Cell<bool> = const { Cell::new(false) };
+    static IS_NICE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does a job in a thread that exists for jobs. From now on that thread leaves the CPU to those that
-/// serve connections whenever they want it.
-pub(crate) fn run_apart<J: Job>(job: J, reply: &mut Vec<u8>) -> Flow {
-    if !STANDS_BACK.replace(true) {
-        // Lowering one's own priority is always permitted; without it the job is done all the same.
-        let _ = setpriority_process(Some(gettid()), STAND_BACK);
+/// Runs a job in a thread for jobs. From now on that thread has a lower priority than the threads
+/// that serve connections.
+pub(crate) fn run_at_low_priority<J: Job>(job: J, reply: &mut Vec<u8>) -> Flow {
+    if !IS_NICE.replace(true) {
+        // A thread may always lower its own priority. If this fails, the job still runs.
+        let _ = setpriority_process(Some(gettid()), JOB_NICE);
     }
     run(job, reply)
 }

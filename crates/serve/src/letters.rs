@@ -1,5 +1,5 @@
-//! What the cores of a server post to each other: a box for each core, and a descriptor that is
-//! readable while there is something in it.
+//! Letters between the cores of a server: each core has a letterbox, and a descriptor that is
+//! readable while the box has letters.
 
 use crate::mail::Mail;
 use regatta_sys::{Interest, Readiness};
@@ -16,7 +16,7 @@ use std::{
     },
 };
 
-/// The boxes of all cores, as one of them sees them.
+/// The letterboxes of all cores, as seen by one core.
 pub(crate) struct Letters<L> {
     all: Arc<[Letterbox<L>]>,
     own: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Letters<L> {
 
 struct Letterbox<L> {
     letters: Mutex<Vec<L>>,
-    /// There are some.
+    /// The box is not empty.
     any: AtomicBool,
     bell: OwnedFd,
 }
@@ -37,7 +37,7 @@ impl<L> Letterbox<L> {
 }
 
 impl<L: Clone> Letters<L> {
-    /// One for each of `cores`. Fails when out of descriptors.
+    /// Creates one value per core. Fails if out of descriptors.
     pub(crate) fn new(cores: usize) -> io::Result<Vec<Self>> {
         let letterbox = || {
             let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -47,10 +47,10 @@ impl<L: Clone> Letters<L> {
         Ok((0..cores).map(|own| Letters { all: Arc::clone(&all), own }).collect())
     }
 
-    /// Posts to all other cores: one wake-up for each, however many letters these are.
+    /// Posts to all other cores, with at most one wake-up per core for all letters.
     pub(crate) fn post(&self, letters: impl ExactSizeIterator<Item = L>) {
         if self.all.len() == 1 || letters.len() == 0 {
-            return; // those for nobody are dropped
+            return; // letters without a receiver are dropped
         }
         let letters: Vec<L> = letters.collect();
         for (_, other) in self.all.iter().enumerate().filter(|(core, _)| *core != self.own) {
@@ -60,22 +60,23 @@ impl<L: Clone> Letters<L> {
             other.any.store(true, Release);
             drop(inside);
             if was_empty {
-                // It fails only at 2^64 - 2.
+                // It fails only if the counter is at 2^64 - 2.
                 let _ = rustix::io::write(&other.bell, &1_u64.to_ne_bytes());
             }
         }
     }
 
-    /// Whether others have posted something.
+    /// Whether other cores have posted something.
     #[inline]
     pub(crate) fn has_any(&self) -> bool {
         self.all[self.own].any.load(Acquire)
     }
 
-    /// Takes what others have posted.
+    /// Takes the letters that other cores have posted.
     pub(crate) fn take(&self) -> Vec<L> {
         let own = &self.all[self.own];
-        // First: whoever puts something in after this rings again. It fails when it was not rung.
+        // First reset the bell: letters added after this ring it again. The read fails if it was
+        // not rung.
         let _ = rustix::io::read(&own.bell, &mut [0; 8]);
         let mut letters = own.lock();
         own.any.store(false, Relaxed);

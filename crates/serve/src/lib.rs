@@ -1,7 +1,7 @@
-//! How servers wait: one file per I/O model, and a catalogue of them.
+//! I/O models: how servers wait. One file per model, and a catalogue of services.
 //!
-//! A model runs any [`Program`](regatta_service::Program) in the style that the model is made
-//! for. What a server answers is in `regatta-service`; nothing here looks at a byte.
+//! A model runs any [`Program`](regatta_service::Program) in the style that fits the model. The
+//! protocols are in `regatta-service`; this crate does not interpret any bytes.
 
 mod asynchronous;
 mod blocking;

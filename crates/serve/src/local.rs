@@ -1,4 +1,4 @@
-//! What the connections of a thread share: one value of each service that it serves.
+//! State shared by the connections of a thread: one value of the service that it runs.
 
 use std::{any::Any, cell::RefCell};
 
@@ -6,7 +6,7 @@ thread_local! {
     static LOCAL: RefCell<Option<Box<dyn Any>>> = const { RefCell::new(None) };
 }
 
-/// Takes it out, or makes it.
+/// Takes the value, or creates it.
 #[inline]
 pub(crate) fn take<L: Default + 'static>() -> Box<L> {
     if size_of::<L>() == 0 {
@@ -16,7 +16,7 @@ pub(crate) fn take<L: Default + 'static>() -> Box<L> {
     kept.and_then(|kept| kept.downcast().ok()).unwrap_or_default()
 }
 
-/// Puts it back.
+/// Puts the value back.
 #[inline]
 pub(crate) fn give_back<L: 'static>(local: Box<L>) {
     if size_of::<L>() == 0 {

@@ -1,25 +1,26 @@
-//! What a server says on stderr while it serves: never more than a line a second.
+//! Messages of a running server on stderr, at most one line per second.
 
 use std::time::{Duration, Instant};
 
-/// Connections that the model could not take, told together.
+/// Connections that the model refused. They are reported together.
 #[derive(Default)]
 pub(crate) struct Refusals {
-    untold: u64,
-    last_told: Option<Instant>,
+    pending: u64,
+    last_reported: Option<Instant>,
 }
 
 impl Refusals {
-    /// Another one, closed at once. The first is told at once, more of them once a second.
+    /// Counts a connection that was refused and closed. The first is reported at once, further ones
+    /// once per second.
     pub(crate) fn add(&mut self, now: Instant, because: &str) {
         const EVERY: Duration = Duration::from_secs(1);
-        self.untold += 1;
-        if self.last_told.is_some_and(|last| now < last + EVERY) {
+        self.pending += 1;
+        if self.last_reported.is_some_and(|last| now < last + EVERY) {
             return;
         }
-        let one = if self.untold == 1 { "connection" } else { "connections" };
-        eprintln!("regatta: refused {} {one}: {because}", self.untold);
-        self.untold = 0;
-        self.last_told = Some(now);
+        let one = if self.pending == 1 { "connection" } else { "connections" };
+        eprintln!("regatta: refused {} {one}: {because}", self.pending);
+        self.pending = 0;
+        self.last_reported = Some(now);
     }
 }

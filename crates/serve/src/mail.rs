@@ -1,18 +1,19 @@
-//! How the letters of a core reach the others: through memory ([`Letters`](crate::letters::Letters)), or
-//! through sockets where each core is a process ([`Mesh`](crate::mesh::Mesh)).
+//! How the letters of a core reach the others: through memory
+//! ([`Letters`](crate::letters::Letters)), or through sockets if each core is a process
+//! ([`Mesh`](crate::mesh::Mesh)).
 
 use regatta_sys::{Event, Readiness};
 use std::io;
 
-/// The letters to and from the other cores, as one of them sees them.
+/// The letters to and from the other cores, as seen by one core.
 pub(crate) trait Mail<L> {
-    /// Which core this one is, and how many there are.
+    /// Returns the index of this core, and the number of cores.
     fn seat(&self) -> (u32, u32);
 
-    /// Starts to watch for letters. Events carry `token`, plus the number of a source.
+    /// Starts watching for letters. The token of an event is `token` plus the number of its source.
     fn watch(&self, readiness: &mut impl Readiness, token: u64) -> io::Result<()>;
 
-    /// Something of this source has happened: there are letters, or room for some.
+    /// Called on an event of a source: there are letters, or room for some.
     fn ready(&mut self, _source: usize, _event: &Event) {}
 
     /// Called before each wait, with the token of [`Mail::watch`].
@@ -20,16 +21,17 @@ pub(crate) trait Mail<L> {
         Ok(())
     }
 
-    /// Posts these, each to whom it is for.
+    /// Posts letters, each to its receivers.
     fn post(&mut self, letters: impl ExactSizeIterator<Item = L>);
 
-    /// Whether others have posted something.
+    /// Whether other cores have posted something.
     fn has_any(&self) -> bool;
 
-    /// Takes what others have posted. An error: they sent something else.
+    /// Takes the letters that other cores have posted. Fails if they sent invalid bytes.
     fn take(&mut self) -> io::Result<Vec<L>>;
 
-    /// Whether so much waits for the others that no client is read, since what it sends may be posted.
+    /// Whether so many letters are pending that clients must not be read, because their input may
+    /// cause more.
     fn is_full(&self) -> bool {
         false
     }

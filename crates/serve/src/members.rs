@@ -1,4 +1,4 @@
-//! Servers whose connections hear of each other.
+//! Servers whose sessions post to each other.
 
 use crate::{
     Model, asynchronous, cluster,
@@ -13,8 +13,8 @@ use regatta_engine::Sessions;
 /// Runs sessions that post to each other until the host stops.
 ///
 /// # Errors
-/// The model cannot carry them, the address cannot be listened on, or the kernel refused what the
-/// model cannot go on without.
+/// Fails if the model cannot run them, if the server cannot listen on the address, or if an
+/// essential system call fails.
 pub fn serve_members<F: Members>(start: F, model: Model, host: &Host) -> Result<(), ServeError> {
     let because = match model {
         Model::Threads => return threads::members::run(start, host),
@@ -25,8 +25,8 @@ pub fn serve_members<F: Members>(start: F, model: Model, host: &Host) -> Result<
         }
         Model::Cluster => return cluster::start_members(start, host)?.run(),
         Model::Fork | Model::Prefork => {
-            "a process that blocks in read hears nothing from others, and a second thread in it \
-             would make it another model; use threads, green or epoll"
+            "a process that blocks in read cannot receive messages from others, and a second \
+             thread would make it a different model; use threads, green or epoll"
         }
     };
     let service = "sessions that post to each other";

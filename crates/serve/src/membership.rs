@@ -1,4 +1,4 @@
-//! Members: sessions that post to each other, and the registry of those that get a push.
+//! Members: sessions that post to each other, and the registry that delivers pushes to them.
 
 use regatta_engine::{Backlog, Bounds, Heard, Post, Push, RoomName, Start, Wire};
 use regatta_service::{Never, Session, style::member::Wake};
@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-/// Sessions that post to each other. `Start` makes one for each connection.
+/// Sessions that post to each other. `Start` creates one per connection.
 pub trait Members:
     Start<Session: Session<Job = Never, Push: Wire + Sync, Local: Send> + Send>
     + Clone
@@ -47,29 +47,29 @@ struct Entry<B, P> {
     inbox: Arc<Inbox<P>>,
 }
 
-/// The pushes that a member has not heard yet.
+/// The pushes that a member has not received yet.
 struct Inbox<P> {
     pushes: Mutex<Backlog<P>>,
-    /// The policy has closed the member.
+    /// The overflow policy has closed the member.
     overrun: AtomicBool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic ends its connection, not the server; what is locked is consistent at every point.
+    // A panic closes its connection, not the server; the locked data is consistent at every point.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<B, P> Registry<B, P> {
-    /// `bounds` are those of each member.
+    /// Creates a registry. `bounds` apply to each member.
     pub(crate) fn new(bounds: Bounds) -> Arc<Self> {
         Arc::new(Registry { rooms: Mutex::default(), bounds })
     }
 }
 
 impl<P: Push> Inbox<P> {
-    /// Returns whether the push is queued, and whether the member must be woken.
+    /// Adds a push. Returns whether it is queued, and whether the member must be woken.
     fn add(&self, push: P, bounds: &Bounds) -> (bool, bool) {
-        // One that is being closed hears nothing more.
+        // A member that is being closed receives nothing more.
         if self.overrun.load(Relaxed) {
             return (false, false);
         }
@@ -86,17 +86,17 @@ impl<P: Push> Inbox<P> {
     }
 }
 
-/// One member. It leaves when this is dropped.
+/// The membership of one member. It leaves its room on drop.
 pub(crate) struct Membership<B, P> {
     registry: Arc<Registry<B, P>>,
     bell: B,
     inbox: Arc<Inbox<P>>,
-    /// Its room, and its place there.
+    /// Its room, and its key in the room.
     seat: Option<(RoomName, usize)>,
 }
 
 impl<B, P> Membership<B, P> {
-    /// It has not joined.
+    /// Creates a member that has not joined a room.
     pub(crate) fn new(registry: Arc<Registry<B, P>>, bell: B) -> Self {
         let inbox = Inbox { pushes: Mutex::default(), overrun: AtomicBool::new(false) };
         Membership { registry, bell, inbox: Arc::new(inbox), seat: None }
@@ -119,18 +119,19 @@ impl<B, P> Membership<B, P> {
 }
 
 impl<B: Bell, P: Push> Membership<B, P> {
-    /// The oldest push that it has not heard.
+    /// Takes the oldest pending push.
     pub(crate) fn next(&self) -> Option<P> {
         lock(&self.inbox.pushes).take()
     }
 
-    /// What the bell has rung for. `None` if it was heard meanwhile.
+    /// Returns the reason why the bell has rung. `None` if the push was received meanwhile.
     pub(crate) fn rung(&self) -> Option<Wake<P>> {
         let push = self.next().map(Wake::Push);
         push.or_else(|| self.is_overrun().then_some(Wake::Overrun))
     }
 
-    /// Carries out a post. Returns the number of members that a push is queued for, this one included.
+    /// Carries out a post. Returns the number of members that a push is queued for, including this
+    /// one.
     pub(crate) fn post(&mut self, post: Post<P>) -> u32 {
         match post {
             Post::Join(room) if self.seat.is_none() => {

@@ -1,13 +1,15 @@
-//! Letters between processes: a stream socket between each two of them, made before the fork.
+//! Letters between processes: a stream socket between each pair of processes, created before the
+//! fork.
 //!
-//! What a sibling does not take at once waits here. While more than [`FULL`] bytes wait for one of them,
-//! the clients of this process are not read, so that no more is posted: a stalled process holds up those
-//! who post, and nobody's memory grows. Letters are read all the same, so two processes that both wait
-//! for room make room for each other. What is posted then is answers to letters that were read, and they
-//! are shorter than these.
+//! Bytes that a sibling does not accept at once are queued here. While more than [`FULL`] bytes are
+//! pending for one of them, the clients of this process are not read, so that they cause no more
+//! letters. A stalled process thus slows down those that post to it, and memory stays bounded.
+//! Letters are still read, so two processes that both wait for room make room for each other. Only
+//! answers to these letters are posted meanwhile, and answers are shorter than the letters.
 //!
-//! Beside its sockets each process has a number in shared memory: the bytes that its siblings have written
-//! to it. So it knows without a system call whether there are letters that it must hear before an event.
+//! In addition, each process has a counter in shared memory: the bytes that its siblings have
+//! written to it. So it knows without a system call whether there are letters that it must receive
+//! before an event.
 
 use crate::mail::Mail;
 use regatta_engine::{Letter, LetterDecoder, Wire};
@@ -22,28 +24,28 @@ use std::{
     },
 };
 
-/// Bytes that wait for one sibling, from which on clients are not read.
+/// Bytes pending for one sibling, above which clients are not read.
 const FULL: usize = 256 * 1024;
-/// Bytes that wait for each sibling at most when clients are read again.
+/// Maximum bytes pending for each sibling before clients are read again.
 const LOW: usize = FULL / 2;
 /// Bytes of one read.
 const READ: usize = 64 * 1024;
-/// Reads of a sibling before others get their turn.
+/// Maximum reads from a sibling before others are served.
 const READS: usize = 16;
 
 /// The sockets of all processes, before the fork.
 pub(crate) struct Sockets {
-    /// By process, and by the sibling that they lead to.
+    /// Indexed by process, then by sibling.
     all: Vec<Vec<Option<OwnedFd>>>,
     written: Arc<[SharedCounter]>,
 }
 
 impl Sockets {
-    /// For so many processes. Fails when out of descriptors or memory.
+    /// Creates sockets for this many processes. Fails if out of descriptors or memory.
     pub(crate) fn new(processes: usize) -> io::Result<Sockets> {
         let mut all: Vec<Vec<Option<OwnedFd>>> = Vec::new();
         for _ in 0..processes {
-            // To those before it; the first socket of each pair is theirs.
+            // To the processes before it, which get the first socket of each pair.
             let mut own = Vec::new();
             for other in &mut all {
                 let (its, ours) = net::pair()?;
@@ -57,7 +59,7 @@ impl Sockets {
         Ok(Sockets { all, written })
     }
 
-    /// Those of one process; the others are closed.
+    /// Returns the sockets of one process, and closes the others.
     pub(crate) fn of<P>(self, process: usize) -> Mesh<P> {
         self.each().swap_remove(process)
     }
@@ -81,17 +83,17 @@ impl Sockets {
 /// The siblings of a process.
 pub(crate) struct Mesh<P> {
     own: usize,
-    /// By process; `None` for this one.
+    /// Indexed by process; `None` for this one.
     siblings: Vec<Option<Sibling>>,
-    /// Bytes that were ever written to each process. Added after they are written.
+    /// Total bytes written to each process. They are added after they are written.
     written: Arc<[SharedCounter]>,
-    /// Bytes that were ever read here.
+    /// Total bytes read by this process.
     read: usize,
-    /// There may be more to read than was read in this turn.
+    /// There may be more to read after this turn.
     more: bool,
     full: bool,
     input: Box<[u8]>,
-    /// Space for a letter that goes to several siblings.
+    /// Scratch buffer for a letter to several siblings.
     letter: Vec<u8>,
     pushes: PhantomData<P>,
 }
@@ -99,14 +101,14 @@ pub(crate) struct Mesh<P> {
 /// Another process.
 struct Sibling {
     socket: OwnedFd,
-    /// What it has not taken, from `start` on.
+    /// Pending output, from index `start`.
     out: Vec<u8>,
     start: usize,
-    /// Its socket had no room.
+    /// Its socket is full.
     blocked: bool,
-    /// The socket is watched for room too.
+    /// The socket is also watched for writability.
     watches_room: bool,
-    /// It takes nothing any more: it has ended.
+    /// The process has ended and accepts nothing more.
     gone: bool,
     decoder: LetterDecoder,
 }
@@ -134,7 +136,7 @@ impl Sibling {
         }
     }
 
-    /// Writes what there is room for.
+    /// Writes as much as fits.
     fn flush(&mut self, written: &SharedCounter) {
         while self.waiting() > 0 && !self.blocked {
             match net::write(&self.socket, &self.out[self.start..]) {
@@ -146,7 +148,7 @@ impl Sibling {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.blocked = true,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => {
-                    // It has ended, and the cluster ends with it.
+                    // The process has ended, and the cluster ends with it.
                     self.gone = true;
                     self.start = self.out.len();
                 }
@@ -166,7 +168,7 @@ impl Sibling {
 }
 
 impl<P> Mesh<P> {
-    /// Writes to those that have room, and sees whether too much waits.
+    /// Writes to all siblings that have room, and checks whether too many bytes are pending.
     fn flush(&mut self) {
         let mut most = 0;
         for (sibling, written) in self.siblings.iter_mut().zip(&*self.written) {
@@ -201,8 +203,8 @@ impl<P: Wire> Mail<Letter<P>> for Mesh<P> {
         }
     }
 
-    /// Room is watched for only where it is waited for: otherwise each read of a sibling would wake this
-    /// process.
+    /// Sockets are watched for writability only while output is blocked. Otherwise each read of a
+    /// sibling would wake this process.
     fn settle(&mut self, readiness: &mut impl Readiness, token: u64) -> io::Result<()> {
         for (token, sibling) in (token..).zip(&mut self.siblings) {
             if let Some(sibling) = sibling
@@ -237,7 +239,7 @@ impl<P: Wire> Mail<Letter<P>> for Mesh<P> {
 
     #[inline]
     fn has_any(&self) -> bool {
-        // A sibling may have written what it has not counted yet.
+        // A sibling may have written bytes that it has not counted yet.
         let written = self.written[self.own].load(Acquire);
         self.more || written.wrapping_sub(self.read).cast_signed() > 0
     }
@@ -253,13 +255,13 @@ impl<P: Wire> Mail<Letter<P>> for Mesh<P> {
                         self.read = self.read.wrapping_add(some);
                         let decoded = sibling.decoder.decode(&self.input[..some], &mut letters);
                         decoded.map_err(io::Error::other)?;
-                        // After a short read there is nothing more.
+                        // After a short read the socket is empty.
                         if some < self.input.len() {
                             break;
                         }
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    // Nothing more for now; or it has ended, and the cluster ends with it.
+                    // Nothing more for now, or the process has ended, and the cluster ends with it.
                     Err(_) => break,
                 }
                 if reads == READS {
@@ -269,7 +271,7 @@ impl<P: Wire> Mail<Letter<P>> for Mesh<P> {
             }
         }
         if !self.more && written.wrapping_sub(self.read).cast_signed() > 0 {
-            self.read = written; // what is missing was lost with a sibling
+            self.read = written; // the missing bytes were lost with a sibling
         }
         Ok(letters)
     }

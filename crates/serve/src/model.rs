@@ -1,15 +1,15 @@
-//! The I/O models, and what each is.
+//! The I/O models and their traits.
 
 use crate::{fork, prefork, select, threads};
 
-/// An I/O model: a way of waiting.
+/// An I/O model: how a server waits for its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
-    /// A process per connection that blocks.
+    /// A blocking process per connection.
     Fork,
-    /// A fixed pool of processes that block, one connection each.
+    /// A fixed pool of blocking processes, with one connection each.
     Prefork,
-    /// A thread per connection that blocks.
+    /// A blocking thread per connection.
     Threads,
     /// Stackful coroutines over epoll, a scheduler per core.
     Green,
@@ -29,18 +29,18 @@ pub enum Model {
     Async,
 }
 
-/// What a model is, in the terms in which I/O models are compared.
+/// The properties by which I/O models are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traits {
-    /// What runs: processes or threads, and how many.
+    /// The processes or threads that it runs on, and their number.
     pub runs_on: &'static str,
-    /// The call in which it waits.
+    /// The system call in which it waits.
     pub waits_in: &'static str,
     /// Whether the program's calls seem to block.
     pub blocking: bool,
     /// Whether the program must be written as callbacks.
     pub callbacks: bool,
-    /// Connections that it holds, where something other than memory and descriptors limits them.
+    /// Maximum number of connections, if something other than memory and descriptors limits it.
     pub limit: Option<u32>,
 }
 
@@ -77,7 +77,7 @@ impl Model {
         }
     }
 
-    /// What it is.
+    /// Returns the properties of the model.
     pub fn traits(self) -> Traits {
         let blocking = |runs_on, waits_in| Traits {
             runs_on,
@@ -120,7 +120,7 @@ impl Model {
         }
     }
 
-    /// Why it does not run on this machine, and what to do; `None` where it does.
+    /// Returns why it does not run on this machine, and what to do; `None` if it does.
     pub fn refused(self) -> Option<String> {
         if self == Model::Uring { regatta_sys::uring::refused() } else { None }
     }

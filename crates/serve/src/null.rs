@@ -1,10 +1,11 @@
-//! The null server: an epoll loop with nothing in it, the floor of every race and the measure of the
-//! load generator. It never looks at a byte.
+//! The null server: an empty epoll loop. It is the performance floor of every race, and it tests
+//! the load generator. It never interprets a byte.
 //!
-//! It sends back what it reads. In an HTTP race, where the request is not the reply, it is given the
-//! length of a request and one reply, and sends that reply once for each full length received.
+//! It echoes its input. In an HTTP race, where the reply differs from the request, it gets the
+//! length of a request and one reply. It sends that reply once for each full length received.
 //!
-//! Edge-triggered: a level-triggered epoll polls each ready socket once more in the next call.
+//! It is edge-triggered, because a level-triggered epoll polls each ready socket again in the next
+//! call.
 
 mod answer;
 
@@ -28,15 +29,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Connections accepted before the others get their turn.
+/// Maximum number of accepts before the open connections are served.
 const ACCEPTS: usize = 64;
-/// Most events taken in one call.
+/// Maximum number of events per call.
 const BATCH: usize = 1024;
 
 const LISTENER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
-/// Sends back what it reads.
+/// Echoes all input until the host stops.
 pub(crate) fn run(host: &Host) -> Result<(), ServeError> {
     Null::new(Answer::Echo, host)?.run()
 }
@@ -44,7 +45,7 @@ pub(crate) fn run(host: &Host) -> Result<(), ServeError> {
 /// Runs the null server with a canned reply until the host stops.
 ///
 /// # Errors
-/// The address cannot be listened on, or the kernel refused what the loop cannot go on without.
+/// Fails if the server cannot listen on the address, or if an essential system call fails.
 pub fn serve_canned(canned: &Canned, host: &Host) -> Result<(), ServeError> {
     Null::new(Answer::canned(canned), host)?.run()
 }
@@ -54,21 +55,21 @@ struct Null {
     listener: OwnedFd,
     answer: Answer,
     connections: Vec<Option<Connection>>, // by descriptor
-    /// Connections with more to read, which no event reports again.
+    /// Connections with unread input that no event reports again.
     unread: VecDeque<usize>,
     accepting: Accepting,
     bytes: Box<[u8]>,
 }
 
-/// What is known of the listener's queue.
+/// What is known about the listener's queue.
 #[derive(Clone, Copy)]
 enum Accepting {
     /// It is empty. An event reports the next connection.
     Empty,
     /// It may hold connections that no event reports.
     More,
-    /// No descriptor or no memory is left. A connection must close first; a descriptor may also
-    /// become free elsewhere, so the queue is looked at again at this time.
+    /// Out of descriptors or memory. A connection must close first. A descriptor may also become
+    /// free elsewhere, so the queue is tried again at this time.
     Full { until: Instant },
 }
 
@@ -139,8 +140,8 @@ impl Null {
         }
     }
 
-    /// Accepts what the queue holds. Out of descriptors it never sleeps: the connections that are
-    /// open go on meanwhile.
+    /// Accepts the queued connections. It never sleeps when out of descriptors, so the open
+    /// connections are still served.
     fn accept(&mut self) {
         match self.accepting {
             Accepting::Empty => return,
@@ -164,16 +165,16 @@ impl Null {
         }
     }
 
-    /// A fresh connection often has its first request already. It is read before it is watched, as
-    /// in the other callback servers: one that closes at once is never watched at all. Fails when
-    /// out of memory to watch it.
+    /// Adds a connection. Its first request has often arrived already, so it is read before it is
+    /// watched, as in the other callback servers. A connection that closes at once is never
+    /// watched. Fails if out of memory to watch it.
     fn open(&mut self, socket: OwnedFd) -> io::Result<()> {
         let token = socket.as_raw_fd() as usize;
         let mut connection = Connection::new(socket);
         if let Left::Closed = self.answer.serve(&mut connection, &mut self.bytes) {
             return Ok(());
         }
-        // Reports at once what is still unread.
+        // This reports unread input at once.
         add(&self.epoll, &connection.socket, token as u64)?;
         if self.connections.len() <= token {
             self.connections.resize_with(token + 1, || None);
@@ -187,15 +188,15 @@ fn create() -> io::Result<OwnedFd> {
     Ok(epoll::create(epoll::CreateFlags::CLOEXEC)?)
 }
 
-/// Watches `fd` for input, edge-triggered. A stop or a connection that is there already is reported
+/// Watches `fd` for input, edge-triggered. Existing input, e.g. a stop or a connection, is reported
 /// at once.
 fn add(epoll: &OwnedFd, fd: impl AsFd, token: u64) -> io::Result<()> {
     let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
     Ok(epoll::add(epoll, fd, EventData::new_u64(token), flags)?)
 }
 
-/// Whether the end of input came with this event. It is no event of its own, so that a short read
-/// does not show that there is nothing more to read (epoll(7), Q9).
+/// Whether this event includes the end of input. There may be no separate event for it, so a short
+/// read does not prove that nothing more follows (epoll(7), Q9).
 fn client_closed(flags: EventFlags) -> bool {
     flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR)
 }

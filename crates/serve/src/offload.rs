@@ -1,4 +1,4 @@
-//! Jobs that are done in threads of their own, so that a loop goes on meanwhile.
+//! Jobs that run in separate threads, so that a loop is not blocked.
 
 use crate::job;
 use regatta_engine::{Conn, JobId, Task};
@@ -14,12 +14,12 @@ use std::{
     thread,
 };
 
-/// Threads for jobs, of a process. They are never waited for: a job under way ends with the process.
+/// The threads for jobs of a process. They are never joined: a running job ends with the process.
 #[derive(Clone)]
 pub(crate) struct Pool(Arc<Queue>);
 
-/// Bounded by those who wait for the results: a connection has a bounded number of jobs, and what
-/// nobody waits for any more is dropped.
+/// The queue of jobs. It is bounded by the waiting connections: each has a bounded number of jobs,
+/// and unwanted jobs are dropped.
 #[derive(Default)]
 struct Queue {
     jobs: Mutex<VecDeque<Waiting>>,
@@ -27,21 +27,21 @@ struct Queue {
 }
 
 struct Waiting {
-    /// Gone once nobody waits for the result.
+    /// Cannot be upgraded once nobody waits for the result.
     wanted: Weak<()>,
     work: Box<dyn FnOnce() + Send>,
 }
 
-/// Room for jobs that a queue has at least.
+/// Minimum capacity that a queue grows by.
 const ROOM: usize = 64;
 
-/// Of those who hold these locks none panics.
+/// No code panics while it holds these locks.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Pool {
-    /// So many threads. Not before a fork: a child would lack them.
+    /// Starts the threads. Must not be called before a fork, because a child would lack them.
     pub(crate) fn new(threads: NonZeroUsize) -> io::Result<Self> {
         let queue = Arc::new(Queue::default());
         for _ in 0..threads.get() {
@@ -51,8 +51,8 @@ impl Pool {
         Ok(Pool(queue))
     }
 
-    /// Does a job when its turn has come, and hands its reply to `done`. A job that panics ends its
-    /// connection. One that is not `wanted` any more is dropped, and `done` with it.
+    /// Queues a job, and passes its reply to `done`. A job that panics closes its connection. A job
+    /// that is no longer `wanted` is dropped, and `done` with it.
     pub(crate) fn submit<J: Job>(
         &self,
         job: J,
@@ -61,8 +61,8 @@ impl Pool {
     ) {
         let work = Box::new(move || {
             let mut reply = Vec::new();
-            // Nothing of the job is left afterwards; its reply is thrown away.
-            match catch_unwind(AssertUnwindSafe(|| job::run_apart(job, &mut reply))) {
+            // Unwind safety: nothing of the job is used after a panic, and its reply is discarded.
+            match catch_unwind(AssertUnwindSafe(|| job::run_at_low_priority(job, &mut reply))) {
                 Ok(flow) => done(reply, flow),
                 Err(_) => done(Vec::new(), Flow::Close),
             }
@@ -81,7 +81,8 @@ impl Queue {
     fn put(&self, job: Waiting) {
         let mut jobs = lock(&self.jobs);
         if jobs.len() == jobs.capacity() {
-            // Before it grows. Afterwards half of it is free, so that this is not done for each job.
+            // Drops unwanted jobs before the queue grows. Afterwards at least half of it is free,
+            // so that this does not happen for each job.
             jobs.retain(Waiting::is_wanted);
             let room = jobs.len().max(ROOM);
             jobs.reserve(room);
@@ -108,9 +109,9 @@ impl Queue {
     }
 }
 
-/// A job that was done for a loop.
+/// A finished job of a loop.
 pub(crate) struct Done {
-    /// For whom.
+    /// The connection that needs it.
     pub(crate) conn: Conn,
     /// The job.
     pub(crate) id: JobId,
@@ -120,8 +121,8 @@ pub(crate) struct Done {
     pub(crate) flow: Flow,
 }
 
-/// A pool, and where a loop finds what was done for it. Its descriptor is readable while there is
-/// something: one wake-up, however much that is.
+/// A pool, and the results for one loop. Its descriptor is readable while there are results: one
+/// wake-up, however many there are.
 pub(crate) struct Desk {
     pool: Pool,
     mailbox: Arc<Mailbox>,
@@ -133,13 +134,13 @@ struct Mailbox {
 }
 
 impl Desk {
-    /// Fails when out of descriptors.
+    /// Creates a desk. Fails if out of descriptors.
     pub(crate) fn new(pool: Pool) -> io::Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Desk { pool, mailbox: Arc::new(Mailbox { done: Mutex::default(), bell }) })
     }
 
-    /// Has a job done for a connection, as long as it is `wanted`.
+    /// Submits a job of a connection. It runs unless it is no longer `wanted`.
     pub(crate) fn submit<J: Job>(&self, task: Task<J>) {
         let Task { conn, id, job, wanted } = task;
         let mailbox = Arc::clone(&self.mailbox);
@@ -147,9 +148,10 @@ impl Desk {
         self.pool.submit(job, wanted, done);
     }
 
-    /// Takes what was done.
+    /// Takes the finished jobs.
     pub(crate) fn take(&self) -> Vec<Done> {
-        // First: whoever puts something in after this rings again. It fails when it was not rung.
+        // First reset the bell: results added after this ring it again. The read fails if it was
+        // not rung.
         let _ = rustix::io::read(&self.mailbox.bell, &mut [0; 8]);
         mem::take(&mut lock(&self.mailbox.done))
     }
@@ -160,7 +162,7 @@ impl Mailbox {
         let mut all = lock(&self.done);
         all.push(done);
         if all.len() == 1 {
-            // It fails only at 2^64 - 2.
+            // It fails only if the counter is at 2^64 - 2.
             let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
         }
     }
@@ -180,7 +182,7 @@ mod tests {
 
     const DEADLINE: Duration = Duration::from_secs(10);
 
-    /// Does what it says.
+    /// A job that runs a closure.
     struct Does(Box<dyn FnOnce() + Send>, Arc<CStr>);
 
     fn does(what: impl FnOnce() + Send + 'static) -> Does {
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_panics_ends_its_connection_and_the_thread_goes_on() {
+    fn a_job_that_panics_closes_its_connection_and_the_thread_continues() {
         let (pool, wanted) = (pool(), Arc::new(()));
         let (sender, results) = mpsc::channel();
         for job in [does(|| panic!("on purpose")), does(|| ())] {
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_waits_for_is_neither_done_nor_kept() {
+    fn unwanted_jobs_are_neither_run_nor_kept() {
         let pool = pool();
         let (begun, began) = mpsc::channel();
         let (go_on, gate) = mpsc::channel::<()>();
@@ -233,20 +235,20 @@ mod tests {
             pool.submit(job, Arc::downgrade(wanted), done);
         };
         let (stays, leaves) = (Arc::new(()), Arc::new(()));
-        let under_way = move || {
+        let blocks = move || {
             begun.send(()).unwrap();
             gate.recv_timeout(DEADLINE).unwrap();
         };
-        submit(does(under_way), &stays, "first");
+        submit(does(blocks), &stays, "first");
         began.recv_timeout(DEADLINE).unwrap();
         for _ in 0..10 * ROOM {
-            submit(does(|| panic!("it is done")), &leaves, "never");
+            submit(does(|| panic!("an unwanted job runs")), &leaves, "never");
         }
         drop(leaves);
         for _ in 0..100 * ROOM {
-            submit(does(|| panic!("it is done")), &Arc::new(()), "never");
+            submit(does(|| panic!("an unwanted job runs")), &Arc::new(()), "never");
         }
-        assert!(lock(&pool.0.jobs).len() <= 20 * ROOM, "they are kept");
+        assert!(lock(&pool.0.jobs).len() <= 20 * ROOM, "unwanted jobs are kept");
         submit(does(|| ()), &stays, "last");
         go_on.send(()).unwrap();
         let came = [(), ()].map(|()| results.recv_timeout(DEADLINE).unwrap());

@@ -1,5 +1,5 @@
-//! The open connections of a model whose connections wait on their own, in threads, green
-//! threads or tasks: so that a stop can end them from outside.
+//! The open connections of a model whose connections wait separately, in threads or green threads.
+//! A stop closes them through this list.
 
 use crate::host::{Host, PAUSE, Stop};
 use regatta_sys::net;
@@ -18,7 +18,7 @@ impl<S: AsFd> Open<S> {
         Arc::new(Open(Mutex::new(Slab::new())))
     }
 
-    /// Enters a connection. It leaves when the guard is dropped.
+    /// Adds a connection. It is removed when the guard is dropped.
     pub(crate) fn enter(self: &Arc<Self>, stream: S) -> Entered<S> {
         let stream = Arc::new(stream);
         let key = self.lock().insert(Arc::clone(&stream));
@@ -29,23 +29,23 @@ impl<S: AsFd> Open<S> {
         self.lock().len()
     }
 
-    /// Ends all input: every connection answers what has arrived, and ends.
+    /// Shuts down all input: every connection answers the input that has arrived, and closes.
     pub(crate) fn finish_reading(&self) {
         for (_, stream) in self.lock().iter() {
-            // One that is gone already has nothing left to end.
+            // A connection that is already gone has no input.
             let _ = net::finish_reading(stream.as_ref());
         }
     }
 
-    /// Ends both directions of every connection.
+    /// Shuts down both directions of every connection.
     pub(crate) fn cut(&self) {
         for (_, stream) in self.lock().iter() {
             let _ = net::finish(stream.as_ref());
         }
     }
 
-    /// Drains: ends the input, waits up to the host's grace, cuts what is left. `sleep` waits in
-    /// the model's own way.
+    /// Drains: shuts down all input, waits up to the host's grace period, and cuts the remaining
+    /// connections. `sleep` waits in the model's own way.
     pub(crate) fn drain(&self, host: &Host, mut sleep: impl FnMut(Duration)) {
         self.finish_reading();
         let until = Instant::now() + host.grace;
@@ -56,12 +56,12 @@ impl<S: AsFd> Open<S> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Slab<Arc<S>>> {
-        // A panic ends its connection, not the server; the slab is consistent at every point.
+        // A panic closes its connection, not the server; the slab is consistent at every point.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A connection that is counted as open.
+/// A connection in the list of open ones.
 pub(crate) struct Entered<S: AsFd> {
     pub(crate) stream: Arc<S>,
     key: usize,
@@ -69,7 +69,7 @@ pub(crate) struct Entered<S: AsFd> {
 }
 
 impl<S: AsFd> Entered<S> {
-    /// Waits until the connection may be closed. A drain cuts it when its grace is over.
+    /// Waits until the connection may be closed. A drain cuts it when the grace period is over.
     pub(crate) fn before_close(&self, stop: &Stop, mut sleep: impl FnMut(Duration)) {
         while !stop.may_close(self.stream.as_ref()) {
             sleep(PAUSE / 4);

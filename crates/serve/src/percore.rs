@@ -1,4 +1,4 @@
-//! `percore`: a thread per core, each with callbacks over an epoll(7) and a listener of its own
+//! `percore`: a thread per core, each with callbacks, its own epoll(7) and its own listener
 //! (SO_REUSEPORT).
 
 use crate::{

@@ -1,4 +1,5 @@
-//! `select`: one thread, callbacks, select(2). Connections that its set cannot hold wait.
+//! `select`: one thread, callbacks, select(2). Connections beyond the size of its set wait in the
+//! accept queue.
 
 use crate::{
     host::{Host, ServeError},
@@ -7,7 +8,8 @@ use crate::{
 use regatta_engine::Engine;
 use regatta_sys::select::{SET, Select};
 
-/// Connections that it holds: its set, less what a process has open besides.
+/// Maximum number of connections: the size of its set, minus a reserve for other descriptors of the
+/// process.
 pub(crate) const CONNECTIONS: u32 = SET as u32 - 24;
 
 pub(crate) fn run<E: Engine>(engine: E, host: &Host) -> Result<(), ServeError> {

@@ -1,11 +1,11 @@
-//! The sockets of a core, by the names of their connections.
+//! The sockets of a core, by connection.
 
 use crate::host::Place;
 use regatta_engine::{Conn, Socket};
 use regatta_sys::{net, queue};
 use std::os::fd::AsFd;
 
-/// What a driver keeps of a connection: its socket, its place among those that are open, and the
+/// The driver's data of a connection: its socket, its place within the connection limit, and the
 /// driver's own state.
 pub(crate) struct Slot<F, T> {
     name: u64,
@@ -22,7 +22,7 @@ impl<F, T> Sockets<F, T> {
         Sockets(Vec::new())
     }
 
-    /// `place`: of a client.
+    /// Adds a socket. Clients have a `place`.
     pub(crate) fn insert(&mut self, conn: Conn, fd: F, place: Option<Place>, driver: T) {
         if self.0.len() <= conn.index() {
             self.0.resize_with(conn.index() + 1, || None);
@@ -41,18 +41,18 @@ impl<F, T> Sockets<F, T> {
         self.0.get_mut(conn.index())?.as_mut().filter(|slot| slot.name == conn.to_bits())
     }
 
-    /// The connection at this place.
+    /// Returns the connection with this index.
     pub(crate) fn at(&self, place: u32) -> Option<Conn> {
         let slot = self.0.get(place as usize)?.as_ref()?;
         Some(Conn::from_bits(slot.name))
     }
 
-    /// Those of all connections.
+    /// Returns all connections.
     pub(crate) fn names(&self) -> Vec<Conn> {
         self.0.iter().flatten().map(|slot| Conn::from_bits(slot.name)).collect()
     }
 
-    /// Whether there is none.
+    /// Whether there are no sockets.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.iter().all(Option::is_none)
     }

@@ -1,4 +1,4 @@
-//! Sequential programs that open connections of their own, on the models that can run them.
+//! Sequential programs that open their own connections, on the models that can run them.
 
 use crate::{
     Model, fork, green,
@@ -10,11 +10,11 @@ use regatta_service::style::straight::Straight;
 use regatta_sys::shared::SharedCounter;
 use std::io;
 
-/// Runs a sequential program that opens connections of its own until the host stops.
+/// Runs a sequential program that opens its own connections until the host stops.
 ///
 /// # Errors
-/// The address cannot be listened on, the model runs no such program, or the kernel refused what the
-/// model cannot go on without.
+/// Fails if the server cannot listen on the address, if the model cannot run such a program, or if
+/// an essential system call fails.
 pub fn serve_straight<P: Straight>(
     program: P,
     model: Model,
@@ -28,12 +28,12 @@ pub fn serve_straight<P: Straight>(
         _ => Err(ServeError::Unsupported {
             model: model.name(),
             service: "a sequential program",
-            because: "its calls do not wait; use fork, prefork, threads or green",
+            because: "the model has no blocking calls; use fork, prefork, threads or green",
         }),
     }
 }
 
-/// A counter in memory that the processes of `fork` and `prefork` share.
+/// Creates a counter in memory that the processes of `fork` and `prefork` share.
 ///
 /// # Errors
 /// Those of mmap(2).

@@ -1,8 +1,8 @@
-//! What a connection costs in a program that can push to it, and in one that cannot.
+//! The memory of a connection in a program that can push to it, and in one that cannot.
 //!
-//! `Link` (the life of a connection) and what a driver keeps of a socket have no type parameter, so
-//! pushes cannot change them. What could grow are the session, and the tables of members that
-//! `Sessions` keeps beside it: both are counted here, in bytes allocated.
+//! `Link` (the lifecycle of a connection) and a driver's data of a socket have no type parameter
+//! for pushes, so pushes cannot change them. Only the session and the tables of members in
+//! `Sessions` could grow. Both are measured here, in bytes allocated.
 
 use regatta_engine::{
     Conn, Context, Core, Flow, Limits, Never, Next, Now, Post, Push, RoomName, Session, Sessions,
@@ -11,7 +11,7 @@ use regatta_engine::{
 use regatta_service::{Shared, double::Double};
 use std::{marker::PhantomData, mem::size_of, sync::Arc, time::Instant};
 
-/// What could be pushed.
+/// A push type.
 #[derive(Clone)]
 struct Bytes(#[allow(dead_code)] Arc<[u8]>);
 
@@ -67,7 +67,7 @@ impl<P: Push, const JOINS: bool> With<P, JOINS> {
     }
 }
 
-/// Makes them.
+/// Creates the sessions.
 struct Program<P, const JOINS: bool>(PhantomData<P>);
 
 impl<P: Push, const JOINS: bool> Start for Program<P, JOINS> {
@@ -94,7 +94,7 @@ impl Socket for Quiet {
 
 const CONNECTIONS: usize = 1000;
 
-/// Bytes that are allocated for so many connections that have had a reply each.
+/// Returns the bytes allocated for `CONNECTIONS` connections after one reply each.
 fn bytes<F: Start>(start: F) -> u64 {
     let now = Now { instant: Instant::now(), unix_s: 0 };
     let counted = allocation_counter::measure(|| {
@@ -113,7 +113,7 @@ fn bytes<F: Start>(start: F) -> u64 {
 }
 
 #[test]
-fn a_connection_of_double_is_as_large_with_pushes_in_its_program_as_without() {
+fn a_connection_of_double_needs_no_more_memory_in_a_program_with_pushes() {
     assert_eq!(size_of::<With<Bytes, false>>(), size_of::<Doubling>());
     let double = bytes(Shared(Double));
     assert_eq!(bytes(Program::<Never, false>(PhantomData)), double);
@@ -121,11 +121,11 @@ fn a_connection_of_double_is_as_large_with_pushes_in_its_program_as_without() {
 }
 
 #[test]
-fn only_a_session_that_can_hear_is_kept_as_a_member() {
+fn only_a_session_that_can_receive_pushes_is_kept_as_a_member() {
     let double = bytes(Shared(Double));
-    // Each asks to join, but nothing can be pushed.
+    // Each session joins, but nothing can be pushed.
     assert_eq!(bytes(Program::<Never, true>(PhantomData)), double);
-    // Where something can, its name is in a table, and its place there in another.
+    // If something can, one table contains its connection, and another its room and place.
     let a_member = (size_of::<Conn>() + size_of::<Option<u32>>()) as u64;
     let joined = bytes(Program::<Bytes, true>(PhantomData));
     assert!(joined >= double + CONNECTIONS as u64 * a_member, "{joined} and {double} bytes");

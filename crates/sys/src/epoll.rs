@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-/// Most events taken in one call.
+/// Maximum number of events per call.
 const BATCH: usize = 1024;
 
 /// An epoll instance.
@@ -26,14 +26,16 @@ pub struct Epoll {
 }
 
 impl Epoll {
-    /// A level-triggered instance. Fails when the process or the system is out of descriptors.
+    /// Creates a level-triggered instance. Fails if the process or the system is out of
+    /// descriptors.
     pub fn new() -> io::Result<Self> {
         let fd = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         Ok(Epoll { fd, ready: Vec::with_capacity(BATCH), edge_triggered: false })
     }
 
-    /// An edge-triggered instance. A level-triggered one polls each descriptor that it has reported
-    /// once more in the next wait (epoll(7)); this one does not. Fails as [`Epoll::new`].
+    /// Creates an edge-triggered instance. A level-triggered instance polls each descriptor that it
+    /// has reported again in the next wait (epoll(7)); this one does not. Fails like
+    /// [`Epoll::new`].
     pub fn edge_triggered() -> io::Result<Self> {
         Ok(Epoll { edge_triggered: true, ..Epoll::new()? })
     }
@@ -48,7 +50,7 @@ impl Epoll {
 }
 
 impl AsFd for Epoll {
-    /// Readable while something that it watches is ready.
+    /// The epoll descriptor. It is readable while a watched descriptor is ready.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -72,7 +74,7 @@ impl Readiness for Epoll {
     }
 
     fn closing(&mut self, _fd: BorrowedFd<'_>) -> io::Result<()> {
-        Ok(()) // the kernel forgets a descriptor that is closed (epoll(7))
+        Ok(()) // the kernel removes a descriptor when it is closed (epoll(7))
     }
 
     fn wait(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {

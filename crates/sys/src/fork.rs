@@ -1,4 +1,4 @@
-//! fork(2), for a process of one thread.
+//! fork(2), for single-threaded processes.
 
 use rustix::{
     fs::stat,
@@ -9,29 +9,29 @@ use std::io;
 /// Which of the two processes this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forked {
-    /// The one that forked, and its new child.
+    /// The process that forked, with its new child.
     Parent(Pid),
     /// The child.
     Child,
 }
 
-/// Forks, while this process has one thread.
+/// Forks this process, as long as it is single-threaded.
 #[derive(Debug)]
 pub struct Fork(());
 
 impl Fork {
-    /// Fails early where [`Fork::fork`] would: when this process has more than one thread.
+    /// Fails if this process has more than one thread, like [`Fork::fork`], but earlier.
     pub fn new() -> io::Result<Self> {
         check_alone()?;
         Ok(Fork(()))
     }
 
-    /// Makes a child, which is killed when this process ends. Fails when this process has more than
-    /// one thread, and when out of processes or memory.
+    /// Creates a child process, which is killed when this process ends. Fails if this process has
+    /// more than one thread, and if out of processes or memory.
     pub fn fork(&self) -> io::Result<Forked> {
         check_alone()?;
         let parent = getpid();
-        // SAFETY: this is the only thread, and no other could start one, so the child is a whole
+        // SAFETY: this is the only thread, and no other could start one. So the child is a complete
         // copy of the process: no lock is held by a thread that is missing there.
         let pid = unsafe { libc::fork() };
         if pid < 0 {
@@ -48,15 +48,15 @@ impl Fork {
     }
 }
 
-/// Fails when this process has more than one thread: the others would be missing in the child, and
-/// what they had locked would stay locked. One system call, little beside the fork.
+/// Fails if this process has more than one thread: the others would be missing in the child, and
+/// their locks would stay locked. Costs one system call, which is little compared to the fork.
 fn check_alone() -> io::Result<()> {
-    // A directory has two links, and one more for each directory in it: here, for each thread.
+    // A directory has two links, plus one for each subdirectory: here, one per thread.
     match stat("/proc/self/task")?.st_nlink {
         3 => Ok(()),
         links => {
             let threads = links.saturating_sub(2);
-            Err(io::Error::other(format!("a process of {threads} threads cannot fork")))
+            Err(io::Error::other(format!("cannot fork a process with {threads} threads")))
         }
     }
 }

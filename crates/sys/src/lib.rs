@@ -1,7 +1,7 @@
-//! The system calls that servers wait with: thin, safe, and without policy.
+//! Thin, safe wrappers of the system calls that servers wait with. They contain no policy.
 //!
-//! What a server does with a readiness event, a full descriptor table or a signal is decided in
-//! `regatta-serve`; here is only how the kernel is asked.
+//! `regatta-serve` decides what a server does on a readiness event, a full descriptor table or a
+//! signal. This crate only makes the calls.
 
 pub mod epoll;
 pub mod fork;

@@ -1,5 +1,5 @@
-//! Sockets: listening, accepting, and the calls of a connection, with `recv` and `send`
-//! because they are the shortest way into the kernel for a socket.
+//! Sockets: listening, accepting, and the calls of a connection. They use `recv` and `send`, which
+//! are the shortest path into the kernel for a socket.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
@@ -14,29 +14,30 @@ use std::{
     time::Duration,
 };
 
-/// Connections that the kernel may hold complete but not yet accepted (it caps this at
-/// `net.core.somaxconn`).
+/// Maximum number of established connections that wait to be accepted. The kernel caps it at
+/// `net.core.somaxconn`.
 pub const BACKLOG: i32 = 4096;
 
-/// Who may listen on a port beside us.
+/// Whether other sockets may listen on the same port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Port {
-    /// Nobody: a port in use is an error.
+    /// None may: a port in use is an error.
     Exclusive,
-    /// Other sockets of this user that ask for the same (SO_REUSEPORT): the kernel spreads new
-    /// connections over them by a hash of the addresses.
+    /// Other sockets of this user may, if they set the same option (SO_REUSEPORT). The kernel
+    /// distributes new connections over them by a hash of the addresses.
     Shared,
 }
 
-/// Listens on `addr`. Accepted connections send without delay (TCP_NODELAY is inherited).
+/// Listens on `addr`. Accepted connections inherit TCP_NODELAY.
 pub fn listen(addr: SocketAddr, port: Port, blocking: bool) -> io::Result<OwnedFd> {
     let fd = bound(addr, port, blocking)?;
     listen_on(&fd, BACKLOG)?;
     Ok(fd)
 }
 
-/// The address that `addr` names, port 0 being any port: an error if somebody listens on it. Nothing
-/// listens on it meanwhile, since who connected in that moment would be reset.
+/// Returns `addr` with a free port in place of port 0. Fails if another socket listens on the
+/// address. The check only binds and does not listen, because clients that connect in that moment
+/// would be reset.
 pub fn free_addr(addr: SocketAddr) -> io::Result<SocketAddr> {
     local_addr(bound(addr, Port::Exclusive, false)?)
 }
@@ -57,8 +58,8 @@ fn bound(addr: SocketAddr, port: Port, blocking: bool) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Begins to connect to `addr`, without waiting: the socket becomes writable when it is connected, or
-/// cannot be ([`opened`]).
+/// Starts to connect to `addr`, without waiting. The socket becomes writable when the attempt
+/// succeeds or fails ([`opened`]).
 pub fn connect(addr: SocketAddr) -> io::Result<OwnedFd> {
     let family = if addr.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -70,16 +71,18 @@ pub fn connect(addr: SocketAddr) -> io::Result<OwnedFd> {
     }
 }
 
-/// Two stream sockets that are connected to each other (AF_UNIX), for processes of one server.
+/// Creates two connected stream sockets (AF_UNIX), for the processes of one server.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
-/// Whether a connection was opened, once its socket is writable; if not, why (SO_ERROR, socket(7)).
+/// Checks whether a connection was opened, once its socket is writable. Returns the error if it was
+/// not (SO_ERROR, socket(7)).
 ///
-/// Where nobody listens on a port of this machine, the kernel may choose that very port for a connection to
-/// it, which is then connected to itself (RFC 793, 3.4, simultaneous open). That counts as refused.
+/// If nothing listens on a local port, the kernel may choose that same port as the source of a
+/// connection to it. The connection is then connected to itself (RFC 793, 3.4, simultaneous open).
+/// That counts as refused.
 pub fn opened(socket: impl AsFd) -> io::Result<()> {
     sockopt::socket_error(&socket)?.map_err(io::Error::from)?;
     if getpeername(&socket)?.is_some_and(|peer| getsockname(&socket).ok() == Some(peer)) {
@@ -88,16 +91,16 @@ pub fn opened(socket: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Longest time that a read and a write of a blocking socket may block; those that a listener accepts
-/// inherit it.
+/// Sets how long a read and a write of a blocking socket may block. Sockets accepted from a
+/// listener inherit it.
 pub fn set_timeouts(socket: impl AsFd, read: Duration, write: Duration) -> io::Result<()> {
     set_read_timeout(&socket, read)?;
     Ok(sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(write))?)
 }
 
-/// Longest time that a read of a blocking socket may block.
+/// Sets how long a read of a blocking socket may block.
 pub fn set_read_timeout(socket: impl AsFd, limit: Duration) -> io::Result<()> {
-    // 0 would be forever.
+    // 0 would mean forever.
     let limit = limit.max(Duration::from_micros(1));
     Ok(sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(limit))?)
 }
@@ -107,7 +110,7 @@ pub fn set_blocking(socket: impl AsFd) -> io::Result<()> {
     Ok(rustix::io::ioctl_fionbio(socket, false)?)
 }
 
-/// The address that a socket is bound to.
+/// Returns the address that a socket is bound to.
 pub fn local_addr(socket: impl AsFd) -> io::Result<SocketAddr> {
     Ok(getsockname(socket)?.try_into()?)
 }
@@ -122,41 +125,41 @@ pub fn accept_blocking(listener: impl AsFd) -> io::Result<OwnedFd> {
     Ok(accept_with(listener, SocketFlags::CLOEXEC)?)
 }
 
-/// Whether an accept failed because of its one connection, which is gone, so that the next may
-/// succeed at once (accept(2), error handling).
+/// Whether an accept failed only because its connection is gone, so that the next may succeed at
+/// once (accept(2), error handling).
 pub fn is_transient(error: &io::Error) -> bool {
     use io::ErrorKind::*;
     matches!(error.kind(), ConnectionAborted | Interrupted | ConnectionReset)
         || error.raw_os_error() == Some(rustix::io::Errno::PROTO.raw_os_error())
 }
 
-/// Reads what is there. 0 is the end of input.
+/// Reads the available bytes. Returns 0 at the end of input.
 #[inline]
 pub fn read(socket: impl AsFd, into: &mut [u8]) -> io::Result<usize> {
     Ok(recv(socket, into, RecvFlags::empty())?.0)
 }
 
-/// Writes what fits. A connection that is gone is an error, never a signal.
+/// Writes as many bytes as fit. A lost connection is an error, never a signal.
 #[inline]
 pub fn write(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     Ok(send(socket, bytes, SendFlags::NOSIGNAL)?)
 }
 
-/// As [`read`], on a blocking socket, without blocking.
+/// Like [`read`], without blocking on a blocking socket.
 #[inline]
 pub fn read_now(socket: impl AsFd, into: &mut [u8]) -> io::Result<usize> {
     Ok(recv(socket, into, RecvFlags::DONTWAIT)?.0)
 }
 
-/// As [`write`], or [`write_last`], on a blocking socket, without blocking.
+/// Like [`write`], or [`write_last`] if `last`, without blocking on a blocking socket.
 #[inline]
 pub fn write_now(socket: impl AsFd, bytes: &[u8], last: bool) -> io::Result<usize> {
     let more = if last { SendFlags::MORE } else { SendFlags::empty() };
     Ok(send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT | more)?)
 }
 
-/// As [`write`], for the last bytes before [`finish_writing`]: the kernel holds them back and sends
-/// them together with the end, in one packet instead of two (MSG_MORE, send(2)).
+/// Like [`write`], for the last bytes before [`finish_writing`]. The kernel delays them and sends
+/// them together with the FIN, in one packet instead of two (MSG_MORE, send(2)).
 #[inline]
 pub fn write_last(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     Ok(send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::MORE)?)
@@ -168,35 +171,35 @@ pub fn is_readable(socket: impl AsFd) -> bool {
     poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
-/// Whether the connection is no more: it was reset, or both of its directions have ended. Tells so
-/// whatever is left to be read.
+/// Whether the connection was reset, or both directions are shut down, even if input is still
+/// unread.
 pub fn is_gone(socket: impl AsFd) -> bool {
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // Errors and the end of both directions are told without being asked for (poll(2)).
+    // Errors and hang-ups are always reported (poll(2)).
     let asked = PollFd::new(&socket, PollFlags::empty());
     poll(&mut [asked], Some(&at_once)).is_ok_and(|gone| gone > 0)
 }
 
-/// Whether the peer has ended its sending direction, or the connection is gone. What it has sent before may
-/// still be there to read.
+/// Whether the peer has closed its sending side, or the connection is gone. Earlier input may still
+/// be unread.
 pub fn has_ended(socket: impl AsFd) -> bool {
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     let asked = PollFd::new(&socket, PollFlags::RDHUP);
     poll(&mut [asked], Some(&at_once)).is_ok_and(|ended| ended > 0)
 }
 
-/// Ends our sending direction: the peer reads what was sent, then the end of input.
+/// Shuts down our sending side. The peer reads what was sent, then the end of input.
 pub fn finish_writing(socket: impl AsFd) -> io::Result<()> {
     Ok(shutdown(socket, Shutdown::Write)?)
 }
 
-/// Ends our reading direction: what has arrived can still be read, then comes the end of input.
-/// Wakes whoever waits for input.
+/// Shuts down our receiving side. Input that has arrived can still be read, followed by the end of
+/// input. Wakes threads that wait for input.
 pub fn finish_reading(socket: impl AsFd) -> io::Result<()> {
     Ok(shutdown(socket, Shutdown::Read)?)
 }
 
-/// Ends both directions.
+/// Shuts down both directions.
 pub fn finish(socket: impl AsFd) -> io::Result<()> {
     Ok(shutdown(socket, Shutdown::Both)?)
 }
@@ -206,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_that_somebody_listens_on_is_not_free_however_they_do() {
+    fn an_address_with_a_listener_is_not_free() {
         let any = "127.0.0.1:0".parse().unwrap();
         for port in [Port::Exclusive, Port::Shared] {
             let listener = listen(any, port, false).unwrap();

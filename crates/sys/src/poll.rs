@@ -1,4 +1,4 @@
-//! poll(2): the whole list of descriptors goes into the kernel at every call.
+//! poll(2): every call passes the whole list of descriptors to the kernel.
 
 use crate::{Event, Interest, Readiness};
 use std::{
@@ -7,20 +7,20 @@ use std::{
     time::Duration,
 };
 
-/// The list that poll is called with.
+/// The list of descriptors for poll.
 #[derive(Default)]
 pub struct Poll {
     watched: Vec<libc::pollfd>,
-    /// Tokens of `watched`, in its order.
+    /// The tokens of `watched`, in the same order.
     tokens: Vec<u64>,
-    /// Place in `watched` by descriptor; `NOWHERE` for one that is not watched.
+    /// The index in `watched` of each descriptor; `NOWHERE` if it is not watched.
     places: Vec<u32>,
 }
 
 const NOWHERE: u32 = u32::MAX;
 
 impl Poll {
-    /// An empty list.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Poll::default()
     }
@@ -70,7 +70,7 @@ impl Readiness for Poll {
     }
 
     fn closing(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        // One that was removed before is not watched any more.
+        // A descriptor that was removed before is no longer watched.
         if self.place(fd).is_ok() { self.remove(fd) } else { Ok(()) }
     }
 
@@ -82,8 +82,9 @@ impl Readiness for Poll {
         });
         let timeout = timeout.as_ref().map_or(std::ptr::null(), |t| t as *const _);
         let list = self.watched.as_mut_ptr();
-        // SAFETY: `list` points at as many entries as are told, which live as long as `self`; the
-        // timeout is null or points at a local that outlives the call; no signal mask is given.
+        // SAFETY: `list` points to as many entries as the count says, which live as long as `self`.
+        // The timeout is null or points to a local that outlives the call. No signal mask is
+        // passed.
         let found =
             unsafe { libc::ppoll(list, self.watched.len() as _, timeout, std::ptr::null()) };
         if found < 0 {

@@ -1,4 +1,4 @@
-//! What the kernel still holds of what was sent.
+//! Output that the kernel still holds.
 
 use rustix::net::getpeername;
 use std::{
@@ -6,17 +6,17 @@ use std::{
     os::fd::{AsFd, AsRawFd},
 };
 
-/// Bytes that were written to a TCP socket and that the peer has not acknowledged (SIOCOUTQ,
-/// tcp(7)). 0 once the connection is gone.
+/// Returns the bytes written to a TCP socket that the peer has not acknowledged (SIOCOUTQ, tcp(7));
+/// 0 once the connection is gone.
 pub fn unacknowledged(socket: impl AsFd) -> io::Result<usize> {
     let mut bytes: libc::c_int = 0;
-    // SAFETY: for a descriptor that is open (it is borrowed) the request, whose other name is
-    // TIOCOUTQ, writes one int to the address given, which is that of `bytes`.
+    // SAFETY: the descriptor is open, because it is borrowed. The request (TIOCOUTQ is another name
+    // of SIOCOUTQ) writes one int to the given address, which is that of `bytes`.
     let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
-    // Of a connection that was reset the kernel keeps the last count, and no peer.
+    // After a reset, the kernel keeps the last count, but no peer address.
     let gone = bytes > 0 && getpeername(&socket).is_err();
     Ok(if gone { 0 } else { bytes as usize })
 }
@@ -30,7 +30,7 @@ mod tests {
     };
 
     #[test]
-    fn what_the_peer_never_took_does_not_count_once_it_has_reset() {
+    fn unacknowledged_bytes_do_not_count_after_a_reset() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut socket, _) = listener.accept().unwrap();

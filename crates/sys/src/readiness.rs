@@ -1,4 +1,4 @@
-//! What select, poll and epoll have in common: they report which descriptors are ready.
+//! The common interface of select, poll and epoll, which report ready descriptors.
 
 use std::{io, os::fd::BorrowedFd, time::Duration};
 
@@ -7,58 +7,59 @@ use std::{io, os::fd::BorrowedFd, time::Duration};
 pub struct Interest {
     /// Input, a new connection, or the end of input.
     pub read: bool,
-    /// Room for output.
+    /// Free space for output.
     pub write: bool,
 }
 
 impl Interest {
-    /// Input alone.
+    /// Input only.
     pub const READ: Interest = Interest { read: true, write: false };
     /// Both directions.
     pub const BOTH: Interest = Interest { read: true, write: true };
 }
 
-/// What is known of a descriptor. Errors and hang-ups count as ready in both directions, so that the
-/// next call on the descriptor reports them.
+/// The readiness of a descriptor. Errors and hang-ups count as ready in both directions, so that
+/// the next call on the descriptor reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The token under which it was added.
+    /// The token with which it was added.
     pub token: u64,
     /// A read would not block.
     pub readable: bool,
     /// A write would not block.
     pub writable: bool,
-    /// The peer has ended its direction, or the connection is gone: once all input is read, a read
-    /// reports it. Only an edge-triggered call reports this; there, no further event may follow.
+    /// The peer has closed its sending side, or the connection is gone. Once all input is read, a
+    /// read reports it. Only edge-triggered calls set this; no further event may follow there.
     pub ended: bool,
 }
 
-/// A readiness call.
+/// A system call that reports readiness.
 pub trait Readiness {
-    /// Whether an event is reported once, when a descriptor becomes ready, rather than at every wait
-    /// while it is.
+    /// Whether an event is reported only when a descriptor becomes ready, rather than at every wait
+    /// while it is ready.
     fn is_edge_triggered(&self) -> bool {
         false
     }
 
-    /// Why `fd` cannot be watched, however few others are: a limit of the call itself.
+    /// Returns why the call can never watch `fd`, e.g. because of its number; `None` if it can.
     fn refusal(&self, _fd: BorrowedFd<'_>) -> Option<&'static str> {
         None
     }
 
-    /// Starts to watch `fd`; events carry `token`.
+    /// Starts watching `fd`. Its events carry `token`.
     fn add(&mut self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()>;
 
-    /// Changes what is waited for on a watched descriptor.
+    /// Changes the interest in a watched descriptor.
     fn modify(&mut self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()>;
 
-    /// Stops to watch `fd`, which stays open.
+    /// Stops watching `fd`, which stays open.
     fn remove(&mut self, fd: BorrowedFd<'_>) -> io::Result<()>;
 
-    /// Stops to watch `fd`, which the caller closes next.
+    /// Stops watching `fd`, which the caller closes next.
     fn closing(&mut self, fd: BorrowedFd<'_>) -> io::Result<()>;
 
-    /// Replaces `events` by those that are ready. Waits for the first of them up to `timeout`
-    /// (`None`: forever). May return none early, after a signal.
+    /// Waits until a descriptor is ready, at most `timeout` (`None`: forever). Replaces the
+    /// contents of `events` by the ready descriptors. May return early without events, after a
+    /// signal.
     fn wait(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()>;
 }

@@ -1,5 +1,5 @@
-//! select(2): a set of bits for each kind of readiness goes into the kernel at every call, and
-//! comes back changed.
+//! select(2): every call passes one bit set per kind of readiness to the kernel, which modifies the
+//! sets.
 
 use crate::{Event, Interest, Readiness};
 use rustix::{
@@ -15,25 +15,25 @@ use std::{
     time::Duration,
 };
 
-/// Descriptors that a set holds: 0 to 1,023 (`FD_SETSIZE`, select(2)).
+/// Number of descriptors in a set: 0 to 1,023 (`FD_SETSIZE`, select(2)).
 pub const SET: usize = libc::FD_SETSIZE;
 
 type Bits = Vec<FdSetElement>;
 
-/// The sets that select is called with.
+/// The sets for select.
 pub struct Select {
     /// Watched for input.
     read: Bits,
-    /// Watched for room.
+    /// Watched for free space for output.
     write: Bits,
-    /// What the kernel is handed and what it makes of it.
+    /// Copies of both sets, which the kernel modifies.
     ready: (Bits, Bits),
-    /// Tokens by descriptor.
+    /// The tokens, indexed by descriptor.
     tokens: Vec<u64>,
 }
 
 impl Select {
-    /// Empty sets.
+    /// Creates empty sets.
     pub fn new() -> Self {
         let bits = || vec![FdSetElement::default(); fd_set_num_elements(SET, SET as RawFd)];
         Select { read: bits(), write: bits(), ready: (bits(), bits()), tokens: vec![0; SET] }
@@ -60,7 +60,7 @@ impl Default for Select {
 
 impl Readiness for Select {
     fn refusal(&self, fd: BorrowedFd<'_>) -> Option<&'static str> {
-        (fd.as_raw_fd() as usize >= SET).then_some("select's set holds descriptors below 1024 only")
+        (fd.as_raw_fd() as usize >= SET).then_some("select supports only descriptors below 1024")
     }
 
     fn add(&mut self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
@@ -93,11 +93,11 @@ impl Readiness for Select {
         let timeout =
             timeout.map(|t| Timespec { tv_sec: t.as_secs() as _, tv_nsec: t.subsec_nanos() as _ });
         let bound = fd_set_bound(read).max(fd_set_bound(write));
-        // SAFETY: the sets name watched descriptors alone; who closes one takes it out first
-        // (`closing`). A number that is not open would be an error of the call (EBADF), no more.
+        // SAFETY: the sets contain only watched descriptors. A caller that closes one removes it
+        // first (`closing`). A number that is not open would only make the call fail (EBADF).
         match unsafe { select(bound, Some(read), Some(write), None, timeout.as_ref()) } {
             Ok(_) => {}
-            Err(Errno::INTR) => return Ok(()), // the sets are not to be looked at
+            Err(Errno::INTR) => return Ok(()), // the sets are undefined
             Err(error) => return Err(error.into()),
         }
         let (read, write): (&Bits, &Bits) = (read, write);

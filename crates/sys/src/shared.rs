@@ -1,4 +1,4 @@
-//! A counter that a process shares with the processes it forks.
+//! A counter that a process shares with its forked children.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::{io, ops::Deref, ptr::NonNull, sync::atomic::AtomicUsize};
@@ -7,21 +7,21 @@ use std::{io, ops::Deref, ptr::NonNull, sync::atomic::AtomicUsize};
 #[derive(Debug)]
 pub struct SharedCounter(NonNull<AtomicUsize>);
 
-// SAFETY: it is a pointer to an atomic that lives in a mapping of its own until the drop; atomics
-// may be used from any thread.
+// SAFETY: it is a pointer to an atomic in its own mapping, which exists until the drop. Atomics may
+// be used from any thread.
 unsafe impl Send for SharedCounter {}
 // SAFETY: as above.
 unsafe impl Sync for SharedCounter {}
 
 impl SharedCounter {
-    /// A counter at 0. Fails when out of memory.
+    /// Creates a counter with value 0. Fails if out of memory.
     pub fn new() -> io::Result<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
+        // SAFETY: a new mapping at an address chosen by the kernel does not affect other memory.
         let page = unsafe {
             mmap_anonymous(std::ptr::null_mut(), size_of::<usize>(), access, MapFlags::SHARED)
         }?;
-        // A mapping is zeroed, aligned to a page, and never at 0.
+        // A mapping is zeroed, page-aligned, and never at address 0.
         Ok(SharedCounter(NonNull::new(page.cast()).expect("a mapping has an address")))
     }
 }
@@ -43,7 +43,7 @@ impl AsRef<AtomicUsize> for SharedCounter {
 
 impl Drop for SharedCounter {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and `self` was the last that points into it.
+        // SAFETY: the mapping is ours, and `self` was the last pointer into it.
         let _ = unsafe { munmap(self.0.as_ptr().cast(), size_of::<usize>()) };
     }
 }

@@ -1,4 +1,4 @@
-//! What signals do to a server: handlers that need no thread, so that a server may fork.
+//! Signal handlers of a server. They need no thread, so that a server may fork.
 
 use crate::wake::Latch;
 use rustix::net::{Shutdown, shutdown};
@@ -19,8 +19,8 @@ use std::{
     },
 };
 
-/// Sets `latch` on SIGTERM and SIGINT. A second one ends the process at once, with the status
-/// 128 + signal. Gives what [`ignore`] takes back.
+/// Sets `latch` on SIGTERM and SIGINT. A second signal ends the process at once, with status 128 +
+/// signal. Returns the handlers' ids, for [`ignore`].
 pub fn set_on_termination(latch: &Arc<Latch>) -> io::Result<[SigId; 2]> {
     let seen = Arc::new(AtomicBool::new(false));
     let register = |signal| {
@@ -31,37 +31,39 @@ pub fn set_on_termination(latch: &Arc<Latch>) -> io::Result<[SigId; 2]> {
             }
             latch.set();
         };
-        // SAFETY: the handler swaps an atomic, and calls _exit(2), or stores an atomic and calls
-        // write(2): all async-signal-safe (signal-safety(7)). It neither locks nor allocates.
+        // SAFETY: the handler swaps an atomic, then calls _exit(2), or stores an atomic and calls
+        // write(2). All of these are async-signal-safe (signal-safety(7)). It neither locks nor
+        // allocates.
         unsafe { low_level::register(signal, handler) }
     };
     Ok([register(SIGTERM)?, register(SIGINT)?])
 }
 
-/// From now on these signals do nothing in this process.
+/// Ignores these signals in this process from now on.
 pub fn ignore(signals: &[SigId]) {
     for &signal in signals {
-        low_level::unregister(signal); // what is left is a handler that does nothing
+        low_level::unregister(signal); // the remaining handler does nothing
     }
 }
 
-/// A stream that becomes readable when a child ends (SIGCHLD).
+/// Returns a stream that becomes readable when a child ends (SIGCHLD).
 pub fn ended_children() -> io::Result<UnixStream> {
-    let (told, tells) = UnixStream::pair()?;
-    told.set_nonblocking(true)?;
-    low_level::pipe::register(SIGCHLD, tells)?;
-    Ok(told)
+    let (reader, writer) = UnixStream::pair()?;
+    reader.set_nonblocking(true)?;
+    low_level::pipe::register(SIGCHLD, writer)?;
+    Ok(reader)
 }
 
-/// The connection whose input the signal of [`end_input_on_signal`] ends; negative: none. Stored by
-/// [`while_served`] alone, which takes it back before the descriptor can be closed.
+/// The connection whose input is shut down by the signal of [`end_input_on_signal`]; negative if
+/// none. Only [`while_served`] sets it, and resets it before the descriptor can be closed.
 static SERVED: AtomicI32 = AtomicI32::new(NONE);
 const NONE: RawFd = -1;
 
-/// Makes SIGUSR1 end the input of the connection that [`while_served`] names, as shutdown(2) does.
+/// Makes SIGUSR1 shut down the input of the current connection of [`while_served`] (shutdown(2)).
 pub fn end_input_on_signal() -> io::Result<()> {
-    // SAFETY: the handler loads an atomic and calls shutdown(2), without errno: all of it
-    // async-signal-safe (signal-safety(7)). A descriptor is named there only while it is open.
+    // SAFETY: the handler loads an atomic and calls shutdown(2) without touching errno. Both are
+    // async-signal-safe (signal-safety(7)). The atomic contains a descriptor only while that is
+    // open.
     unsafe {
         low_level::register(SIGUSR1, || {
             let fd = SERVED.load(SeqCst);
@@ -73,18 +75,18 @@ pub fn end_input_on_signal() -> io::Result<()> {
     Ok(())
 }
 
-/// Calls `serve`. Meanwhile SIGUSR1 ends the input of `socket`. One at a time in a process: the
-/// latest is named.
+/// Calls `serve`. Meanwhile SIGUSR1 shuts down the input of `socket`. Only one call at a time per
+/// process is supported: the latest socket counts.
 pub fn while_served<R>(socket: impl AsFd, serve: impl FnOnce() -> R) -> R {
-    /// Takes the name back, also when `serve` panics. Nobody else gets hold of it, so it cannot be
-    /// forgotten and leave the name to the descriptor's next owner.
-    struct TakesBack;
-    impl Drop for TakesBack {
+    /// Resets `SERVED`, even if `serve` panics. No other code can access this guard, so it cannot
+    /// be forgotten, which would leave `SERVED` to the next owner of the descriptor.
+    struct ResetOnDrop;
+    impl Drop for ResetOnDrop {
         fn drop(&mut self) {
             SERVED.store(NONE, SeqCst);
         }
     }
-    let _takes_back = TakesBack;
+    let _reset = ResetOnDrop;
     SERVED.store(socket.as_fd().as_raw_fd(), SeqCst);
     serve()
 }

@@ -1,5 +1,5 @@
-//! A latch that makes a descriptor readable: wakes whatever waits, in any thread, and in every
-//! process that was forked since.
+//! A latch that makes a descriptor readable. It wakes waiters in any thread and in every process
+//! forked since.
 
 use crate::shared::SharedCounter;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -9,7 +9,7 @@ use std::{
     sync::atomic::Ordering,
 };
 
-/// Set once; from then on its descriptor is readable for everybody, for ever.
+/// A latch that is set once. From then on its descriptor stays readable.
 #[derive(Debug)]
 pub struct Latch {
     readable: OwnedFd,
@@ -17,16 +17,16 @@ pub struct Latch {
 }
 
 impl Latch {
-    /// A latch that is not set. Fails when out of descriptors or memory.
+    /// Creates a latch that is not set. Fails if out of descriptors or memory.
     pub fn new() -> io::Result<Self> {
         let readable = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Latch { readable, set: SharedCounter::new()? })
     }
 
-    /// Sets it. Doing so again changes nothing. Permitted in a signal handler.
+    /// Sets the latch. Idempotent. Safe in a signal handler.
     pub fn set(&self) {
         self.set.store(1, Ordering::SeqCst);
-        // The only error is a counter at its maximum, and that is set too.
+        // The only possible error is a counter at its maximum, which counts as set too.
         let _ = rustix::io::write(&self.readable, &1u64.to_ne_bytes());
     }
 

@@ -1,4 +1,5 @@
-//! Forking, in a process of one thread: this file has its own `main`, since the usual one has threads.
+//! Forking in a single-threaded process. This file has its own `main`, because the test harness
+//! starts threads.
 
 use regatta_sys::fork::{Fork, Forked};
 use rustix::process::{WaitOptions, waitpid};
@@ -8,7 +9,7 @@ fn main() {
     let fork = Fork::new().unwrap();
     forks_in_one_thread(&fork);
     does_not_fork_once_a_thread_was_started(&fork);
-    println!("forks in a process of one thread, and in no other: ok");
+    println!("forks only a single-threaded process: ok");
 }
 
 fn forks_in_one_thread(fork: &Fork) {
@@ -22,14 +23,14 @@ fn forks_in_one_thread(fork: &Fork) {
 }
 
 fn does_not_fork_once_a_thread_was_started(fork: &Fork) {
-    let (goes_on, waits) = mpsc::channel::<()>();
+    let (release, waits) = mpsc::channel::<()>();
     let thread = thread::spawn(move || waits.recv());
     match fork.fork() {
         Ok(Forked::Child) => std::process::exit(7),
         Ok(Forked::Parent(_)) => panic!("it forked with two threads"),
-        Err(error) => assert_eq!(error.to_string(), "a process of 2 threads cannot fork"),
+        Err(error) => assert_eq!(error.to_string(), "cannot fork a process with 2 threads"),
     }
     assert!(Fork::new().is_err());
-    drop(goes_on);
+    drop(release);
     thread.join().unwrap().unwrap_err();
 }

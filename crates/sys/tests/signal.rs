@@ -1,4 +1,4 @@
-//! The signal that ends the input of the connection that is served.
+//! The signal that shuts down the input of the current connection.
 
 use regatta_sys::signal::{end_input_on_signal, while_served};
 use signal_hook::{consts::SIGUSR1, low_level::raise};
@@ -9,7 +9,7 @@ use std::{
     sync::Mutex,
 };
 
-/// The signal is for the whole process.
+/// Serialises the tests, because the signal affects the whole process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn pair() -> (UnixStream, UnixStream) {
@@ -18,13 +18,13 @@ fn pair() -> (UnixStream, UnixStream) {
     (ours, theirs)
 }
 
-/// To this thread, and handled when it returns (raise(3)).
+/// Sends the signal to this thread. It is handled when this returns (raise(3)).
 fn signal() {
     raise(SIGUSR1).unwrap();
 }
 
 #[test]
-fn ends_the_input_of_the_connection_that_is_served_and_of_no_other() {
+fn the_signal_shuts_down_the_input_of_only_the_served_connection() {
     let _alone = ALONE.lock().unwrap();
     end_input_on_signal().unwrap();
     let ((served, mut client), (other, _open)) = (pair(), pair());
@@ -35,7 +35,7 @@ fn ends_the_input_of_the_connection_that_is_served_and_of_no_other() {
 }
 
 #[test]
-fn leaves_the_connection_alone_once_serving_it_has_returned_or_panicked() {
+fn the_signal_ignores_a_connection_after_serving_has_returned_or_panicked() {
     let _alone = ALONE.lock().unwrap();
     end_input_on_signal().unwrap();
     let (served, _client) = pair();

@@ -1,4 +1,4 @@
-//! The ring on connections: buffers that run out, sends that wait for room, cancels.
+//! The ring on connections: running out of buffers, sends that wait for buffer space, cancels.
 
 use regatta_sys::uring::{Buffer, Completion, Received, Ring};
 use std::{
@@ -12,7 +12,7 @@ use std::{
 
 const TOKEN: u32 = 7;
 
-/// Both ends of a connection.
+/// Both sockets of a connection.
 fn pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -23,7 +23,7 @@ fn shared(stream: TcpStream) -> Rc<OwnedFd> {
     Rc::new(stream.into())
 }
 
-/// The next completion, which must come.
+/// Returns the next completion, which must arrive in time.
 fn next(ring: &mut Ring) -> Completion {
     let end = Instant::now() + Duration::from_secs(10);
     loop {
@@ -36,7 +36,7 @@ fn next(ring: &mut Ring) -> Completion {
 }
 
 #[test]
-fn a_receive_without_buffers_is_told_and_loses_nothing() {
+fn a_receive_without_free_buffers_is_reported_and_loses_nothing() {
     let mut ring = Ring::new().expect("io_uring is permitted");
     let (mut near, far) = pair();
     let far = shared(far);
@@ -48,7 +48,7 @@ fn a_receive_without_buffers_is_told_and_loses_nothing() {
     ring.receive(&far, TOKEN).unwrap();
     loop {
         let Completion::Received { token: TOKEN, result, more } = next(&mut ring) else {
-            panic!("only a receive is under way");
+            panic!("only a receive is in flight");
         };
         match result {
             Received::Bytes(mut buffer) => {
@@ -68,12 +68,12 @@ fn a_receive_without_buffers_is_told_and_loses_nothing() {
         }
     }
     writing.join().unwrap().unwrap();
-    assert!(heard == said, "{} of {} bytes, or others", heard.len(), said.len());
+    assert!(heard == said, "received {} of {} bytes, or wrong bytes", heard.len(), said.len());
     assert!(starved >= 2, "starved {starved} times");
 }
 
 #[test]
-fn a_send_goes_on_when_there_is_room_and_gives_its_memory_back() {
+fn a_send_continues_when_there_is_room_and_returns_its_buffer() {
     let mut ring = Ring::new().expect("io_uring is permitted");
     let (near, mut far) = pair();
     let near = shared(near);
@@ -98,11 +98,11 @@ fn a_send_goes_on_when_there_is_room_and_gives_its_memory_back() {
 }
 
 #[test]
-fn a_cancel_completes_what_waits() {
+fn a_cancel_completes_a_waiting_operation() {
     let mut ring = Ring::new().expect("io_uring is permitted");
     let (near, _far) = pair();
     let near = shared(near);
-    // More than a socket holds, so that a send comes to wait for room.
+    // More than a socket buffers, so that a send must wait.
     let (mut bytes, mut key) = (vec![0; 8 << 20], None);
     for _ in 0..1000 {
         key = Some(ring.send(&near, TOKEN, bytes, 0, false).unwrap());

@@ -1,4 +1,4 @@
-//! The ring on files: whole ones of any length, and those that are not to be had.
+//! The ring on files: whole files of any length, and files that cannot be read.
 
 use regatta_sys::uring::{Completion, Ring};
 use rustix::fs::{Advice, CWD, FileType, Mode, fadvise, mknodat};
@@ -18,7 +18,7 @@ fn name(path: &Path) -> Arc<CStr> {
     CString::new(path.as_os_str().as_bytes()).unwrap().into()
 }
 
-/// The next read that is over, which must come.
+/// Returns the next finished read, which must arrive in time.
 fn next(ring: &mut Ring) -> (u32, io::Result<Vec<u8>>) {
     let end = Instant::now() + Duration::from_secs(10);
     loop {
@@ -48,13 +48,13 @@ fn random(length: usize) -> Vec<u8> {
     (0..length as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
 
-/// On whatever /tmp is, and in memory.
+/// One folder in the default temporary directory, and one in memory.
 fn folders() -> [tempfile::TempDir; 2] {
     [tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap()]
 }
 
 #[test]
-fn files_of_every_length_are_whole() {
+fn files_of_every_length_are_read_completely() {
     for folder in folders() {
         let mut ring = Ring::new().expect("io_uring is permitted");
         let path = folder.path().join("file");
@@ -66,7 +66,7 @@ fn files_of_every_length_are_whole() {
 }
 
 #[test]
-fn many_are_read_with_few_open_at_once() {
+fn many_files_are_read_with_few_open_at_once() {
     let [folder, _] = folders();
     let mut ring = Ring::new().expect("io_uring is permitted");
     for i in 0..100 {
@@ -78,12 +78,15 @@ fn many_are_read_with_few_open_at_once() {
     for _ in 0..100 {
         let (token, read) = next(&mut ring);
         assert!(read.unwrap() == random(60_000 + 10 * token as usize), "file {token}");
-        assert!(!std::mem::replace(&mut seen[token as usize], true), "file {token} comes once");
+        assert!(
+            !std::mem::replace(&mut seen[token as usize], true),
+            "file {token} is reported once"
+        );
     }
 }
 
 #[test]
-fn what_cannot_be_read_is_an_error_and_the_next_is_read_all_the_same() {
+fn an_unreadable_file_is_an_error_and_the_next_is_still_read() {
     for folder in folders() {
         let mut ring = Ring::new().expect("io_uring is permitted");
         let file = folder.path().join("file");
@@ -107,12 +110,12 @@ fn what_cannot_be_read_is_an_error_and_the_next_is_read_all_the_same() {
 }
 
 #[test]
-fn what_is_not_a_regular_file_is_refused_and_holds_nothing_up() {
+fn special_files_are_refused_without_waiting() {
     for folder in folders() {
         let mut ring = Ring::new().expect("io_uring is permitted");
         let file = folder.path().join("file");
         fs::write(&file, random(65_536)).unwrap();
-        let fifos = ["nobody writes", "its writer is silent", "its writer has written"];
+        let fifos = ["no writer", "a silent writer", "a writer with data"];
         let [nobody, silent, written] = fifos.map(|name| {
             let path = folder.path().join(name);
             mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
@@ -128,7 +131,7 @@ fn what_is_not_a_regular_file_is_refused_and_holds_nothing_up() {
             {
                 writer.write_all(&random(1000)).unwrap();
                 let error = read(&mut ring, path).unwrap_err();
-                assert_eq!(error.to_string(), "it is not a regular file", "{}", path.display());
+                assert_eq!(error.to_string(), "not a regular file", "{}", path.display());
             }
             assert!(read(&mut ring, &socket).is_err());
             for _ in 0..20 {
@@ -140,7 +143,7 @@ fn what_is_not_a_regular_file_is_refused_and_holds_nothing_up() {
 
 /// A file whose bytes must be fetched from the disk.
 #[test]
-fn what_is_not_in_memory_is_waited_for() {
+fn a_file_that_is_not_cached_is_read_from_disk() {
     let [folder, _] = folders();
     let mut ring = Ring::new().expect("io_uring is permitted");
     let path = folder.path().join("file");
@@ -148,7 +151,7 @@ fn what_is_not_in_memory_is_waited_for() {
     let file = fs::File::open(&path).unwrap();
     file.sync_all().unwrap();
     for _ in 0..10 {
-        // Where this is refused or does nothing, they are in memory.
+        // If this is refused or has no effect, they stay in memory.
         let _ = fadvise(&file, 0, None, Advice::DontNeed);
         assert!(read(&mut ring, &path).unwrap() == random(65_536));
     }

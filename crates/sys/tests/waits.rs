@@ -1,9 +1,9 @@
-//! How long epoll waits: to the nanosecond, in whatever company this crate is built.
+//! How long epoll waits: to the nanosecond, whichever other crates are built with this one.
 
 use regatta_sys::{Readiness, epoll::Epoll};
 use std::time::{Duration, Instant};
 
-/// A kernel call that counts milliseconds never returns earlier.
+/// A system call with a timeout in milliseconds would never return earlier.
 #[test]
 fn a_wait_below_a_millisecond_is_not_rounded_up_to_one() {
     let mut epoll = Epoll::new().unwrap();

@@ -200,7 +200,7 @@ fn offloading_is_refused_where_there_is_nothing_to_gain() {
         assert!(!ended.status.success() && said.contains(why), "{args:?}: {said}");
     };
     for model in ALONE {
-        let why = "a thread or process of its own";
+        let why = "its own thread or process";
         refused(&["hash", "--model", model, "--offload", "2"], why);
     }
     refused(&["hello", "--offload", "2"], "leave --offload out");

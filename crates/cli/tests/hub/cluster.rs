@@ -111,7 +111,7 @@ fn a_killed_process_ends_the_cluster_and_nobody_waits_for_it() {
     assert!(!server.ended().success());
     let mut told = String::new();
     server.child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-    let expected = format!("process {dead}, one of its 2, was killed by signal 9");
+    let expected = format!("process {dead} (one of 2) was killed by signal 9");
     assert!(told.contains(&expected), "{told}");
 }
 

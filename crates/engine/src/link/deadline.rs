@@ -1,28 +1,29 @@
-//! When a connection times out, and what it is looked at for before.
+//! When a connection times out, and what is checked before that.
 
 use super::{End, Link, OUTPUT_FULL, Socket, State, Timer};
 use crate::{Conn, Limits};
 use std::time::{Duration, Instant};
 
-/// Interval between looks at a connection that is closed once its peer has acknowledged everything.
+/// Interval between checks whether the peer has acknowledged everything, before a connection is
+/// closed.
 const DELIVERY: Duration = Duration::from_millis(5);
 
-/// Interval between looks at a connection whose time is over, and that has sent something.
+/// Interval between checks of a connection that is past its deadline but has unread input.
 pub(super) const AGAIN: Duration = Duration::from_millis(1);
 
 impl Link {
-    /// The alarm, unless it waits until the peer reads.
+    /// The alarm, unless it is deferred until the peer reads.
     fn alarm(&self) -> Option<Instant> {
         self.status.alarm.filter(|_| self.is_open() && self.pending() < OUTPUT_FULL)
     }
 
-    /// Whether there is room for an alarm that was due at `at`.
+    /// Whether an alarm was due at `at` and there is room for its output.
     #[inline]
     pub(crate) fn is_due(&self, at: Instant) -> bool {
         self.alarm().is_some_and(|alarm| alarm <= at)
     }
 
-    /// Takes the alarm, if it was due at `at`, whether there is room or not.
+    /// Takes the alarm if it was due at `at`, even without room for its output.
     pub(crate) fn rings_late(&mut self, at: Instant) -> bool {
         let rings = self.is_open() && self.status.alarm.is_some_and(|alarm| alarm <= at);
         if rings {
@@ -31,7 +32,7 @@ impl Link {
         rings
     }
 
-    /// Takes the alarm, if it is due.
+    /// Takes the alarm if it is due and there is room for its output.
     pub(crate) fn rings(&mut self, now: Instant) -> bool {
         let rings = self.alarm().is_some_and(|at| at <= now);
         if rings {
@@ -50,7 +51,7 @@ impl Link {
         self.due(limits)
     }
 
-    /// When [`Link::look`] is to be called.
+    /// When [`Link::look`] must be called.
     pub(crate) fn due(&self, limits: &Limits) -> Option<Instant> {
         self.deadline(limits).map(|(due, _)| due)
     }
@@ -68,7 +69,7 @@ impl Link {
         Some(alarm.filter(|alarm| *alarm < due.0).map_or(due, |alarm| (alarm, Timer::Alarm)))
     }
 
-    /// The next deadline of one that is read and written.
+    /// The next deadline of a connection that is open or closing.
     fn activity(&self, limits: &Limits) -> (Instant, Timer) {
         if let Some(since) = self.stuck {
             return (self.looked.max(since) + limits.look(), Timer::Progress);
@@ -77,10 +78,10 @@ impl Link {
             return (self.looked + Limits::LOOK, Timer::HeldUp);
         }
         let idle = self.active() + limits.idle;
-        // A look may find input that is not read yet. The next one is not in the same tick.
+        // A check may find unread input. The next check must not be in the same tick.
         let due = limits.due(self.active(), self.status.inside).max(self.looked + AGAIN);
-        // What it takes meanwhile is seen only by those who look. It is silent then, so this is not
-        // done for each request.
+        // Acknowledgements are noticed only by checking. This check needs a silent peer, so it is
+        // not made for each request.
         let look = self.heard.max(self.looked) + limits.idle / 4;
         match self.owes {
             true if look < due => (look, Timer::Owed),
@@ -97,7 +98,7 @@ impl Link {
         self.heard.max(self.progress.took())
     }
 
-    /// The timer has gone off. The next one is for the next deadline.
+    /// The timer has fired. The next one is set for the next deadline.
     pub(crate) fn timer_is_gone(&mut self) {
         self.armed = self.stuck.is_some();
     }
@@ -135,7 +136,7 @@ impl Link {
                 } else if self.is_held_up() {
                     socket.is_gone(conn).then_some(End::Gone)
                 } else if now >= limits.due(self.active(), self.status.inside)
-                    // After a stall of the process, what came in time may not have been read yet.
+                    // After a stall of the process, input that arrived in time may still be unread.
                     && !socket.is_readable(conn)
                 {
                     let idle = now >= self.active() + limits.idle;

@@ -1,9 +1,9 @@
-//! The life of a connection as tables: what happened, and what comes next.
+//! The lifecycle of a connection as tables: events, and the states and steps that follow.
 
 use super::{deadline::AGAIN, *};
 use std::time::Duration;
 
-/// A socket of which everything is known.
+/// A socket with fixed answers.
 #[derive(Clone, Copy, Default)]
 struct Known {
     unacknowledged: usize,
@@ -36,7 +36,7 @@ fn client(now: Instant) -> Link {
 }
 
 #[test]
-fn takes_only_what_is_not_written_yet() {
+fn take_returns_only_unwritten_output() {
     let now = Instant::now();
     let mut link = client(now);
     link.out().extend_from_slice(b"0123456789");
@@ -47,7 +47,7 @@ fn takes_only_what_is_not_written_yet() {
 }
 
 #[test]
-fn looks_again_later_at_a_timeout_with_unread_input() {
+fn a_timeout_with_unread_input_is_checked_again_later() {
     let start = Instant::now();
     let mut link = client(start);
     let over = start + limits().idle;
@@ -60,7 +60,7 @@ fn looks_again_later_at_a_timeout_with_unread_input() {
 }
 
 #[test]
-fn silence_counts_from_the_reply_that_was_waited_for() {
+fn idle_time_counts_from_the_reply_of_the_engine() {
     let start = Instant::now();
     let at = |s| start + Duration::from_secs(s);
     let mut link = client(start);
@@ -74,7 +74,7 @@ fn silence_counts_from_the_reply_that_was_waited_for() {
 }
 
 #[test]
-fn a_peer_that_takes_nothing_gains_no_time_by_being_sent_more() {
+fn sending_more_does_not_delay_the_timeout_of_a_stalled_peer() {
     let start = Instant::now();
     let at = |s| start + Duration::from_secs(s);
     let mut link = client(start);
@@ -98,7 +98,7 @@ fn a_peer_that_takes_nothing_gains_no_time_by_being_sent_more() {
     panic!("it was never closed");
 }
 
-// ---- what happened → what next ----
+// ---- event → next step ----
 
 fn at(start: Instant, s: u64) -> Instant {
     start + Duration::from_secs(s)
@@ -313,7 +313,8 @@ fn deadlines_and_what_they_find() {
     let plain = Status::default();
     let lingering = State::Lingering { until: at(2000), bytes: 1 };
     let closed = |end| State::Closed(end);
-    // The link; its deadline in ms, and what it is for; a socket; the state after a look then.
+    // The link; its deadline in ms, and what it is for; a socket; the state after the check at that
+    // time.
     for (mut link, due, timer, socket, after) in [
         (
             new(State::Connecting { until: at(5000) }, plain),
@@ -346,7 +347,7 @@ fn deadlines_and_what_they_find() {
         let case = format!("{link:?}");
         assert_eq!(link.deadline(&limits()), Some((at(due), timer)), "{case}");
         assert_eq!(link.sooner_due(&limits()), Some(at(due)), "{case}");
-        assert_eq!(link.sooner_due(&limits()), None, "it is no earlier than before: {case}");
+        assert_eq!(link.sooner_due(&limits()), None, "no earlier than before: {case}");
         link.look(at(due), &limits(), CONN(), &socket);
         assert_eq!(link.state(), after, "{case}");
         assert_eq!(link.sooner_due(&limits()).is_some(), !matches!(after, State::Closed(_)));
@@ -355,7 +356,7 @@ fn deadlines_and_what_they_find() {
 }
 
 #[test]
-fn a_peer_that_takes_its_output_slowly_is_not_stalled() {
+fn a_peer_that_acknowledges_slowly_is_not_stalled() {
     let start = Instant::now();
     let mut link = client(start);
     link.out().extend_from_slice(&[0; 100]);
@@ -365,7 +366,7 @@ fn a_peer_that_takes_its_output_slowly_is_not_stalled() {
     for second in 1..=20 {
         let socket = Known { unacknowledged, ..Known::default() };
         link.look(at(start, second), &limits(), CONN(), &socket);
-        assert!(link.is_open(), "it has taken something at second {second}");
+        assert!(link.is_open(), "it has acknowledged something at second {second}");
         unacknowledged -= 1;
     }
     let socket = Known { unacknowledged, ..Known::default() };
@@ -378,18 +379,18 @@ fn a_peer_that_takes_its_output_slowly_is_not_stalled() {
 }
 
 #[test]
-fn output_is_counted_however_it_leaves() {
+fn output_is_counted_whether_written_or_taken() {
     let start = Instant::now();
     let mut link = client(start);
     link.out().extend_from_slice(b"0123456789");
-    assert!(!link.wrote(start, 5), "no more than half: what is left stays where it is");
+    assert!(!link.wrote(start, 5), "half or less is written: the rest is not moved");
     assert_eq!((link.output(), link.pending(), link.out.len()), (&b"56789"[..], 5, 10));
-    assert!(!link.wrote(start, 1), "more than half: it is moved");
+    assert!(!link.wrote(start, 1), "more than half is written: the rest is moved");
     assert_eq!((link.output(), link.pending(), link.out.len()), (&b"6789"[..], 4, 4));
     assert!(link.stuck.is_some() && link.owes);
     assert!(link.wrote(start, 4));
     assert_eq!((link.pending(), link.sent, link.stuck), (0, 10, None));
-    assert!(link.take_unused().is_some(), "the memory goes to others");
+    assert!(link.take_unused().is_some(), "an unused buffer can be taken");
     assert!(link.take_unused().is_none());
 
     link.out().extend_from_slice(b"abc");
@@ -418,7 +419,7 @@ fn an_alarm_rings_once_and_only_while_open() {
 }
 
 #[test]
-fn a_deadline_is_passed_on_when_it_may_be_earlier() {
+fn a_deadline_is_reported_only_when_it_may_be_earlier() {
     let start = Instant::now();
     let mut link = client(start);
     assert!(link.sooner_due(&limits()).is_some(), "a new one");
@@ -427,7 +428,7 @@ fn a_deadline_is_passed_on_when_it_may_be_earlier() {
     link.set_status(start, Status { inside: Some(start), ..Status::default() });
     assert!(link.sooner_due(&limits()).is_some(), "another status");
     link.received(start, 1);
-    assert!(link.sooner_due(&limits()).is_none(), "silence begins later");
+    assert!(link.sooner_due(&limits()).is_none(), "the idle timeout moves later");
     link.out().push(0);
     link.wrote(start, 1);
     assert!(link.sooner_due(&limits()).is_some(), "the peer owes an acknowledgement");
@@ -435,7 +436,7 @@ fn a_deadline_is_passed_on_when_it_may_be_earlier() {
     link.wrote(start, 1);
     assert!(link.sooner_due(&limits()).is_none(), "as before");
     link.ended();
-    assert!(link.sooner_due(&limits()).is_some(), "its presence is looked after");
+    assert!(link.sooner_due(&limits()).is_some(), "the peer's presence is checked");
     let mut upstream = Link::new(1, Side::Upstream, start);
     assert_eq!(upstream.sooner_due(&limits()), Some(start + Limits::CONNECT));
     assert!(upstream.connected(at(start, 1)));
@@ -443,13 +444,13 @@ fn a_deadline_is_passed_on_when_it_may_be_earlier() {
 }
 
 #[test]
-fn a_standstill_begins_with_what_there_is_to_take() {
+fn a_stall_starts_with_the_first_unacknowledged_byte() {
     let start = Instant::now();
     let mut link = client(start);
     link.out().push(0);
     assert!(link.wrote(start, 1));
     link.look(at(start, 1), &limits(), CONN(), &Known::default());
-    // Until now it had taken everything.
+    // Until now the peer had acknowledged everything.
     link.out().push(0);
     assert!(link.wrote(at(start, 3), 1));
     let holds = Known { unacknowledged: 1, ..Known::default() };
@@ -464,7 +465,7 @@ fn a_standstill_begins_with_what_there_is_to_take() {
 }
 
 #[test]
-fn it_owes_until_everything_is_acknowledged() {
+fn acknowledgements_are_checked_until_nothing_is_pending() {
     let start = Instant::now();
     let mut link = client(start);
     link.out().push(0);
@@ -473,5 +474,9 @@ fn it_owes_until_everything_is_acknowledged() {
     link.look(at(start, 1), &limits(), CONN(), &holds);
     assert_eq!(link.deadline(&limits()), Some((at(start, 3), Timer::Owed)));
     link.look(at(start, 3), &limits(), CONN(), &Known::default());
-    assert_eq!(link.deadline(&limits()), Some((at(start, 11), Timer::Idle)), "it took it at 3 s");
+    assert_eq!(
+        link.deadline(&limits()),
+        Some((at(start, 11), Timer::Idle)),
+        "it acknowledged at 3 s"
+    );
 }

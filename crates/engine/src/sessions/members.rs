@@ -1,18 +1,18 @@
-//! Which sessions hear each other.
+//! Which sessions are in which room.
 
 use crate::{Conn, RoomName};
 use std::collections::HashMap;
 
-/// The sessions that hear what others post.
+/// The members of the rooms: the sessions that receive posts.
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    /// Those of each room in which somebody is.
+    /// The members of each room that is not empty.
     pub(super) rooms: HashMap<RoomName, Vec<Conn>>,
-    /// Where each is, by the place of its connection.
+    /// The seat of each member, indexed by [`Conn::index`].
     places: Vec<Option<Seat>>,
 }
 
-/// Where a member is: its room, and its place among those in there.
+/// The room of a member, and its index in the room's list.
 #[derive(Clone, Debug)]
 struct Seat {
     room: RoomName,
@@ -32,7 +32,7 @@ impl Members {
         self.seat(conn).is_some()
     }
 
-    /// Its room; the lobby, if it is in none.
+    /// The room of a connection; the lobby if it is in none.
     pub(super) fn room(&self, conn: Conn) -> RoomName {
         self.seat(conn).map_or(RoomName::LOBBY, |seat| seat.room.clone())
     }
@@ -49,7 +49,7 @@ impl Members {
         }
     }
 
-    /// Returns the room in which it was.
+    /// Removes a connection from its room, and returns the room.
     pub(super) fn leave(&mut self, conn: Conn) -> Option<RoomName> {
         let Seat { room, place } = self.places.get_mut(conn.index()).and_then(Option::take)?;
         let all = self.rooms.get_mut(&room)?;

@@ -1,18 +1,18 @@
-//! What must hold in every history.
+//! The invariants of every history.
 //!
-//! - A peer receives what the model says, no byte lost, doubled or out of its order, and nothing after
-//!   the end.
-//! - An orderly end leaves nothing out. The end is orderly if the engine closed the connection, if the
-//!   peer closed its side or fell silent, and if the server stopped and the peer took what it was sent
-//!   within the grace. What is *due* then: a half-closed client is owed the replies to everything it
-//!   sent; at a stop, those to everything that had arrived; at a timeout, those to all whole requests.
-//!   A reset by the peer, a stalled peer and the end of the grace cut the output; a peer that sends on
-//!   after a timeout, after `Connection: close` or beyond the bounds of lingering may lose the rest to
-//!   a reset.
-//! - A connection ends for a reason: not before its limit, and not later than 1.5 times of it. One
-//!   whose peer keeps taking is not closed for a timeout.
-//! - A stop is over by its grace.
-//! - Pending output and held input stay within the scenario's bounds.
+//! - A peer receives exactly what the model predicts: no byte lost, doubled or reordered, and nothing
+//!   after the end.
+//! - An orderly end loses nothing. The end is orderly if the engine closed the connection, if the peer
+//!   closed its side or fell silent, or if the server stopped and the peer acknowledged its output
+//!   within the grace period. What is *due* then: a half-closed client is owed the replies to everything it
+//!   sent; at a stop, to everything that had arrived; at a timeout, to all complete requests. A reset by
+//!   the peer, a stalled peer and the end of the grace period cut the output. A peer that keeps sending
+//!   after a timeout, after `Connection: close` or beyond the limits of lingering may lose the rest to a
+//!   reset.
+//! - A connection closes for a valid reason. A timeout fires neither before its limit nor later than 1.5
+//!   times the limit. It never fires while the peer keeps acknowledging output.
+//! - A stop finishes within its grace period.
+//! - Pending output and buffered input stay within the scenario's bounds.
 
 use super::{
     Scenario,
@@ -26,12 +26,12 @@ use std::time::{Duration, Instant};
 impl<S: Scenario> World<S> {
     // ---- the driver's reports to the core ----
 
-    /// Hands over bytes that were read into the buffer.
+    /// Reports bytes that were read into the buffer.
     pub fn hand(&mut self, who: usize, bytes: usize) {
         let now = self.now();
         let Some(conn) = self.conn(who) else { return };
         self.events += 1;
-        note!(self, "{who}: hands over {bytes}");
+        note!(self, "{who}: {bytes} bytes reach the core");
         let line = &mut self.lines[who];
         let station = &mut self.stations[line.station];
         if station.core.link(conn).is_some_and(|link| link.is_open()) {
@@ -53,7 +53,7 @@ impl<S: Scenario> World<S> {
         let now = self.now();
         let Some(conn) = self.conn(who) else { return };
         self.events += 1;
-        note!(self, "{who}: the end of input");
+        note!(self, "{who}: end of input");
         let line = &mut self.lines[who];
         let station = &mut self.stations[line.station];
         if station.core.link(conn).is_some_and(|link| link.is_open()) && !line.watch.ended {
@@ -100,9 +100,9 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    // ---- after each call ----
+    // ---- checks after each call ----
 
-    /// Looks at what a call may have changed of any connection of a core.
+    /// Observes what a call may have changed in any connection of a core.
     pub fn observe_all(&mut self, index: usize) {
         for who in 0..self.used {
             if self.lines[who].station == index && self.lines[who].is_up() {
@@ -111,7 +111,7 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// Looks at what a call has changed.
+    /// Observes what a call has changed in a connection.
     pub fn observe(&mut self, who: usize) {
         let now = self.now().instant;
         let line = &mut self.lines[who];
@@ -128,7 +128,7 @@ impl<S: Scenario> World<S> {
             watch.verdict = Some(Verdict { at: now, heard, took, owed });
         }
         let pending = link.pending();
-        // What is written to a connection that is being opened waits for nobody to take it.
+        // Output to a connection that is still being opened does not wait for its peer.
         let waits_for_peer = pending > 0 && !link.is_connecting();
         if watch.written + pending > watch.produced {
             watch.produced = watch.written + pending;
@@ -154,7 +154,7 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// A turn of the core is over.
+    /// Checks a connection at the end of a core's turn.
     pub fn check_turn(&mut self, who: usize) {
         let now = self.now().instant;
         let line = &mut self.lines[who];
@@ -163,13 +163,12 @@ impl<S: Scenario> World<S> {
         };
         let expected = &self.expected[who];
         let watch = &mut line.watch;
-        // Once it has stopped and the last client has gone, a driver returns.
+        // After a stop, a driver returns once the last client is gone.
         let is_over = self.stations[line.station].core.clients() == 0;
         let most = S::PENDING + S::GROWTH * self.read;
         let mut wrong = None;
         if link.pending() > most {
-            wrong =
-                Some(format!("{} bytes of output are pending, more than {most}", link.pending()));
+            wrong = Some(format!("{} bytes of output pending, maximum {most}", link.pending()));
         }
         while expected.marks.get(watch.mark).is_some_and(|(_, out)| *out <= watch.produced) {
             watch.mark += 1;
@@ -178,13 +177,13 @@ impl<S: Scenario> World<S> {
         let held = watch.handed.saturating_sub(taken);
         let most = S::HELD + 2 * self.read;
         if held > most && !expected.closes && link.is_open() {
-            wrong = Some(format!("{held} bytes of input are held, more than {most}"));
+            wrong = Some(format!("{held} bytes of input are buffered; the limit is {most}"));
         }
         if let Some(stopped) = self.stopped.filter(|_| !is_over) {
             let slack = Duration::from_micros(8 * self.lag) + Duration::from_millis(20);
             let over = Duration::from_micros(self.time - stopped);
             if over > self.grace + slack {
-                wrong = Some(format!("it is there {over:?} after a stop of {:?}", self.grace));
+                wrong = Some(format!("open {over:?} after a stop with grace {:?}", self.grace));
             }
         }
         let late = self.late(who, now);
@@ -193,7 +192,7 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// What should have timed out by now.
+    /// Returns which timeout should have fired by now, if any.
     fn late(&self, who: usize, now: Instant) -> Option<String> {
         let line = &self.lines[who];
         let Watch { heard, took, produced_at, stuck, busy, jobs, owed, done_at, waited, .. } =
@@ -207,53 +206,55 @@ impl<S: Scenario> World<S> {
             since.is_some_and(|since| now > since + limit + limit / 2 + slack)
         };
         if let Some(finished) = line.watch.finished_at {
-            return (now > finished + Limits::LINGER + slack).then(|| "it lingers on".into());
+            return (now > finished + Limits::LINGER + slack).then(|| "lingers too long".into());
         }
         if self.stopped.is_some() {
-            return None; // the grace bounds what is delivered
+            return None; // the grace period bounds delivery
         }
         if let Some(since) = stuck
             && over(Some(since), idle)
             && over(took.or(Some(since)), idle)
         {
-            return Some(format!("it takes nothing, and is there after {idle:?}"));
+            return Some(format!("acknowledges nothing, and is still open after {idle:?}"));
         }
         if jobs > 0 || self.expected[who].waits {
-            return None; // it waits for us
+            return None; // the peer waits for the server
         }
         if owed.is_some() && over(owed.max(heard).max(done_at).max(waited), idle) {
-            return Some(format!("it is silent and takes nothing, and is there after {idle:?}"));
+            return Some(format!("silent, acknowledges nothing, and still open after {idle:?}"));
         }
         let heard = heard.max(waited);
         let quiet = heard.max(took).max(produced_at).max(busy.filter(|_| stuck.is_none()));
         if over(quiet, idle) {
-            return Some(format!("it is silent, and is there after {idle:?}"));
+            return Some(format!("silent, and still open after {idle:?}"));
         }
         let inside = self.expected[who].inside.max(busy).max(produced_at);
         if self.expected[who].inside.is_some() && stuck.is_none() && over(inside, request) {
-            return Some(format!("it is inside a request, and is there after {request:?}"));
+            return Some(format!("inside a request, and still open after {request:?}"));
         }
         None
     }
 
-    /// Whether a connection may be closed for this reason.
+    /// Checks that a connection may be closed for this reason.
     fn check_reason(&mut self, who: usize, end: End, unacknowledged: usize) {
         let (line, expected) = (&self.lines[who], &self.expected[who]);
         let Watch { jobs, ended, finished_at, backlog, done_at, .. } = line.watch;
         let Some(Verdict { at: now, heard, took, owed }) = line.watch.verdict else {
-            return self.fail(format!("{who}: closed while it was open"));
+            return self.fail(format!("{who}: the socket was closed while its link was open"));
         };
         let Wire { peer_ended, read_shut, reset, .. } = line.wire;
         let Limits { idle, request } = self.limits;
         let since = |at: Option<Instant>, limit: Duration| at.is_none_or(|at| now >= at + limit);
-        let told = expected.closes || ended || expected.may_abort;
+        let may_close = expected.closes || ended || expected.may_abort;
         let fine = match end {
-            End::Close => told && finished_at.is_some() && (peer_ended || read_shut),
+            End::Close => may_close && finished_at.is_some() && (peer_ended || read_shut),
             End::Part => expected.closes,
-            End::HalfClosed => told && (peer_ended || read_shut),
-            End::Drained | End::Delivered => told && self.stopped.is_some() && unacknowledged == 0,
+            End::HalfClosed => may_close && (peer_ended || read_shut),
+            End::Drained | End::Delivered => {
+                may_close && self.stopped.is_some() && unacknowledged == 0
+            }
             End::Failed => reset || line.wire.peer_reset,
-            // A connection to another server is the engine's own.
+            // The engine may abort its own connections to other servers.
             End::Aborted if line.side == Some(Side::Upstream) => true,
             End::Aborted => expected.may_abort && backlog >= S::BACKLOG,
             End::Cut => {
@@ -273,7 +274,7 @@ impl<S: Scenario> World<S> {
         };
         if !fine {
             self.fail(format!(
-                "{who}: closed for {end:?} without a reason: {:?}, expected to close {}, inside {:?}",
+                "{who}: closed for {end:?}, not justified: {:?}, expected to close {}, inside {:?}",
                 self.lines[who].watch, self.expected[who].closes, self.expected[who].inside
             ));
         }
@@ -281,7 +282,7 @@ impl<S: Scenario> World<S> {
 
     // ---- what the peers receive ----
 
-    /// A peer has received what is in its buffer from this place on.
+    /// Checks what a peer has received, from this index of its buffer.
     pub fn check_received(&mut self, who: usize, from: usize) {
         let now = self.now();
         let World { lines, expected, scenario, .. } = self;
@@ -290,7 +291,7 @@ impl<S: Scenario> World<S> {
         if until > expected.output.len() {
             let more = &peer.received[expected.output.len().max(from)..];
             let more = more[..more.len().min(60)].escape_ascii().to_string();
-            return self.fail(format!("{who}: received \"{more}\", which is not due"));
+            return self.fail(format!("{who}: received \"{more}\", which is not expected"));
         }
         let before = peer.input.len();
         let mut input = std::mem::take(&mut peer.input);
@@ -307,7 +308,7 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// Nothing happens any more.
+    /// Checks the final state, when no event is left.
     pub fn check_the_end(&mut self) {
         for who in 0..self.used {
             let line = &mut self.lines[who];
@@ -320,10 +321,10 @@ impl<S: Scenario> World<S> {
                     continue;
                 }
                 phase => {
-                    return self.fail(format!("{who}: it never ends ({phase:?})"));
+                    return self.fail(format!("{who}: never closed ({phase:?})"));
                 }
             };
-            // What is under way arrives, whether the peer reads it or not.
+            // Bytes in flight arrive, whether the peer reads them or not.
             let from = line.peer.received.len();
             let Wire { delivered, sending, .. } = &line.wire;
             line.peer.received.extend_from_slice(delivered.front(delivered.len()));
@@ -343,16 +344,16 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// Whether all that was due came.
+    /// Checks that everything that was due has arrived.
     fn check_complete(&mut self, who: usize, end: End) {
         let (line, expected) = (&self.lines[who], &self.expected[who]);
         let refused = line.wire.peer_reset;
         let whole = match end {
             _ if line.peer.left => false,
             End::Close | End::HalfClosed | End::Drained | End::Delivered => true,
-            // A client that sends on after `Connection: close` has broken its word.
+            // A client that keeps sending after `Connection: close` may lose replies.
             End::Part => !refused && line.wire.arrived == line.watch.handed,
-            // What others write to a connection in the turn in which it times out is lost.
+            // Output that others append in the turn in which a connection times out is lost.
             End::Idle | End::Request if S::Engine::POSTS || S::Engine::CONNECTS => {
                 !refused && line.watch.backlog == 0
             }

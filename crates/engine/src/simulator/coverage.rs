@@ -1,19 +1,19 @@
-//! How often each state, each kind of end and each timer was visited.
+//! Counts how often each state, each kind of end and each timer was visited.
 
 use crate::link::{End, State, Timer};
 use std::fmt;
 
 macro_rules! visits {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What a simulation may visit. The names are those of the lifecycle's states, ends and
-        /// timers.
+        /// What a simulation may visit. The names are those of the states, ends and timers of a
+        /// connection.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(missing_docs)]
         pub enum Visit {
             $($(#[$doc])* $name,)*
         }
 
-        /// All of them, in their order.
+        /// All visits, in order of declaration.
         pub const VISITS: &[Visit] = &[$(Visit::$name,)*];
     };
 }
@@ -51,9 +51,9 @@ visits! {
     TimerAlarm,
     TimerEngine,
     TimerGrace,
-    /// A job was done for a connection that waited for it.
+    /// A job finished for a connection that waited for it.
     JobDone,
-    /// A job was done for a connection that had gone.
+    /// A job finished for a connection that was gone.
     JobLate,
     Letter,
     Stop,
@@ -136,17 +136,17 @@ impl Coverage {
         self.events.push(events as u32);
     }
 
-    /// How often this was visited.
+    /// Returns how often this was visited.
     pub fn of(&self, visit: Visit) -> u64 {
         self.visits[visit as usize]
     }
 
-    /// Histories that were counted.
+    /// Returns the number of histories counted.
     pub fn histories(&self) -> usize {
         self.events.len()
     }
 
-    /// The medians of connections and of events of a history.
+    /// Returns the median number of connections and of events per history.
     pub fn medians(&mut self) -> (u32, u32) {
         let median = |of: &mut Vec<u32>| {
             let middle = of.len() / 2;
@@ -155,7 +155,7 @@ impl Coverage {
         (median(&mut self.connections), median(&mut self.events))
     }
 
-    /// Adds those of other histories.
+    /// Adds the counts of other histories.
     pub fn add(&mut self, other: &Coverage) {
         self.visits.iter_mut().zip(other.visits).for_each(|(sum, visits)| *sum += visits);
         self.connections.extend_from_slice(&other.connections);

@@ -1,6 +1,6 @@
-//! Faults that are planted to see that they are found.
+//! Injected faults, which the simulation must detect.
 
-/// A fault of the server. It strikes once in a history, at a random one of its opportunities.
+/// A fault of the server. It occurs once per history, at a random one of its first opportunities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A byte of output is lost.
@@ -9,19 +9,19 @@ pub enum Fault {
     DoubledByte,
     /// Something is sent after the last reply.
     ReplyAfterTheEnd,
-    /// A connection that is to be closed stays open.
+    /// A connection that should be closed stays open.
     NeverCloses,
-    /// A timer whose time has come is forgotten.
+    /// A timer that is due is dropped.
     MissedTimer,
     /// A letter to another core is lost.
     LostLetter,
-    /// Two letters of one core change places.
+    /// Two letters of one core are swapped.
     SwappedLetters,
-    /// A connection that was written to is not looked at.
+    /// A connection that was written to by another one is not served.
     LostChange,
-    /// What has arrived is not read after a stop.
+    /// Input that has arrived before a stop is not read.
     LostInputAtStop,
 }
 
-/// Opportunities among which a fault strikes.
+/// Number of first opportunities among which a fault occurs.
 pub(super) const OPPORTUNITIES: usize = 8;

@@ -1,4 +1,4 @@
-//! One history: what happens next, until nothing does.
+//! One history: runs the next event until there is none.
 
 use super::{
     Random, Scenario, Visit,
@@ -11,14 +11,14 @@ use super::{
 use crate::{Core, Limits, Side};
 use std::time::Duration;
 
-/// Events, and simulated time, after which a history is not over but stuck.
+/// Maximum number of events, and maximum simulated time. Beyond them a history is considered stuck.
 const MOST_EVENTS: usize = 60_000;
 const LONGEST: Duration = Duration::from_secs(100 * 3600);
 
 impl<S: Scenario> World<S> {
     /// Runs a history.
     pub fn run(&mut self, seed: u64) -> Result<(), String> {
-        let _tells = Tells(S::NAME, seed);
+        let _reporter = PanicReporter(S::NAME, seed);
         self.begin(seed);
         while self.wrong.is_none() && self.step() {}
         if self.wrong.is_none() {
@@ -52,7 +52,7 @@ impl<S: Scenario> World<S> {
         for core in 0..cores {
             let engine = self.scenario.engine(core);
             let mut core = Core::new(engine, self.limits, now);
-            core.seated(self.stations.len() as u32, cores as u32);
+            core.set_core(self.stations.len() as u32, cores as u32);
             self.stations.push(Station::new(core, &mut self.random));
         }
         for _ in 0..self.random.between(2, 5) {
@@ -71,7 +71,7 @@ impl<S: Scenario> World<S> {
         );
     }
 
-    /// The next event. Returns whether there was one.
+    /// Runs the next event. Returns whether there was one.
     fn step(&mut self) -> bool {
         #[derive(Clone, Copy)]
         enum What {
@@ -146,7 +146,7 @@ impl<S: Scenario> World<S> {
     fn comes(&mut self, who: usize) {
         let line = &mut self.lines[who];
         if self.stopped.is_some() {
-            // Nobody accepts it.
+            // The server no longer accepts it.
             (line.phase, line.peer.done) = (Phase::Unused, true);
             return;
         }
@@ -161,14 +161,16 @@ impl<S: Scenario> World<S> {
     }
 }
 
-/// Prints the number of a history that panics.
-struct Tells(&'static str, u64);
+/// Prints the number of a history if it panics.
+struct PanicReporter(&'static str, u64);
 
-impl Drop for Tells {
+impl Drop for PanicReporter {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let Tells(name, seed) = self;
-            println!("history {seed} of `{name}` panics; SIMULATION_SEED={seed} runs it alone");
+            let PanicReporter(name, seed) = self;
+            println!(
+                "history {seed} of `{name}` panicked; SIMULATION_SEED={seed} runs only this one"
+            );
         }
     }
 }

@@ -1,15 +1,16 @@
-//! A connection of the simulated server: its wire, its peer, and what its driver and the checks keep.
+//! A connection of the simulated server: its wire, its peer, and the state of its driver and
+//! checks.
 
 use super::{peer::Peer, wire::Wire};
 use crate::{Conn, Side, link::End};
 use std::time::Instant;
 
-/// How far a connection has come.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// A client that connects at this time.
+    /// A client that will connect at this time.
     Coming(u64),
-    /// Another server that answers at this time, if ever: whether it takes the connection.
+    /// A connection to another server, which answers at this time. Whether it accepts.
     Connecting(u64, bool),
     Up,
     /// The server has closed it.
@@ -18,7 +19,7 @@ pub(super) enum Phase {
     Unused,
 }
 
-/// What a driver of readiness keeps.
+/// The state of a readiness driver.
 #[derive(Debug, Default)]
 pub(super) struct Ready {
     pub readable: bool,
@@ -39,16 +40,16 @@ pub(super) enum Receiving {
     Ending,
 }
 
-/// What a driver of completions keeps.
+/// The state of a completion driver.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
     pub receiving: Receiving,
-    /// When something that has arrived completes the receive.
+    /// When the receive completes with bytes that have arrived.
     pub receive_at: Option<u64>,
     /// When the cancelled receive ends.
     pub cancelled_at: Option<u64>,
     pub sending: Option<Vec<u8>>,
-    /// How much of it was sent before, and by the operation that is under way.
+    /// How much of it earlier operations sent, and how much the one in flight sends.
     pub sent: usize,
     pub taken: usize,
     pub sent_at: Option<u64>,
@@ -57,7 +58,7 @@ pub(super) struct Ring {
     pub changed: bool,
 }
 
-/// What was known of a connection when the core closed it: its socket may be closed later.
+/// What was known about a connection when the core closed it. Its socket may be closed later.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Verdict {
     pub at: Instant,
@@ -66,7 +67,7 @@ pub(super) struct Verdict {
     pub owed: Option<Instant>,
 }
 
-/// What the checks keep.
+/// The state of the checks.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     pub verdict: Option<Verdict>,
@@ -74,26 +75,26 @@ pub(super) struct Watch {
     pub heard: Option<Instant>,
     /// When the peer last acknowledged something.
     pub took: Option<Instant>,
-    /// When output last was appended.
+    /// When output was last appended.
     pub produced_at: Option<Instant>,
     /// Since when output is pending.
     pub stuck: Option<Instant>,
-    /// Since when the peer has acknowledged nothing of what it is owed.
+    /// Since when the peer has acknowledged none of its pending output.
     pub owed: Option<Instant>,
-    /// When output was last pending, or a job under way.
+    /// When output was last pending, or a job in progress.
     pub busy: Option<Instant>,
     pub handed: usize,
     pub written: usize,
     pub produced: usize,
     pub mark: usize,
     pub jobs: usize,
-    /// When the model last said that the peer waits for the engine.
+    /// When the model last reported that the peer waits for the engine.
     pub waited: Option<Instant>,
-    /// When the last job was done.
+    /// When the last job finished.
     pub done_at: Option<Instant>,
-    /// The engine was told that the peer sends no more.
+    /// The end of input was reported to the engine.
     pub ended: bool,
-    /// The link has left the state Open, which the scenario knows.
+    /// The link has left the state Open, and the scenario was notified.
     pub left: bool,
     /// Output that was pending then.
     pub backlog: usize,

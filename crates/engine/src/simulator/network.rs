@@ -1,4 +1,4 @@
-//! What the peers and the network do.
+//! The actions of the peers and of the network.
 
 use super::{
     Scenario,
@@ -8,7 +8,7 @@ use super::{
 };
 
 impl<S: Scenario> World<S> {
-    /// A peer sends a piece, or ends as it planned.
+    /// A peer sends a piece, or ends as planned.
     pub fn peer_sends(&mut self, who: usize) {
         let (line, random) = (&mut self.lines[who], &mut self.random);
         let peer = &mut line.peer;
@@ -35,7 +35,7 @@ impl<S: Scenario> World<S> {
             return;
         }
         if peer.ended {
-            // Its patience is over.
+            // It has waited long enough.
             peer.ending = Ending::Reset;
         }
         match peer.ending {
@@ -62,7 +62,7 @@ impl<S: Scenario> World<S> {
         self.arrived(who);
     }
 
-    /// Something of a peer has arrived at the server.
+    /// Notes that something from a peer has arrived at the server.
     pub fn arrived(&mut self, who: usize) {
         let soon = self.soon();
         let line = &mut self.lines[who];
@@ -70,7 +70,7 @@ impl<S: Scenario> World<S> {
         if line.ring.receiving != Receiving::No && line.wire.is_readable() {
             sooner(&mut line.ring.receive_at, soon);
         }
-        // A send that waits for room fails.
+        // A send that is waiting for buffer space fails.
         if line.wire.reset && line.ring.sending.is_some() {
             sooner(&mut line.ring.sent_at, soon);
         }
@@ -146,7 +146,7 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// The network brings what the server has written.
+    /// The network delivers what the server has written.
     pub fn deliver(&mut self, who: usize) {
         let now = self.now().instant;
         let soon = self.soon();
@@ -181,13 +181,13 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// The server has written, ended or closed something.
+    /// Schedules delivery after the server has written, shut down or closed a socket.
     pub fn departed(&mut self, who: usize) {
         let soon = self.soon();
         sooner(&mut self.lines[who].net_at, soon);
     }
 
-    /// The server has read: a peer that was held up goes on.
+    /// The server has read, so a blocked peer continues to send.
     pub fn drained(&mut self, who: usize) {
         let soon = self.soon();
         let line = &mut self.lines[who];
@@ -196,7 +196,7 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// Another server answers a connection that is being opened, or does not.
+    /// Returns whether another server accepts a connection, once it has answered.
     pub fn answers(&mut self, who: usize) -> Option<bool> {
         match self.lines[who].phase {
             Phase::Connecting(at, takes) if at <= self.time => Some(takes),

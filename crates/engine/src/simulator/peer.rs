@@ -1,4 +1,4 @@
-//! What a simulated peer does: a plan that its history's randomness has made.
+//! The behaviour of a simulated peer: a random plan.
 
 use super::Random;
 use std::time::Duration;
@@ -13,35 +13,35 @@ pub(super) enum Ending {
     /// It closes its socket.
     Close,
     Reset,
-    /// Nothing comes from it any more, not even acknowledgements.
+    /// It sends nothing more, not even acknowledgements.
     Vanish,
 }
 
-/// How it reads.
+/// How a peer reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     Greedy,
-    /// Some bytes, and then not for some microseconds.
+    /// Reads some bytes, then pauses for some microseconds.
     Slow {
         bytes: usize,
         pause: u64,
     },
-    /// Nothing more after so many bytes.
+    /// Stops reading after this many bytes.
     Until(usize),
 }
 
-/// What it does when the server has closed its side.
+/// What a peer does when the server has closed its side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
     Close,
     Nothing,
-    /// It sends on, what is left or at least so many bytes.
+    /// It keeps sending: the rest of its input, and at least this many bytes.
     Flood(usize),
 }
 
 impl Then {
-    /// The same, where a flood takes too many events.
-    pub fn but_little(self) -> Self {
+    /// Limits a flood to 1 KiB, where a longer one would take too many events.
+    pub fn with_small_flood(self) -> Self {
         match self {
             Then::Flood(bytes) => Then::Flood(bytes.min(1 << 10)),
             then => then,
@@ -55,27 +55,27 @@ pub(super) struct Peer {
     /// All that it sends.
     pub input: Vec<u8>,
     pub sent: usize,
-    /// Bytes of a piece, and microseconds between pieces, at most.
+    /// Maximum bytes per piece, and maximum microseconds between pieces.
     pub piece: usize,
     pub pause: u64,
     pub send_at: Option<u64>,
     pub read_at: Option<u64>,
     /// The server's receive buffer is full.
     pub blocked: bool,
-    /// How often it waits for more to answer, before it ends.
+    /// How often it waits for another request, before it ends.
     pub lulls: usize,
     pub ending: Ending,
     pub reading: Reading,
     pub then: Then,
     /// All that it has read.
     pub received: Vec<u8>,
-    /// It resets the connection so long after it has closed its side.
+    /// It resets the connection this many microseconds after it has closed its side.
     pub gives_up: Option<u64>,
     /// It has closed its side.
     pub ended: bool,
-    /// It has gone by its own will: a reset, or it vanished.
+    /// It has left on its own: it closed its socket, reset the connection, or vanished.
     pub left: bool,
-    /// It does nothing any more.
+    /// It does nothing more.
     pub done: bool,
 }
 
@@ -110,7 +110,7 @@ impl Peer {
         *self = Peer { input, received, ..Peer::default() };
     }
 
-    /// Makes a plan. The input is there.
+    /// Makes a plan. The input must be set.
     pub fn plan(&mut self, random: &mut Random, idle: Duration) {
         let idle = idle.as_micros() as u64;
         let len = self.input.len();
@@ -138,7 +138,7 @@ impl Peer {
             _ => Ending::Vanish,
         };
         self.gives_up = random.chance(200).then(|| random.between(0, idle / 2));
-        // Those that leave, and some of those that fall silent, do so in the middle of a request.
+        // Peers that leave, and some that fall silent, do so in the middle of a request.
         let leaves = matches!(self.ending, Ending::Reset | Ending::Vanish);
         if leaves || self.ending == Ending::Await && random.chance(400) {
             self.input.truncate(random.below(len + 1));

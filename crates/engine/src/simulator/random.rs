@@ -7,31 +7,31 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 pub struct Random(SmallRng);
 
 impl Random {
-    /// Those of this seed, always the same.
+    /// Creates the generator of this seed. The same seed always gives the same numbers.
     pub fn new(seed: u64) -> Self {
         Random(SmallRng::seed_from_u64(seed))
     }
 
-    /// A number from 0 to `bound` - 1; 0 if `bound` is 0.
+    /// Returns a number from 0 to `bound` - 1; 0 if `bound` is 0.
     #[inline]
     pub fn below(&mut self, bound: usize) -> usize {
         // The bias is far below what a test could notice.
         ((u128::from(self.0.random::<u64>()) * bound as u128) >> 64) as usize
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     #[inline]
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below((high - low) as usize + 1) as u64
     }
 
-    /// True in so many of 1000 cases.
+    /// Returns true with a probability of `per_mille` / 1000.
     #[inline]
     pub fn chance(&mut self, per_mille: usize) -> bool {
         self.below(1000) < per_mille
     }
 
-    /// A number from `low` to `high`, both included; every order of magnitude is equally likely.
+    /// Returns a number from `low` to `high`, both included; every order of magnitude is equally likely.
     #[inline]
     pub fn magnitude(&mut self, low: u64, high: u64) -> u64 {
         let (least, most) = (low.max(1).ilog2(), high.max(1).ilog2());
@@ -39,13 +39,13 @@ impl Random {
         self.between(top, 2 * top - 1).clamp(low, high)
     }
 
-    /// One of these.
+    /// Returns one of these values.
     #[inline]
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 
-    /// An index into these weights, as likely as its weight says.
+    /// Returns an index into `weights`, with a probability proportional to its weight.
     #[inline]
     pub fn weighted(&mut self, weights: &[usize]) -> usize {
         let mut at = self.below(weights.iter().sum());

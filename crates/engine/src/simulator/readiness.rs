@@ -8,12 +8,12 @@ use super::{
 };
 use crate::Next;
 
-/// Reads, and full replies, of a connection before others get their turn.
+/// Maximum reads, and maximum steps, for one connection before others are served.
 const READS: usize = 2;
 const WRITES: usize = 16;
 
 impl<S: Scenario> World<S> {
-    /// What the kernel reports of a connection.
+    /// Handles the readiness that the kernel reports for a connection.
     pub fn ready_events(&mut self, who: usize) {
         let edge = self.stations[self.lines[who].station].edge;
         if matches!(self.lines[who].phase, Phase::Connecting(..)) {
@@ -46,7 +46,7 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// Reads and writes what can be read and written, then waits for the rest.
+    /// Reads and writes what is possible, then waits for the rest.
     pub fn serve_ready(&mut self, who: usize) {
         if !self.lines[who].is_up() {
             return;
@@ -92,7 +92,7 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// Does what the core says. Returns false when the connection is closed.
+    /// Carries out what the core requests. Returns false when the connection is closed.
     fn advance(&mut self, who: usize) -> bool {
         let Some(conn) = self.conn(who) else { return false };
         let index = self.lines[who].station;
@@ -144,7 +144,7 @@ impl<S: Scenario> World<S> {
         true
     }
 
-    /// Watches a connection for what it waits for.
+    /// Registers the events that a connection waits for.
     fn watch(&mut self, who: usize) {
         let Some(conn) = self.conn(who) else { return };
         let index = self.lines[who].station;

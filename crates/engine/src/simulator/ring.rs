@@ -10,7 +10,8 @@ use crate::Next;
 use std::mem;
 
 impl<S: Scenario> World<S> {
-    /// A connection was accepted. It is read before anything is armed for it.
+    /// Serves a connection that was just accepted. It is read once before a receive is submitted
+    /// for it.
     pub fn ring_accepted(&mut self, who: usize) {
         self.lines[who].ring.fresh = true;
         match self.lines[who].wire.read(&mut self.buffer) {
@@ -24,7 +25,7 @@ impl<S: Scenario> World<S> {
         self.serve_ring(who);
     }
 
-    /// The completions of a connection whose time has come.
+    /// Handles the completions of a connection that are due.
     pub fn ring_events(&mut self, who: usize) {
         if matches!(self.lines[who].phase, Phase::Connecting(..)) {
             if self.connected(who) {
@@ -87,7 +88,7 @@ impl<S: Scenario> World<S> {
         self.ring_change(who);
     }
 
-    /// A send is over.
+    /// Handles the completion of a send.
     fn ring_sent(&mut self, who: usize) {
         let Some(conn) = self.conn(who) else { return };
         let index = self.lines[who].station;
@@ -115,7 +116,7 @@ impl<S: Scenario> World<S> {
         self.ring_change(who);
     }
 
-    /// Starts to send what is left of this.
+    /// Starts to send the rest of these bytes.
     fn ring_send(&mut self, who: usize, bytes: Vec<u8>) {
         let from = self.lines[who].ring.sent;
         let written = self.write(who, from, &bytes);
@@ -129,7 +130,7 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// The peer has acknowledged something: a send that waits for room goes on.
+    /// The peer has acknowledged something, so a send that waits for buffer space continues.
     pub fn ring_has_room(&mut self, who: usize) {
         let ring = &mut self.lines[who].ring;
         if ring.taken == 0
@@ -144,7 +145,7 @@ impl<S: Scenario> World<S> {
         self.lines[who].ring.changed = true;
     }
 
-    /// Serves what has changed.
+    /// Serves the connections that have changed.
     pub fn ring_changed(&mut self, index: usize) {
         for who in 0..self.used {
             if self.lines[who].station == index && mem::take(&mut self.lines[who].ring.changed) {
@@ -153,7 +154,7 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// Carries out what the core says, and receives if input is wanted.
+    /// Carries out what the core requests, and receives if input is wanted.
     pub fn serve_ring(&mut self, who: usize) {
         if !self.lines[who].is_up() {
             return;
@@ -236,7 +237,7 @@ impl<S: Scenario> World<S> {
         note!(self, "{who}: waits, receives {wants}");
     }
 
-    /// Cancels what is under way, and closes once nothing is.
+    /// Cancels operations in flight, and closes once there are none.
     fn ring_close(&mut self, who: usize) {
         let soon = self.soon();
         let line = &mut self.lines[who];

@@ -1,14 +1,14 @@
-//! Running many histories, and one alone.
+//! Runs many histories, or a single one.
 
 use super::{Coverage, Fault, Scenario, VISITS, world::World};
 use std::{env, time::Instant};
 
-/// A history that went wrong.
+/// A history that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Its number.
+    /// The number of the history.
     pub seed: u64,
-    /// What went wrong.
+    /// A description of the failure.
     pub what: String,
 }
 
@@ -27,7 +27,8 @@ pub fn run<S: Scenario>(
     (world.coverage, Ok(()))
 }
 
-/// The history that the environment asks for: it is run alone, and printed.
+/// Runs and prints only the history selected by the environment, if any. Returns whether there was
+/// one.
 fn replayed<S: Scenario>(scenario: impl FnOnce() -> S, fault: Option<Fault>) -> bool {
     let Ok(seed) = env::var("SIMULATION_SEED") else { return false };
     let seed = seed.parse().expect("SIMULATION_SEED must be the number of a history");
@@ -37,9 +38,13 @@ fn replayed<S: Scenario>(scenario: impl FnOnce() -> S, fault: Option<Fault>) -> 
     true
 }
 
-/// Runs so many histories, and prints what they visited. Panics at the first that fails, with its
-/// number; if histories are too small; and if something was not visited, except what the scenario
-/// never visits. With `SIMULATION_SEED` set, runs that history alone and prints its events.
+/// Runs this many histories, and prints what they visited. With `SIMULATION_SEED` set, runs only
+/// that history and prints its events.
+///
+/// # Panics
+/// Panics with the number of the first history that fails. Also panics if histories are too small,
+/// if something was not visited that is not in [`Scenario::NEVER`], or if something in it was
+/// visited.
 pub fn assert_holds<S: Scenario>(scenario: impl Fn() -> S, histories: u64) {
     if replayed(&scenario, None) {
         return;
@@ -48,7 +53,7 @@ pub fn assert_holds<S: Scenario>(scenario: impl Fn() -> S, histories: u64) {
     let (mut coverage, result) = run(scenario(), 0..histories, None);
     if let Err(Failure { seed, what }) = result {
         panic!(
-            "history {seed} of `{}`: {what}\nSIMULATION_SEED={seed} runs it alone and prints it",
+            "history {seed} of `{}`: {what}\nSIMULATION_SEED={seed} runs and prints only this one",
             S::NAME
         );
     }
@@ -68,17 +73,19 @@ pub fn assert_holds<S: Scenario>(scenario: impl Fn() -> S, histories: u64) {
     }
 }
 
-/// Plants a fault, and panics if it is not found within so many histories. Returns the number of the
-/// history that found it.
+/// Injects a fault. Returns the number of the history that detects it.
+///
+/// # Panics
+/// Panics if the fault is not detected within this many histories.
 pub fn assert_finds<S: Scenario>(scenario: impl Fn() -> S, fault: Fault, within: u64) -> u64 {
     let (_, result) = run(scenario(), 0..within, Some(fault));
     match result {
         Err(Failure { seed, what }) => {
             let (_, without) = run(scenario(), seed..seed + 1, None);
             assert_eq!(without, Ok(()), "it fails without the fault too");
-            println!("{}: {fault:?} is found in history {seed}: {what}", S::NAME);
+            println!("{}: {fault:?} is detected in history {seed}: {what}", S::NAME);
             seed
         }
-        Ok(()) => panic!("{fault:?} is not found within {within} histories of `{}`", S::NAME),
+        Ok(()) => panic!("{fault:?} is not detected within {within} histories of `{}`", S::NAME),
     }
 }

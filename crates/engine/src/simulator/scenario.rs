@@ -1,27 +1,29 @@
-//! What a simulation needs to know of an engine: what its peers send, and what they must see.
+//! What a simulation needs to know about an engine: what its peers send, and what they must
+//! receive.
 
 use super::{Random, Visit};
 use crate::{Engine, Flow, Now};
 use std::{net::SocketAddr, ops::Range, time::Instant};
 
-/// What a peer must see, as an independent model has it. Kept by the scenario, compared by the
-/// simulator.
+/// What a peer must receive, according to an independent model. The scenario updates it; the
+/// simulator compares.
 #[derive(Debug, Default)]
 pub struct Expected {
-    /// All that is due for the input that the engine was given so far. The peer must always have
+    /// All output due for the input that has reached the engine so far. The peer must always have
     /// received a prefix of it, and all of it after an orderly end.
     pub output: Vec<u8>,
-    /// The service closes the connection after that. Later input is not interpreted.
+    /// The service closes the connection after this output. Later input is not interpreted.
     pub closes: bool,
-    /// Since when the peer is inside a request.
+    /// When the peer's incomplete request started.
     pub inside: Option<Instant>,
-    /// Input and output up to the end of each request and its reply, for the bound on held input.
+    /// The lengths of input and output up to the end of each request and its reply, for the bound
+    /// on buffered input.
     pub marks: Vec<(usize, usize)>,
-    /// The engine may close the connection on its own.
+    /// The engine may abort the connection.
     pub may_abort: bool,
-    /// The peer may be waiting for the engine: its silence need not be a timeout.
+    /// The peer may be waiting for the engine, so its silence need not cause a timeout.
     pub waits: bool,
-    /// The engine may keep the connection though nothing happens any more: that to another server.
+    /// The engine may keep the connection open at the end, e.g. one to another server.
     pub stays: bool,
     /// Input that the model has not interpreted yet, for the scenario's use.
     pub input: Vec<u8>,
@@ -39,58 +41,58 @@ impl Expected {
     }
 }
 
-/// An engine, its peers, and the model of what they must see. Peers are numbered: first the clients,
-/// then the servers that the engine connects to, in their order.
+/// An engine, its peers, and the model of what they must receive. Peers are numbered: first the
+/// clients, then the connections to other servers, in the order in which they are opened.
 pub trait Scenario {
-    /// What is simulated.
+    /// The simulated engine.
     type Engine: Engine;
 
-    /// For messages.
+    /// The name of the scenario, for messages.
     const NAME: &'static str;
 
-    /// What no history of it visits.
+    /// Visits that never occur in this scenario.
     const NEVER: &[Visit];
 
-    /// The most output of a connection that may be pending, beyond the bytes of one read times
+    /// Maximum pending output of a connection in bytes, in addition to the size of one read times
     /// [`Scenario::GROWTH`].
     const PENDING: usize;
 
-    /// Bytes of output for a byte of input, at most, where output is not bounded otherwise.
+    /// Maximum bytes of output per byte of input, where output is not bounded otherwise.
     const GROWTH: usize;
 
-    /// The most input that a connection may hold, beyond the bytes of two reads.
+    /// Maximum input that a connection may buffer in bytes, in addition to two reads.
     const HELD: usize;
 
-    /// The least pending output for which the engine may abort a connection.
+    /// Minimum pending output in bytes for which the engine may abort a connection.
     const BACKLOG: usize = 0;
 
-    /// A new history. Returns the number of cores.
+    /// Starts a new history. Returns the number of cores.
     fn begin(&mut self, random: &mut Random) -> usize;
 
-    /// The engine of a core.
+    /// Creates the engine of a core.
     fn engine(&mut self, core: usize) -> Self::Engine;
 
-    /// What a peer sends on its own.
+    /// Appends what a peer sends unprompted to `input`.
     fn script(&mut self, who: usize, random: &mut Random, input: &mut Vec<u8>);
 
-    /// An engine connects to another server. Returns whether the server is there.
+    /// Called when an engine connects to another server. Returns whether the server accepts.
     fn connects(&mut self, _who: usize, _core: usize, _to: SocketAddr) -> bool {
         true
     }
 
-    /// A connection is open.
+    /// Called when a connection is open.
     fn opened(&mut self, _who: usize, _core: usize, _now: Now, _all: &mut [Expected]) {}
 
-    /// An engine is given these bytes of a peer.
+    /// Called when these bytes of a peer are passed to an engine.
     fn handed(&mut self, who: usize, now: Now, bytes: &[u8], all: &mut [Expected]);
 
-    /// An engine hears that a peer sends nothing more.
+    /// Called when an engine is notified that a peer has closed its sending side.
     fn ended(&mut self, _who: usize, _now: Now, _all: &mut [Expected]) {}
 
-    /// A connection is not open any more: nothing is appended to its output.
+    /// Called when a connection is no longer open, so nothing more is appended to its output.
     fn left(&mut self, _who: usize, _all: &mut [Expected]) {}
 
-    /// A letter is on its way to another core: it may cross as bytes.
+    /// Called when a letter is sent to another core. A scenario may encode and decode it.
     fn carried(
         &mut self,
         letter: <Self::Engine as Engine>::Letter,
@@ -98,7 +100,7 @@ pub trait Scenario {
         letter
     }
 
-    /// An engine is given a letter.
+    /// Called when a letter is passed to an engine.
     fn heard(
         &mut self,
         _core: usize,
@@ -108,21 +110,21 @@ pub trait Scenario {
     ) {
     }
 
-    /// The timers of a core were served.
+    /// Called when the timers of a core have been served.
     fn ticked(&mut self, _core: usize, _now: Now, _all: &mut [Expected]) {}
 
-    /// A turn of a core is over. Says what should have been done by now.
+    /// Called at the end of a core's turn. Fails with what should have been done by now.
     fn turned(&mut self, _core: usize, _now: Now, _all: &mut [Expected]) -> Result<(), String> {
         Ok(())
     }
 
-    /// A history is over. Says what should have happened in it.
+    /// Called at the end of a history. Fails with what should have happened in it.
     fn over(&mut self) -> Result<(), String> {
         Ok(())
     }
 
-    /// A peer has received the bytes in `new`, which are within what is expected. What it sends in
-    /// return is appended to `answer`.
+    /// Called when a peer has received the bytes in `new`, which are within the expected length.
+    /// Appends what it sends in return to `answer`.
     fn received(
         &mut self,
         _who: usize,
@@ -135,16 +137,16 @@ pub trait Scenario {
         same(&expected.output[new.clone()], &received[new.clone()], new.start)
     }
 
-    /// Whether a job may be done at once.
+    /// Whether a job may run at once.
     fn is_short(&self, _job: &<Self::Engine as Engine>::Job) -> bool {
         true
     }
 
-    /// Does a job.
+    /// Runs a job, and appends its reply.
     fn work(&mut self, job: <Self::Engine as Engine>::Job, now: Now, reply: &mut Vec<u8>) -> Flow;
 }
 
-/// Compares what was received with what was expected, from this place on.
+/// Compares received with expected bytes. `from` is the offset of the first one, for the message.
 pub fn same(expected: &[u8], received: &[u8], from: usize) -> Result<(), String> {
     if expected == received {
         return Ok(());

@@ -4,25 +4,25 @@ use super::{Random, line::Line};
 use crate::{Conn, Core, Engine, Socket};
 use std::cell::Cell;
 
-/// The place of no connection.
+/// Marks an index without a connection.
 const NONE: usize = usize::MAX;
 
 pub(super) struct Station<E: Engine> {
     pub core: Core<E>,
-    /// Connections by the places of their names.
+    /// The number of each connection, indexed by [`Conn::index`].
     pub table: Vec<usize>,
-    /// Letters that it has not heard, and the cores that they come from.
+    /// Letters that it has not received yet, and the cores that sent them.
     pub inbox: Vec<(usize, E::Letter)>,
     pub wake_at: Option<u64>,
     /// Driven by completions; otherwise by readiness.
     pub ring: bool,
-    /// Readiness is reported once.
+    /// Readiness is edge-triggered.
     pub edge: bool,
-    /// Connections that wait to be accepted.
+    /// Connections to be accepted.
     pub accepts: Vec<usize>,
-    /// A stop is to be carried out.
+    /// A stop must be carried out.
     pub stops: bool,
-    /// Space for what is being written.
+    /// Scratch buffer for output that is being written.
     pub copy: Vec<u8>,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Sockets<'a> {
         Sockets { lines, table, asked: Cell::new(0) }
     }
 
-    /// How often a socket was asked whether it is readable.
+    /// Returns how often [`Socket::is_readable`] was called.
     pub fn asked(&self) -> u32 {
         self.asked.get()
     }

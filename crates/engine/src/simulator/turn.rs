@@ -1,4 +1,4 @@
-//! A turn of a core's loop: what it has whichever way the core is driven.
+//! A turn of a core's loop: the parts common to both kinds of driver.
 
 use super::{
     Fault, Scenario, Visit,
@@ -8,17 +8,17 @@ use super::{
 };
 use crate::{Conn, Engine, Job, Side, Task};
 
-/// Looks at one socket within one tick, at most. More mean that a timer spins.
+/// Maximum number of readability checks per due timer in one tick. More mean that a timer spins.
 const LOOKS: u32 = 4;
 
 impl<S: Scenario> World<S> {
-    /// A turn of a core's loop.
+    /// Runs a turn of a core's loop.
     pub fn turn(&mut self, index: usize) {
         let now = self.now();
         let station = &mut self.stations[index];
         station.wake_at = None;
         station.core.turn(now);
-        // What happened is reported in any order.
+        // Events are reported in random order.
         let first = self.random.below(4);
         if self.random.chance(500) && std::mem::take(&mut self.stations[index].stops) {
             self.stop(index);
@@ -64,7 +64,7 @@ impl<S: Scenario> World<S> {
         self.observe(who);
     }
 
-    /// What the kernel reports, of most connections: that of the others comes a little later.
+    /// Handles the events of most connections. Some are delayed to the next turn.
     fn events(&mut self, index: usize) {
         let first = self.random.below(self.used);
         for place in 0..self.used {
@@ -90,7 +90,8 @@ impl<S: Scenario> World<S> {
         {
             letters.swap(place - 1, place);
         }
-        // Between processes each core has a way of its own: letters of one may come later.
+        // Between processes each pair of cores has its own channel, so letters of one core may
+        // arrive later.
         let late = !letters.is_empty() && self.random.chance(200);
         let late = late.then(|| self.random.below(self.stations.len()));
         for (from, letter) in letters {
@@ -150,7 +151,7 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// Takes on the jobs that replies have turned out to need.
+    /// Runs or queues the jobs that replies need.
     pub fn take_on_jobs(&mut self, index: usize, serving: usize) {
         if !<S::Engine as Engine>::Job::EVER {
             return;
@@ -168,7 +169,7 @@ impl<S: Scenario> World<S> {
                 }
                 continue;
             }
-            // Some take longer than a client is waited for.
+            // Some take longer than the idle timeout.
             let long = 3 * self.limits.idle.as_micros() as u64;
             let longest = self.random.pick(&[self.lag, 10_000, 300_000, long.min(3_000_000)]);
             let at = self.time + self.random.between(0, longest);
@@ -178,7 +179,7 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// Ends the input of all clients.
+    /// Starts a graceful shutdown: shuts down the input of all clients.
     fn stop(&mut self, index: usize) {
         note!(self, "core {index}: stops");
         for who in std::mem::take(&mut self.stations[index].accepts) {
@@ -245,14 +246,14 @@ impl<S: Scenario> World<S> {
         self.events += 1;
         note!(self, "core {index}: {due} timers");
         if asked > due * LOOKS {
-            self.fail(format!("a tick asked {asked} times whether a socket is readable"));
+            self.fail(format!("a tick with {due} timers checked {asked} sockets for input"));
         }
         self.observe_all(index);
         self.scenario.ticked(index, now, &mut self.expected[..self.used]);
     }
 
-    /// Serves what has changed, or a part of it where the engine posts. What is served may read, and post: so
-    /// letters leave last.
+    /// Serves the connections that have changed, or a slice of them if the engine posts. Serving
+    /// may read and post, so letters are sent last.
     fn flush(&mut self, index: usize) {
         let mut slice = self.stations[index].core.slice();
         if S::Engine::POSTS && self.random.chance(200) {
@@ -298,7 +299,7 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// Opens the connections that the engine asks for. Returns whether there were any.
+    /// Opens the connections that the engine requested. Returns whether there were any.
     fn connect(&mut self, index: usize) -> bool {
         let before = self.used;
         while let Some((conn, to)) = self.stations[index].core.next_connect() {
@@ -310,7 +311,7 @@ impl<S: Scenario> World<S> {
             self.lines[who].phase = Phase::Connecting(at, takes);
             sooner(&mut self.stations[index].wake_at, at);
             if !takes && self.random.chance(200) {
-                // It is refused at once.
+                // The connection is refused at once.
                 self.stations[index].core.failed(conn);
                 self.lines[who].wire.reset = true;
             }
@@ -320,7 +321,7 @@ impl<S: Scenario> World<S> {
         self.used > before
     }
 
-    /// Carries out what the core says about a connection.
+    /// Carries out what the core requests for a connection.
     pub fn serve(&mut self, who: usize) {
         if self.stations[self.lines[who].station].ring {
             self.serve_ring(who);
@@ -329,8 +330,8 @@ impl<S: Scenario> World<S> {
         }
     }
 
-    /// Settles an outgoing connection attempt when its answer is due: it is now connected, or refused.
-    /// Returns whether it was settled.
+    /// Completes an outgoing connection attempt when its answer is due: it is connected or refused.
+    /// Returns whether it was completed.
     pub fn connected(&mut self, who: usize) -> bool {
         let Some(takes) = self.answers(who) else { return false };
         let Some(conn) = self.conn(who) else { return false };
@@ -342,7 +343,7 @@ impl<S: Scenario> World<S> {
             line.peer.read_at = Some(self.time);
             line.ready.writable = true;
             note!(self, "{who}: connected");
-            // The engine may have closed it before.
+            // The engine may have closed it meanwhile.
             let core = &mut self.stations[station].core;
             let waits = core.link(conn).is_some_and(|link| link.why().is_none());
             core.connected(conn);
@@ -361,7 +362,7 @@ impl<S: Scenario> World<S> {
 
     // ---- the socket calls of a driver ----
 
-    /// Writes to a socket. Returns what the kernel says: the bytes taken, or that it is gone.
+    /// Writes to a socket. Returns the number of bytes accepted; `None` if the connection is gone.
     pub fn write(&mut self, who: usize, from: usize, bytes: &[u8]) -> Option<usize> {
         let lost = !bytes.is_empty() && self.strikes(Fault::LostByte);
         let doubled = !bytes.is_empty() && self.strikes(Fault::DoubledByte);
@@ -387,7 +388,7 @@ impl<S: Scenario> World<S> {
         Some(written)
     }
 
-    /// Ends the output of a socket. Returns whether it could.
+    /// Shuts down the sending side of a socket. Returns whether that succeeded.
     pub fn finish_writing(&mut self, who: usize) -> bool {
         if self.strikes(Fault::ReplyAfterTheEnd) {
             self.lines[who].wire.sending.push(b"late\n");
@@ -398,7 +399,7 @@ impl<S: Scenario> World<S> {
         line.watch.finished_at = Some(now);
         let done = !line.wire.reset;
         self.events += 1;
-        note!(self, "{who}: our direction ends");
+        note!(self, "{who}: our sending side is shut down");
         self.departed(who);
         done
     }

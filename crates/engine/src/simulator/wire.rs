@@ -1,10 +1,10 @@
-//! A TCP connection between a simulated peer and the server: what the kernels of both ends hold.
+//! A TCP connection between a simulated peer and the server: the kernel buffers of both sides.
 //!
-//! Resets are those of Linux: a socket that is closed while input is unread, and bytes that arrive
-//! at a socket whose both directions have ended, are answered with a reset. A reset loses what the
-//! server's kernel has not delivered; what has arrived can still be read.
+//! Resets follow Linux. The kernel sends a reset when a socket is closed with unread input, and
+//! when bytes arrive at a socket with both directions shut down. A reset discards what the server's
+//! kernel has not delivered. Input that has arrived can still be read.
 
-/// Bytes in their order.
+/// A queue of bytes.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     bytes: Vec<u8>,
@@ -35,7 +35,7 @@ impl Queue {
         }
     }
 
-    /// Takes back what was pushed last.
+    /// Removes the bytes pushed last.
     pub fn unpush(&mut self, bytes: usize) {
         self.bytes.truncate(self.bytes.len() - bytes);
     }
@@ -46,7 +46,7 @@ impl Queue {
     }
 }
 
-/// What came of a read.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Read {
     Bytes(usize),
@@ -57,30 +57,30 @@ pub(super) enum Read {
 
 #[derive(Debug, Default)]
 pub(super) struct Wire {
-    /// Arrived at the server, and not read.
+    /// Arrived at the server, but not read.
     pub inbox: Queue,
     pub inbox_capacity: usize,
-    /// Bytes that ever arrived at the server.
+    /// Total bytes that have arrived at the server.
     pub arrived: usize,
     /// The peer has closed its side.
     pub peer_ended: bool,
-    /// The peer has closed its socket: what it is sent is answered with a reset.
+    /// The peer has closed its socket: it answers further bytes with a reset.
     pub peer_closed: bool,
-    /// Nothing reaches the peer or comes from it any more.
+    /// The peer is unreachable, and nothing arrives from it.
     pub vanished: bool,
     /// The peer has sent a reset.
     pub reset: bool,
-    /// Written by the server, and not acknowledged.
+    /// Written by the server, but not acknowledged.
     pub sending: Queue,
     pub send_capacity: usize,
-    /// Acknowledged, and not read by the peer.
+    /// Acknowledged, but not read by the peer.
     pub delivered: Queue,
     pub delivered_capacity: usize,
     /// The server has sent a reset.
     pub peer_reset: bool,
-    /// The server has ended its direction.
+    /// The server has shut down its sending side.
     pub finished: bool,
-    /// The server reads no more (a stop).
+    /// The server has shut down its input (a stop).
     pub read_shut: bool,
     /// The server has closed its socket.
     pub closed: bool,
@@ -97,7 +97,7 @@ impl Wire {
 
     // ---- the peer ----
 
-    /// The peer sends. Returns how many bytes it could.
+    /// The peer sends. Returns how many bytes were accepted.
     pub fn send(&mut self, bytes: &[u8]) -> usize {
         if self.vanished || self.reset || self.peer_reset {
             return bytes.len();
@@ -126,7 +126,7 @@ impl Wire {
         }
     }
 
-    /// The network delivers up to so many bytes. Returns how many the peer has acknowledged.
+    /// The network delivers at most `most` bytes. Returns how many the peer acknowledges.
     pub fn deliver(&mut self, most: usize) -> usize {
         if self.vanished || self.reset || self.peer_reset {
             return 0;
@@ -142,7 +142,7 @@ impl Wire {
         bytes
     }
 
-    /// Whether the end of the server's direction has arrived at the peer.
+    /// Whether the end of the server's output has arrived at the peer.
     pub fn has_ended(&self) -> bool {
         (self.finished || self.closed) && self.sending.is_empty() && !self.vanished
     }
@@ -163,7 +163,7 @@ impl Wire {
         }
     }
 
-    /// Returns how many bytes found room; `None` after a reset.
+    /// Returns the number of bytes accepted; `None` after a reset.
     pub fn write(&mut self, bytes: &[u8]) -> Option<usize> {
         if self.reset {
             return None;
@@ -177,7 +177,8 @@ impl Wire {
         self.send_capacity.saturating_sub(self.sending.len())
     }
 
-    /// Whether the kernel reports room: Linux does so once a third of the buffer is free.
+    /// Whether the kernel reports the socket as writable. Linux does so once a third of the buffer
+    /// is free.
     pub fn is_writable(&self) -> bool {
         self.reset || self.sending.len() <= self.send_capacity * 2 / 3
     }

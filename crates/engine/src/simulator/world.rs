@@ -1,4 +1,4 @@
-//! The state of a history: time, connections and cores, and what is to go wrong.
+//! The state of a history: time, connections, cores, and the injected fault.
 
 use super::{
     Coverage, Expected, Fault, Random, Scenario,
@@ -9,10 +9,10 @@ use super::{
 use crate::{Conn, Engine, Limits, Next, Now, Side, Task};
 use std::time::{Duration, Instant};
 
-/// The unix time at which histories begin.
-const BEGIN_UNIX_S: u64 = 1_700_000_000;
+/// The Unix time at which histories start.
+const START_UNIX_S: u64 = 1_700_000_000;
 
-/// Prints what happens, in a history that is replayed.
+/// Prints an event, if the history is replayed.
 macro_rules! note {
     ($world:expr, $($what:tt)*) => {
         if $world.prints {
@@ -22,31 +22,31 @@ macro_rules! note {
 }
 pub(super) use note;
 
-/// A job that is being done.
+/// A job in progress.
 pub(super) struct Working<J> {
     pub at: u64,
     pub station: usize,
     pub task: Task<J>,
 }
 
-/// The state of a history. Reused for the next one.
+/// The state of a history. It is reused for the next one.
 pub(super) struct World<S: Scenario> {
     pub scenario: S,
     pub random: Random,
-    /// Microseconds since the history began.
+    /// Microseconds since the start of the history.
     pub time: u64,
     base: Instant,
     pub stations: Vec<Station<S::Engine>>,
-    /// Of which the first `used` belong to this history.
+    /// The first `used` connections belong to this history.
     pub lines: Vec<Line>,
     pub used: usize,
     pub expected: Vec<Expected>,
     pub jobs: Vec<Working<<S::Engine as Engine>::Job>>,
     pub limits: Limits,
-    /// Bytes of one read.
+    /// Size of a read in bytes.
     pub read: usize,
     pub buffer: Vec<u8>,
-    /// The longest delay of anything that is not a peer's decision, in microseconds.
+    /// Maximum delay of everything that no peer decides, in microseconds.
     pub lag: u64,
     pub stop_at: Option<u64>,
     pub stopped: Option<u64>,
@@ -59,7 +59,7 @@ pub(super) struct World<S: Scenario> {
     pub struck: bool,
     /// A connection that a fault keeps open.
     pub held: Option<usize>,
-    /// What went wrong first.
+    /// The first failure.
     pub wrong: Option<String>,
 }
 
@@ -108,7 +108,7 @@ impl<S: Scenario> World<S> {
         self.scenario.script(who, random, &mut line.peer.input);
         line.peer.plan(random, self.limits.idle);
         if self.read < 1 << 14 {
-            line.peer.then = line.peer.then.but_little();
+            line.peer.then = line.peer.then.with_small_flood();
         }
         // Much input through small buffers takes too many events.
         let least = match side {
@@ -116,7 +116,7 @@ impl<S: Scenario> World<S> {
             Side::Upstream => 300,
         };
         if side == Side::Upstream {
-            // What it answers is not known yet.
+            // Its answers are not known yet.
             line.peer.piece = random.magnitude(100, 1 << 12) as usize;
             line.peer.pause = random.pick(&[0, 300, 20_000]);
             line.peer.lulls = random.pick(&[0, 1, 5, usize::MAX]);
@@ -152,18 +152,18 @@ impl<S: Scenario> World<S> {
         who
     }
 
-    /// The name of a connection, while it has one.
+    /// The identifier of a connection, if it has one.
     pub fn conn(&self, who: usize) -> Option<Conn> {
         self.lines[who].conn
     }
 
-    /// The connection of this name, if it is up.
+    /// The connection with this identifier, if it is up.
     pub fn who(&self, station: usize, conn: Conn) -> Option<usize> {
         let who = *self.stations[station].table.get(conn.index())?;
         self.lines.get(who).filter(|line| line.conn == Some(conn) && line.is_up()).map(|_| who)
     }
 
-    /// What the core of a connection says is to be done next.
+    /// What the core of a connection requests next.
     pub fn next(&mut self, who: usize, conn: Conn) -> Next {
         let station = &mut self.stations[self.lines[who].station];
         station.core.next(conn, &Sockets::new(&self.lines, &station.table))
@@ -174,7 +174,7 @@ impl<S: Scenario> World<S> {
     /// The time of this event.
     pub fn now(&self) -> Now {
         let instant = self.base + Duration::from_micros(self.time);
-        Now { instant, unix_s: BEGIN_UNIX_S + self.time / 1_000_000 }
+        Now { instant, unix_s: START_UNIX_S + self.time / 1_000_000 }
     }
 
     /// The first microsecond at or after an instant.
@@ -182,7 +182,7 @@ impl<S: Scenario> World<S> {
         instant.saturating_duration_since(self.base).as_nanos().div_ceil(1000) as u64
     }
 
-    /// A moment from now that is not of a peer's choosing.
+    /// A random time within `lag` from now, for what no peer decides.
     pub fn soon(&mut self) -> u64 {
         self.time + self.random.between(0, self.lag)
     }
@@ -194,7 +194,7 @@ impl<S: Scenario> World<S> {
 
     // ---- faults ----
 
-    /// Whether a fault strikes now.
+    /// Whether the injected fault occurs now.
     pub fn strikes(&mut self, fault: Fault) -> bool {
         if self.fault != Some(fault) || self.struck {
             return false;
@@ -202,7 +202,7 @@ impl<S: Scenario> World<S> {
         self.struck = self.opportunities == 0;
         self.opportunities = self.opportunities.saturating_sub(1);
         if self.struck {
-            note!(self, "the fault strikes: {fault:?}");
+            note!(self, "injected fault: {fault:?}");
         }
         self.struck
     }

@@ -1,4 +1,4 @@
-//! Drives a core by hand: sockets are buffers, and time passes when a test says so.
+//! A manual driver of a core: sockets are buffers, and a test advances the time.
 #![allow(dead_code)] // each test uses its own part
 
 use regatta_engine::{Conn, Core, Engine, Limits, Next, Now, Socket};
@@ -13,13 +13,13 @@ use std::{
 pub enum Writes {
     /// At once, like a reactor.
     AtOnce,
-    /// Output is taken, and completed later, like a ring's.
+    /// Output is taken and completed later, like a ring.
     Later,
 }
 
 pub const BOTH: [Writes; 2] = [Writes::AtOnce, Writes::Later];
 
-/// A core, and what is beyond its sockets.
+/// A core, and the peers at the other side of its sockets.
 pub struct ByHand<E: Engine> {
     pub core: Core<E>,
     writes: Writes,
@@ -28,24 +28,24 @@ pub struct ByHand<E: Engine> {
     dialled: VecDeque<(Conn, SocketAddr)>,
 }
 
-/// The far end of a connection.
+/// The other side of a connection.
 #[derive(Default)]
 struct Peer {
-    /// Sent to the core, and not read yet.
+    /// Sent to the core, but not read yet.
     input: VecDeque<u8>,
     ended: bool,
     /// Written by the core.
     got: Vec<u8>,
-    /// How many bytes may still be written; `None`: any number.
+    /// How many more bytes may be written; `None` if unlimited.
     room: Option<usize>,
-    /// Taken by the driver, not written yet.
+    /// Taken by the driver, but not written yet.
     taken: VecDeque<u8>,
-    /// The core has ended its direction, or closed.
+    /// The core has shut down its sending side, or closed.
     finished: bool,
     closed: bool,
 }
 
-/// Everything is acknowledged, and nobody is gone.
+/// All output is acknowledged, and no peer is gone.
 struct Quiet;
 
 impl Socket for Quiet {
@@ -75,7 +75,7 @@ impl<E: Engine> ByHand<E> {
         conn
     }
 
-    /// A client that has sent `bytes` already when it is accepted.
+    /// A client connects that has already sent `bytes` when it is accepted.
     pub fn client_with(&mut self, bytes: &str) -> Conn {
         let conn = self.core.accept();
         let input = bytes.bytes().collect();
@@ -84,12 +84,12 @@ impl<E: Engine> ByHand<E> {
         conn
     }
 
-    /// The next connection that the engine asked for.
+    /// Returns the next connection that the engine requested.
     pub fn dialled(&mut self) -> Option<Conn> {
         self.dialled.pop_front().map(|(conn, _)| conn)
     }
 
-    /// It is open.
+    /// A requested connection is open.
     pub fn open(&mut self, conn: Conn) {
         self.peers.insert(conn, Peer::default());
         self.core.connected(conn);
@@ -103,12 +103,12 @@ impl<E: Engine> ByHand<E> {
         self.turn();
     }
 
-    /// How many bytes that the peer has sent are not read.
+    /// Returns how many bytes from the peer have not been read.
     pub fn unread(&mut self, conn: Conn) -> usize {
         self.peer(conn).input.len()
     }
 
-    /// The peer ends its direction.
+    /// The peer closes its sending side.
     pub fn end(&mut self, conn: Conn) {
         self.peer(conn).ended = true;
         self.turn();
@@ -121,13 +121,13 @@ impl<E: Engine> ByHand<E> {
         self.turn();
     }
 
-    /// The connection breaks. Its engine hears of that at the end of a turn, as with completions.
+    /// The connection breaks. The engine is notified at the end of the turn, as with completions.
     pub fn breaks(&mut self, conn: Conn) {
         self.core.failed(conn);
         self.core.change(conn);
     }
 
-    /// A client's bytes are read before anything else happens in the turn.
+    /// A client's bytes are read as the first event of the turn.
     pub fn receives(&mut self, conn: Conn, text: &str) {
         self.core.received(conn, &mut text.as_bytes().to_vec());
         self.core.change(conn);
@@ -138,19 +138,19 @@ impl<E: Engine> ByHand<E> {
         self.turn();
     }
 
-    /// The peer takes only so many bytes more; `None`: any number.
+    /// The peer accepts only this many more bytes; `None` if unlimited.
     pub fn room(&mut self, conn: Conn, bytes: Option<usize>) {
         self.peer(conn).room = bytes;
         self.carry_out(conn);
         self.turn();
     }
 
-    /// What has been written to the peer since the last time.
+    /// Returns what has been written to the peer since the last call.
     pub fn got(&mut self, conn: Conn) -> String {
         String::from_utf8(std::mem::take(&mut self.peer(conn).got)).unwrap()
     }
 
-    /// Whether the core has ended its direction, or closed.
+    /// Whether the core has shut down its sending side, or closed.
     pub fn finished(&mut self, conn: Conn) -> bool {
         self.peer(conn).finished
     }
@@ -179,7 +179,7 @@ impl<E: Engine> ByHand<E> {
         self.peers.get_mut(&conn).expect("a connection that was opened")
     }
 
-    /// Turns, until nothing happens any more.
+    /// Runs turns until nothing more happens.
     fn turn(&mut self) {
         loop {
             self.core.turn(self.now);
@@ -259,7 +259,7 @@ impl<E: Engine> ByHand<E> {
         self.core.settle(conn);
     }
 
-    /// Completes what fits of what was taken.
+    /// Completes as much of the taken output as fits.
     fn complete(&mut self, conn: Conn) -> bool {
         let Some(peer) = self.peers.get_mut(&conn) else { return false };
         let fits = peer.room.unwrap_or(usize::MAX).min(peer.taken.len());

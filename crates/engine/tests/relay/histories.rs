@@ -1,5 +1,5 @@
-//! Random histories of the relay, each a function of its number, compared with what each client must
-//! see: one line for each of its requests, in their order, and never the reply to another.
+//! Random histories of the relay. Each is a function of its number. Each client must receive one
+//! line per request, in order, and never the reply to another client.
 
 use super::{
     by_hand::{BOTH, ByHand, Writes},
@@ -35,7 +35,7 @@ impl Random {
 #[derive(Default)]
 struct Client {
     number: usize,
-    /// Requests that it has begun to send, and what is not sent of the last one.
+    /// Requests that it has started to send, and the part that has not been sent yet.
     asked: Vec<String>,
     unsent: String,
     got: String,
@@ -46,7 +46,7 @@ struct Client {
 #[derive(Default)]
 struct Upstream {
     got: String,
-    /// Replies that are due, and not sent.
+    /// Replies that are due, but not sent.
     due: String,
 }
 
@@ -55,7 +55,7 @@ struct History {
     random: Random,
     clients: BTreeMap<Conn, Client>,
     upstream: Option<(Conn, Upstream)>,
-    /// What any upstream has seen.
+    /// The requests that any upstream has received.
     arrived: HashSet<String>,
 }
 
@@ -129,7 +129,7 @@ impl History {
         }
         let cut = self.random.below(client.unsent.len() + 1);
         let now: String = client.unsent.drain(..cut).collect();
-        // Sometimes it is read before anything else happens in the turn.
+        // Sometimes this is the first event of the turn.
         if self.random.chance(10) && self.hand.unread(conn) == 0 && self.hand.core.wants_read(conn)
         {
             self.hand.receives(conn, &now);
@@ -161,11 +161,11 @@ impl History {
         match self.random.below(3) {
             0 => self.hand.end(conn),
             1 => self.hand.fail(conn),
-            _ => self.hand.breaks(conn), // it is noticed with the next event
+            _ => self.hand.breaks(conn), // the engine notices it with its next event
         }
     }
 
-    /// What each side has got.
+    /// Collects what each side has received.
     fn collect(&mut self) {
         for (&conn, client) in &mut self.clients {
             client.got.push_str(&self.hand.got(conn));
@@ -180,7 +180,7 @@ impl History {
         }
     }
 
-    /// Everybody takes everything, and the clients end.
+    /// All sides accept everything, and the clients close.
     fn finish(&mut self) {
         for (&conn, client) in &mut self.clients {
             if !client.failed {
@@ -204,10 +204,11 @@ impl History {
             }
             self.collect();
         }
-        assert_eq!(self.hand.core.clients(), 0, "all have got what they were owed, and closed");
+        assert_eq!(self.hand.core.clients(), 0, "all clients have their replies, and closed");
     }
 
-    /// Each client has one line for each request.
+    /// Checks that each client has one line per request. Returns the number of replies and of
+    /// errors.
     fn check(&self) -> (usize, usize) {
         let (mut answered, mut failed) = (0, 0);
         for client in self.clients.values() {
@@ -222,7 +223,7 @@ impl History {
                     Some(line) if line == format!("re {request}") => answered += 1,
                     Some(line) if line == LOST => failed += 1,
                     Some(line) if line == DOWN => {
-                        assert!(!self.arrived.contains(request), "{request:?} had been sent");
+                        assert!(!self.arrived.contains(request), "{request:?} was sent before");
                         failed += 1;
                     }
                     None if client.failed => {}
@@ -235,7 +236,7 @@ impl History {
 }
 
 #[test]
-fn each_client_has_one_line_for_each_request_in_every_history() {
+fn each_client_gets_one_line_per_request_in_every_history() {
     let (mut answered, mut failed) = (0, 0);
     for writes in BOTH {
         for seed in 0..HISTORIES {

@@ -1,11 +1,11 @@
-//! The relay, driven by hand: what each side sends and gets, without sockets and clocks.
+//! The relay under a manual driver: what each side sends and receives, without sockets and clocks.
 //!
-//! `relay.rs` needs nothing but `regatta-engine`: `regatta-serve` runs it over real sockets
-//! (`tests/engines`), and any other driver of engines can.
+//! `relay.rs` depends only on `regatta-engine`, so every driver of engines can run it.
+//! `regatta-serve` runs it over real sockets (`tests/engines`).
 
 mod by_hand;
 mod histories;
-#[allow(dead_code)] // some of it is for tests over sockets
+#[allow(dead_code)] // some items are for tests over sockets
 mod relay;
 mod simulated;
 
@@ -14,13 +14,13 @@ use regatta_engine::Conn;
 use relay::{BACKOFF, CLIENT_FULL, CLIENT_MOST, CLIENT_WAITING, DOWN, LONG, LOST, REQUEST, Relay};
 use std::time::Duration;
 
-/// A relay in each way of writing.
+/// One relay for each way of writing.
 fn relays() -> impl Iterator<Item = ByHand<Relay>> {
     let addr = "127.0.0.1:1".parse().unwrap();
     BOTH.into_iter().map(move |writes| ByHand::new(Relay::new(addr), writes))
 }
 
-/// One with a client and an upstream that is open.
+/// Relays with a client and an open upstream.
 fn open() -> impl Iterator<Item = (ByHand<Relay>, Conn, Conn)> {
     relays().map(|mut hand| {
         let client = hand.client();
@@ -67,14 +67,14 @@ fn lines_may_be_cut_anywhere() {
 }
 
 #[test]
-fn the_reply_of_a_client_that_has_gone_is_discarded_in_its_place() {
+fn the_reply_to_a_disconnected_client_is_discarded_in_order() {
     for (mut hand, a, upstream) in open() {
         let b = hand.client();
         hand.send(a, "a1\na2\n");
         hand.send(b, "b1\n");
         hand.fail(a);
         assert!(hand.closed(a));
-        let c = hand.client(); // it has the place of the first
+        let c = hand.client(); // it reuses the index of the first
         hand.send(c, "c1\n");
         hand.send(upstream, "A1\nA2\nB1\nC1\n");
         assert_eq!((hand.got(b), hand.got(c)), ("B1\n".into(), "C1\n".into()));
@@ -82,7 +82,7 @@ fn the_reply_of_a_client_that_has_gone_is_discarded_in_its_place() {
 }
 
 #[test]
-fn requests_wait_while_the_upstream_is_being_connected_to() {
+fn requests_wait_while_the_upstream_is_connecting() {
     for mut hand in relays() {
         let client = hand.client_with("early\n");
         hand.send(client, "also\n");
@@ -120,7 +120,7 @@ fn attempts_to_connect_are_spaced_out_until_a_reply_comes() {
             hand.pass(Duration::from_millis(1));
             pause *= 2;
         }
-        // One that is only accepted, and closed, is no success.
+        // A connection that is accepted and closed does not count as success.
         let upstream = hand.dialled().unwrap();
         hand.open(upstream);
         hand.end(upstream);
@@ -138,7 +138,7 @@ fn attempts_to_connect_are_spaced_out_until_a_reply_comes() {
 }
 
 #[test]
-fn exactly_the_unanswered_requests_get_an_error_and_half_a_reply_is_dropped() {
+fn only_unanswered_requests_get_an_error_and_a_partial_reply_is_dropped() {
     for (mut hand, a, upstream) in open() {
         let b = hand.client();
         hand.send(a, "a1\na2\n");
@@ -171,7 +171,7 @@ fn errors_keep_their_order_while_a_broken_upstream_is_not_closed_yet() {
 }
 
 #[test]
-fn a_reply_that_nobody_asked_for_closes_the_upstream() {
+fn an_unsolicited_reply_closes_the_upstream() {
     for (mut hand, client, upstream) in open() {
         hand.send(client, "x\n");
         hand.send(upstream, "X\nY\n");
@@ -190,7 +190,7 @@ fn clients_are_not_read_while_the_upstream_is_slow() {
             hand.send(a, &kilobyte);
             hand.unread(a) > 0
         });
-        assert_eq!(sent, Some(257), "as many as it may hold, and one more");
+        assert_eq!(sent, Some(257), "up to the limit, and one more");
         hand.send(b, "b\n");
         assert_eq!(hand.unread(b), 2, "it waits as well");
         hand.room(upstream, None);
@@ -211,7 +211,7 @@ fn a_client_that_does_not_read_is_not_read_and_then_aborted() {
         hand.send(slow, "more\n");
         assert!(hand.unread(slow) > 0, "it is not read");
         hand.send(upstream, &reply.repeat(most - CLIENT_FULL / reply.len() - 1));
-        assert!(!hand.closed(slow), "what it is owed so far fits");
+        assert!(!hand.closed(slow), "its pending replies are within the limit");
         hand.send(upstream, &reply);
         assert!(hand.closed(slow));
         hand.send(other, "z\n");
@@ -223,7 +223,7 @@ fn a_client_that_does_not_read_is_not_read_and_then_aborted() {
 }
 
 #[test]
-fn a_client_that_asks_too_much_at_once_is_not_read_until_it_has_replies() {
+fn a_client_with_too_many_pending_requests_is_not_read_until_it_has_replies() {
     for (mut hand, client, upstream) in open() {
         hand.send(client, &lines("x", CLIENT_WAITING));
         hand.send(client, "x\n");
@@ -234,7 +234,7 @@ fn a_client_that_asks_too_much_at_once_is_not_read_until_it_has_replies() {
 }
 
 #[test]
-fn a_request_without_end_closes_its_client_alone() {
+fn an_overlong_request_closes_only_its_client() {
     for (mut hand, client, upstream) in open() {
         let other = hand.client();
         hand.send(client, &format!("1\n{}", "y".repeat(REQUEST)));
@@ -249,7 +249,7 @@ fn a_request_without_end_closes_its_client_alone() {
 }
 
 #[test]
-fn a_half_closed_client_gets_what_it_is_owed() {
+fn a_half_closed_client_gets_its_pending_replies() {
     for (mut hand, client, upstream) in open() {
         hand.send(client, "1\n2\nhalf a line");
         hand.end(client);
@@ -264,7 +264,7 @@ fn a_half_closed_client_gets_what_it_is_owed() {
 }
 
 #[test]
-fn a_stop_waits_for_the_replies_to_what_was_forwarded() {
+fn a_stop_waits_for_the_replies_to_forwarded_requests() {
     for (mut hand, client, upstream) in open() {
         let idle = hand.client();
         hand.send(client, "1\n2\n");
@@ -278,7 +278,7 @@ fn a_stop_waits_for_the_replies_to_what_was_forwarded() {
 }
 
 #[test]
-fn a_stop_cuts_what_the_upstream_does_not_answer() {
+fn a_stop_cuts_clients_whose_requests_stay_unanswered() {
     for (mut hand, client, _) in open() {
         hand.send(client, "1\n");
         hand.stop(Duration::from_secs(5));

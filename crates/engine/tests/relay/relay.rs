@@ -1,12 +1,12 @@
-//! A relay of lines: an engine that is no session.
+//! A relay of lines: an engine without sessions.
 //!
-//! All clients of a core share one connection to another server, the upstream. Each line of a client
-//! is forwarded there. The upstream answers each line with one line, in order, and the relay hands
-//! each reply to the client that waits for it. It is small, but it has every part that a proxy needs:
+//! All clients of a core share one connection to another server, the upstream. Each line of a
+//! client is forwarded to it. The upstream answers each line with one line, in order, and the relay
+//! passes each reply to the client that waits for it. It is small, but it has all parts of a proxy:
 //! multiplexing, backpressure in both directions, reconnecting, draining.
 //!
-//! While the upstream is being connected to, requests wait in its output. While it is down, they are
-//! answered with [`DOWN`] at once.
+//! While the connection to the upstream is being opened, requests wait in its output. While the
+//! upstream is down, they are answered with [`DOWN`] at once.
 
 use regatta_engine::{Conn, Effects, Engine, Flow, Never, Status};
 use std::{
@@ -23,31 +23,32 @@ use std::{
 pub const DOWN: &str = "-DOWN the upstream cannot be reached, try later";
 /// The reply to a request that the upstream did not answer before its connection closed.
 pub const LOST: &str = "-LOST the upstream closed before it answered";
-/// The last reply to a client whose request has no end.
+/// The last reply to a client whose request is too long.
 pub const LONG: &str = "-LONG a request has at most 16384 bytes";
 
-/// Longest request and longest reply, in bytes.
+/// Maximum size of a request and of a reply, in bytes.
 pub const REQUEST: usize = 16 * 1024;
 pub const REPLY: usize = 1 << 20;
-/// Requests of one client, and of all, that may wait for their replies. Beyond it clients are not read.
+/// Maximum number of requests that wait for replies, per client and in total. Beyond it clients are
+/// not read.
 pub const CLIENT_WAITING: usize = 1024;
 pub const ALL_WAITING: usize = 64 * 1024;
-/// Bytes pending to the upstream beyond which clients are not read.
+/// Bytes pending to the upstream, above which clients are not read.
 pub const UPSTREAM_FULL: usize = 256 * 1024;
-/// Bytes pending to a client beyond which it is not read, and beyond which it is aborted.
+/// Bytes pending to a client, above which it is not read, and above which it is aborted.
 pub const CLIENT_FULL: usize = 32 * 1024;
 pub const CLIENT_MOST: usize = 1 << 20;
-/// Pauses before the upstream is connected to again: the first, doubled each time, and the longest.
+/// Delay before reconnecting to the upstream: the first, which doubles each time, and the maximum.
 pub const BACKOFF: Duration = Duration::from_millis(10);
 pub const BACKOFF_MOST: Duration = Duration::from_secs(1);
 
-/// What a test may look at while a relay runs.
+/// Counters that a test may read while a relay runs.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Most bytes that were pending to the upstream, and to a client.
+    /// Maximum number of bytes that were pending to the upstream, and to a client.
     pub to_upstream: AtomicUsize,
     pub to_client: AtomicUsize,
-    /// Clients that were aborted, because they do not read.
+    /// Clients that were aborted because they did not read.
     pub aborted: AtomicUsize,
     /// Attempts to connect to the upstream.
     pub connects: AtomicUsize,
@@ -60,9 +61,9 @@ pub struct Relay {
     /// Doubled for each attempt since the last reply.
     backoff: Duration,
     upstream: Upstream,
-    /// The beginning of a reply.
+    /// The first part of a reply.
     reply: Vec<u8>,
-    /// For whom the next replies are. One that has gone keeps its position.
+    /// The clients that wait for the next replies, in order. One that is gone keeps its position.
     waiting: VecDeque<Conn>,
     /// Clients are not read, because the upstream does not keep up.
     full: bool,
@@ -71,7 +72,7 @@ pub struct Relay {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Upstream {
-    /// No client has come yet.
+    /// No client has connected yet.
     Unused,
     Connecting(Conn),
     Open(Conn),
@@ -82,23 +83,23 @@ enum Upstream {
 
 #[derive(Debug, Default)]
 struct Client {
-    /// The beginning of a request.
+    /// The first part of a request.
     request: Vec<u8>,
-    /// How many replies it is owed.
+    /// Number of pending replies.
     waiting: usize,
-    /// It sends nothing more, or is not listened to any more.
+    /// The client has closed its side, or its input is ignored.
     ended: bool,
-    /// Because of a request without an end.
+    /// Its input is ignored because a request is too long.
     too_long: bool,
 }
 
 impl Relay {
-    /// A relay to `to`.
+    /// Creates a relay to `to`.
     pub fn new(to: SocketAddr) -> Self {
         Relay::seen_by(to, Arc::default())
     }
 
-    /// One that is looked at.
+    /// Creates a relay with counters that a test reads.
     pub fn seen_by(to: SocketAddr, seen: Arc<Seen>) -> Self {
         Relay {
             to,
@@ -112,7 +113,7 @@ impl Relay {
         }
     }
 
-    /// One that waits so long before it connects again.
+    /// Sets the first delay before it reconnects.
     pub fn patient(self, backoff: Duration) -> Self {
         Relay { backoff, ..self }
     }
@@ -132,8 +133,8 @@ impl Relay {
     // ---- requests ----
 
     fn requests(&mut self, conn: Conn, bytes: &[u8], effects: &mut Effects<Self>) {
-        // A connection that broke in this turn takes nothing any more, before it is reported as
-        // closed. What was forwarded fails first.
+        // A connection that broke in this turn accepts no output, but is not reported as closed
+        // yet. Requests that were forwarded to it fail first.
         if self.upstream().is_some_and(|upstream| effects.out(upstream).is_none()) {
             self.lose(effects);
         }
@@ -165,7 +166,7 @@ impl Relay {
         self.update_upstream(effects);
     }
 
-    /// Says whether a client is read, and closes one that has got all.
+    /// Sets whether a client is read, and closes it once it has received everything.
     fn update(&mut self, conn: Conn, effects: &mut Effects<Self>) {
         let Some(client) = self.clients.get(&conn) else { return };
         let pending = effects.pending(conn);
@@ -216,7 +217,7 @@ impl Relay {
             }
             let begun = std::mem::take(&mut self.reply);
             let Some(conn) = self.waiting.pop_front() else {
-                return self.lose(effects); // nobody has asked for it
+                return self.lose(effects); // the reply is unsolicited
             };
             self.backoff = self.backoff.min(BACKOFF);
             self.deliver(conn, &[&begun, part], effects);
@@ -234,7 +235,7 @@ impl Relay {
         self.update(conn, effects);
     }
 
-    /// Says what is wanted of the upstream, and whether clients are read.
+    /// Sets the status of the upstream, and whether clients are read.
     fn update_upstream(&mut self, effects: &mut Effects<Self>) {
         let Some(upstream) = self.upstream() else { return };
         let pending = effects.pending(upstream);
@@ -246,7 +247,7 @@ impl Relay {
             true => pending > 0 || self.waiting.len() > ALL_WAITING / 2,
         };
         let status = Status {
-            // It owes nothing: its silence is no timeout.
+            // No reply is pending, so its silence does not count as idle.
             waits: self.waiting.is_empty(),
             wants_room: self.full,
             ..Status::default()
@@ -257,7 +258,7 @@ impl Relay {
         }
     }
 
-    /// The connection to the upstream is of no use any more. Who waits gets an error.
+    /// Gives up the connection to the upstream. Waiting clients get an error.
     fn lose(&mut self, effects: &mut Effects<Self>) {
         let error = match self.upstream {
             Upstream::Connecting(_) => DOWN,

@@ -1,8 +1,8 @@
-//! The relay under the simulator: the same engine that `regatta-serve` runs over real sockets, with
-//! clients and upstreams that send in pieces, read slowly or not at all, end, reset and vanish.
+//! The relay under the simulator: the same engine that `regatta-serve` runs over real sockets. Its
+//! clients and upstreams send in pieces, read slowly or not at all, close, reset and vanish.
 //!
-//! The model keeps, for each core, the queue of who waits for the upstream's next reply. Of the engine
-//! it looks at one number alone: how often it has connected.
+//! For each core, the model keeps the queue of clients that wait for the upstream's replies. It
+//! reads only one number from the engine: how often it has connected.
 
 use super::relay::{DOWN, LONG, LOST, REQUEST, Relay, Seen};
 use regatta_engine::{
@@ -18,7 +18,7 @@ use std::{
 
 const HISTORIES: u64 = 5_000;
 
-/// What an upstream answers to a request, both without their newlines: one in eight is long.
+/// Returns an upstream's reply to a request, both without their newlines. One in eight is long.
 fn reply_to(request: &[u8]) -> Vec<u8> {
     let sum: usize = request.iter().map(|&byte| usize::from(byte)).sum();
     let mut reply = b"=".to_vec();
@@ -30,7 +30,7 @@ fn reply_to(request: &[u8]) -> Vec<u8> {
 enum Upstream {
     #[default]
     Unused,
-    /// Its number is not known before the turn's end. With what is to be sent to it.
+    /// Its number is not known before the end of the turn. Includes the output for it.
     Connecting(Option<usize>, Vec<u8>),
     Open(usize),
     Down,
@@ -42,10 +42,10 @@ struct Shared {
     seen: Arc<Seen>,
     connects: usize,
     upstream: Upstream,
-    /// Who waits for the next replies.
+    /// The clients that wait for the next replies.
     waiting: VecDeque<usize>,
-    /// Who waited when the upstream was lost, and after how many attempts to connect that was. The
-    /// engine hears of it a little later than the model.
+    /// The clients that waited when the upstream was lost, and the number of attempts to connect
+    /// until then. The engine notices the loss a little later than the model.
     lost: (usize, Vec<usize>),
 }
 
@@ -57,7 +57,7 @@ impl Shared {
         }
     }
 
-    /// Whether the engine has begun to connect anew.
+    /// Notes whether the engine has started to reconnect.
     fn look(&mut self) {
         let connects = self.seen.connects.load(Relaxed);
         if connects > self.connects {
@@ -73,14 +73,14 @@ struct Side {
     core: usize,
     is_upstream: bool,
     handed: usize,
-    /// What is begun of a line, of a request or of a reply.
+    /// The first part of an incomplete request or reply.
     begun: Vec<u8>,
     waiting: usize,
     ended: bool,
     too_long: bool,
-    /// Nothing is appended to its output any more.
+    /// Nothing more is appended to its output.
     left: bool,
-    /// All that it sends, if it is a client; and lines that it has received.
+    /// All that it sends, if it is a client. Then the bytes and lines that it has received.
     requests: Vec<u8>,
     read: usize,
     lines: usize,
@@ -90,14 +90,14 @@ struct Side {
 struct Model {
     cores: Vec<Shared>,
     sides: Vec<Side>,
-    /// The clients are there: who comes now is an upstream.
+    /// All clients exist: further connections are upstreams.
     begun: bool,
     refusing: usize,
     random: Option<Random>,
 }
 
 impl Model {
-    /// What an end or a reply changes for a client.
+    /// Updates a client after the end of its input, or after a reply.
     fn update(&mut self, who: usize, all: &mut [Expected]) {
         let side = &mut self.sides[who];
         all[who].waits = side.waiting > 0;
@@ -312,12 +312,15 @@ impl Scenario for Model {
                 answer.extend_from_slice(&reply_to(line));
                 answer.push(b'\n');
             } else {
-                // Whatever the queue says: it is the reply to this request, or an error.
+                // Independent of the queue, it must be the reply to this request, or an error.
                 let request = side.requests.split(|&byte| byte == b'\n').nth(side.lines);
                 let errors = [DOWN, LOST, LONG].map(str::as_bytes);
                 if !errors.contains(&line) && request.map(reply_to).as_deref() != Some(line) {
                     let line = line[..line.len().min(60)].escape_ascii();
-                    return Err(format!("\"{line}\" is no reply to its request {}", side.lines));
+                    return Err(format!(
+                        "\"{line}\" is not the reply to its request {}",
+                        side.lines
+                    ));
                 }
             }
             (side.read, side.lines) = (side.read + length + 1, side.lines + 1);
@@ -336,7 +339,7 @@ fn the_relay_holds_in_the_simulator() {
 }
 
 #[test]
-fn planted_faults_of_the_relay_are_found() {
+fn injected_faults_of_the_relay_are_detected() {
     for fault in [Fault::LostByte, Fault::DoubledByte, Fault::NeverCloses, Fault::MissedTimer] {
         assert_finds(Model::default, fault, 3000);
     }

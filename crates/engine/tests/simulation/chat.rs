@@ -1,6 +1,6 @@
-//! Sessions that post to each other over two cores. They join and leave, say things, ask for how many
-//! these were queued, set alarms, switch from lines to masked frames, take a long input without keeping
-//! it, and are slow consumers.
+//! Sessions that post to each other over one to three cores. They join and leave, post messages,
+//! count the recipients, set alarms, switch from lines to masked frames, take a long input without
+//! buffering it, and are slow consumers.
 
 mod session;
 
@@ -16,13 +16,13 @@ use std::{
 
 const HISTORIES: u64 = 30_000;
 
-/// Pending output beyond which a member is a slow consumer.
+/// Bytes of pending output above which a member is a slow consumer.
 const BACKLOG: usize = 3000;
-/// Bytes of the longest command, and of the longest output that one asks for.
+/// Maximum size of a command, and of the output that one requests, in bytes.
 const LONGEST: usize = 255;
 const BLOB: usize = 9999;
 
-/// What the model knows of a client.
+/// What the model knows about a client.
 #[derive(Clone, Default)]
 struct Member {
     core: usize,
@@ -38,7 +38,7 @@ struct Member {
 #[derive(Clone, Debug, PartialEq)]
 enum Mail {
     Said(Vec<u8>),
-    /// The core that it comes from counts.
+    /// The sending core counts the recipients.
     Counted(Vec<u8>, Count),
 }
 
@@ -55,15 +55,16 @@ struct Count {
 struct Model {
     members: Vec<Member>,
     said: usize,
-    /// Decides where letters are cut.
+    /// Selects where letters are cut.
     carried: usize,
-    /// Letters under way, of each core to each.
+    /// Letters in flight, from each core to each other.
     letters: Vec<Vec<VecDeque<Mail>>>,
-    /// Answers to counts that each core has not heard. They tell for whom they are, and not who answers.
+    /// Answers to counts that each core has not received. They name the core that counts, but not
+    /// the one that answers.
     answers: Vec<Vec<Count>>,
     /// Counts of each core so far.
     counted: Vec<u64>,
-    /// Those that are not complete, and how many cores have not answered.
+    /// The counts that are incomplete, and the number of cores that have not answered.
     counts: Vec<(Count, usize)>,
     wrong: Option<String>,
 }
@@ -78,7 +79,7 @@ impl Model {
         }
     }
 
-    /// A core is given a letter: which, and from which core. It is the next of that core.
+    /// A core receives a letter. Returns it and its sender. It is the next letter of that sender.
     fn take(&mut self, core: usize, is_it: impl Fn(usize, &Mail) -> bool) -> Option<(usize, Mail)> {
         let mut boxes = self.letters.iter_mut().map(|to| &mut to[core]).enumerate();
         boxes.find_map(|(from, letters)| {
@@ -86,7 +87,7 @@ impl Model {
         })
     }
 
-    /// A core hears an answer to a count, which may be one of its own.
+    /// A core receives an answer to a count, possibly of its own.
     fn answered(&mut self, core: usize, count: Count, all: &mut [Expected]) {
         if count.core != core {
             return;
@@ -107,7 +108,7 @@ impl Model {
         }
     }
 
-    /// A member of this core says something.
+    /// The members of this core receive a message.
     fn say(&mut self, core: usize, from: Option<usize>, text: &[u8], all: &mut [Expected]) {
         for (who, member) in self.members.iter_mut().enumerate() {
             let expected = &mut all[who];
@@ -123,7 +124,7 @@ impl Model {
     }
 }
 
-/// The command at the front of what came, and the bytes that it takes with what belongs to it.
+/// Returns the first command in the input, and its total size in bytes.
 fn command(framed: bool, input: &[u8]) -> Option<(String, usize)> {
     if framed {
         let (length, mask) = (usize::from(*input.first()?), *input.get(1)?);
@@ -146,7 +147,7 @@ impl Scenario for Model {
         Visit::JobDone,
         Visit::JobLate,
     ];
-    /// What may be pending before a push, the push, and the replies to a read.
+    /// The output that may be pending before a push, the push, and the replies to one read.
     const PENDING: usize = 64 * 1024 + 4 * BLOB;
     const GROWTH: usize = 1200;
     const HELD: usize = LONGEST + 2;
@@ -265,7 +266,7 @@ impl Scenario for Model {
                 expected.output.extend_from_slice(b"ok\n");
             }
         }
-        // A stream is not kept.
+        // A stream is not buffered.
         let taken = if member.stream.is_some() { expected.input.len() } else { expected.taken };
         expected.marks.push((taken, expected.output.len()));
         if taken == expected.input.len() {
@@ -275,7 +276,7 @@ impl Scenario for Model {
         } else {
             expected.inside.get_or_insert(now.instant);
         }
-        // The others hear it in this order.
+        // The others receive the posts in this order.
         for (verb, argument) in posts {
             match verb.as_str() {
                 "join" => self.members[who].joined = true,
@@ -313,7 +314,7 @@ impl Scenario for Model {
         self.members[who].left = true;
     }
 
-    /// As between processes: as bytes, cut somewhere.
+    /// Encodes, cuts and decodes the letter, as between processes.
     fn carried(&mut self, letter: Letter<Said>) -> Letter<Said> {
         let (mut bytes, mut letters) = (Vec::new(), Vec::new());
         letter.write(&mut bytes);
@@ -333,11 +334,13 @@ impl Scenario for Model {
                     let count = self.answers[core].swap_remove(at);
                     self.answered(core, count, all);
                 }
-                None => self.wrong = Some(format!("core {core} hears an answer that nobody gave")),
+                None => {
+                    self.wrong = Some(format!("core {core} receives an answer that no core sent"))
+                }
             }
             return;
         }
-        // Each core's come in their order.
+        // The letters of each core arrive in order.
         let mail = self.take(core, |own, mail| match (letter, mail) {
             (Letter::Push(_, said), Mail::Said(text)) => *said.0 == text[..],
             (Letter::Counted { push, from, count, .. }, Mail::Counted(text, own_count)) => {
@@ -352,9 +355,9 @@ impl Scenario for Model {
                     Letter::Push(_, said) | Letter::Counted { push: said, .. } => {
                         said.0.escape_ascii().to_string()
                     }
-                    Letter::Queued { .. } => unreachable!("it is dealt with above"),
+                    Letter::Queued { .. } => unreachable!("handled above"),
                 };
-                self.wrong = Some(format!("core {core} hears \"{letter}\" out of its order"));
+                self.wrong = Some(format!("core {core} receives \"{letter}\" out of order"));
             }
             Some((_, Mail::Said(text))) => self.say(core, None, &text, all),
             Some((_, Mail::Counted(text, count))) => {
@@ -367,10 +370,10 @@ impl Scenario for Model {
     }
 
     fn over(&mut self) -> Result<(), String> {
-        let mut under_way = self.letters.iter().flatten().flatten();
-        match (self.wrong.take(), under_way.next()) {
+        let mut in_flight = self.letters.iter().flatten().flatten();
+        match (self.wrong.take(), in_flight.next()) {
             (Some(wrong), _) => Err(wrong),
-            (None, Some(letter)) => Err(format!("{letter:?} was never heard")),
+            (None, Some(letter)) => Err(format!("{letter:?} was never received")),
             (None, None) if !self.counts.is_empty() => Err("a count was never completed".into()),
             (None, None) => Ok(()),
         }
@@ -402,12 +405,12 @@ impl Scenario for Model {
 }
 
 #[test]
-fn chat_holds() {
+fn sessions_that_post_hold_in_the_simulator() {
     assert_holds(Model::default, HISTORIES);
 }
 
 #[test]
-fn planted_faults_are_found() {
+fn injected_faults_are_detected() {
     for fault in [
         Fault::LostByte,
         Fault::DoubledByte,

@@ -1,6 +1,6 @@
-//! A relay: what a client sends goes to another server, and what that one answers comes back. The
-//! engine connects, changes other connections than the one it was called for, holds input back while
-//! there is no room, and has a timer of its own.
+//! A relay: it forwards a client's input to another server, and the server's answers to the client.
+//! The engine opens connections, changes connections other than the one it was called for, pauses
+//! input while a buffer is full, and has its own timer.
 
 use regatta_engine::{
     Conn, Effects, Engine, Flow, Never, Now, Side, Status,
@@ -14,9 +14,9 @@ use std::{
 
 const HISTORIES: u64 = 5_000;
 
-/// Pending output of one side from which on the other side is not read.
+/// Bytes of pending output to one side, from which the other side is not read.
 const FULL: usize = 2000;
-/// Interval between counts of what is relayed.
+/// Interval of the engine's timer.
 const COUNT: Duration = Duration::from_millis(700);
 
 // ---- the engine ----
@@ -25,10 +25,10 @@ const COUNT: Duration = Duration::from_millis(700);
 struct Pair {
     client: Conn,
     server: Conn,
-    /// What came before the other server was there.
+    /// Input that arrived before the other server was connected.
     early: Vec<u8>,
     server_is_open: bool,
-    /// Bytes that the other server has not answered: it answers each with one.
+    /// Bytes that the other server has not answered. It answers each with one byte.
     owed: usize,
     /// The client has closed its side.
     ended: bool,
@@ -36,7 +36,7 @@ struct Pair {
 
 struct Relay {
     pairs: Vec<Pair>,
-    /// Clients that came.
+    /// Number of clients so far.
     clients: u16,
     count_at: Option<Instant>,
 }
@@ -51,7 +51,7 @@ impl Relay {
         })
     }
 
-    /// Says what is wanted of both sides, and closes both once everything is answered.
+    /// Sets the status of both sides, and closes both once everything is answered.
     fn settle(&mut self, index: usize, effects: &mut Effects<Self>) {
         let pair = &self.pairs[index];
         let (client, server) = (effects.pending(pair.client), effects.pending(pair.server));
@@ -130,7 +130,7 @@ impl Engine for Relay {
                 self.pairs[index].ended = true;
                 self.settle(index, effects);
             }
-            // It owes answers, or the client is not done.
+            // Answers are pending, or the client has not finished.
             _ => effects.close(conn, Flow::Close),
         }
     }
@@ -140,7 +140,7 @@ impl Engine for Relay {
         let pair = self.pairs.swap_remove(index);
         match side {
             Side::Client => effects.close(pair.server, Flow::Close),
-            // A client that is closing keeps what it is owed.
+            // A closing client still gets its pending output.
             Side::Upstream if pair.ended && pair.owed == 0 => {}
             Side::Upstream => effects.abort(pair.client),
         }
@@ -163,14 +163,14 @@ impl Engine for Relay {
 
 // ---- the model ----
 
-/// What the other server answers to a byte.
+/// Returns the other server's answer to a byte.
 fn answered(byte: u8) -> u8 {
     byte ^ 0x55
 }
 
 #[derive(Clone, Copy, Default)]
 struct Ends {
-    /// The other end of the pair.
+    /// The other side of the pair.
     other: Option<usize>,
     is_server: bool,
 }
@@ -178,7 +178,7 @@ struct Ends {
 #[derive(Default)]
 struct Model {
     ends: Vec<Ends>,
-    /// By core: the clients in the order in which they came.
+    /// The clients of each core, in the order in which they connected.
     came: Vec<Vec<usize>>,
     refusing: usize,
     random: Option<Random>,
@@ -214,7 +214,7 @@ impl Scenario for Model {
 
     fn script(&mut self, who: usize, random: &mut Random, input: &mut Vec<u8>) {
         self.ends.resize(who + 1, Ends::default());
-        // Before the first client comes, no server can be asked for.
+        // Connections added after the first client is accepted are servers.
         if self.came.iter().any(|came| !came.is_empty()) {
             return;
         }
@@ -234,7 +234,7 @@ impl Scenario for Model {
         if !self.ends[who].is_server {
             self.came[core].push(who);
         } else if let Some(client) = self.ends[who].other {
-            // What came before it was there.
+            // Input that arrived before the server was connected.
             let early = std::mem::take(&mut all[client].input);
             all[who].output.extend_from_slice(&early);
         }
@@ -276,7 +276,7 @@ impl Scenario for Model {
             // The model of the client is the pattern that it sent.
             let pattern = |at: usize| answered((at % 251) as u8);
             if let Some(at) = new.clone().find(|at| received[*at] != pattern(*at)) {
-                return Err(format!("byte {at} is not the answer to what was sent"));
+                return Err(format!("byte {at} is not the answer to the byte that was sent"));
             }
         }
         regatta_engine::simulator::same(
@@ -292,12 +292,12 @@ impl Scenario for Model {
 }
 
 #[test]
-fn relay_holds() {
+fn a_relay_with_a_server_per_client_holds_in_the_simulator() {
     assert_holds(Model::default, HISTORIES);
 }
 
 #[test]
-fn planted_faults_are_found() {
+fn injected_faults_are_detected() {
     for fault in [Fault::LostByte, Fault::DoubledByte, Fault::NeverCloses, Fault::MissedTimer] {
         assert_finds(Model::default, fault, 3000);
     }

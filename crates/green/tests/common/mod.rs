@@ -1,4 +1,4 @@
-//! What the tests share: a scheduler that must end in time, and clients that give up in time.
+//! Shared by the tests: a scheduler and clients that must finish within a limit.
 
 #![allow(dead_code)] // each test file uses its part
 
@@ -8,10 +8,10 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// No test may take longer; a lost wake-up shows as this.
+/// Time limit of each test. A lost wake-up shows as a timeout.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs a scheduler on a thread of its own, and fails if it has not ended within the limit.
+/// Runs a scheduler on its own thread, and fails if it does not end within the limit.
 pub fn run(main: impl FnOnce() + Send + 'static) {
     run_with(green::Config::default(), main);
 }
@@ -20,7 +20,7 @@ pub fn run_with(config: green::Config, main: impl FnOnce() + Send + 'static) {
     let (ended, end) = mpsc::channel();
     let scheduler = std::thread::spawn(move || {
         let outcome = green::run(config, main);
-        // Not reached after a panic in `main`: the sender is dropped then.
+        // After a panic in `main` this is not reached; the sender is dropped.
         let _ = ended.send(());
         outcome
     });

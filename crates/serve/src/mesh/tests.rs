@@ -1,4 +1,5 @@
-//! Processes that are threads, or turns, of a test: over real sockets and a real epoll.
+//! Tests of the mesh over real sockets and a real epoll. Each process is a thread of a test, or
+//! runs turn by turn.
 
 use super::*;
 use regatta_engine::{Push, RoomName};
@@ -8,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Bytes, of which the first eight are a number.
+/// Bytes that start with an 8-byte number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Bytes(Vec<u8>);
 
@@ -24,7 +25,7 @@ impl Wire for Bytes {
     }
 }
 
-/// A process, and the letters that it was given.
+/// A process, and the letters that it has received.
 struct Process {
     mesh: Mesh<Bytes>,
     epoll: Epoll,
@@ -49,7 +50,7 @@ impl Process {
         Process { mesh, epoll, events: Vec::new(), heard: Vec::new() }
     }
 
-    /// Letters to all others, with consecutive numbers.
+    /// Posts letters with consecutive numbers to all others.
     fn post(&mut self, numbers: Range<u64>, size: usize) {
         let from = self.mesh.own as u32;
         let letter = |count: u64| {
@@ -60,7 +61,7 @@ impl Process {
         self.mesh.post(letters.into_iter());
     }
 
-    /// A turn, as a reactor has it. Returns whether anything happened.
+    /// Runs a turn like a reactor. Returns whether anything happened.
     fn turn(&mut self, wait: Duration) -> bool {
         self.mesh.settle(&mut self.epoll, TOKEN).unwrap();
         let wait = if self.mesh.has_any() { Duration::ZERO } else { wait };
@@ -75,7 +76,7 @@ impl Process {
         !self.events.is_empty() || self.heard.len() > before
     }
 
-    /// The numbers of what this one has heard from another.
+    /// Returns the numbers of the letters received from another process.
     fn heard_of(&self, other: u32) -> Vec<u64> {
         let number = |letter: &Letter<Bytes>| match letter {
             Letter::Counted { room, push, from, count } if *from == other => {
@@ -88,11 +89,11 @@ impl Process {
         self.heard.iter().filter_map(number).collect()
     }
 
-    /// Posts until it would read no more clients. Returns how many letters that were.
+    /// Posts until clients would not be read. Returns the number of letters.
     fn fill(&mut self, size: usize) -> u64 {
         let (mut posted, most) = (0, 64 * (1 << 20) / size as u64);
         while !self.mesh.is_full() {
-            assert!(posted < most, "64 MiB, and it still takes more");
+            assert!(posted < most, "not full after 64 MiB");
             self.post(posted..posted + 1, size);
             posted += 1;
         }
@@ -104,7 +105,7 @@ impl Process {
     }
 }
 
-/// Turns of all of them until nothing happens.
+/// Runs turns of all processes until nothing happens.
 fn settle(all: &mut [Process]) {
     let until = Instant::now() + Duration::from_secs(20);
     let mut any = true;
@@ -113,12 +114,12 @@ fn settle(all: &mut [Process]) {
         for one in &mut *all {
             any |= one.turn(Duration::ZERO);
         }
-        assert!(Instant::now() < until, "it never ends");
+        assert!(Instant::now() < until, "the processes never become idle");
     }
 }
 
 #[test]
-fn a_letter_is_known_of_as_soon_as_it_is_posted() {
+fn a_letter_is_visible_as_soon_as_it_is_posted() {
     let mut all = processes(3);
     assert!(all.iter().all(|one| !one.mesh.has_any()));
     assert_eq!(all[2].mesh.seat(), (2, 3));
@@ -130,7 +131,7 @@ fn a_letter_is_known_of_as_soon_as_it_is_posted() {
 }
 
 #[test]
-fn an_answer_goes_to_whoever_waits_for_it_alone() {
+fn an_answer_goes_only_to_the_process_that_waits_for_it() {
     let mut all = processes(3);
     let answer = Letter::Queued { to: 2, count: 5, members: 9 };
     all[0].mesh.post([answer.clone()].into_iter());
@@ -139,9 +140,10 @@ fn an_answer_goes_to_whoever_waits_for_it_alone() {
     assert_eq!(all[2].heard, [answer]);
 }
 
-/// Sizes around those of reads and of what waits; each posts and has turns in an order that a seed decides.
+/// Letters have sizes around the read size and the queue limit. A seed decides the order of posts
+/// and turns.
 #[test]
-fn everything_arrives_once_and_in_the_order_of_each_sender() {
+fn all_letters_arrive_once_and_in_order_per_sender() {
     for seed in 0..60_u64 {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let mut random = |below: u64| {
@@ -180,22 +182,22 @@ fn everything_arrives_once_and_in_the_order_of_each_sender() {
 }
 
 #[test]
-fn a_stalled_sibling_fills_its_queue_and_no_more_and_hears_everything_later() {
+fn a_stalled_sibling_fills_a_bounded_queue_and_receives_everything_later() {
     for size in [10, 1000, 100_000] {
         let mut all = processes(3);
         let posted = all[0].fill(size);
-        // The third reads, and so nothing waits for it.
+        // The third process reads, so nothing is pending for it.
         let until = Instant::now() + Duration::from_secs(20);
         while all[2].turn(Duration::ZERO) || all[0].mesh.siblings[2].as_ref().unwrap().waiting() > 0
         {
-            assert!(Instant::now() < until, "something waits for the third");
+            assert!(Instant::now() < until, "letters are pending for the third process");
             all[0].turn(Duration::ZERO);
         }
         assert_eq!(all[2].heard_of(0).len() as u64, posted);
         let waiting = all[0].waiting();
-        assert!((FULL..FULL + size + 100).contains(&waiting), "{waiting} bytes wait");
+        assert!((FULL..FULL + size + 100).contains(&waiting), "{waiting} bytes pending");
         assert!(all[0].mesh.is_full());
-        // It hears the others all the same.
+        // It still receives letters from the others.
         all[2].post(0..1, size);
         all[0].turn(Duration::ZERO);
         assert_eq!(all[0].heard_of(2), [0]);
@@ -204,13 +206,13 @@ fn a_stalled_sibling_fills_its_queue_and_no_more_and_hears_everything_later() {
         assert!(!all[0].mesh.is_full());
         let capacity: usize =
             all[0].mesh.siblings.iter().flatten().map(|one| one.out.capacity()).sum();
-        assert!(capacity <= 2 * FULL, "{capacity} bytes are kept");
+        assert!(capacity <= 2 * FULL, "{capacity} bytes allocated");
     }
 }
 
-/// Both write until neither has room; then each answers all that it reads.
+/// Both processes write until neither has room. Then each answers all letters that it reads.
 #[test]
-fn processes_that_write_to_each_other_do_not_wait_for_each_other() {
+fn processes_that_write_to_each_other_do_not_deadlock() {
     let mut all = processes(2);
     let posted = [all[0].fill(500), all[1].fill(500)];
     let mut answered = [0, 0];
@@ -242,25 +244,25 @@ fn processes_that_write_to_each_other_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn a_dead_sibling_is_forgotten_and_keeps_nobody_busy() {
+fn a_dead_sibling_is_dropped_and_keeps_no_process_busy() {
     let mut all = processes(3);
     all[1].post(0..3, 100);
     all[0].fill(1000);
     let dead = all.remove(1);
     drop(dead);
     settle(&mut all);
-    assert_eq!(all[0].heard_of(1), [0, 1, 2], "what it wrote is heard");
-    assert!(!all[0].mesh.is_full(), "nothing waits for it");
+    assert_eq!(all[0].heard_of(1), [0, 1, 2], "its last letters are received");
+    assert!(!all[0].mesh.is_full(), "nothing is pending for it");
     assert_eq!(all[0].waiting(), 0);
     let before = all[1].heard.len();
     all[0].post(7..8, 1000);
     settle(&mut all);
-    assert_eq!(all[1].heard.len(), before + 1, "the others go on");
+    assert_eq!(all[1].heard.len(), before + 1, "the others continue");
     assert!(all.iter().all(|one| !one.mesh.has_any()));
 }
 
 #[test]
-fn a_process_that_waits_is_woken_by_a_letter_and_by_room() {
+fn a_waiting_process_is_woken_by_a_letter_and_by_room() {
     let mut meshes = meshes(2);
     let mut other = Process::new(meshes.remove(1));
     let one = meshes.remove(0);
@@ -276,7 +278,7 @@ fn a_process_that_waits_is_woken_by_a_letter_and_by_room() {
             while one.waiting() > 0 {
                 assert!(one.turn(Duration::from_secs(20)), "no room in 20 s");
             }
-            one.mesh // open until all is read
+            one.mesh // keep it open until everything is read
         });
         while other.heard.len() < 20_000 {
             assert!(other.turn(Duration::from_secs(20)), "no letter in 20 s");
@@ -287,7 +289,7 @@ fn a_process_that_waits_is_woken_by_a_letter_and_by_room() {
 }
 
 #[test]
-fn bytes_that_are_no_letter_are_an_error() {
+fn bytes_that_are_not_a_letter_are_an_error() {
     let mut all = processes(2);
     let socket = &all[0].mesh.siblings[1].as_ref().unwrap().socket;
     assert_eq!(net::write(socket, b"\x01\0\0\0\xff").unwrap(), 5);

@@ -1,14 +1,14 @@
-//! What the null server sends for what it has read, on one connection.
+//! How the null server answers input on one connection.
 
 use regatta_sys::net;
 use std::{io, num::NonZeroUsize, os::fd::OwnedFd};
 
 /// Bytes of one read.
 pub(super) const READ: usize = 64 * 1024;
-/// Most bytes of replies that one write sends, unless a single reply is longer.
+/// Maximum bytes of replies per write, unless a single reply is longer.
 const WRITE: usize = 1024 * 1024;
 
-/// What the null server sends where the request is not the reply.
+/// A canned reply of the null server, where the reply differs from the request.
 #[derive(Clone, Debug)]
 pub struct Canned {
     /// Length of a request, in bytes. A connection is due one reply for each full length.
@@ -20,13 +20,13 @@ pub struct Canned {
     pub closes: bool,
 }
 
-/// What is sent for what was read.
+/// How input is answered.
 pub(super) enum Answer {
     Echo,
     Canned {
         request_bytes: usize,
         reply_bytes: usize,
-        /// Copies of the reply, so that many are one slice and one write.
+        /// Copies of the reply, so that many replies are one slice and one write.
         replies: Vec<u8>,
         closes: bool,
     },
@@ -40,13 +40,13 @@ pub(super) struct Connection {
 
 /// How a read left a connection.
 pub(super) enum Left {
-    /// There was nothing to read.
+    /// The socket had no input.
     Idle,
-    /// The read took all there was.
+    /// The read emptied the socket.
     Drained,
     /// The read filled its buffer.
     Unread,
-    /// It is over.
+    /// The connection is closed.
     Closed,
 }
 
@@ -68,8 +68,8 @@ impl Answer {
         }
     }
 
-    /// Reads once, and sends what is due. What does not fit into the socket closes the connection:
-    /// a floor needs no backpressure.
+    /// Reads once, and sends what is due. If that does not fit into the socket, the connection is
+    /// closed: the null server needs no backpressure.
     #[inline]
     pub(super) fn serve(&self, connection: &mut Connection, bytes: &mut [u8]) -> Left {
         let read = match net::read(&connection.socket, bytes) {
@@ -104,7 +104,7 @@ fn is_written(socket: &OwnedFd, bytes: &[u8]) -> bool {
     net::write(socket, bytes).is_ok_and(|written| written == bytes.len())
 }
 
-/// Sends `bytes` bytes of `replies`, over and over.
+/// Sends `bytes` bytes, by repeating `replies`.
 #[inline]
 fn are_sent(socket: &OwnedFd, mut bytes: usize, replies: &[u8]) -> bool {
     while bytes > 0 {
@@ -117,11 +117,11 @@ fn are_sent(socket: &OwnedFd, mut bytes: usize, replies: &[u8]) -> bool {
     true
 }
 
-/// Sends the last reply and the end together, as other servers do after `Connection: close`. The
-/// connection is over in any case.
+/// Sends the last reply together with the FIN, like other servers after `Connection: close`.
+/// Returns false, because the connection is closed in any case.
 fn finish(socket: &OwnedFd, reply: &[u8]) -> bool {
     if net::write_last(socket, reply).is_ok() {
-        // A connection that is gone needs no end.
+        // A connection that is gone needs no shutdown.
         let _ = net::finish_writing(socket);
     }
     false

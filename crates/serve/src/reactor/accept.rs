@@ -1,4 +1,4 @@
-//! Connections come: accepted, or opened for the engine.
+//! New connections: accepted, or opened for the engine.
 
 use super::{ACCEPTS, LISTENER, Reactor, State};
 use crate::{
@@ -25,19 +25,19 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
                         continue;
                     }
                     let conn = self.core.accept();
-                    // It often has its first request already. It is read before it is watched, so
-                    // that one which is done with at once is never watched at all.
+                    // The first request has often arrived already. So the connection is read before
+                    // it is watched, and one that is finished at once is never watched.
                     self.insert(conn, socket, Some(place), true);
                     self.serve(conn)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if net::is_transient(&error) => {}
-                // Out of descriptors or memory: clients wait in the kernel's queue.
+                // Out of descriptors or memory: clients wait in the accept queue.
                 Err(_) => return self.pause(),
             }
         }
         if self.edge {
-            self.resume_at = Some(self.core.now().instant); // no other event tells of those left
+            self.resume_at = Some(self.core.now().instant); // no other event reports the rest
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         }
     }
 
-    /// Opens the connections that the engine has asked for. Those that it asks for meanwhile are
+    /// Opens the connections that the engine has requested. Those that it requests meanwhile are
     /// opened in the next turn.
     pub(super) fn connect(&mut self) -> io::Result<()> {
         for _ in 0..self.core.connects() {
@@ -97,7 +97,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         Ok(())
     }
 
-    /// Ends the input of all clients; they answer what has arrived.
+    /// Shuts down the input of all clients. Input that has arrived is still answered.
     pub(super) fn stop(&mut self) -> io::Result<()> {
         self.readiness.remove(self.host.stop.as_fd())?;
         if let (Some(listener), false) = (self.seat.listener.take(), self.paused) {
@@ -107,7 +107,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         self.core.stop(self.host.grace);
         for conn in self.core.to_drain() {
             if let Some(slot) = self.sockets.get(conn) {
-                // One that is gone already reports it at its next read.
+                // A connection that is already gone reports it at its next read.
                 let _ = net::finish_reading(&slot.fd);
             }
         }

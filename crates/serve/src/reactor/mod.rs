@@ -1,9 +1,9 @@
-//! The driver of an engine over readiness: waits, reads, hands over, writes. For all callback models
-//! except `uring`.
+//! The readiness-based driver of an engine, for all callback models except `uring`. It waits,
+//! reads, passes input to the engine, and writes.
 //!
-//! One read and one write for all that is buffered. What the engine writes to the connection that it
-//! was called for leaves at once; what it writes to others leaves at the end of a turn, in slices if they are
-//! many.
+//! All buffered input is one read, and all buffered output is one write. Output to the connection
+//! of the current call is written at once. Output to other connections is written at the end of a
+//! turn, in slices if there are many connections.
 
 mod accept;
 mod needs;
@@ -28,20 +28,21 @@ use std::{
 
 /// Bytes of one read.
 const READ: usize = 64 * 1024;
-/// Connections accepted before others get their turn.
+/// Maximum number of accepts before other connections are served.
 const ACCEPTS: usize = 64;
-/// Reads, and full replies, of a connection before others get their turn.
+/// Maximum number of reads, and of steps such as writes, of one connection before others are
+/// served.
 const READS: usize = 2;
 const WRITES: usize = 16;
 
-// No name of a connection has these numbers.
+// No connection has these tokens.
 const LISTENER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 const DONE: u64 = u64::MAX - 2;
-/// Of letters: this one, and those above that are none of the others.
+/// The tokens of letters: from this one up to those above.
 const LETTERS: u64 = u64::MAX - (1 << 16);
 
-/// Serves in this one thread, with a listener of its own.
+/// Serves in the current thread only, with its own listener.
 pub(crate) fn run_alone<E: Engine, R: Readiness>(
     engine: E,
     host: &Host,
@@ -50,7 +51,7 @@ pub(crate) fn run_alone<E: Engine, R: Readiness>(
     Ok(run(engine, host, host.alone::<Letters<_>>()?, readiness)?)
 }
 
-/// Serves connections until the host stops and they have drained.
+/// Serves connections until the host has stopped and the connections have drained.
 pub(crate) fn run<E: Engine, R: Readiness, M: Mail<E::Letter>>(
     engine: E,
     host: &Host,
@@ -94,37 +95,37 @@ struct Reactor<'h, E: Engine, R, M> {
     readiness: R,
     /// Its listener is `None` once the server stops.
     seat: Seat<M>,
-    /// The listener is not watched: no descriptor or no place is left.
+    /// The listener is not watched: out of descriptors, or at the connection limit.
     paused: bool,
-    /// Who does the long jobs, if that is not this thread.
+    /// Runs the long jobs, unless this thread runs them.
     desk: Option<Desk>,
     refusals: Refusals,
     sockets: Sockets<OwnedFd, State>,
-    /// Connections that go on in the next turn, whatever happens.
+    /// Connections that continue in the next turn without an event.
     again: Vec<Conn>,
-    /// Connections that are not read until there is room for letters.
+    /// Connections that are not read until pending letters have been sent.
     held: Vec<Conn>,
-    /// Jobs that take long: one in a turn.
+    /// Long jobs, of which one runs per turn.
     long: VecDeque<Task<E::Job>>,
-    /// Input space, shared by all connections: an idle one holds none.
+    /// The input buffer, shared by all connections, so that an idle one needs none.
     input: Box<[u8]>,
     /// When accepting resumes.
     resume_at: Option<Instant>,
 }
 
-/// What is known of a socket.
+/// What is known about a socket.
 struct State {
-    /// What it is watched for; `None`: not at all.
+    /// What it is watched for; `None` if it is not watched.
     watched: Option<Interest>,
     readable: bool,
     writable: bool,
     /// Once all input is read, a read reports its end.
     ended: bool,
-    /// It is being connected.
+    /// The connection is being opened.
     connecting: bool,
-    /// It is among those that go on in the next turn.
+    /// It is in `again`.
     again: bool,
-    /// It is among those that are not read for now.
+    /// It is in `held`.
     held: bool,
 }
 
@@ -171,7 +172,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         Some(due.saturating_duration_since(self.core.now().instant))
     }
 
-    /// Timers, the output of connections that others have written to, and one long job.
+    /// Serves timers, writes the output of changed connections, and runs one long job.
     fn end_of_turn(&mut self) -> io::Result<()> {
         let now = self.core.now().instant;
         if self.core.due().is_some_and(|due| due <= now) {
@@ -197,13 +198,13 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         self.flush_changed(slice)?;
         if E::CONNECTS && self.core.connects() > 0 {
             self.connect()?;
-            // One that failed at once may have changed others.
+            // A connection that failed at once may have changed others.
             self.flush_changed(usize::MAX)?;
         }
         Ok(())
     }
 
-    /// Writes the output of `most` of the connections that others have written to.
+    /// Serves at most `most` of the connections that others have changed.
     fn flush_changed(&mut self, mut most: usize) -> io::Result<()> {
         loop {
             self.post();
@@ -213,7 +214,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
                 most -= 1;
                 self.flush_one(conn)?;
             }
-            // A connection that has room, or is closed, may post too.
+            // A connection that became writable or was closed may post too.
             if !(E::POSTS && self.core.has_letters()) {
                 return Ok(());
             }
@@ -229,11 +230,11 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         if self.advance(conn)? { self.watch(conn) } else { Ok(()) }
     }
 
-    // ---- what happens to them ----
+    // ---- events of connections ----
 
     fn ready(&mut self, event: &Event) -> io::Result<()> {
         let conn = Conn::from_bits(event.token);
-        // One that was closed earlier in this turn may have had another event.
+        // A connection that was closed earlier in this turn may have another event.
         let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
         let state = &mut slot.driver;
         state.readable |= event.readable;
@@ -249,7 +250,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         self.serve(conn)
     }
 
-    /// Reads and writes what can be read and written, then waits for the rest.
+    /// Reads and writes what is possible, then waits for the rest.
     fn serve(&mut self, conn: Conn) -> io::Result<()> {
         for _ in 0..READS {
             self.read(conn)?;
@@ -292,7 +293,8 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
                 self.core.ended(conn);
             }
             Ok(read) => {
-                // After a short read there is nothing more, except an end that is known of.
+                // After a short read the socket is empty, except for an end of input that was
+                // reported.
                 state.readable = self.edge && (read == self.input.len() || state.ended);
                 self.core.received(conn, &mut self.input[..read]);
             }
@@ -303,7 +305,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         Ok(())
     }
 
-    /// Does what the core says. Returns false when the connection is closed.
+    /// Carries out what the core requests. Returns false if the connection was closed.
     #[inline]
     fn advance(&mut self, conn: Conn) -> io::Result<bool> {
         for _ in 0..WRITES {
@@ -344,7 +346,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
                 }
             }
         }
-        self.go_on_later(conn);
+        self.continue_later(conn);
         Ok(true)
     }
 
@@ -358,7 +360,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         Ok(())
     }
 
-    fn go_on_later(&mut self, conn: Conn) {
+    fn continue_later(&mut self, conn: Conn) {
         if let Some(slot) = self.sockets.get_mut(conn)
             && !mem::replace(&mut slot.driver.again, true)
         {
@@ -366,7 +368,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         }
     }
 
-    /// Watches a connection for what it waits for.
+    /// Registers the events that a connection waits for.
     #[inline]
     fn watch(&mut self, conn: Conn) -> io::Result<()> {
         self.core.settle(conn);
@@ -379,11 +381,11 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
                 if E::POSTS && self.is_held() {
                     self.hold(conn);
                 } else {
-                    self.go_on_later(conn);
+                    self.continue_later(conn);
                 }
                 return self.watch_for(conn, Some(Interest::READ));
             }
-            // Room is hardly ever waited for. Once it was, it is reported for good.
+            // A connection rarely waits for writability. Once it has, it stays registered for that.
             match state.watched {
                 Some(watched) if !write || watched.write => return Ok(()),
                 _ if write => Some(Interest::BOTH),

@@ -13,7 +13,7 @@ use std::{io, mem};
 impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
     // ---- jobs and letters ----
 
-    /// Does the jobs that replies have turned out to need, or has them done.
+    /// Runs or submits the jobs that replies need.
     pub(super) fn take_on_jobs(&mut self, serving: Conn) {
         while let Some(task) = self.core.next_job() {
             match &self.desk {
@@ -47,7 +47,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         Ok(())
     }
 
-    /// Posts letters to the other cores. Before a reply is sent that says so.
+    /// Posts letters to the other cores, before a reply is sent that confirms them.
     #[inline]
     pub(super) fn post(&mut self) {
         self.seat.post(&mut self.core);
@@ -59,13 +59,13 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         self.seat.letters.as_ref().is_some_and(Mail::has_any)
     }
 
-    /// Takes what was posted before an event that is handed over next.
+    /// Receives letters that were posted before the next event.
     #[inline]
     pub(super) fn hear_first(&mut self) -> io::Result<()> {
         if E::POSTS && self.has_letters() { self.hear() } else { Ok(()) }
     }
 
-    /// There are letters, or there is room for some.
+    /// Handles an event of a source: there are letters, or there is room for some.
     pub(super) fn hear_of(&mut self, source: usize, event: &Event) -> io::Result<()> {
         if let Some(letters) = &mut self.seat.letters {
             letters.ready(source, event);
@@ -84,7 +84,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         Ok(())
     }
 
-    // ---- connections that are not read because too many letters wait for a core ----
+    // ---- connections that are not read because too many letters are pending ----
 
     #[inline]
     pub(super) fn is_held(&self) -> bool {
@@ -99,7 +99,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
         }
     }
 
-    /// Before a wait: once there is room again, all are read.
+    /// Called before a wait. Once there is room again, all held connections are read.
     pub(super) fn settle_letters(&mut self) -> io::Result<()> {
         let Some(letters) = &mut self.seat.letters else { return Ok(()) };
         letters.settle(&mut self.readiness, LETTERS)?;
@@ -107,7 +107,7 @@ impl<E: Engine, R: Readiness, M: Mail<E::Letter>> Reactor<'_, E, R, M> {
             for conn in mem::take(&mut self.held) {
                 if let Some(slot) = self.sockets.get_mut(conn) {
                     slot.driver.held = false;
-                    self.go_on_later(conn);
+                    self.continue_later(conn);
                 }
             }
         }

@@ -1,10 +1,11 @@
-//! Sessions that post to each other, each in a thread that blocks in `read`.
+//! Sessions that post to each other, each in its own thread that blocks in `read`.
 //!
-//! Such a thread cannot be woken for a push. So a session is behind a lock, and whoever posts calls it
-//! and writes to its socket, without blocking. One more thread, the helper, does what would have to
-//! wait: it writes what a socket had no room for, and rings an alarm that a push has set.
+//! Such a thread cannot be woken for a push. So each session is behind a lock. A thread that posts
+//! calls the session and writes to its socket, without blocking. One additional thread, the helper,
+//! does what must wait: it writes output that did not fit into a socket, and fires alarms that a
+//! push has set.
 //!
-//! Order of the locks: the members, the state of one of them, what the helper waits for.
+//! Lock order: `Room::members`, `Member::state`, `Room::waiting`.
 
 mod ends;
 mod helper;
@@ -34,11 +35,11 @@ use std::{
     time::Instant,
 };
 
-/// Bytes of one read, and of output space that is kept for the next output.
+/// Size of a read in bytes, and of the output buffer that is kept.
 const READ: usize = 4096;
-/// Bytes of pending output from which on a member is not read.
+/// Bytes of pending output from which a member is not read.
 const FULL: usize = 64 * 1024;
-/// Outputs of a session that are written one after the other before others get their turn.
+/// Maximum number of consecutive writes for a session before the helper takes over.
 const WRITES: usize = 16;
 
 pub(crate) fn run<F: Members>(start: F, host: &Host) -> Result<(), ServeError> {
@@ -50,7 +51,7 @@ pub(crate) fn run<F: Members>(start: F, host: &Host) -> Result<(), ServeError> {
     let accepted = {
         let room = Arc::clone(&room);
         accept(host, move |entered, limits, stop| {
-            // A connection's errors are its own end, and nobody else's business.
+            // An error closes only its own connection.
             let _ = serve(&start, &room, entered, limits, stop);
         })
     };
@@ -60,24 +61,24 @@ pub(crate) fn run<F: Members>(start: F, host: &Host) -> Result<(), ServeError> {
     accepted
 }
 
-/// What the members of a server share.
+/// State shared by the members of a server.
 struct Room<S: Session> {
     members: Mutex<HashMap<RoomName, Slab<Arc<Member<S>>>>>,
     waiting: Mutex<Waiting<S>>,
-    /// Rung when the helper has more to wait for.
+    /// Rung when the helper has something new to wait for.
     bell: OwnedFd,
     numbers: AtomicU64,
-    /// All connections are over or cut.
+    /// All connections are closed or cut.
     over: AtomicBool,
 }
 
 type ByNumber<T> = HashMap<u64, T>;
 
-/// What the helper waits for.
+/// The events that the helper waits for.
 struct Waiting<S: Session> {
-    /// Members whose socket had no room.
+    /// Members whose socket is full.
     stuck: ByNumber<Arc<Member<S>>>,
-    /// Alarms that were set while their threads were blocked until later.
+    /// Alarms that are earlier than the time until which their threads block.
     alarms: ByNumber<(Instant, Arc<Member<S>>)>,
 }
 
@@ -85,7 +86,7 @@ struct Member<S: Session> {
     stream: Arc<TcpStream>,
     number: u64,
     state: Mutex<State<S>>,
-    /// The output was written, or will not be; or the session was called.
+    /// Notified when the output was written, when it will not be, and when the session was called.
     moved: Condvar,
 }
 
@@ -97,22 +98,22 @@ struct State<S: Session> {
     flow: Flow,
     /// The helper writes the output.
     stuck: bool,
-    /// The connection was given up: both directions have ended.
+    /// The connection was given up: both directions are shut down.
     gone: bool,
-    /// The input was ended, to wake the thread.
+    /// The input was shut down, to wake the thread.
     cut: bool,
     /// The client has closed its side.
     ended: bool,
     activity: Activity,
-    /// The thread waits until then.
+    /// The time until which the thread waits.
     until: Instant,
     joined: bool,
-    /// Its room, and its place there.
+    /// Its room, and its key in the room.
     seat: Option<(RoomName, usize)>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic ends its connection, not the server.
+    // A panic closes its connection, not the server.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -123,7 +124,7 @@ impl<S: Session> State<S> {
         }
         let State { session, local, out, posts, .. } = self;
         self.flow = what(session, &mut Context { now: clock::now(), local, out, posts });
-        // At once: after the reply to a leave, nothing is heard.
+        // This happens at once, so that no push follows the reply to a leave.
         for post in &self.posts {
             match post {
                 Post::Join(_) => self.joined = true,
@@ -141,18 +142,18 @@ impl<S: Session> State<S> {
         self.session.wants_input() && !self.ended
     }
 
-    /// Its client's silence is no timeout.
+    /// Whether its client's silence does not count as idle.
     fn is_held_up(&self) -> bool {
         !self.reads() || self.session.is_waited_for()
     }
 
-    /// Whether output has to be written before anything else is done.
+    /// Whether output must be written before anything else happens.
     fn is_full(&self) -> bool {
         let at_once = self.flow != Flow::Continue || self.session.wants_room();
         self.out.len() >= if at_once { 1 } else { FULL }
     }
 
-    /// Until when its thread waits for input.
+    /// Returns until when its thread waits for input.
     fn due(&self, limits: &Limits) -> Instant {
         let now = Instant::now();
         let look = if self.stuck {
@@ -167,8 +168,7 @@ impl<S: Session> State<S> {
 }
 
 impl<S: Session> Member<S> {
-    /// Writes what there is room for, and has the helper write the rest. Fails when the connection
-    /// is gone.
+    /// Writes as much as fits, and leaves the rest to the helper. Fails if the connection is gone.
     fn write(self: &Arc<Self>, state: &mut State<S>, room: &Room<S>) -> io::Result<()> {
         for _ in 0..WRITES {
             if state.stuck {
@@ -190,7 +190,7 @@ impl<S: Session> Member<S> {
             if !state.out.is_empty() {
                 break;
             }
-            // A member that waits holds little.
+            // A waiting member keeps only a small buffer.
             state.out.shrink_to(READ);
         }
         state.stuck = true;
@@ -209,7 +209,7 @@ impl<S: Session> Member<S> {
         self.moved.notify_all();
     }
 
-    /// Somebody else than its thread has called the session.
+    /// Called after another thread has called the session.
     fn called(self: &Arc<Self>, state: &mut State<S>, room: &Room<S>) {
         self.settle(state, room);
         if state.flow != Flow::Continue && !state.gone {
@@ -219,7 +219,7 @@ impl<S: Session> Member<S> {
         }
     }
 
-    /// Writes for somebody else than its thread, and sees to an alarm that its thread does not wait
+    /// Writes on behalf of another thread, and registers an alarm that its own thread does not wait
     /// for.
     fn settle(self: &Arc<Self>, state: &mut State<S>, room: &Room<S>) {
         if self.write(state, room).is_err() {
@@ -248,11 +248,12 @@ impl<S: Session> Room<S> {
 
     /// Wakes the helper.
     fn ring(&self) {
-        // It fails only at 2^64 - 2.
+        // It fails only if the counter is at 2^64 - 2.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
-    /// Carries out what `from` has posted. Its lock is not held: others may post to it meanwhile.
+    /// Carries out the posts of `from`. Its lock is not held, because others may post to it
+    /// meanwhile.
     fn carry_out(&self, from: &Arc<Member<S>>, posts: Vec<Post<S::Push>>) {
         let mut pushes = Vec::new();
         for post in posts {
@@ -296,8 +297,8 @@ impl<S: Session> Room<S> {
         }
     }
 
-    /// Each of the others hears all of these, and gets what it makes of them in one write. Returns for how
-    /// many the last is queued.
+    /// Delivers all pushes to each of the other members, in one write per member. Returns for how
+    /// many members the last push is queued.
     fn push(&self, from: &Arc<Member<S>>, pushes: Vec<S::Push>) -> u32 {
         if pushes.is_empty() {
             return 0;
@@ -333,7 +334,7 @@ impl<S: Session> Room<S> {
     }
 }
 
-/// A member leaves when this is dropped.
+/// The member leaves its room when this is dropped.
 struct Seat<'a, S: Session> {
     member: Arc<Member<S>>,
     room: &'a Room<S>,
@@ -341,7 +342,7 @@ struct Seat<'a, S: Session> {
 
 impl<S: Session> Drop for Seat<'_, S> {
     fn drop(&mut self) {
-        // Nobody calls the session any more.
+        // The session is not called after this.
         let mut state = lock(&self.member.state);
         state.flow = Flow::Close;
         let push = state.session.on_gone();
@@ -354,7 +355,7 @@ impl<S: Session> Drop for Seat<'_, S> {
     }
 }
 
-/// Serves one member to its end.
+/// Serves one member until it closes.
 fn serve<F: Start>(
     start: &F,
     room: &Room<F::Session>,
@@ -400,7 +401,7 @@ fn talk<S: Session>(
     lock(&member.state).call(|session, context| session.on_open(context));
     loop {
         let mut state = lock(&member.state);
-        // First: a reply to a join, or to a message, says that it has been carried out.
+        // Posts first: a reply to a join or a message confirms that it has been carried out.
         while !state.posts.is_empty() {
             let posts = mem::take(&mut state.posts);
             drop(state);
@@ -408,7 +409,7 @@ fn talk<S: Session>(
             state = lock(&member.state);
         }
         member.write(&mut state, room)?;
-        // A client that does not read stops being read.
+        // Backpressure: a client that does not read its output is not read.
         while state.is_full() {
             state = member.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -457,15 +458,14 @@ fn talk<S: Session>(
     }
 }
 
-/// Nothing has happened for as long as a member waits: an error if its client has timed out, or is
-/// gone.
+/// Called when the wait of a member has expired. Fails if its client has timed out or is gone.
 fn look<S: Session>(
     stream: &TcpStream,
     mut state: MutexGuard<'_, State<S>>,
     limits: Limits,
 ) -> io::Result<()> {
     let inside = state.session.inside();
-    // The helper looks at what a stuck one takes.
+    // The helper checks the progress of stuck members.
     if state.stuck || state.flow != Flow::Continue {
         return Ok(());
     }

@@ -19,23 +19,23 @@ use std::{
     thread,
 };
 
-/// Stack of a connection's thread in bytes; only what is used costs memory.
+/// Stack size of a connection's thread in bytes. Only used pages cost memory.
 const STACK: usize = 128 * 1024;
 
-/// Connections that it holds for certain: each thread has four mappings, of which a process may
-/// have 65,530 by default (`vm.max_map_count`).
+/// Number of connections that are always supported: each thread has four mappings, and a process
+/// may have 65,530 by default (`vm.max_map_count`).
 pub(crate) const CONNECTIONS: u32 = 16_000;
 
 pub(crate) fn run<P: Program>(program: P, host: &Host) -> Result<(), ServeError> {
     run_each(host, move |stream, limits| program.sequential(stream, limits))
 }
 
-/// Runs a program that opens connections of its own.
+/// Runs a program that opens its own connections.
 pub(crate) fn run_straight<P: Straight>(program: P, host: &Host) -> Result<(), ServeError> {
     run_each(host, move |stream, limits| program.serve(stream, limits))
 }
 
-/// `serve` serves one connection to its end.
+/// `serve` serves one connection until it closes.
 fn run_each(
     host: &Host,
     serve: impl Fn(&mut Blocking<'_, TcpStream>, Limits) -> io::Result<()> + Clone + Send + 'static,
@@ -43,13 +43,13 @@ fn run_each(
     accept(host, move |entered, limits, stop| {
         let socket = &*entered.stream;
         let mut stream = Blocking { socket, stop, read_timeout: read_timeout(limits) };
-        // A connection's errors are its own end, and nobody else's business.
+        // An error closes only its own connection.
         let _ = serve(&mut stream, limits);
     })
 }
 
-/// Accepts connections until the host stops and they have drained. `serve` serves one to its end, in
-/// a thread of its own.
+/// Accepts connections until the host stops and they have drained. `serve` serves one connection
+/// until it closes, in its own thread.
 fn accept(
     host: &Host,
     serve: impl Fn(&Entered<TcpStream>, Limits, &Stop) + Clone + Send + 'static,
@@ -60,7 +60,7 @@ fn accept(
     let open = Open::new();
     let stopper = {
         let (listener, stop) = (Arc::clone(&listener), host.stop.clone());
-        // An accept that blocks in another thread is woken by ending the listener's input.
+        // Shutting down the listener's input wakes an accept that blocks in another thread.
         thread::spawn(move || stop.wait().and_then(|()| net::finish_reading(&*listener)))
     };
     while !host.stop.is_set() {
@@ -82,7 +82,7 @@ fn accept(
             }
             Err(_) if host.stop.is_set() => break,
             Err(error) if net::is_transient(&error) => {}
-            // Out of descriptors: clients wait in the kernel's queue.
+            // Out of descriptors: clients wait in the accept queue.
             Err(_) => thread::sleep(PAUSE),
         }
     }

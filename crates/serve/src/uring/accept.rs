@@ -1,4 +1,4 @@
-//! Connections come: accepted, or opened for the engine.
+//! New connections: accepted, or opened for the engine.
 
 use super::{Driver, Receiving, State};
 use crate::host::{PAUSE, Place};
@@ -13,7 +13,7 @@ impl<E: Engine> Driver<'_, E> {
             if !more {
                 self.listener = None;
             }
-            return Ok(()); // it came too late: it is closed
+            return Ok(()); // it is too late: the connection is closed
         }
         match result {
             Ok(socket) => {
@@ -24,13 +24,13 @@ impl<E: Engine> Driver<'_, E> {
             }
             Err(error) if net::is_transient(&error) => {}
             Err(_) if self.resume_at.is_some() => {} // cancelled by a pause
-            // Out of descriptors or memory: clients wait in the kernel's queue.
+            // Out of descriptors or memory: clients wait in the accept queue.
             Err(_) => self.pause()?,
         }
         self.accept()
     }
 
-    /// Gives those who wait their places. `false`: there are too few.
+    /// Gives waiting connections their places. Returns `false` if there are too few.
     pub(super) fn admit(&mut self) -> io::Result<bool> {
         while !self.parked.is_empty() {
             let Some(place) = self.seat.places.take() else { return Ok(false) };
@@ -38,7 +38,7 @@ impl<E: Engine> Driver<'_, E> {
             self.hear_first();
             let conn = self.core.accept();
             self.insert(conn, socket, Some(place), false);
-            // It often has its first request already, and is done with after it.
+            // The first request has often arrived already, and it may be the only one.
             self.read_now(conn);
             self.post();
             self.serve(conn)?;
@@ -90,7 +90,7 @@ impl<E: Engine> Driver<'_, E> {
         self.accept()
     }
 
-    /// Opens the connections that the engine has asked for. Those that it asks for meanwhile are
+    /// Opens the connections that the engine has requested. Those that it requests meanwhile are
     /// opened in the next turn.
     pub(super) fn connect(&mut self) -> io::Result<()> {
         for _ in 0..self.core.connects() {
@@ -108,7 +108,7 @@ impl<E: Engine> Driver<'_, E> {
         Ok(())
     }
 
-    /// A connection that was being opened is open, cannot be, or is gone.
+    /// Handles a connection that was being opened: it is open, failed, or gone.
     pub(super) fn connected(&mut self, key: u32) {
         let conn = self.connecting.remove(key as usize);
         let Some(slot) = self.sockets.get_mut(conn) else { return };
@@ -121,7 +121,7 @@ impl<E: Engine> Driver<'_, E> {
         self.change(conn);
     }
 
-    /// Ends the input of all clients; they answer what has arrived.
+    /// Shuts down the input of all clients. Input that has arrived is still answered.
     pub(super) fn stop(&mut self) -> io::Result<()> {
         if self.accepting {
             self.ring.cancel_accept()?;
@@ -133,7 +133,7 @@ impl<E: Engine> Driver<'_, E> {
         self.core.stop(self.host.grace);
         for conn in self.core.to_drain() {
             if let Some(slot) = self.sockets.get(conn) {
-                // One that is gone already reports it at its next receive.
+                // A connection that is already gone reports it at its next receive.
                 let _ = net::finish_reading(&slot.fd);
             }
         }

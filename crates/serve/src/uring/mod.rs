@@ -1,8 +1,9 @@
-//! `uring`: a thread and an io_uring(7) per core, each with a listener of its own (SO_REUSEPORT).
+//! `uring`: a thread and an io_uring(7) per core, each with its own listener (SO_REUSEPORT).
 //!
-//! Where a reactor is told what it may do, here it is told what was done: connections accepted,
-//! bytes received, replies sent. A turn is one system call, which hands over what the last turn
-//! queued and waits for more. So what a turn writes to a connection is one send, at its end.
+//! A reactor gets readiness events; this driver gets completions: connections accepted, bytes
+//! received, replies sent. A turn is one system call, which submits the operations queued in the
+//! last turn and waits for completions. So all output of a turn to a connection is one send at the
+//! end of the turn.
 
 mod accept;
 mod needs;
@@ -35,13 +36,13 @@ pub(crate) fn run<E: Engine>(engine: impl Fn() -> E + Sync, host: &Host) -> Resu
     host.on_each_core(E::POSTS, |seat| Driver::new(engine(), host, seat)?.run())
 }
 
-/// Bytes of the first read of a connection.
+/// Size of the first read of a connection, in bytes.
 const READ: usize = 16 * 1024;
-/// Starved receives that start again in a turn.
+/// Maximum number of starved receives that are restarted per turn.
 const FEED: usize = 64;
 
-/// Tokens of what is watched for input. What is watched for room are connections that are being
-/// opened: their tokens are keys of `connecting`.
+/// Tokens of watches for input. Watches for writability are for connections that are being opened;
+/// their tokens are keys of `connecting`.
 const STOP: u32 = 0;
 const DONE: u32 = 1;
 const LETTERS: u32 = 2;
@@ -49,7 +50,7 @@ const LETTERS: u32 = 2;
 /// A job, whether its file could be read, and the content of the file.
 type Loaded<J> = (Task<J>, io::Result<()>, Vec<u8>);
 
-/// What a thread has.
+/// The driver of one core.
 struct Driver<'h, E: Engine> {
     core: Core<E>,
     host: &'h Host,
@@ -57,43 +58,44 @@ struct Driver<'h, E: Engine> {
     seat: Seat<Letters<E::Letter>>,
     /// The listener; `None` once the server stops and accepting has ended.
     listener: Option<Rc<OwnedFd>>,
-    /// Whether connections are being accepted.
+    /// Whether an accept is in flight.
     accepting: bool,
-    /// Whether an accept goes on after its first connection.
+    /// Whether an accept continues after its first connection (multishot).
     many: bool,
-    /// When accepting resumes, if no descriptor or no place is left.
+    /// When accepting resumes, if out of descriptors or at the connection limit.
     resume_at: Option<Instant>,
-    /// Accepted, but without a place: at most one.
+    /// Accepted connections without a place; at most one.
     parked: VecDeque<OwnedFd>,
     sockets: Sockets<Rc<OwnedFd>, State>,
-    /// Connections that are being opened. One may be gone before its watch is over.
+    /// Connections that are being opened. A connection may be gone before its watch completes.
     connecting: Slab<Conn>,
-    /// Connections to be looked at before the end of the turn.
+    /// Connections to be served before the end of the turn.
     changed: Vec<Conn>,
     /// Jobs whose file is being read.
     reading: Slab<Task<E::Job>>,
-    /// Jobs that take long, whose file is read: one in a turn.
+    /// Long jobs whose file has been read. One runs per turn.
     long: VecDeque<Loaded<E::Job>>,
-    /// Who does the long jobs, if that is not this thread.
+    /// Runs the long jobs, unless this thread runs them.
     desk: Option<Desk>,
-    /// Connections for whose input no buffer was left, in their order.
+    /// Connections whose receive found no free buffer, in order.
     starved: VecDeque<Conn>,
     input: Box<[u8]>,
 }
 
-/// What is under way for a connection.
+/// The operations in flight for a connection.
 struct State {
     receiving: Receiving,
     sending: Option<SendKey>,
-    /// How much of what is being sent was sent before.
+    /// How many bytes of the output earlier sends have sent.
     sent: usize,
-    /// It is read and written without the ring: it may be done with before it is worth more.
+    /// It is read and written without the ring, because it may close before using the ring pays
+    /// off.
     fresh: bool,
-    /// It is among those that are looked at before the end of the turn.
+    /// It is in `changed`.
     changed: bool,
-    /// It is closed once nothing is under way.
+    /// It is closed once no operation is in flight.
     closing: bool,
-    /// It is being connected.
+    /// The connection is being opened.
     connecting: bool,
 }
 
@@ -101,9 +103,9 @@ struct State {
 enum Receiving {
     No,
     Yes,
-    /// Cancelled, and not ended yet.
+    /// Cancelled, but not completed yet.
     Ending,
-    /// Waits for its turn to be started again.
+    /// Waits to be restarted.
     Starved,
 }
 
@@ -111,8 +113,8 @@ impl<'h, E: Engine> Driver<'h, E> {
     fn new(engine: E, host: &'h Host, mut seat: Seat<Letters<E::Letter>>) -> io::Result<Self> {
         let mut ring = Ring::new()?;
         let listener = seat.listener.take().map(Rc::new);
-        // One at a time where places are limited: what the kernel accepts beyond them would wait
-        // here, and on this core.
+        // Only one at a time if places are limited: connections that the kernel accepts beyond the
+        // limit would wait here, bound to this core.
         let many = host.connections == usize::MAX;
         if let Some(listener) = &listener {
             // On a non-blocking descriptor an operation would fail rather than wait.
@@ -158,12 +160,12 @@ impl<'h, E: Engine> Driver<'h, E> {
             }
             self.end_of_turn()?;
         }
-        if E::CONNECTS { self.part() } else { Ok(()) }
+        if E::CONNECTS { self.close_upstreams() } else { Ok(()) }
     }
 
-    /// Closes the connections to other servers, after the last client has gone. A ring that is
-    /// dropped with operations under way would keep their sockets open.
-    fn part(&mut self) -> io::Result<()> {
+    /// Closes the connections to other servers after the last client is gone. A ring that is
+    /// dropped with operations in flight would keep their sockets open.
+    fn close_upstreams(&mut self) -> io::Result<()> {
         for conn in self.sockets.names() {
             self.core.failed(conn);
             self.change(conn);
@@ -229,10 +231,11 @@ impl<'h, E: Engine> Driver<'h, E> {
         }
     }
 
-    /// Timers, one long job, and whatever has changed.
+    /// Serves timers and changed connections, and runs one long job.
     fn end_of_turn(&mut self) -> io::Result<()> {
         let now = self.core.now().instant;
-        // What the kernel holds back for want of room may be the input of one that seems idle.
+        // Completions that the kernel could not deliver yet may be input of connections that seem
+        // idle.
         if self.core.due().is_some_and(|due| due <= now) && !self.ring.has_overflown() {
             self.core.tick(&self.sockets);
         }
@@ -240,7 +243,7 @@ impl<'h, E: Engine> Driver<'h, E> {
         if E::Job::EVER
             && let Some((task, result, content)) = self.long.pop_front()
         {
-            // The replies before it do not wait for it.
+            // Earlier replies do not wait for this job.
             self.ring.hand_over()?;
             self.finish(task, result, content);
             self.flush()?;
@@ -255,7 +258,7 @@ impl<'h, E: Engine> Driver<'h, E> {
         self.flush_changed()?;
         if E::CONNECTS && self.core.connects() > 0 {
             self.connect()?;
-            // One that failed at once may have changed others.
+            // A connection that failed at once may have changed others.
             self.flush_changed()?;
         }
         Ok(())
@@ -277,7 +280,7 @@ impl<'h, E: Engine> Driver<'h, E> {
                 slice -= 1;
                 self.serve(conn)?;
             }
-            // A connection that has room, or is closed, may post too.
+            // A connection that became writable or was closed may post too.
             if !(E::POSTS && self.core.has_letters()) {
                 return Ok(());
             }
@@ -292,15 +295,15 @@ impl<'h, E: Engine> Driver<'h, E> {
         }
     }
 
-    // ---- what happens to them ----
+    // ---- events of connections ----
 
-    /// Reads a fresh connection, which receives nothing yet.
+    /// Reads a new connection, for which no receive has been started yet.
     fn read_now(&mut self, conn: Conn) {
         let Some(slot) = self.sockets.get(conn) else { return };
         match net::read_now(&slot.fd, &mut self.input) {
             Ok(0) => self.core.ended(conn),
             Ok(read) => self.core.received(conn, &mut self.input[..read]),
-            // An error is reported once more by the receive.
+            // The receive reports an error again.
             Err(_) => {}
         }
     }
@@ -332,7 +335,7 @@ impl<'h, E: Engine> Driver<'h, E> {
         self.relieve();
     }
 
-    /// A send is over; `bytes` is the output.
+    /// Handles a completed send; `bytes` is the output.
     #[inline]
     fn sent(&mut self, place: u32, result: io::Result<usize>, bytes: Vec<u8>) -> io::Result<()> {
         let Some(conn) = self.sockets.at(place) else { return Ok(()) };
@@ -365,7 +368,7 @@ impl<'h, E: Engine> Driver<'h, E> {
         Ok(())
     }
 
-    /// Carries out what the core says, and receives if input is wanted.
+    /// Carries out what the core requests, and receives if input is wanted.
     fn serve(&mut self, conn: Conn) -> io::Result<()> {
         if E::Job::EVER {
             self.take_on_jobs();
@@ -373,7 +376,7 @@ impl<'h, E: Engine> Driver<'h, E> {
         loop {
             let next = self.core.next(conn, &self.sockets);
             let Some(slot) = self.sockets.get_mut(conn) else {
-                // One that is not connected yet, or could not be.
+                // The connection is not open yet, or could not be opened.
                 match next {
                     Next::Close => self.core.closed(conn),
                     _ => self.core.settle(conn),
@@ -385,8 +388,8 @@ impl<'h, E: Engine> Driver<'h, E> {
             }
             match next {
                 Next::Wait => break,
-                // Not through the ring: then a connection that lives for one request costs no more
-                // than two calls besides.
+                // Not through the ring, so that a connection with a single request costs only two
+                // additional system calls.
                 Next::Write { last } if last && slot.driver.fresh => {
                     let output = self.core.output(conn);
                     match net::write_now(&slot.fd, output, last) {
@@ -418,7 +421,7 @@ impl<'h, E: Engine> Driver<'h, E> {
         self.receive(conn)
     }
 
-    /// Receives as long as input is wanted.
+    /// Starts or cancels the receive, as input is wanted or not.
     #[inline]
     fn receive(&mut self, conn: Conn) -> io::Result<()> {
         let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
@@ -437,7 +440,7 @@ impl<'h, E: Engine> Driver<'h, E> {
         }
     }
 
-    /// Cancels what is under way, and closes once nothing is.
+    /// Cancels the operations in flight, and closes once there are none.
     fn close(&mut self, conn: Conn) -> io::Result<()> {
         let Some(slot) = self.sockets.get_mut(conn) else { return Ok(()) };
         let state = &mut slot.driver;
@@ -450,7 +453,7 @@ impl<'h, E: Engine> Driver<'h, E> {
         }
         if state.receiving != Receiving::Ending && state.sending.is_none() {
             if state.connecting {
-                // Its watch holds the socket open: this ends both.
+                // Its watch keeps the socket open; the shutdown ends both.
                 let _ = net::finish(&slot.fd);
             }
             self.sockets.remove(conn);
@@ -459,7 +462,7 @@ impl<'h, E: Engine> Driver<'h, E> {
         Ok(())
     }
 
-    /// Receives again where no buffer was left. By now all have been given back.
+    /// Restarts the receives that found no free buffer. All buffers have been returned by now.
     fn feed(&mut self) -> io::Result<()> {
         for _ in 0..self.starved.len().min(FEED) {
             let Some(conn) = self.starved.pop_front() else { break };
@@ -473,8 +476,8 @@ impl<'h, E: Engine> Driver<'h, E> {
         Ok(())
     }
 
-    /// Writes much output at once, without the ring: many events of one turn may push to the same
-    /// connection.
+    /// Writes large output at once, without the ring, because many events of one turn may push to
+    /// the same connection.
     #[inline]
     fn relieve(&mut self) {
         if !(E::POSTS && self.core.is_crowded()) {

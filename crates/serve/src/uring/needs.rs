@@ -6,8 +6,8 @@ use regatta_engine::{Engine, Job, Task};
 use std::io;
 
 impl<E: Engine> Driver<'_, E> {
-    /// Takes on the jobs that replies have turned out to need: the ring reads the file, and this
-    /// thread computes; or, where it takes long, another one does it all.
+    /// Starts the jobs that replies need: the ring reads the file, and this thread computes. Long
+    /// jobs run completely in another thread, if there is a pool.
     pub(super) fn take_on_jobs(&mut self) {
         while let Some(task) = self.core.next_job() {
             match &self.desk {
@@ -21,7 +21,7 @@ impl<E: Engine> Driver<'_, E> {
         }
     }
 
-    /// The file of a job is read.
+    /// Finishes a job whose file has been read.
     pub(super) fn finish(&mut self, task: Task<E::Job>, result: io::Result<()>, content: Vec<u8>) {
         let Task { conn, id, job, wanted } = task;
         if wanted.strong_count() > 0 {
@@ -46,13 +46,13 @@ impl<E: Engine> Driver<'_, E> {
         Ok(())
     }
 
-    /// Posts letters to the other cores. Before a reply is sent that says so.
+    /// Posts letters to the other cores, before a reply is sent that confirms them.
     #[inline]
     pub(super) fn post(&mut self) {
         self.seat.post(&mut self.core);
     }
 
-    /// Takes what was posted before an event that is handed over next.
+    /// Receives letters that were posted before the next event.
     #[inline]
     pub(super) fn hear_first(&mut self) {
         if E::POSTS && self.seat.letters.as_ref().is_some_and(Letters::has_any) {

@@ -1,5 +1,5 @@
-//! A client of the servers of these tests, and which models there are to test.
-#![allow(dead_code)] // each test program uses a part of it
+//! A test client, and the models that can be tested on this machine.
+#![allow(dead_code)] // each test program uses only a part of it
 
 use crate::DEADLINE;
 use regatta_serve::Model;
@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-/// Those of these models that the kernel lets run.
+/// Returns those of these models that the kernel can run.
 pub fn that_run(models: impl IntoIterator<Item = Model>) -> impl Iterator<Item = Model> {
     models.into_iter().filter(|model| match model.refused() {
         Some(why) => {
@@ -24,7 +24,7 @@ pub fn that_run(models: impl IntoIterator<Item = Model>) -> impl Iterator<Item =
     })
 }
 
-/// One side of a connection, by lines, with a deadline for each read and write.
+/// A line-based client, with a deadline for each read and write.
 pub struct Client {
     pub stream: TcpStream,
     reader: BufReader<TcpStream>,
@@ -35,7 +35,7 @@ impl Client {
         Client::new(TcpStream::connect_timeout(&addr, DEADLINE).expect("a connection"))
     }
 
-    /// Its kernel holds only a few KiB that it has not read.
+    /// Connects with a receive buffer of only a few KiB.
     pub fn connect_small(addr: SocketAddr) -> Client {
         let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
         sockopt::set_socket_recv_buffer_size(&socket, 4096).unwrap();
@@ -52,17 +52,17 @@ impl Client {
     }
 
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        self.stream.write_all(bytes.as_ref()).expect("it is taken in time");
+        self.stream.write_all(bytes.as_ref()).expect("sent in time");
     }
 
-    /// The next line, without its end.
+    /// Returns the next line, without its newline.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.reader.read_line(&mut line).expect("a line in time");
         line.strip_suffix('\n').unwrap_or_else(|| panic!("closed after {line:?}")).into()
     }
 
-    /// So many lines.
+    /// Returns the next `count` lines.
     pub fn lines(&mut self, count: usize) -> Vec<String> {
         (0..count).map(|_| self.line()).collect()
     }
@@ -80,7 +80,7 @@ impl Client {
         self.ask("join", "joined");
     }
 
-    /// Nothing has come, and nothing comes before the answer to the next line.
+    /// Checks that nothing has arrived, and nothing arrives before the reply to the next line.
     pub fn expect_nothing(&mut self) {
         self.ask("ping", "pong");
     }
@@ -91,29 +91,29 @@ impl Client {
         bytes
     }
 
-    /// Sends nothing more.
+    /// Closes the sending side.
     pub fn end(&self) {
         self.stream.shutdown(Shutdown::Write).unwrap();
     }
 
-    /// Vanishes by a reset.
+    /// Resets the connection.
     pub fn reset(self) {
         sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO)).unwrap();
     }
 
-    /// The server has ended its direction, and sent nothing more.
+    /// Checks that the server has closed its side, and sent nothing more.
     pub fn expect_end(&mut self) {
         let mut rest = Vec::new();
         self.reader.read_to_end(&mut rest).expect("an orderly end in time");
         assert_eq!(String::from_utf8_lossy(&rest), "");
     }
 
-    /// The connection is over, orderly or not.
+    /// Checks that the connection is closed, orderly or by a reset.
     pub fn expect_gone(&mut self) {
         match self.reader.read_to_end(&mut Vec::new()) {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
-            Err(error) => panic!("still there: {error}"),
+            Err(error) => panic!("still open: {error}"),
         }
     }
 }

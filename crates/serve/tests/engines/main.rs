@@ -1,10 +1,10 @@
-//! Engines that are no sessions, on every model that runs engines, over real sockets.
+//! An engine without sessions, on every model that runs engines, over real sockets.
 //!
-//! The relay itself, and how it behaves event by event, is in `regatta-engine` (`tests/relay`).
+//! The relay itself, and tests of each of its events, are in `regatta-engine` (`tests/relay`).
 
 #[path = "../common/client.rs"]
 mod client;
-#[allow(dead_code)] // some of it is for tests by hand
+#[allow(dead_code)] // some items are for the tests with a manual driver
 #[path = "../../../engine/tests/relay/relay.rs"]
 mod relay;
 mod relayed;
@@ -12,5 +12,5 @@ mod server;
 mod turns;
 mod upstream;
 
-/// Longest wait for anything in these tests.
+/// Maximum time to wait for anything in these tests.
 const DEADLINE: std::time::Duration = std::time::Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! The relay over real sockets: its clients and its upstream are played by the test.
+//! The relay over real sockets. The test plays its clients and its upstream.
 
 mod stops;
 
@@ -45,7 +45,7 @@ fn start_with(model: Model, upstream: SocketAddr, setting: Setting) -> Running {
     Running { server, seen }
 }
 
-/// Connects once, for the length of a test.
+/// Starts a relay that connects only once during a test.
 fn start_patient(model: Model, upstream: SocketAddr, setting: Setting) -> Running {
     let seen = Arc::<Seen>::default();
     let by = Arc::clone(&seen);
@@ -56,7 +56,7 @@ fn start_patient(model: Model, upstream: SocketAddr, setting: Setting) -> Runnin
 }
 
 #[test]
-fn replies_go_to_their_own_clients_in_order_under_many_pipelining_clients() {
+fn replies_go_to_the_right_clients_in_order_with_many_pipelining_clients() {
     for model in models() {
         let upstream = Upstream::new().answer(|line| format!("re {line}"));
         let server = start_with(model, upstream, Setting { cores: 2, ..Setting::default() });
@@ -78,14 +78,14 @@ fn replies_go_to_their_own_clients_in_order_under_many_pipelining_clients() {
             }
         });
         let connects = server.seen.connects.load(Relaxed);
-        assert!((1..=2).contains(&connects), "one for each core: {connects}");
+        assert!((1..=2).contains(&connects), "one per core: {connects}");
         server.stop();
         server.join();
     }
 }
 
 #[test]
-fn exactly_the_unanswered_requests_get_an_error_when_the_upstream_dies() {
+fn only_the_unanswered_requests_get_an_error_when_the_upstream_dies() {
     for model in models() {
         let upstream = Upstream::new();
         let server = start(model, upstream.addr);
@@ -101,7 +101,7 @@ fn exactly_the_unanswered_requests_get_an_error_when_the_upstream_dies() {
         drop(link);
         assert_eq!(a.lines(4), ["A1", "A2", "A3", LOST]);
         assert_eq!(b.lines(2), ["B1", LOST]);
-        // It is back.
+        // The upstream is back.
         let mut link = upstream.accept();
         b.send("b3\n");
         assert_eq!(link.line(), "b3");
@@ -111,7 +111,7 @@ fn exactly_the_unanswered_requests_get_an_error_when_the_upstream_dies() {
 }
 
 #[test]
-fn a_reset_of_the_upstream_is_like_its_end() {
+fn a_reset_of_the_upstream_is_handled_like_a_close() {
     for model in models() {
         let upstream = Upstream::new();
         let server = start(model, upstream.addr);
@@ -158,7 +158,7 @@ fn service_returns_when_an_upstream_that_refused_connections_accepts_them() {
         }
         let start = Instant::now();
         while server.seen.connects.load(Relaxed) < 3 {
-            assert!(start.elapsed() < DEADLINE, "it tries again");
+            assert!(start.elapsed() < DEADLINE, "it does not retry");
             thread::sleep(Duration::from_millis(1));
         }
         let upstream = closed.listen();
@@ -175,8 +175,8 @@ fn a_connect_that_fails_at_once_is_reported_in_the_same_turn() {
     // TCP does not connect to a broadcast address.
     let broadcast = "255.255.255.255:1".parse().unwrap();
     for model in models() {
-        // The request is there before its client is accepted, so it waits when that fails. Checks on
-        // clients that wait would report it late, after 250 ms.
+        // The request arrives before its client is accepted, so it is waiting when the connect
+        // fails. The checks of waiting clients would report the failure late, after 250 ms.
         let fastest = (0..10).map(|_| {
             let setting = Setting { early: Some("x\n"), ..Setting::default() };
             let start = Instant::now();
@@ -195,7 +195,7 @@ fn a_connect_that_fails_at_once_is_reported_in_the_same_turn() {
 }
 
 #[test]
-fn a_connect_without_an_answer_times_out_and_is_given_up() {
+fn an_unanswered_connect_times_out_and_is_abandoned() {
     thread::scope(|scope| {
         for model in models() {
             scope.spawn(move || {
@@ -214,7 +214,7 @@ fn a_connect_without_an_answer_times_out_and_is_given_up() {
     });
 }
 
-/// An upstream whose queue is full: it does not answer.
+/// Returns an upstream whose accept queue is full, so it does not answer.
 fn unanswering() -> (Upstream, Vec<TcpStream>) {
     let upstream = Closed::new().listen_with(0);
     let mut queued = Vec::new();
@@ -224,16 +224,16 @@ fn unanswering() -> (Upstream, Vec<TcpStream>) {
     (upstream, queued)
 }
 
-/// The kernel does not go on connecting to `addr`.
+/// Checks that the kernel no longer tries to connect to `addr`.
 fn expect_given_up(addr: SocketAddr) {
     let start = Instant::now();
     while connecting_to(addr) > 0 {
-        assert!(start.elapsed() < DEADLINE, "it is given up");
+        assert!(start.elapsed() < DEADLINE, "it is still connecting");
         thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// How many sockets of this machine are connecting to `addr` (proc_net_tcp(5)).
+/// Returns how many sockets of this machine are connecting to `addr` (proc_net_tcp(5)).
 fn connecting_to(addr: SocketAddr) -> usize {
     const SYN_SENT: &str = "02";
     let remote = format!("0100007F:{:04X}", addr.port());
@@ -243,7 +243,7 @@ fn connecting_to(addr: SocketAddr) -> usize {
 }
 
 #[test]
-fn a_client_that_does_not_read_holds_up_nobody_and_is_aborted_at_its_limit() {
+fn a_client_that_does_not_read_delays_no_other_and_is_aborted_at_its_limit() {
     for model in models() {
         let upstream = Upstream::new().answer(|line| match line {
             "big" => "x".repeat(64 * 1024),
@@ -251,7 +251,7 @@ fn a_client_that_does_not_read_holds_up_nobody_and_is_aborted_at_its_limit() {
         });
         let server = start(model, upstream);
         let (mut slow, mut other) = (server.client(), server.client());
-        // 32 MiB of replies are more than the kernel takes and the relay keeps.
+        // 32 MiB of replies are more than the kernel and the relay buffer.
         slow.send("big\n".repeat(512));
         for i in 0..200 {
             other.send(format!("{i}\n"));
@@ -259,12 +259,12 @@ fn a_client_that_does_not_read_holds_up_nobody_and_is_aborted_at_its_limit() {
         }
         let start = Instant::now();
         while server.seen.aborted.load(Relaxed) == 0 {
-            assert!(start.elapsed() < DEADLINE, "it is aborted");
+            assert!(start.elapsed() < DEADLINE, "it is not aborted");
             other.send("y\n");
             assert_eq!(other.line(), "re y");
         }
         let most = server.seen.to_client.load(Relaxed);
-        assert!(most <= CLIENT_MOST + 64 * 1024 + 1, "{most} bytes were kept for it");
+        assert!(most <= CLIENT_MOST + 64 * 1024 + 1, "{most} bytes were buffered for it");
         slow.expect_gone();
         assert_eq!(server.seen.aborted.load(Relaxed), 1);
     }
@@ -274,7 +274,7 @@ fn a_client_that_does_not_read_holds_up_nobody_and_is_aborted_at_its_limit() {
 fn clients_are_not_read_while_the_upstream_is_slow() {
     // Long lines: the number of a client's requests that may wait is bounded too.
     const LINE: usize = 16 * 1024;
-    // More than the kernel holds.
+    // More than the kernel buffers.
     const MOST: usize = 64 << 20;
     for model in models() {
         let upstream = Closed::new().small().listen();
@@ -284,11 +284,12 @@ fn clients_are_not_read_while_the_upstream_is_slow() {
         let request = format!("{}\n", "x".repeat(LINE - 1));
         let [a, b] = &mut clients;
         let sent = [a, b].map(|client| send_until_full(client, &request, &server.seen));
-        assert!(sent.iter().sum::<usize>() < MOST, "{sent:?} bytes were taken");
+        assert!(sent.iter().sum::<usize>() < MOST, "{sent:?} bytes were accepted");
         let most = server.seen.to_upstream.load(Relaxed);
-        // What had been read when it was full comes on top: on the ring, all its buffers.
+        // Input that was already read when it became full is added: on the ring, up to all its
+        // buffers.
         let bounds = UPSTREAM_FULL..=UPSTREAM_FULL + 512 * 1024;
-        assert!(bounds.contains(&most), "{most} bytes were kept for the upstream");
+        assert!(bounds.contains(&most), "{most} bytes were buffered for the upstream");
         let whole = sent.map(|bytes| bytes.div_ceil(LINE));
         thread::scope(|scope| {
             for ((client, sent), &whole) in clients.iter_mut().zip(sent).zip(&whole) {
@@ -307,7 +308,7 @@ fn clients_are_not_read_while_the_upstream_is_slow() {
     }
 }
 
-/// What is missing of the last request.
+/// Returns the missing part of the last request.
 fn request_rest(sent: usize, line: usize) -> String {
     match sent % line {
         0 => String::new(),
@@ -315,8 +316,8 @@ fn request_rest(sent: usize, line: usize) -> String {
     }
 }
 
-/// Sends `request` again and again until the relay keeps as much as it may for its upstream, and
-/// takes nothing for a while. Returns the bytes that were taken.
+/// Sends `request` repeatedly until the relay buffers its maximum for the upstream, and accepts
+/// nothing for a while. Returns the number of bytes accepted.
 fn send_until_full(client: &mut Client, request: &str, seen: &Seen) -> usize {
     const STUCK: Duration = Duration::from_millis(500);
     let bytes = request.repeat(5).into_bytes();
@@ -331,11 +332,11 @@ fn send_until_full(client: &mut Client, request: &str, seen: &Seen) -> usize {
                 if full {
                     break;
                 }
-                assert!(start.elapsed() < DEADLINE, "the relay takes more");
+                assert!(start.elapsed() < DEADLINE, "the relay does not fill up");
             }
             Err(error) => panic!("{error}"),
         }
-        assert!(sent < 256 << 20, "whatever is sent is taken");
+        assert!(sent < 256 << 20, "the relay accepts input without limit");
     }
     client.stream.set_write_timeout(Some(DEADLINE)).unwrap();
     sent
@@ -354,10 +355,10 @@ impl Random {
 }
 
 #[test]
-fn no_client_gets_a_reply_to_another_request_however_often_either_side_breaks_off() {
+fn no_client_gets_a_wrong_reply_however_often_either_side_disconnects() {
     const CLIENTS: u64 = 20;
     for model in models() {
-        // Each connection to the upstream answers some lines, and breaks off inside a reply.
+        // Each connection to the upstream answers some lines, and closes inside a reply.
         let upstream = Upstream::new().answer_until(|connection| {
             let mut random = Random(connection + 1);
             let lines = random.below(500);
@@ -382,7 +383,7 @@ fn no_client_gets_a_reply_to_another_request_however_often_either_side_breaks_of
                         let request = |i| format!("{client} {round} {i}");
                         (0..depth).for_each(|i| connection.send(format!("{}\n", request(i))));
                         if random.below(10) == 0 {
-                            // It does not wait for its replies.
+                            // The client does not wait for its replies.
                             connection = Client::connect(addr);
                             continue;
                         }
@@ -432,14 +433,15 @@ fn an_upstream_that_does_not_answer_is_closed_after_the_idle_timeout() {
         let mut link = upstream.accept();
         client.send("1\n");
         assert_eq!(link.line(), "1");
-        // The client waits for longer than its own limit, which is not its fault.
+        // The client waits longer than its own idle timeout, but waiting for a reply does not count
+        // as idle.
         assert_eq!(client.line(), LOST);
         link.expect_gone();
     }
 }
 
 #[test]
-fn models_that_run_no_engine_say_why() {
+fn models_that_run_no_engines_explain_why() {
     let no_upstream = "127.0.0.1:1".parse().unwrap();
     for model in Model::ALL {
         let runs = [Model::Select, Model::Poll, Model::Epoll, Model::Percore, Model::Uring];
@@ -449,6 +451,6 @@ fn models_that_run_no_engine_say_why() {
         let host = server::host(&Setting::default(), Stop::new().unwrap());
         let error = serve_engine(|| Relay::new(no_upstream), model, &host).unwrap_err().to_string();
         assert!(error.contains(model.name()), "{error}");
-        assert!(error.contains("percore"), "says what to use instead: {error}");
+        assert!(error.contains("percore"), "does not name an alternative: {error}");
     }
 }

@@ -1,4 +1,4 @@
-//! A server of engines on a model, in a thread of the test; and its clients.
+//! A server of engines on a model, in a thread of the test, and its clients.
 
 use crate::{
     DEADLINE,
@@ -15,18 +15,18 @@ use std::{
     time::Duration,
 };
 
-/// The models that run engines, where the kernel lets them.
+/// The models that run engines, if the kernel can run them.
 pub fn models() -> impl Iterator<Item = Model> {
     let all = [Model::Select, Model::Poll, Model::Epoll, Model::Percore, Model::Uring];
     that_run(all)
 }
 
-/// What a server is run with.
+/// The settings of a server.
 pub struct Setting {
     pub cores: usize,
     pub limits: Limits,
     pub grace: Duration,
-    /// A client sends this before the server accepts anyone.
+    /// A client sends this before the server accepts connections.
     pub early: Option<&'static str>,
 }
 
@@ -37,7 +37,8 @@ impl Default for Setting {
 }
 
 thread_local! {
-    /// Where a server of this thread reports its address: a host's callback is a plain function.
+    /// Where a server of this thread reports its address. It is a thread-local because the host's
+    /// callback is a plain function.
     static READY: RefCell<Option<Ready>> = const { RefCell::new(None) };
 }
 
@@ -46,10 +47,10 @@ struct Ready {
     early: Option<&'static str>,
 }
 
-/// Called by the thread that serves, when its listener listens and before it accepts.
+/// Called by the serving thread when it listens, before it accepts.
 fn ready(addr: SocketAddr) {
     READY.with_borrow(|ready| {
-        let ready = ready.as_ref().expect("set by the thread that serves");
+        let ready = ready.as_ref().expect("set by the serving thread");
         let early = ready.early.map(|request| {
             let mut client = Client::connect(addr);
             client.send(request);
@@ -62,7 +63,7 @@ fn ready(addr: SocketAddr) {
 /// A running server. It is stopped when dropped.
 pub struct Server {
     pub addr: SocketAddr,
-    /// Who has sent [`Setting::early`].
+    /// The client that has sent [`Setting::early`].
     pub early: Option<Client>,
     stop: Stop,
     over: Receiver<Result<(), ServeError>>,
@@ -82,7 +83,7 @@ impl Server {
             READY.set(Some(Ready { to, early: setting.early }));
             let _ = done.send(serve_engine(engine, model, &host));
         });
-        let (addr, early) = address.recv_timeout(DEADLINE).expect("it listens");
+        let (addr, early) = address.recv_timeout(DEADLINE).expect("it listens in time");
         Server { addr, early, stop, over }
     }
 
@@ -90,7 +91,7 @@ impl Server {
         Client::connect(self.addr)
     }
 
-    /// Asks it to stop.
+    /// Starts to stop the server.
     pub fn stop(&self) {
         self.stop.set();
     }
@@ -107,7 +108,7 @@ impl Drop for Server {
     }
 }
 
-/// Where and how `setting` wants a server to run.
+/// The host of a server with these settings.
 pub fn host(setting: &Setting, stop: Stop) -> Host {
     Host {
         listen: "127.0.0.1:0".parse().unwrap(),

@@ -1,5 +1,5 @@
-//! What a turn of a driver carries out: nothing that an engine wants is forgotten until the next
-//! event, and nothing that it wants again and again keeps the turn from ending.
+//! Turns of a driver: all requests of an engine are carried out without waiting for the next event,
+//! and endless requests do not keep a turn from ending.
 
 use crate::{
     DEADLINE,
@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Echoes, and keeps connecting to where nobody can, without a pause.
+/// An echo engine that constantly tries to connect to an address that always fails.
 struct Storm;
 
 impl Storm {
@@ -47,7 +47,7 @@ impl Engine for Storm {
 }
 
 #[test]
-fn attempts_to_connect_that_fail_at_once_do_not_hold_up_clients_or_a_stop() {
+fn connects_that_fail_at_once_do_not_delay_clients_or_a_stop() {
     for model in models() {
         let server = Server::start(model, Setting::default(), || Storm);
         let mut client = server.client();
@@ -61,7 +61,8 @@ fn attempts_to_connect_that_fail_at_once_do_not_hold_up_clients_or_a_stop() {
     }
 }
 
-/// Aborts its client at the first byte, but only at the end of the turn, and posts when it is closed.
+/// An engine that aborts its client at the end of the turn of the first byte, and posts when the
+/// client is closed.
 struct Poster {
     heard: Arc<AtomicUsize>,
     due: Option<(Instant, Conn)>,
@@ -97,7 +98,7 @@ impl Engine for Poster {
 }
 
 #[test]
-fn a_letter_that_is_posted_at_the_end_of_a_turn_leaves_in_that_turn() {
+fn a_letter_posted_at_the_end_of_a_turn_is_sent_in_that_turn() {
     for model in models().filter(|model| matches!(model, Model::Percore | Model::Uring)) {
         let heard = Arc::<AtomicUsize>::default();
         let by = Arc::clone(&heard);
@@ -109,7 +110,7 @@ fn a_letter_that_is_posted_at_the_end_of_a_turn_leaves_in_that_turn() {
         client.expect_gone();
         let start = Instant::now();
         while heard.load(Relaxed) == 0 {
-            assert!(start.elapsed() < DEADLINE, "the other core hears of it");
+            assert!(start.elapsed() < DEADLINE, "the other core does not receive it");
             thread::sleep(Duration::from_millis(1));
         }
     }

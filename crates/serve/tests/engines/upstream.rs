@@ -1,4 +1,4 @@
-//! The other server, which a test plays itself, or has played by threads.
+//! The upstream server, played by the test itself or by its threads.
 
 use crate::{DEADLINE, client::Client};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, listen, socket_with};
@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// An address that refuses connections until it listens. Nobody else can take it meanwhile.
+/// An address that refuses connections until it listens. It stays reserved meanwhile.
 pub struct Closed {
     socket: OwnedFd,
     pub addr: SocketAddr,
@@ -25,7 +25,7 @@ impl Closed {
         Closed { socket, addr }
     }
 
-    /// What it accepts holds so few bytes unread that a writer soon has to wait.
+    /// Sets a small receive buffer on accepted connections, so that a writer soon has to wait.
     pub fn small(self) -> Closed {
         rustix::net::sockopt::set_socket_recv_buffer_size(&self.socket, 16 * 1024).unwrap();
         self
@@ -35,7 +35,7 @@ impl Closed {
         self.listen_with(128)
     }
 
-    /// Room for so many connections that are not accepted yet, and one more.
+    /// Listens with an accept queue for `backlog` connections, plus one.
     pub fn listen_with(self, backlog: i32) -> Upstream {
         listen(&self.socket, backlog).unwrap();
         Upstream { addr: self.addr, listener: self.socket.into() }
@@ -53,7 +53,7 @@ impl Upstream {
         Closed::new().listen()
     }
 
-    /// The next connection of the relay.
+    /// Accepts the next connection of the relay.
     pub fn accept(&self) -> Client {
         self.listener.set_nonblocking(true).unwrap();
         let start = Instant::now();
@@ -64,7 +64,7 @@ impl Upstream {
                     return Client::new(stream);
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    assert!(start.elapsed() < DEADLINE, "nobody connects");
+                    assert!(start.elapsed() < DEADLINE, "no connection arrives");
                     thread::sleep(Duration::from_millis(1));
                 }
                 Err(error) => panic!("{error}"),
@@ -72,7 +72,7 @@ impl Upstream {
         }
     }
 
-    /// Answers every line of every connection with `reply`, in a thread for each, for good.
+    /// Answers every line with `reply` from now on, in a thread per connection.
     pub fn answer(self, reply: fn(&str) -> String) -> SocketAddr {
         let addr = self.addr;
         thread::spawn(move || {
@@ -84,8 +84,8 @@ impl Upstream {
         addr
     }
 
-    /// Answers a line with `re` and the line. `until` says after how many lines a connection breaks
-    /// off, inside the next reply, by its number, and whether it is reset.
+    /// Answers each line with `re` and the line. For the number of a connection, `until` returns
+    /// after how many lines it closes inside the next reply, and whether by a reset.
     pub fn answer_until(self, until: fn(u64) -> (u64, bool)) -> SocketAddr {
         let addr = self.addr;
         thread::spawn(move || {
@@ -121,7 +121,7 @@ fn answer(stream: TcpStream, reply: fn(&str) -> String) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let (mut line, mut out) = (String::new(), String::new());
     let mut stream = stream;
-    // It ends with the relay.
+    // It ends when the relay closes the connection.
     while reader.read_line(&mut line).is_ok_and(|read| read > 0) {
         out.push_str(&reply(line.trim_end()));
         out.push('\n');

@@ -1,19 +1,20 @@
-//! The service: lines, pushes between sessions, ticks, and a second protocol on the same connection.
+//! The test service: lines, pushes between sessions, ticks, and a second protocol on the same
+//! connection.
 //!
-//! | a client sends | it gets | others who have joined get |
+//! | a client sends | it gets | other members get |
 //! |---|---|---|
 //! | `ping` | `pong` | |
 //! | `join`, `leave` | `joined`, `left` | |
 //! | `say TEXT` | `said TEXT` | `heard TEXT` |
 //! | `dismiss` | `done` | `dismissed`, and their connections are closed |
 //! | `every MS` | `tick` every MS milliseconds | |
-//! | `remind MS` | `tick` MS milliseconds after it heard something | |
+//! | `remind MS` | `tick` MS milliseconds after each push | |
 //! | `linger MS` | after the end of its input: `tick` after MS milliseconds, then the end | |
 //! | `upgrade` | `upgraded`; from then on frames | |
 //! | `end` | `bye`, then the end | |
 //!
-//! A frame is a length (u32), a mask (4 bytes) and the payload XORed with the mask. The reply is the
-//! length and the checksum of the payload. Numbers are big-endian. A payload is never kept.
+//! A frame is a length (u32), a mask (4 bytes) and the payload XORed with the mask. The reply is
+//! the length and the checksum of the payload. Numbers are big-endian. A payload is never buffered.
 
 use regatta_engine::{
     Context, Flow, Heard, Never, Now, Post, Push, RoomName, Session, Start, Wire,
@@ -26,10 +27,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Bytes of the longest line.
+/// Maximum length of a line in bytes.
 const LINE: usize = 64 * 1024;
 
-/// Makes the sessions, and counts them.
+/// Creates the sessions, and counts them.
 #[derive(Clone, Default)]
 pub struct Chat {
     /// Its sessions join and say `came` when they open, and say `went` when their input ends.
@@ -41,7 +42,7 @@ pub struct Chat {
 #[derive(Default)]
 pub struct Counts {
     pub sessions: AtomicUsize,
-    /// Pushes that sessions were given.
+    /// Pushes that sessions have received.
     pub heard: AtomicUsize,
 }
 
@@ -187,7 +188,7 @@ impl Session for Talker {
 
     fn on_alarm(&mut self, context: &mut Context<'_, Self>) -> Flow {
         let now = context.now.instant;
-        assert!(self.alarm.is_some_and(|alarm| alarm <= now), "an alarm is not early");
+        assert!(self.alarm.is_some_and(|alarm| alarm <= now), "the alarm is early");
         reply(context.out, b"tick", b"");
         if self.ended {
             return Flow::Close;
@@ -285,7 +286,7 @@ impl Frame {
     }
 }
 
-/// The checksum of what came before and `bytes`.
+/// Returns the checksum of `bytes`, continued from `before`.
 pub fn checksum(before: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(before, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(*byte)))
 }

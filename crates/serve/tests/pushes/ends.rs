@@ -1,4 +1,4 @@
-//! Members that go: in order, by a reset, or because another one sends them away.
+//! Members that leave: by closing, by a reset, or because another one dismisses them.
 
 use crate::{
     client::Client,
@@ -8,7 +8,7 @@ use regatta_serve::Model;
 use std::thread;
 
 #[test]
-fn a_client_that_closes_its_side_gets_the_pushes_that_are_pending() {
+fn a_half_closed_client_gets_its_pending_pushes() {
     let _together = together();
     for model in models() {
         let server = Server::start(model, Setting::default());
@@ -20,7 +20,7 @@ fn a_client_that_closes_its_side_gets_the_pushes_that_are_pending() {
             talker.ask(&format!("say {number} {padding}"), &format!("said {number} {padding}"));
         }
         if matches!(model, Model::Percore | Model::Uring) {
-            wait_until("the other core hears", || server.heard() == 200);
+            wait_until("the other core receives the pushes", || server.heard() == 200);
         }
         member.end();
         (0..200).for_each(|number| member.expect(&format!("heard {number} {padding}")));
@@ -30,7 +30,7 @@ fn a_client_that_closes_its_side_gets_the_pushes_that_are_pending() {
 }
 
 #[test]
-fn members_that_are_reset_cost_the_others_nothing_and_give_their_places_back() {
+fn reset_members_do_not_disturb_the_others_and_free_their_places() {
     let _together = together();
     const MESSAGES: usize = 1000;
     for model in models() {
@@ -62,13 +62,13 @@ fn members_that_are_reset_cost_the_others_nothing_and_give_their_places_back() {
             wait_until("sessions end", || server.sessions() == 21);
             eprintln!("round {round} is over");
         }
-        // All places are taken again.
+        // All places can be taken again.
         server.members(11).iter_mut().for_each(Client::expect_nothing);
     }
 }
 
 #[test]
-fn a_member_that_a_push_closes_gets_its_last_line_and_an_orderly_end() {
+fn a_member_closed_by_a_push_gets_its_last_line_and_an_orderly_close() {
     let _together = together();
     for model in models() {
         let server = Server::start(model, Setting::default());
@@ -89,7 +89,7 @@ fn a_member_that_a_push_closes_gets_its_last_line_and_an_orderly_end() {
 }
 
 #[test]
-fn a_client_that_ends_by_a_line_gets_an_orderly_end() {
+fn a_client_that_sends_end_gets_an_orderly_close() {
     let _together = together();
     for model in models() {
         let server = Server::start(model, Setting::default());

@@ -1,4 +1,4 @@
-//! Who is silent: a client that sends nothing, and takes nothing of what it is sent.
+//! Idle clients: a client is idle if it sends nothing and acknowledges none of its output.
 
 use crate::{
     client::Client,
@@ -17,7 +17,7 @@ fn setting() -> Setting {
 }
 
 #[test]
-fn a_silent_member_that_takes_pushes_is_active_until_they_end() {
+fn a_silent_member_that_acknowledges_pushes_is_active_until_they_end() {
     let _alone = alone();
     on_all_models(|model| {
         let server = Server::start(model, setting());
@@ -41,7 +41,7 @@ fn a_silent_member_that_takes_pushes_is_active_until_they_end() {
 }
 
 #[test]
-fn a_silent_client_that_takes_its_ticks_is_active() {
+fn a_silent_client_that_acknowledges_its_ticks_is_active() {
     let _alone = alone();
     on_all_models(|model| {
         let server = Server::start(model, setting());
@@ -55,7 +55,7 @@ fn a_silent_client_that_takes_its_ticks_is_active() {
 }
 
 #[test]
-fn a_silent_member_that_acknowledges_no_more_is_closed_while_the_kernel_still_takes_pushes() {
+fn a_silent_member_without_acknowledgements_is_closed_while_the_kernel_accepts_pushes() {
     let _alone = alone();
     on_all_models(|model| {
         let server = Server::start(model, setting());
@@ -63,9 +63,9 @@ fn a_silent_member_that_acknowledges_no_more_is_closed_while_the_kernel_still_ta
         member.join();
         let mut talker = server.client();
         let text = "x".repeat(500);
-        // About as much as its kernel takes.
+        // About as much as the kernel accepts.
         let mut said = 0;
-        wait_until("it is closed", || {
+        wait_until("the member is not closed", || {
             talker.ask(&format!("say {text}"), &format!("said {text}"));
             said += 1;
             thread::sleep(IDLE / 40);
@@ -76,7 +76,7 @@ fn a_silent_member_that_acknowledges_no_more_is_closed_while_the_kernel_still_ta
 }
 
 #[test]
-fn a_request_that_takes_too_long_times_out_though_pushes_are_taken() {
+fn a_request_that_takes_too_long_times_out_despite_acknowledged_pushes() {
     let _alone = alone();
     on_all_models(|model| {
         let limits = Limits { idle: 20 * IDLE, request: IDLE };
@@ -86,7 +86,7 @@ fn a_request_that_takes_too_long_times_out_though_pushes_are_taken() {
         let start = Instant::now();
         member.send("pin");
         while server.sessions() == 2 {
-            assert!(start.elapsed() < 10 * IDLE, "still there");
+            assert!(start.elapsed() < 10 * IDLE, "still open");
             talker.ask("say hello", "said hello");
             thread::sleep(IDLE / 20);
         }

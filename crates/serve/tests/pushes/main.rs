@@ -14,5 +14,5 @@ mod stops;
 mod ticks;
 mod upgrade;
 
-/// Longest wait for anything in these tests.
+/// Maximum time to wait for anything in these tests.
 const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);

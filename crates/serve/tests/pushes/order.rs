@@ -1,4 +1,4 @@
-//! What one says, all others who have joined hear, exactly once and in the order of its sender.
+//! Every message reaches all other members exactly once, in the order of its sender.
 
 use crate::{
     client::Client,
@@ -6,7 +6,8 @@ use crate::{
 };
 use std::{fmt::Write, thread};
 
-/// Reads `each` messages of every one of `senders`, in the order of each; its own are answered.
+/// Reads `each` messages of each of the `senders`, in the order of each sender. Its own messages
+/// are confirmed instead.
 fn hear_all(client: &mut Client, senders: usize, each: usize, own: Option<usize>) {
     let mut next = vec![0; senders];
     for _ in 0..senders * each {
@@ -16,14 +17,14 @@ fn hear_all(client: &mut Client, senders: usize, each: usize, own: Option<usize>
         let mut number = || words.next().unwrap().parse::<usize>().unwrap();
         let (sender, number) = (number(), number());
         assert_eq!(word, if own == Some(sender) { "said" } else { "heard" }, "{line}");
-        assert_eq!(number, next[sender], "of sender {sender}");
+        assert_eq!(number, next[sender], "wrong number from sender {sender}");
         next[sender] += 1;
     }
     client.expect_nothing();
 }
 
-/// Each of the first `senders` members says `each` messages with `padding`, all at once, and all
-/// members hear them.
+/// The first `senders` members concurrently send `each` messages with `padding`, and all members
+/// receive them.
 fn all_talk(members: Vec<Client>, senders: usize, each: usize, padding: &str) {
     thread::scope(|scope| {
         for (index, mut client) in members.into_iter().enumerate() {
@@ -44,7 +45,7 @@ fn all_talk(members: Vec<Client>, senders: usize, each: usize, padding: &str) {
 }
 
 #[test]
-fn all_members_hear_each_message_once_and_in_the_order_of_its_sender() {
+fn all_members_receive_each_message_once_and_in_the_order_of_its_sender() {
     let _together = together();
     for model in models() {
         let server = Server::start(model, Setting::default());
@@ -59,17 +60,17 @@ fn all_members_hear_each_message_once_and_in_the_order_of_its_sender() {
 }
 
 #[test]
-fn a_burst_of_many_senders_costs_no_member_that_reads_its_connection() {
+fn a_burst_of_many_senders_disconnects_no_member_that_reads() {
     let _together = together();
     for model in models() {
         let server = Server::start(model, Setting::default());
-        // More than the backlog of a session, and less than the kernel holds for a client.
+        // More than the backlog of a session, but less than the kernel buffers for a client.
         all_talk(server.members(12), 12, 34, &"x".repeat(1000));
     }
 }
 
 #[test]
-fn a_member_that_joins_twice_hears_once_and_one_that_joins_again_hears_again() {
+fn joining_twice_has_no_effect_and_rejoining_after_leaving_works() {
     let _together = together();
     for model in models() {
         let server = Server::start(model, Setting::default());
@@ -88,7 +89,7 @@ fn a_member_that_joins_twice_hears_once_and_one_that_joins_again_hears_again() {
 }
 
 #[test]
-fn a_member_hears_nothing_after_the_reply_to_its_leave() {
+fn a_member_receives_nothing_after_the_reply_to_its_leave() {
     let _together = together();
     for model in models() {
         let server = Server::start(model, Setting::default());
@@ -112,7 +113,7 @@ fn a_member_hears_nothing_after_the_reply_to_its_leave() {
 }
 
 #[test]
-fn a_session_may_join_and_post_as_it_opens_and_post_as_its_input_ends() {
+fn a_session_may_join_and_post_when_it_opens_and_post_when_its_input_ends() {
     let _together = together();
     for model in models() {
         let server = Server::start(model, Setting { greets: true, ..Setting::default() });
@@ -128,7 +129,7 @@ fn a_session_may_join_and_post_as_it_opens_and_post_as_its_input_ends() {
 }
 
 #[test]
-fn what_a_client_said_before_it_vanished_is_heard() {
+fn the_last_message_of_a_disconnected_client_is_delivered() {
     let _together = together();
     for model in models() {
         let server = Server::start(model, Setting::default());

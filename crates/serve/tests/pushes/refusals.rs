@@ -1,4 +1,4 @@
-//! The models that cannot carry pushes say why.
+//! The models that do not support pushes explain why.
 
 use crate::{
     chat::Chat,
@@ -7,7 +7,7 @@ use crate::{
 use regatta_serve::{Model, ServeError, Stop, serve_members};
 
 #[test]
-fn models_of_processes_refuse_with_a_reason_and_an_alternative() {
+fn process_models_refuse_with_a_reason_and_an_alternative() {
     for model in [Model::Fork, Model::Prefork] {
         let host = host(&Setting::default(), Stop::new().unwrap());
         let error = serve_members(Chat::default(), model, &host).expect_err(model.name());

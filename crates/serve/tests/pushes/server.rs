@@ -1,4 +1,4 @@
-//! A server on a model, in a thread of the test; and its clients.
+//! A server on a model, in a thread of the test, and its clients.
 
 use crate::{
     DEADLINE,
@@ -20,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The models that carry pushes, where the kernel lets them.
+/// The models tested with pushes, if the kernel can run them.
 pub fn models() -> impl Iterator<Item = Model> {
     let all = [
         Model::Threads,
@@ -35,7 +35,8 @@ pub fn models() -> impl Iterator<Item = Model> {
     that_run(all)
 }
 
-/// On all models at once, for tests that mostly wait. The thread that panics has the model's name.
+/// Runs a test on all models at once, for tests that mostly wait. Threads have the model's name,
+/// which a panic shows.
 pub fn on_all_models(test: impl Fn(Model) + Sync) {
     let test = &test;
     thread::scope(|scope| {
@@ -48,12 +49,12 @@ pub fn on_all_models(test: impl Fn(Model) + Sync) {
 
 static TESTS: RwLock<()> = RwLock::new(());
 
-/// Held by a test that measures nothing.
+/// Lock of a test that measures nothing; such tests run concurrently.
 pub fn together() -> RwLockReadGuard<'static, ()> {
     TESTS.read().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Held by a test that measures the memory or the time of this process.
+/// Lock of a test that measures the memory or time of this process; it runs alone.
 pub fn alone() -> RwLockWriteGuard<'static, ()> {
     TESTS.write().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
@@ -74,7 +75,7 @@ pub fn wait_until(why: &str, mut what: impl FnMut() -> bool) {
     }
 }
 
-/// What a server runs with.
+/// The settings of a server.
 pub struct Setting {
     pub limits: Limits,
     pub connections: usize,
@@ -94,7 +95,8 @@ impl Default for Setting {
 }
 
 thread_local! {
-    /// Where a server of this thread reports its address: a host's callback is a plain function.
+    /// Where a server of this thread reports its address. It is a thread-local because the host's
+    /// callback is a plain function.
     static READY: RefCell<Option<Sender<SocketAddr>>> = const { RefCell::new(None) };
 }
 
@@ -123,7 +125,7 @@ impl Server {
                 let _ = done.send(serve_members(chat, model, &host));
             });
         }
-        let addr = address.recv_timeout(DEADLINE).expect("it listens");
+        let addr = address.recv_timeout(DEADLINE).expect("it listens in time");
         Server { addr, chat, stop, over }
     }
 
@@ -142,17 +144,17 @@ impl Server {
         (0..count).map(|_| self.member()).collect()
     }
 
-    /// Sessions that exist.
+    /// Returns the number of sessions.
     pub fn sessions(&self) -> usize {
         self.chat.counts.sessions.load(SeqCst)
     }
 
-    /// Pushes that sessions were given, over all of them.
+    /// Returns the number of pushes that all sessions have received.
     pub fn heard(&self) -> usize {
         self.chat.counts.heard.load(SeqCst)
     }
 
-    /// Asks it to stop.
+    /// Starts to stop the server.
     pub fn stop(&self) {
         self.stop.set();
     }

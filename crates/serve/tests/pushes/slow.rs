@@ -12,11 +12,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Most bytes that the process may grow by.
+/// Maximum growth of the process in bytes.
 const GROWTH: usize = 96 << 20;
 
 #[test]
-fn a_member_that_never_reads_is_closed_and_the_others_lose_nothing_and_do_not_wait() {
+fn a_member_that_never_reads_is_closed_without_loss_or_delay_for_the_others() {
     let _alone = alone();
     for model in models() {
         let server = Server::start(model, Setting::default());
@@ -29,7 +29,7 @@ fn a_member_that_never_reads_is_closed_and_the_others_lose_nothing_and_do_not_wa
         let padding = "x".repeat(1000);
         let (mut said, start) = (0, Instant::now());
         while server.sessions() == 5 {
-            assert!(start.elapsed() < DEADLINE, "still there after {said} messages");
+            assert!(start.elapsed() < DEADLINE, "still open after {said} messages");
             if said < 40_000 {
                 let batch = said..said + 100;
                 let line = |number: usize| format!("say {number} {padding}\n");
@@ -66,7 +66,7 @@ fn a_member_that_does_not_read_its_replies_is_not_read_and_loses_nothing() {
                     written.fetch_add(1, Relaxed);
                 }
             });
-            // Until nothing more is taken.
+            // Until nothing more is accepted.
             let mut last = usize::MAX;
             while last != written.load(Relaxed) {
                 last = written.load(Relaxed);
@@ -104,7 +104,7 @@ fn a_member_that_reads_slowly_but_steadily_loses_nothing() {
             for number in 0..MESSAGES {
                 // Less than the limit is pending at any time.
                 while number > read.load(Relaxed) + 200 {
-                    assert!(start.elapsed() < DEADLINE, "it loses something");
+                    assert!(start.elapsed() < DEADLINE, "it lost something");
                     thread::sleep(Duration::from_micros(100));
                 }
                 talker.ask(&format!("say {number} {padding}"), &format!("said {number} {padding}"));

@@ -1,4 +1,4 @@
-//! A stop drains.
+//! A stop drains the connections.
 
 use crate::{
     DEADLINE,
@@ -8,7 +8,7 @@ use crate::{
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_stop_answers_what_has_arrived_and_ends_members_and_those_with_alarms() {
+fn a_stop_answers_arrived_input_and_closes_members_even_with_alarms() {
     let _together = together();
     for model in models() {
         let server = Server::start(model, Setting::default());
@@ -22,7 +22,7 @@ fn a_stop_answers_what_has_arrived_and_ends_members_and_those_with_alarms() {
         members.iter_mut().chain(&mut ticking).for_each(Client::expect_end);
         drop((members, ticking));
         server.join();
-        assert!(start.elapsed() < DEADLINE / 2, "it waits for nothing");
+        assert!(start.elapsed() < DEADLINE / 2, "it stops without waiting");
     }
 }
 
@@ -34,7 +34,7 @@ fn a_stop_ends_within_its_grace_with_members_that_do_not_read() {
         let server = Server::start(model, Setting { grace, ..Setting::default() });
         let mut stuck = Client::connect_small(server.addr);
         stuck.join();
-        // Its own replies, more than the kernel holds: the server does not read on.
+        // Its own replies exceed what the kernel buffers, so the server stops reading.
         let text = format!("say {}\n", "x".repeat(1000));
         stuck.stream.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
         while std::io::Write::write_all(&mut stuck.stream, text.as_bytes()).is_ok() {}

@@ -1,4 +1,4 @@
-//! Alarms ring on time.
+//! Alarms fire on time.
 
 use crate::server::{Server, Setting, alone, models};
 use rustix::time::{ClockId, clock_gettime};
@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Long enough that a machine that is busy with other things does not matter.
+/// Tolerance that is long enough for a busy machine.
 const LATE: Duration = Duration::from_secs(2);
 
 #[test]
@@ -64,12 +64,12 @@ fn ticks_come_on_time_while_others_talk_and_while_the_client_itself_talks() {
 }
 
 #[test]
-fn input_that_just_fills_what_is_read_does_not_hold_up_pushes_and_ticks() {
+fn input_that_exactly_fills_the_read_buffer_does_not_delay_pushes_and_ticks() {
     let _alone = alone();
     for model in models() {
         let server = Server::start(model, Setting::default());
         let (mut member, mut talker) = (server.member(), server.member());
-        // Of any power of two up to 64 KiB.
+        // This fills read buffers of any power of two up to 64 KiB.
         let lines = format!("every 50\nping{}\n", " ".repeat(64 * 1024 - 14));
         assert_eq!(lines.len(), 64 * 1024);
         member.send(lines);
@@ -83,7 +83,7 @@ fn input_that_just_fills_what_is_read_does_not_hold_up_pushes_and_ticks() {
 }
 
 #[test]
-fn an_alarm_that_a_push_sets_rings_on_time() {
+fn an_alarm_set_by_a_push_fires_on_time() {
     let _alone = alone();
     for model in models() {
         let server = Server::start(model, Setting::default());
@@ -101,7 +101,7 @@ fn an_alarm_that_a_push_sets_rings_on_time() {
 }
 
 #[test]
-fn an_alarm_rings_after_the_end_of_the_input() {
+fn an_alarm_fires_after_the_end_of_the_input() {
     let _alone = alone();
     for model in models() {
         let server = Server::start(model, Setting::default());
@@ -117,7 +117,7 @@ fn an_alarm_rings_after_the_end_of_the_input() {
 }
 
 #[test]
-fn a_half_closed_member_hears_pushes_until_its_session_ends() {
+fn a_half_closed_member_receives_pushes_until_its_session_ends() {
     let _alone = alone();
     for model in models() {
         let server = Server::start(model, Setting::default());
@@ -132,7 +132,7 @@ fn a_half_closed_member_hears_pushes_until_its_session_ends() {
     }
 }
 
-/// Processor time of this process.
+/// CPU time of this process.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

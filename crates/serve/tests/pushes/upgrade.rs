@@ -24,7 +24,7 @@ fn expect_digest(client: &mut Client, length: u32, sum: u32) {
     assert_eq!(u32::from_be_bytes(client.bytes()), sum);
 }
 
-/// Lines, the switch, and frames: what a client sends, and what it gets is checked by the other.
+/// Input of a client: lines, the upgrade, and frames. [`expect_conversation`] checks the replies.
 fn conversation() -> Vec<u8> {
     let mut bytes = b"ping\nsay hello\nupgrade\n".to_vec();
     for payload in [&b"Hello"[..], b"", b"a longer payload\n"] {

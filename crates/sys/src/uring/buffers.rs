@@ -1,9 +1,9 @@
-//! The buffers that a ring receives into: memory that the kernel chooses from when bytes come
-//! (io_uring_register_buf_ring(3)), so that a connection that waits holds none.
+//! The receive buffers of a ring. The kernel takes one when bytes arrive
+//! (io_uring_register_buf_ring(3)), so an idle connection holds none.
 //!
-//! Where the kernel can (Linux 6.12), it fills a buffer piece by piece: a short request takes no more
-//! room than it has bytes, so what is in use stays small and in the CPU's caches, and a long batch
-//! comes in one piece. Elsewhere each piece takes a whole buffer.
+//! Since Linux 6.12, the kernel fills a buffer incrementally. A short request uses only as much
+//! space as its bytes, so the memory in use stays small and in the CPU's caches, and a long batch
+//! arrives in one piece. On older kernels each piece takes a whole buffer.
 
 use io_uring::{IoUring, types::BufRingEntry};
 use std::{
@@ -12,33 +12,34 @@ use std::{
     sync::atomic::{AtomicU16, Ordering},
 };
 
-/// How many there are, a power of two.
+/// Number of buffers, a power of two.
 pub(super) const COUNT: u16 = 16;
-/// Bytes of each.
+/// Size of each buffer in bytes.
 pub(super) const BYTES: usize = 16 * 1024;
-/// The group's number within its ring, which has only this one.
+/// The number of the buffer group. Each ring has only this one.
 pub(super) const GROUP: u16 = 0;
-/// `IOU_PBUF_RING_INC`: buffers are filled piece by piece.
+/// `IOU_PBUF_RING_INC`: buffers are filled incrementally.
 const PIECE_BY_PIECE: u16 = 2;
 
-/// Bytes that came. To be given back to its ring; otherwise that has one buffer less.
+/// Received bytes. They must be returned to their ring; otherwise it loses a buffer.
 #[derive(Debug)]
 pub struct Buffer {
     id: u16,
     at: usize,
     len: usize,
-    /// The kernel puts nothing more into this buffer.
+    /// The kernel adds nothing more to this buffer.
     last: bool,
 }
 
-/// What is shared with the kernel: the entries, which a page must begin with, and the bytes.
+/// The memory shared with the kernel: the entries, which must start at a page boundary, and the
+/// bytes.
 #[repr(C, align(4096))]
 struct Shared {
     entries: [Entry; COUNT as usize],
     bytes: [[u8; BYTES]; COUNT as usize],
 }
 
-/// `struct io_uring_buf`; what is reserved of the first one is the ring's tail.
+/// `struct io_uring_buf`. The reserved field of the first entry is the ring's tail.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Entry {
@@ -50,18 +51,18 @@ struct Entry {
 
 const _: () = assert!(size_of::<Entry>() == size_of::<BufRingEntry>() && COUNT.is_power_of_two());
 
-/// What is known of a buffer.
+/// The state of a buffer.
 #[derive(Clone, Copy, Default)]
 struct Part {
-    /// Up to here the kernel has filled it, and writes no more.
+    /// The kernel has filled the buffer up to here, and does not write to this part again.
     filled: usize,
-    /// Pieces that are lent to the caller.
+    /// Number of pieces lent to the caller.
     lent: u32,
-    /// The kernel puts nothing more into it.
+    /// The kernel adds nothing more to it.
     done: bool,
 }
 
-/// The buffers of one ring, in the kernel's hands or lent to the caller.
+/// The buffers of one ring, each owned by the kernel or lent to the caller.
 pub(super) struct Buffers {
     shared: NonNull<Shared>,
     tail: u16,
@@ -69,8 +70,8 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Registers them with `ring`, in which no receive has started. They must be leaked if the
-    /// ring ends with receives under way.
+    /// Registers the buffers with `ring`, before its first receive. They must be leaked if the ring
+    /// is dropped with receives in flight.
     pub(super) fn new(ring: &IoUring) -> io::Result<Self> {
         let layout = std::alloc::Layout::new::<Shared>();
         // SAFETY: the layout is not of size zero.
@@ -80,8 +81,8 @@ impl Buffers {
         let address = shared.as_ptr() as u64;
         let register = |flags| {
             let submitter = ring.submitter();
-            // SAFETY: the memory begins with a page, holds as many entries, and is freed only by our
-            // `Drop`, which comes after the ring's or not at all (see `Ring`).
+            // SAFETY: the memory starts at a page boundary, contains `COUNT` entries, and is freed
+            // only by our `Drop`, which runs after the ring's or not at all (see `Ring`).
             unsafe { submitter.register_buf_ring_with_flags(address, COUNT, GROUP, flags) }
         };
         register(PIECE_BY_PIECE).or_else(|_| register(0))?;
@@ -91,11 +92,14 @@ impl Buffers {
         Ok(buffers)
     }
 
-    /// Takes over what the kernel reports to have put into a buffer: `len` bytes. `more`: it will put
-    /// others behind them.
+    /// Takes the `len` bytes that the kernel reports to have put into a buffer. `more`: it will
+    /// append others.
     pub(super) fn filled(&mut self, id: u16, len: usize, more: bool) -> Buffer {
         let part = &mut self.parts[id as usize];
-        assert!(!part.done && part.filled + len <= BYTES, "a buffer that the kernel was given");
+        assert!(
+            !part.done && part.filled + len <= BYTES,
+            "the kernel filled a buffer that it does not own"
+        );
         let at = part.filled;
         part.filled += len;
         part.lent += 1;
@@ -104,10 +108,11 @@ impl Buffers {
     }
 
     pub(super) fn bytes(&mut self, buffer: &mut Buffer) -> &mut [u8] {
-        assert!(self.parts[buffer.id as usize].lent > 0, "a buffer of this ring");
-        // SAFETY: in bounds, initialised (zeroed at first), and the kernel does not write before the
-        // end of what it has filled, until the buffer is offered again, which is when all pieces are
-        // given back. No other piece has these bytes, and `self` is borrowed exclusively.
+        assert!(self.parts[buffer.id as usize].lent > 0, "a buffer of another ring");
+        // SAFETY: the range is in bounds and initialised (zeroed at first). The kernel does not
+        // write before the end of what it has filled until the buffer is offered again, and that
+        // happens only after all pieces have been returned. No other piece contains these bytes,
+        // and `self` is borrowed exclusively.
         unsafe {
             let all: *mut u8 = (&raw mut (*self.shared.as_ptr()).bytes[buffer.id as usize]).cast();
             std::slice::from_raw_parts_mut(all.add(buffer.at), buffer.len)
@@ -116,7 +121,7 @@ impl Buffers {
 
     pub(super) fn give_back(&mut self, buffer: Buffer) {
         let part = &mut self.parts[buffer.id as usize];
-        assert!(part.lent > 0, "a buffer of this ring");
+        assert!(part.lent > 0, "a buffer of another ring");
         part.lent -= 1;
         debug_assert!(!buffer.last || part.done);
         if part.done && part.lent == 0 {
@@ -124,14 +129,14 @@ impl Buffers {
         }
     }
 
-    /// Gives a whole buffer to the kernel.
+    /// Offers a whole buffer to the kernel.
     fn offer(&mut self, id: u16) {
         self.parts[id as usize] = Part::default();
         let at = (self.tail % COUNT) as usize;
-        // SAFETY: in bounds. The kernel reads entries before the tail only, and this one lies
-        // behind it, since no more than `COUNT` are given. The tail, the last field of the first
-        // entry, is left alone until the entry is written, then set with release as the kernel
-        // wants it.
+        // SAFETY: the index is in bounds. The kernel reads only entries before the tail, and this
+        // one lies behind it, because no more than `COUNT` are offered. The tail, which is the last
+        // field of the first entry, is not changed until the entry is written. Then it is stored
+        // with release ordering, as the kernel requires.
         unsafe {
             let shared = self.shared.as_ptr();
             let entry = &raw mut (*shared).entries[at];
@@ -147,7 +152,8 @@ impl Buffers {
 
 impl Drop for Buffers {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and the kernel has no operation on it (see `Ring`).
+        // SAFETY: the memory was allocated with this layout, and no operation of the kernel uses it
+        // (see `Ring`).
         unsafe {
             std::alloc::dealloc(self.shared.as_ptr().cast(), std::alloc::Layout::new::<Shared>())
         };

@@ -1,9 +1,9 @@
-//! Whole files, read by the ring: open, read, read past what should be the end, close. The four are
-//! linked, so that the kernel goes from one to the next by itself. The files are in a table of the
-//! ring (direct descriptors), so that the process's own is not touched.
+//! Whole files, read by the ring: open, read, read past the expected end, close. The four
+//! operations are linked, so the kernel runs one after the other. The files are in the ring's own
+//! table (direct descriptors), so the process's descriptor table is not used.
 //!
-//! Only regular files are read. Nothing waits for what else a path may name, such as a FIFO: opening
-//! and reading fail instead (O_NONBLOCK, RWF_NOWAIT). If they do, or if the length is not that of the
+//! Only regular files are read. Nothing waits for other files such as a FIFO: opening and reading
+//! fail instead (O_NONBLOCK, RWF_NOWAIT). If they fail, or if the length differs from that of the
 //! last file, stat(2) decides whether the file is refused, accepted or read again.
 
 use super::kinds::{CLOSE, OPEN, PAST_END, READ, name};
@@ -14,30 +14,30 @@ use rustix::{
 };
 use std::{collections::VecDeque, ffi::CStr, io, sync::Arc};
 
-/// Files that are open at once; more reads wait. Few, so that what was read is still in the CPU's
-/// caches when it is used.
+/// Maximum number of files open at once; further reads wait. It is small, so that the content is
+/// still in the CPU's caches when it is used.
 pub(super) const OPEN_FILES: u32 = 8;
 
-/// Bytes that are asked for at first; later, as many as the last file had.
+/// Bytes requested at first; later, as many as the last file had.
 const FIRST: usize = 64 * 1024;
 
-/// How often a file is read anew whose length was not the expected one, which tells it is changing.
+/// Maximum number of retries per file, e.g. while its length keeps changing.
 const TRIES: u32 = 20;
 
-/// A read that was asked for.
+/// A requested read.
 pub(super) struct Wanted {
     pub(super) token: u32,
     pub(super) path: Arc<CStr>,
-    /// Most bytes that it may have.
+    /// Maximum size of the file in bytes.
     pub(super) most: usize,
-    /// Its length, as far as that is known better than for others.
+    /// Its expected length, if known from an earlier try.
     expected: Option<usize>,
-    /// It is a regular file whose bytes are not in memory: they are waited for.
+    /// The read waits: it is a regular file whose bytes are not in memory.
     patient: bool,
     tries: u32,
 }
 
-/// What came of one.
+/// The result of a read.
 pub(super) struct Read {
     pub(super) token: u32,
     pub(super) result: io::Result<()>,
@@ -46,15 +46,15 @@ pub(super) struct Read {
 
 /// The reads of a ring.
 pub(super) struct Files {
-    /// Those under way, by their place in the table of files.
+    /// The reads in flight, by their index in the table of files.
     places: [Place; OPEN_FILES as usize],
     waiting: VecDeque<Wanted>,
-    /// Bytes that the last file had, a regular one: as many are asked for.
+    /// The size of the last regular file. The next read requests as many bytes.
     expected: Option<usize>,
-    /// Whether reads may say that they must not wait. Not every filesystem knows that (tmpfs does
-    /// not); there, each file is looked at with stat(2) first.
+    /// Whether reads use RWF_NOWAIT. Some filesystems do not support it (e.g. tmpfs). Without it,
+    /// each file is checked with stat(2) first.
     nowait: bool,
-    /// Memory that was given back.
+    /// Buffers that were returned.
     spare: Vec<Vec<u8>>,
 }
 
@@ -62,9 +62,9 @@ pub(super) struct Files {
 enum Place {
     #[default]
     Free,
-    /// The kernel writes to `content`, which is `asked` bytes long and one more.
+    /// The kernel writes to `content`, which has `asked` + 1 bytes.
     Reading { wanted: Wanted, content: Vec<u8>, asked: usize, got: Option<i32> },
-    /// All is read.
+    /// Everything is read.
     Closing,
 }
 
@@ -74,7 +74,7 @@ impl Files {
         Files { places, waiting: VecDeque::new(), expected: None, nowait: true, spare: Vec::new() }
     }
 
-    /// Whether the kernel writes to no memory of these.
+    /// Whether the kernel writes to no buffer of these reads.
     pub(super) fn are_at_rest(&self) -> bool {
         !self.places.iter().any(|place| matches!(place, Place::Reading { .. }))
     }
@@ -84,26 +84,27 @@ impl Files {
         self.waiting.push_back(wanted);
     }
 
-    /// Memory for others to be read into.
+    /// Returns a buffer for later reads.
     pub(super) fn give_back(&mut self, content: Vec<u8>) {
         if self.spare.len() < OPEN_FILES as usize {
             self.spare.push(content);
         }
     }
 
-    /// The operations of the next read that waits, if it can begin. The kernel must be given them
-    /// as one, and what they name stays until [`Files::completed`] tells that it is over.
+    /// Returns the operations of the next waiting read, if it can start. They must be submitted
+    /// together. The path and buffer that they point to stay valid until [`Files::completed`]
+    /// reports the end of the read.
     pub(super) fn begin(&mut self) -> Option<[squeue::Entry; 4]> {
         let free = self.places.iter().position(|place| matches!(place, Place::Free))?;
         let wanted = self.waiting.pop_front()?;
         let (asked, key) = (wanted.expected.or(self.expected).unwrap_or(FIRST), free as u32);
         let mut content = self.spare.pop().unwrap_or_default();
-        // Every byte is initialised, whatever the kernel writes. Of memory that had a file of this
-        // length before, that is the last byte alone.
+        // Every byte is initialised, whatever the kernel writes. If the buffer contained a file of
+        // this length before, this only writes the last byte.
         content.resize(asked + 1, 0);
         let may_wait = wanted.patient || !self.nowait && check_regular(&wanted.path).is_ok();
         let read_flags = if may_wait { 0 } else { libc::RWF_NOWAIT };
-        // O_CLOEXEC is refused for a direct descriptor, which no other program inherits.
+        // O_CLOEXEC is rejected for direct descriptors, which no other program inherits.
         let nonblock = if wanted.patient { 0 } else { libc::O_NONBLOCK };
         let bytes = content.as_mut_ptr();
         let file = types::Fixed(key);
@@ -112,13 +113,13 @@ impl Files {
             .file_index(Some(here))
             .flags(libc::O_RDONLY | libc::O_NOCTTY | nonblock)
             .build()
-            // If it fails, that is told, and nothing of the others.
+            // Only a failure is reported. Then the other operations report nothing.
             .flags(squeue::Flags::IO_LINK | squeue::Flags::SKIP_SUCCESS);
         let read = opcode::Read::new(file, bytes, asked as u32)
             .offset(0)
             .rw_flags(read_flags)
             .build()
-            // The next two follow in any case. Told only if it fails or is short.
+            // The next two always follow. It is reported only if it fails or is short.
             .flags(squeue::Flags::IO_HARDLINK | squeue::Flags::SKIP_SUCCESS);
         let past_end = opcode::Read::new(file, bytes.wrapping_add(asked), 1)
             .offset(asked as u64)
@@ -135,7 +136,7 @@ impl Files {
         ])
     }
 
-    /// An operation of the read at `key` is completed. Gives the read if it is over.
+    /// Handles a completed operation of the read at `key`. Returns the read if it is finished.
     pub(super) fn completed(&mut self, kind: u64, key: u32, result: i32) -> Option<Read> {
         let place = &mut self.places[key as usize];
         match kind {
@@ -146,12 +147,12 @@ impl Files {
                 }
             }
             OPEN | PAST_END => {
-                // After an open that failed nothing follows.
+                // After a failed open, no other operation follows.
                 let next = if kind == OPEN { Place::Free } else { Place::Closing };
                 if let Place::Reading { wanted, content, asked, got } =
                     std::mem::replace(place, next)
                 {
-                    // Nothing was read where the open failed.
+                    // Nothing was read if the open failed.
                     let got = if kind == OPEN { Some(result) } else { got };
                     return self.came(wanted, content, asked, got, result);
                 }
@@ -161,8 +162,8 @@ impl Files {
         None
     }
 
-    /// So many bytes came, and past them so many; negative: the error. `got` is `None` where as many
-    /// came as were asked for.
+    /// Evaluates a read of `got` bytes, and of `past_end` bytes after them; a negative number is an
+    /// error. `got` is `None` if all requested bytes were read.
     fn came(
         &mut self,
         mut wanted: Wanted,
@@ -203,7 +204,8 @@ impl Files {
         self.again(wanted, content)
     }
 
-    /// Once more: its length was not the expected one, or its bytes must be waited for.
+    /// Reads the file again, because its length differs from the expected one, or because the read
+    /// must wait.
     fn again(&mut self, mut wanted: Wanted, content: Vec<u8>) -> Option<Read> {
         wanted.tries += 1;
         if wanted.tries > TRIES {
@@ -226,6 +228,6 @@ fn check_regular(path: &CStr) -> io::Result<()> {
     match FileType::from_raw_mode(stat(path)?.st_mode) {
         FileType::RegularFile => Ok(()),
         FileType::Directory => Err(Errno::ISDIR.into()),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
     }
 }

@@ -1,4 +1,4 @@
-//! The operation that a completion belongs to: its kind, and a token or key.
+//! The operation of a completion: its kind, and a token or key.
 
 pub(super) const KIND: u32 = 32;
 pub(super) const ACCEPT: u64 = 0;
@@ -11,7 +11,7 @@ pub(super) const READ: u64 = 6;
 pub(super) const PAST_END: u64 = 7;
 pub(super) const CLOSE: u64 = 8;
 
-/// The name of an operation: its kind above, its token or key below.
+/// The `user_data` of an operation: its kind in the high bits, its token or key in the low bits.
 #[inline]
 pub(super) fn name(kind: u64, key: u32) -> u64 {
     kind << KIND | u64::from(key)

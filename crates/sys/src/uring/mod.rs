@@ -1,8 +1,8 @@
-//! io_uring(7): operations are queued and handed to the kernel with the wait for completions, in
-//! one call. The ring owns the memory of its operations until they are completed.
+//! io_uring(7): operations are queued, then submitted in the same call that waits for completions.
+//! The ring owns the memory of its operations until they complete.
 //!
-//! An operation goes by descriptor number, so the ring holds its descriptor open until it is completed,
-//! cancelled or not.
+//! An operation refers to a descriptor by number, so the ring keeps the descriptor open until the
+//! operation completes, cancelled or not.
 
 mod buffers;
 mod files;
@@ -29,24 +29,24 @@ use std::{
     time::Duration,
 };
 
-/// Operations queued before they must be handed over.
+/// Maximum number of queued operations before they must be submitted.
 const QUEUED: u32 = 256;
-/// Completions that fit; the kernel keeps more than that until there is room.
+/// Capacity of the completion queue; the kernel keeps further completions until there is room.
 const COMPLETED: u32 = 4096;
 
-/// A ring for one thread: only the thread that made it may use it.
+/// A ring for one thread: only the thread that created it may use it.
 pub struct Ring {
-    /// Closed before the memory that it works on goes.
+    /// Closed before the memory of its operations is freed.
     ring: ManuallyDrop<IoUring>,
     buffers: ManuallyDrop<Buffers>,
-    /// Sends that are not completed.
+    /// Sends in flight.
     sends: ManuallyDrop<Slab<Sending>>,
     /// Reads of files.
     files: ManuallyDrop<Files>,
-    /// The sockets of receives that are not completed, by token, and how many these are.
+    /// The sockets of receives in flight, by token, and their number.
     receiving: ManuallyDrop<Vec<Option<Rc<OwnedFd>>>>,
     receives: usize,
-    /// The listener, and what is watched, of operations that are not completed.
+    /// The listener of an accept in flight, and the descriptors of watches in flight.
     accepting: ManuallyDrop<Option<Rc<OwnedFd>>>,
     watched: ManuallyDrop<Slab<Watched>>,
     /// A ring belongs to its thread.
@@ -65,67 +65,68 @@ struct Watched {
     _fd: OwnedFd,
 }
 
-/// A send under way.
+/// A send in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendKey(u32);
 
-/// What came of an operation. `more`: it goes on; otherwise it is over and may be started again.
+/// The result of an operation. `more`: the operation continues; otherwise it has ended and may be
+/// started again.
 #[derive(Debug)]
 pub enum Completion {
-    /// A connection, or why there is none.
+    /// A connection was accepted, or the accept failed.
     Accepted {
         /// The connection, a blocking socket.
         result: io::Result<OwnedFd>,
-        /// Whether others will follow.
+        /// Whether further completions will follow.
         more: bool,
     },
-    /// Bytes of a connection, or their end.
+    /// A receive of a connection has a result.
     Received {
-        /// That of the receive.
+        /// The token of the receive.
         token: u32,
-        /// What came.
+        /// The result.
         result: Received,
-        /// Whether others will follow.
+        /// Whether further completions will follow.
         more: bool,
     },
-    /// A send is over.
+    /// A send has ended.
     Sent {
-        /// That of the send.
+        /// The token of the send.
         token: u32,
         /// How many bytes were sent.
         result: io::Result<usize>,
-        /// The memory that was lent.
+        /// The buffer that was passed to the send.
         bytes: Vec<u8>,
     },
-    /// A file is read, or why not.
+    /// A file was read, or reading it failed.
     FileRead {
-        /// That of the read.
+        /// The token of the read.
         token: u32,
-        /// Whether it is there as a whole.
+        /// Whether the whole file was read.
         result: io::Result<()>,
-        /// Its bytes, in memory to be given back.
+        /// Its bytes, in a buffer to be returned with [`Ring::give_back_content`].
         content: Vec<u8>,
     },
-    /// The descriptor that was watched is readable.
+    /// A watched descriptor is readable.
     Readable {
-        /// That of the watch.
+        /// The token of the watch.
         token: u32,
     },
-    /// The descriptor that was watched is writable, or gone.
+    /// A watched descriptor is writable, or its connection is gone.
     Writable {
-        /// That of the watch.
+        /// The token of the watch.
         token: u32,
     },
 }
 
-/// What a receive came to.
+/// The result of a receive.
 #[derive(Debug)]
 pub enum Received {
     /// Bytes.
     Bytes(Buffer),
     /// The end of input.
     End,
-    /// Nothing: no buffer was left. To be started again after others were given back.
+    /// Nothing: no buffer was free. The receive must be started again after buffers are returned.
     Starved,
     /// Nothing: it was cancelled.
     Cancelled,
@@ -134,12 +135,12 @@ pub enum Received {
 }
 
 impl Ring {
-    /// A ring for this thread. Fails where the kernel refuses io_uring (see [`refused`]), or is
-    /// older than 6.1.
+    /// Creates a ring for this thread. Fails if the kernel refuses io_uring (see [`refused`]) or is
+    /// older than Linux 6.1.
     pub fn new() -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_single_issuer()
-            // Completions are worked out when we wait for them, not by interrupting us.
+            // Completions are processed when we wait for them, without interrupting us.
             .setup_defer_taskrun()
             .setup_submit_all()
             .setup_cqsize(COMPLETED)
@@ -162,8 +163,8 @@ impl Ring {
         })
     }
 
-    /// Accepts a connection of `listener`, which must be blocking; or `many`, until cancelled or
-    /// out of descriptors. One at a time.
+    /// Accepts one connection of `listener`, which must be blocking; if `many`, further ones until
+    /// cancelled or out of descriptors. Only one accept at a time.
     pub fn accept(&mut self, listener: &Rc<OwnedFd>, many: bool) -> io::Result<()> {
         let fd = types::Fd(listener.as_raw_fd());
         let nobody = std::ptr::null_mut();
@@ -178,7 +179,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Completes the accept.
+    /// Cancels the accept, which completes it.
     pub fn cancel_accept(&mut self) -> io::Result<()> {
         self.cancel(name(ACCEPT, 0))
     }
@@ -200,20 +201,22 @@ impl Ring {
         self.queue(watch.user_data(name(WATCH, key)))
     }
 
-    /// Reads a whole regular file, of at most so many bytes. Few are read at once, the others wait.
+    /// Reads a whole regular file of at most `most` bytes. Only a few files are read at once; the
+    /// others wait.
     pub fn read_file(&mut self, path: Arc<CStr>, token: u32, most: usize) {
         self.files.want(token, path, most);
     }
 
-    /// Gives back the memory that a file was read into.
+    /// Returns the buffer of a file that was read.
     pub fn give_back_content(&mut self, content: Vec<u8>) {
         self.files.give_back(content);
     }
 
     fn begin_reads(&mut self) -> io::Result<()> {
         while let Some(linked) = self.files.begin() {
-            // SAFETY: the path and the memory are those of `self.files`, and stay until the last of
-            // the operations that name them is completed, or for ever. All four go as one.
+            // SAFETY: the path and the buffer belong to `self.files`. They stay valid until the
+            // last operation that refers to them completes, or forever. All four are submitted
+            // together.
             while unsafe { self.ring.submission().push_multiple(&linked) }.is_err() {
                 self.hand_over()?;
             }
@@ -221,11 +224,11 @@ impl Ring {
         Ok(())
     }
 
-    /// Receives from `socket`, which must be blocking, until its end, an error, a cancel, or until
-    /// no buffer is left.
+    /// Receives from `socket`, which must be blocking, until the end of input, an error, a cancel,
+    /// or until no buffer is free.
     ///
     /// # Panics
-    /// If a receive of `token` is under way.
+    /// Panics if a receive of `token` is in flight.
     pub fn receive(&mut self, socket: &Rc<OwnedFd>, token: u32) -> io::Result<()> {
         if self.receiving.len() <= token as usize {
             self.receiving.resize(token as usize + 1, None);
@@ -239,14 +242,14 @@ impl Ring {
         self.queue(receive.user_data(name(RECEIVE, token)))
     }
 
-    /// Completes the receive of `token`, if it has not ended by itself.
+    /// Cancels the receive of `token`, which completes it, unless it has already ended.
     pub fn cancel_receive(&mut self, token: u32) -> io::Result<()> {
         self.cancel(name(RECEIVE, token))
     }
 
-    /// Sends what there is room for of `bytes[from..]`, once there is room. A connection that is
-    /// gone is an error, never a signal. `last`: the end follows, and the kernel may hold these bytes
-    /// back to send them with it (MSG_MORE).
+    /// Sends as many bytes of `bytes[from..]` as fit, once there is room in the send buffer. A lost
+    /// connection is an error, never a signal. `last`: the FIN follows, and the kernel may delay
+    /// these bytes to send them with it (MSG_MORE).
     pub fn send(
         &mut self,
         socket: &Rc<OwnedFd>,
@@ -261,7 +264,7 @@ impl Ring {
         let more = if last { libc::MSG_MORE } else { 0 };
         let send =
             opcode::Send::new(fd, rest.as_ptr(), len).flags(libc::MSG_NOSIGNAL | more).build();
-        // The bytes do not move with their `Vec`.
+        // The bytes stay in place when their `Vec` moves.
         let sending = Sending { token, bytes, _socket: Rc::clone(socket) };
         let key = self.sends.insert(sending) as u32;
         if let Err(error) = self.queue(send.user_data(name(SEND, key))) {
@@ -271,33 +274,33 @@ impl Ring {
         Ok(SendKey(key))
     }
 
-    /// Completes a send, if it is not completed by itself.
+    /// Cancels a send, which completes it, unless it has already completed.
     pub fn cancel_send(&mut self, key: SendKey) -> io::Result<()> {
         self.cancel(name(SEND, key.0))
     }
 
-    fn cancel(&mut self, whom: u64) -> io::Result<()> {
-        self.queue(opcode::AsyncCancel::new(whom).build().user_data(name(CANCEL, 0)))
+    fn cancel(&mut self, operation: u64) -> io::Result<()> {
+        self.queue(opcode::AsyncCancel::new(operation).build().user_data(name(CANCEL, 0)))
     }
 
-    /// Queues an operation whose memory, if it has any, is that of `self.sends`.
+    /// Queues an operation. Its memory, if any, must belong to `self.buffers` or `self.sends`.
     #[inline]
     fn queue(&mut self, operation: squeue::Entry) -> io::Result<()> {
-        // SAFETY: a receive writes to `self.buffers`, a send reads from `self.sends`; both stay
-        // until the operation is completed, or for ever. The others have no memory.
+        // SAFETY: a receive writes to `self.buffers`, and a send reads from `self.sends`. Both stay
+        // valid until the operation completes, or forever. The other operations use no memory.
         while unsafe { self.ring.submission().push(&operation) }.is_err() {
             self.hand_over()?;
         }
         Ok(())
     }
 
-    /// Hands over what is queued, without waiting.
+    /// Submits queued operations, without waiting.
     pub fn hand_over(&self) -> io::Result<()> {
         unless_early(self.ring.submit())
     }
 
-    /// Hands over what is queued, and waits up to `timeout` (`None`: for ever) until something is
-    /// completed. May return early with nothing.
+    /// Submits queued operations, and waits until one completes, at most `timeout` (`None`:
+    /// forever). May return early without completions.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.begin_reads()?;
         let entered = match timeout {
@@ -311,12 +314,12 @@ impl Ring {
         unless_early(entered)
     }
 
-    /// Whether completions are left that did not fit. They fit at the next wait.
+    /// Whether some completions did not fit into the queue. The next wait delivers them.
     pub fn has_overflown(&mut self) -> bool {
         self.ring.submission().cq_overflow()
     }
 
-    /// The next completion, if there is one.
+    /// Returns the next completion, if there is one.
     #[inline]
     pub fn completion(&mut self) -> Option<Completion> {
         loop {
@@ -336,7 +339,7 @@ impl Ring {
                     Completion::Sent { token, result: result(&entry), bytes }
                 }
                 ACCEPT => {
-                    // SAFETY: the descriptor was made by this accept, for us alone.
+                    // SAFETY: this accept created the descriptor, and nothing else owns it.
                     let owned = |fd| unsafe { OwnedFd::from_raw_fd(fd as i32) };
                     if !more {
                         *self.accepting = None;
@@ -347,17 +350,20 @@ impl Ring {
                     Watched { token, events: libc::POLLOUT, .. } => Completion::Writable { token },
                     Watched { token, .. } => Completion::Readable { token },
                 },
-                OPEN | READ | PAST_END | CLOSE => match self.of_file(kind, key, entry.result()) {
-                    Some(read) => read,
-                    None => continue,
-                },
-                // A cancel tells nothing: what it cancelled does.
+                OPEN | READ | PAST_END | CLOSE => {
+                    match self.file_completion(kind, key, entry.result()) {
+                        Some(read) => read,
+                        None => continue,
+                    }
+                }
+                // The completion of a cancel is ignored: the cancelled operation reports the
+                // result.
                 _ => continue,
             });
         }
     }
 
-    fn of_file(&mut self, kind: u64, key: u32, result: i32) -> Option<Completion> {
+    fn file_completion(&mut self, kind: u64, key: u32, result: i32) -> Option<Completion> {
         let read = self.files.completed(kind, key, result);
         read.map(|Read { token, result, content }| Completion::FileRead { token, result, content })
     }
@@ -383,25 +389,26 @@ impl Ring {
         }
     }
 
-    /// The bytes of a buffer of this ring.
+    /// Returns the bytes of a buffer of this ring.
     #[inline]
     pub fn bytes(&mut self, buffer: &mut Buffer) -> &mut [u8] {
         self.buffers.bytes(buffer)
     }
 
-    /// Gives a buffer of this ring back to the kernel.
+    /// Returns a buffer of this ring to the kernel.
     #[inline]
     pub fn give_back(&mut self, buffer: Buffer) {
         self.buffers.give_back(buffer);
     }
 }
 
-/// What came of entering the kernel, which may come back before it has done all.
+/// Evaluates the result of entering the kernel. Returning early is not an error.
 fn unless_early(entered: io::Result<usize>) -> io::Result<()> {
     match entered {
         Ok(_) => Ok(()),
         Err(error) => match Errno::from_io_error(&error) {
-            // EBUSY: nothing was queued, and too many completions are not taken yet; they are next.
+            // EBUSY: nothing was submitted, because too many completions have not been taken yet.
+            // The caller takes them next.
             Some(Errno::TIME | Errno::INTR | Errno::BUSY) => Ok(()),
             _ => Err(error),
         },
@@ -417,8 +424,9 @@ fn result(entry: &cqueue::Entry) -> io::Result<usize> {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: none of these is used after this. Memory is freed, and descriptors are closed, only
-        // if the kernel has no operation on them: closing a ring does not wait for those.
+        // SAFETY: none of these is used after this. Memory is freed, and descriptors are closed,
+        // only if no operation of the kernel uses them: closing a ring does not wait for
+        // operations.
         unsafe {
             ManuallyDrop::drop(&mut self.ring);
             if self.receives == 0 && self.sends.is_empty() && self.files.are_at_rest() {
@@ -427,7 +435,8 @@ impl Drop for Ring {
                 ManuallyDrop::drop(&mut self.files);
                 ManuallyDrop::drop(&mut self.receiving);
             }
-            // These have no memory, and what they wait for is not changed by a late completion.
+            // These operations use no memory, and a late completion does not change what they wait
+            // for.
             ManuallyDrop::drop(&mut self.accepting);
             ManuallyDrop::drop(&mut self.watched);
         }

@@ -1,32 +1,36 @@
-//! Whether the kernel gives a process io_uring, and what to say where it does not.
+//! Whether the kernel permits io_uring, and the message if it does not.
 
 use super::Ring;
 use rustix::io::Errno;
 use std::io;
 
-/// Why io_uring cannot be used here, as a sentence; `None` where it can. Tries a ring.
+/// Returns why io_uring cannot be used here, as a sentence; `None` if it can. Tries to create a
+/// ring.
 pub fn refused() -> Option<String> {
     Ring::new().err().map(|error| sentence(&error))
 }
 
-/// What an error of setting up a ring means, and what to do.
+/// Explains an error of creating a ring, and how to fix it.
 fn sentence(error: &io::Error) -> String {
     match Errno::from_io_error(error) {
         Some(Errno::PERM | Errno::ACCESS) => {
             "the kernel refuses io_uring to this process: the sysctl kernel.io_uring_disabled is \
              not 0, or a container's seccomp filter forbids it; set that sysctl to 0, allow the \
-             calls io_uring_setup, io_uring_enter and io_uring_register, or use --model percore"
+             system calls io_uring_setup, io_uring_enter and io_uring_register, or use \
+             --model percore"
                 .into()
         }
-        Some(Errno::NOSYS) => "this kernel has no io_uring (ENOSYS): it is left out of its build, \
-                               or hidden by a seccomp filter; use --model percore"
+        Some(Errno::NOSYS) => "this kernel has no io_uring (ENOSYS): it was built without it, \
+                               or a seccomp filter hides it; use --model percore"
             .into(),
         Some(Errno::INVAL) => "this kernel's io_uring is too old: Linux 6.1 or newer is needed; \
                                use --model percore"
             .into(),
-        Some(Errno::NOMEM) => "no memory for a ring of io_uring: raise the limit of locked memory \
-                               (ulimit -l), or use --model percore"
-            .into(),
+        Some(Errno::NOMEM) => {
+            "not enough memory for an io_uring ring: raise the limit of locked memory \
+             (ulimit -l), or use --model percore"
+                .into()
+        }
         _ => format!("io_uring cannot be set up: {error}"),
     }
 }
@@ -36,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_its_reason_and_a_way_out() {
+    fn a_refusal_names_its_reason_and_a_fix() {
         for (errno, expected) in [
             (Errno::PERM, "sysctl kernel.io_uring_disabled"),
             (Errno::NOSYS, "has no io_uring"),

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What is said, as its listeners hear it.
+/// A message, as its recipients receive it.
 #[derive(Clone)]
 pub struct Said(pub Arc<[u8]>);
 
@@ -27,11 +27,11 @@ impl Wire for Said {
 
 #[derive(Default)]
 pub struct Chat {
-    /// The beginning of a command.
+    /// The first part of a command.
     held: Vec<u8>,
-    /// Commands come in frames: a length, a mask, and so many masked bytes.
+    /// Commands come in frames: a length, a mask, and that many masked bytes.
     framed: bool,
-    /// Bytes of a stream that are to come, and the sum of those that came.
+    /// Remaining bytes of a stream, and the sum of the bytes so far.
     stream: Option<(usize, u64)>,
     alarm: Option<Instant>,
     /// It takes no input until the alarm.
@@ -40,7 +40,7 @@ pub struct Chat {
 }
 
 impl Chat {
-    /// Takes what can be taken of the front of `bytes`. Returns how much that is.
+    /// Takes all complete input from the front of `bytes`. Returns its length.
     fn take(&mut self, context: &mut Context<'_, Self>, bytes: &mut [u8]) -> (usize, Flow) {
         let (mut taken, all) = (0, bytes.len());
         loop {
@@ -147,7 +147,8 @@ impl Session for Chat {
         if push.0.ends_with(b"!\n") { Heard::Close } else { Heard::Queued }
     }
 
-    /// For how many is not told: a slow consumer is not counted, and the model does not know who is one.
+    /// The output omits `members`: slow consumers are not counted, and the model does not know
+    /// which clients are slow.
     fn on_queued(&mut self, context: &mut Context<'_, Self>, ticket: u64, members: u32) -> Flow {
         assert!(members <= 1 << 16, "{members}");
         context.out.extend_from_slice(format!("queued {ticket}\n").as_bytes());

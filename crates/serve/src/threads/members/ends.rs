@@ -1,12 +1,12 @@
-//! How the connection of a member ends.
+//! Closing the connection of a member.
 
 use crate::host::{PAUSE, Stop};
 use regatta_engine::{Flow, Limits};
 use regatta_sys::{net, queue};
 use std::{io, net::TcpStream, thread, time::Instant};
 
-/// Ends our direction, and reads on for a while, so that a reset does not overtake the last bytes. `cut`:
-/// its input was ended by us.
+/// Shuts down our sending side and keeps reading for a while, so that a reset does not overtake the
+/// last bytes. `cut`: the server has shut down the input.
 pub(super) fn finish(stream: &TcpStream, flow: Flow, cut: bool, stop: &Stop) -> io::Result<()> {
     if stop.is_set() {
         return Ok(());
@@ -20,7 +20,8 @@ pub(super) fn finish(stream: &TcpStream, flow: Flow, cut: bool, stop: &Stop) -> 
         match net::read(stream, &mut discard) {
             Ok(read) if (1..allowed).contains(&read) => allowed -= read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // So this does not say that the client has everything.
+            // The end of input is our own then, and does not prove that the client has received
+            // everything.
             Ok(0) if cut && queue::unacknowledged(stream).is_ok_and(|bytes| bytes > 0) => {
                 thread::sleep(PAUSE / 4);
             }

@@ -1,4 +1,4 @@
-//! The helper: it does what would have to wait.
+//! The helper: the thread that does what must wait.
 
 use super::{Room, lock};
 use crate::host::Stop;
@@ -13,7 +13,7 @@ use std::{
 };
 
 impl<S: Session> Room<S> {
-    /// The life of the helper: until the server is over.
+    /// Runs the helper until the server ends.
     pub(super) fn help(&self, stop: &Stop, limits: Limits) {
         const BELL: u64 = u64::MAX;
         let mut events: Vec<Event> = Vec::new();
@@ -24,7 +24,7 @@ impl<S: Session> Room<S> {
                 let stuck: Vec<_> = waiting.stuck.values().cloned().collect();
                 (stuck, waiting.alarms.values().map(|(alarm, _)| *alarm).min())
             };
-            // The sockets of those that are stuck have been cut, if any are left.
+            // If any members are still stuck, their sockets have been cut.
             if self.over.load(Relaxed) && stuck.is_empty() {
                 return;
             }
@@ -38,10 +38,10 @@ impl<S: Session> Room<S> {
             let look = (!stuck.is_empty()).then(|| limits.look());
             let alarm = alarm.map(|alarm| alarm.saturating_duration_since(Instant::now()));
             let limit = look.into_iter().chain(alarm).min();
-            // A member that is over does not stay open for this.
+            // Release the members, so that this list does not keep a finished one open.
             drop(stuck);
             if waited.and_then(|()| poll.wait(&mut events, limit)).is_err() {
-                stop.set(); // the server cannot keep its promises any more
+                stop.set(); // the server can no longer serve correctly
                 return;
             }
             for event in &events {
@@ -85,13 +85,13 @@ impl<S: Session> Room<S> {
                 self.carry_out(&member, posts);
                 state = lock(&member.state);
             }
-            // Its thread may wait for longer.
+            // Its thread may wait longer.
             state.until = Instant::now() + Duration::from_secs(3600);
             member.called(&mut state, self);
         }
     }
 
-    /// Closes those that take nothing of what they are owed.
+    /// Closes members that acknowledge none of their pending output.
     fn look(&self, limits: Limits) {
         let stuck: Vec<_> = lock(&self.waiting).stuck.values().cloned().collect();
         for member in stuck {

@@ -1,4 +1,4 @@
-//! What a stop waits for, and what it gives up.
+//! What a stop waits for, and what it abandons.
 
 use super::{
     connecting_to, expect_given_up, send_until_full, start, start_patient, start_with, unanswering,
@@ -14,7 +14,7 @@ use std::{
 };
 
 #[test]
-fn a_stop_waits_for_replies_to_what_was_forwarded_and_closes_the_upstream() {
+fn a_stop_waits_for_replies_to_forwarded_requests_and_closes_the_upstream() {
     for model in models() {
         let upstream = Upstream::new();
         let server = start(model, upstream.addr);
@@ -35,7 +35,7 @@ fn a_stop_waits_for_replies_to_what_was_forwarded_and_closes_the_upstream() {
 }
 
 #[test]
-fn a_stop_does_not_wait_for_a_request_without_an_answer_beyond_its_grace() {
+fn a_stop_waits_for_an_unanswered_request_only_within_its_grace() {
     for model in models() {
         let upstream = Upstream::new();
         let grace = Duration::from_millis(200);
@@ -52,7 +52,7 @@ fn a_stop_does_not_wait_for_a_request_without_an_answer_beyond_its_grace() {
 }
 
 #[test]
-fn a_stop_gives_up_an_upstream_that_does_not_read_after_its_grace() {
+fn a_stop_abandons_an_upstream_that_does_not_read_after_its_grace() {
     for model in models() {
         let upstream = Closed::new().small().listen();
         let grace = Duration::from_millis(200);
@@ -69,7 +69,7 @@ fn a_stop_gives_up_an_upstream_that_does_not_read_after_its_grace() {
 }
 
 #[test]
-fn a_stop_gives_up_a_connect_without_an_answer_after_its_grace() {
+fn a_stop_abandons_an_unanswered_connect_after_its_grace() {
     for model in models() {
         let (upstream, _queued) = unanswering();
         let grace = Duration::from_millis(200);
@@ -79,7 +79,7 @@ fn a_stop_gives_up_a_connect_without_an_answer_after_its_grace() {
         client.send("x\n");
         let start = Instant::now();
         while connecting_to(upstream.addr) == 0 {
-            assert!(start.elapsed() < DEADLINE, "it connects");
+            assert!(start.elapsed() < DEADLINE, "it does not connect");
             thread::sleep(Duration::from_millis(1));
         }
         server.stop();
